@@ -1,0 +1,183 @@
+//! The measurement.
+
+use super::cases::{Case, Until, Work, WorkingSet};
+use super::check::check;
+use super::machine::Machine;
+use super::report::Row;
+use super::scenario::{EGRESS_PORTS, INGRESS, Scenario};
+use super::yardsticks::Yardstick;
+use anyhow::ensure;
+use srdma_dataplane::{CHUNK_ROOM, Element, Frame, HEADROOM, Pool, PortId};
+use std::time::{Duration, Instant};
+
+/// Frames that are compared with what is expected before a case is measured.
+const CHECKED_FRAMES: usize = 64;
+
+/// Passes over the working set in one repetition, inside L2.
+const SHORT_PASSES: usize = 8;
+
+/// Frames of a driver's receive ring: as many as there are inside L2, if they fit a quarter of it.
+const RING_FRAMES: usize = 512;
+
+/// Output buffers that a driver fills in turn: few enough to stay in L2.
+const OUTPUT_BUFFERS: usize = 32;
+
+/// Octets of an output buffer.
+const OUTPUT_OCTETS: usize = 4608;
+
+const NEVER: srdma_wire::Instant = srdma_wire::Instant::ZERO;
+
+/// What measurements share: memory, mostly.
+#[derive(Debug)]
+pub(super) struct Bench<'m> {
+    machine: &'m Machine,
+    pool: Pool,
+    batch: usize,
+    output: Output,
+}
+
+impl<'m> Bench<'m> {
+    /// A bench whose driver hands over `batch` frames at a time.
+    pub(super) fn new(machine: &'m Machine, batch: usize) -> Self {
+        Bench { machine, pool: Pool::new(usize::MAX), batch, output: Output::new() }
+    }
+
+    /// Measures a case.
+    pub(super) fn packets(
+        &mut self,
+        case: Case,
+        frame_octets: usize,
+        routes: usize,
+        working_set: WorkingSet,
+        repetitions: u32,
+    ) -> anyhow::Result<Row> {
+        let shape = Scenario::new(case.work, frame_octets, 10, 1)?;
+        let frames = self.frames(case, shape.frame_octets(), working_set);
+        let mut scenario = Scenario::new(case.work, frame_octets, routes, frames)?;
+        check(&mut scenario, CHECKED_FRAMES, &mut self.pool)?;
+        let passes = if working_set == WorkingSet::InsideL2 { SHORT_PASSES } else { 1 };
+        let mut samples = Vec::new();
+        for _ in 0..=repetitions {
+            let mut time = Duration::ZERO;
+            for _ in 0..passes {
+                time += self.pass(case, &mut scenario, frames)?;
+            }
+            samples.push(time.as_nanos() as f64 / (passes * frames) as f64);
+        }
+        // The first one met cold caches and grew what has to grow.
+        samples.remove(0);
+        Ok(Row::new(
+            case.name(),
+            Some(scenario.frame_octets()),
+            Some(routes),
+            working_set.name(),
+            case.copies(),
+            samples,
+            self.machine,
+        ))
+    }
+
+    /// Measures a yardstick.
+    pub(super) fn yardstick(&mut self, yardstick: Yardstick, repetitions: u32) -> anyhow::Result<Row> {
+        yardstick.measure(repetitions, self.machine)
+    }
+
+    /// Frames whose touched lines fill the working set.
+    fn frames(&self, case: Case, frame_octets: usize, working_set: WorkingSet) -> usize {
+        let touched = touched_octets(case, frame_octets);
+        let frames = match working_set {
+            WorkingSet::InsideL2 => RING_FRAMES.min(self.machine.l2_octets / 4 / touched),
+            WorkingSet::Memory => (4 * self.machine.l3_octets).div_ceil(touched),
+        };
+        let affordable =
+            self.machine.available_octets / 2 / (frame_octets.div_ceil(CHUNK_ROOM) * (CHUNK_ROOM + HEADROOM));
+        frames.min(affordable).max(1)
+    }
+
+    /// All frames once: made, handed over batch by batch under the clock, taken out and given back.
+    fn pass(&mut self, case: Case, scenario: &mut Scenario, frames: usize) -> anyhow::Result<Duration> {
+        let mut made = Vec::with_capacity(frames);
+        for number in 0..frames {
+            made.push(scenario.frame(number, &mut self.pool)?);
+        }
+        let mut made = made.into_iter();
+        let mut batch = Vec::with_capacity(self.batch);
+        let mut time = Duration::ZERO;
+        let mut left = 0;
+        loop {
+            batch.extend(made.by_ref().take(self.batch));
+            if batch.is_empty() {
+                break;
+            }
+            let begin = Instant::now();
+            scenario.node.receive(NEVER, INGRESS, &mut batch, &mut self.pool);
+            if case.until == Until::Copied {
+                left += self.copy_out(scenario);
+            }
+            time += begin.elapsed();
+            left += self.empty_queues(scenario);
+        }
+        ensure!(left == frames * case.copies(), "{left} frames left for {frames} that came in");
+        Ok(time)
+    }
+
+    fn empty_queues(&mut self, scenario: &mut Scenario) -> usize {
+        let mut left = 0;
+        for port in (1..=EGRESS_PORTS).map(PortId) {
+            while let Some(frame) = scenario.node.dequeue(NEVER, port, &mut self.pool) {
+                frame.release(&mut self.pool);
+                left += 1;
+            }
+        }
+        left
+    }
+
+    /// What a driver does that cannot gather.
+    fn copy_out(&mut self, scenario: &mut Scenario) -> usize {
+        let mut left = 0;
+        for port in (1..=EGRESS_PORTS).map(PortId) {
+            while let Some(frame) = scenario.node.dequeue(NEVER, port, &mut self.pool) {
+                self.output.copy(&frame, &self.pool);
+                frame.release(&mut self.pool);
+                left += 1;
+            }
+        }
+        left
+    }
+}
+
+/// Octets in the cache lines that a packet on its way touches for certain.
+fn touched_octets(case: Case, frame_octets: usize) -> usize {
+    const LINE: usize = 64;
+    let read = match (case.until, case.work) {
+        (Until::Copied, _) => frame_octets,
+        (Until::Queued, Work::EndMt(_)) if frame_octets > 1000 => 14 + 40 + 24 + 184 + 64,
+        (Until::Queued, Work::EndMt(_) | Work::Replicate(_)) => 14 + 40 + 24 + 64,
+        (Until::Queued, Work::Ipv6) => 14 + 40,
+        (Until::Queued, _) => 14 + 40 + 24 + 40,
+    };
+    read.next_multiple_of(LINE)
+}
+
+/// Buffers that finished frames are copied into.
+#[derive(Debug)]
+struct Output {
+    buffers: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl Output {
+    fn new() -> Self {
+        Output { buffers: vec![vec![0; OUTPUT_OCTETS]; OUTPUT_BUFFERS], next: 0 }
+    }
+
+    fn copy(&mut self, frame: &Frame, pool: &Pool) {
+        self.next = (self.next + 1) % OUTPUT_BUFFERS;
+        let mut place = &mut self.buffers[self.next][..];
+        for piece in frame.pieces(pool) {
+            let (now, rest) = place.split_at_mut(piece.len());
+            now.copy_from_slice(piece);
+            place = rest;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `srdma decode`: the packets of a capture, down to the RDMA operation. Every field of the output is in
+//! `docs/decode.md`.
+
+mod dissect;
+mod hmac;
+mod icmpv6;
+mod layer;
+mod link;
+mod network;
+mod operation;
+mod record;
+mod segment_routing;
+#[cfg(test)]
+mod tests;
+mod text;
+mod transport;
+
+use anyhow::Context;
+use hmac::Keys;
+use record::{Damage, Dissection, Record, Within};
+use srdma_capture::{Packet, ReadError, Reader};
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show the packets of a capture, down to the RDMA operation.
+///
+/// Reads pcap and pcapng. Verifies the ICRC of RoCEv2 packets, checksums, and the HMAC of Segment Routing Headers. A
+/// damaged packet is reported with its offset and the reason; the others are shown all the same.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The capture: pcap or pcapng, of Ethernet interfaces.
+    file: PathBuf,
+    /// One JSON object per packet and line.
+    #[arg(long)]
+    json: bool,
+    /// A key for HMAC TLVs: HMAC Key ID (decimal, or hexadecimal after 0x) and the key's octets in hexadecimal. Repeat
+    /// it for several keys.
+    #[arg(long = "hmac-key", value_name = "ID=HEX", value_parser = parse_key)]
+    hmac_keys: Vec<(u32, Vec<u8>)>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma decode S1-N6.pcapng
+      A line per packet.
+
+  srdma decode S1-N6.pcapng --hmac-key 42=736563726574
+      The same, verifying HMAC TLVs of HMAC Key ID 42 with the key \"secret\".
+
+  srdma decode S1-N6.pcapng --json | jq -c 'select(.icrc == \"bad\") | [.frame, .bth.psn]'
+      Frame and PSN of every packet with a damaged ICRC.";
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the file cannot be opened or is no capture, or the output cannot be written. That the reader of the output has
+/// gone, as `head` does, is no error.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let keys = Keys::from_iter(arguments.hmac_keys.iter().map(|(id, secret)| (*id, secret.as_slice())));
+    let reader = Reader::open(&arguments.file)
+        .map_err(|error| error.reason)
+        .with_context(|| format!("cannot decode {}", arguments.file.display()))?;
+    let mut output = BufWriter::new(io::stdout().lock());
+    match write_packets(&mut output, reader, &keys, arguments.json).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
+    }
+}
+
+fn write_packets(
+    output: &mut impl Write,
+    packets: impl Iterator<Item = Result<Packet, ReadError>>,
+    keys: &Keys,
+    json: bool,
+) -> io::Result<()> {
+    let mut origin_ns = None;
+    for packet in packets {
+        let record = record(packet, keys);
+        if json {
+            serde_json::to_writer(&mut *output, &record)?;
+            output.write_all(b"\n")?;
+        } else {
+            origin_ns = origin_ns.or(record.time_ns);
+            writeln!(output, "{}", text::line(&record, origin_ns.unwrap_or(0)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What there is to say of one item of a capture.
+fn record(packet: Result<Packet, ReadError>, keys: &Keys) -> Record {
+    match packet {
+        Ok(packet) => Record {
+            frame: packet.frame,
+            time_ns: Some(packet.time_ns),
+            length_octets: Some(packet.original_len),
+            captured_octets: Some(packet.octets.len()),
+            interface: packet.interface.name.clone(),
+            dissection: dissect::dissect(&packet, keys),
+        },
+        Err(ReadError { frame, offset, reason }) => {
+            let error = Some(Damage { within: Within::File, offset, reason: reason.to_string() });
+            let dissection = Dissection { error, ..Dissection::default() };
+            Record { frame, time_ns: None, length_octets: None, captured_octets: None, interface: None, dissection }
+        }
+    }
+}
+
+/// A key as `--hmac-key` takes it: `ID=HEX`.
+fn parse_key(argument: &str) -> Result<(u32, Vec<u8>), String> {
+    let (id, key) = argument.split_once('=').ok_or("expected ID=HEX, found no '='")?;
+    let parsed = match id.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => id.parse(),
+    };
+    let id = parsed.map_err(|error| format!("expected a 32-bit HMAC Key ID, found {id:?}: {error}"))?;
+    let (pairs, odd) = key.as_bytes().as_chunks::<2>();
+    if pairs.is_empty() || !odd.is_empty() {
+        return Err(format!("expected a key of one or more octets, two digits each, found {} digits", key.len()));
+    }
+    let octet = |pair: &[u8; 2]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
+    let octets = pairs.iter().map(octet).collect::<Option<Vec<_>>>();
+    Ok((id, octets.ok_or_else(|| format!("expected hexadecimal digits, found {key:?}"))?))
+}
+
+fn digit(character: u8) -> Option<u32> {
+    char::from(character).to_digit(16)
+}

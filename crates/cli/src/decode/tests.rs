@@ -1,0 +1,113 @@
+//! Damaged files and packets, within the process: too many for a process each. What the output says is tested from
+//! outside, in `tests/decode.rs`.
+
+use super::hmac::Keys;
+use super::layer::Layer;
+use super::record::{IcrcVerdict, Within};
+use super::{dissect, write_packets};
+use srdma_capture::{Interface, LinkType, Packet, Reader};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The captures of a directory under `testdata`, with their names.
+fn captures(directory: &str) -> Vec<(String, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(directory);
+    let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let captures = entries
+        .filter(|path| path.extension().is_some_and(|extension| extension.to_string_lossy().starts_with("pcap")));
+    let mut captures: Vec<_> =
+        captures.map(|path| (path.display().to_string(), std::fs::read(&path).expect("a file"))).collect();
+    captures.sort();
+    assert!(!captures.is_empty());
+    captures
+}
+
+fn all_captures() -> Vec<(String, Vec<u8>)> {
+    ["golden", "golden/rxe", "capture", "decode"].into_iter().flat_map(captures).collect()
+}
+
+fn keys() -> Keys {
+    Keys::from_iter([(42, b"secret-key-for-tests-0123456789ab".as_slice())])
+}
+
+/// The lines that `octets` make as a file, if it is a capture at all.
+fn lines(octets: &[u8], json: bool) -> Option<Vec<String>> {
+    let mut output = Vec::new();
+    write_packets(&mut output, Reader::new(octets).ok()?, &keys(), json).expect("memory takes all");
+    Some(String::from_utf8(output).expect("UTF-8").lines().map(str::to_owned).collect())
+}
+
+fn assert_objects(octets: &[u8], place: &str) {
+    let Some(lines) = lines(octets, true) else { return };
+    for line in lines {
+        let object: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{place}: {error}"));
+        assert!(object["layers"].is_array(), "{place}: {line}");
+    }
+}
+
+#[test]
+fn every_capture_cut_at_every_7th_octet_makes_objects() {
+    for (name, octets) in all_captures() {
+        for len in (0..octets.len()).step_by(7) {
+            assert_objects(&octets[..len], &format!("{name} cut at {len}"));
+        }
+    }
+}
+
+#[test]
+fn every_capture_with_flipped_octets_makes_objects() {
+    for (name, octets) in all_captures() {
+        let step = if octets.len() < 8_000 { 3 } else { 3 * 31 };
+        for position in (0..octets.len()).step_by(step) {
+            for flip in [0x01, 0x80, 0xFF] {
+                let mut damaged = octets.clone();
+                damaged[position] ^= flip;
+                assert_objects(&damaged, &format!("{name}, octet {position} flipped by {flip:#x}"));
+                assert!(lines(&damaged, false).is_none_or(|lines| lines.iter().all(|line| !line.is_empty())));
+            }
+        }
+    }
+}
+
+/// Every packet cut at every octet of its headers: the damage lies within the packet, and nothing is found that the
+/// whole packet has not.
+#[test]
+fn a_cut_packet_has_the_first_layers_of_the_whole() {
+    for (name, octets) in all_captures() {
+        for packet in Reader::new(octets.as_slice()).expect("a capture") {
+            let packet = packet.expect("undamaged");
+            let whole = dissect::dissect(&packet, &keys());
+            let names = |layers: &[Layer]| Vec::from_iter(layers.iter().map(Layer::name));
+            for len in 0..packet.octets.len().min(400) {
+                let mut cut = packet.clone();
+                cut.octets.truncate(len);
+                let part = dissect::dissect(&cut, &keys());
+                let place = format!("{name} frame {} cut at {len}", packet.frame);
+                let named = names(&part.layers);
+                // What is not dissected in the whole may be cut before it begins.
+                let headers = named.iter().filter(|name| **name != "payload").count();
+                assert_eq!(named[..headers], names(&whole.layers)[..headers], "{place}");
+                assert!(part.error.iter().all(|error| error.within == Within::Packet), "{place}");
+                assert!(part.error.iter().all(|error| error.offset <= len as u64), "{place}");
+                assert!(part.icrc == IcrcVerdict::Absent || part.icrc == whole.icrc, "{place}");
+            }
+        }
+    }
+}
+
+/// A chain of headers that never ends is followed so far and no further.
+#[test]
+fn endless_headers_end() {
+    let mut octets = vec![0; 14];
+    octets[12..].copy_from_slice(&[0x86, 0xDD]);
+    octets.extend([0x60, 0, 0, 0, 0x40, 0, 60, 64]);
+    octets.extend([0; 32]);
+    octets.extend([60, 0, 1, 4, 0, 0, 0, 0].repeat(2048));
+    let interface = Arc::new(Interface { index: 0, name: None, link_type: LinkType::ETHERNET });
+    let original_len = octets.len() as u32;
+    let packet = Packet { frame: 1, offset: 0, time_ns: 0, interface, octets, original_len };
+    let dissection = dissect::dissect(&packet, &keys());
+    assert_eq!(dissection.layers.len(), 256);
+    let error = dissection.error.expect("too many layers");
+    assert_eq!((error.offset, error.reason.as_str()), (14 + 40 + 254 * 8, "expected at most 256 layers"));
+}

@@ -1,0 +1,127 @@
+//! `srdma demo`: one RDMA stream through a simulated network to every receiver, checked.
+
+mod arguments;
+mod progress;
+mod report;
+mod table;
+mod text;
+mod units;
+
+pub(crate) use arguments::Arguments;
+
+use anyhow::{Context, Result, bail};
+use progress::Progress;
+use report::Report;
+use srdma_group::Group;
+use srdma_sim::baseline::{self, Algorithm, BaselineOutcome};
+use srdma_sim::scenario::{Outcome, Scenario};
+use srdma_sim::{Multicast, Stream};
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// What was run and what came of it.
+struct Run<'a> {
+    scenario: &'a Scenario,
+    group: &'a Group,
+    size_octets: u64,
+    loss: f64,
+    outcome: &'a Outcome,
+    compare: &'a [BaselineOutcome],
+    /// How long the simulation of the group took.
+    wall: Duration,
+}
+
+/// Runs the demo. Exit code 1: some receiver's data differ, or the source was told what was not so.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let begin = Instant::now();
+    let data = Rc::new(data(arguments)?);
+    let scenario = arguments.scenario();
+    let mut multicast = Multicast::new(scenario.clone(), Rc::clone(&data))?;
+    if let Some(directory) = &arguments.pcap {
+        capture(&mut multicast, directory)?;
+    }
+    let mut progress = Progress::new("multicast", data.len() as u64);
+    let simulation_begin = Instant::now();
+    let outcome = multicast.run(&mut |octets| progress.report(octets)).context("cannot write a capture")?;
+    let wall = simulation_begin.elapsed();
+    progress.finish();
+    let compare = compare(&arguments.algorithms(), &scenario, &data)?;
+    let run = Run {
+        scenario: &scenario,
+        group: multicast.group(),
+        size_octets: data.len() as u64,
+        loss: arguments.loss,
+        outcome: &outcome,
+        compare: &compare,
+        wall,
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&Report::new(&run, begin.elapsed()))?);
+    } else {
+        print!("{run}");
+    }
+    Ok(if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn data(arguments: &Arguments) -> Result<Vec<u8>> {
+    if let Some(path) = &arguments.file {
+        let data = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if data.is_empty() {
+            bail!("{} is empty: there must be at least one octet to send", path.display());
+        }
+        return Ok(data);
+    }
+    let mut data = Vec::new();
+    let size = usize::try_from(arguments.size).ok().filter(|size| data.try_reserve_exact(*size).is_ok());
+    let Some(size) = size else {
+        bail!("--size: this machine's memory does not hold {} octets", arguments.size);
+    };
+    data.resize(size, 0);
+    Stream::new(arguments.seed, "data").fill(&mut data);
+    Ok(data)
+}
+
+/// Opens a capture for each link; when one cannot be opened, none is left.
+fn capture(multicast: &mut Multicast, directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let mut opened = Vec::new();
+    let result = multicast.capture(|link| {
+        let path = directory.join(format!("{link}.pcapng"));
+        let file = File::create(&path)?;
+        opened.push(path);
+        Ok(Box::new(BufWriter::new(file)) as Box<dyn Write>)
+    });
+    if result.is_err() {
+        for path in opened {
+            // What is reported is why the capture failed, not that a file could not be removed either.
+            let _ = fs::remove_file(path);
+        }
+    }
+    result.with_context(|| format!("cannot write captures to {}", directory.display()))
+}
+
+/// Runs each algorithm with every chunk size that is worth a try.
+fn compare(algorithms: &[Algorithm], scenario: &Scenario, data: &Rc<Vec<u8>>) -> Result<Vec<BaselineOutcome>> {
+    let mut outcomes = Vec::new();
+    for algorithm in algorithms {
+        let sizes = algorithm.chunk_sizes(data.len() as u64, scenario.path_mtu.octets());
+        let mut progress = Progress::new(algorithm.name(), sizes.len() as u64 * data.len() as u64);
+        let mut runs = Vec::new();
+        for (before, chunk_octets) in (0..).zip(sizes) {
+            let mut report = |octets| progress.report(before * data.len() as u64 + octets);
+            runs.push(baseline::run(*algorithm, chunk_octets, scenario, data, &mut report)?);
+        }
+        progress.finish();
+        let best = runs.into_iter().min_by_key(|run| run.completion_ns.unwrap_or(u64::MAX));
+        let best = best.context("no chunk size was tried")?;
+        if best.completion_ns.is_some() && !best.is_faithful {
+            bail!("{}: all is acknowledged, but a receiver's data differ", algorithm.name());
+        }
+        outcomes.push(best);
+    }
+    Ok(outcomes)
+}

@@ -1,0 +1,223 @@
+//! The command line of `srdma demo`.
+
+use super::units::{parse_delay, parse_octets, parse_probability, parse_rate};
+use clap::{Args, ValueEnum, value_parser};
+use srdma_group::{ListMode, Rules};
+use srdma_rc::{MAX_MESSAGE_OCTETS, PathMtu};
+use srdma_sim::baseline::Algorithm;
+use srdma_sim::fabric::Headend;
+use srdma_sim::scenario::{Branching, Operation, Scenario};
+use srdma_sim::topology::{MAX_RECEIVERS, Topology};
+use srdma_sim::{LinkModel, Probability, Stream};
+use srdma_wire::Psn;
+use std::path::PathBuf;
+
+/// Send one RDMA stream to a group of receivers through a simulated network, and check that every octet arrived.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Send this file, instead of random data.
+    #[arg(long, value_name = "FILE", conflicts_with = "size")]
+    pub(super) file: Option<PathBuf>,
+
+    /// Send so much random data.
+    #[arg(long, value_name = "OCTETS", default_value = "64MiB", value_parser = parse_octets)]
+    pub(super) size: u64,
+
+    /// A balanced tree of fan-out 8 with so many receivers, 1 to 1024, instead of the draft's Figure 1.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_RECEIVERS as i64))]
+    receivers: Option<u16>,
+
+    /// How messages are carried.
+    #[arg(long, value_enum, default_value_t = OperationName::Write)]
+    operation: OperationName,
+
+    /// Length of each message.
+    #[arg(long, value_name = "OCTETS", default_value = "1MiB", value_parser = parse_message)]
+    message: u32,
+
+    /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096.
+    #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = parse_path_mtu)]
+    path_mtu: PathMtu,
+
+    /// Largest IPv6 packet that a link carries.
+    #[arg(long, value_name = "OCTETS", default_value_t = 4608, value_parser = value_parser!(u16).range(1280..=9216))]
+    link_mtu: u16,
+
+    /// Rate of each link, in bits per second.
+    #[arg(long, value_name = "RATE", default_value = "100G", value_parser = parse_rate)]
+    link_rate: u64,
+
+    /// Propagation delay of each link.
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = parse_delay)]
+    link_delay: u64,
+
+    /// Probability of a frame being lost, per link and direction.
+    #[arg(long, value_name = "P", default_value = "0.001")]
+    #[arg(value_parser = parse_probability, allow_negative_numbers = true)]
+    pub(super) loss: f64,
+
+    /// Probability of a frame arriving twice, per link and direction.
+    #[arg(long, value_name = "P", default_value = "0", value_parser = parse_probability, allow_negative_numbers = true)]
+    duplicate: f64,
+
+    /// Probability of a frame being overtaken, per link and direction.
+    #[arg(long, value_name = "P", default_value = "0", value_parser = parse_probability, allow_negative_numbers = true)]
+    reorder: f64,
+
+    /// How the tree branches: by SRv6 replication, or by an IPv6 multicast group.
+    #[arg(long, value_enum, default_value_t = TreeName::Replicate)]
+    tree: TreeName,
+
+    /// Where the source's packets are encapsulated.
+    #[arg(long, value_enum, default_value_t = HeadendName::FirstHop)]
+    headend: HeadendName,
+
+    /// Where edges find their receivers: in the packets' TLVs, in what they were provisioned with, or in TLVs while
+    /// those fit the link MTU.
+    #[arg(long, value_enum, default_value_t = ListName::Auto)]
+    receivers_in: ListName,
+
+    /// How responses are aggregated: by rules R1 to R7, or as the draft literally says.
+    #[arg(long, value_enum, default_value_t = RulesName::Default)]
+    rules: RulesName,
+
+    /// Where all chance comes from.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+
+    /// Compare with these ways to bring the same data to the same hosts by unicast, each at its best chunk size; with
+    /// all of them when none is named.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "WAYS",
+        num_args = 0..=1,
+        default_missing_values = ["unicast", "chain", "binomial"]
+    )]
+    compare: Vec<AlgorithmName>,
+
+    /// Capture each link to DIR/LINK.pcapng.
+    #[arg(long, value_name = "DIR")]
+    pub(super) pcap: Option<PathBuf>,
+
+    /// Print the result as one JSON object.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum AlgorithmName {
+    Unicast,
+    Chain,
+    Binomial,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OperationName {
+    Write,
+    Send,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TreeName {
+    Replicate,
+    Multicast,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum HeadendName {
+    FirstHop,
+    Host,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ListName {
+    Tlv,
+    Provisioned,
+    Auto,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RulesName {
+    Default,
+    Literal,
+}
+
+impl Arguments {
+    /// The scenario that the arguments describe.
+    pub(super) fn scenario(&self) -> Scenario {
+        let topology = self.receivers.and_then(|receivers| Topology::balanced(usize::from(receivers)));
+        // A source begins anywhere.
+        let first_psn = Psn::new(Stream::new(self.seed, "first PSN").below(1 << 24) as u32);
+        Scenario {
+            topology: topology.unwrap_or_else(Topology::figure_1),
+            seed: self.seed,
+            link: self.link(),
+            link_mtu: self.link_mtu,
+            path_mtu: self.path_mtu,
+            message_octets: self.message,
+            first_psn,
+            operation: match self.operation {
+                OperationName::Write => Operation::Write,
+                OperationName::Send => Operation::Send,
+            },
+            branching: match self.tree {
+                TreeName::Replicate => Branching::Replicate,
+                TreeName::Multicast => Branching::Multicast,
+            },
+            headend: match self.headend {
+                HeadendName::FirstHop => Headend::FirstHop,
+                HeadendName::Host => Headend::Host,
+            },
+            lists: match self.receivers_in {
+                ListName::Tlv => ListMode::Tlv,
+                ListName::Provisioned => ListMode::Provisioned,
+                ListName::Auto => ListMode::Auto,
+            },
+            rules: match self.rules {
+                RulesName::Default => Rules::Default,
+                RulesName::Literal => Rules::Literal,
+            },
+            ..Scenario::figure_1()
+        }
+    }
+
+    /// What to compare with, each once.
+    pub(super) fn algorithms(&self) -> Vec<Algorithm> {
+        let mut algorithms: Vec<Algorithm> = Vec::new();
+        for name in &self.compare {
+            let algorithm = match name {
+                AlgorithmName::Unicast => Algorithm::Unicast,
+                AlgorithmName::Chain => Algorithm::Chain,
+                AlgorithmName::Binomial => Algorithm::Binomial,
+            };
+            if !algorithms.contains(&algorithm) {
+                algorithms.push(algorithm);
+            }
+        }
+        algorithms
+    }
+
+    fn link(&self) -> LinkModel {
+        // The arguments were checked when they were parsed.
+        let probability = |value| Probability::new(value).unwrap_or_default();
+        LinkModel {
+            rate_bits_per_s: self.link_rate,
+            delay_ns: self.link_delay,
+            loss: probability(self.loss),
+            duplicate: probability(self.duplicate),
+            reorder: probability(self.reorder),
+        }
+    }
+}
+
+fn parse_message(text: &str) -> Result<u32, String> {
+    let octets = u32::try_from(parse_octets(text)?).ok().filter(|octets| *octets <= MAX_MESSAGE_OCTETS);
+    octets.ok_or_else(|| format!("must be at most {MAX_MESSAGE_OCTETS} octets"))
+}
+
+fn parse_path_mtu(text: &str) -> Result<PathMtu, String> {
+    let path_mtu = text.trim().parse().ok().and_then(PathMtu::from_octets);
+    path_mtu.ok_or_else(|| "expected 256, 512, 1024, 2048 or 4096".to_owned())
+}

@@ -1,0 +1,41 @@
+//! `srdma`: SRv6 for RDMA.
+
+mod bench;
+mod decode;
+mod demo;
+mod process;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// SRv6 for RDMA: multicast of Reliable Connection traffic in the network.
+#[derive(Parser)]
+#[command(name = "srdma", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Bench(bench::Arguments),
+    Decode(decode::Arguments),
+    Demo(Box<demo::Arguments>),
+    Process(process::Arguments),
+}
+
+/// Exit code of a run that failed before it began: input that cannot be read, an argument that makes no sense.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Decode(arguments) => decode::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Process(arguments) => process::run(&arguments),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("srdma: {error:#}");
+        ExitCode::from(BAD_INPUT)
+    })
+}

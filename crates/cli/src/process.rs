@@ -1,0 +1,106 @@
+//! `srdma process`: one node run over captures. Its configuration is described in `docs/configuration.md`.
+
+mod text;
+
+use anyhow::{Context, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use srdma_node::{Configuration, Input, Progress, parse_duration};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Run one node over captures.
+///
+/// The captures are merged by their time stamps, which are the node's time. Writes one capture per port of the node,
+/// all of them complete or none, and reports the node's counters.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The node's configuration; docs/configuration.md describes it.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// A capture (pcap or pcapng, of Ethernet) of packets that come in at a port. Repeat it for further captures and
+    /// ports.
+    #[arg(long = "in", value_name = "PORT=FILE", value_parser = parse_input, required = true)]
+    inputs: Vec<(String, PathBuf)>,
+    /// Directory for the captures of what leaves: PORT.pcapng for each port. It is made when it is missing.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// How long the node goes on after the last packet, so that its timers fire.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    run_on: Duration,
+    /// The counters as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma process --config node.toml --in uplink=in.pcapng --out sent
+      What the node sends for the packets of in.pcapng, in sent/PORT.pcapng.
+
+  srdma process --config node.toml --in n4=data.pcap --in r1=acks.pcap --out sent --json | jq '.ports[].drops'
+      Packets of both directions in the order of their time stamps; why any were dropped.";
+
+/// How long a run may take before it shows its progress.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the configuration is wrong, a capture cannot be read or written, or a port is not the node's.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let configuration = Configuration::read(&arguments.config)?;
+    let inputs = inputs(arguments, &configuration)?;
+    let node = configuration.node().with_context(|| arguments.config.display().to_string())?;
+    let begin = Instant::now();
+    let mut bar = None;
+    let mut progress = |progress: Progress| {
+        if begin.elapsed() > QUIET {
+            bar.get_or_insert_with(|| progress_bar(progress.total_octets)).set_position(progress.read_octets);
+        }
+    };
+    let result = srdma_node::process(node, &inputs, &arguments.out, arguments.run_on, &mut progress);
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let report = result?;
+    let text = if arguments.json { serde_json::to_string(&report)? + "\n" } else { text::report(&report) };
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
+    }
+}
+
+fn inputs(arguments: &Arguments, configuration: &Configuration) -> anyhow::Result<Vec<Input>> {
+    let input = |(name, file): &(String, PathBuf)| {
+        let port = configuration.port(name).ok_or_else(|| {
+            let names: Vec<&str> = configuration.node.ports.iter().map(|port| port.name.as_str()).collect();
+            let (config, file) = (arguments.config.display(), file.display());
+            anyhow!("--in {name}={file}: unknown port {name}, {config} has {}", text::list(&names))
+        })?;
+        Ok(Input { port, file: file.clone() })
+    };
+    arguments.inputs.iter().map(input).collect()
+}
+
+fn progress_bar(total_octets: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(total_octets).with_style(style)
+}
+
+/// An input as `--in` takes it: `PORT=FILE`.
+fn parse_input(argument: &str) -> Result<(String, PathBuf), String> {
+    match argument.split_once('=') {
+        Some((port, file)) if !port.is_empty() && !file.is_empty() => Ok((port.to_owned(), file.into())),
+        Some(_) => Err("expected PORT=FILE, found nothing beside '='".to_owned()),
+        None => Err("expected PORT=FILE, found no '='".to_owned()),
+    }
+}
+
+fn parse_time(argument: &str) -> Result<Duration, String> {
+    parse_duration(argument).ok_or_else(|| "expected a number and one of ns, us, ms, s, such as 200ms".to_owned())
+}

@@ -1,0 +1,70 @@
+//! `srdma bench dataplane`, as its user runs it.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::{Command, Output};
+
+fn bench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).args(["bench", "dataplane"]).args(arguments).output().unwrap()
+}
+
+fn rows(arguments: &[&str]) -> Vec<Value> {
+    let output = bench(&[&["--json"], arguments].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Each case checks what leaves the node before it is measured, and counts it afterwards: a run that ends well has forwarded.
+#[test]
+fn every_case_has_a_row() {
+    let rows = rows(&["--quick"]);
+    let cases: BTreeSet<&str> = rows.iter().map(|row| row["case"].as_str().unwrap()).collect();
+    let unicast = ["IPv6", "End", "End.X", "uN", "uA", "End.DT6", "H.Encaps", "H.Encaps.Red", "End.Replicate x8"];
+    let multicast =
+        ["x1", "x8", "x11"].map(|copies| ["gathered", "copied"].map(|how| format!("End.MT {copies} {how}")));
+    let yardsticks = ["yardstick: copy", "yardstick: crc32fast", "yardstick: End.MT x8 recomputed"];
+    for case in unicast.into_iter().chain(multicast.iter().flatten().map(String::as_str)).chain(yardsticks) {
+        assert!(cases.contains(case), "no row for {case} in {cases:?}");
+    }
+}
+
+#[test]
+fn a_row_says_what_was_measured_and_what_it_took() {
+    let rows = rows(&["--quick", "--case", "End", "--case", "yardstick: copy"]);
+    let [end, copy] = rows.as_slice() else { panic!("two rows, not {rows:?}") };
+    assert_eq!(end["case"], "End");
+    assert_eq!((end["frame_octets"].as_u64(), end["routes"].as_u64()), (Some(192), Some(10)));
+    assert_eq!(end["working_set"], "inside L2");
+    assert_eq!((copy["frame_octets"].as_u64(), copy["routes"].as_u64()), (Some(4096), None));
+    for row in &rows {
+        let (least, median) = (row["ns_min"].as_f64().unwrap(), row["ns_median"].as_f64().unwrap());
+        assert!(0.0 < least && least <= median, "{row}");
+        assert!(row["repetitions"].as_u64().unwrap() >= 11, "{row}");
+        // Where the kernel tells how fast the time stamp counter runs.
+        if let Some(clocks) = row["clocks_min"].as_f64() {
+            let clocks_per_ns = clocks / least;
+            assert!((0.2..10.0).contains(&clocks_per_ns), "{row}");
+        }
+    }
+}
+
+#[test]
+fn people_get_a_table() {
+    let output = bench(&["--quick", "--case", "IPv6"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let [_, _, heading, row] = lines.as_slice() else { panic!("{text}") };
+    assert!(heading.starts_with("case") && row.starts_with("IPv6"), "{text}");
+    assert_eq!(heading.len(), row.len(), "the columns are aligned");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let unknown = bench(&["--case", "End.Unheard"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("End.Unheard"));
+    let few = bench(&["--repetitions", "3"]);
+    assert_eq!(few.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&few.stderr).contains("11"));
+}

@@ -1,0 +1,183 @@
+//! End (RFC 8986 section 4.1) with its flavors PSP, USP, USD (section 4.16) and NEXT-CSID (RFC 9800 section 4.1).
+
+use super::{Flavors, Verdict, bad_routing_type, next_csid, pointer, upper_layer};
+use crate::drop::DropReason;
+use crate::frame::Frame;
+use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, ipv6_mut, srh_drop};
+use crate::pool::Pool;
+use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::ipv6::NextHeader;
+use srdma_wire::srh::SrhError;
+use srdma_wire::{Ipv6View, Srh, SrhView, View};
+
+/// The behaviour; steps are those of RFC 8986 section 4.1.
+#[inline]
+pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Verdict {
+    let head = frame.head_mut(pool);
+    let Some((ethernet_ipv6, rest)) = head.split_first_chunk_mut::<AFTER_IPV6>() else {
+        return Verdict::Drop(DropReason::Truncated);
+    };
+    let Ok((view, _)) = Ipv6View::split_mut(&mut ethernet_ipv6[IPV6..]) else {
+        return Verdict::Drop(DropReason::Truncated);
+    };
+    if let Some(csid) = flavors.next_csid {
+        let mut destination = *view.destination_octets();
+        if next_csid::shift(&mut destination, csid) {
+            if view.hop_limit <= 1 {
+                return hop_limit_exceeded();
+            }
+            view.set_destination(destination.into());
+            view.hop_limit -= 1;
+            return Verdict::Forward;
+        }
+    }
+    if view.next_header() == NextHeader::ROUTING {
+        // The common case: the SRH right behind the IPv6 header.
+        return match advance(view, rest, AFTER_IPV6) {
+            Ok(Advanced::Next { pop }) => {
+                if pop && flavors.psp {
+                    let place = Place { offset: AFTER_IPV6, header: NextHeader::ROUTING, announced_at: IPV6 + 6 };
+                    return pop_srh(frame, pool, place).map_or_else(Verdict::Drop, |()| Verdict::Forward);
+                }
+                Verdict::Forward
+            }
+            Ok(Advanced::Ultimate) => ultimate(frame, pool, flavors),
+            Err(verdict) => verdict,
+        };
+    }
+    behind_options(frame, pool, flavors)
+}
+
+/// What the SRH's own steps came to.
+enum Advanced {
+    /// The next segment is the destination; `pop`: it is the last one.
+    Next { pop: bool },
+    /// Segments Left was zero.
+    Ultimate,
+}
+
+/// S02–S14: the SRH in `octets`, at `offset` in the frame, steps on to its next segment.
+#[inline]
+fn advance(ipv6: &mut Ipv6View, octets: &mut [u8], offset: usize) -> Result<Advanced, Verdict> {
+    let srh = match Srh::split(octets) {
+        Ok((srh, _)) => srh,
+        Err(error) => return unfit(error, octets, offset),
+    };
+    // S02. If (Segments Left == 0)
+    let Some(segments_left) = srh.header.segments_left.checked_sub(1) else {
+        return Ok(Advanced::Ultimate);
+    };
+    // S05. If (IPv6 Hop Limit <= 1)
+    if ipv6.hop_limit <= 1 {
+        return Err(hop_limit_exceeded());
+    }
+    // S08–S11. Last Entry and Segments Left were checked by Srh::split; a reduced SRH has no segment [Last Entry + 1].
+    let Some(segment) = srh.segment(segments_left) else {
+        return Err(bad_segments_left(offset));
+    };
+    // S12. Decrement IPv6 Hop Limit by 1
+    ipv6.hop_limit -= 1;
+    // S14. Update IPv6 DA with Segment List[Segments Left]
+    ipv6.set_destination(segment);
+    // S13. Decrement Segments Left by 1
+    if let Ok((view, _)) = SrhView::split_mut(octets) {
+        view.segments_left = segments_left;
+    }
+    Ok(Advanced::Next { pop: segments_left == 0 })
+}
+
+/// A routing header that is no SRH, or whose Last Entry does not fit. With Segments Left 0 that is no error (RFC 8200
+/// section 4.4; RFC 8754 section 4.3.1.1, S02 before S09).
+#[cold]
+fn unfit(error: SrhError, octets: &[u8], offset: usize) -> Result<Advanced, Verdict> {
+    match SrhView::split(octets) {
+        Ok((view, _)) if view.segments_left == 0 => Ok(Advanced::Ultimate),
+        _ => Err(bad_srh(error, offset)),
+    }
+}
+
+/// Options headers stand before the SRH, or there is no SRH.
+fn behind_options(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Verdict {
+    let head = frame.head_mut(pool);
+    let place = match ipv6(head).and_then(|view| Place::first(view).behind_options(head)) {
+        Ok(place) => place,
+        Err(reason) => return Verdict::Drop(reason),
+    };
+    if place.header != NextHeader::ROUTING {
+        return upper_layer::process(frame, pool, place, flavors.usd);
+    }
+    let Some((before, rest)) = head.split_at_mut_checked(place.offset) else {
+        return Verdict::Drop(DropReason::HeaderTooLong);
+    };
+    let Ok(view) = ipv6_mut(before) else {
+        return Verdict::Drop(DropReason::Truncated);
+    };
+    match advance(view, rest, place.offset) {
+        Ok(Advanced::Next { pop: true }) if flavors.psp => {
+            pop_srh(frame, pool, place).map_or_else(Verdict::Drop, |()| Verdict::Forward)
+        }
+        Ok(Advanced::Next { .. }) => Verdict::Forward,
+        Ok(Advanced::Ultimate) => ultimate(frame, pool, flavors),
+        Err(verdict) => verdict,
+    }
+}
+
+/// Segments Left is zero: with USP the SRH is taken off, then the next header is processed.
+fn ultimate(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Verdict {
+    match behind_last_segment(frame, pool, flavors.usp) {
+        Ok(at) => upper_layer::process(frame, pool, at, flavors.usd),
+        Err(reason) => Verdict::Drop(reason),
+    }
+}
+
+fn behind_last_segment(frame: &mut Frame, pool: &mut Pool, usp: bool) -> Result<Place, DropReason> {
+    let head = frame.head(pool);
+    let at = Place::first(ipv6(head)?).behind_options(head)?;
+    let next = at.behind_routing_header(head)?;
+    if !usp || head[at.offset + 2] != srdma_wire::srh::ROUTING_TYPE {
+        return Ok(next);
+    }
+    pop_srh(frame, pool, at)?;
+    Ok(Place { offset: at.offset, header: next.header, announced_at: at.announced_at })
+}
+
+/// Takes the SRH at `place` out of the packet (RFC 8986 section 4.16.1, S14.2–S14.4).
+fn pop_srh(frame: &mut Frame, pool: &mut Pool, place: Place) -> Result<(), DropReason> {
+    let head = frame.head_mut(pool);
+    let (view, _) =
+        head.get(place.offset..).and_then(|octets| SrhView::split(octets).ok()).ok_or(DropReason::HeaderTooLong)?;
+    let (len, next_header) = (view.total_len(), view.next_header());
+    if place.offset + len > head.len() {
+        return Err(DropReason::HeaderTooLong);
+    }
+    // S14.2. Update the Next Header field in the preceding header
+    head[place.announced_at] = next_header.0;
+    // S14.3. Decrease the IPv6 header Payload Length
+    let view = ipv6_mut(head)?;
+    view.set_payload_length(view.payload_length().saturating_sub(len as u16));
+    // S14.4. Remove the SRH: what stands before it moves up
+    head.copy_within(IPV6..place.offset, IPV6 + len);
+    frame.pull(len);
+    Ok(())
+}
+
+/// S06. ICMP Time Exceeded, hop limit exceeded in transit.
+#[cold]
+fn hop_limit_exceeded() -> Verdict {
+    Verdict::Report(DropReason::HopLimitExceeded, Icmpv6Error::HopLimitExceeded)
+}
+
+/// S10. ICMP Parameter Problem, pointer set to the Segments Left field.
+#[cold]
+fn bad_segments_left(srh_offset: usize) -> Verdict {
+    Verdict::Report(DropReason::BadSrh, Icmpv6Error::ErroneousField(pointer(srh_offset + 3)))
+}
+
+#[cold]
+fn bad_srh(error: SrhError, srh_offset: usize) -> Verdict {
+    match error {
+        SrhError::Truncated(_) => Verdict::Drop(srh_drop(error)),
+        SrhError::Inconsistent { .. } => bad_segments_left(srh_offset),
+        SrhError::RoutingType(_) => bad_routing_type(srh_offset),
+    }
+}

@@ -1,0 +1,62 @@
+//! End.DT6 (RFC 8986 section 4.6): decapsulation and IPv6 table look-up.
+
+use super::{Verdict, bad_routing_type, decapsulate, pointer, upper_layer};
+use crate::drop::DropReason;
+use crate::frame::Frame;
+use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6};
+use crate::pool::Pool;
+use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::ipv6::NextHeader;
+use srdma_wire::srh::ROUTING_TYPE;
+use srdma_wire::{Ipv6View, SrhView, View};
+
+/// The behaviour; the caller looks the inner destination up in the SID's table.
+#[inline]
+pub(crate) fn end_dt6(frame: &mut Frame, pool: &mut Pool) -> Verdict {
+    match inner_offset(frame.head(pool)) {
+        Some(inner) => decapsulate(frame, pool, inner).map_or_else(Verdict::Drop, |()| Verdict::Inner),
+        None => step_by_step(frame, pool),
+    }
+}
+
+/// Where the inner packet begins in the common cases: right behind the IPv6 header, or behind an SRH without segments
+/// left.
+#[inline]
+fn inner_offset(head: &[u8]) -> Option<usize> {
+    let (headers, rest) = head.split_first_chunk::<AFTER_IPV6>()?;
+    let (ipv6, _) = Ipv6View::split(&headers[IPV6..]).ok()?;
+    if ipv6.next_header() == NextHeader::IPV6 {
+        return Some(AFTER_IPV6);
+    }
+    let (routing, _) = SrhView::split(rest).ok()?;
+    let is_common = ipv6.next_header() == NextHeader::ROUTING
+        && routing.segments_left == 0
+        && routing.next_header() == NextHeader::IPV6;
+    is_common.then(|| AFTER_IPV6 + routing.total_len())
+}
+
+#[cold]
+fn step_by_step(frame: &mut Frame, pool: &mut Pool) -> Verdict {
+    match upper_layer_place(frame.head(pool)) {
+        // Upper-layer S01. If (Upper-Layer header type == 41 (IPv6))
+        Ok(at) => upper_layer::process(frame, pool, at, true),
+        Err(verdict) => verdict,
+    }
+}
+
+fn upper_layer_place(head: &[u8]) -> Result<Place, Verdict> {
+    let at = Place::first(ipv6(head)?).behind_options(head)?;
+    if at.header != NextHeader::ROUTING {
+        return Ok(at);
+    }
+    // S02. If (Segments Left != 0): Parameter Problem, pointer set to the Segments Left field
+    let (routing, _) = SrhView::split(head.get(at.offset..).unwrap_or(&[])).map_err(|_| DropReason::HeaderTooLong)?;
+    if routing.segments_left != 0 {
+        if routing.routing_type() != ROUTING_TYPE {
+            return Err(bad_routing_type(at.offset));
+        }
+        let error = Icmpv6Error::ErroneousField(pointer(at.offset + 3));
+        return Err(Verdict::Report(DropReason::SegmentsLeft, error));
+    }
+    Ok(at.behind_routing_header(head)?)
+}

@@ -1,0 +1,83 @@
+//! Endpoint behaviours: one file each, named after itself, with its RFC's steps as numbered comments.
+//!
+//! A behaviour edits the packet where it lies and returns a [`Verdict`]. It knows no port, no route and no queue.
+
+mod decapsulate;
+mod end;
+mod end_dt6;
+mod end_x;
+mod next_csid;
+mod upper_layer;
+
+pub(crate) use decapsulate::decapsulate;
+pub(crate) use end::end;
+pub(crate) use end_dt6::end_dt6;
+pub(crate) use end_x::end_x;
+
+use crate::drop::DropReason;
+use crate::headers::IPV6;
+use srdma_wire::icmpv6::Icmpv6Error;
+
+/// Flavors of End and End.X (RFC 8986 section 4.16, RFC 9800 section 4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flavors {
+    /// Penultimate segment pop.
+    pub psp: bool,
+    /// Ultimate segment pop.
+    pub usp: bool,
+    /// Ultimate segment decapsulation.
+    pub usd: bool,
+    /// NEXT-CSID.
+    pub next_csid: Option<NextCsid>,
+}
+
+/// How a compressed SID divides: locator block, then locator-node and function, then the argument that holds what
+/// follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextCsid {
+    /// Bits of the locator block.
+    pub block_bits: u8,
+    /// Bits of the compressed SID: locator-node and function.
+    pub csid_bits: u8,
+}
+
+impl NextCsid {
+    /// F3216: a block of 32 bits and compressed SIDs of 16.
+    pub const F3216: NextCsid = NextCsid { block_bits: 32, csid_bits: 16 };
+}
+
+impl Flavors {
+    /// NEXT-CSID with PSP and USD over F3216: what uN and uA have (PP-5.1-1).
+    pub const MICRO: Flavors = Flavors { psp: true, usp: false, usd: true, next_csid: Some(NextCsid::F3216) };
+}
+
+/// What becomes of a packet after a behaviour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Forward by the new destination; the hop limit has been decremented.
+    Forward,
+    /// The outer headers are gone: forward the inner packet by a table.
+    Inner,
+    /// Drop.
+    Drop(DropReason),
+    /// Drop, and tell the source.
+    Report(DropReason, Icmpv6Error),
+}
+
+impl From<DropReason> for Verdict {
+    fn from(reason: DropReason) -> Self {
+        Verdict::Drop(reason)
+    }
+}
+
+/// RFC 8200 section 4.4: an unknown routing type with segments left is reported, at its type.
+#[cold]
+fn bad_routing_type(routing_header_offset: usize) -> Verdict {
+    let error = Icmpv6Error::ErroneousField(pointer(routing_header_offset + 2));
+    Verdict::Report(DropReason::UnknownRoutingType, error)
+}
+
+/// An ICMPv6 pointer: offset from the start of the IPv6 header.
+fn pointer(offset_in_frame: usize) -> u32 {
+    (offset_in_frame - IPV6) as u32
+}

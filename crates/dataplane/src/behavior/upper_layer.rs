@@ -1,0 +1,28 @@
+//! Upper-layer header processing at a SID (RFC 8986 section 4.1.1).
+
+use super::{Verdict, decapsulate, pointer};
+use crate::drop::DropReason;
+use crate::frame::Frame;
+use crate::headers::Place;
+use crate::pool::Pool;
+use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::ipv6::NextHeader;
+
+/// Processes what stands at `at`, or behind the options headers there. IPv6 is taken out of its outer headers where the
+/// SID `takes_ipv6` (USD, End.DT6); no other upper layer is allowed at this node's SIDs.
+#[inline]
+pub(super) fn process(frame: &mut Frame, pool: &mut Pool, at: Place, takes_ipv6: bool) -> Verdict {
+    match at.behind_options(frame.head(pool)) {
+        Ok(at) if takes_ipv6 && at.header == NextHeader::IPV6 => {
+            decapsulate(frame, pool, at.offset).map_or_else(Verdict::Drop, |()| Verdict::Inner)
+        }
+        Ok(at) => refuse(at),
+        Err(reason) => Verdict::Drop(reason),
+    }
+}
+
+/// Parameter Problem code 4, pointing at the upper-layer header.
+#[cold]
+fn refuse(upper_layer: Place) -> Verdict {
+    Verdict::Report(DropReason::UpperLayer, Icmpv6Error::SrUpperLayer(pointer(upper_layer.offset)))
+}

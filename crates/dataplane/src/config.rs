@@ -1,0 +1,251 @@
+//! What a node is told: its ports and addresses, routes, SIDs, keys and groups.
+
+use crate::behavior::Flavors;
+use crate::element::PortId;
+use crate::encaps::{EncapsError, EncapsMode};
+use crate::fib::Prefix;
+use crate::hmac::HmacKey;
+use srdma_group::{GroupId, NodePart};
+use srdma_wire::MacAddress;
+use srdma_wire::tlv::TlvTypes;
+use std::net::Ipv6Addr;
+
+/// A table of routes, by its number. The main table is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u16);
+
+/// A port.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// Its name, for people.
+    pub name: String,
+    /// Its MAC address.
+    pub mac: MacAddress,
+    /// Its addresses.
+    pub addresses: Vec<Ipv6Addr>,
+    /// Largest IPv6 packet that the link carries, in octets.
+    pub link_mtu: u16,
+    /// Octets that may wait in its egress queue.
+    pub queue_limit_octets: usize,
+}
+
+/// How the ICRC of a copy is made (D10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IcrcMode {
+    /// From the old one and what was changed: a bad ICRC stays bad.
+    #[default]
+    Incremental,
+    /// From the whole packet.
+    Recompute,
+}
+
+/// A node's own settings.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Its loopback address: source of what it sends itself.
+    pub loopback: Ipv6Addr,
+    /// Its ports, in the order of their [`PortId`]s.
+    pub ports: Vec<PortConfig>,
+    /// TLV types that the draft leaves open.
+    pub tlv_types: TlvTypes,
+    /// How ICRCs of copies are made.
+    pub icrc: IcrcMode,
+    /// Whether an edge verifies the ICRC of a data packet before it copies it (D10).
+    pub verify_icrc: bool,
+    /// ICMPv6 errors a second, and as many at once (RFC 4443 section 2.4 f).
+    pub icmp_errors_per_second: u32,
+    /// Packets with a lower hop limit are not replicated (RFC 9524 section 2.2).
+    pub replication_hop_limit: u8,
+    /// After a restart: groups begin with unknown branches (D17).
+    pub restarted: bool,
+}
+
+impl NodeConfig {
+    /// The defaults for a node with this loopback address and these ports.
+    pub fn new(loopback: Ipv6Addr, ports: Vec<PortConfig>) -> Self {
+        NodeConfig {
+            loopback,
+            ports,
+            tlv_types: TlvTypes::default(),
+            icrc: IcrcMode::Incremental,
+            verify_icrc: false,
+            icmp_errors_per_second: 100,
+            replication_hop_limit: 0,
+            restarted: false,
+        }
+    }
+}
+
+/// A next hop: a neighbour at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// The port.
+    pub port: PortId,
+    /// The neighbour's address.
+    pub address: Ipv6Addr,
+}
+
+/// What a route does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteAction {
+    /// Forward to one of these neighbours, chosen by the flow.
+    Via(Vec<NextHop>),
+    /// Encapsulate (RFC 8986 section 5), then forward by the first segment.
+    Encaps {
+        /// The path.
+        segments: Vec<Ipv6Addr>,
+        /// H.Encaps or H.Encaps.Red.
+        mode: EncapsMode,
+    },
+    /// Drop.
+    Blackhole,
+}
+
+/// What a SID does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SidBehavior {
+    /// End, with flavors; uN is `Flavors::MICRO`.
+    End(Flavors),
+    /// End.X, with flavors, by this adjacency; uA is `Flavors::MICRO`.
+    EndX(Flavors, NextHop),
+    /// End.DT6 with this table.
+    EndDt6(TableId),
+    /// End.Replicate for the group of this number.
+    EndReplicate(GroupId),
+    /// End.MT; `require_hmac`: only packets whose SRH verifies (MT-9-1).
+    EndMt {
+        /// Whether the SRH must carry a valid HMAC.
+        require_hmac: bool,
+    },
+}
+
+/// A static multicast route (MT-5.2-2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MulticastRoute {
+    /// The outer source address: the headend's loopback. A transit node that hands its branches over to the group finds
+    /// the route by its own loopback, although its copies keep the headend's (D3).
+    pub source: Ipv6Addr,
+    /// The IPv6 multicast group.
+    pub group: Ipv6Addr,
+    /// The only port that packets are taken from, when given.
+    pub incoming: Option<PortId>,
+    /// The ports that copies leave by.
+    pub outgoing: Vec<PortId>,
+    /// The packet is given End.MT here as well (MT-5.1-3).
+    pub end_mt: bool,
+    /// With End.MT: only packets whose SRH verifies (MT-9-1).
+    pub require_hmac: bool,
+}
+
+/// A change of configuration.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Adds or replaces a neighbour and the route to its address.
+    AddNeighbour {
+        /// Where it is.
+        next_hop: NextHop,
+        /// Its MAC address.
+        mac: MacAddress,
+    },
+    /// Adds or replaces a route.
+    AddRoute {
+        /// The table.
+        table: TableId,
+        /// The destination.
+        prefix: Prefix,
+        /// What becomes of its packets.
+        action: RouteAction,
+    },
+    /// Removes a route.
+    RemoveRoute {
+        /// The table.
+        table: TableId,
+        /// The destination.
+        prefix: Prefix,
+    },
+    /// Adds or replaces a SID in the main table.
+    AddSid {
+        /// The SID: 128 bits, or its locator and function where an argument follows.
+        prefix: Prefix,
+        /// What it does.
+        behavior: SidBehavior,
+    },
+    /// Adds or replaces a static multicast route.
+    AddMulticastRoute(MulticastRoute),
+    /// Adds or replaces an HMAC key.
+    AddHmacKey {
+        /// Its id.
+        key_id: u32,
+        /// The key.
+        key: HmacKey,
+    },
+    /// Takes part in a group; its Proxy Address becomes this node's to intercept.
+    AddGroup(Box<NodePart>),
+    /// Leaves a group.
+    RemoveGroup(GroupId),
+}
+
+/// Why a command was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// There is no such port.
+    #[error("port {0} does not exist, the node has {1}")]
+    UnknownPort(u16, usize),
+    /// A route without a next hop.
+    #[error("route {0} has no next hop")]
+    NoNextHop(Prefix),
+    /// A policy that cannot be.
+    #[error("route {prefix}: {error}")]
+    Encaps {
+        /// The route.
+        prefix: Prefix,
+        /// Why.
+        error: EncapsError,
+    },
+    /// No route to remove.
+    #[error("there is no route {0}")]
+    UnknownRoute(Prefix),
+    /// No such group.
+    #[error("group {0} is not known to this node")]
+    UnknownGroup(u32),
+    /// One Proxy Address, one group (D2).
+    #[error("Proxy Address {proxy} of group {group} already belongs to group {owner}")]
+    ProxyInUse {
+        /// The address.
+        proxy: Ipv6Addr,
+        /// The group to be added.
+        group: u32,
+        /// The group that has it.
+        owner: u32,
+    },
+    /// A Proxy Address is nobody's own address (D2).
+    #[error("Proxy Address {proxy} of group {group} is an address of this node")]
+    ProxyIsOwn {
+        /// The address.
+        proxy: Ipv6Addr,
+        /// The group to be added.
+        group: u32,
+    },
+    /// The policy names a key that the node does not have.
+    #[error("group {group}: HMAC key {key_id} is not known to this node")]
+    UnknownKey {
+        /// The group.
+        group: u32,
+        /// The key id.
+        key_id: u32,
+    },
+    /// The receiver lists do not fit the SRH.
+    #[error("group {0}: receiver lists exceed an SRH of 2048 octets")]
+    ListsTooLong(u32),
+    /// A prefix length that leaves no room for the compressed SID.
+    #[error("NEXT-CSID with a block of {block_bits} bits and compressed SIDs of {csid_bits} bits is not possible")]
+    BadCsid {
+        /// Bits of the block.
+        block_bits: u8,
+        /// Bits of the compressed SID.
+        csid_bits: u8,
+    },
+    /// An address that is no multicast group.
+    #[error("{0} is not an IPv6 multicast address")]
+    NotMulticast(Ipv6Addr),
+}

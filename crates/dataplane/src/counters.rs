@@ -1,0 +1,53 @@
+//! What a node counts.
+
+use crate::drop::DropCounters;
+
+/// Frames and octets, without FCS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Frames.
+    pub frames: u64,
+    /// Octets.
+    pub octets: u64,
+}
+
+impl Traffic {
+    /// Counts a frame of `octets`.
+    #[inline]
+    pub fn count(&mut self, octets: usize) {
+        self.frames += 1;
+        self.octets += octets as u64;
+    }
+}
+
+/// Counters of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Received frames.
+    pub received: Traffic,
+    /// Frames that entered the egress queue.
+    pub sent: Traffic,
+    /// Drops of frames that were received here.
+    pub drops: DropCounters,
+}
+
+/// Counters of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupCounters {
+    /// Data packets that came down.
+    pub data_packets: u64,
+    /// Copies made of them.
+    pub copies: u64,
+    /// ACKs that came up.
+    pub acks_received: u64,
+    /// NAKs of all kinds that came up.
+    pub naks_received: u64,
+    /// CNPs that came up.
+    pub cnps_received: u64,
+    /// ACKs sent up.
+    pub acks_sent: u64,
+    /// NAKs of all kinds sent up.
+    pub naks_sent: u64,
+    /// CNPs sent up.
+    pub cnps_sent: u64,
+}

@@ -1,0 +1,152 @@
+//! Why packets are dropped: one name and one counter each, nothing silent.
+
+macro_rules! drop_reasons {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// Why a packet was dropped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum DropReason {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl DropReason {
+            /// Every reason, in the order of the counters.
+            pub const ALL: &[DropReason] = &[$(DropReason::$variant),*];
+
+            /// The reason as metrics and JSON write it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(DropReason::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// The frame ends before its headers or its IPv6 payload do.
+    Truncated = "truncated",
+    /// The destination MAC address is not the port's.
+    NotForThisPort = "not_for_this_port",
+    /// The EtherType is not IPv6.
+    NotIpv6 = "not_ipv6",
+    /// An 802.1Q tag, which no port expects.
+    VlanTagged = "vlan_tagged",
+    /// The IPv6 version is not 6.
+    BadVersion = "bad_version",
+    /// A multicast or unspecified address as source.
+    BadSource = "bad_source",
+    /// The header chain is longer than the first segment's span.
+    HeaderTooLong = "header_too_long",
+    /// No route to the destination.
+    NoRoute = "no_route",
+    /// The route says so.
+    Blackhole = "blackhole",
+    /// The next hop's MAC address is not known.
+    NoNeighbour = "no_neighbour",
+    /// Hop limit exceeded.
+    HopLimitExceeded = "hop_limit_exceeded",
+    /// Longer than the next link's MTU.
+    PacketTooBig = "packet_too_big",
+    /// The egress queue is full.
+    QueueFull = "queue_full",
+    /// No chunk was left in the pool.
+    NoBuffer = "no_buffer",
+    /// Not enough headroom to push a header.
+    NoHeadroom = "no_headroom",
+    /// For the node itself, which takes no such packet.
+    LocalDelivery = "local_delivery",
+    /// The packet met this node's own SIDs too often.
+    SegmentLoop = "segment_loop",
+    /// Segments Left, Last Entry or Hdr Ext Len contradict each other (RFC 8754 section 4.3.1.1).
+    BadSrh = "bad_srh",
+    /// A routing header that is no SRH.
+    UnknownRoutingType = "unknown_routing_type",
+    /// End.DT6 with segments left.
+    SegmentsLeft = "segments_left",
+    /// An upper-layer header that a SID does not take (RFC 8986 section 4.1.1).
+    UpperLayer = "upper_layer",
+    /// The outer header is marked CE and the inner packet is not ECN-capable (RFC 6040).
+    CongestionExperienced = "congestion_experienced",
+    /// End.MT without an SRH, or with Segments Left 0 (MT-6.2-1).
+    EndMtNoSegment = "end_mt_no_segment",
+    /// A TLV reaches beyond the SRH, or its Length contradicts its content (D8).
+    MalformedTlv = "malformed_tlv",
+    /// A receiver that cannot be one: multicast, unspecified or loopback address, reserved QPN, or twice (D8).
+    BadReceiver = "bad_receiver",
+    /// No End.MT TLV for this node and no provisioned list, or a list of nobody (D6).
+    NoReceiverList = "no_receiver_list",
+    /// A WRITE outside the group's region, to another key, or to receivers whose regions are not known (D27).
+    OutsideRegion = "outside_region",
+    /// The SRH has no HMAC TLV, but the SID demands one.
+    HmacMissing = "hmac_missing",
+    /// The HMAC's key id is not known.
+    HmacUnknownKey = "hmac_unknown_key",
+    /// The HMAC does not match.
+    HmacMismatch = "hmac_mismatch",
+    /// No multicast route for this source and group.
+    NoMulticastRoute = "no_multicast_route",
+    /// A multicast packet from the wrong side.
+    WrongIncomingPort = "wrong_incoming_port",
+    /// No group of this node has the packet's Proxy Address.
+    UnknownGroup = "unknown_group",
+    /// Not a RoCEv2 packet, or damaged before its BTH ends.
+    NotRocev2 = "not_rocev2",
+    /// Extension headers before UDP in a group's data packet, which no receiver's host would take.
+    ExtensionHeaders = "extension_headers",
+    /// From the source, but not a SEND or WRITE request (D26).
+    NotMulticastable = "not_multicastable",
+    /// From a receiver, but neither ACK, NAK nor CNP (D12).
+    NotAResponse = "not_a_response",
+    /// A response from an address or port where the group has no branch (D14, MT-9-2).
+    UnexpectedResponder = "unexpected_responder",
+    /// A response to another queue pair than the Designated QPN.
+    WrongQpn = "wrong_qpn",
+    /// The ICRC does not match.
+    BadIcrc = "bad_icrc",
+    /// A response before any data went down (rule R1).
+    NothingSent = "nothing_sent",
+    /// A response that no receiver can have meant (rule R1, D15).
+    ImplausiblePsn = "implausible_psn",
+    /// A response behind what its branch has confirmed before (rule R1).
+    StaleResponse = "stale_response",
+    /// A reserved AETH syndrome.
+    ReservedSyndrome = "reserved_syndrome",
+    /// More CNPs from one branch than it may send (MT-9-3).
+    CnpRateLimited = "cnp_rate_limited",
+    /// A copy withheld because its receiver has confirmed it (D22).
+    Pruned = "pruned",
+}
+
+impl DropReason {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::ALL.len();
+}
+
+/// A counter for each reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropCounters([u64; DropReason::COUNT]);
+
+impl Default for DropCounters {
+    fn default() -> Self {
+        DropCounters([0; DropReason::COUNT])
+    }
+}
+
+impl DropCounters {
+    /// Counts one.
+    #[inline]
+    pub fn count(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// How many so far.
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.iter().map(|reason| (*reason, self.get(*reason))).filter(|(_, count)| *count > 0)
+    }
+}

@@ -1,0 +1,135 @@
+//! H.Encaps and H.Encaps.Red (RFC 8986 sections 5.1, 5.2): an outer IPv6 header and an SRH around a packet.
+
+use crate::drop::DropReason;
+use crate::entropy;
+use crate::frame::Frame;
+use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use crate::pool::{HEADROOM, Pool};
+use srdma_wire::ipv6::NextHeader;
+use srdma_wire::{Ipv6, SrhValue};
+use std::net::Ipv6Addr;
+use zerocopy::IntoBytes;
+
+/// Whether the first segment is left out of the SRH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncapsMode {
+    /// H.Encaps: the SRH holds every segment.
+    Encaps,
+    /// H.Encaps.Red: the first segment stands in the destination address alone; a single one needs no SRH.
+    Reduced,
+}
+
+/// The outer headers of a policy, ready to be copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Encaps {
+    headers: Vec<u8>,
+}
+
+/// Why there is no such policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncapsError {
+    /// No segment.
+    #[error("an encapsulation policy needs at least one segment")]
+    NoSegments,
+    /// The headers exceed the headroom of a frame.
+    #[error("{segments} segments need {needed} octets of outer headers, there is room for {room}")]
+    TooLong {
+        /// Segments given.
+        segments: usize,
+        /// Octets needed.
+        needed: usize,
+        /// Octets of headroom.
+        room: usize,
+    },
+}
+
+impl Encaps {
+    /// A policy: the outer source address, the segments in the order of the path, and the outer hop limit.
+    pub(crate) fn new(
+        source: Ipv6Addr,
+        segments: &[Ipv6Addr],
+        mode: EncapsMode,
+        hop_limit: u8,
+    ) -> Result<Self, EncapsError> {
+        let (&destination, further) = segments.split_first().ok_or(EncapsError::NoSegments)?;
+        let listed = if mode == EncapsMode::Reduced { further } else { segments };
+        let reversed: Vec<Ipv6Addr> = listed.iter().rev().copied().collect();
+        let srh_octets = if reversed.is_empty() { 0 } else { 8 + 16 * reversed.len() };
+        let too_long =
+            EncapsError::TooLong { segments: segments.len(), needed: 40 + srh_octets, room: HEADROOM - IPV6 };
+        if 40 + srh_octets > HEADROOM - IPV6 {
+            return Err(too_long);
+        }
+        let mut headers = vec![0; 40 + srh_octets];
+        let outer = Ipv6 {
+            traffic_class: 0,
+            flow_label: 0,
+            payload_length: 0,
+            next_header: if srh_octets > 0 { NextHeader::ROUTING } else { NextHeader::IPV6 },
+            hop_limit,
+            source,
+            destination,
+        };
+        headers[..40].copy_from_slice(outer.emit().as_bytes());
+        if srh_octets > 0 {
+            let segments_left = (segments.len() - 1) as u8;
+            SrhValue { next_header: NextHeader::IPV6, segments_left, flags: 0, tag: 0 }
+                .emit(&reversed, &[], &mut headers[40..])
+                .ok_or(too_long)?;
+        }
+        Ok(Encaps { headers })
+    }
+
+    /// Octets of the outer headers.
+    pub(crate) fn octets(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Pushes the outer headers onto a packet whose hop limit the caller has seen to. Traffic class and ECN are copied
+    /// outward (RFC 6040 normal mode), the flow label stands for the inner flow (RFC 6438).
+    #[inline]
+    pub(crate) fn push(&self, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
+        let len = frame.len();
+        let flow = entropy::of_packet(frame.head(pool));
+        let traffic_class = ipv6(frame.head(pool))?.traffic_class();
+        if !frame.push(self.headers.len()) {
+            return Err(DropReason::NoHeadroom);
+        }
+        let head = frame.head_mut(pool);
+        head[IPV6..][..self.headers.len()].copy_from_slice(&self.headers);
+        let payload_length = self.headers.len() - 40 + len - IPV6;
+        finish_outer(head, traffic_class, flow, payload_length)
+    }
+}
+
+/// Fills the fields of an outer IPv6 header that depend on the packet.
+#[inline]
+pub(crate) fn finish_outer(
+    head: &mut [u8],
+    traffic_class: u8,
+    flow: u32,
+    payload_length: usize,
+) -> Result<(), DropReason> {
+    let outer: &mut [u8; AFTER_IPV6] = head.first_chunk_mut().ok_or(DropReason::Truncated)?;
+    let first = 6 << 28 | u32::from(traffic_class) << 20 | flow & 0xF_FFFF;
+    outer[IPV6..IPV6 + 4].copy_from_slice(&first.to_be_bytes());
+    let payload_length = u16::try_from(payload_length).map_err(|_| DropReason::PacketTooBig)?;
+    outer[IPV6 + 4..IPV6 + 6].copy_from_slice(&payload_length.to_be_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_needs_segments_that_fit() {
+        let a: Ipv6Addr = "2001:db8::1".parse().unwrap();
+        assert_eq!(Encaps::new(a, &[], EncapsMode::Reduced, 64).err(), Some(EncapsError::NoSegments));
+        assert_eq!(Encaps::new(a, &[a], EncapsMode::Reduced, 64).unwrap().headers.len(), 40);
+        assert_eq!(Encaps::new(a, &[a], EncapsMode::Encaps, 64).unwrap().headers.len(), 64);
+        assert_eq!(Encaps::new(a, &[a; 3], EncapsMode::Reduced, 64).unwrap().headers.len(), 80);
+        let error = Encaps::new(a, &[a; 13], EncapsMode::Encaps, 64).unwrap_err();
+        assert_eq!(error, EncapsError::TooLong { segments: 13, needed: 256, room: 242 });
+    }
+}

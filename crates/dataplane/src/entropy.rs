@@ -1,0 +1,42 @@
+//! The hash of a flow: what ECMP chooses by, and what an outer flow label stands for.
+
+use crate::headers::{AFTER_IPV6, IPV6};
+use srdma_wire::codepoints::ROCEV2_PORT;
+
+/// A hash of the packet's addresses, flow label and, for UDP, source port; for RoCEv2 its queue pair too. An IPv6
+/// packet in this one is represented by this one's flow label, which its encapsulator made from it.
+#[inline]
+pub(crate) fn of_packet(head: &[u8]) -> u32 {
+    let Some(octets) = head.first_chunk::<AFTER_IPV6>() else {
+        return 0;
+    };
+    let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|index| octets[IPV6 + at + index]));
+    let flow_label = word(0) >> 32 & 0xF_FFFF;
+    let source = word(8) ^ word(16).rotate_left(17);
+    let destination = word(24) ^ word(32).rotate_left(31);
+    let mut hash = mix(source ^ flow_label).wrapping_add(destination);
+    const UDP: u8 = 17;
+    if octets[IPV6 + 6] == UDP
+        && let Some(transport) = head.get(AFTER_IPV6..).and_then(|rest| rest.first_chunk::<16>())
+    {
+        hash ^= u64::from(u32::from_be_bytes([transport[0], transport[1], transport[2], transport[3]])) << 32;
+        if u16::from_be_bytes([transport[2], transport[3]]) == ROCEV2_PORT {
+            hash ^= u64::from(u32::from_be_bytes([0, transport[13], transport[14], transport[15]]));
+        }
+    }
+    (mix(hash) >> 32) as u32
+}
+
+/// A hash of two addresses.
+pub(crate) fn of_addresses(one: &[u8; 16], other: &[u8; 16]) -> u32 {
+    let words = |octets: &[u8; 16]| {
+        let number = u128::from_be_bytes(*octets);
+        (number >> 64) as u64 ^ (number as u64).rotate_left(17)
+    };
+    (mix(mix(words(one)).wrapping_add(words(other))) >> 32) as u32
+}
+
+#[inline]
+fn mix(value: u64) -> u64 {
+    (value ^ value >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+}

@@ -1,0 +1,112 @@
+//! Finding headers in the first segment of a frame. Offsets count from the start of the frame, Ethernet included.
+
+use crate::drop::DropReason;
+use srdma_wire::ipv6::NextHeader;
+use srdma_wire::options::OptionsView;
+use srdma_wire::srh::SrhError;
+use srdma_wire::{Ipv6View, Srh, SrhView, View};
+
+/// Where the IPv6 header begins: behind an untagged Ethernet header.
+pub(crate) const IPV6: usize = 14;
+
+/// Where what follows the IPv6 header begins.
+pub(crate) const AFTER_IPV6: usize = IPV6 + 40;
+
+/// Extension headers that are passed over in search of an SRH or an upper-layer header.
+const MAX_EXTENSION_HEADERS: usize = 4;
+
+/// The IPv6 header, which ingress found to be there.
+#[inline]
+pub(crate) fn ipv6(head: &[u8]) -> Result<&Ipv6View, DropReason> {
+    let octets = head.get(IPV6..).ok_or(DropReason::Truncated)?;
+    Ok(Ipv6View::split(octets).map_err(|_| DropReason::Truncated)?.0)
+}
+
+/// The IPv6 header, for editing.
+#[inline]
+pub(crate) fn ipv6_mut(head: &mut [u8]) -> Result<&mut Ipv6View, DropReason> {
+    let octets = head.get_mut(IPV6..).ok_or(DropReason::Truncated)?;
+    Ok(Ipv6View::split_mut(octets).map_err(|_| DropReason::Truncated)?.0)
+}
+
+/// A header's place in a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Offset of its first octet.
+    pub(crate) offset: usize,
+    /// What it is.
+    pub(crate) header: NextHeader,
+    /// Offset of the Next Header octet that announces it.
+    pub(crate) announced_at: usize,
+}
+
+impl Place {
+    /// The header right behind the IPv6 header.
+    #[inline]
+    pub(crate) fn first(ipv6: &Ipv6View) -> Self {
+        Place { offset: AFTER_IPV6, header: ipv6.next_header(), announced_at: IPV6 + 6 }
+    }
+
+    /// The routing header, or whatever stands there when there is none, behind any options headers.
+    #[inline]
+    pub(crate) fn behind_options(self, head: &[u8]) -> Result<Self, DropReason> {
+        match self.header {
+            NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS => skip_options(head, self.offset, self.header),
+            _ => Ok(self),
+        }
+    }
+
+    /// What follows a routing header at this place, whatever its type and segments: with Segments Left 0 neither is
+    /// looked at (RFC 8200 section 4.4, RFC 8754 section 4.3.1.1).
+    #[inline]
+    pub(crate) fn behind_routing_header(self, head: &[u8]) -> Result<Self, DropReason> {
+        let octets = head.get(self.offset..).ok_or(DropReason::HeaderTooLong)?;
+        let (header, _) = SrhView::split(octets).map_err(|_| DropReason::HeaderTooLong)?;
+        let behind = self.behind_srh(header);
+        if behind.offset > head.len() { Err(DropReason::HeaderTooLong) } else { Ok(behind) }
+    }
+
+    /// What follows an SRH at this place.
+    #[inline]
+    pub(crate) fn behind_srh(self, srh: &SrhView) -> Self {
+        Place { offset: self.offset + srh.total_len(), header: srh.next_header(), announced_at: self.offset }
+    }
+
+    /// The SRH at this place.
+    #[inline]
+    pub(crate) fn srh<'h>(&self, head: &'h [u8]) -> Result<Srh<'h>, SrhError> {
+        Srh::split(head.get(self.offset..).unwrap_or(&[])).map(|(srh, _)| srh)
+    }
+}
+
+/// The place behind the options headers that begin with `header` at `offset`.
+#[cold]
+fn skip_options(head: &[u8], mut offset: usize, mut header: NextHeader) -> Result<Place, DropReason> {
+    let mut announced_at = offset;
+    for _ in 0..MAX_EXTENSION_HEADERS {
+        match header {
+            NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS => {
+                let octets = head.get(offset..).ok_or(DropReason::HeaderTooLong)?;
+                let (options, _) = OptionsView::split(octets).map_err(|_| DropReason::HeaderTooLong)?;
+                announced_at = offset;
+                offset += options.total_len();
+                header = options.next_header();
+                if offset > head.len() {
+                    return Err(DropReason::HeaderTooLong);
+                }
+            }
+            _ => return Ok(Place { offset, header, announced_at }),
+        }
+    }
+    Err(DropReason::HeaderTooLong)
+}
+
+/// The reason that an SRH that cannot be read is dropped for.
+#[cold]
+pub(crate) fn srh_drop(error: SrhError) -> DropReason {
+    match error {
+        SrhError::Truncated(_) => DropReason::HeaderTooLong,
+        SrhError::RoutingType(_) => DropReason::UnknownRoutingType,
+        SrhError::Inconsistent { .. } => DropReason::BadSrh,
+    }
+}

@@ -1,0 +1,38 @@
+//! The SRv6 node as a value: octets and time in, octets and a deadline out.
+//!
+//! [`Node`] is an [`Element`]: frames come in at ports, behaviours edit or copy them, and they wait in egress queues
+//! until the driver of a port asks for them. [`Command`]s tell it its routes, SIDs and groups. Nothing in here does
+//! I/O, reads a clock or allocates for a packet.
+
+mod behavior;
+mod body;
+mod config;
+mod counters;
+mod drop;
+mod egress;
+mod element;
+mod encaps;
+mod entropy;
+mod fib;
+mod frame;
+mod headers;
+mod hmac;
+mod multicast;
+mod node;
+mod pool;
+pub mod reverse;
+mod ring;
+
+pub use behavior::{Flavors, NextCsid};
+pub use config::{
+    Command, ConfigError, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
+};
+pub use counters::{GroupCounters, PortCounters, Traffic};
+pub use drop::{DropCounters, DropReason};
+pub use element::{Element, PortId};
+pub use encaps::{EncapsError, EncapsMode};
+pub use fib::{Fib, Prefix};
+pub use frame::{Frame, HEADER_SPAN, Segment};
+pub use hmac::{Cover, HmacKey};
+pub use node::Node;
+pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Pool};

@@ -1,0 +1,283 @@
+//! One inner packet, many receivers: what each copy changes, and what that does to the checksums (MT-5.2-3, D5, D10,
+//! D11). A copy is an ordinary packet of the receiver's connection to the Proxy Address (MT-5.2-4).
+//!
+//! ```text
+//! | Ethernet 14 | IPv6 40: SA DA | UDP 8 | BTH 12: QPN | RETH 16 |  payload …  | ICRC |
+//! |<----------------- head, written for each copy ------------>|<-- body --->|<tail>|
+//!                  Proxy, R_i            QPN_i    VA_i, rkey_i                 updated
+//! ```
+
+use super::ListedReceiver;
+use crate::drop::DropReason;
+use crate::headers::{AFTER_IPV6, IPV6};
+use srdma_group::{ReceiverRegion, SourceRegion};
+use srdma_wire::Icrc;
+use srdma_wire::checksum::Update;
+use srdma_wire::icrc::{Delta, Shift};
+use srdma_wire::rocev2::Packet;
+use srdma_wire::transport::{Reth, RethView};
+use zerocopy::IntoBytes;
+
+/// Octets of the headers that every data packet has: IPv6, UDP and BTH.
+const HEADERS: usize = RETH - IPV6;
+
+/// Octets of the longest head.
+pub(crate) const MAX_HEAD: usize = RETH + Reth::LEN;
+
+/// Offsets in a head.
+const SOURCE: usize = IPV6 + 8;
+const DESTINATION: usize = IPV6 + 24;
+const UDP_CHECKSUM: usize = AFTER_IPV6 + 6;
+const BTH: usize = AFTER_IPV6 + 8;
+const QPN: usize = BTH + 5;
+const RETH: usize = AFTER_IPV6 + 8 + 12;
+
+/// A receiver, and what its address and queue pair change in the ICRC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rewritten {
+    address: [u8; 16],
+    /// As it lies in the first eight octets of the BTH, the others zero.
+    qpn_in_bth: u64,
+    region: Option<ReceiverRegion>,
+    /// From the source address to the queue pair number, as seen behind the latter.
+    delta: Delta,
+    /// The same as seen at the ICRC of packets of the length that copies were last prepared for.
+    delta_at_icrc: Delta,
+}
+
+impl Rewritten {
+    /// Prepares copies for `receiver` of packets from `source` to `proxy` and `designated_qpn`.
+    pub(crate) fn new(
+        receiver: &ListedReceiver,
+        source: &[u8; 16],
+        proxy: &[u8; 16],
+        designated_qpn: &[u8; 3],
+    ) -> Self {
+        const LEN: usize = QPN + 3 - SOURCE;
+        const DA: usize = DESTINATION - SOURCE;
+        let mut old = [0; LEN];
+        old[..16].copy_from_slice(source);
+        old[DA..DA + 16].copy_from_slice(proxy);
+        old[LEN - 3..].copy_from_slice(designated_qpn);
+        let mut new = [0; LEN];
+        new[..16].copy_from_slice(proxy);
+        new[DA..DA + 16].copy_from_slice(&receiver.address.octets());
+        new[LEN - 3..].copy_from_slice(&receiver.qpn.to_octets());
+        let delta = Delta::between(&old, &new);
+        Rewritten {
+            address: receiver.address.octets(),
+            qpn_in_bth: u64::from_le_bytes(u64::from(receiver.qpn.get()).to_be_bytes()),
+            region: receiver.region,
+            delta,
+            delta_at_icrc: delta,
+        }
+    }
+
+    /// Prepares copies of packets in which so many octets lie between the queue pair number and the ICRC.
+    pub(crate) fn prepare_for(&mut self, octets_behind_qpn: Shift) {
+        self.delta_at_icrc = self.delta.then(octets_behind_qpn);
+    }
+}
+
+/// A packet about to be copied.
+#[derive(Clone, Debug)]
+pub(crate) struct Rewrite<'r> {
+    shared: Shared,
+    head_len: usize,
+    whole_len: usize,
+    icrc: Icrc,
+    reth: Option<&'r RethRewrite>,
+    /// Zero when there is none. What it covered besides follows.
+    udp_checksum: u16,
+    source: [u8; 16],
+    designated_qpn: [u8; 3],
+}
+
+/// What the heads of all copies have in common, in words as they lie, so that a head is written in a few stores.
+#[derive(Clone, Copy, Debug)]
+struct Shared {
+    /// IPv6, up to the hop limit.
+    ipv6: u64,
+    proxy: [u8; 16],
+    udp: u64,
+    /// BTH, its queue pair number left zero.
+    bth: u64,
+    /// AckReq and PSN.
+    bth_end: u32,
+}
+
+impl Shared {
+    /// From the headers of a packet, whose hop limit is not zero and becomes one less (D5).
+    #[inline]
+    fn new(headers: &[u8; HEADERS]) -> Self {
+        const HOP: u64 = u64::from_le_bytes([0, 0, 0, 0, 0, 0, 0, 1]);
+        const ALL_BUT_QPN: u64 = u64::from_le_bytes([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0]);
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| headers[at - IPV6 + index]));
+        Shared {
+            ipv6: word(IPV6).wrapping_sub(HOP),
+            proxy: std::array::from_fn(|index| headers[DESTINATION - IPV6 + index]),
+            udp: word(AFTER_IPV6),
+            bth: word(BTH) & ALL_BUT_QPN,
+            bth_end: (word(RETH - 8) >> 32) as u32,
+        }
+    }
+
+    #[inline]
+    fn write(&self, copy: &Rewritten, into: &mut [u8; MAX_HEAD]) {
+        into[IPV6..SOURCE].copy_from_slice(&self.ipv6.to_le_bytes());
+        into[SOURCE..DESTINATION].copy_from_slice(&self.proxy);
+        into[DESTINATION..AFTER_IPV6].copy_from_slice(&copy.address);
+        into[AFTER_IPV6..BTH].copy_from_slice(&self.udp.to_le_bytes());
+        into[BTH..QPN + 3].copy_from_slice(&(self.bth | copy.qpn_in_bth).to_le_bytes());
+        into[QPN + 3..RETH].copy_from_slice(&self.bth_end.to_le_bytes());
+    }
+}
+
+/// What becomes of the RETH of a WRITE (D27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RethRule {
+    /// It stays as it is: nobody has named a region.
+    Keep,
+    /// It moves from the group's region to each receiver's.
+    Move(SourceRegion),
+    /// The regions are known in part: the packet would reach memory that nobody meant.
+    Refuse,
+}
+
+impl RethRule {
+    /// The rule for a group with this region, if it has one, and these receivers.
+    pub(crate) fn new(region: Option<SourceRegion>, receivers: &[ListedReceiver]) -> Self {
+        let mut regions = receivers.iter().map(|receiver| receiver.region);
+        match region {
+            Some(region) if regions.all(|region| region.is_some()) => RethRule::Move(region),
+            None if regions.all(|region| region.is_none()) => RethRule::Keep,
+            _ => RethRule::Refuse,
+        }
+    }
+}
+
+/// The RETH of a packet that moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RethRewrite {
+    old: Reth,
+    offset_in_region: u64,
+    behind: Shift,
+}
+
+/// The octets between queue pair number and ICRC in a packet of so many octets.
+pub(crate) fn behind_qpn(packet_octets: usize) -> Shift {
+    Shift::octets((packet_octets - (QPN + 3 - IPV6) - Icrc::LEN) as u16)
+}
+
+impl<'r> Rewrite<'r> {
+    /// Prepares the copies of `packet`, whose source address becomes the Proxy Address and whose hop limit, not zero,
+    /// becomes one less (D5). `headers` are its own, which no extension header divides.
+    #[inline]
+    pub(crate) fn new(packet: &Packet<'_>, headers: &[u8; HEADERS], icrc: Icrc, reth: Option<&'r RethRewrite>) -> Self {
+        Rewrite {
+            shared: Shared::new(headers),
+            head_len: if reth.is_some() { MAX_HEAD } else { RETH },
+            whole_len: IPV6 + packet.total_len(),
+            icrc,
+            reth,
+            udp_checksum: packet.udp.checksum(),
+            source: *packet.ipv6.source_octets(),
+            designated_qpn: *packet.bth.dest_qpn_octets(),
+        }
+    }
+
+    /// Octets of a whole copy, Ethernet and ICRC included.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.whole_len
+    }
+
+    /// Octets of a copy's head, Ethernet included.
+    #[inline]
+    pub(crate) fn head_len(&self) -> usize {
+        self.head_len
+    }
+
+    /// Writes a copy's head, and returns its ICRC.
+    #[inline]
+    pub(crate) fn write(&self, copy: &Rewritten, ethernet: &[u8; IPV6], into: &mut [u8; MAX_HEAD]) -> Icrc {
+        into[..IPV6].copy_from_slice(ethernet);
+        self.shared.write(copy, into);
+        let mut delta = copy.delta_at_icrc;
+        if let Some(reth) = self.reth {
+            delta ^= reth.write(copy.region, into);
+        }
+        let icrc = self.icrc.changed_by(delta);
+        if self.udp_checksum != 0 {
+            let checksum = self.udp_checksum_of(copy, icrc);
+            into[UDP_CHECKSUM..UDP_CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
+        }
+        icrc
+    }
+
+    /// The UDP checksum after a copy's changes (RFC 1624); the ICRC is part of what it covers.
+    #[cold]
+    fn udp_checksum_of(&self, copy: &Rewritten, icrc: Icrc) -> u16 {
+        let mut update = Update::default();
+        let proxy = &self.shared.proxy;
+        update.replace(&self.source, proxy);
+        update.replace(proxy, &copy.address);
+        let [a, b, c] = self.designated_qpn;
+        let [.., x, y, z] = copy.qpn_in_bth.to_le_bytes();
+        update.replace(&[0, a, b, c], &[0, x, y, z]);
+        if let Some(reth) = self.reth {
+            let octets = |view: RethView| -> [u8; 16] { std::array::from_fn(|index| view.as_bytes()[index]) };
+            update.replace(&octets(reth.old.emit()), &octets(reth.after(copy.region)));
+        }
+        let icrc_is_odd = self.whole_len % 2 == 1;
+        let at_parity = |Icrc([a, b, c, d]): Icrc| if icrc_is_odd { [0, a, b, c, d, 0] } else { [a, b, c, d, 0, 0] };
+        update.replace(&at_parity(self.icrc), &at_parity(icrc));
+        update.apply_udp(self.udp_checksum)
+    }
+}
+
+impl RethRewrite {
+    /// Checks that the whole message stays in the group's region (D27). A message of no octets touches no memory, so
+    /// that its address and key mean nothing (IBTA C9-88); inside the region they move all the same.
+    #[cold]
+    pub(crate) fn new(packet: &Packet<'_>, old: Reth, rule: &RethRule) -> Result<Option<Self>, DropReason> {
+        let offset_in_region = match rule {
+            RethRule::Keep => return Ok(None),
+            RethRule::Move(region) if old.rkey == region.rkey => offset_in(region, &old),
+            RethRule::Move(_) | RethRule::Refuse => None,
+        };
+        match offset_in_region {
+            Some(offset_in_region) => {
+                let behind = Shift::octets((packet.total_len() - (RETH + 12 - IPV6) - Icrc::LEN) as u16);
+                Ok(Some(RethRewrite { old, offset_in_region, behind }))
+            }
+            None if old.dma_length == 0 => Ok(None),
+            None => Err(DropReason::OutsideRegion),
+        }
+    }
+
+    fn write(&self, region: Option<ReceiverRegion>, into: &mut [u8; MAX_HEAD]) -> Delta {
+        let new = self.after(region);
+        let old = self.old.emit();
+        into[RETH..].copy_from_slice(new.as_bytes());
+        let address_and_key = |reth: &RethView| -> [u8; 12] { std::array::from_fn(|index| reth.as_bytes()[index]) };
+        Delta::between(&address_and_key(&old), &address_and_key(&new)).then(self.behind)
+    }
+
+    /// The RETH for a receiver; unchanged for one without a region.
+    fn after(&self, region: Option<ReceiverRegion>) -> RethView {
+        let moved = region.map(|region| Reth {
+            virtual_address: region.base.wrapping_add(self.offset_in_region),
+            rkey: region.rkey,
+            dma_length: self.old.dma_length,
+        });
+        moved.unwrap_or(self.old).emit()
+    }
+}
+
+/// Where in a region a message begins, if all of it lies there.
+fn offset_in(region: &SourceRegion, reth: &Reth) -> Option<u64> {
+    let offset = reth.virtual_address.checked_sub(region.base)?;
+    let end = offset.checked_add(u64::from(reth.dma_length))?;
+    (end <= region.length).then_some(offset)
+}

@@ -1,0 +1,182 @@
+//! ICMPv6 errors that the node sends (RFC 4443, RFC 8754, RFC 8986), limited in rate.
+
+use super::state::Target;
+use super::{Arrival, Node};
+use crate::drop::DropReason;
+use crate::frame::Frame;
+use crate::headers::{IPV6, Place, ipv6};
+use crate::pool::Pool;
+use srdma_wire::checksum::Sum;
+use srdma_wire::icmpv6::{Icmpv6Error, Icmpv6View};
+use srdma_wire::ipv6::NextHeader;
+use srdma_wire::{Instant, Ipv6, View};
+use std::net::Ipv6Addr;
+use zerocopy::IntoBytes;
+
+/// The longest ICMPv6 error: the least IPv6 MTU (RFC 4443 section 2.4 c).
+const MAX_PACKET: usize = 1280;
+
+/// ICMPv6 type of a redirect.
+const REDIRECT: u8 = 137;
+
+/// A token bucket: so many errors a second, and as many at once.
+#[derive(Debug)]
+pub(super) struct IcmpLimiter {
+    per_second: u64,
+    /// Tokens, in billionths.
+    credit: u64,
+    last: Instant,
+}
+
+impl IcmpLimiter {
+    const TOKEN: u64 = 1_000_000_000;
+
+    pub(super) fn new(per_second: u32) -> Self {
+        let per_second = u64::from(per_second);
+        IcmpLimiter { per_second, credit: per_second * Self::TOKEN, last: Instant::ZERO }
+    }
+
+    fn allow(&mut self, now: Instant) -> bool {
+        let passed_ns = now.as_ns().saturating_sub(self.last.as_ns());
+        self.last = now;
+        let most = self.per_second * Self::TOKEN;
+        self.credit = self.credit.saturating_add(passed_ns.saturating_mul(self.per_second)).min(most);
+        match self.credit.checked_sub(Self::TOKEN) {
+            Some(credit) => {
+                self.credit = credit;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl Node {
+    /// Drops a packet, counts why, and tells its source where the RFCs demand it.
+    #[cold]
+    pub(super) fn report(
+        &mut self,
+        arrival: Arrival,
+        mut frame: Frame,
+        pool: &mut Pool,
+        reason: DropReason,
+        mut error: Icmpv6Error,
+    ) {
+        self.count_drop(arrival, reason);
+        if let Icmpv6Error::PacketTooBig(link_mtu) = error {
+            // It is the source of what was encapsulated here that can send less (RFC 2473 section 7.1).
+            error = Icmpv6Error::PacketTooBig(link_mtu.saturating_sub(arrival.encapsulated as u32));
+            frame.pull(arrival.encapsulated);
+        }
+        let may_answer = arrival.port.is_some() && may_be_reported(frame.head(pool), arrival.replicated, error);
+        if may_answer
+            && self.icmp.allow(arrival.now)
+            && let Some(answer) = build(self.config.loopback, &frame, pool, error)
+        {
+            let own = Arrival { port: None, ..arrival };
+            self.forward_own(own, answer, pool);
+        }
+        frame.release(pool);
+    }
+}
+
+/// RFC 4443 section 2.4 e, and for replicated packets RFC 9524 section 2.2.3.
+fn may_be_reported(head: &[u8], replicated: bool, error: Icmpv6Error) -> bool {
+    let always = matches!(error, Icmpv6Error::PacketTooBig(_) | Icmpv6Error::UnrecognisedOption(_));
+    let Ok(view) = ipv6(head) else {
+        return false;
+    };
+    let (source, destination) = (view.source(), view.destination());
+    if source.is_multicast() || source.is_unspecified() {
+        return false;
+    }
+    if (replicated || destination.is_multicast()) && !always {
+        return false;
+    }
+    !is_icmpv6_error(head)
+}
+
+/// Whether the packet is itself an ICMPv6 error, or a redirect (RFC 4443 section 2.4 e.1, e.2).
+fn is_icmpv6_error(head: &[u8]) -> bool {
+    let Ok(mut place) = ipv6(head).map(Place::first).and_then(|place| place.behind_options(head)) else {
+        return false;
+    };
+    if place.header == NextHeader::ROUTING
+        && let Ok(behind) = place.behind_routing_header(head).and_then(|behind| behind.behind_options(head))
+    {
+        place = behind;
+    }
+    place.header == NextHeader::ICMPV6 && head.get(place.offset).is_some_and(|kind| *kind < 128 || *kind == REDIRECT)
+}
+
+/// The error, quoting as much of the packet as fits.
+fn build(source: Ipv6Addr, invoking: &Frame, pool: &mut Pool, error: Icmpv6Error) -> Option<Frame> {
+    const HEADERS: usize = Ipv6::LEN + Icmpv6View::LEN;
+    let mut octets = [0; IPV6 + MAX_PACKET];
+    let mut len = IPV6 + HEADERS;
+    let mut skip = IPV6;
+    for piece in invoking.pieces(pool) {
+        let piece = piece.get(skip..).unwrap_or(&[]);
+        skip = 0;
+        let take = piece.len().min(octets.len() - len);
+        octets[len..len + take].copy_from_slice(&piece[..take]);
+        len += take;
+    }
+    let payload_length = len - IPV6 - Ipv6::LEN;
+    let header = Ipv6 {
+        traffic_class: 0,
+        flow_label: 0,
+        payload_length: payload_length as u16,
+        next_header: NextHeader::ICMPV6,
+        hop_limit: 64,
+        source,
+        destination: ipv6(invoking.head(pool)).ok()?.source(),
+    };
+    let mut icmp = Icmpv6View::new(error);
+    let mut sum = Sum::pseudo_header(
+        &header.source.octets(),
+        &header.destination.octets(),
+        payload_length as u32,
+        NextHeader::ICMPV6,
+    );
+    sum.add(icmp.as_bytes());
+    sum.add(&octets[IPV6 + HEADERS..len]);
+    icmp.set_checksum(sum.checksum());
+    octets[IPV6..IPV6 + Ipv6::LEN].copy_from_slice(header.emit().as_bytes());
+    octets[IPV6 + Ipv6::LEN..IPV6 + HEADERS].copy_from_slice(icmp.as_bytes());
+    Frame::from_octets(&octets[..len], pool)
+}
+
+impl Node {
+    /// Forwards a packet that the node made: no ICMPv6 error answers it, and its hop limit stays.
+    fn forward_own(&mut self, arrival: Arrival, mut frame: Frame, pool: &mut Pool) {
+        match self.way_of(&mut frame, pool) {
+            Ok(adjacency) => self.transmit(arrival, frame, pool, adjacency),
+            Err(reason) => self.drop_frame(arrival, frame, pool, reason),
+        }
+    }
+
+    /// The adjacency that a packet of the node's own leaves by, encapsulated where a policy says so.
+    fn way_of(&self, frame: &mut Frame, pool: &mut Pool) -> Result<u32, DropReason> {
+        if let Some(Target::Encaps(policy)) = self.main.lookup(ipv6(frame.head(pool))?.destination_octets()) {
+            self.encaps[policy as usize].push(frame, pool)?;
+        }
+        let view = ipv6(frame.head(pool))?;
+        self.resolve(view.destination_octets(), view.source_octets()).ok_or(DropReason::NoRoute)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limiter_allows_a_burst_and_then_its_rate() {
+        let mut limiter = IcmpLimiter::new(10);
+        let now = Instant::from_ns(5_000_000_000);
+        assert_eq!((0..50).filter(|_| limiter.allow(now)).count(), 10);
+        assert!(!limiter.allow(now.after_ns(99_999_999)));
+        assert!(limiter.allow(now.after_ns(100_000_000)));
+        assert!(!limiter.allow(now.after_ns(100_000_001)));
+    }
+}

@@ -1,0 +1,222 @@
+//! The node: ports, tables, behaviours and groups behind one [`Element`].
+//!
+//! ```text
+//! port → ingress → is DA a local SID? ─── yes → behaviour ─────────┐
+//!                  a packet to a Proxy Address? → headend, reverse ┤
+//!                  a policy? → encapsulate ────────────────────────┤
+//!                  else → FIB ─────────────────────────────────────┴→ egress queue
+//! any refusal → one counter per reason and port
+//! ```
+
+mod control;
+mod end_mt;
+mod forward;
+mod groups;
+mod icmp;
+mod multicast;
+mod proxy;
+mod replicate;
+mod state;
+mod upstream;
+
+use crate::config::{ConfigError, NodeConfig, TableId};
+use crate::counters::{GroupCounters, PortCounters, Traffic};
+use crate::drop::{DropCounters, DropReason};
+use crate::egress::Egress;
+use crate::element::{Element, PortId};
+use crate::encaps::Encaps;
+use crate::fib::{Fib, Prefix};
+use crate::frame::Frame;
+use crate::headers::AFTER_IPV6;
+use crate::hmac::HmacKeys;
+use crate::pool::Pool;
+use crate::reverse::{Acknowledgements, CnpUp, Response};
+use icmp::IcmpLimiter;
+use srdma_group::GroupId;
+use srdma_wire::Instant;
+use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target, Timers};
+use std::collections::BTreeMap;
+
+/// A node as a value.
+#[derive(Debug)]
+pub struct Node {
+    config: NodeConfig,
+    port_counters: Vec<PortCounters>,
+    /// Drops of packets that the node made itself.
+    own_drops: DropCounters,
+    egress: Egress,
+    tables: BTreeMap<TableId, Fib<Target>>,
+    /// The main table, apart because nearly every look-up is in it.
+    main: Fib<Target>,
+    adjacencies: Vec<Adjacency>,
+    ecmp: Vec<EcmpSet>,
+    encaps: Vec<Encaps>,
+    sids: Vec<Sid>,
+    multicast_routes: BTreeMap<([u8; 16], [u8; 16]), MulticastEntry>,
+    groups: Vec<Option<GroupState>>,
+    lists: ListCache,
+    hmac_keys: HmacKeys,
+    /// Raised with every change that resolved forwarding data may depend on.
+    generation: u64,
+    timers: Timers,
+    icmp: IcmpLimiter,
+    /// What the reverse path has to say; kept for its memory.
+    upstream: Vec<Response>,
+    /// CNPs that it has to send; kept for its memory.
+    cnps: Vec<CnpUp>,
+}
+
+/// Where a packet came from, for counters, errors and checks.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    now: Instant,
+    /// The port; `None` for packets that the node made itself.
+    port: Option<PortId>,
+    /// Copies of it were or will be made: hardly any ICMPv6 error may answer it (RFC 9524 section 2.2.3).
+    replicated: bool,
+    /// Octets of outer headers that this node has put in front of it, and that no SID of its own has met since.
+    encapsulated: usize,
+    /// It came out of a tunnel: the port says nothing about who sent it.
+    decapsulated: bool,
+}
+
+impl Node {
+    /// A node without routes.
+    pub fn new(config: NodeConfig) -> Self {
+        let mut egress = Egress::default();
+        for port in &config.ports {
+            egress.add_port(port.queue_limit_octets);
+        }
+        let mut main = Fib::default();
+        let own = config.ports.iter().flat_map(|port| port.addresses.iter().copied());
+        for address in own.chain([config.loopback]) {
+            main.insert(Prefix::host(address), Target::Local);
+        }
+        Node {
+            port_counters: vec![PortCounters::default(); config.ports.len()],
+            own_drops: DropCounters::default(),
+            icmp: IcmpLimiter::new(config.icmp_errors_per_second),
+            config,
+            egress,
+            tables: BTreeMap::new(),
+            main,
+            adjacencies: Vec::new(),
+            ecmp: Vec::new(),
+            encaps: Vec::new(),
+            sids: Vec::new(),
+            multicast_routes: BTreeMap::new(),
+            groups: Vec::new(),
+            lists: ListCache::default(),
+            hmac_keys: HmacKeys::default(),
+            generation: 0,
+            timers: Timers::default(),
+            upstream: Vec::new(),
+            cnps: Vec::new(),
+        }
+    }
+
+    /// The node's settings.
+    pub fn config(&self) -> &NodeConfig {
+        &self.config
+    }
+
+    /// The counters of a port.
+    pub fn port_counters(&self, port: PortId) -> Option<&PortCounters> {
+        self.port_counters.get(port.index())
+    }
+
+    /// Drops of packets that the node made itself.
+    pub fn own_drops(&self) -> &DropCounters {
+        &self.own_drops
+    }
+
+    /// Packets that each SID took.
+    pub fn sid_counters(&self) -> impl Iterator<Item = (Prefix, Traffic)> {
+        self.sids.iter().map(|sid| (sid.prefix, sid.traffic))
+    }
+
+    /// The counters of a group.
+    pub fn group_counters(&self, id: GroupId) -> Option<GroupCounters> {
+        self.group(id).map(|group| group.counters)
+    }
+
+    /// What a group's branches have acknowledged.
+    pub fn acknowledgements(&self, id: GroupId) -> Option<&Acknowledgements> {
+        self.group(id).map(|group| &group.acks)
+    }
+
+    /// The groups that the node takes part in.
+    pub fn groups(&self) -> impl Iterator<Item = GroupId> {
+        self.groups.iter().flatten().map(|group| group.part.id)
+    }
+
+    fn group(&self, id: GroupId) -> Option<&GroupState> {
+        self.groups.iter().flatten().find(|group| group.part.id == id)
+    }
+
+    fn check_port(&self, port: PortId) -> Result<(), ConfigError> {
+        let ports = self.config.ports.len();
+        if port.index() < ports { Ok(()) } else { Err(ConfigError::UnknownPort(port.0, ports)) }
+    }
+
+    fn count_drop(&mut self, arrival: Arrival, reason: DropReason) {
+        match arrival.port.and_then(|port| self.port_counters.get_mut(port.index())) {
+            Some(counters) => counters.drops.count(reason),
+            None => self.own_drops.count(reason),
+        }
+    }
+
+    #[cold]
+    fn drop_frame(&mut self, arrival: Arrival, frame: Frame, pool: &mut Pool, reason: DropReason) {
+        frame.release(pool);
+        self.count_drop(arrival, reason);
+    }
+}
+
+/// Frames whose headers are fetched into the first-level cache together: they have to fit.
+const FETCHED_TOGETHER: usize = 32;
+
+/// Reads from the cache lines that Ethernet and IPv6 headers lie in. Left alone, packet after packet would wait for its
+/// own.
+#[inline]
+fn fetch_headers(frames: &[Frame], pool: &Pool) {
+    let mut sum = 0;
+    for frame in frames {
+        let head = frame.head(pool);
+        if let Some(octets) = head.first_chunk::<AFTER_IPV6>() {
+            sum ^= octets[0] ^ octets[AFTER_IPV6 - 1] ^ head.get(AFTER_IPV6 + 64).copied().unwrap_or_default();
+        }
+    }
+    std::hint::black_box(sum);
+}
+
+impl Element for Node {
+    fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, decapsulated: false };
+        let mut coming = frames.drain(..);
+        while coming.len() > 0 {
+            fetch_headers(&coming.as_slice()[..coming.len().min(FETCHED_TOGETHER)], pool);
+            for frame in coming.by_ref().take(FETCHED_TOGETHER) {
+                self.ingress(arrival, port, frame, pool);
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Instant, pool: &mut Pool) {
+        while let Some(group) = self.timers.take_due(now) {
+            self.group_tick(now, group, pool);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn dequeue(&mut self, _now: Instant, port: PortId, _pool: &mut Pool) -> Option<Frame> {
+        self.egress.dequeue(port)
+    }
+
+    fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        self.egress.take_ready(wake);
+    }
+}

@@ -1,0 +1,186 @@
+//! Packets to a Proxy Address: the source's, which go down the tree, and responses, which come up (D1, D12).
+
+use super::state::Target;
+use super::{Arrival, Node};
+use crate::drop::DropReason;
+use crate::frame::Frame;
+use crate::headers::{IPV6, ipv6};
+use crate::multicast::{data_packet, is_carried};
+use crate::pool::Pool;
+use crate::reverse::{Answer, BranchIndex, Refusal, Response};
+use srdma_wire::rocev2::{Extended, Packet};
+use srdma_wire::{BthView, Instant, Opcode, Psn};
+
+/// What the reverse path has to know of a data packet (rule R2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Data {
+    psn: Psn,
+    ack_request: bool,
+}
+
+impl Data {
+    pub(super) fn of(bth: &BthView) -> Self {
+        Data { psn: bth.psn(), ack_request: bth.ack_request() }
+    }
+
+    pub(super) fn psn(&self) -> Psn {
+        self.psn
+    }
+}
+
+impl Node {
+    /// A packet whose destination is a group's Proxy Address.
+    pub(super) fn proxied(&mut self, arrival: Arrival, frame: Frame, pool: &mut Pool, group: u32) {
+        let result = match self.groups[group as usize].as_ref() {
+            None => Err(DropReason::UnknownGroup),
+            Some(state) => match (ipv6(frame.head(pool)), &state.part.headend) {
+                (Ok(view), Some(headend)) if view.source() == headend.source.address => {
+                    return self.request(arrival, frame, pool, group);
+                }
+                (Ok(_), _) => self.response(arrival, &frame, pool, group),
+                (Err(reason), _) => Err(reason),
+            },
+        };
+        match result {
+            Ok(()) => frame.release(pool),
+            Err(reason) => self.drop_frame(arrival, frame, pool, reason),
+        }
+    }
+
+    /// The headend policy: SEND and WRITE go down; READ and ATOMIC are refused (D26).
+    fn request(&mut self, arrival: Arrival, frame: Frame, pool: &mut Pool, group: u32) {
+        match self.check_request(arrival, &frame, pool, group) {
+            Ok((data, true)) => self.encapsulate_copies(arrival, frame, pool, group, data),
+            Ok((data, false)) => {
+                self.refuse(arrival.now, group, data.psn, pool);
+                self.drop_frame(arrival, frame, pool, DropReason::NotMulticastable);
+            }
+            Err(reason) => self.drop_frame(arrival, frame, pool, reason),
+        }
+    }
+
+    /// What a request says, and whether a group can carry it. It is only believed from the port where the source is
+    /// (MT-9-2, BCP 38).
+    fn check_request(
+        &self,
+        arrival: Arrival,
+        frame: &Frame,
+        pool: &Pool,
+        group: u32,
+    ) -> Result<(Data, bool), DropReason> {
+        let state = self.groups[group as usize].as_ref().ok_or(DropReason::UnknownGroup)?;
+        let packet = data_packet(frame.head(pool).get(IPV6..).unwrap_or(&[]), frame.len() - IPV6)?;
+        if !self.may_come_from(arrival, packet.ipv6.source_octets()) {
+            return Err(DropReason::WrongIncomingPort);
+        }
+        if packet.bth.dest_qpn() != state.part.designated_qpn {
+            return Err(DropReason::WrongQpn);
+        }
+        let opcode = packet.bth.opcode();
+        if !opcode.is_request() {
+            return Err(DropReason::NotMulticastable);
+        }
+        Ok((Data::of(packet.bth), is_carried(opcode)))
+    }
+
+    /// Rule R2: a data packet goes down.
+    pub(super) fn data_goes_down(&mut self, now: Instant, group: u32, data: Data, pool: &mut Pool) {
+        let Some(state) = self.groups[group as usize].as_mut() else {
+            return;
+        };
+        state.counters.data_packets += 1;
+        state.acks.data(data.psn, data.ack_request, &mut self.upstream);
+        if !self.upstream.is_empty() {
+            self.send_upstream(now, group, pool);
+        }
+    }
+
+    /// A packet from below: ACK, NAK or CNP of a branch; anything else is not taken (D12, D14, D33).
+    fn response(&mut self, arrival: Arrival, frame: &Frame, pool: &mut Pool, group: u32) -> Result<(), DropReason> {
+        let state = self.groups[group as usize].as_ref().ok_or(DropReason::UnknownGroup)?;
+        let head = frame.head(pool);
+        let responder = ipv6(head)?.source_octets();
+        let branch = state.branch_of(responder).ok_or(DropReason::UnexpectedResponder)?;
+        if !self.may_come_from(arrival, responder) {
+            return Err(DropReason::UnexpectedResponder);
+        }
+        let packet =
+            Packet::parse(head.get(IPV6..).unwrap_or(&[]), frame.len() - IPV6).map_err(|_| DropReason::NotRocev2)?;
+        let opcode = packet.bth.opcode();
+        if opcode != Opcode::ACKNOWLEDGE && opcode != Opcode::CNP {
+            return Err(DropReason::NotAResponse);
+        }
+        if packet.bth.dest_qpn() != state.part.designated_qpn {
+            return Err(DropReason::WrongQpn);
+        }
+        let from_node = !matches!(state.part.role, srdma_group::NodeRole::Edge);
+        let further = frame.body().iter().map(|segment| segment.octets(pool));
+        let check = packet.icrc(further.chain([frame.tail()])).map_err(|_| DropReason::Truncated)?;
+        if !check.is_good() {
+            return Err(DropReason::BadIcrc);
+        }
+        let psn = packet.bth.psn();
+        match packet.extended {
+            Extended::Aeth(aeth) => {
+                let response = Response::from_aeth(psn, aeth.value()).ok_or(DropReason::ReservedSyndrome)?;
+                self.acknowledgement(arrival.now, group, branch, response, pool)
+            }
+            Extended::Cnp(cnp) => {
+                let count = if from_node { cnp.count().max(1) } else { 1 };
+                self.congestion(arrival.now, group, branch, count, pool)
+            }
+            _ => Err(DropReason::NotAResponse),
+        }
+    }
+
+    /// Whether the port is one where the sender is, when that is known (D14). Out of a tunnel any sender may come.
+    fn may_come_from(&self, arrival: Arrival, sender: &[u8; 16]) -> bool {
+        let is_arrivals = |adjacency: &u32| Some(self.adjacencies[*adjacency as usize].port) == arrival.port;
+        match self.main.lookup(sender).filter(|_| !arrival.decapsulated) {
+            Some(Target::Adjacency(adjacency)) => is_arrivals(&adjacency),
+            Some(Target::Ecmp(set)) => self.ecmp[set as usize].adjacencies.iter().any(is_arrivals),
+            Some(Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Local | Target::Blackhole) | None => {
+                true
+            }
+        }
+    }
+
+    fn acknowledgement(
+        &mut self,
+        now: Instant,
+        group: u32,
+        branch: BranchIndex,
+        response: Response,
+        pool: &mut Pool,
+    ) -> Result<(), DropReason> {
+        let state = self.groups[group as usize].as_mut().ok_or(DropReason::UnknownGroup)?;
+        match response.answer {
+            Answer::Ack => state.counters.acks_received += 1,
+            _ => state.counters.naks_received += 1,
+        }
+        let taken = state.acks.response(now, branch, response, &mut self.upstream);
+        self.send_upstream(now, group, pool);
+        taken.map_err(|refusal| match refusal {
+            Refusal::NoSuchBranch(_) => DropReason::UnexpectedResponder,
+            Refusal::NothingSent { .. } => DropReason::NothingSent,
+            Refusal::ImplausiblePsn { .. } => DropReason::ImplausiblePsn,
+            Refusal::Stale { .. } | Refusal::Behind { .. } => DropReason::StaleResponse,
+        })
+    }
+
+    fn congestion(
+        &mut self,
+        now: Instant,
+        group: u32,
+        branch: BranchIndex,
+        count: u32,
+        pool: &mut Pool,
+    ) -> Result<(), DropReason> {
+        let state = self.groups[group as usize].as_mut().ok_or(DropReason::UnknownGroup)?;
+        state.counters.cnps_received += 1;
+        let taken = state.cnps.cnp(now, branch, count, &mut self.cnps);
+        self.send_cnps(now, group, pool);
+        self.rearm(group);
+        taken.map_err(|_| DropReason::CnpRateLimited)
+    }
+}

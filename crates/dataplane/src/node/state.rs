@@ -1,0 +1,286 @@
+//! What a node remembers: forwarding data resolved ahead, and its groups.
+
+use crate::config::SidBehavior;
+use crate::counters::{GroupCounters, Traffic};
+use crate::element::PortId;
+use crate::fib::Prefix;
+use crate::headers::IPV6;
+use crate::multicast::{RethRule, Rewritten, behind_qpn};
+use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow};
+use srdma_group::NodePart;
+use srdma_wire::{Instant, Psn};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a route leads to: an index into one of the node's lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Adjacency(u32),
+    Ecmp(u32),
+    Sid(u32),
+    Group(u32),
+    Encaps(u32),
+    Local,
+    Blackhole,
+}
+
+/// A neighbour at a port, and the Ethernet header that reaches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Adjacency {
+    pub(super) ethernet: [u8; 14],
+    pub(super) port: PortId,
+    pub(super) link_mtu: u16,
+    pub(super) resolved: bool,
+    pub(super) address: [u8; 16],
+}
+
+impl Adjacency {
+    /// Whether the neighbour is known and the link's MTU allows a frame of `len` octets.
+    #[inline]
+    pub(super) fn carries(&self, len: usize) -> bool {
+        self.resolved && len <= IPV6 + usize::from(self.link_mtu)
+    }
+}
+
+/// Equal-cost adjacencies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EcmpSet {
+    pub(super) adjacencies: Vec<u32>,
+}
+
+impl EcmpSet {
+    /// The member for a flow's hash.
+    #[inline]
+    pub(super) fn choose(&self, hash: u32) -> u32 {
+        let index = (u64::from(hash) * self.adjacencies.len() as u64) >> 32;
+        self.adjacencies[index as usize]
+    }
+}
+
+/// A SID of this node.
+#[derive(Clone, Debug)]
+pub(super) struct Sid {
+    pub(super) prefix: Prefix,
+    pub(super) behavior: SidBehavior,
+    /// The adjacency of End.X.
+    pub(super) adjacency: u32,
+    /// The group of End.Replicate, while the node takes part in it as a transit node.
+    pub(super) group: Option<u32>,
+    pub(super) traffic: Traffic,
+}
+
+/// A static multicast route, its adjacencies made.
+#[derive(Clone, Debug)]
+pub(super) struct MulticastEntry {
+    pub(super) incoming: Option<PortId>,
+    pub(super) adjacencies: Vec<u32>,
+    pub(super) end_mt: bool,
+    pub(super) require_hmac: bool,
+}
+
+/// A node's part of a group, and its state.
+#[derive(Debug)]
+pub(super) struct GroupState {
+    pub(super) part: NodePart,
+    pub(super) acks: Acknowledgements,
+    pub(super) cnps: CnpWindow,
+    /// The branches by their responders' addresses, sorted.
+    pub(super) responders: Vec<([u8; 16], BranchIndex)>,
+    /// The headend's outer headers; empty elsewhere.
+    pub(super) headers: Vec<u8>,
+    /// Where copies go, resolved; valid for `resolved_for`.
+    pub(super) copies: Vec<ResolvedCopy>,
+    pub(super) resolved_for: Option<u64>,
+    /// A request of the source that the headend refuses, from its PSN on (D26).
+    pub(super) refused: Option<Psn>,
+    pub(super) counters: GroupCounters,
+}
+
+impl GroupState {
+    /// The branch whose responses come from this address (D14).
+    #[inline]
+    pub(super) fn branch_of(&self, responder: &[u8; 16]) -> Option<BranchIndex> {
+        let position = self.responders.binary_search_by(|(address, _)| address.cmp(responder)).ok()?;
+        Some(self.responders[position].1)
+    }
+}
+
+/// A copy of a transit node: its outer destination and the adjacency it leaves by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResolvedCopy {
+    pub(super) destination: [u8; 16],
+    pub(super) adjacency: Option<u32>,
+}
+
+/// A copy of an edge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EdgeCopy {
+    pub(super) rewritten: Rewritten,
+    pub(super) adjacency: Option<u32>,
+    pub(super) branch: Option<BranchIndex>,
+}
+
+/// What a receiver list is kept under, besides its SRH, as it lies in the packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow<'h> {
+    pub(super) outer_source: &'h [u8; 16],
+    /// Inner source and Proxy Address.
+    pub(super) inner_addresses: &'h [u8; 32],
+    pub(super) designated_qpn: &'h [u8; 3],
+}
+
+/// A receiver list, learnt from TLVs or provisioned (MT-8-2), parsed and resolved, under the octets that it was made
+/// from.
+#[derive(Clone, Debug)]
+pub(super) struct ReceiverList {
+    pub(super) outer_source: [u8; 16],
+    pub(super) inner_addresses: [u8; 32],
+    pub(super) designated_qpn: [u8; 3],
+    /// The SRH, whole.
+    pub(super) srh: Vec<u8>,
+    pub(super) generation: u64,
+    /// The outer destination that the HMAC was verified with; `None` when it was not verified.
+    pub(super) verified_for: Option<[u8; 16]>,
+    pub(super) group: Option<u32>,
+    pub(super) reth: RethRule,
+    pub(super) copies: Vec<EdgeCopy>,
+    /// Octets of the packets, from IPv6 to ICRC, that the copies are prepared for.
+    pub(super) packet_octets: usize,
+}
+
+impl ReceiverList {
+    /// Prepares the copies of packets of so many octets. Those of one message have the same length, but the last.
+    #[inline]
+    pub(super) fn prepare_for(&mut self, packet_octets: usize) {
+        if self.packet_octets != packet_octets {
+            self.packet_octets = packet_octets;
+            let behind_qpn = behind_qpn(packet_octets);
+            self.copies.iter_mut().for_each(|copy| copy.rewritten.prepare_for(behind_qpn));
+        }
+    }
+
+    /// Whether the list is that of a flow.
+    #[inline]
+    pub(super) fn is_of(&self, flow: &Flow<'_>) -> bool {
+        self.outer_source == *flow.outer_source
+            && self.inner_addresses == *flow.inner_addresses
+            && self.designated_qpn == *flow.designated_qpn
+    }
+}
+
+/// Receiver lists in use: direct-mapped, so that it never grows.
+#[derive(Debug)]
+pub(super) struct ListCache {
+    slots: Vec<Option<Box<ReceiverList>>>,
+}
+
+impl Default for ListCache {
+    fn default() -> Self {
+        ListCache { slots: vec![None; Self::SLOTS] }
+    }
+}
+
+impl ListCache {
+    const SLOTS: usize = 256;
+
+    /// The slot of a flow.
+    #[inline]
+    pub(super) fn slot(flow: &Flow<'_>) -> usize {
+        let [.., a, b, c, d, e, f, g, h] = *flow.inner_addresses;
+        let [x, y, z] = *flow.designated_qpn;
+        let mixed = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ u64::from(u32::from_be_bytes([0, x, y, z])) << 40;
+        (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize % Self::SLOTS
+    }
+
+    /// The list in a slot.
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> Option<&ReceiverList> {
+        self.slots.get(slot)?.as_deref()
+    }
+
+    /// Takes the list out of a slot while it is used.
+    #[inline]
+    pub(super) fn take(&mut self, slot: usize) -> Option<Box<ReceiverList>> {
+        self.slots.get_mut(slot)?.take()
+    }
+
+    /// Replaces the list in a slot.
+    #[inline]
+    pub(super) fn put(&mut self, slot: usize, list: Box<ReceiverList>) {
+        self.slots[slot] = Some(list);
+    }
+}
+
+/// Deadlines of groups. A group is armed once at a time; an entry that was overtaken does nothing.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<(Instant, u32)>>,
+    armed: Vec<Option<Instant>>,
+}
+
+impl Timers {
+    /// Says when `group` wants to be ticked next.
+    #[inline]
+    pub(super) fn arm(&mut self, group: u32, deadline: Option<Instant>) {
+        let index = group as usize;
+        if index >= self.armed.len() {
+            self.armed.resize(index + 1, None);
+        }
+        if self.armed[index] == deadline {
+            return;
+        }
+        self.armed[index] = deadline;
+        if let Some(deadline) = deadline {
+            self.heap.push(Reverse((deadline, group)));
+        }
+        while let Some(Reverse((deadline, group))) = self.heap.peek() {
+            if self.armed[*group as usize] == Some(*deadline) {
+                break;
+            }
+            self.heap.pop();
+        }
+    }
+
+    /// A group whose deadline has come; it is no longer armed.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<u32> {
+        let group = self.heap.peek().filter(|Reverse((deadline, _))| *deadline <= now)?.0.1;
+        self.arm(group, None);
+        Some(group)
+    }
+
+    /// The next deadline.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((deadline, _))| *deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_come_in_order_and_only_as_armed_last() {
+        let at = |ns| Some(Instant::from_ns(ns));
+        let mut timers = Timers::default();
+        timers.arm(0, at(50));
+        timers.arm(1, at(20));
+        timers.arm(1, at(70));
+        assert_eq!(timers.next(), at(50));
+        timers.arm(0, None);
+        assert_eq!(timers.next(), at(70));
+        assert_eq!(timers.take_due(Instant::from_ns(69)), None);
+        assert_eq!(timers.take_due(Instant::from_ns(70)), Some(1));
+        assert_eq!(timers.take_due(Instant::from_ns(70)), None);
+        assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn rearming_does_not_grow_without_bound() {
+        let mut timers = Timers::default();
+        for ns in 0..10_000 {
+            timers.arm(3, Some(Instant::from_ns(10_000 - ns)));
+            timers.arm(3, None);
+        }
+        assert_eq!(timers.heap.len(), 0);
+    }
+}

@@ -1,0 +1,339 @@
+//! ACK and NAK aggregation: what a node takes in. What it then says upstream is in `upstream.rs`.
+//!
+//! Per branch: `next`, the PSN that it expects, and what is pending there. Per node: m, the serial minimum of `next`;
+//! `up`, the last minimum sent upstream; `hi`, the highest PSN sent down. The forwarding rule, numbered in the code:
+//!
+//! * R1, a response arrives: refused if it cannot be, ignored if it is behind, else `next` and what is pending move.
+//! * R2, data go down: they serve what is pending at their PSN; if they have gone back below m, ACK(m-1) at once.
+//! * R3, m has advanced: ACK(m-1), then the strongest of what is pending at m (fatal > RNR > NAK).
+//! * R4, m has not: a new NAK at m goes up once, every RNR NAK at m goes up.
+//! * R5, a NAK above m has been held for T_hold: NAK(m).
+//! * R6, a branch is unknown: nothing goes upstream.
+//! * R7, a branch is removed: m anew, and what follows from it at once.
+//!
+//! Nothing is sent again because time has passed: any response rearms a requester's timer.
+
+use super::BranchIndex;
+use super::branch::{Branch, State};
+use super::points::Points;
+use super::refusal::Refusal;
+use super::response::{Answer, Response};
+use super::rules::Rules;
+use srdma_wire::{Instant, Psn};
+use std::cmp::Ordering;
+
+/// How far a point may lie behind the newest data; beyond, serial numbers would come near to half their circle (R1).
+const WINDOW: i32 = 1 << 22;
+/// How far above the newest data a response is still believed to speak of them (R1).
+const AHEAD: i32 = 1 << 16;
+
+/// What a node knows of its branches when it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The group has just been committed: every branch expects the group's initial PSN (D17, D28).
+    Committed(Psn),
+    /// The node has restarted: nothing goes upstream until each branch has been heard (D17, R6).
+    Unknown,
+}
+
+/// What happened at a node, each modulo 2^32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Responses above the highest PSN sent down, taken as ACKs of it (R1).
+    pub above_highest: u32,
+    /// ACKs sent upstream because data went back (R2).
+    pub answered_data: u32,
+    /// NAKs, fatal ones included, that went upstream because they had waited for T_hold (R5, D24).
+    pub hold_expired: u32,
+}
+
+/// The aggregation of one group's ACKs and NAKs at one node (MT-5.3.1-2, MT-5.3.2-2): what goes upstream is true of
+/// every receiver below (MT-5.3.1-1, MT-5.3.2-1).
+///
+/// State besides configuration: 64 octets, and 24 for each branch (MT-8-1). Nothing allocates after [`Self::new`].
+#[derive(Debug)]
+pub struct Acknowledgements {
+    pub(super) rules: Rules,
+    pub(super) group: Group,
+    pub(super) points: Points,
+    pub(super) branches: Box<[Branch]>,
+}
+
+/// What is kept once per group.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// `hi`: the highest PSN sent down.
+    pub(super) highest: Option<Psn>,
+    /// The previous data PSN.
+    pub(super) previous: Option<Psn>,
+    /// `up`: the last minimum sent upstream.
+    pub(super) up: Option<Psn>,
+    /// Not later than the first end of a T_hold.
+    pub(super) deadline: Option<Instant>,
+    pub(super) counters: Counters,
+    /// Branches not heard since a restart.
+    pub(super) unknown: u16,
+    /// Branches on which a NAK or an RNR NAK is pending.
+    pub(super) awaiting_data: u16,
+    /// Branches that failed.
+    pub(super) fatal: u16,
+    /// Ablations of R2: repeats heard since the minimum went upstream.
+    pub(super) repeats: u16,
+    /// A NAK of the minimum has gone upstream, and the data at the minimum have not come down since.
+    pub(super) nak_up: bool,
+}
+
+/// MT-8-1: with the four octets of the CNP window, 28 of the 32 that a branch may take.
+const _: () = assert!(size_of::<Group>() <= 64 && size_of::<Branch>() + Points::OCTETS_PER_BRANCH <= 24);
+
+impl Acknowledgements {
+    /// A group with `branches` branches at this node.
+    pub fn new(rules: &Rules, branches: u16, start: Start) -> Self {
+        let (point, state, unknown) = match start {
+            Start::Committed(initial) => (Some(initial), State::Clear, 0),
+            Start::Unknown => (None, State::Unknown, branches),
+        };
+        let group = Group {
+            highest: None,
+            previous: None,
+            up: point,
+            deadline: None,
+            counters: Counters::default(),
+            unknown,
+            awaiting_data: 0,
+            fatal: 0,
+            repeats: 0,
+            nak_up: false,
+        };
+        Acknowledgements {
+            rules: *rules,
+            group,
+            points: Points::new(usize::from(branches), point.filter(|_| branches > 0)),
+            branches: (0..branches).map(|_| Branch { since: Instant::ZERO, msn: 0, state, repeated: false }).collect(),
+        }
+    }
+
+    /// Takes a response of a branch; adds to `out` what goes upstream.
+    pub fn response(
+        &mut self,
+        now: Instant,
+        branch: BranchIndex,
+        response: Response,
+        out: &mut Vec<Response>,
+    ) -> Result<(), Refusal> {
+        let index = branch.index();
+        let state = self.branches.get(index).map_or(State::Removed, |branch| branch.state);
+        if state == State::Removed {
+            return Err(Refusal::NoSuchBranch(branch.0));
+        }
+        // R1, response with point n: drop what cannot be, ignore what is behind, else move `next` and what is pending
+        // there.
+        let (next, answer) = self.plausible(response)?;
+        // An unknown branch stands before whatever it says.
+        let point = self.points.get(index).unwrap_or(next.previous());
+        let relation = next.serial_cmp(point);
+        match relation {
+            Ordering::Less => {
+                self.forward_literally(answer, out);
+                return Err(Refusal::Behind { next, point });
+            }
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                self.points.set(index, Some(next));
+                self.branches[index].repeated = false;
+            }
+        }
+        self.branches[index].msn = response.msn;
+        let heard = state.heard(relation, answer);
+        if heard != state {
+            self.enter(index, heard);
+        }
+        // T_hold begins with what is pending now; for a failure, which stays, with its first word.
+        if state.fatal_code().is_none() && (heard != state || relation == Ordering::Greater) {
+            self.branches[index].since = now;
+        }
+        self.speak(index, next, answer, relation, out);
+        if self.branches[index].state.is_held() {
+            let end = self.branches[index].since + self.rules.t_hold;
+            self.group.deadline = Some(self.group.deadline.map_or(end, |deadline| deadline.min(end)));
+        }
+        Ok(())
+    }
+
+    /// Takes note of a data packet that goes down, once, before its copies do (R2).
+    #[inline]
+    pub fn data(&mut self, psn: Psn, ack_request: bool, out: &mut Vec<Response>) {
+        let backward = self.group.previous.is_some_and(|previous| !psn.is_after(previous));
+        self.group.previous = Some(psn);
+        if self.group.highest.is_none_or(|highest| psn.is_after(highest)) {
+            self.raise_highest(psn);
+        }
+        // R2, data with PSN x going down: if x = `next`, clear that branch's NAK or RNR.
+        if self.group.awaiting_data > 0 || self.group.nak_up {
+            self.serve(psn);
+        }
+        if backward || ack_request {
+            self.answer_data(psn, out);
+        }
+    }
+
+    /// Whether a copy for `branch` is to be withheld, because its receiver has confirmed that PSN (D22).
+    #[inline]
+    pub fn withholds(&self, branch: BranchIndex, psn: Psn) -> bool {
+        self.rules.prune_retransmit && self.point(branch).is_some_and(|point| psn.is_before(point))
+    }
+
+    /// R7: takes a branch out of the tree; adds to `out` what the others have been waiting to say.
+    pub fn remove_branch(&mut self, branch: BranchIndex, out: &mut Vec<Response>) {
+        let index = branch.index();
+        if self.branches.get(index).is_none_or(|branch| branch.state == State::Removed) {
+            return;
+        }
+        self.enter(index, State::Removed);
+        self.points.set(index, None);
+        let Some(minimum) = self.settled_minimum() else {
+            return;
+        };
+        let advanced = self.advance_to(minimum);
+        if advanced {
+            self.say(minimum, Answer::Ack, out);
+        }
+        self.tell_pending(minimum, advanced, out);
+    }
+
+    /// R5: NAKs, and fatal NAKs (D24), that waited above the minimum for T_hold go up at the minimum.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<Response>) {
+        let (Some(minimum), true) = (self.settled_minimum(), self.group.deadline.is_some_and(|at| at <= now)) else {
+            return;
+        };
+        self.group.deadline = None;
+        let (mut nak, mut fatal) = (false, None);
+        for branch in self.branches.iter_mut().filter(|branch| branch.state.is_held()) {
+            let end = branch.since + self.rules.t_hold;
+            if end > now {
+                self.group.deadline = Some(self.group.deadline.map_or(end, |deadline| deadline.min(end)));
+                continue;
+            }
+            match branch.state.fatal_code() {
+                Some(code) => fatal = fatal.or(Some(code)),
+                None => nak = true,
+            }
+            branch.state = branch.state.told();
+        }
+        self.end_hold(minimum, fatal, nak, out);
+    }
+
+    /// When [`Self::tick`] is wanted. A held NAK that resolved itself may leave its deadline behind.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.group.deadline.filter(|_| self.group.unknown == 0)
+    }
+
+    /// The PSN that a branch expects next; `None` when it is unknown, removed or not there.
+    pub fn point(&self, branch: BranchIndex) -> Option<Psn> {
+        if branch.index() < self.branches.len() { self.points.get(branch.index()) } else { None }
+    }
+
+    /// The least point of all branches heard (MT-5.3.1-3, MT-5.3.2-4).
+    pub fn minimum(&self) -> Option<Psn> {
+        self.points.minimum()
+    }
+
+    /// The highest PSN sent down.
+    pub fn highest(&self) -> Option<Psn> {
+        self.group.highest
+    }
+
+    /// How many packets sent down a branch has not confirmed.
+    pub fn lag(&self, branch: BranchIndex) -> Option<u32> {
+        let lag = self.group.highest?.next().distance_from(self.point(branch)?);
+        Some(lag.max(0).unsigned_abs())
+    }
+
+    /// Branches not heard since a restart; nothing goes upstream while there are any (R6).
+    pub fn unknown(&self) -> u16 {
+        self.group.unknown
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.group.counters
+    }
+}
+
+/// Taking in.
+impl Acknowledgements {
+    /// R1: the point and kind that a response is believed to have.
+    #[inline]
+    fn plausible(&mut self, response: Response) -> Result<(Psn, Answer), Refusal> {
+        let (next, answer) = (response.next(), response.answer);
+        if !self.rules.forwards_data {
+            return self.plausible_without_data(next, answer);
+        }
+        let highest = self.group.highest.ok_or(Refusal::NothingSent { next })?;
+        let above = next.distance_from(highest);
+        if above > AHEAD {
+            return Err(Refusal::ImplausiblePsn { next, highest });
+        }
+        if above < -WINDOW {
+            return Err(Refusal::Stale { next, newest: highest });
+        }
+        if above <= 1 {
+            return Ok((next, answer));
+        }
+        // A node that restarted has not seen the newest data again. What has failed has failed at any PSN.
+        self.group.counters.above_highest = self.group.counters.above_highest.wrapping_add(1);
+        let answer = match answer {
+            Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_) => Answer::Ack,
+            Answer::Fatal(code) => Answer::Fatal(code),
+        };
+        Ok((highest.next(), answer))
+    }
+
+    /// D15: a node that does not forward the data can only compare branches with each other.
+    fn plausible_without_data(&self, next: Psn, answer: Answer) -> Result<(Psn, Answer), Refusal> {
+        let newest = self.points.minimum().unwrap_or(next);
+        let above = next.distance_from(newest);
+        if above > WINDOW {
+            Err(Refusal::ImplausiblePsn { next, highest: newest })
+        } else if above < -WINDOW {
+            Err(Refusal::Stale { next, newest })
+        } else {
+            Ok((next, answer))
+        }
+    }
+
+    /// Moves `hi` up to `psn`, unless that lies more than 2^22 ahead of the minimum, where no source gets without an
+    /// ACK: so all points lie in a quarter of the circle, whatever comes down. It never lies behind what is confirmed.
+    #[inline]
+    fn raise_highest(&mut self, psn: Psn) {
+        let ahead = self.points.minimum().map_or(0, |minimum| psn.distance_from(minimum));
+        if (0..=WINDOW).contains(&ahead) {
+            self.group.highest = Some(psn);
+        } else if self.group.highest.is_none() && ahead < 0 {
+            self.group.highest = self.points.minimum().map(Psn::previous);
+        }
+    }
+
+    /// R2: what branches at `psn` missed, or were not ready for, is on its way again.
+    fn serve(&mut self, psn: Psn) {
+        if self.points.minimum() == Some(psn) {
+            self.group.nak_up = false;
+        }
+        for index in self.points.at(psn) {
+            let branch = &mut self.branches[index];
+            self.group.awaiting_data -= u16::from(branch.state.is_served_by_data());
+            branch.state = branch.state.served();
+        }
+    }
+
+    /// Moves a branch to a state and keeps the counts.
+    fn enter(&mut self, index: usize, state: State) {
+        let old = std::mem::replace(&mut self.branches[index].state, state);
+        let group = &mut self.group;
+        group.unknown -= u16::from(old == State::Unknown);
+        group.awaiting_data -= u16::from(old.is_served_by_data());
+        group.awaiting_data += u16::from(state.is_served_by_data());
+        group.fatal -= u16::from(old.fatal_code().is_some());
+        group.fatal += u16::from(state.fatal_code().is_some());
+    }
+}

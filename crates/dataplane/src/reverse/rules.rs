@@ -1,0 +1,69 @@
+//! Which reading of the drafts a node follows.
+
+use std::time::Duration;
+
+/// How responses are aggregated. The default is the forwarding rule R1-R7; the rest exists to be measured beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The draft's literal 5.3.1: every ACK from below makes an ACK of the minimum (D19).
+    pub literal_ack: bool,
+    /// The draft's literal 5.3.2: every NAK from below makes a NAK of the minimum at once (D20).
+    pub literal_nak: bool,
+    /// Withhold a copy whose PSN is below the receiver's point; rule R2 answers for the receiver (D22).
+    pub prune_retransmit: bool,
+    /// How long a NAK or a fatal NAK above the minimum waits for the minimum to reach it (R5, D20, D24). The sum over
+    /// the levels of the tree is to stay below a quarter of the source's ACK timeout.
+    pub t_hold: Duration,
+    /// When a minimum that went upstream before is said again.
+    pub repeat: Repeat,
+    /// Whether the group's data pass this node. Only then can it bound what a branch may acknowledge (D15) and answer
+    /// for the branches (R2); a node that only sees responses has to forward each of them, see
+    /// [`Rules::responses_only`].
+    pub forwards_data: bool,
+}
+
+/// When a minimum that went upstream before is said again. All but the first were tried before R1-R7 were written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// R2: when data going down show that the source has gone back.
+    OnBackwardData,
+    /// Never: upstream on advance only. The last ACK, once lost, is lost for ever, and the source is stuck.
+    Never,
+    /// When each branch at the minimum has repeated itself. No answer at all once one of them has died.
+    AllRepeated,
+    /// When as many repeats have come from the branches at the minimum as there are of them.
+    RepeatCount,
+}
+
+impl Rules {
+    /// The draft's text taken literally, where it is not impossible: sections 5.3.1 and 5.3.2 (D19, D20).
+    pub fn literal() -> Self {
+        Rules { literal_ack: true, literal_nak: true, ..Rules::default() }
+    }
+
+    /// For a node that aggregates responses of a group whose data it does not forward (D15).
+    pub fn responses_only() -> Self {
+        Rules { forwards_data: false, ..Rules::literal() }
+    }
+
+    /// Whether data going back below the minimum are answered by this node (R2). The literal rule leaves that to the
+    /// receivers, which cannot answer a copy that was withheld from them (D22).
+    pub(super) fn answers_data(&self) -> bool {
+        self.repeat == Repeat::OnBackwardData && (!self.literal_ack || self.prune_retransmit)
+    }
+}
+
+impl Default for Rules {
+    /// R1-R7, retransmissions to all, `t_hold` of 200 microseconds: many round trips of a data centre, and on a tree of
+    /// three levels still less than a hundredth of the shortest ACK timeout in common use (67 ms).
+    fn default() -> Self {
+        Rules {
+            literal_ack: false,
+            literal_nak: false,
+            prune_retransmit: false,
+            t_hold: Duration::from_micros(200),
+            repeat: Repeat::OnBackwardData,
+            forwards_data: true,
+        }
+    }
+}

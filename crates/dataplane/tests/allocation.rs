@@ -1,0 +1,167 @@
+//! A node in its stride takes no memory: not for a packet, a copy, a response or a timer.
+
+mod common;
+
+use common::Bench;
+use common::group::*;
+use common::next_hop;
+use srdma_dataplane::*;
+use srdma_group::*;
+
+const SINK: &str = "2001:db8:2::";
+
+/// Allocations in a thousand rounds of these packets, after a hundred to warm up. Time passes, so that timers fire.
+fn allocations(bench: &mut Bench, packets: &[(u16, Vec<u8>)]) -> u64 {
+    let framed: Vec<(u16, Vec<u8>)> = packets
+        .iter()
+        .map(|(port, packet)| {
+            (*port, [&common::port_mac(*port).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD], packet].concat())
+        })
+        .collect();
+    let mut frames = Vec::with_capacity(1);
+    let mut wake = Vec::with_capacity(16);
+    let mut sent = 0;
+    let mut rounds = |bench: &mut Bench, count: u64| {
+        for _ in 0..count {
+            for (port, octets) in &framed {
+                frames.push(Frame::from_octets(octets, &mut bench.pool).unwrap());
+                bench.node.receive(bench.now, PortId(*port), &mut frames, &mut bench.pool);
+                bench.node.tick(bench.now, &mut bench.pool);
+                bench.now = bench.now.after_ns(3_000);
+                wake.clear();
+                bench.node.take_ready(&mut wake);
+                for port in 0..3 {
+                    while let Some(frame) = bench.node.dequeue(bench.now, PortId(port), &mut bench.pool) {
+                        frame.release(&mut bench.pool);
+                        sent += 1;
+                    }
+                }
+            }
+        }
+    };
+    rounds(bench, 100);
+    let info = allocation_counter::measure(|| rounds(bench, 1_000));
+    assert!(sent >= 1_100, "the packets of this case go somewhere");
+    info.count_total
+}
+
+fn node() -> Bench {
+    let mut bench = Bench::new(EDGE, 3);
+    for (prefix, len, port) in [(SINK, 64, 1), (HEADEND, 128, 0), (SOURCE, 128, 0), ("5f00::", 16, 2)] {
+        route(&mut bench, prefix, len, RouteAction::Via(vec![next_hop(port)]));
+    }
+    bench
+}
+
+fn route(bench: &mut Bench, prefix: &str, len: u8, action: RouteAction) {
+    let prefix = Prefix::new(address(prefix), len).unwrap();
+    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+}
+
+fn sid(bench: &mut Bench, sid: &str, len: u8, behavior: SidBehavior) {
+    bench.control(Command::AddSid { prefix: Prefix::new(address(sid), len).unwrap(), behavior });
+}
+
+fn packet(destination: &str, next_header: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend((payload.len() as u16).to_be_bytes());
+    packet.extend([next_header, 64]);
+    packet.extend(address(SOURCE).octets());
+    packet.extend(address(destination).octets());
+    packet.extend(payload);
+    packet
+}
+
+/// An SRH with this last segment, Segments Left 1, in front of a payload.
+fn srh(next_header: u8, segments_left: u8, payload: &[u8]) -> Vec<u8> {
+    let last = address("2001:db8:2::9").octets();
+    [&[next_header, 2, 4, segments_left, 0, 0, 0, 0][..], &last, payload].concat()
+}
+
+/// The unicast behaviours, ECMP, and errors.
+#[test]
+fn forwarding_allocates_nothing() {
+    let mut bench = node();
+    let reduced = |segments: &[&str]| RouteAction::Encaps {
+        segments: segments.iter().map(|segment| address(segment)).collect(),
+        mode: EncapsMode::Reduced,
+    };
+    route(&mut bench, "2001:db8:e::", 48, reduced(&["5f00:0:1::", "5f00:0:2::"]));
+    route(&mut bench, "2001:db8:ec::", 48, RouteAction::Via(vec![next_hop(1), next_hop(2)]));
+    sid(&mut bench, "fd00::e", 128, SidBehavior::End(Flavors { psp: true, ..Flavors::default() }));
+    sid(&mut bench, "fd00::a", 128, SidBehavior::EndX(Flavors::default(), next_hop(2)));
+    sid(&mut bench, "fd00::d6", 128, SidBehavior::EndDt6(TableId(0)));
+    sid(&mut bench, "5f00:0:100::", 48, SidBehavior::End(Flavors::MICRO));
+    let inner = packet("2001:db8:2::9", 59, &[0; 100]);
+    let cases = [
+        inner.clone(),
+        packet("2001:db8:ec::1", 59, &[0; 100]),
+        packet("2001:db8:e::1", 59, &[0; 100]),
+        packet("fd00::e", 43, &srh(41, 1, &inner)),
+        packet("fd00::a", 43, &srh(41, 1, &inner)),
+        packet("fd00::d6", 43, &srh(41, 0, &inner)),
+        packet("5f00:0:100:200::", 59, &[0; 100]),
+        packet("5f00:0:100::", 41, &inner),
+        packet("2001:db8:2::9", 59, &[0; 4300]),
+    ];
+    for case in cases {
+        assert_eq!(allocations(&mut bench, &[(0, case.clone())]), 0, "{case:?}");
+    }
+    let unreachable = packet("2001:db8:dead::1", 59, &[0; 100]);
+    let answered = [(0, unreachable), (0, inner)];
+    assert_eq!(allocations(&mut bench, &answered), 0);
+}
+
+/// A group's node at `index` of a tree of three: headend, transit node, edge.
+fn part(index: usize, loopback: [&str; 3]) -> NodePart {
+    let [headend, transit, edge] = loopback;
+    let nodes =
+        [("N6", headend, "5f00:0:6::", None), ("N4", transit, "5f00:0:4::", Some(0)), ("N1", edge, SID, Some(1))];
+    let region = |host: u16| Some((u64::from(host) << 32, u32::from(host)));
+    let receivers = (1..=8).map(|host| member(&receiver(host, 0x100 + u32::from(host), region(host)), 2)).collect();
+    Group::new(Record { region: Some(REGION), ..record(&nodes, receivers) }).unwrap().at(NodeIndex(index)).unwrap()
+}
+
+/// Headend, transit and edge: data down, and ACKs, NAKs and CNPs up, windows and holds included.
+#[test]
+fn groups_allocate_nothing() {
+    let data = inner(0x0A, 0, &[1; 4096], true);
+    let lists: Vec<_> = (1..=8).map(|host| receiver(host, 0x100 + u32::from(host), None)).collect();
+    let encapsulated = with_tlvs(&inner(0x04, 0, &[1; 1024], false), &[&end_mt_tlv(EDGE, &lists)]);
+    let to = |mut packet: Vec<u8>, destination: &str| {
+        packet[24..40].copy_from_slice(&address(destination).octets());
+        packet
+    };
+    let ups = |source: &str| {
+        let (ack, nak) = (response(0x11, source, 100, &[0x1F, 0, 0, 1]), response(0x11, source, 100, &[0x60, 0, 0, 1]));
+        [(1, ack), (1, nak), (1, response(0x81, source, 0, &[0; 16]))]
+    };
+
+    let mut headend = node();
+    headend.control(Command::AddGroup(Box::new(part(0, [EDGE, "2001:db8:2::4", "2001:db8:2::5"]))));
+    assert_eq!(allocations(&mut headend, &[&[(0, data)][..], &ups("2001:db8:2::4")].concat()), 0);
+
+    let mut transit = node();
+    transit.control(Command::AddGroup(Box::new(part(1, [HEADEND, EDGE, "2001:db8:2::5"]))));
+    sid(&mut transit, "5f00:0:4::", 128, SidBehavior::EndReplicate(GroupId(1)));
+    transit.control(Command::AddMulticastRoute(MulticastRoute {
+        source: address(HEADEND),
+        group: address("ff3e::100"),
+        incoming: None,
+        outgoing: vec![PortId(1), PortId(2)],
+        end_mt: true,
+        require_hmac: false,
+    }));
+    let downs = [(0, to(encapsulated.clone(), "5f00:0:4::")), (0, to(encapsulated.clone(), "ff3e::100"))];
+    assert_eq!(allocations(&mut transit, &[&downs[..], &ups("2001:db8:2::5")].concat()), 0);
+
+    let mut at_edge = node();
+    at_edge.control(Command::AddGroup(Box::new(part(2, [HEADEND, "2001:db8:6::4", EDGE]))));
+    sid(&mut at_edge, SID, 128, SidBehavior::EndMt { require_hmac: false });
+    route(&mut at_edge, "2001:db8:6::", 48, RouteAction::Via(vec![next_hop(0)]));
+    let mut packets = vec![(0, encapsulated)];
+    for host in 1..=8 {
+        packets.extend(ups(&format!("2001:db8:2::{host:x}")));
+    }
+    assert_eq!(allocations(&mut at_edge, &packets), 0);
+}

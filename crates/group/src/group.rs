@@ -1,0 +1,338 @@
+//! The group's record, and the checks that make it a [`Group`].
+
+use crate::lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
+use crate::policy::{ListMode, Policy};
+use crate::tree::{NodeIndex, NodeRole, Tree};
+use srdma_wire::{Psn, Qpn};
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+
+/// A group's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+/// RDMA path MTU: the largest payload of one packet, in octets. Never called just MTU (D7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PathMtu(u16);
+
+impl PathMtu {
+    /// 256, 512, 1024, 2048 or 4096 octets.
+    pub const fn new(octets: u16) -> Option<Self> {
+        match octets {
+            256 | 512 | 1024 | 2048 | 4096 => Some(PathMtu(octets)),
+            _ => None,
+        }
+    }
+
+    /// Octets of payload.
+    pub const fn octets(self) -> u16 {
+        self.0
+    }
+
+    /// The longest inner packet of a group: IPv6, UDP, BTH, RETH with immediate data, payload, ICRC.
+    pub const fn longest_packet_octets(self) -> usize {
+        40 + 8 + 12 + 20 + self.0 as usize + 4
+    }
+}
+
+/// The source, as the root needs it to deliver responses (D13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its address.
+    pub address: Ipv6Addr,
+    /// Its own queue pair.
+    pub qpn: Qpn,
+}
+
+/// The memory region that the source believes to write to (D27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceRegion {
+    /// First virtual address.
+    pub base: u64,
+    /// Octets.
+    pub length: u64,
+    /// Key in the source's requests.
+    pub rkey: u32,
+}
+
+/// A receiver (MT-5.1-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receiver {
+    /// Unicast address.
+    pub address: Ipv6Addr,
+    /// Its own queue pair.
+    pub qpn: Qpn,
+    /// Its memory, when the group carries WRITE.
+    pub region: Option<ReceiverRegion>,
+    /// The edge node that it hangs on.
+    pub edge: NodeIndex,
+}
+
+/// A group as a control plane describes it, not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The group's number.
+    pub id: GroupId,
+    /// Raised with each change of membership.
+    pub epoch: u32,
+    /// The common destination of source and receivers: a unicast address of the group alone (D2).
+    pub proxy: Ipv6Addr,
+    /// The queue pair number that all participants send to.
+    pub designated_qpn: Qpn,
+    /// First PSN of the source, and what every receiver expects first (D28).
+    pub initial_psn: Psn,
+    /// One for all members (D28).
+    pub path_mtu: PathMtu,
+    /// Largest IPv6 packet that every link of the tree carries, in octets.
+    pub link_mtu: u16,
+    /// The source.
+    pub source: Source,
+    /// What WRITE requests address, when the group carries them.
+    pub region: Option<SourceRegion>,
+    /// All receivers.
+    pub receivers: Vec<Receiver>,
+    /// The tree.
+    pub tree: Tree,
+    /// Choices.
+    pub policy: Policy,
+}
+
+/// Why a record is no group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// Nobody to send to.
+    #[error("a group needs at least one receiver")]
+    NoReceivers,
+    /// An address that cannot be a Proxy Address.
+    #[error("Proxy Address {0} must be a unicast address")]
+    Proxy(Ipv6Addr),
+    /// One Proxy Address, one group, and nobody else (D2).
+    #[error("Proxy Address {0} is the address or SID of {1}")]
+    ProxyInUse(Ipv6Addr, String),
+    /// An address that cannot be the source's.
+    #[error("source {0}: not a unicast address that a host can have")]
+    SourceAddress(Ipv6Addr),
+    /// An address that cannot be a receiver's (D8).
+    #[error("receiver {0}: not a unicast address that a host can have")]
+    ReceiverAddress(Ipv6Addr),
+    /// Two queue pairs of one host cannot be told apart on the way back (D8).
+    #[error("receiver {0} is in the group twice")]
+    DuplicateReceiver(Ipv6Addr),
+    /// 0 and 1 are no queue pairs of a Reliable Connection.
+    #[error("{address}: queue pair number {qpn} is reserved")]
+    ReservedQpn {
+        /// Whose.
+        address: Ipv6Addr,
+        /// The number.
+        qpn: Qpn,
+    },
+    /// A receiver hangs on a node that is no edge.
+    #[error("receiver {address} hangs on node {node}, which is not an edge of the tree")]
+    NotAnEdge {
+        /// The receiver.
+        address: Ipv6Addr,
+        /// The position of the node.
+        node: usize,
+    },
+    /// An edge without a receiver would hold the whole group back.
+    #[error("edge node {0} has no receiver")]
+    IdleEdge(String),
+    /// A transit node without a branch.
+    #[error("transit node {0} has no node below it")]
+    IdleTransit(String),
+    /// More branches than a node can count.
+    #[error("node {node} has {branches} branches, at most 65535 are possible")]
+    TooManyBranches {
+        /// The node.
+        node: String,
+        /// Its branches.
+        branches: usize,
+    },
+    /// WRITE needs a region at every receiver (D27).
+    #[error("receiver {0} names no memory region, but the group has one")]
+    MissingRegion(Ipv6Addr),
+    /// The TLVs do not fit an SRH (D7).
+    #[error(
+        "receiver lists do not fit: TLVs for {receivers} receivers exceed an SRH of 2048 octets; provision the lists \
+         instead"
+    )]
+    ListsExceedSrh {
+        /// Receivers of the group.
+        receivers: usize,
+    },
+    /// With the TLVs a packet does not fit the link MTU (D7).
+    #[error(
+        "receiver lists do not fit: a packet of RDMA path MTU {path_mtu} with {receivers} receivers in TLVs needs \
+         {needed} octets, the link MTU is {link_mtu}; provision the lists instead"
+    )]
+    ListsExceedLink {
+        /// RDMA path MTU.
+        path_mtu: u16,
+        /// Receivers of the group.
+        receivers: usize,
+        /// Octets of the packet.
+        needed: usize,
+        /// Link MTU.
+        link_mtu: u16,
+    },
+    /// Even without lists a packet is too long.
+    #[error("link MTU {link_mtu} is too small: a packet of RDMA path MTU {path_mtu} needs {needed} octets")]
+    LinkMtu {
+        /// RDMA path MTU.
+        path_mtu: u16,
+        /// Octets of the packet.
+        needed: usize,
+        /// Link MTU.
+        link_mtu: u16,
+    },
+}
+
+/// A group that can work: a checked [`Record`] and what follows from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    record: Record,
+    lists_in_packets: bool,
+    overhead: Overhead,
+}
+
+impl Group {
+    /// Checks a record.
+    pub fn new(record: Record) -> Result<Self, GroupError> {
+        check_members(&record)?;
+        check_tree(&record)?;
+        let (lists_in_packets, overhead) = choose_lists(&record)?;
+        Ok(Group { record, lists_in_packets, overhead })
+    }
+
+    /// The record.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Whether data packets carry the receiver lists as TLVs; else the edges have them provisioned.
+    pub fn lists_in_packets(&self) -> bool {
+        self.lists_in_packets
+    }
+
+    /// What the tree adds to each inner packet.
+    pub fn overhead(&self) -> Overhead {
+        self.overhead
+    }
+
+    /// The receivers of one edge, in order.
+    pub fn receivers_of(&self, edge: NodeIndex) -> impl Iterator<Item = &Receiver> {
+        self.record.receivers.iter().filter(move |receiver| receiver.edge == edge)
+    }
+}
+
+/// Branches are numbered in 16 bits.
+const MAX_BRANCHES: usize = u16::MAX as usize;
+
+fn check_members(record: &Record) -> Result<(), GroupError> {
+    if record.receivers.is_empty() {
+        return Err(GroupError::NoReceivers);
+    }
+    if !is_host_address(record.proxy) {
+        return Err(GroupError::Proxy(record.proxy));
+    }
+    if !is_host_address(record.source.address) {
+        return Err(GroupError::SourceAddress(record.source.address));
+    }
+    let of_nodes = record.tree.nodes().iter().flat_map(|node| [(node.loopback, &*node.name), (node.sid, &*node.name)]);
+    if let Some((proxy, owner)) =
+        of_nodes.chain([(record.source.address, "the source")]).find(|(address, _)| *address == record.proxy)
+    {
+        return Err(GroupError::ProxyInUse(proxy, owner.into()));
+    }
+    let qpns = [(record.proxy, record.designated_qpn), (record.source.address, record.source.qpn)];
+    let of_receivers = record.receivers.iter().map(|receiver| (receiver.address, receiver.qpn));
+    for (address, qpn) in qpns.into_iter().chain(of_receivers) {
+        if !qpn.is_connected() {
+            return Err(GroupError::ReservedQpn { address, qpn });
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for receiver in &record.receivers {
+        let address = receiver.address;
+        if !is_host_address(address) || address == record.proxy {
+            return Err(GroupError::ReceiverAddress(address));
+        }
+        if !seen.insert(address) {
+            return Err(GroupError::DuplicateReceiver(address));
+        }
+        if record.region.is_some() && receiver.region.is_none() {
+            return Err(GroupError::MissingRegion(address));
+        }
+    }
+    Ok(())
+}
+
+fn check_tree(record: &Record) -> Result<(), GroupError> {
+    let mut branches: Vec<usize> =
+        (0..record.tree.nodes().len()).map(|position| record.tree.children(NodeIndex(position)).len()).collect();
+    for receiver in &record.receivers {
+        match record.tree.node(receiver.edge) {
+            Some(node) if node.role == NodeRole::Edge => branches[receiver.edge.0] += 1,
+            _ => return Err(GroupError::NotAnEdge { address: receiver.address, node: receiver.edge.0 }),
+        }
+    }
+    for (branches, node) in branches.into_iter().zip(record.tree.nodes()) {
+        let name = node.name.clone();
+        match (branches, node.role) {
+            (0, NodeRole::Edge) => return Err(GroupError::IdleEdge(name)),
+            (0, NodeRole::Transit) => return Err(GroupError::IdleTransit(name)),
+            (1..=MAX_BRANCHES, NodeRole::Edge | NodeRole::Transit) => {}
+            _ => return Err(GroupError::TooManyBranches { node: name, branches }),
+        }
+    }
+    Ok(())
+}
+
+/// TLV or provisioned (D7): whether the lists travel, and the overhead that results.
+fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
+    let inner = record.path_mtu.longest_packet_octets();
+    let fits = |srh: usize| inner + Overhead::of(srh).octets() <= usize::from(record.link_mtu);
+    let with_hmac = record.policy.hmac_key_id.is_some();
+    if record.policy.lists != ListMode::Provisioned {
+        let receivers = record.receivers.len();
+        let refusal = match srh_len_octets(&edge_lists(record), record.region.is_some(), with_hmac) {
+            Some(srh) if fits(srh) => return Ok((true, Overhead::of(srh))),
+            Some(srh) => GroupError::ListsExceedLink {
+                path_mtu: record.path_mtu.octets(),
+                receivers,
+                needed: inner + Overhead::of(srh).octets(),
+                link_mtu: record.link_mtu,
+            },
+            None => GroupError::ListsExceedSrh { receivers },
+        };
+        if record.policy.lists == ListMode::Tlv {
+            return Err(refusal);
+        }
+    }
+    let srh = srh_len_octets(&[], false, with_hmac).unwrap_or(srdma_wire::srh::MAX_LEN);
+    if !fits(srh) {
+        return Err(GroupError::LinkMtu {
+            path_mtu: record.path_mtu.octets(),
+            needed: inner + Overhead::of(srh).octets(),
+            link_mtu: record.link_mtu,
+        });
+    }
+    Ok((false, Overhead::of(srh)))
+}
+
+/// The receivers edge by edge, named by the edges' loopbacks (MT-5.1-4).
+pub(crate) fn edge_lists(record: &Record) -> Vec<EdgeList> {
+    let mut lists: Vec<EdgeList> = Vec::new();
+    for (position, node) in record.tree.nodes().iter().enumerate() {
+        let receivers: Vec<Receiver> =
+            record.receivers.iter().filter(|receiver| receiver.edge == NodeIndex(position)).copied().collect();
+        if !receivers.is_empty() {
+            lists.push(EdgeList { edge: node.loopback, receivers });
+        }
+    }
+    lists
+}
+
+pub(crate) fn is_host_address(address: Ipv6Addr) -> bool {
+    !address.is_multicast() && !address.is_unspecified() && !address.is_loopback()
+}

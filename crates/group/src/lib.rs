@@ -1,0 +1,16 @@
+//! The multicast group as a value: its record, its tree, and what each node of the tree needs of them.
+//!
+//! A [`Group`] is what a control plane commits: source, receivers, tree and policy. [`Group::new`] refuses a record
+//! that cannot work, so that nothing behind it has to check again. [`Group::at`] gives a node's own part.
+
+mod group;
+mod lists;
+mod node_part;
+mod policy;
+mod tree;
+
+pub use group::{Group, GroupError, GroupId, PathMtu, Receiver, Record, Source, SourceRegion};
+pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
+pub use node_part::{Branch, Downstream, HeadendPart, NodePart, Parent};
+pub use policy::{CnpMode, ListMode, Policy, Rules};
+pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

@@ -1,0 +1,60 @@
+//! Receiver lists, and what carrying them in packets costs (D7).
+
+use crate::group::Receiver;
+use srdma_wire::tlv::MAX_RECEIVERS;
+use srdma_wire::{SrhValue, View};
+use std::net::Ipv6Addr;
+
+/// Where a receiver keeps the group's memory (D27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverRegion {
+    /// Virtual address that stands for the group's base address.
+    pub base: u64,
+    /// Key of the region.
+    pub rkey: u32,
+}
+
+/// The receivers of one edge, in the order of its TLVs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EdgeList {
+    /// Edge Node Address.
+    pub edge: Ipv6Addr,
+    /// Its receivers.
+    pub receivers: Vec<Receiver>,
+}
+
+/// Octets that the tree adds to an inner packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overhead {
+    /// Outer IPv6 header.
+    pub ipv6_octets: usize,
+    /// SRH with all its TLVs.
+    pub srh_octets: usize,
+}
+
+impl Overhead {
+    /// Both together.
+    pub fn octets(&self) -> usize {
+        self.ipv6_octets + self.srh_octets
+    }
+}
+
+/// Length of the group's SRH: one segment, the TLVs of `lists` (none: provisioned), and the HMAC TLV. `None` when it
+/// exceeds 2,048 octets.
+pub fn srh_len_octets(lists: &[EdgeList], with_regions: bool, with_hmac: bool) -> Option<usize> {
+    const HMAC_OCTETS: usize = 40;
+    let mut tlv_octets = if with_hmac { HMAC_OCTETS } else { 0 };
+    for receivers in lists.iter().flat_map(|list| list.receivers.chunks(MAX_RECEIVERS)) {
+        tlv_octets += (24 + 20 * receivers.len()).next_multiple_of(8);
+        if with_regions {
+            tlv_octets += (24 + 12 * receivers.len()).next_multiple_of(8);
+        }
+    }
+    SrhValue::len_octets(1, tlv_octets)
+}
+
+impl Overhead {
+    pub(crate) fn of(srh_octets: usize) -> Self {
+        Overhead { ipv6_octets: srdma_wire::Ipv6View::LEN, srh_octets }
+    }
+}

@@ -1,0 +1,128 @@
+//! What one node of the tree needs of a group.
+
+use crate::group::{Group, GroupId, Receiver, Source, SourceRegion, edge_lists};
+use crate::lists::EdgeList;
+use crate::policy::Policy;
+use crate::tree::{NodeIndex, NodeRole};
+use srdma_wire::{Psn, Qpn};
+use std::net::Ipv6Addr;
+
+/// Where responses go from a node (D12, D13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// The node is the root: it delivers to the source.
+    Source(Source),
+    /// The node above.
+    Node {
+        /// Its loopback.
+        loopback: Ipv6Addr,
+        /// The SID to encapsulate to, when it is not a neighbour.
+        sid: Option<Ipv6Addr>,
+    },
+}
+
+/// A branch of a node: whose responses it aggregates (D14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The source address of the branch's responses: a receiver's address, or a child's loopback.
+    pub responder: Ipv6Addr,
+}
+
+/// Where a transit node sends copies (D3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Downstream {
+    /// To a child: its Replication SID or its End.MT SID becomes the outer destination.
+    Sid(Ipv6Addr),
+    /// To an IPv6 multicast group, by the multicast forwarding table.
+    Multicast(Ipv6Addr),
+}
+
+/// What the headend needs besides (D1, D4, D26, D27).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadendPart {
+    /// The source whose packets it encapsulates.
+    pub source: Source,
+    /// The lists to put into each packet; empty when they are provisioned.
+    pub lists: Vec<EdgeList>,
+    /// Whether MR TLVs go with them.
+    pub with_regions: bool,
+    /// Largest IPv6 packet of the tree's links, in octets.
+    pub link_mtu: u16,
+}
+
+/// A node's part of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePart {
+    /// The group.
+    pub id: GroupId,
+    /// Its epoch.
+    pub epoch: u32,
+    /// The group's Proxy Address.
+    pub proxy: Ipv6Addr,
+    /// The queue pair number that participants send to.
+    pub designated_qpn: Qpn,
+    /// The group's first PSN.
+    pub initial_psn: Psn,
+    /// Edge or transit; the headend is transit.
+    pub role: NodeRole,
+    /// The node's SID for the group's data, or the multicast group that an edge instantiates as its End.MT SID.
+    pub sid: Ipv6Addr,
+    /// Where responses go.
+    pub parent: Parent,
+    /// Whose responses come.
+    pub branches: Vec<Branch>,
+    /// Where a transit node's copies go; empty at an edge.
+    pub downstream: Vec<Downstream>,
+    /// An edge's receivers, in the order of its branches; empty elsewhere.
+    pub receivers: Vec<Receiver>,
+    /// The region that requests of the group address.
+    pub region: Option<SourceRegion>,
+    /// The headend's part.
+    pub headend: Option<HeadendPart>,
+    /// The group's policy.
+    pub policy: Policy,
+}
+
+impl Group {
+    /// A node's part of the group; `None` when the tree has no such node.
+    pub fn at(&self, index: NodeIndex) -> Option<NodePart> {
+        let record = self.record();
+        let node = record.tree.node(index)?;
+        let receivers: Vec<Receiver> = self.receivers_of(index).copied().collect();
+        let children = record.tree.children(index).iter().filter_map(|child| record.tree.node(*child));
+        let branches = match node.role {
+            NodeRole::Edge => receivers.iter().map(|receiver| Branch { responder: receiver.address }).collect(),
+            NodeRole::Transit => children.clone().map(|child| Branch { responder: child.loopback }).collect(),
+        };
+        let downstream = match node.multicast {
+            Some(group) => vec![Downstream::Multicast(group)],
+            None => children.map(|child| Downstream::Sid(child.sid)).collect(),
+        };
+        let parent = match node.parent.and_then(|parent| record.tree.node(parent)) {
+            Some(parent) => Parent::Node { loopback: parent.loopback, sid: node.parent_sid },
+            None => Parent::Source(record.source),
+        };
+        let headend = node.parent.is_none().then(|| HeadendPart {
+            source: record.source,
+            lists: if self.lists_in_packets() { edge_lists(record) } else { Vec::new() },
+            with_regions: record.region.is_some(),
+            link_mtu: record.link_mtu,
+        });
+        Some(NodePart {
+            id: record.id,
+            epoch: record.epoch,
+            proxy: record.proxy,
+            designated_qpn: record.designated_qpn,
+            initial_psn: record.initial_psn,
+            role: node.role,
+            sid: node.sid,
+            parent,
+            branches,
+            downstream,
+            receivers,
+            region: record.region,
+            headend,
+            policy: record.policy,
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! The tree that a group's data goes down and its responses come up.
+//!
+//! ```text
+//!             source
+//!               │
+//!             node 0          the headend: encapsulates, and delivers responses to the source
+//!             ╱    ╲
+//!         transit  transit    replicate
+//!          ╱  ╲      │
+//!       edge  edge  edge      End.MT: one copy per receiver
+//! ```
+
+use crate::group::is_host_address;
+use std::net::Ipv6Addr;
+
+/// A node of a tree, by its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIndex(pub usize);
+
+/// What a node does with a group's data (MT-4-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRole {
+    /// Instantiates End.MT, rewrites, aggregates.
+    Edge,
+    /// Replicates and aggregates.
+    Transit,
+}
+
+/// One node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeNode {
+    /// Its name, for people.
+    pub name: String,
+    /// Its loopback address: source of the responses it sends up, and how its parent knows it (D12, D14).
+    pub loopback: Ipv6Addr,
+    /// Its SID for the group's data: End.MT at an edge, a Replication SID at a transit node.
+    pub sid: Ipv6Addr,
+    /// The node above; `None` for the headend alone.
+    pub parent: Option<NodeIndex>,
+    /// Where the parent is not a neighbour, the SID of the parent that responses are encapsulated to (D12).
+    pub parent_sid: Option<Ipv6Addr>,
+    /// Edge or transit. The headend counts as transit.
+    pub role: NodeRole,
+    /// Data goes on to the children by this IPv6 multicast group, instead of to each child's SID (D3).
+    pub multicast: Option<Ipv6Addr>,
+}
+
+/// A tree, checked: the headend is node 0, every other node has a parent that comes before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    nodes: Vec<TreeNode>,
+    children: Vec<Vec<NodeIndex>>,
+}
+
+/// Why nodes form no tree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TreeError {
+    /// There must be a headend.
+    #[error("a tree needs at least one node, the headend")]
+    Empty,
+    /// Node 0 must be the only one without a parent.
+    #[error("node {0} must have a parent that comes before it, and only node 0 has none")]
+    Parent(String),
+    /// Two nodes share an address.
+    #[error("node {node}: address {address} belongs to another node already")]
+    Address {
+        /// The later node.
+        node: String,
+        /// The address they share.
+        address: Ipv6Addr,
+    },
+    /// Responses are sent from the loopback, and responders are told apart by it (D12, D14).
+    #[error("node {node}: {address} cannot be its loopback address")]
+    Loopback {
+        /// The node.
+        node: String,
+        /// The address.
+        address: Ipv6Addr,
+    },
+    /// A node is either headend or edge: a tree has at least one node of each kind.
+    #[error("the headend {0} cannot be an edge as well")]
+    HeadendIsEdge(String),
+    /// An edge replicates to receivers, not to nodes.
+    #[error("edge node {0} cannot have nodes below it")]
+    EdgeWithChildren(String),
+    /// A group address that is none.
+    #[error("node {node}: {address} is not an IPv6 multicast address")]
+    NotMulticast {
+        /// The node.
+        node: String,
+        /// The address.
+        address: Ipv6Addr,
+    },
+}
+
+impl Tree {
+    /// Checks that the nodes form a tree.
+    pub fn new(nodes: Vec<TreeNode>) -> Result<Self, TreeError> {
+        if nodes.is_empty() {
+            return Err(TreeError::Empty);
+        }
+        let mut children = vec![Vec::new(); nodes.len()];
+        let mut addresses = std::collections::BTreeSet::new();
+        for (position, node) in nodes.iter().enumerate() {
+            match node.parent {
+                None if position == 0 && node.role == NodeRole::Edge => {
+                    return Err(TreeError::HeadendIsEdge(node.name.clone()));
+                }
+                None if position == 0 => {}
+                Some(parent) if parent.0 < position => {
+                    if nodes[parent.0].role == NodeRole::Edge {
+                        return Err(TreeError::EdgeWithChildren(nodes[parent.0].name.clone()));
+                    }
+                    children[parent.0].push(NodeIndex(position));
+                }
+                _ => return Err(TreeError::Parent(node.name.clone())),
+            }
+            if !is_host_address(node.loopback) {
+                return Err(TreeError::Loopback { node: node.name.clone(), address: node.loopback });
+            }
+            for address in [node.loopback, node.sid] {
+                // Edges of one multicast group share it as their SID (D3).
+                if !address.is_multicast() && !addresses.insert(address) {
+                    return Err(TreeError::Address { node: node.name.clone(), address });
+                }
+            }
+            if let Some(address) = node.multicast.filter(|address| !address.is_multicast()) {
+                return Err(TreeError::NotMulticast { node: node.name.clone(), address });
+            }
+        }
+        Ok(Tree { nodes, children })
+    }
+
+    /// All nodes, the headend first, parents before children.
+    pub fn nodes(&self) -> &[TreeNode] {
+        &self.nodes
+    }
+
+    /// The node at a position.
+    pub fn node(&self, index: NodeIndex) -> Option<&TreeNode> {
+        self.nodes.get(index.0)
+    }
+
+    /// The nodes below a node.
+    pub fn children(&self, index: NodeIndex) -> &[NodeIndex] {
+        self.children.get(index.0).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,202 @@
+//! What makes a group, what refuses to be one, and what each node gets of it.
+
+use srdma_group::*;
+use srdma_wire::{Psn, Qpn};
+use std::net::Ipv6Addr;
+
+fn address(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+fn node(number: usize, parent: Option<usize>, role: NodeRole) -> TreeNode {
+    TreeNode {
+        name: format!("N{number}"),
+        loopback: format!("2001:db8:{number:x}::1").parse().unwrap(),
+        sid: format!("5f00:0:{number:x}:e000::").parse().unwrap(),
+        parent: parent.map(NodeIndex),
+        parent_sid: None,
+        role,
+        multicast: None,
+    }
+}
+
+/// Figure 1: N6 above N4 and N5, N4 above N1 and N2, N5 above N3 (D34).
+fn figure_1() -> Tree {
+    use NodeRole::{Edge, Transit};
+    Tree::new(vec![
+        node(6, None, Transit),
+        node(4, Some(0), Transit),
+        node(5, Some(0), Transit),
+        node(1, Some(1), Edge),
+        node(2, Some(1), Edge),
+        node(3, Some(2), Edge),
+    ])
+    .unwrap()
+}
+
+fn receiver(number: u32, edge: usize) -> Receiver {
+    Receiver {
+        address: format!("2001:db8:100::{number:x}").parse().unwrap(),
+        qpn: Qpn::new(0x100 + number).unwrap(),
+        region: Some(ReceiverRegion { base: u64::from(number) << 32, rkey: number }),
+        edge: NodeIndex(edge),
+    }
+}
+
+fn record() -> Record {
+    Record {
+        id: GroupId(1),
+        epoch: 1,
+        proxy: address("2001:db8:ff::100"),
+        designated_qpn: Qpn::new(0xABCD).unwrap(),
+        initial_psn: Psn::new(0),
+        path_mtu: PathMtu::new(4096).unwrap(),
+        link_mtu: 4608,
+        source: Source { address: address("2001:db8:f::1"), qpn: Qpn::new(0x77).unwrap() },
+        region: Some(SourceRegion { base: 0, length: 1 << 20, rkey: 9 }),
+        receivers: vec![receiver(1, 3), receiver(2, 3), receiver(3, 4), receiver(4, 5), receiver(5, 5)],
+        tree: figure_1(),
+        policy: Policy::default(),
+    }
+}
+
+fn refused(change: impl FnOnce(&mut Record)) -> String {
+    let mut record = record();
+    change(&mut record);
+    Group::new(record).unwrap_err().to_string()
+}
+
+/// MT-4-1, MT-5.1-2, MT-8-1, D14: the headend learns who receives, by edge; branches are receivers at an edge and nodes
+/// elsewhere, whatever hangs below those.
+#[test]
+fn each_node_gets_its_own_part() {
+    let group = Group::new(record()).unwrap();
+    let part = |index| group.at(NodeIndex(index)).unwrap();
+    let root = part(0);
+    assert_eq!(root.parent, Parent::Source(record().source));
+    let responders: Vec<_> = root.branches.iter().map(|branch| branch.responder).collect();
+    assert_eq!(responders, [address("2001:db8:4::1"), address("2001:db8:5::1")]);
+    let downstream = ["5f00:0:4:e000::", "5f00:0:5:e000::"].map(|sid| Downstream::Sid(address(sid)));
+    assert_eq!(root.downstream, downstream);
+    let lists = &root.headend.as_ref().unwrap().lists;
+    let sizes: Vec<_> = lists.iter().map(|list| (list.edge, list.receivers.len())).collect();
+    let edges = [("2001:db8:1::1", 2), ("2001:db8:2::1", 1), ("2001:db8:3::1", 2)];
+    assert_eq!(sizes, edges.map(|(edge, receivers)| (address(edge), receivers)));
+
+    let edge = part(5);
+    assert_eq!(edge.parent, Parent::Node { loopback: address("2001:db8:5::1"), sid: None });
+    assert_eq!(edge.receivers, [receiver(4, 5), receiver(5, 5)]);
+    assert_eq!((edge.headend, edge.downstream), (None, vec![]));
+    assert_eq!(group.at(NodeIndex(6)), None);
+}
+
+/// D7: TLV of 24 + 20 n octets, padded to eight; MR TLV of 24 + 12 n, likewise; SRH of 8 and one segment of 16.
+#[test]
+fn overhead_is_known_beforehand() {
+    let group = Group::new(record()).unwrap();
+    let end_mt = 64 + 48 + 64;
+    let mr = 48 + 40 + 48;
+    assert!(group.lists_in_packets());
+    assert_eq!(group.overhead(), Overhead { ipv6_octets: 40, srh_octets: 8 + 16 + end_mt + mr });
+
+    let mut provisioned = record();
+    provisioned.policy.lists = ListMode::Provisioned;
+    assert_eq!(Group::new(provisioned).unwrap().overhead().octets(), 40 + 24);
+
+    let mut signed = record();
+    signed.policy.hmac_key_id = Some(1);
+    assert_eq!(Group::new(signed).unwrap().overhead().srh_octets, 8 + 16 + end_mt + mr + 40);
+}
+
+/// D7: `auto` takes TLVs while a full packet fits the link, and provisions the lists beyond; `tlv` refuses.
+#[test]
+fn lists_travel_while_they_fit() {
+    let longest = 4096 + 84 + 40 + 8 + 16 + 176 + 136;
+    let lists_at = |link_mtu| {
+        let mut record = record();
+        record.link_mtu = link_mtu;
+        Group::new(record).unwrap().lists_in_packets()
+    };
+    assert!(lists_at(longest));
+    assert!(!lists_at(longest - 1));
+    let message = refused(|record| {
+        record.link_mtu = longest - 1;
+        record.policy.lists = ListMode::Tlv;
+    });
+    assert_eq!(
+        message,
+        "receiver lists do not fit: a packet of RDMA path MTU 4096 with 5 receivers in TLVs needs 4556 octets, the link \
+         MTU is 4555; provision the lists instead"
+    );
+    let message = refused(|record| {
+        record.receivers.extend((6..100).map(|number| receiver(number, 5)));
+        record.policy.lists = ListMode::Tlv;
+    });
+    let expected =
+        "receiver lists do not fit: TLVs for 99 receivers exceed an SRH of 2048 octets; provision the lists instead";
+    assert_eq!(message, expected);
+    let message = refused(|record| record.link_mtu = 4096 + 84 + 40 + 24 - 1);
+    assert_eq!(message, "link MTU 4243 is too small: a packet of RDMA path MTU 4096 needs 4244 octets");
+}
+
+/// D2, D8: members that cannot be.
+#[test]
+fn impossible_members_are_named() {
+    assert_eq!(refused(|record| record.receivers.clear()), "a group needs at least one receiver");
+    let twice = refused(|record| record.receivers[1].address = record.receivers[0].address);
+    assert_eq!(twice, "receiver 2001:db8:100::1 is in the group twice");
+    for bad in ["ff02::1", "::", "::1"] {
+        let message = refused(|record| record.receivers[2].address = address(bad));
+        assert_eq!(message, format!("receiver {bad}: not a unicast address that a host can have"));
+    }
+    let message = refused(|record| record.receivers[0].qpn = Qpn::new(1).unwrap());
+    assert_eq!(message, "2001:db8:100::1: queue pair number 0x1 is reserved");
+    assert_eq!(refused(|record| record.proxy = address("ff3e::1")), "Proxy Address ff3e::1 must be a unicast address");
+    let message = refused(|record| record.proxy = address("2001:db8:4::1"));
+    assert_eq!(message, "Proxy Address 2001:db8:4::1 is the address or SID of N4");
+    let message = refused(|record| record.proxy = record.source.address);
+    assert_eq!(message, "Proxy Address 2001:db8:f::1 is the address or SID of the source");
+    let message = refused(|record| record.source.address = address("ff02::1"));
+    assert_eq!(message, "source ff02::1: not a unicast address that a host can have");
+    let message = refused(|record| record.receivers[4].region = None);
+    assert_eq!(message, "receiver 2001:db8:100::5 names no memory region, but the group has one");
+    let message = refused(|record| record.receivers[0].edge = NodeIndex(1));
+    assert_eq!(message, "receiver 2001:db8:100::1 hangs on node 1, which is not an edge of the tree");
+    let message = refused(|record| record.receivers[2].edge = NodeIndex(3));
+    assert_eq!(message, "edge node N2 has no receiver");
+}
+
+/// Branches have numbers of 16 bits (MT-8-1).
+#[test]
+fn a_node_has_at_most_65535_branches() {
+    let message = refused(|record| {
+        let receiver =
+            |number: u32| Receiver { address: (0x2001_0db8_u128 << 96 | u128::from(number)).into(), ..receiver(1, 3) };
+        record.receivers.extend((1..=65_534).map(receiver));
+    });
+    assert_eq!(message, "node N1 has 65536 branches, at most 65535 are possible");
+}
+
+/// A tree is checked before it is one.
+#[test]
+fn impossible_trees_are_named() {
+    use NodeRole::{Edge, Transit};
+    let refused = |nodes| Tree::new(nodes).unwrap_err().to_string();
+    assert_eq!(refused(vec![]), "a tree needs at least one node, the headend");
+    assert_eq!(refused(vec![node(1, None, Edge)]), "the headend N1 cannot be an edge as well");
+    let message = "node N2 must have a parent that comes before it, and only node 0 has none";
+    assert_eq!(refused(vec![node(1, None, Transit), node(2, None, Edge)]), message);
+    assert_eq!(refused(vec![node(1, None, Transit), node(2, Some(1), Edge)]), message);
+    let below_edge = vec![node(1, None, Transit), node(2, Some(0), Edge), node(3, Some(1), Edge)];
+    assert_eq!(refused(below_edge), "edge node N2 cannot have nodes below it");
+    let mut twin = node(2, Some(0), Edge);
+    twin.loopback = node(1, None, Edge).loopback;
+    let message = "node N2: address 2001:db8:1::1 belongs to another node already";
+    assert_eq!(refused(vec![node(1, None, Transit), twin]), message);
+    let mut elsewhere = node(1, None, Transit);
+    elsewhere.loopback = address("ff02::1");
+    assert_eq!(refused(vec![elsewhere]), "node N1: ff02::1 cannot be its loopback address");
+    let mut multicast = node(1, None, Transit);
+    multicast.multicast = Some(address("2001:db8::1"));
+    assert_eq!(refused(vec![multicast]), "node N1: 2001:db8::1 is not an IPv6 multicast address");
+}

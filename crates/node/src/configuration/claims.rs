@@ -1,0 +1,80 @@
+//! What each address and prefix means to the node. One prefix has one meaning.
+
+use super::error::{Problem, line_of};
+use srdma_dataplane::{Fib, Prefix, TableId};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::net::Ipv6Addr;
+
+/// Whether packets to a prefix leave the node by an adjacency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leads {
+    /// To a neighbour.
+    Out,
+    /// To the node itself, into a tunnel, or nowhere.
+    Elsewhere,
+}
+
+/// The prefixes that the sections so far have given a meaning.
+pub(super) struct Claims<'t> {
+    text: &'t str,
+    owners: BTreeMap<(TableId, Prefix), (usize, String)>,
+    main: Fib<Leads>,
+}
+
+impl<'t> Claims<'t> {
+    /// For the file of this text.
+    pub(super) fn new(text: &'t str) -> Self {
+        Claims { text, owners: BTreeMap::new(), main: Fib::default() }
+    }
+
+    /// Gives a prefix of the main table its meaning: `owner`, at this offset of the file.
+    pub(super) fn claim(
+        &mut self,
+        at: usize,
+        prefix: Prefix,
+        owner: impl Display,
+        leads: Leads,
+    ) -> Result<(), Problem> {
+        self.claim_in(TableId(0), at, prefix, owner)?;
+        self.main.insert(prefix, leads);
+        Ok(())
+    }
+
+    /// The same in any table.
+    pub(super) fn claim_in(
+        &mut self,
+        table: TableId,
+        at: usize,
+        prefix: Prefix,
+        owner: impl Display,
+    ) -> Result<(), Problem> {
+        let owner = owner.to_string();
+        if let Some((other_at, other)) = self.owners.get(&(table, prefix)) {
+            let line = line_of(self.text, *other_at);
+            return Err(Problem::new(at, format!("{prefix} cannot be {owner}: in line {line} it is {other}")));
+        }
+        self.owners.insert((table, prefix), (at, owner));
+        Ok(())
+    }
+
+    /// A neighbour's address, which any later claim may give another meaning.
+    pub(super) fn neighbour(&mut self, address: Ipv6Addr) {
+        self.main.insert(Prefix::host(address), Leads::Out);
+    }
+
+    /// What a prefix of the main table is, if a section says so.
+    pub(super) fn owner(&self, prefix: Prefix) -> Option<&str> {
+        self.owners.get(&(TableId(0), prefix)).map(|(_, owner)| owner.as_str())
+    }
+
+    /// That packets to an address leave by an adjacency; `what` has the address.
+    pub(super) fn check_reachable(&self, at: usize, what: &str, address: Ipv6Addr) -> Result<(), Problem> {
+        match self.main.lookup(&address.octets()) {
+            Some(Leads::Out) => Ok(()),
+            Some(Leads::Elsewhere) | None => {
+                Err(Problem::new(at, format!("{what} {address}: no neighbour and no route \"via\" leads there")))
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! `node.toml` as it is written: one type a section, one field a key. What the keys mean stands in
+//! `docs/configuration.md`.
+
+use super::value::{HostAddress, Integer, Located, MulticastAddress, PortName, Secret, ZonedAddress};
+use serde::Deserialize;
+use srdma_dataplane::{Cover, EncapsMode, IcrcMode, Prefix};
+use srdma_group::{CnpMode, NodeRole, Rules};
+use srdma_wire::{MacAddress, Psn, Qpn};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+use toml::Spanned;
+
+pub(super) type U16 = Integer<0, 0xFFFF>;
+pub(super) type U32 = Integer<0, 0xFFFF_FFFF>;
+pub(super) type U64 = Integer<0, { u64::MAX }>;
+/// A link MTU: IPv6 asks for 1,280 octets at least (RFC 8200 section 5).
+pub(super) type LinkMtu = Integer<1280, 0xFFFF>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) node: NodeSection,
+    #[serde(default)]
+    pub(super) port: Vec<PortSection>,
+    #[serde(default)]
+    pub(super) neighbour: Vec<NeighbourSection>,
+    #[serde(default)]
+    pub(super) route: Vec<Spanned<RouteSection>>,
+    #[serde(default)]
+    pub(super) multicast_route: Vec<Spanned<MulticastRouteSection>>,
+    #[serde(default)]
+    pub(super) sid: Vec<SidSection>,
+    #[serde(default)]
+    pub(super) hmac_key: Vec<HmacKeySection>,
+    #[serde(default)]
+    pub(super) group: Vec<Spanned<GroupSection>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NodeSection {
+    pub(super) loopback: Located<HostAddress>,
+    #[serde(default)]
+    pub(super) restarted: bool,
+    #[serde(default, with = "IcrcName")]
+    pub(super) icrc: IcrcMode,
+    #[serde(default)]
+    pub(super) verify_icrc: bool,
+    pub(super) icmp_errors_per_second: Option<Located<U32>>,
+    pub(super) replication_hop_limit: Option<Located<Integer<0, 255>>>,
+    pub(super) end_mt_tlv_type: Option<Located<TlvType>>,
+    pub(super) mr_tlv_type: Option<Located<TlvType>>,
+}
+
+/// Types of TLVs that do not change en route and are not reserved (RFC 8754 section 8.2).
+pub(super) type TlvType = Integer<7, 126>;
+
+#[derive(Deserialize)]
+#[serde(remote = "IcrcMode", rename_all = "lowercase")]
+enum IcrcName {
+    Incremental,
+    Recompute,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PortSection {
+    pub(super) name: Located<PortName>,
+    pub(super) mac: Located<MacAddress>,
+    #[serde(default)]
+    pub(super) addresses: Vec<Located<HostAddress>>,
+    pub(super) link_mtu: Option<Located<LinkMtu>>,
+    pub(super) queue_limit_octets: Option<Located<U32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NeighbourSection {
+    pub(super) address: Located<ZonedAddress>,
+    pub(super) mac: Located<MacAddress>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RouteSection {
+    pub(super) prefix: Located<Prefix>,
+    pub(super) table: Option<Located<U16>>,
+    pub(super) via: Option<Spanned<Vec<Located<ZonedAddress>>>>,
+    pub(super) encaps: Option<Spanned<EncapsSection>>,
+    pub(super) blackhole: Option<Spanned<bool>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EncapsSection {
+    pub(super) segments: Vec<Located<HostAddress>>,
+    #[serde(default = "reduced", with = "EncapsName")]
+    pub(super) mode: EncapsMode,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "EncapsMode")]
+enum EncapsName {
+    #[serde(rename = "H.Encaps")]
+    Encaps,
+    #[serde(rename = "H.Encaps.Red")]
+    Reduced,
+}
+
+fn reduced() -> EncapsMode {
+    EncapsMode::Reduced
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MulticastRouteSection {
+    pub(super) source: Located<HostAddress>,
+    pub(super) group: Located<MulticastAddress>,
+    pub(super) incoming: Option<Located<PortName>>,
+    #[serde(default)]
+    pub(super) outgoing: Vec<Located<PortName>>,
+    #[serde(default)]
+    pub(super) end_mt: bool,
+    #[serde(default)]
+    pub(super) require_hmac: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SidSection {
+    pub(super) sid: Located<Prefix>,
+    pub(super) behavior: Spanned<BehaviorName>,
+    pub(super) flavors: Option<Spanned<Vec<FlavorName>>>,
+    pub(super) block_bits: Option<Located<CsidBits>>,
+    pub(super) csid_bits: Option<Located<CsidBits>>,
+    pub(super) next_hop: Option<Located<ZonedAddress>>,
+    pub(super) table: Option<Located<U16>>,
+    pub(super) group: Option<Located<U32>>,
+    pub(super) require_hmac: Option<Spanned<bool>>,
+}
+
+pub(super) type CsidBits = Integer<1, 127>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(super) enum BehaviorName {
+    End,
+    #[serde(rename = "End.X")]
+    EndX,
+    #[serde(rename = "uN")]
+    MicroN,
+    #[serde(rename = "uA")]
+    MicroA,
+    #[serde(rename = "End.DT6")]
+    EndDt6,
+    #[serde(rename = "End.Replicate")]
+    EndReplicate,
+    #[serde(rename = "End.MT")]
+    EndMt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(super) enum FlavorName {
+    #[serde(rename = "PSP")]
+    Psp,
+    #[serde(rename = "USP")]
+    Usp,
+    #[serde(rename = "USD")]
+    Usd,
+    #[serde(rename = "NEXT-CSID")]
+    NextCsid,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HmacKeySection {
+    pub(super) id: Located<U32>,
+    pub(super) key: Located<Secret>,
+    #[serde(default, with = "CoverName")]
+    pub(super) cover: Cover,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "Cover", rename_all = "lowercase")]
+enum CoverName {
+    Rfc8754,
+    Tlvs,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GroupSection {
+    pub(super) id: Located<U32>,
+    pub(super) epoch: Option<Located<U32>>,
+    pub(super) proxy: Located<HostAddress>,
+    pub(super) designated_qpn: Located<Qpn>,
+    pub(super) initial_psn: Located<Psn>,
+    #[serde(with = "RoleName")]
+    pub(super) role: NodeRole,
+    pub(super) sid: Option<Located<Ipv6Addr>>,
+    pub(super) source: Option<Spanned<SourceSection>>,
+    pub(super) parent: Option<Spanned<ParentSection>>,
+    pub(super) branches: Option<Spanned<Vec<Located<HostAddress>>>>,
+    pub(super) downstream: Option<Spanned<Vec<Located<Ipv6Addr>>>>,
+    #[serde(default)]
+    pub(super) receiver: Vec<Spanned<ReceiverSection>>,
+    pub(super) region: Option<RegionSection>,
+    pub(super) headend: Option<Spanned<HeadendSection>>,
+    #[serde(default)]
+    pub(super) policy: PolicySection,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "NodeRole", rename_all = "lowercase")]
+enum RoleName {
+    Edge,
+    Transit,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SourceSection {
+    pub(super) address: Located<HostAddress>,
+    pub(super) qpn: Located<Qpn>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ParentSection {
+    pub(super) loopback: Located<HostAddress>,
+    pub(super) sid: Option<Located<HostAddress>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReceiverSection {
+    pub(super) address: Located<HostAddress>,
+    pub(super) qpn: Located<Qpn>,
+    pub(super) base: Option<Located<U64>>,
+    pub(super) rkey: Option<Located<U32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RegionSection {
+    pub(super) base: Located<U64>,
+    pub(super) length: Located<U64>,
+    pub(super) rkey: Located<U32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HeadendSection {
+    pub(super) link_mtu: Option<Located<LinkMtu>>,
+    #[serde(default)]
+    pub(super) list: Vec<Spanned<ListSection>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListSection {
+    pub(super) edge: Located<HostAddress>,
+    pub(super) receiver: Vec<Spanned<ReceiverSection>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PolicySection {
+    #[serde(default, with = "RulesName")]
+    pub(super) rules: Rules,
+    #[serde(default)]
+    pub(super) prune_retransmit: bool,
+    pub(super) t_hold: Option<Located<Duration>>,
+    #[serde(default, with = "CnpName")]
+    pub(super) cnp_mode: CnpMode,
+    pub(super) cnp_window: Option<Located<Duration>>,
+    pub(super) hmac_key_id: Option<Located<U32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "Rules", rename_all = "lowercase")]
+enum RulesName {
+    Default,
+    Literal,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "CnpMode", rename_all = "lowercase")]
+enum CnpName {
+    Leading,
+    Trailing,
+}

@@ -1,0 +1,321 @@
+//! `[[group]]`: the node's part of a multicast group.
+
+use super::Commands;
+use super::claims::{Claims, Leads};
+use super::error::Problem;
+use super::file::{BehaviorName, File, GroupSection, HeadendSection, ListSection, PolicySection, ReceiverSection};
+use srdma_dataplane::{Command, NodeConfig, Prefix};
+use srdma_group::{
+    Branch, Downstream, EdgeList, GroupId, HeadendPart, ListMode, NodeIndex, NodePart, NodeRole, Parent, Policy,
+    Receiver, ReceiverRegion, Source, SourceRegion,
+};
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+use toml::Spanned;
+
+/// Adds the groups.
+pub(super) fn add(
+    file: &File,
+    config: &NodeConfig,
+    claims: &mut Claims<'_>,
+    commands: &mut Commands,
+) -> Result<(), Problem> {
+    let mut ids = BTreeSet::new();
+    for section in &file.group {
+        let id = &section.get_ref().id;
+        if !ids.insert(id.value.get()) {
+            return Err(Problem::new(id.at, format!("there is a group {} already", id.value.get())));
+        }
+        let proxy = &section.get_ref().proxy;
+        let owner = format!("the Proxy Address of group {}", id.value.get());
+        claims.claim(proxy.at, Prefix::host(proxy.value.0), owner, Leads::Elsewhere)?;
+    }
+    for section in &file.group {
+        let reader = Reader { file, config, claims, at: section.span().start, section: section.get_ref() };
+        let part = reader.part()?;
+        commands.add(section.get_ref().id.at, Command::AddGroup(Box::new(part)))?;
+    }
+    Ok(())
+}
+
+/// A section and what it is checked against.
+struct Reader<'f> {
+    file: &'f File,
+    config: &'f NodeConfig,
+    claims: &'f Claims<'f>,
+    /// Offset of the section.
+    at: usize,
+    section: &'f GroupSection,
+}
+
+impl Reader<'_> {
+    fn part(&self) -> Result<NodePart, Problem> {
+        let section = self.section;
+        self.check_role()?;
+        let region = section.region.as_ref().map(|region| SourceRegion {
+            base: region.base.value.get(),
+            length: region.length.value.get(),
+            rkey: region.rkey.value.get() as u32,
+        });
+        let receivers = self.receivers(&section.receiver, &mut BTreeSet::new())?;
+        for receiver in &section.receiver {
+            self.claims.check_reachable(
+                receiver.get_ref().address.at,
+                "receiver",
+                receiver.get_ref().address.value.0,
+            )?;
+        }
+        let parent = self.parent()?;
+        let headend = section.headend.as_ref().map(|headend| self.headend(headend.get_ref())).transpose()?;
+        let policy = self.policy(&section.policy, headend.as_ref())?;
+        Ok(NodePart {
+            id: GroupId(section.id.value.get() as u32),
+            epoch: section.epoch.as_ref().map_or(0, |epoch| epoch.value.get() as u32),
+            proxy: section.proxy.value.0,
+            designated_qpn: section.designated_qpn.value,
+            initial_psn: section.initial_psn.value,
+            role: section.role,
+            sid: self.sid()?,
+            parent,
+            branches: self.branches(&receivers)?,
+            downstream: self.downstream()?,
+            receivers,
+            region,
+            headend,
+            policy,
+        })
+    }
+
+    fn problem<T>(&self, at: usize, text: impl Into<String>) -> Result<T, Problem> {
+        Err(Problem::new(at, text))
+    }
+
+    /// That the section has the keys of its role and no others.
+    fn check_role(&self) -> Result<(), Problem> {
+        let section = self.section;
+        let has = |key: bool, name| key.then_some(name);
+        let branches = section.branches.as_ref().is_some_and(|branches| !branches.get_ref().is_empty());
+        let downstream = section.downstream.as_ref().is_some_and(|downstream| !downstream.get_ref().is_empty());
+        let (needed, forbidden) = match section.role {
+            NodeRole::Edge => (
+                [has(section.receiver.is_empty(), "[[group.receiver]]"), None],
+                [
+                    has(branches, "branches: its receivers are its branches"),
+                    has(downstream, "downstream: it replicates to its receivers"),
+                    has(section.headend.is_some(), "[group.headend]: a headend is a transit node"),
+                ],
+            ),
+            NodeRole::Transit => (
+                [has(!branches, "branches"), has(!downstream, "downstream")],
+                [has(!section.receiver.is_empty(), "[[group.receiver]]: receivers hang on edges"), None, None],
+            ),
+        };
+        let role = if section.role == NodeRole::Edge { "an edge" } else { "a transit node" };
+        if let Some(name) = needed.into_iter().flatten().next() {
+            return self.problem(self.at, format!("{role} needs {name}"));
+        }
+        if let Some(name) = forbidden.into_iter().flatten().next() {
+            return self.problem(self.at, format!("{role} has no {name}"));
+        }
+        Ok(())
+    }
+
+    /// What the group's data come with as outer destination. A headend that gets none may leave it out.
+    fn sid(&self) -> Result<Ipv6Addr, Problem> {
+        let Some(sid) = &self.section.sid else {
+            return match &self.section.headend {
+                Some(_) => Ok(Ipv6Addr::UNSPECIFIED),
+                None => self.problem(self.at, "missing key `sid`: only a headend can be without"),
+            };
+        };
+        let id = self.section.id.value.get();
+        let is_sid = self.file.sid.iter().any(|other| {
+            let fits = match self.section.role {
+                NodeRole::Edge => *other.behavior.get_ref() == BehaviorName::EndMt,
+                NodeRole::Transit => other.group.as_ref().is_some_and(|group| group.value.get() == id),
+            };
+            fits && other.sid.value == Prefix::host(sid.value)
+        });
+        let is_multicast =
+            self.file.multicast_route.iter().map(Spanned::get_ref).any(|route| {
+                route.group.value.0 == sid.value && (route.end_mt || self.section.role == NodeRole::Transit)
+            });
+        if is_sid || is_multicast {
+            return Ok(sid.value);
+        }
+        let expected = match self.section.role {
+            NodeRole::Edge => "a [[sid]] of behavior End.MT, or the group of a [[multicast_route]] with end_mt = true",
+            NodeRole::Transit => {
+                "a [[sid]] of behavior End.Replicate for this group, or the group of a [[multicast_route]]"
+            }
+        };
+        self.problem(sid.at, format!("{} is no SID for group {id}, expected {expected}", sid.value))
+    }
+
+    fn source(&self) -> Result<Option<Source>, Problem> {
+        let Some(section) = self.section.source.as_ref().map(Spanned::get_ref) else {
+            return Ok(None);
+        };
+        self.claims.check_reachable(section.address.at, "source", section.address.value.0)?;
+        Ok(Some(Source { address: section.address.value.0, qpn: section.qpn.value }))
+    }
+
+    /// Where responses go (D12, D13).
+    fn parent(&self) -> Result<Parent, Problem> {
+        let source = self.source()?;
+        let Some(parent) = self.section.parent.as_ref().map(Spanned::get_ref) else {
+            return match source {
+                Some(source) => Ok(Parent::Source(source)),
+                None => self.problem(self.at, "a group needs a parent, or at the root of its tree a source"),
+            };
+        };
+        if let (Some(section), None) = (&self.section.source, &self.section.headend) {
+            let text = "source is a key of the root, which has no parent, and of the headend";
+            return self.problem(section.span().start, text);
+        }
+        let loopback = parent.loopback.value.0;
+        if loopback == self.config.loopback {
+            return self.problem(parent.loopback.at, format!("the tree loops: parent {loopback} is this node itself"));
+        }
+        let (what, hop) = match &parent.sid {
+            Some(sid) => ("SID of the parent", sid),
+            None => ("parent", &parent.loopback),
+        };
+        self.claims.check_reachable(hop.at, what, hop.value.0)?;
+        Ok(Parent::Node { loopback, sid: parent.sid.as_ref().map(|sid| sid.value.0) })
+    }
+
+    /// Whose responses come (D14).
+    fn branches(&self, receivers: &[Receiver]) -> Result<Vec<Branch>, Problem> {
+        let Some(branches) = self.section.branches.as_ref().filter(|_| self.section.role == NodeRole::Transit) else {
+            return Ok(receivers.iter().map(|receiver| Branch { responder: receiver.address }).collect());
+        };
+        let parent = self.section.parent.as_ref().map(|parent| parent.get_ref().loopback.value.0);
+        let mut known = BTreeSet::new();
+        for branch in branches.get_ref() {
+            let address = branch.value.0;
+            if address == self.config.loopback || Some(address) == parent {
+                let whose = if Some(address) == parent { "the parent's loopback" } else { "this node's own" };
+                return self.problem(branch.at, format!("the tree loops: branch {address} is {whose}"));
+            }
+            if !known.insert(address) {
+                return self.problem(branch.at, format!("branch {address} stands here twice"));
+            }
+        }
+        Ok(branches.get_ref().iter().map(|branch| Branch { responder: branch.value.0 }).collect())
+    }
+
+    /// Where a transit node's copies go (D3).
+    fn downstream(&self) -> Result<Vec<Downstream>, Problem> {
+        let entries = self.section.downstream.as_ref().map_or(&[][..], |entries| entries.get_ref().as_slice());
+        let mut known = BTreeSet::new();
+        entries
+            .iter()
+            .map(|entry| {
+                let address = entry.value;
+                if !known.insert(address) {
+                    return self.problem(entry.at, format!("downstream {address} stands here twice"));
+                }
+                if !address.is_multicast() {
+                    self.claims.check_reachable(entry.at, "downstream SID", address)?;
+                    return Ok(Downstream::Sid(address));
+                }
+                let is_routed = self
+                    .file
+                    .multicast_route
+                    .iter()
+                    .map(Spanned::get_ref)
+                    .any(|route| route.group.value.0 == address && route.source.value.0 == self.config.loopback);
+                if !is_routed {
+                    let text = format!("no [[multicast_route]] from {} to {address}", self.config.loopback);
+                    return self.problem(entry.at, text);
+                }
+                Ok(Downstream::Multicast(address))
+            })
+            .collect()
+    }
+
+    /// Receivers, none of whom is in `known` yet (D8).
+    fn receivers(
+        &self,
+        sections: &[Spanned<ReceiverSection>],
+        known: &mut BTreeSet<Ipv6Addr>,
+    ) -> Result<Vec<Receiver>, Problem> {
+        sections
+            .iter()
+            .map(|section| {
+                let (at, receiver) = (section.span().start, section.get_ref());
+                let address = receiver.address.value.0;
+                if !known.insert(address) {
+                    return self.problem(receiver.address.at, format!("receiver {address} is in the group twice"));
+                }
+                if address == self.section.proxy.value.0 {
+                    return self.problem(receiver.address.at, format!("receiver {address} is the Proxy Address"));
+                }
+                let region = match (&receiver.base, &receiver.rkey) {
+                    (Some(base), Some(rkey)) => {
+                        Some(ReceiverRegion { base: base.value.get(), rkey: rkey.value.get() as u32 })
+                    }
+                    (None, None) if self.section.region.is_none() => None,
+                    (None, None) => {
+                        let text = format!("receiver {address} needs base and rkey, since the group has a region");
+                        return self.problem(at, text);
+                    }
+                    _ => {
+                        return self.problem(at, format!("receiver {address} needs both of base and rkey, or neither"));
+                    }
+                };
+                Ok(Receiver { address, qpn: receiver.qpn.value, region, edge: NodeIndex(0) })
+            })
+            .collect()
+    }
+
+    fn headend(&self, section: &HeadendSection) -> Result<HeadendPart, Problem> {
+        let Some(source) = self.source()? else {
+            return self.problem(self.at, "a headend needs [group.source], whose packets it encapsulates");
+        };
+        let mut known = BTreeSet::new();
+        let list = |list: &Spanned<ListSection>| {
+            let list = list.get_ref();
+            if list.receiver.is_empty() {
+                return self.problem(list.edge.at, format!("the list of edge {} has no receiver", list.edge.value.0));
+            }
+            let receivers = self.receivers(&list.receiver, &mut known)?;
+            Ok(EdgeList { edge: list.edge.value.0, receivers })
+        };
+        let lists = section.list.iter().map(list).collect::<Result<Vec<_>, Problem>>()?;
+        let least_mtu = self.config.ports.iter().map(|port| port.link_mtu).min().unwrap_or(0);
+        Ok(HeadendPart {
+            source,
+            with_regions: self.section.region.is_some() && !lists.is_empty(),
+            lists,
+            link_mtu: section.link_mtu.as_ref().map_or(least_mtu, |mtu| mtu.value.get() as u16),
+        })
+    }
+
+    fn policy(&self, section: &PolicySection, headend: Option<&HeadendPart>) -> Result<Policy, Problem> {
+        let default = Policy::default();
+        let key_id = section.hmac_key_id.as_ref();
+        if let Some(key_id) = key_id {
+            if headend.is_none() {
+                return self.problem(key_id.at, "hmac_key_id is a key of the headend, which signs");
+            }
+            if !self.file.hmac_key.iter().any(|key| key.id.value.get() == key_id.value.get()) {
+                return self.problem(key_id.at, format!("there is no [[hmac_key]] {}", key_id.value.get()));
+            }
+        }
+        Ok(Policy {
+            rules: section.rules,
+            lists: match headend {
+                Some(headend) if headend.lists.is_empty() => ListMode::Provisioned,
+                Some(_) => ListMode::Tlv,
+                None => default.lists,
+            },
+            prune_retransmit: section.prune_retransmit,
+            t_hold: section.t_hold.as_ref().map_or(default.t_hold, |time| time.value),
+            cnp_mode: section.cnp_mode,
+            cnp_window: section.cnp_window.as_ref().map_or(default.cnp_window, |time| time.value),
+            hmac_key_id: key_id.map(|key_id| key_id.value.get() as u32),
+        })
+    }
+}

@@ -1,0 +1,25 @@
+//! `[[hmac_key]]`.
+
+use super::Commands;
+use super::error::Problem;
+use super::file::File;
+use srdma_dataplane::{Command, HmacKey};
+use std::collections::BTreeSet;
+
+/// Adds the keys.
+pub(super) fn add(file: &File, commands: &mut Commands) -> Result<(), Problem> {
+    let mut ids = BTreeSet::new();
+    for section in &file.hmac_key {
+        let key_id = section.id.value.get() as u32;
+        if key_id == 0 {
+            // RFC 8754 section 2.1.2: with HMAC Key ID 0 there is no HMAC.
+            return Err(Problem::new(section.id.at, "HMAC Key ID 0 means that there is no HMAC, expected 1 or more"));
+        }
+        if !ids.insert(key_id) {
+            return Err(Problem::new(section.id.at, format!("there is an HMAC key {key_id} already")));
+        }
+        let key = HmacKey::new(&section.key.value.0, section.cover);
+        commands.add(section.id.at, Command::AddHmacKey { key_id, key })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! `node.toml`: the configuration of one node as a file. Its keys are described in `docs/configuration.md`.
+//!
+//! Reading goes in two steps. `file` says how the file is written; a wrong key, type or notation ends there. The other
+//! modules turn its sections into what the dataplane takes, and refuse what contradicts itself: names that are not
+//! defined, addresses with two meanings, trees that loop. Either way the error names the line.
+
+mod claims;
+mod error;
+mod file;
+mod group;
+mod keys;
+mod ports;
+mod routes;
+mod sids;
+mod value;
+
+use claims::Claims;
+pub use error::ConfigurationError;
+use error::Problem;
+use srdma_dataplane::{Command, ConfigError, Node, NodeConfig, PortId};
+use std::path::Path;
+pub use value::parse_duration;
+
+/// The configuration of a node, checked.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// The node's own settings, and its ports.
+    pub node: NodeConfig,
+    /// Everything else, in the order in which a new node takes it.
+    pub commands: Vec<Command>,
+}
+
+impl Configuration {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, and those of [`Configuration::parse`].
+    pub fn read(file: &Path) -> Result<Self, ConfigurationError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ConfigurationError::Unreadable { file: file.to_owned(), error })?;
+        Self::parse(file, &text)
+    }
+
+    /// Reads the content of a file; `file` is for errors.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigurationError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigurationError> {
+        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
+    }
+
+    /// A node that is configured so.
+    ///
+    /// # Errors
+    ///
+    /// What the node refuses. [`Configuration::parse`] lets nothing pass that a new node would refuse.
+    pub fn node(&self) -> Result<Node, ConfigError> {
+        let mut node = Node::new(self.node.clone());
+        self.commands.iter().try_for_each(|command| node.control(command.clone()))?;
+        Ok(node)
+    }
+
+    /// The port of this name.
+    pub fn port(&self, name: &str) -> Option<PortId> {
+        let position = self.node.ports.iter().position(|port| port.name == name)?;
+        Some(PortId(position as u16))
+    }
+
+    fn resolve(text: &str) -> Result<Self, Problem> {
+        let file: file::File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
+        let mut claims = Claims::new(text);
+        let node = ports::node(&file, &mut claims)?;
+        let mut commands = Commands { node: Node::new(node.clone()), done: Vec::new() };
+        keys::add(&file, &mut commands)?;
+        routes::add(&file, &node, &mut claims, &mut commands)?;
+        sids::add(&file, &node, &mut claims, &mut commands)?;
+        group::add(&file, &node, &mut claims, &mut commands)?;
+        Ok(Configuration { node, commands: commands.done })
+    }
+}
+
+/// The commands so far, and a node that has carried them out.
+struct Commands {
+    node: Node,
+    done: Vec<Command>,
+}
+
+impl Commands {
+    /// Adds a command, which stands at an offset of the file.
+    fn add(&mut self, at: usize, command: Command) -> Result<(), Problem> {
+        self.node.control(command.clone()).map_err(|error| Problem::new(at, error.to_string()))?;
+        self.done.push(command);
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! `[node]` and `[[port]]`.
+
+use super::claims::{Claims, Leads};
+use super::error::Problem;
+use super::file::{File, PortSection};
+use super::value::{Located, PortName};
+use srdma_dataplane::{NextHop, NodeConfig, PortConfig, PortId, Prefix};
+use std::net::Ipv6Addr;
+
+const LINK_MTU: u16 = 1500;
+const QUEUE_LIMIT_OCTETS: usize = 1 << 20;
+
+/// The node's own settings.
+pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<NodeConfig, Problem> {
+    let section = &file.node;
+    let loopback = section.loopback.value.0;
+    claims.claim(section.loopback.at, Prefix::host(loopback), "the node's loopback", Leads::Elsewhere)?;
+    let mut ports: Vec<PortConfig> = Vec::new();
+    for section in &file.port {
+        if ports.iter().any(|port| port.name == section.name.value.0) {
+            return Err(Problem::new(section.name.at, format!("there is a port {} already", section.name.value.0)));
+        }
+        ports.push(port(section, claims)?);
+    }
+    let mut config = NodeConfig::new(loopback, ports);
+    config.restarted = section.restarted;
+    config.icrc = section.icrc;
+    config.verify_icrc = section.verify_icrc;
+    if let Some(rate) = &section.icmp_errors_per_second {
+        config.icmp_errors_per_second = rate.value.get() as u32;
+    }
+    if let Some(hop_limit) = &section.replication_hop_limit {
+        config.replication_hop_limit = hop_limit.value.get() as u8;
+    }
+    let (end_mt, mr) = (&section.end_mt_tlv_type, &section.mr_tlv_type);
+    for (given, kind) in [(end_mt, &mut config.tlv_types.end_mt), (mr, &mut config.tlv_types.mr)] {
+        *kind = given.as_ref().map_or(*kind, |given| given.value.get() as u8);
+    }
+    if config.tlv_types.end_mt == config.tlv_types.mr {
+        let at = mr.as_ref().or(end_mt.as_ref()).map_or(section.loopback.at, |given| given.at);
+        let text = format!("end_mt_tlv_type and mr_tlv_type are both {}, expected two types", config.tlv_types.mr);
+        return Err(Problem::new(at, text));
+    }
+    Ok(config)
+}
+
+fn port(section: &PortSection, claims: &mut Claims<'_>) -> Result<PortConfig, Problem> {
+    let name = &section.name.value.0;
+    for address in &section.addresses {
+        let prefix = Prefix::host(address.value.0);
+        // Link-local addresses may be the same on every link.
+        if !(address.value.0.is_unicast_link_local() && claims.owner(prefix).is_some()) {
+            claims.claim(address.at, prefix, format!("an address of port {name}"), Leads::Elsewhere)?;
+        }
+    }
+    Ok(PortConfig {
+        name: name.clone(),
+        mac: section.mac.value,
+        addresses: section.addresses.iter().map(|address| address.value.0).collect(),
+        link_mtu: section.link_mtu.as_ref().map_or(LINK_MTU, |mtu| mtu.value.get() as u16),
+        queue_limit_octets: section
+            .queue_limit_octets
+            .as_ref()
+            .map_or(QUEUE_LIMIT_OCTETS, |limit| limit.value.get() as usize),
+    })
+}
+
+/// The port that a key names.
+pub(super) fn port_named(config: &NodeConfig, name: &Located<PortName>) -> Result<PortId, Problem> {
+    find(config, name.at, &name.value.0)
+}
+
+/// The next hop that a key names.
+pub(super) fn next_hop(config: &NodeConfig, at: usize, address: Ipv6Addr, port: &str) -> Result<NextHop, Problem> {
+    Ok(NextHop { port: find(config, at, port)?, address })
+}
+
+fn find(config: &NodeConfig, at: usize, name: &str) -> Result<PortId, Problem> {
+    let position = config.ports.iter().position(|port| port.name == name);
+    position.map(|position| PortId(position as u16)).ok_or_else(|| {
+        let names: Vec<&str> = config.ports.iter().map(|port| port.name.as_str()).collect();
+        let known = if names.is_empty() {
+            "there is no [[port]]".to_owned()
+        } else {
+            format!("ports are {}", names.join(", "))
+        };
+        Problem::new(at, format!("unknown port {name}: {known}"))
+    })
+}

@@ -1,0 +1,138 @@
+//! `[[neighbour]]`, `[[route]]` and `[[multicast_route]]`.
+
+use super::Commands;
+use super::claims::{Claims, Leads};
+use super::error::Problem;
+use super::file::{File, MulticastRouteSection, RouteSection};
+use super::ports::{next_hop, port_named};
+use super::value::{Located, ZonedAddress};
+use srdma_dataplane::{Command, MulticastRoute, NextHop, NodeConfig, Prefix, RouteAction, TableId};
+use std::collections::BTreeSet;
+use toml::Spanned;
+
+/// Adds neighbours, then routes, which may use them.
+pub(super) fn add(
+    file: &File,
+    config: &NodeConfig,
+    claims: &mut Claims<'_>,
+    commands: &mut Commands,
+) -> Result<(), Problem> {
+    add_neighbours(file, config, claims, commands)?;
+    for section in &file.route {
+        add_route(file, section, config, claims, commands)?;
+    }
+    let mut known = BTreeSet::new();
+    for section in &file.multicast_route {
+        let at = section.span().start;
+        let route = multicast_route(at, section.get_ref(), config)?;
+        if !known.insert((route.source, route.group)) {
+            let text = format!("there is a multicast route ({}, {}) already", route.source, route.group);
+            return Err(Problem::new(at, text));
+        }
+        commands.add(at, Command::AddMulticastRoute(route))?;
+    }
+    Ok(())
+}
+
+fn add_neighbours(
+    file: &File,
+    config: &NodeConfig,
+    claims: &mut Claims<'_>,
+    commands: &mut Commands,
+) -> Result<(), Problem> {
+    for (position, section) in file.neighbour.iter().enumerate() {
+        let ZonedAddress { address, port } = &section.address.value;
+        let at = section.address.at;
+        if file.neighbour[..position].iter().any(|other| other.address.value == section.address.value) {
+            return Err(Problem::new(at, format!("there is a neighbour {address} at port {port} already")));
+        }
+        if let Some(owner) = claims.owner(Prefix::host(*address)) {
+            return Err(Problem::new(at, format!("{address} cannot be a neighbour: it is {owner}")));
+        }
+        let next_hop = next_hop(config, at, *address, port)?;
+        claims.neighbour(*address);
+        commands.add(at, Command::AddNeighbour { next_hop, mac: section.mac.value })?;
+    }
+    Ok(())
+}
+
+fn add_route(
+    file: &File,
+    section: &Spanned<RouteSection>,
+    config: &NodeConfig,
+    claims: &mut Claims<'_>,
+    commands: &mut Commands,
+) -> Result<(), Problem> {
+    let at = section.span().start;
+    let section = section.get_ref();
+    let prefix = section.prefix.value;
+    let table = TableId(section.table.as_ref().map_or(0, |table| table.value.get() as u16));
+    let (action, leads) = action(file, at, section, config)?;
+    let owner = "the prefix of a route";
+    if table == TableId(0) {
+        claims.claim(section.prefix.at, prefix, owner, leads)?;
+    } else {
+        claims.claim_in(table, section.prefix.at, prefix, owner)?;
+    }
+    commands.add(section.prefix.at, Command::AddRoute { table, prefix, action })
+}
+
+fn action(
+    file: &File,
+    at: usize,
+    section: &RouteSection,
+    config: &NodeConfig,
+) -> Result<(RouteAction, Leads), Problem> {
+    match (&section.via, &section.encaps, &section.blackhole) {
+        (Some(via), None, None) => {
+            if via.get_ref().is_empty() {
+                return Err(Problem::new(via.span().start, "expected at least one neighbour, found none"));
+            }
+            let next_hops: Result<Vec<NextHop>, Problem> =
+                via.get_ref().iter().map(|hop| known_neighbour(file, hop, config)).collect();
+            Ok((RouteAction::Via(next_hops?), Leads::Out))
+        }
+        (None, Some(encaps), None) => {
+            let segments = encaps.get_ref().segments.iter().map(|segment| segment.value.0).collect();
+            Ok((RouteAction::Encaps { segments, mode: encaps.get_ref().mode }, Leads::Elsewhere))
+        }
+        (None, None, Some(blackhole)) if *blackhole.get_ref() => Ok((RouteAction::Blackhole, Leads::Elsewhere)),
+        _ => Err(Problem::new(at, "expected exactly one of via, encaps and blackhole = true")),
+    }
+}
+
+/// A next hop that a packet can be sent to: its MAC address is known.
+pub(super) fn known_neighbour(
+    file: &File,
+    hop: &Located<ZonedAddress>,
+    config: &NodeConfig,
+) -> Result<NextHop, Problem> {
+    let ZonedAddress { address, port } = &hop.value;
+    let next_hop = next_hop(config, hop.at, *address, port)?;
+    if !file.neighbour.iter().any(|neighbour| neighbour.address.value == hop.value) {
+        let text = format!("there is no [[neighbour]] {address}%{port}, which would give its MAC address");
+        return Err(Problem::new(hop.at, text));
+    }
+    Ok(next_hop)
+}
+
+fn multicast_route(at: usize, section: &MulticastRouteSection, config: &NodeConfig) -> Result<MulticastRoute, Problem> {
+    let incoming = section.incoming.as_ref().map(|port| port_named(config, port)).transpose()?;
+    let mut outgoing = Vec::new();
+    for name in &section.outgoing {
+        let port = port_named(config, name)?;
+        if outgoing.contains(&port) || incoming == Some(port) {
+            return Err(Problem::new(name.at, format!("port {} stands in this route twice", name.value.0)));
+        }
+        outgoing.push(port);
+    }
+    if outgoing.is_empty() && !section.end_mt {
+        return Err(Problem::new(at, "the route leads nowhere: expected outgoing ports, end_mt = true, or both"));
+    }
+    let (source, group) = (section.source.value.0, section.group.value.0);
+    if section.require_hmac && !section.end_mt {
+        return Err(Problem::new(at, "require_hmac without end_mt = true: only End.MT verifies an HMAC"));
+    }
+    let (end_mt, require_hmac) = (section.end_mt, section.require_hmac);
+    Ok(MulticastRoute { source, group, incoming, outgoing, end_mt, require_hmac })
+}

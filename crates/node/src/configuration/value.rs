@@ -1,0 +1,330 @@
+//! Values as `node.toml` writes them.
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, Unexpected, Visitor};
+use srdma_dataplane::Prefix;
+use srdma_wire::{MacAddress, Psn, Qpn};
+use std::fmt;
+use std::marker::PhantomData;
+use std::net::Ipv6Addr;
+use std::time::Duration;
+use toml::Spanned;
+
+/// A value with its place in the file.
+#[derive(Clone, Debug)]
+pub(super) struct Located<T> {
+    pub(super) value: T,
+    /// Offset of the value.
+    pub(super) at: usize,
+}
+
+/// A value that is written as a string or as an integer.
+pub(super) trait Notation: Sized {
+    /// What is expected, for errors.
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result;
+
+    fn from_text(_text: &str) -> Option<Self> {
+        None
+    }
+
+    fn from_integer(_integer: u64) -> Option<Self> {
+        None
+    }
+}
+
+impl<'de, T: Notation> Deserialize<'de> for Located<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Plain<T>>::deserialize(deserializer)?;
+        let at = spanned.span().start;
+        Ok(Located { value: spanned.into_inner().0, at })
+    }
+}
+
+struct Plain<T>(T);
+
+impl<'de, T: Notation> Deserialize<'de> for Plain<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NotationVisitor(PhantomData)).map(Plain)
+    }
+}
+
+struct NotationVisitor<T>(PhantomData<T>);
+
+impl<T: Notation> Visitor<'_> for NotationVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        T::describe(f)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        T::from_text(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, integer: u64) -> Result<T, E> {
+        T::from_integer(integer).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(integer), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, integer: i64) -> Result<T, E> {
+        let value = u64::try_from(integer).ok().and_then(T::from_integer);
+        value.ok_or_else(|| E::invalid_value(Unexpected::Signed(integer), &self))
+    }
+}
+
+/// An integer from `MIN` to `MAX`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Integer<const MIN: u64, const MAX: u64>(u64);
+
+impl<const MIN: u64, const MAX: u64> Integer<MIN, MAX> {
+    pub(super) fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> Notation for Integer<MIN, MAX> {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an integer from {MIN} to {MAX}")
+    }
+
+    fn from_integer(integer: u64) -> Option<Self> {
+        (MIN..=MAX).contains(&integer).then_some(Integer(integer))
+    }
+}
+
+impl Notation for Qpn {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a queue pair number of 24 bits, from 2 to 0xffffff")
+    }
+
+    fn from_integer(integer: u64) -> Option<Self> {
+        Qpn::new(u32::try_from(integer).ok()?).filter(|qpn| qpn.is_connected())
+    }
+}
+
+impl Notation for Psn {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a packet sequence number of 24 bits, from 0 to 0xffffff")
+    }
+
+    fn from_integer(integer: u64) -> Option<Self> {
+        (integer < 1 << 24).then(|| Psn::new(integer as u32))
+    }
+}
+
+impl Notation for Ipv6Addr {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an IPv6 address such as \"2001:db8::1\"")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+/// An address that an interface can have: neither multicast nor unspecified nor loopback (`::1`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostAddress(pub(super) Ipv6Addr);
+
+impl Notation for HostAddress {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a unicast IPv6 address such as \"2001:db8::1\", neither :: nor ::1")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let address: Ipv6Addr = text.parse().ok()?;
+        let is_host = !address.is_multicast() && !address.is_unspecified() && !address.is_loopback();
+        is_host.then_some(HostAddress(address))
+    }
+}
+
+/// The address of an IPv6 multicast group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MulticastAddress(pub(super) Ipv6Addr);
+
+impl Notation for MulticastAddress {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an IPv6 multicast address such as \"ff3e::100\"")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok().filter(Ipv6Addr::is_multicast).map(MulticastAddress)
+    }
+}
+
+impl Notation for Prefix {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a unicast IPv6 address or prefix such as \"2001:db8::/32\", all bits behind its length zero")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (address, len) = text.split_once('/').unwrap_or((text, "128"));
+        let address: Ipv6Addr = address.parse().ok()?;
+        let is_digits = len.bytes().all(|digit| digit.is_ascii_digit());
+        let prefix = Prefix::new(address, len.parse().ok().filter(|_| is_digits)?)?;
+        (prefix.address() == address && !address.is_multicast()).then_some(prefix)
+    }
+}
+
+impl Notation for MacAddress {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a unicast MAC address such as \"02:00:00:00:00:01\"")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let octet = |digits: &str| -> Option<u8> {
+            let is_octet = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            u8::from_str_radix(digits, 16).ok().filter(|_| is_octet)
+        };
+        let octets: Vec<u8> = text.split(':').map(octet).collect::<Option<_>>()?;
+        let address = MacAddress(octets.try_into().ok()?);
+        (!address.is_group() && address.0 != [0; 6]).then_some(address)
+    }
+}
+
+/// The name of a port. It is part of a file's name, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PortName(pub(super) String);
+
+impl Notation for PortName {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a port's name: up to 64 letters, digits, '.', '_' and '-', the first a letter or digit")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let starts = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+        let is_plain = |character: char| character.is_ascii_alphanumeric() || ".-_".contains(character);
+        (starts && text.len() <= 64 && text.chars().all(is_plain)).then(|| PortName(text.to_owned()))
+    }
+}
+
+/// A neighbour at a port: `ADDRESS%PORT`, as RFC 4007 writes an address with its zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ZonedAddress {
+    pub(super) address: Ipv6Addr,
+    pub(super) port: String,
+}
+
+impl Notation for ZonedAddress {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a neighbour as ADDRESS%PORT, such as \"fe80::1%uplink\"")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (address, port) = text.split_once('%')?;
+        let HostAddress(address) = HostAddress::from_text(address)?;
+        let PortName(port) = PortName::from_text(port)?;
+        Some(ZonedAddress { address, port })
+    }
+}
+
+impl Notation for Duration {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time such as \"20us\": a number and one of ns, us, ms, s")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        parse_duration(text)
+    }
+}
+
+/// A time as `node.toml` and the command line write it: a decimal number and one of `ns`, `us`, `ms`, `s`, such as
+/// `20us` or `1.5ms`. `None` for anything else, for fractions of a nanosecond, and beyond 2^64 nanoseconds.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|character: char| character.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(unit_at);
+    let decimals = match unit {
+        "ns" => 0,
+        "us" => 3,
+        "ms" => 6,
+        "s" => 9,
+        _ => return None,
+    };
+    let (whole, fraction) = number.split_once('.').map_or((number, None), |(whole, part)| (whole, Some(part)));
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    if !is_number(whole) || !fraction.is_none_or(is_number) {
+        return None;
+    }
+    let fraction = fraction.unwrap_or("");
+    let missing = usize::checked_sub(decimals, fraction.len())?;
+    let digits = format!("{whole}{fraction}{}", "0".repeat(missing));
+    digits.parse().ok().map(Duration::from_nanos)
+}
+
+/// The octets of an HMAC key, in hexadecimal.
+pub(super) struct Secret(pub(super) Vec<u8>);
+
+impl Secret {
+    /// HMAC-SHA-256 hashes longer keys down to less than its block of 64 octets (RFC 2104 section 2).
+    const MAX_LEN: usize = 64;
+}
+
+impl Notation for Secret {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a string of 1 to {} octets, each two hexadecimal digits", Self::MAX_LEN)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let digit = |character: u8| char::from(character).to_digit(16);
+        let (pairs, odd) = text.as_bytes().as_chunks::<2>();
+        let octets = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4 | digit(*low)?) as u8));
+        let octets: Vec<u8> = octets.collect::<Option<_>>()?;
+        (odd.is_empty() && (1..=Self::MAX_LEN).contains(&octets.len())).then_some(Secret(octets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit_and_no_fraction_of_a_nanosecond() {
+        let ns = |text| parse_duration(text).map(|duration| duration.as_nanos());
+        assert_eq!(ns("20us"), Some(20_000));
+        assert_eq!(ns("1.5ms"), Some(1_500_000));
+        assert_eq!(ns("0.000000001s"), Some(1));
+        assert_eq!(ns("0s"), Some(0));
+        assert_eq!(ns("7ns"), Some(7));
+        for wrong in ["", "20", "us", "20 us", "-1s", "+1s", "1.s", ".5s", "0.5ns", "1e3s", "1m", "99999999999999s"] {
+            assert_eq!(ns(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn prefixes_have_no_bits_behind_their_length() {
+        let text = |text| Prefix::from_text(text).map(|prefix| prefix.to_string());
+        assert_eq!(text("2001:db8::/32").as_deref(), Some("2001:db8::/32"));
+        assert_eq!(text("2001:db8::1").as_deref(), Some("2001:db8::1/128"));
+        assert_eq!(text("::/0").as_deref(), Some("::/0"));
+        for wrong in ["2001:db8::1/32", "2001:db8::/129", "2001:db8::/", "2001:db8::/+32", "ff3e::/16", "10.0.0.0/8"] {
+            assert_eq!(text(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn mac_addresses_are_unicast() {
+        let address = MacAddress::from_text("02:00:00:00:0A:fe");
+        assert_eq!(address, Some(MacAddress([2, 0, 0, 0, 10, 254])));
+        for wrong in ["02:00:00:00:00", "02:00:00:00:00:00:00", "2:0:0:0:0:1", "33:33:00:00:01:00", "00:00:00:00:00:00"]
+        {
+            assert_eq!(MacAddress::from_text(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn port_names_make_file_names() {
+        for right in ["uplink", "eth0.100", "N6-N4", "1"] {
+            assert!(PortName::from_text(right).is_some(), "{right}");
+        }
+        for wrong in ["", ".hidden", "-in", "a/b", "a%b", "a=b", "ä", &"a".repeat(65)] {
+            assert!(PortName::from_text(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn keys_are_whole_octets() {
+        assert_eq!(Secret::from_text("00fF").map(|secret| secret.0), Some(vec![0, 255]));
+        for wrong in ["", "0", "000", "0g", "0x00", &"00".repeat(65)] {
+            assert!(Secret::from_text(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The node as a library: its configuration and its run over captures.
+//!
+//! [`Configuration`] reads `node.toml` into what the dataplane takes; [`process()`] runs a node over captures.
+
+mod configuration;
+mod process;
+
+pub use configuration::{Configuration, ConfigurationError, parse_duration};
+pub use process::{
+    GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport, TrafficReport, process,
+};

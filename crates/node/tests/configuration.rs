@@ -1,0 +1,17 @@
+//! `docs/configuration.md` and the errors of `node.toml`.
+
+#[path = "configuration/contradictions.rs"]
+mod contradictions;
+#[path = "configuration/documentation.rs"]
+mod documentation;
+#[path = "configuration/errors.rs"]
+mod errors;
+#[path = "configuration/values.rs"]
+mod values;
+
+use srdma_node::Configuration;
+use std::path::Path;
+
+fn parse(text: &str) -> Result<Configuration, String> {
+    Configuration::parse(Path::new("node.toml"), text).map_err(|error| error.to_string())
+}

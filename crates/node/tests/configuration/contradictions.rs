@@ -1,0 +1,364 @@
+//! Sections that contradict each other or themselves: each error names file and line, and what is wrong there.
+
+use super::errors::{EDGE, TRANSIT, refused, refused_with};
+use super::parse;
+
+#[test]
+fn node_and_ports() {
+    let file = TRANSIT;
+    refused(file, "name = 'down'", "name = 'up'", "7: there is a port up already");
+    refused(
+        file,
+        "name = 'down'",
+        "name = 'down'\naddresses = ['2001:db8::1',\n'2001:db8:4::1']",
+        "9: 2001:db8:4::1/128 cannot be an address of port down: in line 2 it is the node's loopback",
+    );
+    refused(
+        file,
+        "[[port]]\nname = 'up'",
+        "end_mt_tlv_type = 125\n[[port]]\nname = 'up'",
+        "3: end_mt_tlv_type and mr_tlv_type are both 125, expected two types",
+    );
+    refused(
+        file,
+        "[[port]]\nname = 'up'",
+        "mr_tlv_type = 5\n[[port]]\nname = 'up'",
+        "3: invalid value: integer `5`, expected an integer from 7 to 126",
+    );
+    // Link-local addresses belong to a link.
+    let both = file.replace("name = 'up'", "name = 'up'\naddresses = ['fe80::4']");
+    parse(&both.replace("name = 'down'", "name = 'down'\naddresses = ['fe80::4']")).expect("right");
+}
+
+#[test]
+fn neighbours_and_routes() {
+    let file = TRANSIT;
+    refused(file, "'2001:db8:6::1%up'", "'2001:db8:6::1%middle'", "10: unknown port middle: ports are up, down");
+    refused_with(
+        "[node]\nloopback = '2001:db8::1'\n",
+        "[[neighbour]]\naddress = 'fe80::1%up'\nmac = '02:00:00:00:00:01'",
+        "4: unknown port up: there is no [[port]]",
+    );
+    refused(
+        file,
+        "'2001:db8:6::1%up'",
+        "'2001:db8:1::1%down'",
+        "13: there is a neighbour 2001:db8:1::1 at port down already",
+    );
+    refused(
+        file,
+        "'2001:db8:6::1%up'",
+        "'2001:db8:4::1%up'",
+        "10: 2001:db8:4::1 cannot be a neighbour: it is the node's loopback",
+    );
+    let via = "via = ['2001:db8:1::1%down']";
+    refused(file, via, "via = ['2001:db8:1::1%middle']", "17: unknown port middle: ports are up, down");
+    refused(
+        file,
+        via,
+        "via = [\n'2001:db8:1::1%up']",
+        "18: there is no [[neighbour]] 2001:db8:1::1%up, which would give its MAC address",
+    );
+    refused(file, via, "via = []", "17: expected at least one neighbour, found none");
+    refused(file, via, "", "15: expected exactly one of via, encaps and blackhole = true");
+    refused(file, via, "blackhole = false", "15: expected exactly one of via, encaps and blackhole = true");
+    refused(
+        file,
+        via,
+        &format!("{via}\nblackhole = true"),
+        "15: expected exactly one of via, encaps and blackhole = true",
+    );
+    refused(
+        file,
+        via,
+        "encaps = { segments = [] }",
+        "16: route 2001:db8:1::/64: an encapsulation policy needs at least one segment",
+    );
+    let again = "[[route]]\nprefix = '2001:db8:1::/64'\nblackhole = true";
+    refused_with(
+        file,
+        again,
+        "33: 2001:db8:1::/64 cannot be the prefix of a route: in line 16 it is the prefix of a route",
+    );
+    parse(&format!("{file}{again}\ntable = 1\n")).expect("another table");
+    refused_with(
+        file,
+        &format!("{again}\ntable = 1\n{again}\ntable = 1"),
+        "37: 2001:db8:1::/64 cannot be the prefix of a route: in line 33 it is the prefix of a route",
+    );
+}
+
+#[test]
+fn multicast_routes() {
+    let route = "[[multicast_route]]\nsource = '2001:db8:6::1'\ngroup = 'ff3e::1'\n";
+    let file = format!("{TRANSIT}{route}outgoing = ['down']\n");
+    parse(&file).expect("right");
+    refused(
+        &file,
+        "'ff3e::1'",
+        "'2001:db8::1'",
+        "34: invalid value: string \"2001:db8::1\", expected an IPv6 multicast address such as \"ff3e::100\"",
+    );
+    refused(
+        &file,
+        "outgoing = ['down']",
+        "",
+        "32: the route leads nowhere: expected outgoing ports, end_mt = true, or both",
+    );
+    refused(&file, "['down']", "['left']", "35: unknown port left: ports are up, down");
+    refused(&file, "['down']", "['down',\n'down']", "36: port down stands in this route twice");
+    refused(&file, "['down']", "['down']\nincoming = 'down'", "35: port down stands in this route twice");
+    refused_with(
+        &file,
+        &format!("{route}end_mt = true"),
+        "36: there is a multicast route (2001:db8:6::1, ff3e::1) already",
+    );
+}
+
+#[test]
+fn sids() {
+    let file = TRANSIT;
+    let sid = |lines: &str| format!("[[sid]]\n{lines}");
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::f'\nbehavior = 'End'"),
+        "33: 2001:db8:4::f/128 cannot be a SID of behavior End: in line 19 it is a SID of behavior End.Replicate",
+    );
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::1'\nbehavior = 'End'"),
+        "33: 2001:db8:4::1/128 cannot be a SID of behavior End: in line 2 it is the node's loopback",
+    );
+    refused_with(file, &sid("sid = '2001:db8:4::a'\nbehavior = 'End.X'"), "34: behavior End.X needs the key next_hop");
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::a'\nbehavior = 'uA'\nnext_hop = 'fe80::9%up'"),
+        "33: 2001:db8:4::a/128 has a length of 128, expected that of block and compressed SID, 32 + 16 bits",
+    );
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::a'\nbehavior = 'End.X'\nnext_hop = 'fe80::9%up'"),
+        "35: there is no [[neighbour]] fe80::9%up, which would give its MAC address",
+    );
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::a'\nbehavior = 'End.DT6'\nflavors = ['PSP']"),
+        "35: behavior End.DT6 has no key flavors, its keys are table",
+    );
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::a'\nbehavior = 'End'\ntable = 1"),
+        "35: behavior End has no key table, its keys are flavors, block_bits, csid_bits",
+    );
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::a'\nbehavior = 'End'\nflavors = ['PSP',\n'psp']"),
+        "36: unknown value `psp`, expected one of `PSP`, `USP`, `USD`, `NEXT-CSID`",
+    );
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::a'\nbehavior = 'End'\ncsid_bits = 16"),
+        "35: block_bits and csid_bits belong to flavor NEXT-CSID, which is not given",
+    );
+    refused_with(
+        file,
+        &sid("sid = '5f00::/32'\nbehavior = 'uN'\nblock_bits = 0"),
+        "35: invalid value: integer `0`, expected an integer from 1 to 127",
+    );
+    refused(file, "group = 7", "group = 8", "21: there is no [[group]] 8");
+    refused(file, "group = 7", "", "20: behavior End.Replicate needs the key group");
+    refused_with(
+        EDGE,
+        &sid("sid = '2001:db8:1::f'\nbehavior = 'End.Replicate'\ngroup = 7"),
+        "30: group 7 is replicated by nodes of role transit, this one is an edge",
+    );
+}
+
+#[test]
+fn groups() {
+    let file = TRANSIT;
+    let group = "[[group]]\nid = 8\nproxy = '2001:db8:cc::1'\ndesignated_qpn = 2\ninitial_psn = 0\nrole = 'transit'\n";
+    refused_with(
+        file,
+        group,
+        "34: 2001:db8:cc::1/128 cannot be the Proxy Address of group 8: in line 24 it is the Proxy Address of group 7",
+    );
+    refused_with(file, &group.replace('8', "7").replace("cc::1", "cc::2"), "33: there is a group 7 already");
+    refused(
+        file,
+        "proxy = '2001:db8:cc::1'",
+        "proxy = '2001:db8:4::f'",
+        "24: 2001:db8:4::f/128 cannot be the Proxy Address of group 7: in line 19 it is a SID of behavior \
+         End.Replicate",
+    );
+    refused(
+        file,
+        "\nsid = '2001:db8:4::f'\nparent",
+        "\nparent",
+        "22: missing key `sid`: only a headend can be without",
+    );
+    refused(
+        file,
+        "\nsid = '2001:db8:4::f'\nparent",
+        "\nsid = '2001:db8:4::e'\nparent",
+        "28: 2001:db8:4::e is no SID for group 7, expected a [[sid]] of behavior End.Replicate for this group, \
+         or the group of a [[multicast_route]]",
+    );
+    refused(
+        EDGE,
+        "\nsid = '2001:db8:1::e'\nparent",
+        "\nsid = 'ff3e::1'\nparent",
+        "24: ff3e::1 is no SID for group 7, expected a [[sid]] of behavior End.MT, or the group of a \
+         [[multicast_route]] with end_mt = true",
+    );
+}
+
+#[test]
+fn parents_and_branches() {
+    let file = TRANSIT;
+    let parent = "parent = { loopback = '2001:db8:6::1' }";
+    refused(file, parent, "", "22: a group needs a parent, or at the root of its tree a source");
+    refused(
+        file,
+        parent,
+        "parent = { loopback = '2001:db8:4::1' }",
+        "29: the tree loops: parent 2001:db8:4::1 is this node itself",
+    );
+    refused(
+        file,
+        parent,
+        "parent = { loopback = '2001:db8:1::1' }",
+        "30: the tree loops: branch 2001:db8:1::1 is the parent's loopback",
+    );
+    refused(
+        file,
+        parent,
+        "parent = { loopback = '2001:db8:7::1' }",
+        "29: parent 2001:db8:7::1: no neighbour and no route \"via\" leads there",
+    );
+    refused(
+        file,
+        parent,
+        "parent = { loopback = '2001:db8:7::1', sid = '2001:db8:4::f' }",
+        "29: SID of the parent 2001:db8:4::f: no neighbour and no route \"via\" leads there",
+    );
+    refused(
+        file,
+        parent,
+        &format!("{parent}\nsource = {{ address = '2001:db8:6::1', qpn = 2 }}"),
+        "30: source is a key of the root, which has no parent, and of the headend",
+    );
+    refused(
+        file,
+        parent,
+        "source = { address = '2001:db8:7::1', qpn = 2 }",
+        "29: source 2001:db8:7::1: no neighbour and no route \"via\" leads there",
+    );
+    let branches = "branches = ['2001:db8:1::1']";
+    refused(
+        file,
+        branches,
+        "branches = ['2001:db8:1::1', '2001:db8:1::1']",
+        "30: branch 2001:db8:1::1 stands here twice",
+    );
+    refused(
+        file,
+        branches,
+        "branches = ['2001:db8:4::1']",
+        "30: the tree loops: branch 2001:db8:4::1 is this node's own",
+    );
+    refused(file, branches, "branches = []", "22: a transit node needs branches");
+    let downstream = "downstream = ['2001:db8:1::e']";
+    refused(file, downstream, "", "22: a transit node needs downstream");
+    refused(
+        file,
+        downstream,
+        "downstream = ['2001:db8:1::e',\n'2001:db8:1::e']",
+        "32: downstream 2001:db8:1::e stands here twice",
+    );
+    refused(
+        file,
+        downstream,
+        "downstream = ['2001:db8:2::e']",
+        "31: downstream SID 2001:db8:2::e: no neighbour and no route \"via\" leads there",
+    );
+    refused(file, downstream, "downstream = ['ff3e::1']", "31: no [[multicast_route]] from 2001:db8:4::1 to ff3e::1");
+    refused(
+        file,
+        downstream,
+        &format!("{downstream}\nreceiver = [{{ address = '2001:db8:1::9', qpn = 2 }}]"),
+        "22: a transit node has no [[group.receiver]]: receivers hang on edges",
+    );
+    for key in ["branches: its receivers are its branches", "downstream: it replicates to its receivers"] {
+        let name = key.split(':').next().unwrap_or(key);
+        refused_with(EDGE, &format!("{name} = ['2001:db8:1::1']"), &format!("18: an edge has no {key}"));
+    }
+    refused_with(EDGE, "headend = {}", "18: an edge has no [group.headend]: a headend is a transit node");
+}
+
+#[test]
+fn receivers() {
+    let receiver = "receiver = [{ address = '2001:db8:bb::1', qpn = 2 }]";
+    let with = |more: &str| format!("receiver = [{{ address = '2001:db8:bb::1', qpn = 2 }},\n{{ {more} }}]");
+    refused(EDGE, receiver, "", "18: an edge needs [[group.receiver]]");
+    refused(
+        EDGE,
+        receiver,
+        &with("address = '2001:db8:bb::1', qpn = 3"),
+        "27: receiver 2001:db8:bb::1 is in the group twice",
+    );
+    refused(
+        EDGE,
+        receiver,
+        &with("address = '2001:db8:cc::1', qpn = 3"),
+        "27: receiver 2001:db8:cc::1 is the Proxy Address",
+    );
+    refused(
+        EDGE,
+        receiver,
+        &with("address = '2001:db8:bb::2', qpn = 3"),
+        "27: receiver 2001:db8:bb::2: no neighbour and no route \"via\" leads there",
+    );
+    refused(
+        EDGE,
+        receiver,
+        &with("address = '2001:db8:bb::2', qpn = 3, base = 1"),
+        "27: receiver 2001:db8:bb::2 needs both of base and rkey, or neither",
+    );
+    refused_with(
+        EDGE,
+        "region = { base = 0, length = 9, rkey = 1 }",
+        "26: receiver 2001:db8:bb::1 needs base and rkey, since the group has a region",
+    );
+    refused(
+        EDGE,
+        "qpn = 2 }]",
+        "qpn = 0x1ffffff }]",
+        "26: invalid value: integer `33554431`, expected a queue pair number of 24 bits, from 2 to 0xffffff",
+    );
+}
+
+#[test]
+fn headends() {
+    let source = "source = { address = '2001:db8:6::1', qpn = 2 }";
+    let file = TRANSIT.replace("parent = { loopback = '2001:db8:6::1' }", source);
+    let list = |more: &str| format!("[group.headend]\n[[group.headend.list]]\nedge = '2001:db8:1::1'\n{more}");
+    refused_with(TRANSIT, &list("receiver = []"), "22: a headend needs [group.source], whose packets it encapsulates");
+    refused_with(&file, &list("receiver = []"), "34: the list of edge 2001:db8:1::1 has no receiver");
+    let receiver = "receiver = [{ address = '2001:db8:bb::1', qpn = 2 }]\n";
+    parse(&format!("{file}{}", list(receiver))).expect("right");
+    let again = format!("{receiver}[[group.headend.list]]\nedge = '2001:db8:2::1'\n{receiver}");
+    refused_with(&file, &list(&again), "38: receiver 2001:db8:bb::1 is in the group twice");
+    let many: Vec<String> = (1..=99).map(|host| format!("{{ address = '2001:db8:bb::{host}', qpn = 2 }}")).collect();
+    let many = format!("receiver = [{}]", many.join(", "));
+    refused_with(&file, &list(&many), "23: group 7: receiver lists exceed an SRH of 2048 octets");
+    refused_with(&file, "headend = {}\npolicy = { hmac_key_id = 9 }", "33: there is no [[hmac_key]] 9");
+    refused_with(&file, "policy = { hmac_key_id = 9 }", "32: hmac_key_id is a key of the headend, which signs");
+}
+
+#[test]
+fn keys_have_ids_of_their_own() {
+    let key = "[[hmac_key]]\nid = 1\nkey = '44'\n";
+    refused_with(EDGE, key, "28: there is an HMAC key 1 already");
+    refused(EDGE, "id = 1\n", "id = 0\n", "16: HMAC Key ID 0 means that there is no HMAC, expected 1 or more");
+}

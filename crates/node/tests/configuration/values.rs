@@ -1,0 +1,180 @@
+//! What the example and the defaults come to.
+
+use super::documentation::example;
+use super::parse;
+use srdma_dataplane::{
+    Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PortId, Prefix, RouteAction, SidBehavior, TableId,
+};
+use srdma_group::{
+    Branch, CnpMode, Downstream, GroupId, ListMode, NodePart, NodeRole, Parent, Policy, ReceiverRegion, Rules, Source,
+    SourceRegion,
+};
+use srdma_wire::{MacAddress, Psn, Qpn};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+fn address(text: &str) -> Ipv6Addr {
+    text.parse().expect("an address")
+}
+
+fn prefix(text: &str) -> Prefix {
+    let (address, len) = text.split_once('/').expect("a length");
+    Prefix::new(address.parse().expect("an address"), len.parse().expect("a length")).expect("at most 128 bits")
+}
+
+fn commands() -> Vec<Command> {
+    parse(example()).expect("the example is right").commands
+}
+
+/// The part of a group.
+fn part(id: u32) -> NodePart {
+    let parts = commands().into_iter().filter_map(|command| match command {
+        Command::AddGroup(part) => Some(*part),
+        _ => None,
+    });
+    parts.into_iter().find(|part| part.id == GroupId(id)).expect("the example has the group")
+}
+
+#[test]
+fn defaults_are_those_of_the_document() {
+    let text = "[node]\nloopback = '2001:db8::1'\n[[port]]\nname = 'p'\nmac = '02:00:00:00:00:0a'";
+    let configuration = parse(text).expect("right");
+    let node = &configuration.node;
+    assert_eq!((node.restarted, node.icrc, node.verify_icrc), (false, IcrcMode::Incremental, false));
+    assert_eq!((node.icmp_errors_per_second, node.tlv_types.end_mt, node.tlv_types.mr), (100, 124, 125));
+    let port = &node.ports[0];
+    assert_eq!((port.link_mtu, port.queue_limit_octets, port.addresses.len()), (1500, 1 << 20, 0));
+    assert_eq!(port.mac, MacAddress([2, 0, 0, 0, 0, 10]));
+    assert_eq!((configuration.port("p"), configuration.port("q")), (Some(PortId(0)), None));
+    assert!(configuration.commands.is_empty());
+}
+
+#[test]
+fn node_and_ports() {
+    let node = parse(example()).expect("the example is right").node;
+    assert_eq!(node.loopback, address("2001:db8:ff:6::1"));
+    assert_eq!((node.verify_icrc, node.icmp_errors_per_second, node.replication_hop_limit), (true, 50, 8));
+    let names: Vec<_> = node.ports.iter().map(|port| (port.name.as_str(), port.link_mtu)).collect();
+    assert_eq!(names, [("s1", 4608), ("n4", 4608), ("n5", 4608), ("core", 1500)]);
+    assert_eq!(node.ports[0].addresses, [address("2001:db8:aa::6")]);
+    assert_eq!(node.ports[1].queue_limit_octets, 4 << 20);
+}
+
+#[test]
+fn routes_and_sids() {
+    let commands = commands();
+    let route = |table, text: &str| {
+        let mut actions = commands.iter().filter_map(|command| match command {
+            Command::AddRoute { table: of, prefix: found, action } => {
+                (*of == TableId(table) && *found == prefix(text)).then_some(action)
+            }
+            _ => None,
+        });
+        actions.next().expect("the example has the route")
+    };
+    let n4 = NextHop { port: PortId(1), address: address("fe80::4") };
+    let n5 = NextHop { port: PortId(2), address: address("fe80::5") };
+    let core = NextHop { port: PortId(3), address: address("fe80::1") };
+    assert_eq!(*route(0, "2001:db8:ff::/48"), RouteAction::Via(vec![n4, n5]));
+    assert_eq!(*route(100, "::/0"), RouteAction::Via(vec![core]));
+    assert_eq!(*route(0, "2001:db8::/32"), RouteAction::Blackhole);
+    let segments = vec![address("5f00:0:500:300::")];
+    assert_eq!(*route(0, "2001:db8:dd::/48"), RouteAction::Encaps { segments, mode: EncapsMode::Reduced });
+
+    let sids: Vec<_> = commands
+        .iter()
+        .filter_map(|command| match command {
+            Command::AddSid { prefix, behavior } => Some((prefix.to_string(), *behavior)),
+            _ => None,
+        })
+        .collect();
+    let end = Flavors { psp: true, usp: false, usd: true, next_csid: None };
+    let expected = [
+        ("5f00:0:600::/48", SidBehavior::End(Flavors::MICRO)),
+        ("5f00:0:e004::/48", SidBehavior::EndX(Flavors::MICRO, n4)),
+        ("2001:db8:ff:6::e/128", SidBehavior::End(end)),
+        ("2001:db8:ff:6::a/128", SidBehavior::EndX(Flavors::default(), n5)),
+        ("2001:db8:ff:6::d6/128", SidBehavior::EndDt6(TableId(100))),
+        ("2001:db8:ff:6::f1/128", SidBehavior::EndReplicate(GroupId(1))),
+        ("2001:db8:ff:6::e2/128", SidBehavior::EndMt { require_hmac: true }),
+    ];
+    assert_eq!(sids, expected.map(|(sid, behavior)| (sid.to_owned(), behavior)));
+}
+
+/// Locator-node and function of 16 bits each: `block:node:function::/64` (RFC 9800).
+#[test]
+fn next_csid_with_other_lengths() {
+    let text = "[node]\nloopback = '2001:db8::1'\n[[sid]]\nsid = 'fcbb:bb00:a:b::/64'\n\
+                behavior = 'End'\nflavors = ['NEXT-CSID', 'USP']\nblock_bits = 32\ncsid_bits = 32";
+    let commands = parse(text).expect("right").commands;
+    let next_csid = Some(NextCsid { block_bits: 32, csid_bits: 32 });
+    let flavors = Flavors { psp: false, usp: true, usd: false, next_csid };
+    let [Command::AddSid { behavior, .. }] = &commands[..] else {
+        panic!("one SID");
+    };
+    assert_eq!(*behavior, SidBehavior::End(flavors));
+}
+
+/// The headend's part (D1, D7, D13, D27).
+#[test]
+fn a_headend() {
+    let part = part(1);
+    let source = Source { address: address("2001:db8:aa::1"), qpn: Qpn::new(0x100).expect("24 bits") };
+    assert_eq!((part.epoch, part.role, part.parent), (3, NodeRole::Transit, Parent::Source(source)));
+    assert_eq!((part.proxy, part.sid), (address("2001:db8:cc::1"), address("2001:db8:ff:6::f1")));
+    assert_eq!((part.designated_qpn.get(), part.initial_psn), (0xD0_0000, Psn::new(0xFF_FFF0)));
+    assert_eq!(part.branches.len(), 3);
+    assert_eq!(part.branches[2], Branch { responder: address("2001:db8:ff:7::1") });
+    let multicast = Downstream::Multicast(address("ff3e:20:2001:db8::6"));
+    assert_eq!(part.downstream, [Downstream::Sid(address("2001:db8:ff:4::f")), multicast]);
+    assert_eq!(part.region, Some(SourceRegion { base: 0x7F00_0000_0000, length: 64 << 20, rkey: 0x1234 }));
+    let headend = part.headend.expect("a headend");
+    assert_eq!((headend.source, headend.with_regions, headend.link_mtu), (source, true, 4608));
+    assert_eq!(headend.lists.iter().map(|list| list.receivers.len()).collect::<Vec<_>>(), [2, 1]);
+    let receiver = headend.lists[1].receivers[0];
+    assert_eq!((headend.lists[1].edge, receiver.address), (address("2001:db8:ff:7::1"), address("2001:db8:bb::3")));
+    assert_eq!(receiver.region, Some(ReceiverRegion { base: 0x7F13_0000_0000, rkey: 0xA3 }));
+    let policy = Policy { lists: ListMode::Tlv, hmac_key_id: Some(42), ..Policy::default() };
+    assert_eq!(part.policy, policy);
+}
+
+#[test]
+fn an_edge_and_a_transit_node() {
+    let edge = part(2);
+    assert_eq!(edge.role, NodeRole::Edge);
+    assert_eq!(edge.parent, Parent::Node { loopback: address("2001:db8:ff:5::1"), sid: None });
+    assert_eq!(edge.branches, [Branch { responder: address("2001:db8:aa::1") }]);
+    assert_eq!((edge.receivers.len(), edge.downstream.len(), edge.headend), (1, 0, None));
+    let transit = part(3);
+    let sid = Some(address("5f00:0:900::"));
+    assert_eq!(transit.parent, Parent::Node { loopback: address("2001:db8:ff:9::1"), sid });
+    assert_eq!(transit.sid, address("ff3e:20:2001:db8::9"));
+    assert_eq!(transit.policy, Policy::default());
+}
+
+#[test]
+fn a_policy_without_defaults() {
+    let text = example().replace("rules = \"default\"", "rules = \"literal\"").replace("\"20us\"", "\"1.5ms\"");
+    let text = text
+        .replace("\"leading\"", "\"trailing\"")
+        .replace("\"50us\"", "\"2s\"")
+        .replace("retransmit = false", "retransmit = true");
+    let commands = parse(&text).expect("right").commands;
+    let policies: Vec<Policy> = commands
+        .into_iter()
+        .filter_map(|command| match command {
+            Command::AddGroup(part) => Some(part.policy),
+            _ => None,
+        })
+        .collect();
+    let expected = Policy {
+        rules: Rules::Literal,
+        lists: ListMode::Tlv,
+        prune_retransmit: true,
+        t_hold: Duration::from_micros(1500),
+        cnp_mode: CnpMode::Trailing,
+        cnp_window: Duration::from_secs(2),
+        hmac_key_id: Some(42),
+    };
+    assert_eq!(policies[0], expected);
+}

@@ -1,0 +1,159 @@
+//! Work requests, posted receives, and how they end.
+
+use crate::memory::MemoryKey;
+use srdma_wire::Qpn;
+
+/// A range of the host's own memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalRange {
+    /// The region.
+    pub key: MemoryKey,
+    /// First octet, from the start of the region.
+    pub offset: u64,
+    /// How many octets.
+    pub length_octets: u32,
+}
+
+/// A place in the peer's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteAddress {
+    /// Virtual address of the first octet.
+    pub virtual_address: u64,
+    /// Key of the region that holds it.
+    pub rkey: MemoryKey,
+}
+
+/// What a work request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// SEND: to a receive that the peer posted.
+    Send {
+        /// 32 bits for the peer's completion.
+        immediate: Option<[u8; 4]>,
+    },
+    /// RDMA WRITE; with immediate data it uses up a receive that the peer posted.
+    Write {
+        /// Where to.
+        remote: RemoteAddress,
+        /// 32 bits for the peer's completion.
+        immediate: Option<[u8; 4]>,
+    },
+    /// RDMA READ. A group's Proxy Address refuses it (D26).
+    Read {
+        /// Where from.
+        remote: RemoteAddress,
+    },
+}
+
+/// A message to be carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkRequest {
+    /// The host's own name for it, given back by the completion.
+    pub wr_id: u64,
+    /// What to do.
+    pub operation: Operation,
+    /// The data; for a READ the place they go to. At most 2^31 octets.
+    pub local: LocalRange,
+    /// Whether success makes a completion. A failure always does.
+    pub signalled: bool,
+}
+
+/// A place for one SEND, or a token for one WRITE with immediate data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receive {
+    /// The host's own name for it, given back by the completion.
+    pub wr_id: u64,
+    /// Where the data go.
+    pub local: LocalRange,
+}
+
+/// How a work request or a receive ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Done.
+    Success,
+    /// The message was longer than the receive.
+    LocalLengthError,
+    /// The peer called the request invalid (NAK 0x61).
+    RemoteInvalidRequest,
+    /// The peer's keys, bounds or access rights forbade it (NAK 0x62).
+    RemoteAccessError,
+    /// The peer could not do it (NAK 0x63).
+    RemoteOperationalError,
+    /// The peer did not answer, or kept asking for the same packet, more often than the retry count allows.
+    RetryExceeded,
+    /// The peer was not ready more often than the RNR retry count allows.
+    RnrRetryExceeded,
+    /// Not done: the queue pair had failed.
+    Flushed,
+}
+
+/// What ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompletedOperation {
+    /// A SEND.
+    Send,
+    /// A WRITE.
+    Write,
+    /// A READ.
+    Read,
+    /// A receive that a SEND filled, or that was not used.
+    Receive,
+    /// A receive that a WRITE with immediate data used up.
+    ReceiveWriteImmediate,
+}
+
+/// The end of a work request or a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The queue pair it was posted to.
+    pub qpn: Qpn,
+    /// The host's own name for it.
+    pub wr_id: u64,
+    /// What ended.
+    pub operation: CompletedOperation,
+    /// How.
+    pub status: Status,
+    /// Octets carried; on failure 0.
+    pub length_octets: u32,
+    /// Immediate data received.
+    pub immediate: Option<[u8; 4]>,
+}
+
+/// Why a work request or a receive was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    /// The endpoint has no such queue pair.
+    #[error("no queue pair {0}")]
+    UnknownQueuePair(Qpn),
+    /// The queue pair has failed.
+    #[error("queue pair {0} is in the error state")]
+    InError(Qpn),
+    /// As much as the configuration allows is posted.
+    #[error("queue pair {qpn}: {depth} posted already, the queue holds no more")]
+    QueueFull {
+        /// The queue pair.
+        qpn: Qpn,
+        /// Entries of the queue.
+        depth: usize,
+    },
+    /// Longer than a message can be.
+    #[error("queue pair {qpn}: a message has at most 2^31 octets, found {found}")]
+    TooLong {
+        /// The queue pair.
+        qpn: Qpn,
+        /// Octets asked for.
+        found: u32,
+    },
+    /// The local range is not inside a region.
+    #[error(
+        "queue pair {qpn}: {length_octets} octets at offset {offset} are not inside region {key:#x}",
+        key = local.key.0, offset = local.offset, length_octets = local.length_octets
+    )]
+    OutsideRegion {
+        /// The queue pair.
+        qpn: Qpn,
+        /// The range asked for.
+        local: LocalRange,
+    },
+}

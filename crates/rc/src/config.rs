@@ -1,0 +1,298 @@
+//! What an endpoint and a queue pair are told when they are made.
+
+use core::net::Ipv6Addr;
+use srdma_wire::{Psn, Qpn, codepoints};
+
+/// The most octets a message may have (IBTA volume 1, section 9.7.8).
+pub const MAX_MESSAGE_OCTETS: u32 = 1 << 31;
+
+/// The RDMA path MTU: octets of payload in a packet, headers not counted (D7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+#[allow(missing_docs)]
+pub enum PathMtu {
+    Octets256 = 256,
+    Octets512 = 512,
+    Octets1024 = 1024,
+    Octets2048 = 2048,
+    Octets4096 = 4096,
+}
+
+impl PathMtu {
+    /// Every path MTU there is, the smallest first.
+    pub const ALL: [PathMtu; 5] =
+        [PathMtu::Octets256, PathMtu::Octets512, PathMtu::Octets1024, PathMtu::Octets2048, PathMtu::Octets4096];
+
+    /// The path MTU of so many octets; `None` when there is none.
+    pub fn from_octets(octets: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|mtu| mtu.octets() == octets)
+    }
+
+    /// Octets of payload.
+    pub const fn octets(self) -> u32 {
+        self as u32
+    }
+
+    /// How many packets a message of so many octets takes: an empty one takes one.
+    pub const fn packets(self, length_octets: u32) -> u32 {
+        let packets = length_octets.div_ceil(self.octets());
+        if packets == 0 { 1 } else { packets }
+    }
+}
+
+/// What all queue pairs of an endpoint share.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// The host's address: source of what is sent, destination of what is accepted.
+    pub address: Ipv6Addr,
+    /// Partition key. A packet's key must agree in its low 15 bits, and one of the two must be a full member.
+    pub pkey: u16,
+    /// Hop limit of packets sent.
+    pub hop_limit: u8,
+    /// Traffic class of CNPs.
+    pub cnp_traffic_class: u8,
+    /// Whether the ICRC of received packets is verified. Off only where links are known not to damage packets.
+    pub verify_icrc: bool,
+}
+
+impl EndpointConfig {
+    /// The usual settings for a host at `address`.
+    pub fn new(address: Ipv6Addr) -> Self {
+        EndpointConfig {
+            address,
+            pkey: codepoints::DEFAULT_PKEY,
+            hop_limit: 64,
+            cnp_traffic_class: 48 << 2,
+            verify_icrc: true,
+        }
+    }
+}
+
+/// Where implementations differ from each other, or from the letter of the IBTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// PSNs that may be outstanding, at most 2^22.
+    pub max_outstanding_psns: u32,
+    /// An acknowledgement is requested by the last packet of a message and by every so many-th packet, whatever message
+    /// it is of. More than `max_outstanding_psns` counts as that.
+    pub ack_request_interval: u32,
+    /// Positive ACKs that wait to be sent are merged into the newest one; otherwise each AckReq gets its own.
+    pub coalesces_acks: bool,
+    /// An ACK of PSNs that were never sent counts as an ACK of all that was sent; otherwise it is dropped.
+    pub believes_unsent_acks: bool,
+    /// After going back once, further NAKs are not acted upon until a real ACK comes, but each spends a retry.
+    pub one_go_back_until_ack: bool,
+    /// Any response restarts the ACK timer; otherwise only one that acknowledges something new.
+    pub any_response_rearms_timer: bool,
+    /// A retry count of 7 means for ever; otherwise it means seven.
+    pub retry_count_7_is_unlimited: bool,
+    /// A packet behind the one that was answered "receiver not ready" gets a sequence NAK.
+    pub sequence_nak_after_not_ready: bool,
+    /// A duplicate that comes before the first request is answered with PSN 0xFFFFFF; otherwise with the PSN before the
+    /// first.
+    pub acks_all_ones_before_first_request: bool,
+}
+
+impl Habits {
+    /// An endpoint that believes nothing it cannot check.
+    pub const fn strict() -> Self {
+        Habits {
+            max_outstanding_psns: 128,
+            ack_request_interval: 66,
+            coalesces_acks: true,
+            believes_unsent_acks: false,
+            one_go_back_until_ack: false,
+            any_response_rearms_timer: false,
+            retry_count_7_is_unlimited: false,
+            sequence_nak_after_not_ready: false,
+            acks_all_ones_before_first_request: false,
+        }
+    }
+
+    /// What was observed of the soft-RoCE driver of Linux 6.1.
+    pub const fn soft_roce() -> Self {
+        Habits {
+            max_outstanding_psns: 128,
+            ack_request_interval: 66,
+            coalesces_acks: false,
+            believes_unsent_acks: true,
+            one_go_back_until_ack: true,
+            any_response_rearms_timer: true,
+            retry_count_7_is_unlimited: true,
+            sequence_nak_after_not_ready: true,
+            acks_all_ones_before_first_request: true,
+        }
+    }
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Habits::strict()
+    }
+}
+
+/// A queue pair, connected from the start.
+#[derive(Clone, Debug)]
+pub struct QueuePairConfig {
+    /// Its own number.
+    pub qpn: Qpn,
+    /// The peer's address; a group's Proxy Address for multicast (MT-5.1-1). Packets from elsewhere are dropped.
+    pub remote_address: Ipv6Addr,
+    /// The peer's queue pair; the Designated QPN for multicast (MT-5.1-1).
+    pub remote_qpn: Qpn,
+    /// PSN of the first packet sent.
+    pub sq_psn: Psn,
+    /// PSN of the first packet expected: the peer's `sq_psn` (D28).
+    pub rq_psn: Psn,
+    /// Payload of a full packet; the same at the peer.
+    pub path_mtu: PathMtu,
+    /// Traffic class of packets sent: DSCP and ECN.
+    pub traffic_class: u8,
+    /// Flow label of packets sent, from which the UDP source port follows; `None` derives one from the two QPNs.
+    pub flow_label: Option<u32>,
+    /// Local ACK timeout t: 4.096 µs · 2^t, at most 31; 0 means none.
+    pub ack_timeout: u8,
+    /// How often, 0–7, a packet is sent again after a timeout or a sequence NAK without progress in between.
+    pub retry_count: u8,
+    /// How often, 0–7, a packet is sent again after a receiver-not-ready NAK; 7 means for ever.
+    pub rnr_retry: u8,
+    /// Timer code, 0–31, of the receiver-not-ready NAKs sent.
+    pub min_rnr_timer: u8,
+    /// READs that may be outstanding, in either direction. The same at the peer.
+    pub max_outstanding_reads: u16,
+    /// Work requests that may be posted and not completed.
+    pub send_queue_depth: usize,
+    /// Receives that may be posted and not completed.
+    pub receive_queue_depth: usize,
+    /// A packet marked CE is answered with a CNP, at most one in so many nanoseconds (FC-3-2); `None`: never.
+    pub cnp_interval_ns: Option<u64>,
+    /// Behaviour where implementations differ.
+    pub habits: Habits,
+}
+
+impl QueuePairConfig {
+    /// The usual settings; both PSNs start at zero.
+    pub fn new(qpn: Qpn, remote_address: Ipv6Addr, remote_qpn: Qpn) -> Self {
+        QueuePairConfig {
+            qpn,
+            remote_address,
+            remote_qpn,
+            sq_psn: Psn::new(0),
+            rq_psn: Psn::new(0),
+            path_mtu: PathMtu::Octets4096,
+            traffic_class: 0,
+            flow_label: None,
+            ack_timeout: 14,
+            retry_count: 7,
+            rnr_retry: 7,
+            min_rnr_timer: 12,
+            max_outstanding_reads: 16,
+            send_queue_depth: 1024,
+            receive_queue_depth: 1024,
+            cnp_interval_ns: None,
+            habits: Habits::strict(),
+        }
+    }
+
+    /// The ACK timeout in nanoseconds; `None` when there is none.
+    pub fn ack_timeout_ns(&self) -> Option<u64> {
+        (self.ack_timeout != 0).then(|| 4096 << self.ack_timeout.min(31))
+    }
+
+    /// The flow label of packets sent, 20 bits.
+    pub fn effective_flow_label(&self) -> u32 {
+        self.flow_label.unwrap_or_else(|| {
+            let mut value = u64::from(self.qpn.get()) * u64::from(self.remote_qpn.get());
+            value ^= value >> 20;
+            value ^= value >> 40;
+            value as u32 & 0xF_FFFF
+        })
+    }
+
+    /// The UDP source port of packets sent, 49152–65535: the flow label folded to 14 bits.
+    pub fn source_port(&self) -> u16 {
+        let label = self.effective_flow_label();
+        0xC000 | ((label & 0x3FFF) ^ (label >> 14 & 0x3F)) as u16
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        let limit = |field, found: u32, least, most| {
+            if found < least || found > most {
+                Err(ConfigError::OutOfRange { qpn: self.qpn, field, found, least, most })
+            } else {
+                Ok(())
+            }
+        };
+        limit("qpn", self.qpn.get(), 2, 0xFF_FFFF)?;
+        limit("remote_qpn", self.remote_qpn.get(), 2, 0xFF_FFFF)?;
+        limit("flow_label", self.flow_label.unwrap_or(0), 0, 0xF_FFFF)?;
+        limit("ack_timeout", self.ack_timeout.into(), 0, 31)?;
+        limit("retry_count", self.retry_count.into(), 0, 7)?;
+        limit("rnr_retry", self.rnr_retry.into(), 0, 7)?;
+        limit("min_rnr_timer", self.min_rnr_timer.into(), 0, 31)?;
+        limit("max_outstanding_psns", self.habits.max_outstanding_psns, 1, 1 << 22)?;
+        limit("ack_request_interval", self.habits.ack_request_interval, 1, u32::MAX)
+    }
+}
+
+/// Why a queue pair was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A setting is outside its range.
+    #[error("queue pair {qpn}: {field} must be {least} to {most}, found {found}")]
+    OutOfRange {
+        /// The queue pair.
+        qpn: Qpn,
+        /// Name of the setting.
+        field: &'static str,
+        /// Its value.
+        found: u32,
+        /// The least value allowed.
+        least: u32,
+        /// The greatest value allowed.
+        most: u32,
+    },
+    /// The endpoint has a queue pair of this number.
+    #[error("queue pair {0} exists already")]
+    Exists(Qpn),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> QueuePairConfig {
+        let qpn = |number| Qpn::new(number).expect("24 bits");
+        QueuePairConfig::new(qpn(0x11), Ipv6Addr::LOCALHOST, qpn(0x22))
+    }
+
+    #[test]
+    fn the_flow_label_is_folded_into_the_source_port() {
+        for (flow_label, port) in
+            [(Some(0), 0xC000), (Some(0xF_FFFF), 0xFFC0), (Some(0x4000), 0xC001), (Some(0x3FFF), 0xFFFF)]
+        {
+            assert_eq!(QueuePairConfig { flow_label, ..config() }.source_port(), port);
+        }
+        assert_eq!(config().source_port(), 0xC242, "0x11 times 0x22 is 0x242");
+    }
+
+    #[test]
+    fn an_empty_message_takes_a_packet() {
+        let packets = |length| PathMtu::Octets256.packets(length);
+        assert_eq!([0, 1, 256, 257, MAX_MESSAGE_OCTETS].map(packets), [1, 1, 1, 2, 1 << 23]);
+        assert_eq!(PathMtu::from_octets(2048), Some(PathMtu::Octets2048));
+        assert_eq!(PathMtu::from_octets(1500), None);
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_named() {
+        assert_eq!(config().validate(), Ok(()));
+        let error = QueuePairConfig { ack_timeout: 32, ..config() }.validate().expect_err("too much");
+        assert_eq!(error.to_string(), "queue pair 0x11: ack_timeout must be 0 to 31, found 32");
+        let habits = Habits { max_outstanding_psns: 0, ..Habits::strict() };
+        let error = QueuePairConfig { habits, ..config() }.validate().expect_err("nothing could be sent");
+        assert_eq!(error.to_string(), "queue pair 0x11: max_outstanding_psns must be 1 to 4194304, found 0");
+        let remote_qpn = Qpn::new(1).expect("24 bits");
+        assert!(QueuePairConfig { remote_qpn, ..config() }.validate().is_err(), "0 and 1 are reserved");
+    }
+}

@@ -1,0 +1,293 @@
+//! The endpoint: one host address with its queue pairs and memory regions.
+
+use crate::completion::{Completion, LocalRange, PostError, Receive, WorkRequest};
+use crate::config::{ConfigError, EndpointConfig, MAX_MESSAGE_OCTETS, QueuePairConfig};
+use crate::counters::{DropReason, Drops, QueuePairCounters};
+use crate::inbound::Inbound;
+use crate::memory::{Access, Memory, MemoryKey, Regions};
+use crate::outbound::packet_octets;
+use crate::queue_pair::{Host, QueuePair, QueuePairState};
+use crate::schedule::{Deadlines, Turns};
+use srdma_wire::{Instant, Qpn};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A software RoCEv2 endpoint.
+///
+/// It does no I/O: packets are handed in with [`receive`](Self::receive) and fetched with
+/// [`poll_transmit`](Self::poll_transmit), whenever the caller's wire has room; time is told by the caller.
+#[derive(Debug)]
+pub struct Endpoint<M = Vec<u8>> {
+    config: EndpointConfig,
+    queue_pairs: Vec<QueuePair>,
+    slots: HashMap<u32, usize, BuildHasherDefault<QpnHasher>>,
+    regions: Regions<M>,
+    completions: VecDeque<Completion>,
+    drops: Drops,
+    responding: Turns,
+    requesting: Turns,
+    deadlines: Deadlines,
+    max_packet_octets: usize,
+}
+
+impl<M: Memory> Endpoint<M> {
+    /// An endpoint without queue pairs or memory.
+    pub fn new(config: EndpointConfig) -> Self {
+        Endpoint {
+            config,
+            queue_pairs: Vec::new(),
+            slots: HashMap::default(),
+            regions: Regions::new(),
+            completions: VecDeque::new(),
+            drops: Drops::new(),
+            responding: Turns::default(),
+            requesting: Turns::default(),
+            deadlines: Deadlines::new(),
+            max_packet_octets: packet_octets(0),
+        }
+    }
+
+    /// Adds a queue pair, connected to its peer.
+    pub fn add_queue_pair(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
+        config.validate()?;
+        if self.slots.contains_key(&config.qpn.get()) {
+            return Err(ConfigError::Exists(config.qpn));
+        }
+        let slot = self.queue_pairs.len();
+        self.slots.insert(config.qpn.get(), slot);
+        self.responding.reserve(slot);
+        self.requesting.reserve(slot);
+        self.deadlines.reserve(slot);
+        self.max_packet_octets = self.max_packet_octets.max(packet_octets(config.path_mtu.octets() as usize));
+        self.queue_pairs.push(QueuePair::new(&self.config, config));
+        Ok(())
+    }
+
+    /// Adds a memory region, that peers see from `base_address` on. Its key ends in `key_tag`; the rest is the number
+    /// of regions before it.
+    pub fn register_memory(&mut self, memory: M, base_address: u64, access: Access, key_tag: u8) -> MemoryKey {
+        self.regions.register(memory, base_address, access, key_tag)
+    }
+
+    /// A region's memory.
+    pub fn memory(&self, key: MemoryKey) -> Option<&M> {
+        self.regions.get(key)
+    }
+
+    /// A region's memory. It must keep the length that it was registered with.
+    pub fn memory_mut(&mut self, key: MemoryKey) -> Option<&mut M> {
+        self.regions.get_mut(key)
+    }
+
+    /// Posts a work request.
+    pub fn post_send(&mut self, qpn: Qpn, request: WorkRequest) -> Result<(), PostError> {
+        let slot = self.ready_slot(qpn)?;
+        self.check_range(qpn, &request.local)?;
+        let queue_pair = &mut self.queue_pairs[slot];
+        let depth = queue_pair.config.send_queue_depth;
+        if queue_pair.requester.posted() >= depth {
+            return Err(PostError::QueueFull { qpn, depth });
+        }
+        queue_pair.requester.post(request);
+        self.reschedule(slot);
+        Ok(())
+    }
+
+    /// Posts a receive.
+    pub fn post_receive(&mut self, qpn: Qpn, receive: Receive) -> Result<(), PostError> {
+        let slot = self.ready_slot(qpn)?;
+        self.check_range(qpn, &receive.local)?;
+        let queue_pair = &mut self.queue_pairs[slot];
+        let depth = queue_pair.config.receive_queue_depth;
+        if queue_pair.responder.posted() >= depth {
+            return Err(PostError::QueueFull { qpn, depth });
+        }
+        queue_pair.responder.post(receive);
+        Ok(())
+    }
+
+    /// Sends the peer a CNP, when its turn comes.
+    pub fn send_cnp(&mut self, qpn: Qpn) -> Result<(), PostError> {
+        let slot = self.ready_slot(qpn)?;
+        self.queue_pairs[slot].queue_cnp();
+        self.reschedule(slot);
+        Ok(())
+    }
+
+    /// Takes an IPv6 packet, without link-layer header, in pieces: all headers lie in the first; payload and ICRC may
+    /// be cut anywhere. Octets behind the IPv6 payload length are ignored.
+    ///
+    /// A refused packet is counted under its reason, and leaves no trace but, where the protocol demands it, a NAK.
+    pub fn receive(&mut self, now: Instant, packet: &[&[u8]]) -> Result<(), DropReason> {
+        let outcome = self.accept(now, packet);
+        if let Err(reason) = outcome {
+            self.drops.count(reason);
+        }
+        outcome
+    }
+
+    fn accept(&mut self, now: Instant, packet: &[&[u8]]) -> Result<(), DropReason> {
+        let packet = Inbound::parse(packet)?;
+        if packet.headers.ipv6.destination() != self.config.address {
+            return Err(DropReason::NotOurAddress);
+        }
+        let slot = *self.slots.get(&packet.headers.bth.dest_qpn().get()).ok_or(DropReason::UnknownQueuePair)?;
+        let queue_pair = &mut self.queue_pairs[slot];
+        if packet.headers.ipv6.source() != queue_pair.config.remote_address {
+            return Err(DropReason::UnexpectedSource);
+        }
+        if !pkeys_match(packet.headers.bth.pkey(), self.config.pkey) {
+            return Err(DropReason::PartitionKey);
+        }
+        if queue_pair.state == QueuePairState::Error {
+            return Err(DropReason::QueuePairInError);
+        }
+        if !packet.udp_checksum_is_good() {
+            return Err(DropReason::BadUdpChecksum);
+        }
+        if self.config.verify_icrc && !packet.icrc_is_good() {
+            return Err(DropReason::BadIcrc);
+        }
+        let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
+        let outcome = queue_pair.receive(host, &packet);
+        self.reschedule(slot);
+        outcome
+    }
+
+    /// Octets that a buffer for [`poll_transmit`](Self::poll_transmit) must hold.
+    pub fn max_packet_octets(&self) -> usize {
+        self.max_packet_octets
+    }
+
+    /// Writes the next packet to send, from the IPv6 header to the ICRC, and returns its length; `None` when there is
+    /// nothing to send now. Call it when the wire has room for a packet.
+    ///
+    /// Queue pairs take turns, those with responses first.
+    ///
+    /// # Panics
+    ///
+    /// When `into` is shorter than [`max_packet_octets`](Self::max_packet_octets).
+    pub fn poll_transmit(&mut self, now: Instant, into: &mut [u8]) -> Option<usize> {
+        assert!(
+            into.len() >= self.max_packet_octets,
+            "the buffer must hold {} octets, it holds {}",
+            self.max_packet_octets,
+            into.len()
+        );
+        while let Some(slot) = self.responding.pop() {
+            let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
+            if let Some(written) = self.queue_pairs[slot].transmit_response(host, into) {
+                self.reschedule(slot);
+                return Some(written);
+            }
+        }
+        while let Some(slot) = self.requesting.pop() {
+            let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
+            if let Some(written) = self.queue_pairs[slot].transmit_request(host, into) {
+                self.reschedule(slot);
+                return Some(written);
+            }
+        }
+        None
+    }
+
+    /// Whether [`poll_transmit`](Self::poll_transmit) is worth calling: false when it would return `None`.
+    pub fn may_transmit(&self) -> bool {
+        !self.responding.is_empty() || !self.requesting.is_empty()
+    }
+
+    /// When to call [`tick`](Self::tick), if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.earliest()
+    }
+
+    /// Time has come to `now`: timers that ran out are acted upon.
+    pub fn tick(&mut self, now: Instant) {
+        while let Some(slot) = self.deadlines.due(now) {
+            let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
+            self.queue_pairs[slot].tick(host);
+            self.reschedule(slot);
+        }
+    }
+
+    /// The oldest completion not yet fetched.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// Whether a queue pair works; `None` when there is none of that number.
+    pub fn state(&self, qpn: Qpn) -> Option<QueuePairState> {
+        self.queue_pair(qpn).map(|queue_pair| queue_pair.state)
+    }
+
+    /// What a queue pair has sent and received.
+    pub fn counters(&self, qpn: Qpn) -> Option<&QueuePairCounters> {
+        self.queue_pair(qpn).map(QueuePair::counters)
+    }
+
+    /// Packets refused, by reason.
+    pub fn drops(&self) -> &Drops {
+        &self.drops
+    }
+
+    fn queue_pair(&self, qpn: Qpn) -> Option<&QueuePair> {
+        self.slots.get(&qpn.get()).map(|slot| &self.queue_pairs[*slot])
+    }
+
+    fn ready_slot(&self, qpn: Qpn) -> Result<usize, PostError> {
+        let slot = *self.slots.get(&qpn.get()).ok_or(PostError::UnknownQueuePair(qpn))?;
+        match self.queue_pairs[slot].state {
+            QueuePairState::Ready => Ok(slot),
+            QueuePairState::Error => Err(PostError::InError(qpn)),
+        }
+    }
+
+    fn check_range(&self, qpn: Qpn, local: &LocalRange) -> Result<(), PostError> {
+        if local.length_octets > MAX_MESSAGE_OCTETS {
+            return Err(PostError::TooLong { qpn, found: local.length_octets });
+        }
+        if !self.regions.is_inside(local.key, local.offset, local.length_octets) {
+            return Err(PostError::OutsideRegion { qpn, local: *local });
+        }
+        Ok(())
+    }
+
+    /// Something happened to a queue pair: gives it its turns and its deadline.
+    fn reschedule(&mut self, slot: usize) {
+        let queue_pair = &self.queue_pairs[slot];
+        if queue_pair.has_responses() {
+            self.responding.push(slot);
+        }
+        if queue_pair.requester.can_transmit() {
+            self.requesting.push(slot);
+        }
+        self.deadlines.set(slot, queue_pair.requester.deadline());
+    }
+}
+
+/// Two keys match in their low 15 bits, when at least one is that of a full member (IBTA volume 1, section 10.9.3).
+fn pkeys_match(a: u16, b: u16) -> bool {
+    let is_same = a & 0x7FFF == b & 0x7FFF;
+    is_same && a & 0x7FFF != 0 && (a | b) & 0x8000 != 0
+}
+
+/// Spreads QPNs over a table. The host chooses its QPNs, so that nobody can make them collide.
+#[derive(Default)]
+struct QpnHasher(u64);
+
+impl Hasher for QpnHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, octets: &[u8]) {
+        for octet in octets {
+            self.write_u32(u32::from(*octet));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // 2^64 divided by the golden ratio.
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

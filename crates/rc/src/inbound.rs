@@ -1,0 +1,74 @@
+//! A received packet, its headers found and its lengths checked.
+
+use crate::counters::DropReason;
+use srdma_wire::rocev2::{NotRocev2, Packet, UdpChecksum};
+
+/// A packet whose headers lie in the first slice and whose lengths agree.
+pub(crate) struct Inbound<'a> {
+    pub(crate) headers: Packet<'a>,
+    slices: &'a [&'a [u8]],
+}
+
+impl<'a> Inbound<'a> {
+    pub(crate) fn parse(slices: &'a [&'a [u8]]) -> Result<Self, DropReason> {
+        let first = *slices.first().ok_or(DropReason::Truncated)?;
+        let total_len = slices.iter().map(|slice| slice.len()).sum();
+        let headers = Packet::parse(first, total_len).map_err(|error| reason(error, first.len() < total_len))?;
+        if headers.extension_octets() != 0 {
+            return Err(DropReason::NotUdp);
+        }
+        let padded_len = headers.icrc_offset() - headers.payload_range().start;
+        if !padded_len.is_multiple_of(4) {
+            return Err(DropReason::PadCount);
+        }
+        Ok(Inbound { headers, slices })
+    }
+
+    /// Octets of payload, padding not counted.
+    pub(crate) fn payload_len(&self) -> u32 {
+        self.headers.payload_range().len() as u32
+    }
+
+    /// The payload, in the pieces it came in.
+    pub(crate) fn payload(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let range = self.headers.payload_range();
+        let (mut skip, mut left) = (range.start, range.len());
+        self.slices.iter().filter_map(move |slice| {
+            let start = skip.min(slice.len());
+            let end = (start + left).min(slice.len());
+            skip -= start;
+            left -= end - start;
+            slice.get(start..end).filter(|piece| !piece.is_empty())
+        })
+    }
+
+    /// Whether the ICRC is right. It may straddle slices.
+    pub(crate) fn icrc_is_good(&self) -> bool {
+        self.headers.icrc(self.further()).is_ok_and(|check| check.is_good())
+    }
+
+    /// Whether the UDP checksum is zero or right (RFC 6936 section 4).
+    pub(crate) fn udp_checksum_is_good(&self) -> bool {
+        self.headers.udp_checksum(self.further()).is_ok_and(|checksum| checksum != UdpChecksum::Bad)
+    }
+
+    fn further(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.slices.iter().skip(1).copied()
+    }
+}
+
+fn reason(error: NotRocev2, has_more_slices: bool) -> DropReason {
+    match error {
+        // What the first slice lacks may be in those after it; but when the packet as a whole is short, it is nowhere.
+        NotRocev2::Truncated(truncated) if has_more_slices && truncated.header != "IPv6 packet" => {
+            DropReason::HeadersNotContiguous
+        }
+        NotRocev2::Truncated(_) | NotRocev2::TooShort { .. } => DropReason::Truncated,
+        NotRocev2::Version(_) => DropReason::NotIpv6,
+        NotRocev2::Extension(_) | NotRocev2::UpperLayer(_) => DropReason::NotUdp,
+        NotRocev2::DestinationPort(_) => DropReason::NotRoce,
+        NotRocev2::UdpLength { .. } => DropReason::UdpLength,
+        NotRocev2::TransportVersion(_) => DropReason::TransportVersion,
+        NotRocev2::Opcode(_) => DropReason::UnknownOpcode,
+    }
+}

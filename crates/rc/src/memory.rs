@@ -1,0 +1,189 @@
+//! Memory regions: what peers may write to and read from, with keys, bounds and access rights checked.
+
+/// Octets that a region stands for.
+///
+/// A plain `Vec<u8>` is one. A host that only wants to hash or compare what arrives implements it without storing:
+/// within a message, and from message to message, the endpoint writes verified octets in the order of their PSNs, each
+/// once.
+pub trait Memory {
+    /// Length in octets. Asked once, when the region is registered.
+    fn len(&self) -> u64;
+
+    /// Whether the length is zero.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Puts `octets` at `offset`. The endpoint calls it only for ranges inside the registered length.
+    fn write(&mut self, offset: u64, octets: &[u8]);
+
+    /// Copies what is at `offset` to `into`. The endpoint calls it only for ranges inside the registered length.
+    fn read(&self, offset: u64, into: &mut [u8]);
+}
+
+impl Memory for Vec<u8> {
+    fn len(&self) -> u64 {
+        self.as_slice().len() as u64
+    }
+
+    fn write(&mut self, offset: u64, octets: &[u8]) {
+        let start = offset as usize;
+        if let Some(place) = self.get_mut(start..start + octets.len()) {
+            place.copy_from_slice(octets);
+        }
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let start = offset as usize;
+        if let Some(place) = self.get(start..start + into.len()) {
+            into.copy_from_slice(place);
+        }
+    }
+}
+
+impl<M: Memory + ?Sized> Memory for Box<M> {
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn write(&mut self, offset: u64, octets: &[u8]) {
+        (**self).write(offset, octets);
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        (**self).read(offset, into);
+    }
+}
+
+/// Key of a memory region: R_Key for peers, local key for the host itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MemoryKey(pub u32);
+
+/// What peers may do with a region. The host itself may use all its regions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// WRITE is allowed.
+    pub remote_write: bool,
+    /// READ is allowed.
+    pub remote_read: bool,
+}
+
+impl Access {
+    /// No access for peers: a source of messages, or a target of SENDs.
+    pub const LOCAL: Access = Access { remote_write: false, remote_read: false };
+    /// WRITE only.
+    pub const REMOTE_WRITE: Access = Access { remote_write: true, remote_read: false };
+    /// READ only.
+    pub const REMOTE_READ: Access = Access { remote_write: false, remote_read: true };
+    /// READ and WRITE.
+    pub const REMOTE: Access = Access { remote_write: true, remote_read: true };
+
+    fn allows(self, wanted: Access) -> bool {
+        (self.remote_write || !wanted.remote_write) && (self.remote_read || !wanted.remote_read)
+    }
+}
+
+#[derive(Debug)]
+struct Region<M> {
+    memory: M,
+    length_octets: u64,
+    base_address: u64,
+    access: Access,
+    key: MemoryKey,
+}
+
+/// The regions of an endpoint. A key's high 24 bits are the region's index, so that finding it is one step.
+#[derive(Debug)]
+pub(crate) struct Regions<M>(Vec<Region<M>>);
+
+impl<M: Memory> Regions<M> {
+    pub(crate) fn new() -> Self {
+        Regions(Vec::new())
+    }
+
+    pub(crate) fn register(&mut self, memory: M, base_address: u64, access: Access, key_tag: u8) -> MemoryKey {
+        let key = MemoryKey((self.0.len() as u32) << 8 | u32::from(key_tag));
+        let length_octets = memory.len();
+        self.0.push(Region { memory, length_octets, base_address, access, key });
+        key
+    }
+
+    pub(crate) fn get(&self, key: MemoryKey) -> Option<&M> {
+        self.region(key).map(|region| &region.memory)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: MemoryKey) -> Option<&mut M> {
+        self.region_mut(key).map(|region| &mut region.memory)
+    }
+
+    /// Whether the host may use `length` octets at `offset`.
+    pub(crate) fn is_inside(&self, key: MemoryKey, offset: u64, length: u32) -> bool {
+        self.region(key).is_some_and(|region| fits(region.length_octets, offset, length))
+    }
+
+    /// Offset of a peer's virtual address, when key, bounds and access allow all of `length` octets.
+    pub(crate) fn remote_offset(&self, key: MemoryKey, address: u64, length: u32, wanted: Access) -> Option<u64> {
+        let region = self.region(key)?;
+        let offset = address.checked_sub(region.base_address)?;
+        (region.access.allows(wanted) && fits(region.length_octets, offset, length)).then_some(offset)
+    }
+
+    pub(crate) fn write(&mut self, key: MemoryKey, offset: u64, octets: &[u8]) {
+        if let Some(region) = self.region_mut(key) {
+            region.memory.write(offset, octets);
+        }
+    }
+
+    pub(crate) fn read(&self, key: MemoryKey, offset: u64, into: &mut [u8]) {
+        if let Some(region) = self.region(key) {
+            region.memory.read(offset, into);
+        }
+    }
+
+    fn region(&self, key: MemoryKey) -> Option<&Region<M>> {
+        self.0.get((key.0 >> 8) as usize).filter(|region| region.key == key)
+    }
+
+    fn region_mut(&mut self, key: MemoryKey) -> Option<&mut Region<M>> {
+        self.0.get_mut((key.0 >> 8) as usize).filter(|region| region.key == key)
+    }
+}
+
+fn fits(available: u64, offset: u64, length: u32) -> bool {
+    offset.checked_add(u64::from(length)).is_some_and(|end| end <= available)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(length: usize, access: Access) -> (Regions<Vec<u8>>, MemoryKey) {
+        let mut regions = Regions::new();
+        regions.register(vec![0; 8], 0, Access::REMOTE, 1);
+        let key = regions.register(vec![0; length], 0x1000, access, 0x5A);
+        (regions, key)
+    }
+
+    #[test]
+    fn a_peer_reaches_only_what_key_bounds_and_access_allow() {
+        let (regions, key) = one(100, Access::REMOTE_WRITE);
+        let offset = |key, address, length, access| regions.remote_offset(key, address, length, access);
+        assert_eq!(offset(key, 0x1000, 100, Access::REMOTE_WRITE), Some(0));
+        assert_eq!(offset(key, 0x1000 + 99, 1, Access::REMOTE_WRITE), Some(99));
+        assert_eq!(offset(key, 0x1000 + 99, 2, Access::REMOTE_WRITE), None, "one octet past the end");
+        assert_eq!(offset(key, 0x0FFF, 1, Access::REMOTE_WRITE), None, "before the region");
+        assert_eq!(offset(key, u64::MAX, u32::MAX, Access::REMOTE_WRITE), None, "no overflow");
+        assert_eq!(offset(key, 0x1000, 1, Access::REMOTE_READ), None, "WRITE does not imply READ");
+        assert_eq!(offset(MemoryKey(key.0 ^ 1), 0x1000, 1, Access::REMOTE_WRITE), None, "another tag");
+        assert_eq!(offset(MemoryKey(9 << 8), 0x1000, 1, Access::REMOTE_WRITE), None, "no such region");
+    }
+
+    #[test]
+    fn the_host_is_bounded_too() {
+        let (regions, key) = one(100, Access::LOCAL);
+        assert!(regions.is_inside(key, 0, 100));
+        assert!(regions.is_inside(key, 100, 0));
+        assert!(!regions.is_inside(key, 1, 100));
+        assert!(!regions.is_inside(key, u64::MAX, 2));
+    }
+}

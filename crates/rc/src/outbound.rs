@@ -1,0 +1,117 @@
+//! Packets being written.
+
+use crate::config::{EndpointConfig, QueuePairConfig};
+use srdma_wire::rocev2::Extended;
+use srdma_wire::{Bth, CnpView, Icrc, Ipv6, Ipv6View, NextHeader, Opcode, Psn, Qpn, Udp, codepoints, icrc};
+use zerocopy::IntoBytes;
+
+const EXTENDED_OFFSET: usize = Ipv6::LEN + Udp::LEN + Bth::LEN;
+
+/// Octets of the longest extended transport headers sent: RETH and ImmDt.
+const MAX_EXTENDED_OCTETS: usize = 20;
+
+/// Octets of the longest packet with so much payload.
+pub(crate) const fn packet_octets(payload_octets: usize) -> usize {
+    EXTENDED_OFFSET + MAX_EXTENDED_OCTETS + payload_octets + Icrc::LEN
+}
+
+/// What differs from packet to packet in a BTH.
+pub(crate) struct Header {
+    pub(crate) opcode: Opcode,
+    pub(crate) psn: Psn,
+    pub(crate) ack_request: bool,
+}
+
+/// The headers that all packets of a queue pair share.
+#[derive(Debug)]
+pub(crate) struct PacketWriter {
+    ipv6: Ipv6View,
+    cnp_traffic_class: u8,
+    source_port: u16,
+    pkey: u16,
+    remote_qpn: Qpn,
+}
+
+impl PacketWriter {
+    pub(crate) fn new(endpoint: &EndpointConfig, queue_pair: &QueuePairConfig) -> Self {
+        let ipv6 = Ipv6 {
+            traffic_class: queue_pair.traffic_class,
+            flow_label: queue_pair.effective_flow_label(),
+            payload_length: 0,
+            next_header: NextHeader::UDP,
+            hop_limit: endpoint.hop_limit,
+            source: endpoint.address,
+            destination: queue_pair.remote_address,
+        };
+        PacketWriter {
+            ipv6: ipv6.emit(),
+            cnp_traffic_class: endpoint.cnp_traffic_class,
+            source_port: queue_pair.source_port(),
+            pkey: endpoint.pkey,
+            remote_qpn: queue_pair.remote_qpn,
+        }
+    }
+
+    /// Writes a packet, whose payload of `payload_len` octets `fill` puts in place, and returns its length.
+    /// `into` holds at least [`packet_octets`] of the payload's length.
+    pub(crate) fn write(
+        &self,
+        into: &mut [u8],
+        header: &Header,
+        extended: Extended<'_>,
+        payload_len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> usize {
+        let bth = Bth {
+            ack_request: header.ack_request,
+            pkey: self.pkey,
+            ..Bth::new(header.opcode, self.remote_qpn, header.psn)
+        };
+        self.emit(into, self.ipv6, bth, extended, payload_len, fill)
+    }
+
+    /// Writes a CNP (FC-3-1) and returns its length.
+    pub(crate) fn write_cnp(&self, into: &mut [u8]) -> usize {
+        let mut ipv6 = self.ipv6;
+        ipv6.set_traffic_class(self.cnp_traffic_class);
+        let bth = Bth { becn: true, pkey: self.pkey, ..Bth::new(Opcode::CNP, self.remote_qpn, Psn::new(0)) };
+        self.emit(into, ipv6, bth, Extended::Cnp(&CnpView::with_count(0)), 0, |_| {})
+    }
+
+    fn emit(
+        &self,
+        into: &mut [u8],
+        mut ipv6: Ipv6View,
+        mut bth: Bth,
+        extended: Extended<'_>,
+        payload_len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> usize {
+        let pad_count = payload_len.wrapping_neg() % 4;
+        let payload_offset = EXTENDED_OFFSET + extended.len_octets();
+        let pad_offset = payload_offset + payload_len;
+        let icrc_offset = pad_offset + pad_count;
+        let total = icrc_offset + Icrc::LEN;
+
+        let length = (total - Ipv6::LEN) as u16;
+        ipv6.set_payload_length(length);
+        let udp = Udp { source_port: self.source_port, destination_port: codepoints::ROCEV2_PORT, length, checksum: 0 };
+        let udp = udp.emit();
+        bth.pad_count = pad_count as u8;
+        let bth = bth.emit();
+
+        into[..Ipv6::LEN].copy_from_slice(ipv6.as_bytes());
+        into[Ipv6::LEN..Ipv6::LEN + Udp::LEN].copy_from_slice(udp.as_bytes());
+        into[Ipv6::LEN + Udp::LEN..EXTENDED_OFFSET].copy_from_slice(bth.as_bytes());
+        let [first, second] = extended.octets();
+        let (first_place, second_place) = into[EXTENDED_OFFSET..payload_offset].split_at_mut(first.len());
+        first_place.copy_from_slice(first);
+        second_place.copy_from_slice(second);
+        fill(&mut into[payload_offset..pad_offset]);
+        into[pad_offset..icrc_offset].fill(0);
+        let mut computation = icrc::Computation::begin(&ipv6, 0, &udp, &bth);
+        computation.update(&into[EXTENDED_OFFSET..icrc_offset]);
+        into[icrc_offset..total].copy_from_slice(&computation.finish().0);
+        total
+    }
+}

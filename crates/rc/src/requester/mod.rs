@@ -1,0 +1,292 @@
+//! The requesting half of a queue pair: work requests in, request packets out, responses in, completions out.
+//!
+//! ```text
+//!                 a packet is sent                timeout, sequence NAK: go back
+//!            ┌────────────────────────┐             ┌──────────┐
+//!            │                        ▼             │          │
+//!          Idle ◄──────────── AwaitingResponse ─────┘◄─────────┘
+//!            ▲  all acknowledged   │      │  retries exceeded, fatal NAK
+//!            │                RNR NAK     └────────────────────────────► failed
+//!   time is up                     ▼      RNR retries exceeded             ▲
+//!            └──────────────── NotReady ───────────────────────────────────┘
+//! ```
+//!
+//! Packets are numbered without wrapping inside (`u64`); a PSN is such a number's low 24 bits. Four numbers say it all:
+//! `unacknowledged` ≤ `next` ≤ `sent` ≤ `end`. Below the first everything is acknowledged, from the second on it is to
+//! be sent, from the third on it was never sent, from the fourth on nothing is posted. Going back sets `next` to
+//! `unacknowledged`, nothing else.
+
+mod response;
+mod transmit;
+
+use crate::completion::{CompletedOperation, Completion, Operation, Status, WorkRequest};
+use crate::config::QueuePairConfig;
+use crate::counters::DropReason;
+use crate::memory::Memory;
+use crate::queue_pair::Context;
+use srdma_wire::{Instant, Psn};
+use std::collections::VecDeque;
+
+/// A work request and the packets it takes.
+#[derive(Clone, Copy, Debug)]
+struct Posted {
+    request: WorkRequest,
+    first: u64,
+    end: u64,
+}
+
+impl Posted {
+    fn is_read(&self) -> bool {
+        matches!(self.request.operation, Operation::Read { .. })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// Nothing is outstanding, or there is no timeout.
+    Idle,
+    /// Go back when this time comes.
+    AwaitingResponse(Instant),
+    /// The peer is not ready: send nothing before this time.
+    NotReady(Instant),
+}
+
+#[derive(Debug)]
+pub(crate) struct Requester {
+    config: QueuePairConfig,
+    ack_timeout_ns: Option<u64>,
+    ack_request_interval: u32,
+    queue: VecDeque<Posted>,
+    /// The entry of `queue` that `next` belongs to.
+    cursor: usize,
+    unacknowledged: u64,
+    next: u64,
+    sent: u64,
+    end: u64,
+    packets_since_ack_request: u32,
+    reads_outstanding: u16,
+    retries_left: u8,
+    rnr_retries_left: u8,
+    /// Where a NAK has sent us back to, until an ACK or a timeout.
+    went_back_to: Option<u64>,
+    timer: Timer,
+    failed: bool,
+}
+
+impl Requester {
+    pub(crate) fn new(config: &QueuePairConfig) -> Self {
+        // Far enough from zero that a PSN before the first has a number too; a multiple of 2^24 away from the PSN.
+        let first = (1 << 24) + u64::from(config.sq_psn.get());
+        Requester {
+            ack_timeout_ns: config.ack_timeout_ns(),
+            ack_request_interval: config.habits.ack_request_interval.min(config.habits.max_outstanding_psns),
+            queue: VecDeque::new(),
+            cursor: 0,
+            unacknowledged: first,
+            next: first,
+            sent: first,
+            end: first,
+            packets_since_ack_request: 0,
+            reads_outstanding: 0,
+            retries_left: config.retry_count,
+            rnr_retries_left: config.rnr_retry,
+            went_back_to: None,
+            timer: Timer::Idle,
+            failed: false,
+            config: config.clone(),
+        }
+    }
+
+    /// Work requests that are not completed.
+    pub(crate) fn posted(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(crate) fn post(&mut self, request: WorkRequest) {
+        let first = self.end;
+        self.end += u64::from(self.config.path_mtu.packets(request.local.length_octets));
+        self.queue.push_back(Posted { request, first, end: self.end });
+    }
+
+    /// Whether the queue pair has to enter the error state.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self.timer {
+            Timer::Idle => None,
+            Timer::AwaitingResponse(at) | Timer::NotReady(at) => Some(at),
+        }
+    }
+
+    pub(crate) fn can_transmit(&self) -> bool {
+        let Some(posted) = self.queue.get(self.cursor) else { return false };
+        let is_new_read = posted.is_read() && self.next >= self.sent;
+        !matches!(self.timer, Timer::NotReady(_))
+            && self.next - self.unacknowledged < u64::from(self.config.habits.max_outstanding_psns)
+            && !(is_new_read && self.reads_outstanding >= self.config.max_outstanding_reads)
+    }
+
+    /// Time has come to look at the timer.
+    pub(crate) fn tick<M: Memory>(&mut self, context: &mut Context<'_, M>) {
+        match self.timer {
+            Timer::Idle => {}
+            Timer::NotReady(at) => {
+                if at <= context.now {
+                    self.timer = Timer::Idle;
+                }
+            }
+            Timer::AwaitingResponse(at) => {
+                if at <= context.now {
+                    self.on_timeout(context);
+                }
+            }
+        }
+    }
+
+    fn on_timeout<M: Memory>(&mut self, context: &mut Context<'_, M>) {
+        context.counters.timeouts += 1;
+        if !self.spend_retry() {
+            self.fail(context, Status::RetryExceeded);
+            return;
+        }
+        self.went_back_to = self.config.habits.one_go_back_until_ack.then_some(self.unacknowledged);
+        self.go_back();
+        self.restart_timer(context.now);
+    }
+
+    /// Completes the oldest work request with `status`; the queue pair flushes the others.
+    fn fail<M: Memory>(&mut self, context: &mut Context<'_, M>, status: Status) {
+        if let Some(posted) = self.queue.pop_front() {
+            complete(context, &posted.request, status);
+        }
+        self.failed = true;
+    }
+
+    /// Completes everything as not done.
+    pub(crate) fn flush<M: Memory>(&mut self, context: &mut Context<'_, M>) {
+        for posted in self.queue.drain(..) {
+            complete(context, &posted.request, Status::Flushed);
+        }
+        self.cursor = 0;
+        self.timer = Timer::Idle;
+        self.failed = true;
+    }
+
+    /// The number of a PSN: the one nearest to `unacknowledged`.
+    fn number(&self, psn: Psn) -> u64 {
+        self.unacknowledged.wrapping_add_signed(psn.distance_from(psn_of(self.unacknowledged)).into())
+    }
+
+    /// The number that a response is about, when it was sent and is not yet acknowledged.
+    fn outstanding(&self, psn: Psn) -> Result<u64, DropReason> {
+        let number = self.number(psn);
+        if number < self.unacknowledged {
+            Err(DropReason::StaleResponse)
+        } else if number < self.sent {
+            Ok(number)
+        } else if self.config.habits.believes_unsent_acks && self.sent > self.unacknowledged {
+            Ok(self.sent - 1)
+        } else {
+            Err(DropReason::AcknowledgesUnsent)
+        }
+    }
+
+    /// Acknowledges all before `number`, but for a READ whose responses are missing; says whether one was in the way.
+    fn acknowledge<M: Memory>(&mut self, context: &mut Context<'_, M>, number: u64) -> bool {
+        let mut reached = number;
+        let mut is_blocked = false;
+        while let Some(front) = self.queue.front() {
+            if front.is_read() {
+                is_blocked = number > front.first.max(self.unacknowledged);
+                reached = number.min(front.first.max(self.unacknowledged));
+                break;
+            }
+            if front.end > number {
+                break;
+            }
+            complete(context, &front.request, Status::Success);
+            self.queue.pop_front();
+            self.cursor = self.cursor.saturating_sub(1);
+        }
+        self.unacknowledged = self.unacknowledged.max(reached);
+        self.never_send_acknowledged();
+        is_blocked
+    }
+
+    /// An ACK that comes late, after going back, spares what it acknowledges from being sent again.
+    fn never_send_acknowledged(&mut self) {
+        self.next = self.next.max(self.unacknowledged);
+        while self.queue.get(self.cursor).is_some_and(|posted| posted.end <= self.next) {
+            self.cursor += 1;
+        }
+    }
+
+    fn go_back(&mut self) {
+        self.next = self.unacknowledged;
+        self.cursor = 0;
+    }
+
+    fn made_progress(&mut self) {
+        self.retries_left = self.config.retry_count;
+        self.rnr_retries_left = self.config.rnr_retry;
+        self.went_back_to = None;
+    }
+
+    /// The peer was ready after all, if it has acknowledged more than `before`.
+    fn leave_not_ready_after(&mut self, before: u64) {
+        if matches!(self.timer, Timer::NotReady(_)) && self.unacknowledged != before {
+            self.timer = Timer::Idle;
+        }
+    }
+
+    fn restart_timer(&mut self, now: Instant) {
+        if matches!(self.timer, Timer::NotReady(_)) {
+            return;
+        }
+        self.timer = match self.ack_timeout_ns {
+            Some(timeout_ns) if self.unacknowledged < self.sent => Timer::AwaitingResponse(now.after_ns(timeout_ns)),
+            Some(_) | None => Timer::Idle,
+        };
+    }
+
+    fn spend_retry(&mut self) -> bool {
+        if self.config.habits.retry_count_7_is_unlimited && self.config.retry_count == 7 {
+            return true;
+        }
+        let has_one = self.retries_left > 0;
+        self.retries_left = self.retries_left.saturating_sub(1);
+        has_one
+    }
+
+    /// Octets of the message before packet `number`.
+    fn offset_of(&self, posted: &Posted, number: u64) -> u32 {
+        // A message has at most 2^31 octets.
+        (number - posted.first) as u32 * self.config.path_mtu.octets()
+    }
+}
+
+fn psn_of(number: u64) -> Psn {
+    Psn::new(number as u32)
+}
+
+fn complete<M: Memory>(context: &mut Context<'_, M>, request: &WorkRequest, status: Status) {
+    if !request.signalled && status == Status::Success {
+        return;
+    }
+    let operation = match request.operation {
+        Operation::Send { .. } => CompletedOperation::Send,
+        Operation::Write { .. } => CompletedOperation::Write,
+        Operation::Read { .. } => CompletedOperation::Read,
+    };
+    let length_octets = if status == Status::Success { request.local.length_octets } else { 0 };
+    context.completions.push_back(Completion {
+        qpn: context.qpn,
+        wr_id: request.wr_id,
+        operation,
+        status,
+        length_octets,
+        immediate: None,
+    });
+}

@@ -1,0 +1,121 @@
+//! Request packets, written.
+
+use super::{Posted, Requester, Timer, psn_of};
+use crate::completion::{Operation, RemoteAddress};
+use crate::memory::Memory;
+use crate::outbound::Header;
+use crate::queue_pair::Context;
+use srdma_wire::rocev2::Extended;
+use srdma_wire::{ImmDtView, Opcode, Reth};
+
+impl Requester {
+    /// Writes the next request packet and returns its length.
+    pub(crate) fn transmit<M: Memory>(&mut self, context: &mut Context<'_, M>, into: &mut [u8]) -> Option<usize> {
+        if !self.can_transmit() {
+            return None;
+        }
+        let posted = *self.queue.get(self.cursor)?;
+        let is_new = self.next >= self.sent;
+        let (written, payload_octets) = match posted.request.operation {
+            Operation::Read { remote } => {
+                self.reads_outstanding += u16::from(is_new);
+                (self.write_read_request(context, into, &posted, remote), 0)
+            }
+            Operation::Send { immediate } => self.write_segment(context, into, &posted, None, immediate),
+            Operation::Write { remote, immediate } => {
+                self.write_segment(context, into, &posted, Some(remote), immediate)
+            }
+        };
+        context.counters.packets_sent += 1;
+        context.counters.packets_retransmitted += u64::from(!is_new);
+        context.counters.payload_octets_sent += u64::from(payload_octets);
+        self.next = if posted.is_read() { posted.end } else { self.next + 1 };
+        self.cursor += usize::from(self.next == posted.end);
+        self.sent = self.sent.max(self.next);
+        if self.timer == Timer::Idle {
+            self.restart_timer(context.now);
+        }
+        Some(written)
+    }
+
+    fn write_read_request<M: Memory>(
+        &mut self,
+        context: &Context<'_, M>,
+        into: &mut [u8],
+        posted: &Posted,
+        remote: RemoteAddress,
+    ) -> usize {
+        // After a loss only what is missing is asked for.
+        let done = self.offset_of(posted, self.next);
+        let reth = Reth {
+            virtual_address: remote.virtual_address.wrapping_add(done.into()),
+            rkey: remote.rkey.0,
+            dma_length: posted.request.local.length_octets - done,
+        };
+        self.packets_since_ack_request = 0;
+        let header = Header { opcode: Opcode::READ_REQUEST, psn: psn_of(self.next), ack_request: true };
+        context.writer.write(into, &header, Extended::Reth(&reth.emit()), 0, |_| {})
+    }
+
+    fn write_segment<M: Memory>(
+        &mut self,
+        context: &Context<'_, M>,
+        into: &mut [u8],
+        posted: &Posted,
+        remote: Option<RemoteAddress>,
+        immediate: Option<[u8; 4]>,
+    ) -> (usize, u32) {
+        let local = posted.request.local;
+        let is_first = self.next == posted.first;
+        let is_last = self.next + 1 == posted.end;
+        let offset = self.offset_of(posted, self.next);
+        let payload_octets = (local.length_octets - offset).min(self.config.path_mtu.octets());
+
+        self.packets_since_ack_request += 1;
+        let ack_request = is_last || self.packets_since_ack_request >= self.ack_request_interval;
+        if ack_request {
+            self.packets_since_ack_request = 0;
+        }
+
+        let opcode = if remote.is_some() { write_opcode } else { send_opcode };
+        let opcode = opcode(is_first, is_last, immediate.is_some());
+        let reth = remote.filter(|_| is_first).map(|remote| {
+            let dma_length = local.length_octets;
+            Reth { virtual_address: remote.virtual_address, rkey: remote.rkey.0, dma_length }.emit()
+        });
+        let immediate = immediate.filter(|_| is_last).map(ImmDtView);
+        let extended = match (&reth, &immediate) {
+            (None, None) => Extended::None,
+            (None, Some(immediate)) => Extended::Immediate(immediate),
+            (Some(reth), None) => Extended::Reth(reth),
+            (Some(reth), Some(immediate)) => Extended::RethImmediate(reth, immediate),
+        };
+        let header = Header { opcode, psn: psn_of(self.next), ack_request };
+        let written = context.writer.write(into, &header, extended, payload_octets as usize, |payload| {
+            context.regions.read(local.key, local.offset + u64::from(offset), payload);
+        });
+        (written, payload_octets)
+    }
+}
+
+fn send_opcode(is_first: bool, is_last: bool, has_immediate: bool) -> Opcode {
+    match (is_first, is_last, has_immediate) {
+        (true, false, _) => Opcode::SEND_FIRST,
+        (false, false, _) => Opcode::SEND_MIDDLE,
+        (false, true, false) => Opcode::SEND_LAST,
+        (false, true, true) => Opcode::SEND_LAST_IMMEDIATE,
+        (true, true, false) => Opcode::SEND_ONLY,
+        (true, true, true) => Opcode::SEND_ONLY_IMMEDIATE,
+    }
+}
+
+fn write_opcode(is_first: bool, is_last: bool, has_immediate: bool) -> Opcode {
+    match (is_first, is_last, has_immediate) {
+        (true, false, _) => Opcode::WRITE_FIRST,
+        (false, false, _) => Opcode::WRITE_MIDDLE,
+        (false, true, false) => Opcode::WRITE_LAST,
+        (false, true, true) => Opcode::WRITE_LAST_IMMEDIATE,
+        (true, true, false) => Opcode::WRITE_ONLY,
+        (true, true, true) => Opcode::WRITE_ONLY_IMMEDIATE,
+    }
+}

@@ -1,0 +1,242 @@
+//! The responding half of a queue pair: request packets in, memory written, responses out.
+//!
+//! ```text
+//!   expected PSN, First ┌───────────────┐ expected PSN, Middle
+//!        ┌─────────────►│ Send or Write │◄────┐
+//!        │              │  in progress  │─────┘
+//!      Idle ◄───────────└───────────────┘
+//!     ▲    │         expected PSN, Last
+//!     └────┘ expected PSN, Only or READ
+//!
+//!   a PSN ahead: sequence NAK, once until the expected one comes
+//!   a PSN behind: ACK of the newest; a READ is done again
+//!   no receive posted: RNR NAK, nothing else changes
+//!   anything that makes no sense or is forbidden: fatal NAK, the queue pair fails
+//! ```
+
+mod execute;
+mod responses;
+
+use crate::completion::{CompletedOperation, Completion, Receive, Status};
+use crate::config::QueuePairConfig;
+use crate::counters::DropReason;
+use crate::inbound::Inbound;
+use crate::memory::{Memory, MemoryKey};
+use crate::queue_pair::Context;
+use responses::Responses;
+use srdma_wire::{Aeth, Opcode, Psn, Syndrome};
+use std::collections::VecDeque;
+
+/// The message that a First packet has begun.
+#[derive(Clone, Copy, Debug)]
+enum Message {
+    Idle,
+    Send { receive: Receive, done_octets: u32 },
+    Write { target: Target, length_octets: u32, left_octets: u32 },
+}
+
+/// Where the next octets go.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    key: MemoryKey,
+    offset: u64,
+}
+
+/// Why the expected packet gets a NAK instead of an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    NotReady,
+    Fatal(Syndrome),
+}
+
+/// What has been sent about the PSN that is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Complaint {
+    None,
+    SequenceNak,
+    NotReadyNak,
+}
+
+#[derive(Debug)]
+pub(crate) struct Responder {
+    config: QueuePairConfig,
+    expected: Psn,
+    has_received: bool,
+    msn: u32,
+    message: Message,
+    complaint: Complaint,
+    receives: VecDeque<Receive>,
+    responses: Responses,
+    failed: bool,
+}
+
+impl Responder {
+    pub(crate) fn new(config: &QueuePairConfig) -> Self {
+        Responder {
+            expected: config.rq_psn,
+            has_received: false,
+            msn: 0,
+            message: Message::Idle,
+            complaint: Complaint::None,
+            receives: VecDeque::new(),
+            responses: Responses::new(config),
+            failed: false,
+            config: config.clone(),
+        }
+    }
+
+    /// Receives that are not used.
+    pub(crate) fn posted(&self) -> usize {
+        self.receives.len()
+    }
+
+    pub(crate) fn post(&mut self, receive: Receive) {
+        self.receives.push_back(receive);
+    }
+
+    /// Whether the queue pair has to enter the error state.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(crate) fn can_transmit(&self) -> bool {
+        !self.responses.is_empty()
+    }
+
+    /// A request packet has come.
+    pub(crate) fn on_request<M: Memory>(
+        &mut self,
+        context: &mut Context<'_, M>,
+        packet: &Inbound<'_>,
+    ) -> Result<(), DropReason> {
+        let ahead = packet.headers.bth.psn().distance_from(self.expected);
+        if ahead > 0 {
+            self.on_gap();
+            return Err(DropReason::OutOfSequence);
+        }
+        if ahead < 0 {
+            context.counters.duplicates_received += 1;
+            return self.on_duplicate(context, packet, ahead.unsigned_abs());
+        }
+        match self.execute(context, packet) {
+            Ok(packets) => {
+                self.accept(context, packet, packets);
+                Ok(())
+            }
+            Err(Refusal::NotReady) => {
+                self.complaint = Complaint::NotReadyNak;
+                self.respond(self.expected, Syndrome::RnrNak(self.config.min_rnr_timer));
+                Err(DropReason::ReceiverNotReady)
+            }
+            Err(Refusal::Fatal(syndrome)) => {
+                self.respond(self.expected, syndrome);
+                self.failed = true;
+                let is_access = syndrome == Syndrome::REMOTE_ACCESS_ERROR;
+                Err(if is_access { DropReason::RemoteAccess } else { DropReason::InvalidRequest })
+            }
+        }
+    }
+
+    /// The expected packet has been executed; it used up so many PSNs.
+    fn accept<M: Memory>(&mut self, context: &mut Context<'_, M>, packet: &Inbound<'_>, packets: u32) {
+        let opcode = packet.headers.bth.opcode();
+        context.counters.payload_octets_received += u64::from(packet.payload_len());
+        self.expected = self.expected.plus(packets);
+        self.complaint = Complaint::None;
+        self.has_received = true;
+        if opcode.is_last() {
+            self.msn = (self.msn + 1) & 0xFF_FFFF;
+        }
+        // A READ is acknowledged by its responses.
+        if packet.headers.bth.ack_request() && opcode != Opcode::READ_REQUEST {
+            self.respond(packet.headers.bth.psn(), Syndrome::ACK);
+        }
+    }
+
+    fn on_gap(&mut self) {
+        let is_silent = match self.complaint {
+            Complaint::None => false,
+            Complaint::SequenceNak => true,
+            Complaint::NotReadyNak => !self.config.habits.sequence_nak_after_not_ready,
+        };
+        if !is_silent {
+            self.complaint = Complaint::SequenceNak;
+            self.respond(self.expected, Syndrome::SEQUENCE_ERROR);
+        }
+    }
+
+    fn on_duplicate<M: Memory>(
+        &mut self,
+        context: &mut Context<'_, M>,
+        packet: &Inbound<'_>,
+        behind: u32,
+    ) -> Result<(), DropReason> {
+        if packet.headers.bth.opcode() == Opcode::READ_REQUEST {
+            return self.on_duplicate_read(context, packet, behind);
+        }
+        let newest = if self.has_received || !self.config.habits.acks_all_ones_before_first_request {
+            self.expected.previous()
+        } else {
+            Psn::new(0xFF_FFFF)
+        };
+        self.respond(newest, Syndrome::ACK);
+        Ok(())
+    }
+
+    /// A READ that was asked for before, in whole or from where a response was lost.
+    fn on_duplicate_read<M: Memory>(
+        &mut self,
+        context: &mut Context<'_, M>,
+        packet: &Inbound<'_>,
+        behind: u32,
+    ) -> Result<(), DropReason> {
+        if self.responses.resume_read(packet.headers.bth.psn()) {
+            return Ok(());
+        }
+        let reply = self.prepare_read(context, packet).map_err(|_| DropReason::InvalidDuplicate)?;
+        if reply.packets > behind {
+            return Err(DropReason::InvalidDuplicate);
+        }
+        self.responses.push_read(reply);
+        Ok(())
+    }
+
+    fn respond(&mut self, psn: Psn, syndrome: Syndrome) {
+        self.responses.push_acknowledge(psn, Aeth { syndrome, msn: self.msn });
+    }
+
+    /// Writes the next response packet and returns its length.
+    pub(crate) fn transmit<M: Memory>(&mut self, context: &mut Context<'_, M>, into: &mut [u8]) -> Option<usize> {
+        self.responses.transmit(context, into)
+    }
+
+    /// Completes every receive as not used. Responses that wait are still sent: the last says why.
+    pub(crate) fn flush<M: Memory>(&mut self, context: &mut Context<'_, M>) {
+        if let Message::Send { receive, .. } = self.message {
+            complete(context, &receive, CompletedOperation::Receive, Status::Flushed, 0, None);
+        }
+        self.message = Message::Idle;
+        for receive in self.receives.drain(..) {
+            complete(context, &receive, CompletedOperation::Receive, Status::Flushed, 0, None);
+        }
+        self.failed = true;
+    }
+}
+
+fn complete<M: Memory>(
+    context: &mut Context<'_, M>,
+    receive: &Receive,
+    operation: CompletedOperation,
+    status: Status,
+    length_octets: u32,
+    immediate: Option<[u8; 4]>,
+) {
+    context.completions.push_back(Completion {
+        qpn: context.qpn,
+        wr_id: receive.wr_id,
+        operation,
+        status,
+        length_octets,
+        immediate,
+    });
+}

@@ -1,0 +1,247 @@
+//! What happens next: a calendar queue, so that an event costs the same with a dozen waiting and with a hundred
+//! thousand.
+//!
+//! ```text
+//!            now                              horizon
+//!  current ┤ sorted ├ slot ┤ slot ┤ … ┤ slot ├ later: a heap
+//! ```
+//!
+//! Time is cut into slots of [`SLOT_NS`]. Events of the slot that is being worked off lie sorted; those of the slots up
+//! to the horizon lie unsorted, each slot in a list of its own; those beyond it lie in a heap.
+
+use srdma_wire::Instant;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+const SLOT_SHIFT: u32 = 6;
+
+/// Nanoseconds of a slot.
+pub const SLOT_NS: u64 = 1 << SLOT_SHIFT;
+
+const SLOTS: usize = 4096;
+
+/// Events in the order of their times; those of one time in the order of their ranks, and then as they were pushed.
+#[derive(Debug)]
+pub struct Calendar<T> {
+    /// The events of `current_slot` and before, latest first.
+    current: Vec<Entry<T>>,
+    current_slot: u64,
+    slots: Vec<Vec<Entry<T>>>,
+    /// A bit for each slot that has events.
+    occupied: Vec<u64>,
+    later: BinaryHeap<Reverse<Entry<T>>>,
+    pushed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<T> {
+    time_ns: u64,
+    /// Rank, then number.
+    order: u64,
+    event: T,
+}
+
+/// Bits of an event's number, below its rank: enough for days of simulation.
+const NUMBER_BITS: u32 = 40;
+
+impl<T: Copy> Calendar<T> {
+    /// An empty calendar that begins at the origin of time.
+    pub fn new() -> Self {
+        Calendar {
+            current: Vec::new(),
+            current_slot: 0,
+            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
+            occupied: vec![0; SLOTS / 64],
+            later: BinaryHeap::new(),
+            pushed: 0,
+        }
+    }
+
+    /// Adds an event, of a rank below 2^24. One that lies before the last event taken is taken next.
+    #[inline]
+    pub fn push(&mut self, time: Instant, rank: u32, event: T) {
+        let number = self.pushed & ((1 << NUMBER_BITS) - 1);
+        let entry = Entry { time_ns: time.as_ns(), order: u64::from(rank) << NUMBER_BITS | number, event };
+        self.pushed += 1;
+        let slot = entry.time_ns >> SLOT_SHIFT;
+        if slot <= self.current_slot {
+            let place = self.current.partition_point(|other| other.key() > entry.key());
+            self.current.insert(place, entry);
+        } else if slot - self.current_slot < SLOTS as u64 {
+            let index = slot as usize % SLOTS;
+            self.slots[index].push(entry);
+            self.occupied[index / 64] |= 1 << (index % 64);
+        } else {
+            self.later.push(Reverse(entry));
+        }
+    }
+
+    /// Takes the first event, unless it lies after `limit`.
+    #[inline]
+    pub fn pop_until(&mut self, limit: Instant) -> Option<(Instant, T)> {
+        if self.current.is_empty() {
+            self.open_next_slot()?;
+        }
+        let entry = self.current.pop_if(|entry| entry.time_ns <= limit.as_ns())?;
+        Some((Instant::from_ns(entry.time_ns), entry.event))
+    }
+
+    /// Takes the first event, if it lies in a slot that was opened already and `wanted` says so. What is pushed at the
+    /// time of the event taken last always does.
+    #[inline]
+    pub fn pop_if(&mut self, wanted: impl FnOnce(Instant, T) -> bool) -> Option<T> {
+        self.current.pop_if(|entry| wanted(Instant::from_ns(entry.time_ns), entry.event)).map(|entry| entry.event)
+    }
+
+    fn open_next_slot(&mut self) -> Option<()> {
+        let near = self.next_occupied_slot();
+        let far = self.later.peek().map(|Reverse(entry)| entry.time_ns >> SLOT_SHIFT);
+        let slot = match (near, far) {
+            (Some(near), Some(far)) => near.min(far),
+            (near, far) => near.or(far)?,
+        };
+        self.current_slot = slot;
+        let index = slot as usize % SLOTS;
+        if near == Some(slot) {
+            std::mem::swap(&mut self.current, &mut self.slots[index]);
+            self.occupied[index / 64] &= !(1 << (index % 64));
+        }
+        while let Some(Reverse(entry)) = self.later.peek()
+            && entry.time_ns >> SLOT_SHIFT == slot
+        {
+            self.current.extend(self.later.pop().map(|Reverse(entry)| entry));
+        }
+        self.current.sort_unstable_by_key(|entry| Reverse(entry.key()));
+        Some(())
+    }
+
+    /// The number of the first slot after the current one that has events.
+    fn next_occupied_slot(&self) -> Option<u64> {
+        let first = (self.current_slot as usize + 1) % SLOTS;
+        let words = self.occupied.len();
+        for step in 0..=words {
+            let word = (first / 64 + step) % words;
+            let mut bits = self.occupied[word];
+            if step == 0 {
+                bits &= u64::MAX << (first % 64);
+            }
+            if bits != 0 {
+                let index = word * 64 + bits.trailing_zeros() as usize;
+                let ahead = (index + SLOTS - first) % SLOTS;
+                return Some(self.current_slot + 1 + ahead as u64);
+            }
+        }
+        None
+    }
+}
+
+impl<T: Copy> Default for Calendar<T> {
+    fn default() -> Self {
+        Calendar::new()
+    }
+}
+
+impl<T> Entry<T> {
+    fn key(&self) -> (u64, u64) {
+        (self.time_ns, self.order)
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const END: Instant = Instant::from_ns(u64::MAX);
+
+    #[test]
+    fn events_of_one_time_come_by_rank_and_as_they_were_pushed() {
+        let mut calendar = Calendar::new();
+        let far = Instant::from_ns(10 * SLOT_NS * SLOTS as u64);
+        for event in 0..5 {
+            calendar.push(far, 1, event);
+        }
+        calendar.push(Instant::ZERO, 2, 9);
+        assert_eq!(calendar.pop_until(END), Some((Instant::ZERO, 9)));
+        assert_eq!(calendar.pop_until(END), Some((far, 0)));
+        calendar.push(far, 1, 5);
+        calendar.push(far, 0, 6);
+        let rest: Vec<i32> = std::iter::from_fn(|| calendar.pop_until(END)).map(|(_, event)| event).collect();
+        assert_eq!(rest, [6, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn events_after_the_limit_stay() {
+        let mut calendar = Calendar::new();
+        calendar.push(Instant::from_ns(1000), 0, 'a');
+        calendar.push(Instant::from_ns(1000), 0, 'b');
+        assert_eq!(calendar.pop_until(Instant::from_ns(999)), None);
+        calendar.push(Instant::from_ns(3), 0, 'c');
+        assert_eq!(calendar.pop_until(Instant::from_ns(999)), Some((Instant::from_ns(3), 'c')));
+        assert_eq!(calendar.pop_until(Instant::from_ns(1000)), Some((Instant::from_ns(1000), 'a')));
+        assert_eq!(calendar.pop_until(END), Some((Instant::from_ns(1000), 'b')));
+    }
+
+    #[test]
+    fn only_a_wanted_event_is_taken() {
+        let mut calendar = Calendar::new();
+        calendar.push(Instant::from_ns(3), 0, 'a');
+        calendar.push(Instant::from_ns(3), 0, 'b');
+        assert_eq!(calendar.pop_until(END), Some((Instant::from_ns(3), 'a')));
+        assert_eq!(calendar.pop_if(|_, event| event == 'a'), None);
+        assert_eq!(calendar.pop_if(|time, _| time.as_ns() == 3), Some('b'));
+        assert_eq!(calendar.pop_if(|_, _| true), None);
+    }
+
+    /// Nanoseconds from now: within a slot, within the horizon, at its edge, and beyond.
+    fn delay() -> impl Strategy<Value = u64> {
+        let horizon = SLOT_NS * SLOTS as u64;
+        prop_oneof![0..2 * SLOT_NS, 0..horizon, horizon - 2 * SLOT_NS..horizon + 2 * SLOT_NS, 0..20 * horizon]
+    }
+
+    proptest! {
+        /// The calendar against a list that is searched for its least element.
+        #[test]
+        fn order_is_that_of_a_sorted_list(steps in prop::collection::vec((any::<bool>(), delay(), 0..3_u32), 1..400)) {
+            let mut calendar = Calendar::new();
+            let mut list: Vec<(u64, u32, usize)> = Vec::new();
+            let mut now = 0;
+            for (number, (pop, delay, rank)) in steps.into_iter().enumerate() {
+                if pop {
+                    let expected = list.iter().copied().min();
+                    list.retain(|entry| Some(*entry) != expected);
+                    prop_assert_eq!(calendar.pop_until(END), expected.map(|(time, _, event)| (Instant::from_ns(time), event)));
+                    now = expected.map_or(now, |(time, _, _)| time);
+                } else {
+                    calendar.push(Instant::from_ns(now + delay), rank, number);
+                    list.push((now + delay, rank, number));
+                }
+            }
+            list.sort_unstable();
+            for (time, _, event) in list {
+                prop_assert_eq!(calendar.pop_until(END), Some((Instant::from_ns(time), event)));
+            }
+            prop_assert_eq!(calendar.pop_until(END), None);
+        }
+    }
+}

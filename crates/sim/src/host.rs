@@ -1,0 +1,233 @@
+//! A host: an RC endpoint behind one port, and the program that uses it.
+
+use crate::invariants::Response;
+use crate::network::Station;
+use crate::program::{Intake, Outgoing};
+use crate::replica::Replica;
+use srdma_dataplane::{Element, Frame, Pool, PortId};
+use srdma_rc::{Access, ConfigError, Endpoint, EndpointConfig, MemoryKey, QueuePairConfig, QueuePairCounters, Status};
+use srdma_wire::{
+    Aeth, AethView, Bth, EtherType, Ethernet, EthernetView, Instant, Ipv6, MacAddress, Opcode, Qpn, Udp, View,
+};
+use std::net::Ipv6Addr;
+use zerocopy::IntoBytes;
+
+/// The only port of a host.
+pub const HOST_PORT: PortId = PortId(0);
+
+/// The most slices that a frame consists of.
+const MAX_PIECES: usize = 8;
+
+/// Octets that fit a small chunk behind its headroom: responses, not data.
+const SMALL_FRAME_OCTETS: usize = 128;
+
+/// Where a host is attached.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Its address.
+    pub address: Ipv6Addr,
+    /// Its MAC address. It takes frames to this one only.
+    pub mac: MacAddress,
+    /// The MAC address of what is at the other end of its link.
+    pub gateway: MacAddress,
+}
+
+/// A host: an endpoint, and a program that receives data, sends data, or relays them.
+pub struct Host {
+    endpoint: Endpoint<Replica>,
+    mac: MacAddress,
+    ethernet: EthernetView,
+    packet: Vec<u8>,
+    outgoing: Vec<Outgoing>,
+    intake: Option<Intake>,
+    failure: Option<(Qpn, Status)>,
+    responses: Option<Vec<Response>>,
+    misdelivered: u64,
+}
+
+impl Host {
+    /// A host without queue pairs.
+    pub fn new(config: &HostConfig) -> Self {
+        let ethernet = Ethernet { destination: config.gateway, source: config.mac, ethertype: EtherType::IPV6 };
+        Host {
+            endpoint: Endpoint::new(EndpointConfig::new(config.address)),
+            mac: config.mac,
+            ethernet: ethernet.emit(),
+            packet: Vec::new(),
+            outgoing: Vec::new(),
+            intake: None,
+            failure: None,
+            responses: None,
+            misdelivered: 0,
+        }
+    }
+
+    /// Adds a queue pair.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub fn add_queue_pair(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
+        self.endpoint.add_queue_pair(config)?;
+        self.packet.resize(EthernetView::LEN + self.endpoint.max_packet_octets(), 0);
+        self.packet[..EthernetView::LEN].copy_from_slice(self.ethernet.as_bytes());
+        Ok(())
+    }
+
+    /// Adds a memory region, which peers may write to from `base_address` on.
+    pub fn add_region(&mut self, replica: Replica, base_address: u64, key_tag: u8) -> MemoryKey {
+        self.endpoint.register_memory(replica, base_address, Access::REMOTE_WRITE, key_tag)
+    }
+
+    /// Has the program send: at once what is there, the rest as it is received.
+    pub fn send(&mut self, outgoing: Outgoing) {
+        self.outgoing.push(outgoing);
+    }
+
+    /// Has the program receive messages that use up posted receives.
+    pub fn take_in(&mut self, intake: Intake) {
+        self.intake = Some(intake);
+    }
+
+    /// Has the host remember every response that arrives, whether its endpoint believes it or not.
+    pub fn observe_responses(&mut self) {
+        self.responses = Some(Vec::new());
+    }
+
+    /// The responses that arrived since the last call.
+    pub fn take_responses(&mut self) -> impl Iterator<Item = Response> {
+        self.responses.iter_mut().flat_map(|responses| responses.drain(..))
+    }
+
+    /// Whether responses wait to be taken.
+    pub fn has_responses(&self) -> bool {
+        self.responses.as_ref().is_some_and(|responses| !responses.is_empty())
+    }
+
+    /// Starts the program: posts what can be posted.
+    pub fn start(&mut self) {
+        if let Some(intake) = &mut self.intake {
+            intake.post(&mut self.endpoint);
+        }
+        self.post_outgoing();
+    }
+
+    /// A memory region.
+    pub fn region(&self, key: MemoryKey) -> Option<&Replica> {
+        self.endpoint.memory(key)
+    }
+
+    /// What a queue pair has sent and received.
+    pub fn counters(&self, qpn: Qpn) -> Option<&QueuePairCounters> {
+        self.endpoint.counters(qpn)
+    }
+
+    /// What the program sends.
+    pub fn outgoing(&self) -> &[Outgoing] {
+        &self.outgoing
+    }
+
+    /// The first queue pair that failed, and how.
+    pub fn failure(&self) -> Option<(Qpn, Status)> {
+        self.failure
+    }
+
+    /// Packets that the endpoint refused, and frames for other MAC addresses.
+    pub fn refused(&self) -> u64 {
+        self.endpoint.drops().total() + self.misdelivered
+    }
+
+    /// The program: takes what has completed, and posts what can go out now.
+    fn work(&mut self, now: Instant) {
+        while let Some(completion) = self.endpoint.poll_completion() {
+            if completion.status != Status::Success {
+                self.failure.get_or_insert((completion.qpn, completion.status));
+                continue;
+            }
+            if let Some(outgoing) = self.outgoing.iter_mut().find(|outgoing| outgoing.qpn() == completion.qpn) {
+                outgoing.complete(&completion, now);
+                outgoing.post(&mut self.endpoint, self.intake.as_ref().map(Intake::received_octets));
+            } else if let Some(intake) = &mut self.intake {
+                intake.complete(&completion);
+                intake.post(&mut self.endpoint);
+                self.post_outgoing();
+            }
+        }
+    }
+
+    fn post_outgoing(&mut self) {
+        let received_octets = self.intake.as_ref().map(Intake::received_octets);
+        for outgoing in &mut self.outgoing {
+            outgoing.post(&mut self.endpoint, received_octets);
+        }
+    }
+
+    fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
+        let mut pieces: [&[u8]; MAX_PIECES] = [&[]; MAX_PIECES];
+        let mut count = 0;
+        for (place, piece) in pieces.iter_mut().zip(frame.pieces(pool)) {
+            *place = piece;
+            count += 1;
+        }
+        match EthernetView::split(pieces[0]) {
+            Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
+                pieces[0] = packet;
+                if let Some(responses) = &mut self.responses {
+                    responses.extend(response_of(packet));
+                }
+                // A refusal is counted by the endpoint.
+                let _ = self.endpoint.receive(now, &pieces[..count]);
+            }
+            Ok(_) | Err(_) => self.misdelivered += 1,
+        }
+    }
+}
+
+/// The response in a packet, read without the endpoint's help.
+fn response_of(packet: &[u8]) -> Option<Response> {
+    let (bth, rest) = Bth::parse(packet.get(Ipv6::LEN + Udp::LEN..)?).ok()?;
+    if bth.opcode != Opcode::ACKNOWLEDGE {
+        return None;
+    }
+    let (aeth, _) = Aeth::parse(rest).ok()?;
+    Some(Response { psn: bth.psn, syndrome: aeth.syndrome })
+}
+
+impl Element for Host {
+    fn receive(&mut self, now: Instant, _port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        for frame in frames.drain(..) {
+            self.take_frame(now, &frame, pool);
+            frame.release(pool);
+        }
+        self.work(now);
+    }
+
+    fn tick(&mut self, now: Instant, _pool: &mut Pool) {
+        self.endpoint.tick(now);
+        self.work(now);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.endpoint.next_deadline()
+    }
+
+    fn dequeue(&mut self, now: Instant, _port: PortId, pool: &mut Pool) -> Option<Frame> {
+        let packet_len = self.endpoint.poll_transmit(now, &mut self.packet[EthernetView::LEN..])?;
+        let octets = &self.packet[..EthernetView::LEN + packet_len];
+        if octets.len() <= SMALL_FRAME_OCTETS { Frame::small(octets, pool) } else { Frame::from_octets(octets, pool) }
+    }
+
+    fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        if self.endpoint.may_transmit() {
+            wake.push(HOST_PORT);
+        }
+    }
+}
+
+impl Station for Host {
+    fn wants_driver_layout(&self) -> bool {
+        false
+    }
+}
+
+const _: () = assert!(EthernetView::LEN + Ipv6::LEN + Udp::LEN + Bth::LEN + AethView::LEN + 4 <= SMALL_FRAME_OCTETS);

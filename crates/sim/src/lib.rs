@@ -1,0 +1,29 @@
+//! Elements in virtual time: links, hosts, faults and scenarios, all from one seed.
+//!
+//! A [`Network`] joins elements, nodes of the dataplane and hosts with an RC endpoint, by links with a rate, a delay
+//! and faults. The elements are the very ones that run elsewhere; nothing in them knows that time is virtual.
+
+pub mod baseline;
+pub mod calendar;
+pub mod fabric;
+pub mod host;
+pub mod invariants;
+pub mod link;
+pub mod multicast;
+pub mod network;
+pub mod plan;
+pub mod program;
+pub mod random;
+pub mod replica;
+pub mod scenario;
+mod set_up;
+pub mod station;
+mod tap;
+pub mod timing;
+pub mod topology;
+
+pub use link::{Counters, LinkModel};
+pub use multicast::Multicast;
+pub use network::{ElementId, LinkId, Network, Place, Station};
+pub use random::{Probability, Stream};
+pub use set_up::SetUpError;

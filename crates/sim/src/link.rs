@@ -1,0 +1,198 @@
+//! A link: what a wire does to frames, in each of its two directions.
+
+use crate::random::{Probability, Stream};
+use srdma_wire::Instant;
+
+/// Octets that a frame occupies on an Ethernet beside its own: preamble, FCS and gap.
+const FRAMING_OCTETS: u64 = 8 + 4 + 12;
+
+/// The shortest frame, without FCS. Shorter ones are padded by the sending hardware.
+const MIN_FRAME_OCTETS: u64 = 60;
+
+/// How far a reordered frame falls behind, at most, in transmission times of its own.
+const MAX_FRAMES_BEHIND: u64 = 8;
+
+const PS_PER_NS: u64 = 1000;
+
+/// What a link is like, the same in both directions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkModel {
+    /// Bits per second, more than 0.
+    pub rate_bits_per_s: u64,
+    /// Propagation delay in nanoseconds.
+    pub delay_ns: u64,
+    /// How probably a frame does not arrive.
+    pub loss: Probability,
+    /// How probably a frame arrives twice.
+    pub duplicate: Probability,
+    /// How probably a frame arrives late, so that others overtake it.
+    pub reorder: Probability,
+}
+
+impl LinkModel {
+    /// A link without faults.
+    pub fn perfect(rate_bits_per_s: u64, delay_ns: u64) -> Self {
+        let never = Probability::ZERO;
+        LinkModel { rate_bits_per_s, delay_ns, loss: never, duplicate: never, reorder: never }
+    }
+
+    /// Picoseconds for which a frame of `octets` (without FCS) occupies the link.
+    pub fn transmission_ps(&self, octets: usize) -> u64 {
+        let bits = (MIN_FRAME_OCTETS.max(octets as u64) + FRAMING_OCTETS) * 8;
+        // 64 bits hold a million octets.
+        bits * 1_000_000_000_000 / self.rate_bits_per_s
+    }
+}
+
+/// What one direction of a link has carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames sent, lost ones included.
+    pub frames: u64,
+    /// Their octets, without FCS.
+    pub octets: u64,
+    /// Frames that did not arrive.
+    pub lost: u64,
+    /// Frames that arrived twice.
+    pub duplicated: u64,
+    /// Frames that arrived late.
+    pub reordered: u64,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    model: LinkModel,
+    chance: Stream,
+    free_at_ps: u64,
+    pub(crate) counters: Counters,
+}
+
+/// What becomes of a frame that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fate {
+    /// When the transmitter can take the next frame.
+    pub(crate) free_at: Instant,
+    /// When the frame arrives; `None` when it is lost.
+    pub(crate) arrival: Option<Instant>,
+    /// When it arrives again.
+    pub(crate) again: Option<Instant>,
+}
+
+impl Wire {
+    pub(crate) fn new(model: LinkModel, chance: Stream) -> Self {
+        Wire { model, chance, free_at_ps: 0, counters: Counters::default() }
+    }
+
+    /// Sends a frame of `octets` (without FCS) on a transmitter that is free.
+    #[inline]
+    pub(crate) fn send(&mut self, now: Instant, octets: usize) -> Fate {
+        let now_ps = now.as_ns() * PS_PER_NS;
+        // Events happen at whole nanoseconds. A transmitter that became free within the last one goes on from where it
+        // was, or the rate would lose a fraction of a nanosecond with each frame.
+        let start_ps = if now_ps < self.free_at_ps + PS_PER_NS { self.free_at_ps } else { now_ps };
+        let transmission_ps = self.model.transmission_ps(octets);
+        self.free_at_ps = start_ps + transmission_ps;
+        self.counters.frames += 1;
+        self.counters.octets += octets as u64;
+        let in_order_ps = self.free_at_ps + self.model.delay_ns * PS_PER_NS;
+        let arrival_ps = self.draw_arrival(in_order_ps, transmission_ps);
+        let again = arrival_ps.is_some() && self.chance.happens(self.model.duplicate);
+        self.counters.duplicated += u64::from(again);
+        Fate {
+            free_at: instant(self.free_at_ps),
+            arrival: arrival_ps.map(instant),
+            again: arrival_ps.filter(|_| again).map(|arrival_ps| instant(arrival_ps + transmission_ps)),
+        }
+    }
+
+    fn draw_arrival(&mut self, in_order_ps: u64, transmission_ps: u64) -> Option<u64> {
+        if self.chance.happens(self.model.loss) {
+            self.counters.lost += 1;
+            return None;
+        }
+        if !self.chance.happens(self.model.reorder) {
+            return Some(in_order_ps);
+        }
+        self.counters.reordered += 1;
+        // Half a transmission time more than whole ones, so that a frame of the same length really overtakes.
+        let behind = 1 + self.chance.below(MAX_FRAMES_BEHIND);
+        Some(in_order_ps + transmission_ps * behind + transmission_ps / 2)
+    }
+}
+
+/// The first nanosecond that is not before `ps`.
+fn instant(ps: u64) -> Instant {
+    Instant::from_ns(ps.div_ceil(PS_PER_NS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIGABIT: u64 = 1_000_000_000;
+
+    fn wire(model: LinkModel) -> Wire {
+        Wire::new(model, Stream::new(1, "test"))
+    }
+
+    #[test]
+    fn a_frame_arrives_after_its_transmission_and_the_delay() {
+        // 1,476 + 24 octets are 12,000 bits: 12 µs at 1 Gbit/s, 120 ns at 100 Gbit/s.
+        let fate = wire(LinkModel::perfect(GIGABIT, 5_000)).send(Instant::from_ns(100), 1476);
+        assert_eq!((fate.free_at.as_ns(), fate.arrival), (12_100, Some(Instant::from_ns(17_100))));
+        let fate = wire(LinkModel::perfect(100 * GIGABIT, 0)).send(Instant::ZERO, 1476);
+        assert_eq!(fate.arrival, Some(Instant::from_ns(120)));
+    }
+
+    #[test]
+    fn a_short_frame_occupies_the_link_like_the_shortest() {
+        let model = LinkModel::perfect(GIGABIT, 0);
+        assert_eq!(model.transmission_ps(1), 84 * 8 * 1000);
+        assert_eq!(model.transmission_ps(60), 84 * 8 * 1000);
+        assert_eq!(model.transmission_ps(61), 85 * 8 * 1000);
+    }
+
+    #[test]
+    fn back_to_back_frames_keep_the_rate_to_the_picosecond() {
+        // 101 + 24 octets at 300 Gbit/s are 3,333.3 ps.
+        let mut wire = wire(LinkModel::perfect(300 * GIGABIT, 0));
+        let mut now = Instant::ZERO;
+        for _ in 0..3000 {
+            now = wire.send(now, 101).free_at;
+        }
+        assert_eq!(now.as_ns(), (3000_u64 * 3333).div_ceil(1000));
+    }
+
+    #[test]
+    fn a_transmitter_that_was_idle_begins_when_it_is_asked() {
+        let mut wire = wire(LinkModel::perfect(GIGABIT, 0));
+        assert_eq!(wire.send(Instant::ZERO, 101).free_at.as_ns(), 1000);
+        assert_eq!(wire.send(Instant::from_ns(5000), 101).free_at.as_ns(), 6000);
+    }
+
+    #[test]
+    fn a_late_frame_is_overtaken_by_the_next() {
+        let model = LinkModel { reorder: Probability::new(1.0).unwrap(), ..LinkModel::perfect(GIGABIT, 0) };
+        let mut wire = wire(model);
+        for _ in 0..200 {
+            let sent = wire.free_at_ps / PS_PER_NS;
+            let behind = wire.send(Instant::from_ns(sent), 101).arrival.unwrap().as_ns() - (sent + 1000);
+            assert!((1500..=8500).contains(&behind) && behind % 1000 == 500, "{behind} ns behind");
+        }
+        assert_eq!(wire.counters.reordered, 200);
+    }
+
+    #[test]
+    fn faults_are_counted() {
+        let always = Probability::new(1.0).unwrap();
+        let mut lossy = wire(LinkModel { loss: always, duplicate: always, ..LinkModel::perfect(GIGABIT, 0) });
+        let fate = lossy.send(Instant::ZERO, 101);
+        assert_eq!((fate.arrival, fate.again), (None, None));
+        assert_eq!(lossy.counters, Counters { frames: 1, octets: 101, lost: 1, ..Counters::default() });
+        let mut doubling = wire(LinkModel { duplicate: always, ..LinkModel::perfect(GIGABIT, 0) });
+        let fate = doubling.send(Instant::ZERO, 101);
+        assert_eq!((fate.arrival, fate.again), (Some(Instant::from_ns(1000)), Some(Instant::from_ns(2000))));
+        assert_eq!(doubling.counters.duplicated, 1);
+    }
+}

@@ -1,0 +1,197 @@
+//! One stream from a source to a group of receivers: the tree run and checked.
+
+use crate::fabric::Fabric;
+use crate::host::Host;
+use crate::invariants::Checker;
+use crate::plan;
+use crate::program::Outgoing;
+use crate::replica::{Replica, Sha256Digest};
+use crate::scenario::{LinkOutcome, Outcome, ReceiverOutcome, Scenario, SourceOutcome};
+use crate::set_up::{self, SOURCE_RANK, SetUpError};
+use sha2::{Digest, Sha256};
+use srdma_dataplane::{Command, ConfigError};
+use srdma_group::Group;
+use srdma_rc::MemoryKey;
+use srdma_wire::{Instant, Syndrome};
+use std::io::{self, Write};
+use std::rc::Rc;
+
+/// How many events lie between two reports of progress.
+const EVENTS_PER_REPORT: u64 = 1 << 12;
+
+/// A multicast run that has been set up.
+pub struct Multicast {
+    fabric: Fabric,
+    scenario: Scenario,
+    data: Rc<Vec<u8>>,
+    /// Each receiver's region.
+    regions: Vec<MemoryKey>,
+    group: Group,
+    checker: Checker,
+    acks_received: u64,
+    naks_received: u64,
+}
+
+impl Multicast {
+    /// Sets up hosts, links, nodes and group.
+    ///
+    /// # Errors
+    ///
+    /// When the scenario's numbers do not go together.
+    pub fn new(scenario: Scenario, data: Rc<Vec<u8>>) -> Result<Self, SetUpError> {
+        let layout = scenario.layout(data.len() as u64);
+        let (fabric, regions, group) = set_up::multicast(&scenario, &data)?;
+        let checker = Checker::new(layout);
+        Ok(Multicast { fabric, scenario, data, regions, group, checker, acks_received: 0, naks_received: 0 })
+    }
+
+    /// The group as it was committed.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Tells the node at a position of the topology something more than its set-up did.
+    ///
+    /// # Errors
+    ///
+    /// Those of the node.
+    pub fn control(&mut self, position: usize, command: Command) -> Result<(), ConfigError> {
+        self.fabric.with_node(self.fabric.nodes[position], |node| node.control(command))
+    }
+
+    /// Captures every link to an output of its own, which `open` makes from the link's name. The interfaces of a
+    /// capture are named after the link, sender first: `N6-N4` for what goes down, `N4-N6` for what comes up.
+    ///
+    /// # Errors
+    ///
+    /// Those of the outputs.
+    pub fn capture(&mut self, mut open: impl FnMut(&str) -> io::Result<Box<dyn Write>>) -> io::Result<()> {
+        let network = &mut self.fabric.network;
+        for link in self.fabric.links.clone() {
+            let name = network.name(link).to_owned();
+            let (upper, lower) = name.split_once('-').unwrap_or((&name, ""));
+            network.capture(link, open(&name)?, &name, &format!("{lower}-{upper}"))?;
+        }
+        Ok(())
+    }
+
+    /// Runs until everything is acknowledged or the source has failed, and then until nothing is on its way any more.
+    /// `progress` is told from time to time how many octets are acknowledged.
+    ///
+    /// # Errors
+    ///
+    /// Those of the captures.
+    pub fn run(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<Outcome> {
+        let source = self.fabric.source;
+        for host in self.fabric.receivers.clone().into_iter().chain([source]) {
+            self.fabric.with_host(host, |host, _| host.start());
+        }
+        let mut events: u64 = 0;
+        while let Some(element) = self.fabric.network.step(self.scenario.time_limit) {
+            if element == source {
+                self.check_responses();
+            }
+            events += 1;
+            if events.is_multiple_of(EVENTS_PER_REPORT) {
+                progress(self.acknowledged_octets());
+            }
+        }
+        progress(self.acknowledged_octets());
+        self.fabric.network.finish_captures()?;
+        Ok(self.outcome())
+    }
+
+    fn acknowledged_octets(&self) -> u64 {
+        self.source().outgoing().iter().map(Outgoing::acknowledged_octets).sum()
+    }
+
+    fn source(&self) -> &Host {
+        self.fabric.host(self.fabric.source)
+    }
+
+    fn receiver(&self, rank: usize) -> &Host {
+        self.fabric.host(self.fabric.receivers[rank])
+    }
+
+    /// Compares what the source was just told with what the receivers have.
+    fn check_responses(&mut self) {
+        if !self.source().has_responses() {
+            return;
+        }
+        let responses: Vec<_> =
+            self.fabric.with_host(self.fabric.source, |source, _| source.take_responses().collect());
+        let now_ns = self.fabric.network.now().as_ns();
+        for response in responses {
+            match response.syndrome {
+                Syndrome::Ack(_) => self.acks_received += 1,
+                Syndrome::RnrNak(_) | Syndrome::Nak(_) | Syndrome::Reserved(_) => self.naks_received += 1,
+            }
+            let (fabric, regions) = (&self.fabric, &self.regions);
+            let there =
+                fabric.receivers.iter().zip(regions).map(|(receiver, region)| {
+                    fabric.host(*receiver).region(*region).map_or(0, Replica::complete_octets)
+                });
+            self.checker.check(now_ns, response, there);
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let network = &self.fabric.network;
+        let sha256: Sha256Digest = Sha256::digest(self.data.as_slice()).into();
+        let outgoing = self.source().outgoing().first();
+        let receivers = (0..self.regions.len()).filter_map(|rank| self.receiver_outcome(rank, sha256));
+        let links = self.fabric.links.iter().map(|link| {
+            let [down, up] = network.counters(*link);
+            LinkOutcome {
+                name: network.name(*link).to_owned(),
+                down_octets: down.octets,
+                up_octets: up.octets,
+                lost_packets: down.lost + up.lost,
+            }
+        });
+        // The last links are those of the receivers.
+        let to_receivers = self.fabric.links.iter().rev().take(self.regions.len());
+        Outcome {
+            completion_ns: outgoing.and_then(Outgoing::completed_at).map(Instant::as_ns),
+            failure: self.source().failure().map(|(_, status)| status),
+            invariant_violations: self.checker.violations(),
+            first_violation: self.checker.first().cloned(),
+            source: self.source_outcome(sha256),
+            receivers: receivers.collect(),
+            links: links.collect(),
+            frames_to_receivers: to_receivers.map(|link| network.counters(*link)[0].frames).sum(),
+            hops: network.hops(),
+            starved: network.starved(),
+            chunks_in_use: network.chunks_in_use(),
+        }
+    }
+
+    fn source_outcome(&self, sha256: Sha256Digest) -> SourceOutcome {
+        let counters = self.source().counters(plan::qpn_toward(SOURCE_RANK)).copied().unwrap_or_default();
+        SourceOutcome {
+            sha256,
+            egress_octets: counters.payload_octets_sent,
+            packets_sent: counters.packets_sent,
+            packets_retransmitted: counters.packets_retransmitted,
+            acks_received: self.acks_received,
+            naks_received: self.naks_received,
+            cnps_received: counters.cnps_received,
+            timeouts: counters.timeouts,
+        }
+    }
+
+    fn receiver_outcome(&self, rank: usize, of_source: Sha256Digest) -> Option<ReceiverOutcome> {
+        let host = self.receiver(rank);
+        let qpn = plan::receiving_qpn(rank + 1);
+        let (counters, replica) = (host.counters(qpn)?, host.region(self.regions[rank])?);
+        Some(ReceiverOutcome {
+            name: self.scenario.topology.receivers()[rank].name.clone(),
+            qpn,
+            octets: replica.complete_octets(),
+            sha256: replica.sha256(of_source),
+            is_faithful: replica.is_faithful(),
+            acks_sent: counters.acks_sent,
+            naks_sent: counters.naks_sent + counters.rnr_naks_sent,
+        })
+    }
+}

@@ -1,0 +1,155 @@
+//! What runs on a host: sending a stream as messages, taking messages in, and relaying.
+
+use crate::replica::Replica;
+use srdma_rc::{
+    CompletedOperation, Completion, Endpoint, LocalRange, MemoryKey, Operation, Receive, RemoteAddress, WorkRequest,
+};
+use srdma_wire::{Instant, Qpn};
+
+/// How the messages of a stream are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carriage {
+    /// SEND: the peer posts a receive for each message.
+    Send,
+    /// RDMA WRITE: the peer's program learns of nothing.
+    Write {
+        /// Where the peer's region begins.
+        remote: RemoteAddress,
+    },
+    /// RDMA WRITE with immediate data: the peer posts a receive for each message, so that its program learns of it.
+    WriteImmediate {
+        /// Where the peer's region begins.
+        remote: RemoteAddress,
+    },
+}
+
+/// A stream on its way to one peer: a region of the host, message by message.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    stream: Stream,
+    carriage: Carriage,
+    acknowledged_octets: u64,
+    completed_at: Option<Instant>,
+}
+
+/// A region that messages are cut from or put into, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    qpn: Qpn,
+    region: MemoryKey,
+    size_octets: u64,
+    message_octets: u32,
+    posted_octets: u64,
+}
+
+impl Stream {
+    fn next_message(&self) -> Option<LocalRange> {
+        let left = self.size_octets - self.posted_octets;
+        let length_octets = u64::from(self.message_octets).min(left) as u32;
+        let range = LocalRange { key: self.region, offset: self.posted_octets, length_octets };
+        (left > 0).then_some(range)
+    }
+}
+
+impl Outgoing {
+    /// The first `size_octets` of `region`, in messages of `message_octets`, to the peer of queue pair `qpn`.
+    pub fn new(qpn: Qpn, region: MemoryKey, size_octets: u64, message_octets: u32, carriage: Carriage) -> Self {
+        Outgoing {
+            stream: Stream { qpn, region, size_octets, message_octets, posted_octets: 0 },
+            carriage,
+            acknowledged_octets: 0,
+            completed_at: None,
+        }
+    }
+
+    /// The queue pair.
+    pub fn qpn(&self) -> Qpn {
+        self.stream.qpn
+    }
+
+    /// Octets of messages that the peer has acknowledged.
+    pub fn acknowledged_octets(&self) -> u64 {
+        self.acknowledged_octets
+    }
+
+    /// When the peer had acknowledged everything.
+    pub fn completed_at(&self) -> Option<Instant> {
+        self.completed_at
+    }
+
+    pub(crate) fn complete(&mut self, completion: &Completion, now: Instant) {
+        self.acknowledged_octets += u64::from(completion.length_octets);
+        if self.acknowledged_octets == self.stream.size_octets {
+            self.completed_at = Some(now);
+        }
+    }
+
+    /// Posts the messages that the queue has room for. A relay posts those that it has `received_octets` of.
+    pub(crate) fn post(&mut self, endpoint: &mut Endpoint<Replica>, received_octets: Option<u64>) {
+        while let Some(message) = self.stream.next_message() {
+            let end = message.offset + u64::from(message.length_octets);
+            if received_octets.is_some_and(|received| received < end) {
+                return;
+            }
+            let request = WorkRequest {
+                wr_id: message.offset,
+                operation: self.operation(message.offset),
+                local: message,
+                signalled: true,
+            };
+            if endpoint.post_send(self.stream.qpn, request).is_err() {
+                return;
+            }
+            self.stream.posted_octets = end;
+        }
+    }
+
+    fn operation(&self, offset: u64) -> Operation {
+        let at = |base: RemoteAddress| RemoteAddress { virtual_address: base.virtual_address + offset, ..base };
+        match self.carriage {
+            Carriage::Send => Operation::Send { immediate: None },
+            Carriage::Write { remote } => Operation::Write { remote: at(remote), immediate: None },
+            Carriage::WriteImmediate { remote } => Operation::Write { remote: at(remote), immediate: Some([0; 4]) },
+        }
+    }
+}
+
+/// Receives posted for the messages of a stream.
+#[derive(Clone, Debug)]
+pub struct Intake {
+    stream: Stream,
+    received_octets: u64,
+}
+
+impl Intake {
+    /// A receive for each message of `message_octets` that the peer of queue pair `qpn` sends, `size_octets` in all.
+    /// They fill `region` from its start, whether by SEND or by WRITE with immediate data.
+    pub fn new(qpn: Qpn, region: MemoryKey, size_octets: u64, message_octets: u32) -> Self {
+        let stream = Stream { qpn, region, size_octets, message_octets, posted_octets: 0 };
+        Intake { stream, received_octets: 0 }
+    }
+
+    /// Octets of the messages that have come completely.
+    pub fn received_octets(&self) -> u64 {
+        self.received_octets
+    }
+
+    pub(crate) fn complete(&mut self, completion: &Completion) {
+        match completion.operation {
+            CompletedOperation::Receive | CompletedOperation::ReceiveWriteImmediate => {
+                self.received_octets += u64::from(completion.length_octets);
+            }
+            CompletedOperation::Send | CompletedOperation::Write | CompletedOperation::Read => {}
+        }
+    }
+
+    pub(crate) fn post(&mut self, endpoint: &mut Endpoint<Replica>) {
+        while let Some(message) = self.stream.next_message() {
+            let receive = Receive { wr_id: message.offset, local: message };
+            if endpoint.post_receive(self.stream.qpn, receive).is_err() {
+                return;
+            }
+            self.stream.posted_octets = message.offset + u64::from(message.length_octets);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Memory that holds a copy of the source's data, and shows octet by octet that it is one.
+
+use sha2::{Digest, Sha256};
+use srdma_rc::Memory;
+use std::rc::Rc;
+
+/// A SHA-256.
+pub type Sha256Digest = [u8; 32];
+
+/// A memory region of the length of the source's data.
+///
+/// Each octet written is compared with the source's at its place. As long as all agree and none is left out, the two
+/// need only one memory and one SHA-256 between them. From the first that differs, or comes out of place, the region
+/// has memory of its own, and a SHA-256 of its own.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    original: Rc<Vec<u8>>,
+    /// Octets that were written without a gap, from the start.
+    complete_octets: usize,
+    own: Option<Vec<u8>>,
+}
+
+impl Replica {
+    /// The source's own region.
+    pub fn of_source(original: Rc<Vec<u8>>) -> Self {
+        Replica { complete_octets: original.len(), original, own: None }
+    }
+
+    /// A region that nothing was written to, filled with zeros.
+    pub fn empty(original: Rc<Vec<u8>>) -> Self {
+        Replica { original, complete_octets: 0, own: None }
+    }
+
+    /// Octets from the start that were written without a gap.
+    pub fn complete_octets(&self) -> u64 {
+        self.complete_octets as u64
+    }
+
+    /// Whether the region holds the source's data, all of it and nothing else.
+    pub fn is_faithful(&self) -> bool {
+        let len = self.original.len();
+        self.complete_octets == len && self.own.as_deref().is_none_or(|own| *own == **self.original)
+    }
+
+    /// SHA-256 of the [`Replica::complete_octets`]. A faithful replica's is the source's, which the caller has computed
+    /// already: `of_source` must be the SHA-256 of all of the source's data.
+    pub fn sha256(&self, of_source: Sha256Digest) -> Sha256Digest {
+        if self.is_faithful() {
+            return of_source;
+        }
+        let octets = self.own.as_deref().unwrap_or(&self.original);
+        Sha256::digest(&octets[..self.complete_octets]).into()
+    }
+
+    /// Goes on with memory of its own.
+    fn depart(&mut self) -> &mut Vec<u8> {
+        let (original, complete) = (&self.original, self.complete_octets);
+        self.own.get_or_insert_with(|| {
+            let mut own = vec![0; original.len()];
+            own[..complete].copy_from_slice(&original[..complete]);
+            own
+        })
+    }
+}
+
+impl Memory for Replica {
+    fn len(&self) -> u64 {
+        self.original.len() as u64
+    }
+
+    fn write(&mut self, offset: u64, octets: &[u8]) {
+        let start = offset as usize;
+        let end = start + octets.len();
+        let agrees = start == self.complete_octets && self.original[start..end] == *octets;
+        if !agrees || self.own.is_some() {
+            self.depart()[start..end].copy_from_slice(octets);
+        }
+        if start <= self.complete_octets {
+            self.complete_octets = self.complete_octets.max(end);
+        }
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let start = offset as usize;
+        let end = start + into.len();
+        match &self.own {
+            Some(own) => into.copy_from_slice(&own[start..end]),
+            None => {
+                let written = self.complete_octets.clamp(start, end) - start;
+                into[..written].copy_from_slice(&self.original[start..start + written]);
+                into[written..].fill(0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn original() -> Rc<Vec<u8>> {
+        Rc::new((1..=100).collect())
+    }
+
+    fn digest(octets: &[u8]) -> Sha256Digest {
+        Sha256::digest(octets).into()
+    }
+
+    fn octets(replica: &Replica) -> Vec<u8> {
+        let mut octets = vec![0xEE; replica.len() as usize];
+        replica.read(0, &mut octets);
+        octets
+    }
+
+    #[test]
+    fn a_faithful_replica_shares_the_source_s_digest() {
+        let (original, mut replica) = (original(), Replica::empty(original()));
+        for start in [0, 30, 60] {
+            assert!(!replica.is_faithful());
+            let end = (start + 30).min(100) + if start == 60 { 10 } else { 0 };
+            replica.write(start as u64, &original[start..end]);
+        }
+        assert!(replica.is_faithful() && replica.own.is_none());
+        assert_eq!(replica.sha256(digest(&original)), digest(&original));
+        assert_eq!(octets(&replica), *original);
+    }
+
+    #[test]
+    fn an_incomplete_replica_has_the_digest_of_what_it_has() {
+        let (original, mut replica) = (original(), Replica::empty(original()));
+        replica.write(0, &original[..40]);
+        assert_eq!(replica.complete_octets(), 40);
+        assert_eq!(replica.sha256(digest(&original)), digest(&original[..40]));
+        assert_eq!(octets(&replica), [&original[..40], &[0; 60]].concat());
+    }
+
+    #[test]
+    fn one_wrong_octet_gives_a_digest_of_its_own() {
+        let (original, mut replica) = (original(), Replica::empty(original()));
+        let mut wrong = original.to_vec();
+        wrong[55] ^= 1;
+        for start in [0, 20, 40, 60, 80] {
+            replica.write(start as u64, &wrong[start..start + 20]);
+        }
+        assert_eq!(replica.complete_octets(), 100);
+        assert!(!replica.is_faithful());
+        assert_eq!(replica.sha256(digest(&original)), digest(&wrong));
+        assert_eq!(octets(&replica), wrong);
+    }
+
+    #[test]
+    fn octets_out_of_place_are_kept_where_they_were_put() {
+        let (original, mut replica) = (original(), Replica::empty(original()));
+        replica.write(0, &original[..10]);
+        replica.write(50, &original[50..60]);
+        assert_eq!(replica.complete_octets(), 10);
+        assert_eq!(replica.sha256(digest(&original)), digest(&original[..10]));
+        replica.write(10, &original[10..100]);
+        assert!(replica.is_faithful());
+        replica.write(5, &[0]);
+        assert!(!replica.is_faithful());
+        assert_eq!(replica.complete_octets(), 100);
+        let mut changed = original.to_vec();
+        changed[5] = 0;
+        assert_eq!(replica.sha256(digest(&original)), digest(&changed));
+    }
+}

@@ -1,0 +1,210 @@
+//! What can be chosen about a run, and what comes out of it.
+
+use crate::fabric::{Headend, LinkSettings};
+use crate::invariants::{Layout, Violation};
+use crate::link::LinkModel;
+use crate::replica::Sha256Digest;
+use crate::timing::Timing;
+use crate::topology::Topology;
+use srdma_group::{ListMode, Rules};
+use srdma_rc::{PathMtu, Status};
+use srdma_wire::{Instant, Psn, Qpn};
+
+/// Octets that may wait in front of a link, at least.
+const MIN_QUEUE_LIMIT_OCTETS: usize = 1 << 20;
+
+/// How the source's messages are carried to the group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operation {
+    /// RDMA WRITE into the receivers' memory (D27).
+    #[default]
+    Write,
+    /// SEND into receives that the receivers posted.
+    Send,
+}
+
+/// How data go from node to node (D3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Branching {
+    /// Replication SIDs and End.MT SIDs.
+    #[default]
+    Replicate,
+    /// One IPv6 multicast group from the headend to all edges.
+    Multicast,
+    /// The first-hop node replicates; each node below it that is no edge hands over to a multicast group of its own.
+    Mixed,
+}
+
+/// A multicast run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The tree.
+    pub topology: Topology,
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// Every link.
+    pub link: LinkModel,
+    /// Largest IPv6 packet of every link, in octets.
+    pub link_mtu: u16,
+    /// RDMA path MTU.
+    pub path_mtu: PathMtu,
+    /// Octets of each message but the last, from 1 to 2^31.
+    pub message_octets: u32,
+    /// PSN of the first packet (D28).
+    pub first_psn: Psn,
+    /// WRITE or SEND.
+    pub operation: Operation,
+    /// How the tree branches.
+    pub branching: Branching,
+    /// Where the tree begins.
+    pub headend: Headend,
+    /// How the edges learn their receivers (D7).
+    pub lists: ListMode,
+    /// How responses are aggregated.
+    pub rules: Rules,
+    /// Whether edges withhold copies of what a receiver has (D22).
+    pub prune_retransmit: bool,
+    /// Whether the source never gives up, as some endpoints with a retry count of 7; else it gives up after seven
+    /// retries without progress.
+    pub unlimited_retries: bool,
+    /// When the run is broken off.
+    pub time_limit: Instant,
+}
+
+impl Scenario {
+    /// The draft's Figure 1 with 100 Gbit/s, 1 µs and no faults on each link, and every choice at its default.
+    pub fn figure_1() -> Self {
+        Scenario {
+            topology: Topology::figure_1(),
+            seed: 1,
+            link: LinkModel::perfect(100_000_000_000, 1000),
+            link_mtu: 4608,
+            path_mtu: PathMtu::Octets4096,
+            message_octets: 1 << 20,
+            first_psn: Psn::new(0),
+            operation: Operation::default(),
+            branching: Branching::default(),
+            headend: Headend::default(),
+            lists: ListMode::default(),
+            rules: Rules::default(),
+            prune_retransmit: false,
+            unlimited_retries: false,
+            time_limit: Instant::from_ns(u64::MAX),
+        }
+    }
+
+    /// Timers and windows that fit the tree's longest path.
+    pub fn timing(&self) -> Timing {
+        let levels = self.topology.levels() + usize::from(self.headend == Headend::Host);
+        Timing::new(&self.link, self.topology.levels() + 1, levels, self.path_mtu)
+    }
+
+    /// What all links have in common.
+    pub fn link_settings(&self) -> LinkSettings {
+        let window_octets = self.timing().window_packets as usize * (usize::from(self.link_mtu) + 14);
+        LinkSettings {
+            model: self.link,
+            link_mtu: self.link_mtu,
+            queue_limit_octets: MIN_QUEUE_LIMIT_OCTETS.max(2 * window_octets),
+        }
+    }
+
+    /// How a stream of so many octets is cut.
+    pub fn layout(&self, size_octets: u64) -> Layout {
+        Layout {
+            size_octets,
+            message_octets: self.message_octets,
+            path_mtu_octets: self.path_mtu.octets(),
+            first_psn: self.first_psn,
+        }
+    }
+}
+
+/// What came of a multicast run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// When the source had everything acknowledged, in nanoseconds; `None` when it failed.
+    pub completion_ns: Option<u64>,
+    /// Why the source's queue pair failed.
+    pub failure: Option<Status>,
+    /// Responses that broke MT-5.3.1-1 or MT-5.3.2-1.
+    pub invariant_violations: u64,
+    /// The first of them.
+    pub first_violation: Option<Violation>,
+    /// The source.
+    pub source: SourceOutcome,
+    /// The receivers, in order.
+    pub receivers: Vec<ReceiverOutcome>,
+    /// The links, in order.
+    pub links: Vec<LinkOutcome>,
+    /// Frames that were sent down to receivers.
+    pub frames_to_receivers: u64,
+    /// Frames that arrived anywhere.
+    pub hops: u64,
+    /// Frames thrown away because the simulator's memory for frames was full.
+    pub starved: u64,
+    /// Chunks of the frames' pool still held at the end.
+    pub chunks_in_use: usize,
+}
+
+impl Outcome {
+    /// Whether every receiver has the source's data and no invariant was broken.
+    pub fn is_good(&self) -> bool {
+        self.completion_ns.is_some()
+            && self.invariant_violations == 0
+            && self.receivers.iter().all(|receiver| receiver.is_faithful)
+    }
+}
+
+/// What the source did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceOutcome {
+    /// SHA-256 of its data.
+    pub sha256: Sha256Digest,
+    /// RDMA payload octets that left it, retransmissions included.
+    pub egress_octets: u64,
+    /// Request packets sent, retransmissions included.
+    pub packets_sent: u64,
+    /// Those that had been sent before.
+    pub packets_retransmitted: u64,
+    /// ACKs that arrived.
+    pub acks_received: u64,
+    /// NAKs of all kinds that arrived.
+    pub naks_received: u64,
+    /// CNPs that arrived.
+    pub cnps_received: u64,
+    /// Times its ACK timer ran out.
+    pub timeouts: u64,
+}
+
+/// What a receiver got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReceiverOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its queue pair.
+    pub qpn: Qpn,
+    /// Octets in its memory without a gap from the start.
+    pub octets: u64,
+    /// Their SHA-256.
+    pub sha256: Sha256Digest,
+    /// Whether its memory holds the source's data and nothing else.
+    pub is_faithful: bool,
+    /// ACKs it sent.
+    pub acks_sent: u64,
+    /// NAKs of all kinds that it sent.
+    pub naks_sent: u64,
+}
+
+/// What a link carried. Octets are those of frames without FCS, lost ones included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkOutcome {
+    /// Its name.
+    pub name: String,
+    /// Octets away from the source.
+    pub down_octets: u64,
+    /// Octets toward the source.
+    pub up_octets: u64,
+    /// Frames lost in either direction.
+    pub lost_packets: u64,
+}

@@ -1,0 +1,278 @@
+//! How a multicast scenario becomes hosts with queue pairs, a group, and nodes that know their part of it.
+
+use crate::fabric::{Fabric, Headend, UP_PORT};
+use crate::plan::{self, NodeAddresses};
+use crate::program::{Carriage, Intake, Outgoing};
+use crate::replica::Replica;
+use crate::scenario::{Branching, Operation, Scenario};
+use crate::timing::Timing;
+use crate::topology::{SOURCE_NAME, Topology};
+use srdma_dataplane::{Command, MulticastRoute, PortId, Prefix, SidBehavior};
+use srdma_group::{
+    Group, GroupError, GroupId, NodeIndex, NodeRole, PathMtu, Policy, Receiver, ReceiverRegion, Record, Source,
+    SourceRegion, Tree, TreeError, TreeNode,
+};
+use srdma_rc::{Habits, MemoryKey, QueuePairConfig, RemoteAddress};
+use std::net::Ipv6Addr;
+use std::rc::Rc;
+
+/// The source's rank among the hosts; receiver R1 has rank 1.
+pub(crate) const SOURCE_RANK: usize = 0;
+
+const GROUP: GroupId = GroupId(1);
+
+/// Where the source believes the receivers' memory to be, and its key (D27).
+const GROUP_REGION_BASE: u64 = 0x1000_0000_0000;
+const GROUP_RKEY: MemoryKey = MemoryKey(0x00C0_FFEE);
+
+/// Why a run cannot begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetUpError {
+    /// There is nothing to carry.
+    #[error("there must be at least one octet to carry")]
+    NoData,
+    /// A message length that the transport does not know.
+    #[error("a message must have 1 to {limit} octets, found {0}", limit = srdma_rc::MAX_MESSAGE_OCTETS)]
+    MessageLength(u32),
+    /// The group cannot be.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// The tree cannot be.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// A node refused its configuration.
+    #[error(transparent)]
+    Node(#[from] srdma_dataplane::ConfigError),
+    /// A host refused its configuration.
+    #[error(transparent)]
+    QueuePair(#[from] srdma_rc::ConfigError),
+}
+
+/// Sets up everything; returns the receivers' regions and the group beside it.
+pub(crate) fn multicast(
+    scenario: &Scenario,
+    data: &Rc<Vec<u8>>,
+) -> Result<(Fabric, Vec<MemoryKey>, Group), SetUpError> {
+    if data.is_empty() {
+        return Err(SetUpError::NoData);
+    }
+    if !(1..=srdma_rc::MAX_MESSAGE_OCTETS).contains(&scenario.message_octets) {
+        return Err(SetUpError::MessageLength(scenario.message_octets));
+    }
+    let timing = scenario.timing();
+    let mut fabric = Fabric::new(&scenario.topology, &scenario.link_settings(), scenario.headend, scenario.seed)?;
+    let regions = set_up_receivers(&mut fabric, scenario, &timing, data)?;
+    let group = Group::new(record(scenario, &timing, &regions, data.len() as u64)?)?;
+    set_up_nodes(&mut fabric, scenario, &group)?;
+    set_up_source(&mut fabric, scenario, &timing, data)?;
+    Ok((fabric, regions, group))
+}
+
+/// A queue pair of a host toward the group (MT-5.1-1), beginning at the group's first PSN (D28).
+fn queue_pair(qpn: srdma_wire::Qpn, scenario: &Scenario, timing: &Timing) -> QueuePairConfig {
+    QueuePairConfig {
+        sq_psn: scenario.first_psn,
+        rq_psn: scenario.first_psn,
+        path_mtu: scenario.path_mtu,
+        ack_timeout: timing.ack_timeout,
+        habits: Habits { retry_count_7_is_unlimited: scenario.unlimited_retries, ..timing.habits() },
+        ..QueuePairConfig::new(qpn, plan::PROXY, plan::designated_qpn())
+    }
+}
+
+fn set_up_receivers(
+    fabric: &mut Fabric,
+    scenario: &Scenario,
+    timing: &Timing,
+    data: &Rc<Vec<u8>>,
+) -> Result<Vec<MemoryKey>, SetUpError> {
+    let mut regions = Vec::new();
+    for (rank, receiver) in (1..).zip(fabric.receivers.clone()) {
+        let qpn = plan::receiving_qpn(rank);
+        let region = fabric.with_host(receiver, |host, _| {
+            host.add_queue_pair(queue_pair(qpn, scenario, timing))?;
+            // A key that differs from receiver to receiver, as those of real hosts do.
+            let region = host.add_region(Replica::empty(Rc::clone(data)), receiver_base(rank), rank as u8);
+            if scenario.operation == Operation::Send {
+                host.take_in(Intake::new(qpn, region, data.len() as u64, scenario.message_octets));
+            }
+            Ok::<_, SetUpError>(region)
+        })?;
+        regions.push(region);
+    }
+    Ok(regions)
+}
+
+fn set_up_source(
+    fabric: &mut Fabric,
+    scenario: &Scenario,
+    timing: &Timing,
+    data: &Rc<Vec<u8>>,
+) -> Result<(), SetUpError> {
+    let qpn = plan::qpn_toward(SOURCE_RANK);
+    let remote = RemoteAddress { virtual_address: GROUP_REGION_BASE, rkey: GROUP_RKEY };
+    let carriage = match scenario.operation {
+        Operation::Write => Carriage::Write { remote },
+        Operation::Send => Carriage::Send,
+    };
+    fabric.with_host(fabric.source, |host, _| {
+        host.add_queue_pair(queue_pair(qpn, scenario, timing))?;
+        let region = host.add_region(Replica::of_source(Rc::clone(data)), 0, 0);
+        host.observe_responses();
+        host.send(Outgoing::new(qpn, region, data.len() as u64, scenario.message_octets, carriage));
+        Ok(())
+    })
+}
+
+/// The group's record, as a control plane would commit it.
+fn record(scenario: &Scenario, timing: &Timing, regions: &[MemoryKey], size_octets: u64) -> Result<Record, SetUpError> {
+    let topology = &scenario.topology;
+    let first_node = usize::from(scenario.headend == Headend::Host);
+    let writes = scenario.operation == Operation::Write;
+    let receivers = topology.receivers().iter().zip(regions).zip(1..).map(|((leaf, region), rank)| Receiver {
+        address: plan::receiver(leaf),
+        qpn: plan::receiving_qpn(rank),
+        region: writes.then(|| ReceiverRegion { base: receiver_base(rank), rkey: region.0 }),
+        edge: NodeIndex(first_node + leaf.edge),
+    });
+    Ok(Record {
+        id: GROUP,
+        epoch: 1,
+        proxy: plan::PROXY,
+        designated_qpn: plan::designated_qpn(),
+        initial_psn: scenario.first_psn,
+        path_mtu: PathMtu::new(scenario.path_mtu.octets() as u16).expect("both crates know the same five"),
+        link_mtu: scenario.link_mtu,
+        source: Source { address: plan::SOURCE, qpn: plan::qpn_toward(SOURCE_RANK) },
+        region: writes.then_some(SourceRegion { base: GROUP_REGION_BASE, length: size_octets, rkey: GROUP_RKEY.0 }),
+        receivers: receivers.collect(),
+        tree: Tree::new(tree_nodes(scenario))?,
+        policy: Policy {
+            rules: scenario.rules,
+            lists: scenario.lists,
+            prune_retransmit: scenario.prune_retransmit,
+            t_hold: timing.t_hold,
+            ..Policy::default()
+        },
+    })
+}
+
+/// Where a receiver's memory begins: not where the group's does, nor another receiver's (D27).
+fn receiver_base(rank: usize) -> u64 {
+    0x7000_0000_0000 + ((rank as u64) << 32)
+}
+
+/// The group's tree: the software switch, when it is the headend, then the topology's nodes.
+fn tree_nodes(scenario: &Scenario) -> Vec<TreeNode> {
+    let topology = &scenario.topology;
+    let groups = MulticastGroups { topology, branching: scenario.branching };
+    let mut nodes = Vec::new();
+    let switch = match scenario.headend {
+        Headend::FirstHop => None,
+        Headend::Host => {
+            let addresses = NodeAddresses::of_switch();
+            nodes.push(TreeNode {
+                name: SOURCE_NAME.to_owned(),
+                loopback: addresses.loopback,
+                sid: addresses.replication,
+                parent: None,
+                parent_sid: None,
+                role: NodeRole::Transit,
+                multicast: groups.below_switch(),
+            });
+            Some(NodeIndex(0))
+        }
+    };
+    let first_node = nodes.len();
+    for (position, node) in topology.nodes().iter().enumerate() {
+        let addresses = NodeAddresses::of(node);
+        let is_edge = topology.is_edge(position);
+        let own_sid = if is_edge { addresses.end_mt } else { addresses.replication };
+        let arriving = if position == 0 && switch.is_none() { None } else { groups.toward(position) };
+        nodes.push(TreeNode {
+            name: node.name.clone(),
+            loopback: addresses.loopback,
+            sid: arriving.unwrap_or(own_sid),
+            parent: node.parent.map(|parent| NodeIndex(first_node + parent)).or(switch),
+            parent_sid: None,
+            role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+            multicast: groups.below(position).filter(|_| !is_edge),
+        });
+    }
+    nodes
+}
+
+/// Which parts of a tree are spanned by IPv6 multicast groups (D3).
+struct MulticastGroups<'a> {
+    topology: &'a Topology,
+    branching: Branching,
+}
+
+impl MulticastGroups<'_> {
+    /// The group that data leave the software switch by.
+    fn below_switch(&self) -> Option<Ipv6Addr> {
+        (self.branching == Branching::Multicast).then(|| self.group_of(0))
+    }
+
+    /// The group that data reach a node by.
+    fn toward(&self, position: usize) -> Option<Ipv6Addr> {
+        match self.topology.nodes()[position].parent {
+            Some(parent) => self.below(parent),
+            None => self.below_switch(),
+        }
+    }
+
+    /// The group that data leave a node by.
+    fn below(&self, position: usize) -> Option<Ipv6Addr> {
+        match self.branching {
+            Branching::Replicate => None,
+            Branching::Multicast => Some(self.group_of(0)),
+            Branching::Mixed => {
+                let path: Vec<usize> = self.topology.path_up(position).collect();
+                // The first-hop node comes last; the one before it hands over.
+                path.iter().rev().nth(1).map(|handing_over| self.group_of(*handing_over))
+            }
+        }
+    }
+
+    fn group_of(&self, position: usize) -> Ipv6Addr {
+        NodeAddresses::of(&self.topology.nodes()[position]).multicast_group
+    }
+}
+
+/// Tells every node its SIDs, its multicast routes and its part of the group.
+fn set_up_nodes(fabric: &mut Fabric, scenario: &Scenario, group: &Group) -> Result<(), SetUpError> {
+    let topology = &scenario.topology;
+    let elements: Vec<_> = fabric.switch.into_iter().chain(fabric.nodes.iter().copied()).collect();
+    let tree = &group.record().tree;
+    let headend = tree.nodes()[0].loopback;
+    for (index, (tree_node, element)) in tree.nodes().iter().zip(elements).enumerate() {
+        let mut commands = Vec::new();
+        let behavior = match tree_node.role {
+            NodeRole::Edge => SidBehavior::EndMt { require_hmac: false },
+            NodeRole::Transit => SidBehavior::EndReplicate(GROUP),
+        };
+        if !tree_node.sid.is_multicast() {
+            commands.push(Command::AddSid { prefix: Prefix::host(tree_node.sid), behavior });
+        }
+        let children = tree.children(NodeIndex(index)).len() as u16;
+        let outgoing: Vec<PortId> = (1..=children).map(PortId).collect();
+        let is_edge = tree_node.role == NodeRole::Edge;
+        if let Some(group) = tree_node.multicast.or(Some(tree_node.sid).filter(|sid| sid.is_multicast())) {
+            let handed_over = !tree_node.sid.is_multicast();
+            commands.push(Command::AddMulticastRoute(MulticastRoute {
+                // Who hands over finds its branches by its own address; on the way packets keep the headend's.
+                source: if handed_over { tree_node.loopback } else { headend },
+                group,
+                incoming: (!handed_over).then_some(UP_PORT),
+                outgoing,
+                end_mt: is_edge,
+                require_hmac: false,
+            }));
+        }
+        commands.extend(group.at(NodeIndex(index)).map(|part| Command::AddGroup(Box::new(part))));
+        fabric.with_node(element, |node| commands.into_iter().try_for_each(|command| node.control(command)))?;
+    }
+    debug_assert_eq!(topology.nodes().len() + usize::from(fabric.switch.is_some()), tree.nodes().len());
+    Ok(())
+}

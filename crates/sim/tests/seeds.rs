@@ -1,0 +1,126 @@
+//! The demo at small size, seed after seed: whatever is lost, repeated or overtaken, every receiver gets every octet,
+//! and the source is never told what is not so (MT-5.3.1-1, MT-5.3.2-1, MT-5.3-1, MT-3-1, MT-3-2, D3, D7, D17, D22,
+//! D28).
+//!
+//! `SRDMA_TEST_SEEDS` says how many seeds are run.
+
+use sha2::{Digest, Sha256};
+use srdma_group::{ListMode, Rules};
+use srdma_rc::PathMtu;
+use srdma_sim::fabric::Headend;
+use srdma_sim::replica::Sha256Digest;
+use srdma_sim::scenario::{Branching, Operation, Outcome, ReceiverOutcome, Scenario};
+use srdma_sim::topology::Topology;
+use srdma_sim::{LinkModel, Multicast, Probability, Stream};
+use srdma_wire::{Instant, Psn};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+const DEFAULT_SEEDS: u64 = 500;
+
+/// The most that is lost, repeated or overtaken, in millionths.
+const MOST_FAULTS_PPM: u64 = 50_000;
+
+/// Far more than any of these runs takes.
+const TIME_LIMIT_NS: u64 = 10_000_000_000;
+
+fn choose<T: Copy>(chance: &mut Stream, of: &[T]) -> T {
+    of[chance.below(of.len() as u64) as usize]
+}
+
+/// A probability up to 5 %; none at all in a third of the cases.
+fn fault(chance: &mut Stream) -> Probability {
+    let ppm = if chance.below(3) == 0 { 0 } else { chance.below(MOST_FAULTS_PPM + 1) };
+    Probability::new(ppm as f64 / 1e6).unwrap()
+}
+
+fn scenario(seed: u64) -> (Scenario, Vec<u8>) {
+    let chance = &mut Stream::new(seed, "scenario");
+    let generated = Topology::balanced(1 + chance.below(20) as usize).unwrap();
+    let topology = if chance.below(2) == 0 { Topology::figure_1() } else { generated };
+    let link = LinkModel {
+        rate_bits_per_s: choose(chance, &[1, 10, 100]) * 1_000_000_000,
+        delay_ns: chance.below(5000),
+        loss: fault(chance),
+        duplicate: fault(chance),
+        reorder: fault(chance),
+    };
+    let scenario = Scenario {
+        topology,
+        seed,
+        link,
+        link_mtu: 9000,
+        path_mtu: choose(chance, &PathMtu::ALL),
+        message_octets: 1 + chance.below(30_000) as u32,
+        first_psn: Psn::new(0).minus(chance.below(40) as u32),
+        operation: choose(chance, &[Operation::Write, Operation::Send]),
+        branching: choose(chance, &[Branching::Replicate, Branching::Multicast, Branching::Mixed]),
+        headend: choose(chance, &[Headend::FirstHop, Headend::Host]),
+        lists: choose(chance, &[ListMode::Tlv, ListMode::Provisioned, ListMode::Auto]),
+        rules: choose(chance, &[Rules::Default, Rules::Default, Rules::Literal]),
+        prune_retransmit: chance.below(4) == 0,
+        // Under the literal rules each NAK of each receiver spends a retry; what matters here is that all ends well.
+        unlimited_retries: true,
+        time_limit: Instant::from_ns(TIME_LIMIT_NS),
+    };
+    let packets = 20 + chance.below(80);
+    let mut data = vec![0; (packets * u64::from(scenario.path_mtu.octets()) + chance.below(256)) as usize];
+    chance.fill(&mut data);
+    (scenario, data)
+}
+
+fn run(seed: u64) -> Outcome {
+    let (scenario, data) = scenario(seed);
+    let mut multicast = Multicast::new(scenario, Rc::new(data)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    multicast.run(&mut |_| {}).unwrap()
+}
+
+/// What is wrong with a run.
+fn complaint(seed: u64) -> Option<String> {
+    let outcome = run(seed);
+    let named = |text: String| Some(format!("seed {seed}: {text}"));
+    if let Some(violation) = outcome.first_violation {
+        return named(format!("{} violations, the first {violation}", outcome.invariant_violations));
+    }
+    if outcome.completion_ns.is_none() {
+        let octets: Vec<u64> = outcome.receivers.iter().map(|receiver| receiver.octets).collect();
+        return named(format!("not complete, failure {:?}, octets there {octets:?}", outcome.failure));
+    }
+    if outcome.chunks_in_use != 0 {
+        return named(format!("{} chunks still held", outcome.chunks_in_use));
+    }
+    let (_, data) = scenario(seed);
+    let sha256: Sha256Digest = Sha256::digest(&data).into();
+    let differs = |receiver: &&ReceiverOutcome| receiver.sha256 != sha256 || receiver.octets != data.len() as u64;
+    match outcome.receivers.iter().find(differs) {
+        Some(receiver) => named(format!("the data of {} differ", receiver.name)),
+        None if outcome.source.sha256 != sha256 => named("the source's digest is wrong".to_owned()),
+        None => None,
+    }
+}
+
+#[test]
+fn every_receiver_gets_every_octet() {
+    let seeds = match std::env::var("SRDMA_TEST_SEEDS") {
+        Ok(text) => text.parse().expect("SRDMA_TEST_SEEDS must be a number"),
+        Err(_) => DEFAULT_SEEDS,
+    };
+    let next = AtomicU64::new(0);
+    let work = || std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < seeds));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let complaints: Vec<String> = thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..threads).map(|_| scope.spawn(|| work().filter_map(complaint).collect::<Vec<_>>())).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    assert!(complaints.is_empty(), "{} of {seeds} seeds:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[test]
+fn one_seed_has_one_outcome() {
+    for seed in [1, 2, 3] {
+        assert_eq!(run(seed), run(seed));
+    }
+    assert_ne!(run(1), run(2));
+}

@@ -1,0 +1,48 @@
+//! The ICRC bit by bit, and the UDP checksum octet by octet.
+
+/// CRC-32 (IEEE 802.3), one bit at a time.
+pub fn crc32(octets: impl IntoIterator<Item = u8>) -> u32 {
+    let mut register = u32::MAX;
+    for octet in octets {
+        for bit in 0..8 {
+            let feedback = (register ^ u32::from(octet >> bit)) & 1;
+            register >>= 1;
+            if feedback == 1 {
+                register ^= 0xEDB8_8320;
+            }
+        }
+    }
+    !register
+}
+
+/// The ICRC of an IPv6 packet whose UDP header follows the IPv6 header, as it stands on the wire. `packet` ends where
+/// the ICRC begins; its lengths count the ICRC already.
+pub fn icrc(packet: &[u8]) -> [u8; 4] {
+    let masked = packet.iter().enumerate().map(|(offset, octet)| match offset {
+        0 => octet | 0x0F,
+        // Traffic class, flow label, hop limit, UDP checksum, FECN and BECN.
+        1..=3 | 7 | 46 | 47 | 52 => 0xFF,
+        _ => *octet,
+    });
+    crc32([0xFF; 8].into_iter().chain(masked)).to_le_bytes()
+}
+
+/// The UDP checksum of an IPv6 packet whose UDP header follows the IPv6 header; its checksum field is ignored.
+pub fn udp(packet: &[u8]) -> u16 {
+    let length = packet.len() - 40;
+    let mut covered: Vec<u8> = packet[8..40].to_vec();
+    covered.extend((length as u32).to_be_bytes());
+    covered.extend([0, 0, 0, 17]);
+    covered.extend(&packet[40..]);
+    covered[32 + 8 + 6] = 0;
+    covered[32 + 8 + 7] = 0;
+    let mut sum = 0u32;
+    for (offset, octet) in covered.iter().enumerate() {
+        sum += u32::from(*octet) << (8 * (1 - offset % 2));
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    match !(sum as u16) {
+        0 => 0xFFFF,
+        checksum => checksum,
+    }
+}

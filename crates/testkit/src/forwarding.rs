@@ -1,0 +1,294 @@
+//! What a node does with an IPv6 packet: longest prefix by linear search, then the RFCs' pseudocode line by line.
+
+use std::net::Ipv6Addr;
+
+/// A route: prefix, its length, and what it does.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Address of the prefix.
+    pub address: Ipv6Addr,
+    /// Bits that count.
+    pub len: u8,
+    /// What it does.
+    pub action: Action,
+}
+
+/// What a route or SID does.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Forward to the next hop of this number.
+    Via(usize),
+    /// End with flavors.
+    End(Flavors),
+    /// End.X with flavors, to the next hop of this number.
+    EndX(Flavors, usize),
+    /// End.DT6 on the table of this number.
+    EndDt6(usize),
+    /// H.Encaps or, if `reduced`, H.Encaps.Red.
+    Encaps {
+        /// Outer source.
+        source: Ipv6Addr,
+        /// Path.
+        segments: Vec<Ipv6Addr>,
+        /// H.Encaps.Red.
+        reduced: bool,
+    },
+}
+
+/// Flavors; NEXT-CSID is F3216.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flavors {
+    /// Penultimate segment pop.
+    pub psp: bool,
+    /// Ultimate segment pop.
+    pub usp: bool,
+    /// Ultimate segment decapsulation.
+    pub usd: bool,
+    /// NEXT-CSID with a block of 32 bits and compressed SIDs of 16.
+    pub next_csid: bool,
+}
+
+/// What became of the packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Sent to the next hop of this number.
+    Sent(usize, Vec<u8>),
+    /// Dropped, with an ICMPv6 error of this type, code and parameter about the packet as it was then.
+    Error(u8, u8, u32, Vec<u8>),
+    /// Dropped.
+    Dropped,
+}
+
+/// Why a step went no further.
+enum Refusal {
+    Error(u8, u8, u32),
+    Silent,
+}
+
+const NO_ROUTE: Refusal = Refusal::Error(1, 0, 0);
+const HOP_LIMIT: Refusal = Refusal::Error(3, 0, 0);
+
+fn parameter_problem(code: u8, pointer: usize) -> Refusal {
+    Refusal::Error(4, code, pointer as u32)
+}
+
+/// Forwards a packet that came from outside; `tables[0]` is the main table.
+pub fn forward(tables: &[Vec<Route>], packet: &[u8]) -> Outcome {
+    let mut packet = packet.to_vec();
+    match walk(tables, &mut packet) {
+        Ok(next_hop) => Outcome::Sent(next_hop, packet),
+        Err(Refusal::Error(kind, code, parameter)) => Outcome::Error(kind, code, parameter, packet),
+        Err(Refusal::Silent) => Outcome::Dropped,
+    }
+}
+
+fn walk(tables: &[Vec<Route>], packet: &mut Vec<u8>) -> Result<usize, Refusal> {
+    let mut table = 0;
+    let mut decrement = true;
+    for _ in 0..16 {
+        let route = longest(&tables[table], packet).ok_or(NO_ROUTE)?;
+        let step = match &route.action {
+            Action::Via(next_hop) => Next::Via(*next_hop),
+            Action::Encaps { source, segments, reduced } => {
+                if decrement && packet[7] <= 1 {
+                    return Err(HOP_LIMIT);
+                }
+                packet[7] -= u8::from(decrement);
+                *packet = encapsulate(packet, *source, segments, *reduced);
+                table = 0;
+                Next::Forward
+            }
+            Action::End(flavors) => end(packet, *flavors)?,
+            Action::EndX(flavors, next_hop) => match end(packet, *flavors)? {
+                Next::Inner => Next::InnerVia(*next_hop),
+                _ => Next::Segment(*next_hop),
+            },
+            Action::EndDt6(next_table) => {
+                table = *next_table;
+                end_dt6(packet)?
+            }
+        };
+        match step {
+            Next::Forward => decrement = false,
+            Next::Inner => decrement = true,
+            Next::Segment(next_hop) => return Ok(next_hop),
+            Next::InnerVia(next_hop) => return send(next_hop, packet, true),
+            Next::Via(next_hop) => return send(next_hop, packet, decrement),
+        }
+    }
+    Err(Refusal::Silent)
+}
+
+enum Next {
+    Forward,
+    Inner,
+    Segment(usize),
+    InnerVia(usize),
+    Via(usize),
+}
+
+fn send(next_hop: usize, packet: &mut [u8], decrement: bool) -> Result<usize, Refusal> {
+    if decrement {
+        if packet[7] <= 1 {
+            return Err(HOP_LIMIT);
+        }
+        packet[7] -= 1;
+    }
+    Ok(next_hop)
+}
+
+fn longest<'t>(table: &'t [Route], packet: &[u8]) -> Option<&'t Route> {
+    let bit = |octets: &[u8], index: usize| octets[index / 8] >> (7 - index % 8) & 1;
+    let holds = |route: &&Route| {
+        let address = route.address.octets();
+        (0..usize::from(route.len)).all(|index| bit(&address, index) == bit(&packet[24..40], index))
+    };
+    table.iter().filter(holds).max_by_key(|route| route.len)
+}
+
+/// Offset and kind of the header behind any Hop-by-Hop and Destination Options headers, and where its kind stands.
+fn behind_options(packet: &[u8], mut offset: usize, mut kind_at: usize) -> Option<(usize, usize)> {
+    while matches!(packet[kind_at], 0 | 60) {
+        kind_at = offset;
+        offset += 8 + 8 * usize::from(*packet.get(offset + 1)?);
+        packet.get(..offset)?;
+    }
+    Some((offset, kind_at))
+}
+
+/// RFC 8986 section 4.1, with the flavors of section 4.16 and NEXT-CSID of RFC 9800 section 4.1.
+fn end(packet: &mut Vec<u8>, flavors: Flavors) -> Result<Next, Refusal> {
+    if flavors.next_csid && packet[24 + 6..40].iter().any(|octet| *octet != 0) {
+        if packet[7] <= 1 {
+            return Err(HOP_LIMIT);
+        }
+        packet[7] -= 1;
+        packet.copy_within(30..40, 28);
+        packet[38] = 0;
+        packet[39] = 0;
+        return Ok(Next::Forward);
+    }
+    let (srh, kind_at) = behind_options(packet, 40, 6).ok_or(Refusal::Silent)?;
+    if packet[kind_at] != 43 {
+        return upper_layer(packet, srh, kind_at, flavors);
+    }
+    let len = routing_header_len(packet, srh)?;
+    let segments_left = usize::from(packet[srh + 3]);
+    if segments_left == 0 {
+        if flavors.usp && packet[srh + 2] == 4 {
+            remove(packet, srh, len, kind_at);
+            let (offset, kind_at) = behind_options(packet, 40, 6).ok_or(Refusal::Silent)?;
+            return upper_layer(packet, offset, kind_at, flavors);
+        }
+        return upper_layer(packet, srh + len, srh, flavors);
+    }
+    check_segments(packet, srh, len)?;
+    if packet[7] <= 1 {
+        return Err(HOP_LIMIT);
+    }
+    packet[7] -= 1;
+    packet[srh + 3] -= 1;
+    let segment = srh + 8 + 16 * (segments_left - 1);
+    packet.copy_within(segment..segment + 16, 24);
+    if flavors.psp && segments_left == 1 {
+        remove(packet, srh, len, kind_at);
+    }
+    Ok(Next::Forward)
+}
+
+/// Length of the routing header at an offset.
+fn routing_header_len(packet: &[u8], at: usize) -> Result<usize, Refusal> {
+    let len = 8 + 8 * usize::from(*packet.get(at + 1).ok_or(Refusal::Silent)?);
+    if packet.len() < at + len { Err(Refusal::Silent) } else { Ok(len) }
+}
+
+/// The checks of RFC 8200 section 4.4 and RFC 8754 section 4.3.1.1 on a routing header with segments left.
+fn check_segments(packet: &[u8], at: usize, len: usize) -> Result<(), Refusal> {
+    if packet[at + 2] != 4 {
+        return Err(parameter_problem(0, at + 2));
+    }
+    let (segments_left, last_entry) = (usize::from(packet[at + 3]), usize::from(packet[at + 4]));
+    let hdr_ext_len = len / 8 - 1;
+    if last_entry + 1 > hdr_ext_len / 2 || segments_left > last_entry + 1 {
+        return Err(parameter_problem(0, at + 3));
+    }
+    Ok(())
+}
+
+fn remove(packet: &mut Vec<u8>, srh: usize, len: usize, kind_at: usize) {
+    packet[kind_at] = packet[srh];
+    packet.drain(srh..srh + len);
+    let payload_length = (packet.len() - 40) as u16;
+    packet[4..6].copy_from_slice(&payload_length.to_be_bytes());
+}
+
+/// RFC 8986 section 4.1.1, with USD (section 4.16.3). Options headers are no upper layer.
+fn upper_layer(packet: &mut Vec<u8>, offset: usize, kind_at: usize, flavors: Flavors) -> Result<Next, Refusal> {
+    let (offset, kind_at) = behind_options(packet, offset, kind_at).ok_or(Refusal::Silent)?;
+    if flavors.usd && packet[kind_at] == 41 {
+        return decapsulate(packet, offset);
+    }
+    Err(parameter_problem(4, offset))
+}
+
+/// RFC 8986 section 4.6.
+fn end_dt6(packet: &mut Vec<u8>) -> Result<Next, Refusal> {
+    let (mut offset, mut kind_at) = behind_options(packet, 40, 6).ok_or(Refusal::Silent)?;
+    if packet[kind_at] == 43 {
+        let len = routing_header_len(packet, offset)?;
+        if packet[offset + 3] != 0 {
+            return Err(parameter_problem(0, if packet[offset + 2] == 4 { offset + 3 } else { offset + 2 }));
+        }
+        (kind_at, offset) = (offset, offset + len);
+    }
+    upper_layer(packet, offset, kind_at, Flavors { usd: true, ..Flavors::default() })
+}
+
+/// RFC 2473 section 3.3 and RFC 6040 section 4.2.
+fn decapsulate(packet: &mut Vec<u8>, inner: usize) -> Result<Next, Refusal> {
+    if packet.len() < inner + 40 || packet[inner] >> 4 != 6 {
+        return Err(Refusal::Silent);
+    }
+    let end = inner + 40 + usize::from(u16::from_be_bytes([packet[inner + 4], packet[inner + 5]]));
+    if packet.len() < end {
+        return Err(Refusal::Silent);
+    }
+    let outer_ecn = packet[1] >> 4 & 3;
+    packet.truncate(end);
+    packet.drain(..inner);
+    let inner_ecn = packet[1] >> 4 & 3;
+    let ecn = match (outer_ecn, inner_ecn) {
+        (3, 0) => return Err(Refusal::Silent),
+        (3, _) => 3,
+        (1, 2) => 1,
+        (_, ecn) => ecn,
+    };
+    packet[1] = packet[1] & 0xCF | ecn << 4;
+    Ok(Next::Inner)
+}
+
+/// RFC 8986 sections 5.1 and 5.2; traffic class copied outward, hop limit 64, flow label left zero.
+fn encapsulate(packet: &[u8], source: Ipv6Addr, segments: &[Ipv6Addr], reduced: bool) -> Vec<u8> {
+    let mut listed = segments.to_vec();
+    if reduced {
+        listed.remove(0);
+    }
+    listed.reverse();
+    let mut srh = Vec::new();
+    if !listed.is_empty() {
+        let (entries, left) = (listed.len() as u8, segments.len() as u8 - 1);
+        srh.extend([41, entries * 2, 4, left, entries - 1, 0, 0, 0]);
+        for segment in &listed {
+            srh.extend(segment.octets());
+        }
+    }
+    let payload_length = (srh.len() + packet.len()) as u16;
+    let mut outer = vec![packet[0], packet[1] & 0xF0, 0, 0];
+    outer.extend(payload_length.to_be_bytes());
+    outer.extend([if srh.is_empty() { 41 } else { 43 }, 64]);
+    outer.extend(source.octets());
+    outer.extend(segments[0].octets());
+    outer.extend(srh);
+    outer.extend(packet);
+    outer
+}

@@ -1,0 +1,6 @@
+//! Slow reference models for the tests, written from the RFCs and the drafts without using the code that they judge:
+//! octets in vectors, one bit or one octet at a time, no table, no cleverness.
+
+pub mod checksums;
+pub mod forwarding;
+pub mod multicast;

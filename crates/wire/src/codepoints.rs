@@ -1,0 +1,54 @@
+//! Every number that a registry assigns or, for the drafts, has not assigned yet: the draft's name, our default and the
+//! range it was taken from (MT-10-1, D32).
+
+/// SRv6 endpoint behaviors (RFC 8986, RFC 9524, RFC 9800; 0x8000–0x87FF is private use).
+pub mod behavior {
+    /// End.
+    pub const END: u16 = 1;
+    /// End.X.
+    pub const END_X: u16 = 5;
+    /// End.DT6.
+    pub const END_DT6: u16 = 18;
+    /// End with NEXT-CSID, PSP, USD: uN.
+    pub const UN: u16 = 48;
+    /// End.X with NEXT-CSID, PSP, USD: uA.
+    pub const UA: u16 = 57;
+    /// End.Replicate (RFC 9524).
+    pub const END_REPLICATE: u16 = 75;
+    /// End.MT, "TBD1" of the multicast draft.
+    pub const END_MT: u16 = 0x8000;
+}
+
+/// SRH TLV types (RFC 8754 section 8.2; 124–126 are experimental, immutable en route).
+pub mod srh_tlv {
+    /// Pad1.
+    pub const PAD1: u8 = 0;
+    /// PadN.
+    pub const PADN: u8 = 4;
+    /// HMAC.
+    pub const HMAC: u8 = 5;
+    /// End.MT TLV, "TBD2" of the multicast draft.
+    pub const END_MT: u8 = 124;
+    /// MR TLV: the memory regions of a group's receivers (D27).
+    pub const MR: u8 = 125;
+}
+
+/// UDP port of RoCEv2.
+pub const ROCEV2_PORT: u16 = 4791;
+
+/// The default partition key.
+pub const DEFAULT_PKEY: u16 = 0xFFFF;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MT-10-1, D32: private use for the behavior (RFC 8986 section 10.2), experimental and immutable en route for
+    /// the TLVs (RFC 8754 section 8.2).
+    #[test]
+    fn unassigned_numbers_are_from_ranges_for_private_use() {
+        assert!((0x8000..=0x87FF).contains(&behavior::END_MT));
+        assert!([srh_tlv::END_MT, srh_tlv::MR].iter().all(|kind| (124..=126).contains(kind)));
+        assert_ne!(srh_tlv::END_MT, srh_tlv::MR);
+    }
+}

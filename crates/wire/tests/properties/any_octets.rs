@@ -1,0 +1,150 @@
+//! No octets from the network make a parser panic, loop, or hand out what is not there.
+
+use proptest::prelude::*;
+use srdma_wire::ethernet::Vlan;
+use srdma_wire::extension::{ExtensionHeaders, MAX_EXTENSION_HEADERS};
+use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::ipv6::NextHeader;
+use srdma_wire::options::OptionsHeader;
+use srdma_wire::rocev2::{Extended, Packet};
+use srdma_wire::tlv::{TlvTypes, Tlvs, receiver_lists};
+use srdma_wire::{
+    Aeth, AtomicEth, Bth, CnpView, Ethernet, IethView, ImmDtView, Ipv6, Opcode, Reth, Srh, Truncated, Udp, View,
+};
+
+fn octets() -> impl Strategy<Value = Vec<u8>> {
+    let octet = prop_oneof![4 => any::<u8>(), 1 => Just(0), 1 => 0..8_u8, 1 => Just(124)];
+    prop::collection::vec(octet, 0..300)
+}
+
+/// Octets that begin as a RoCEv2 packet does, up to where `damage` says, so that parsers get far.
+fn likely_packet() -> impl Strategy<Value = Vec<u8>> {
+    let extension = prop::sample::select(vec![17_u8, 0, 43, 44, 60]);
+    let opcode = prop_oneof![0..=0x17_u8, Just(0x81), any::<u8>()];
+    let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
+    (octets(), extension, opcode, damage, any::<bool>()).prop_map(|(tail, extension, opcode, damage, exact)| {
+        let mut packet = vec![0; 40];
+        let options = if extension == 17 { 0 } else { 8 };
+        let udp_len = 8 + 12 + tail.len();
+        packet[0] = 0x60;
+        packet[4..6].copy_from_slice(&((options + udp_len) as u16).to_be_bytes());
+        packet[6] = extension;
+        packet.extend([17, 0, 1, 4, 0, 0, 0, 0].iter().take(options));
+        packet.extend([0xC0, 0, 0x12, 0xB7]);
+        packet.extend((udp_len as u16).to_be_bytes());
+        packet.extend([0, u8::from(!exact), opcode, 0, 0xFF, 0xFF, 0, 0, 0, 2, 0, 0, 0, 0]);
+        packet.extend(tail);
+        for (place, octet) in damage {
+            let place = place.index(packet.len());
+            packet[place] = octet;
+        }
+        packet
+    })
+}
+
+/// The rest that a parser gives back is the end of what it got, behind what it took.
+fn takes(octets: &[u8], len: usize, rest: Result<&[u8], Truncated>) -> Result<(), TestCaseError> {
+    match rest {
+        Ok(rest) => prop_assert_eq!(rest, &octets[len..]),
+        Err(truncated) => {
+            prop_assert!(octets.len() < len);
+            prop_assert_eq!((truncated.needed, truncated.found), (len, octets.len()));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn headers_of_fixed_length(octets in octets()) {
+        takes(&octets, 14, Ethernet::parse(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 4, Vlan::parse(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 8, Udp::parse(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 12, Bth::parse(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 16, Reth::parse(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 4, Aeth::parse(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 28, AtomicEth::parse(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 4, ImmDtView::split(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 4, IethView::split(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 16, CnpView::split(&octets).map(|(_, rest)| rest))?;
+        takes(&octets, 8, Icmpv6Error::parse(&octets).map(|(_, rest)| rest))?;
+        let is_version_6 = octets.first().is_some_and(|first| first >> 4 == 6);
+        prop_assert_eq!(Ipv6::parse(&octets).is_ok(), octets.len() >= 40 && is_version_6);
+    }
+
+    #[test]
+    fn srh(mut octets in octets(), routing_type in prop_oneof![9 => Just(4), 1 => any::<u8>()]) {
+        if let Some(place) = octets.get_mut(2) {
+            *place = routing_type;
+        }
+        if let Ok((srh, rest)) = Srh::split(&octets) {
+            let len = srh.header.total_len();
+            prop_assert_eq!(rest, &octets[len..]);
+            prop_assert_eq!(8 + 16 * srh.segments.len() + srh.tlvs.len(), len);
+            prop_assert_eq!(srh.segments.len(), usize::from(srh.header.last_entry()) + 1);
+            prop_assert!(srh.segment(u8::MAX).is_none());
+        }
+    }
+
+    #[test]
+    fn tlvs(octets in octets()) {
+        let mut walk = Tlvs::new(&octets, TlvTypes::default());
+        let mut end = 0;
+        while let Some(tlv) = walk.next() {
+            prop_assert!(walk.offset() > end && walk.offset() <= octets.len());
+            end = walk.offset();
+            if tlv.is_err() {
+                prop_assert!(walk.next().is_none());
+            }
+        }
+        let whole: usize = receiver_lists(&octets, TlvTypes::default()).map_while(Result::ok).map(<[u8]>::len).sum();
+        prop_assert!(whole <= octets.len());
+    }
+
+    #[test]
+    fn options(octets in octets()) {
+        if let Ok((header, rest)) = OptionsHeader::split(&octets) {
+            prop_assert_eq!(2 + header.options.len() + rest.len(), octets.len());
+            let mut end = 2;
+            for option in header.iter() {
+                let offset = option.map_or_else(|overrun| overrun.offset, |option| option.offset);
+                prop_assert!(offset >= end);
+                end = offset + 1;
+            }
+            prop_assert!(end <= 2 + header.options.len());
+        }
+    }
+
+    #[test]
+    fn extension_headers(octets in octets(), first: u8) {
+        let mut headers = ExtensionHeaders::new(NextHeader(first), &octets);
+        let taken = headers.by_ref().count();
+        prop_assert!(taken <= MAX_EXTENSION_HEADERS + 1);
+        prop_assert_eq!(headers.offset() - 40 + headers.rest().len(), octets.len());
+    }
+
+    #[test]
+    fn extended_transport_headers(octets in octets(), opcode: u8) {
+        if let Ok((extended, rest)) = Extended::split(Opcode(opcode), &octets) {
+            let pieces = extended.octets().concat();
+            prop_assert_eq!(&pieces, &octets[..pieces.len()]);
+            prop_assert_eq!(rest, &octets[pieces.len()..]);
+        }
+    }
+
+    #[test]
+    fn rocev2_packets(octets in prop_oneof![1 => octets(), 9 => likely_packet()], more: u16) {
+        for total_len in [octets.len(), octets.len() + usize::from(more)] {
+            let Ok(packet) = Packet::parse(&octets, total_len) else { continue };
+            prop_assert!(packet.total_len() <= total_len);
+            prop_assert!(packet.extended_offset() <= packet.payload_range().start);
+            prop_assert!(packet.payload_range().end <= packet.icrc_offset());
+            prop_assert_eq!(packet.icrc_offset() + 4, packet.total_len());
+            let is_whole = packet.total_len() <= octets.len();
+            prop_assert_eq!(packet.icrc([]).is_ok(), is_whole);
+            prop_assert!(packet.udp_checksum([]).is_ok() || !is_whole);
+            let _ = packet.value();
+            prop_assert_eq!(packet.extension_headers().filter(Result::is_err).count(), 0);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What must hold for any values and any octets.
+
+mod any_octets;
+mod incremental;
+mod round_trips;

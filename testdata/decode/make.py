@@ -1,0 +1,75 @@
+"""Makes layers.pcap: what the captures of ../golden lack. Headers and ICRC by scapy, their content written out here."""
+import socket
+import struct
+
+from scapy.contrib.roce import BTH
+from scapy.layers.inet import TCP, UDP
+from scapy.layers.inet6 import (ICMPv6PacketTooBig, ICMPv6ParamProblem, IPv6, IPv6ExtHdrFragment,
+                                IPv6ExtHdrSegmentRouting)
+from scapy.layers.l2 import Dot1Q, Ether
+from scapy.packet import Raw
+from scapy.utils import RawPcapWriter
+
+A, B = "2001:db8:1::1", "2001:db8:2::1"
+ethernet = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+
+
+def address(text):
+    return socket.inet_pton(socket.AF_INET6, text)
+
+
+def roce(opcode, extension=b"", payload=b"", **fields):
+    fields = {"dqpn": 0x111, "psn": 7, **fields}
+    datagram = UDP(sport=49153, dport=4791, chksum=0) / BTH(opcode=opcode, **fields) / Raw(extension + payload)
+    return IPv6(src=A, dst=B, hlim=64) / datagram
+
+
+reth = struct.pack("!QII", 0x7F00_0000_1000, 0x1234, 8192)
+read = roce(0x0C, reth, ackreq=1)
+
+edge = address("2001:db8:a::1")
+receivers = address("2001:db8:3::1") + bytes([0, 1, 0x11, 0]) + address("2001:db8:3::2") + bytes([0, 2, 0x22, 0])
+end_mt = struct.pack("!BBH", 124, 62, 0) + edge + struct.pack("!B3x", 2) + receivers
+regions = struct.pack("!QIQI", 0x1000, 0xAA, 0xFFFF_FFFF_FFFF_0000, 0xBB)
+mr = struct.pack("!BBH", 125, 46, 0) + edge + struct.pack("!B3x", 2) + regions
+experiment = bytes([126, 6, 1, 2, 3, 4, 5, 6])
+
+
+def multicast(tlvs):
+    srh = struct.pack("!BBBBBBH", 41, (16 + len(tlvs)) // 8, 4, 1, 0, 0, 9) + address("2001:db8:ff::100") + tlvs
+    inner = bytes(roce(0x0A, reth, b"data", ackreq=1))
+    return IPv6(src="2001:db8:6::1", dst="5f00:0:1:e000::", nh=43) / Raw(srh + inner)
+
+
+def fragment(offset, more):
+    return IPv6(src=A, dst=B) / IPv6ExtHdrFragment(nh=17, offset=offset // 8, m=more, id=0xABCD) / Raw(bytes(24))
+
+
+packets = [
+    ethernet / Dot1Q(vlan=5, prio=3) / roce(0x04, b"", b"message!", solicited=1),
+    ethernet / read,
+    ethernet / roce(0x0D, struct.pack("!I", 0x1F << 24 | 3), bytes(1024)),
+    ethernet / roce(0x0E, b"", bytes(1024)),
+    ethernet / roce(0x13, struct.pack("!QIQQ", 0x2000, 0x1234, 2**63, 1)),
+    ethernet / roce(0x12, struct.pack("!IQ", 0x05 << 24 | 4, 2**53 + 1)),
+    ethernet / roce(0x16, struct.pack("!I", 0x4321), b"last"),
+    ethernet / roce(0x0B, reth + bytes.fromhex("00c0ffee"), b"abc\0", padcount=1),
+    ethernet / roce(0x64, bytes(8), b"datagram"),
+    ethernet / roce(0x81, struct.pack("!I12x", 3), psn=0, becn=1),
+    ethernet / roce(0x11, struct.pack("!I", 0x62 << 24 | 5)),
+    ethernet / roce(0x11, struct.pack("!I", 0x20 << 24 | 5)),
+    ethernet / multicast(end_mt + mr + experiment),
+    ethernet / multicast(bytes([124, 200]) + bytes(30)),
+    ethernet / fragment(0, 1),
+    ethernet / fragment(24, 0),
+    ethernet / IPv6(src=B, dst=A) / ICMPv6PacketTooBig(mtu=1280) / bytes(read)[:80],
+    ethernet / IPv6(src=B, dst=A) / ICMPv6ParamProblem(code=4, ptr=40) / bytes(read)[:60],
+    ethernet / IPv6(src=A, dst=B) / UDP(sport=5, dport=53) / Raw(b"question"),
+    ethernet / IPv6(src=A, dst=B) / TCP(),
+]
+
+writer = RawPcapWriter("layers.pcap", linktype=1, endianness="<", nano=True)
+writer.write_header(None)
+for index, packet in enumerate(packets):
+    writer.write_packet(bytes(packet), sec=1700000000, usec=1000 * index)
+writer.close()

@@ -1,0 +1,130 @@
+//! `cargo xtask ci`: the checks in order, each with its time, stopping at the first that fails.
+
+use crate::tree::Tree;
+use crate::{conformance, tidy, tools};
+use anyhow::{Context, Result};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How many seeds the tests over many seeds run in the fast tier. In the full tier each runs its own number.
+const FAST_TIER_SEEDS: &str = "40";
+
+/// How much is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tier {
+    /// For every commit: at most three minutes on two cores once the dependencies are built.
+    Fast,
+    /// Everything.
+    Full,
+}
+
+/// One check.
+struct Step {
+    name: &'static str,
+    tier: Tier,
+    action: Action,
+}
+
+enum Action {
+    /// A cargo command line and the environment variables that it needs.
+    Cargo(&'static str, &'static [(&'static str, &'static str)]),
+    /// A chore of this program on the repository's files.
+    Chore(fn(&Tree) -> Result<bool>),
+    /// The programs that tests compare with.
+    Tools,
+}
+
+/// The checks, cheapest first.
+const STEPS: &[Step] = &[
+    Step { name: "format", tier: Tier::Fast, action: Action::Cargo("fmt --all --check", &[]) },
+    Step { name: "tidy", tier: Tier::Fast, action: Action::Chore(tidy::run) },
+    Step { name: "conformance", tier: Tier::Fast, action: Action::Chore(|tree| conformance::run(tree, true)) },
+    Step {
+        name: "clippy",
+        tier: Tier::Fast,
+        action: Action::Cargo("clippy --workspace --all-targets -- -D warnings", &[]),
+    },
+    Step { name: "tools", tier: Tier::Fast, action: Action::Tools },
+    Step { name: "tests", tier: Tier::Fast, action: Action::Cargo("test --workspace", &[]) },
+    Step {
+        name: "docs",
+        tier: Tier::Full,
+        action: Action::Cargo("doc --workspace --no-deps", &[("RUSTDOCFLAGS", "-D warnings")]),
+    },
+    Step { name: "demo", tier: Tier::Full, action: Action::Cargo("run --release -- demo", &[]) },
+];
+
+/// Runs the checks of `tier` and prints a summary; `false` when one failed.
+pub(crate) fn run(tier: Tier) -> Result<bool> {
+    let mut done = Vec::new();
+    for step in STEPS.iter().filter(|step| belongs(step.tier, tier)) {
+        println!("\n==> {}: {}", step.name, describe(&step.action));
+        let start = Instant::now();
+        let passed = perform(&step.action, tier).with_context(|| format!("step `{}`", step.name))?;
+        done.push((step.name, start.elapsed()));
+        if !passed {
+            print_summary(&done);
+            eprintln!("ci: step `{}` failed", step.name);
+            return Ok(false);
+        }
+    }
+    print_summary(&done);
+    println!("ci: all {} steps passed", done.len());
+    Ok(true)
+}
+
+fn belongs(step: Tier, run: Tier) -> bool {
+    step == Tier::Fast || run == Tier::Full
+}
+
+fn describe(action: &Action) -> String {
+    match action {
+        Action::Cargo(arguments, _) => format!("cargo {arguments}"),
+        Action::Chore(_) => "the repository's files".to_owned(),
+        Action::Tools => "the programs that tests compare with".to_owned(),
+    }
+}
+
+fn perform(action: &Action, tier: Tier) -> Result<bool> {
+    match action {
+        Action::Cargo(arguments, environment) => {
+            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+            cargo.args(arguments.split(' ')).envs(environment.iter().copied()).current_dir(Tree::root());
+            if tier == Tier::Fast {
+                cargo.env("SRDMA_TEST_SEEDS", FAST_TIER_SEEDS);
+            }
+            Ok(cargo.status().context("cannot start cargo")?.success())
+        }
+        Action::Chore(chore) => chore(&Tree::of_repository()?),
+        Action::Tools => tools::provide(),
+    }
+}
+
+fn print_summary(done: &[(&str, Duration)]) {
+    println!("\n{:<12} {:>9}", "step", "time");
+    for (name, time) in done {
+        println!("{name:<12} {:>7.1} s", time.as_secs_f64());
+    }
+    println!("{:<12} {:>7.1} s", "total", done.iter().map(|(_, time)| time.as_secs_f64()).sum::<f64>());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_tier_contains_the_fast_one() {
+        assert!(belongs(Tier::Fast, Tier::Fast));
+        assert!(belongs(Tier::Fast, Tier::Full));
+        assert!(belongs(Tier::Full, Tier::Full));
+        assert!(!belongs(Tier::Full, Tier::Fast));
+    }
+
+    #[test]
+    fn every_check_named_in_the_contributing_guide_is_a_step() {
+        let guide = std::fs::read_to_string(Tree::root().join("CONTRIBUTING.md")).unwrap();
+        for step in STEPS {
+            assert!(guide.contains(&format!("| {} |", step.name)), "CONTRIBUTING.md does not describe `{}`", step.name);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The project's own chores. `cargo xtask ci` is exactly what the continuous integration runs; `tidy` checks what the
+//! compiler and clippy do not; `conformance` writes the table of requirements from the ids found in code and tests.
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+mod ci;
+mod conformance;
+mod ids;
+mod regions;
+mod tidy;
+mod tools;
+mod tree;
+
+/// Chores of the srdma repository.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run every check, stopping at the first that fails.
+    Ci {
+        /// Only the checks for every commit: few seeds, no documentation build, no release demo.
+        #[arg(long)]
+        fast: bool,
+    },
+    /// Check the house rules that no compiler knows.
+    Tidy,
+    /// Write docs/conformance.md from the ids found in code and tests.
+    Conformance {
+        /// Write nothing; fail if the file is not up to date.
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().chore) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one chore; `false` when it found something wrong and has said so.
+fn run(chore: Chore) -> Result<bool> {
+    match chore {
+        Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
+        Chore::Tidy => tidy::run(&tree::Tree::of_repository()?),
+        Chore::Conformance { check } => conformance::run(&tree::Tree::of_repository()?, check),
+    }
+}

@@ -1,0 +1,99 @@
+//! Links between Markdown files lead somewhere.
+
+use super::Finding;
+use crate::tree::Tree;
+use std::path::{Component, Path};
+
+/// Every relative link names a file or directory of the repository, and its fragment a heading of that file.
+pub(super) fn targets(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.with_suffix(".md") {
+        for (index, line) in prose(&file.text) {
+            for link in links(&without_code(line)) {
+                if let Some(complaint) = complaint(tree, &file.path, link) {
+                    findings.push(Finding::in_line(&file.path, index, complaint));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// What is wrong with a link that stands in the file `from`.
+fn complaint(tree: &Tree, from: &str, link: &str) -> Option<String> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
+    let target = if path.is_empty() { from.to_owned() } else { resolve(from, path)? };
+    if !tree.paths.contains(&target) {
+        return Some(format!("link to {link}: there is no {target}"));
+    }
+    let headings = tree.file(&target).filter(|_| !fragment.is_empty())?;
+    let missing = !prose(&headings.text).any(|(_, line)| line.starts_with('#') && anchor(line) == fragment);
+    missing.then(|| format!("link to {link}: {target} has no heading #{fragment}"))
+}
+
+/// The path from the repository's root of `link`, seen from the file `from`.
+fn resolve(from: &str, link: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    let joined = Path::new(from).parent()?.join(link);
+    for component in joined.components() {
+        match component {
+            Component::ParentDir => drop(parts.pop()),
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// The lines outside fenced code.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    text.lines().enumerate().filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        !fenced && !is_fence
+    })
+}
+
+/// The line with its `code spans` blanked.
+fn without_code(line: &str) -> String {
+    line.split('`').enumerate().map(|(part, text)| if part % 2 == 0 { text } else { "" }).collect()
+}
+
+/// What stands between `](` and `)`.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
+}
+
+/// The fragment under which a heading is found: lower case, spaces as hyphens, punctuation gone.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim();
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let tree = Tree::of(&[("docs/a.md", text), ("docs/b.md", "# One (and) `two`\n"), ("crates/c.rs", "")]);
+        targets(&tree).into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn links_that_lead_somewhere_pass() {
+        let text = "# Top\n[1](b.md) [2](../crates/) [3](b.md#one-and-two) [4](#top) [5](https://example.org/x)\n";
+        assert_eq!(found(text), [""; 0]);
+        assert_eq!(found("`[code](nowhere)`\n```\n[fenced](nowhere)\n```\n"), [""; 0]);
+    }
+
+    #[test]
+    fn broken_links_are_found() {
+        assert_eq!(found("[1](c.md)"), ["link to c.md: there is no docs/c.md"]);
+        assert_eq!(found("[1](b.md#three)"), ["link to b.md#three: docs/b.md has no heading #three"]);
+    }
+}

@@ -1,0 +1,156 @@
+//! Rules for Rust files.
+
+use super::Finding;
+use crate::regions::is_test_file;
+use crate::tree::{File, Tree};
+
+const MAX_LINES: usize = 800;
+const MAX_TEST_LINES: usize = 1000;
+const WORTH_SPLITTING_LINES: usize = 500;
+
+/// What marks code as not finished, or a test as not run.
+const UNFINISHED: [&str; 7] = [
+    concat!("todo", "!("),
+    concat!("unimplemented", "!("),
+    concat!("dbg", "!("),
+    concat!("#[", "ignore"),
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("X", "XX"),
+];
+
+/// Where `unsafe` may stand: one intrinsic of the ICRC.
+const UNSAFE_ALLOWED: &str = "crates/wire/src/icrc";
+
+/// No file is longer than can be read: 800 lines, 1,000 for tests.
+pub(super) fn file_length(tree: &Tree) -> Vec<Finding> {
+    let too_long = |file: &File| {
+        let limit = if is_test_file(&file.path) { MAX_TEST_LINES } else { MAX_LINES };
+        let lines = file.text.lines().count();
+        (lines > limit).then(|| Finding::in_file(&file.path, format!("{lines} lines, at most {limit}")))
+    };
+    tree.with_suffix(".rs").filter_map(too_long).collect()
+}
+
+/// Files that are allowed, but long enough to ask whether each is still one thing.
+pub(super) fn files_to_split(tree: &Tree) -> Vec<Finding> {
+    let long = |file: &File| {
+        let lines = file.text.lines().count();
+        (lines > WORTH_SPLITTING_LINES)
+            .then(|| Finding::in_file(&file.path, format!("{lines} lines: one thing still?")))
+    };
+    tree.with_suffix(".rs").filter_map(long).collect()
+}
+
+/// No placeholder, no debugging aid, no test that is not run.
+pub(super) fn unfinished_code(tree: &Tree) -> Vec<Finding> {
+    code_lines(tree, |_, line| {
+        let marker = UNFINISHED.iter().find(|marker| contains_word(line, marker))?;
+        Some(format!("`{marker}` marks something unfinished"))
+    })
+}
+
+/// Unsafe code stands in the ICRC and nowhere else, nor is it allowed elsewhere.
+pub(super) fn unsafe_code(tree: &Tree) -> Vec<Finding> {
+    const FORMS: [&str; 6] = [
+        concat!("un", "safe {"),
+        concat!("un", "safe fn"),
+        concat!("un", "safe impl"),
+        concat!("un", "safe extern"),
+        concat!("allow(un", "safe_code"),
+        concat!("expect(un", "safe_code"),
+    ];
+    code_lines(tree, |path, line| {
+        let form = FORMS.iter().find(|form| contains_word(line, form)).filter(|_| !path.starts_with(UNSAFE_ALLOWED))?;
+        Some(format!("`{form}` outside {UNSAFE_ALLOWED}"))
+    })
+}
+
+/// Every crate takes over the lints of the workspace.
+pub(super) fn workspace_lints(tree: &Tree) -> Vec<Finding> {
+    tree.with_suffix("/Cargo.toml")
+        .filter(|file| !file.text.contains("[lints]\nworkspace = true\n"))
+        .map(|file| Finding::in_file(&file.path, "does not take over the lints of the workspace"))
+        .collect()
+}
+
+/// Every crate says at its top what it is.
+pub(super) fn crate_documentation(tree: &Tree) -> Vec<Finding> {
+    let is_root = |path: &str| path.ends_with("src/lib.rs") || path.ends_with("src/main.rs");
+    tree.files
+        .iter()
+        .filter(|file| is_root(&file.path) && !file.text.starts_with("//! "))
+        .map(|file| Finding::in_line(&file.path, 0, "a crate begins with `//!` and what it is"))
+        .collect()
+}
+
+fn code_lines(tree: &Tree, check: impl Fn(&str, &str) -> Option<String>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.with_suffix(".rs") {
+        for (index, line) in file.text.lines().enumerate() {
+            findings.extend(check(&file.path, line).map(|message| Finding::in_line(&file.path, index, message)));
+        }
+    }
+    findings
+}
+
+/// Does `word` stand in `line` with no letter, digit or underscore around it?
+fn contains_word(line: &str, word: &str) -> bool {
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let after = &line[at + word.len()..];
+        !line[..at].ends_with(is_letter) && (word.ends_with('(') || !after.starts_with(is_letter))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<String> {
+        rule(&Tree::of(&[(path, text)])).into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn long_files_are_found() {
+        let text = "\n".repeat(801);
+        assert_eq!(found(file_length, "crates/rc/src/a.rs", &text), ["801 lines, at most 800"]);
+        assert_eq!(found(file_length, "crates/rc/tests/a.rs", &text), [""; 0]);
+        assert_eq!(found(file_length, "crates/rc/tests/a.rs", &"\n".repeat(1001)), ["1001 lines, at most 1000"]);
+    }
+
+    #[test]
+    fn long_files_are_pointed_out_before_they_are_too_long() {
+        assert_eq!(found(files_to_split, "a.rs", &"\n".repeat(501)), ["501 lines: one thing still?"]);
+        assert_eq!(found(files_to_split, "a.rs", &"\n".repeat(500)), [""; 0]);
+    }
+
+    #[test]
+    fn every_mark_of_unfinished_code_is_found() {
+        for marker in UNFINISHED {
+            assert_eq!(found(unfinished_code, "a.rs", &format!("    {marker}")).len(), 1, "{marker}");
+        }
+        assert_eq!(found(unfinished_code, "a.rs", concat!("XX", "XX // not a marker")), [""; 0]);
+    }
+
+    #[test]
+    fn unsafe_code_is_found_outside_the_icrc() {
+        for text in [concat!("let y = un", "safe { x };"), concat!("#![allow(un", "safe_code)]")] {
+            assert_eq!(found(unsafe_code, "crates/rc/src/a.rs", text).len(), 1, "{text}");
+            assert_eq!(found(unsafe_code, "crates/wire/src/icrc.rs", text), [""; 0]);
+        }
+        assert_eq!(found(unsafe_code, "a.rs", "// unsafe at any speed"), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_without_the_lints_is_found() {
+        assert_eq!(found(workspace_lints, "crates/rc/Cargo.toml", "[package]\n").len(), 1);
+        assert_eq!(found(workspace_lints, "crates/rc/Cargo.toml", "[lints]\nworkspace = true\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_without_a_word_about_itself_is_found() {
+        assert_eq!(found(crate_documentation, "crates/rc/src/lib.rs", "pub mod a;").len(), 1);
+        assert_eq!(found(crate_documentation, "crates/rc/src/lib.rs", "//! What it is."), [""; 0]);
+    }
+}
