@@ -97,11 +97,11 @@ impl Model {
             }
         }
         state.msn = msn;
-        self.speak(Some((n, kind)), said);
+        self.speak(Some((branch, n, kind)), said);
         true
     }
 
-    fn speak(&mut self, heard: Option<(u64, Answer)>, said: &mut Vec<Said>) {
+    fn speak(&mut self, heard: Option<(usize, u64, Answer)>, said: &mut Vec<Said>) {
         let Some(m) = self.minimum() else { return };
         let advanced = self.up.is_none_or(|up| m > up);
         if advanced {
@@ -109,7 +109,14 @@ impl Model {
             self.up = Some(m);
         }
         // R4 is about what comes at m; a NAK that an RNR NAK at m kept back waits for its T_hold.
-        if !advanced && heard.is_some_and(|(n, kind)| n != m || kind == Answer::Ack) {
+        if !advanced && heard.is_some_and(|(_, n, kind)| n != m || kind == Answer::Ack) {
+            return;
+        }
+        // A branch that says its NAK again says nothing of what others still hold back.
+        let is_known = |branch: usize| {
+            self.branches[branch].pend.is_some_and(|pend| pend.sent && pend.kind == Answer::SequenceNak)
+        };
+        if !advanced && heard.is_some_and(|(branch, _, kind)| kind == Answer::SequenceNak && is_known(branch)) {
             return;
         }
         let here = self.living().filter(|branch| branch.next == Some(m)).filter_map(|branch| branch.pend);
@@ -117,7 +124,7 @@ impl Model {
         let strongest = here.iter().map(|pend| strength(pend.kind)).max().unwrap_or(0);
         let of_it: Vec<Pend> = here.into_iter().filter(|pend| strength(pend.kind) == strongest).collect();
         let known = of_it.iter().any(|pend| pend.sent);
-        let rnr_came = heard.is_some_and(|(n, kind)| n == m && strength(kind) == 2);
+        let rnr_came = heard.is_some_and(|(_, n, kind)| n == m && strength(kind) == 2);
         match strongest {
             3 if !known => said.push(Said(of_it[0].kind, m)),
             2 if advanced || rnr_came => {

@@ -368,6 +368,18 @@ fn r5_a_hold_begins_with_its_nak() {
     assert_eq!(node.wait(T_HOLD / 4), "NAK 0");
 }
 
+/// R4, R5: a NAK that an RNR NAK kept back is not made known by another branch that says its own once more.
+#[test]
+fn a_nak_behind_an_rnr_nak_keeps_its_hold() {
+    let mut node = Node::sent(4, 9);
+    assert_eq!((node.rnr(0, 2, 14), node.nak(1, 2)), (String::new(), String::new()));
+    assert_eq!(node.wait(T_HOLD), "NAK 0", "branch 1 has been heard upstream");
+    assert_eq!((node.ack(2, 1), node.nak(3, 2)), (String::new(), "ACK 1, RNR 14 at 2".into()));
+    assert_eq!(node.ack(0, 2), "", "the RNR NAK is gone");
+    assert_eq!(node.nak(1, 2), "");
+    assert_eq!(node.wait(T_HOLD), "NAK 2", "for branch 3");
+}
+
 /// D24: a fatal NAK goes up at the minimum, when that reaches it or after T_hold, and completes nothing before.
 #[test]
 fn fatal_goes_up_only_at_the_minimum() {
