@@ -12,8 +12,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rc", &["wire"]),
     ("capture", &[]),
     ("sim", &["wire", "group", "dataplane", "rc", "capture"]),
-    ("node", &["wire", "group", "dataplane", "capture"]),
-    ("cli", &["wire", "group", "dataplane", "rc", "capture", "sim", "node"]),
+    ("io", &["wire", "dataplane", "capture"]),
+    ("host", &["wire", "dataplane", "rc", "io"]),
+    ("node", &["wire", "group", "dataplane", "capture", "io"]),
+    ("lab", &["wire", "group", "dataplane", "io", "host", "node"]),
+    ("cli", &["wire", "group", "dataplane", "rc", "capture", "sim", "io", "host", "node", "lab"]),
     ("testkit", &["wire", "group"]),
 ];
 

@@ -1,0 +1,1 @@
+//! RC endpoints on sockets and interfaces: what `srdma send` and `srdma recv` do.

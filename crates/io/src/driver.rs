@@ -1,0 +1,92 @@
+//! The one trait for packet I/O.
+
+use srdma_dataplane::{Frame, Pool};
+use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// A port's way to the wire, in batches. One thread owns it, together with the pool that its frames lie in.
+///
+/// ```text
+/// receive(frames) ─→ element.receive … element.dequeue ─→ while room(): push(frame) ─→ flush()
+/// ```
+pub trait Driver: Send + fmt::Debug {
+    /// Takes up to `limit` frames that have come in, and adds them to `frames`; never waits. Each has its first
+    /// [`HEADER_SPAN`](srdma_dataplane::HEADER_SPAN) octets in the first segment, with headroom before it, as
+    /// [`Element::receive`](srdma_dataplane::Element::receive) wants it.
+    ///
+    /// # Errors
+    ///
+    /// When the interface can no longer be used: it has vanished or gone down for good. What is wrong with one frame is
+    /// counted, not returned.
+    fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()>;
+
+    /// How many frames, of any length and number of segments, [`Driver::push`] takes now. Takes back what has been
+    /// sent, where the driver lays frames before the kernel without copying.
+    fn room(&mut self, pool: &mut Pool) -> usize;
+
+    /// Takes a frame to be sent. The caller has seen [`Driver::room`] for it; a frame without room is dropped and
+    /// counted.
+    fn push(&mut self, frame: Frame, pool: &mut Pool);
+
+    /// Sends what has been pushed, as far as the kernel takes it now; the rest waits for the next call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Driver::receive`].
+    fn flush(&mut self, pool: &mut Pool) -> io::Result<()>;
+
+    /// Whether something pushed still waits for [`Driver::flush`].
+    fn is_flushed(&self) -> bool;
+
+    /// What becomes readable when frames have come in; `None` for a driver that always has its frames, as a capture.
+    fn readable(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Which driver it is.
+    fn kind(&self) -> DriverKind;
+
+    /// What it has counted.
+    fn statistics(&self) -> DriverStatistics;
+
+    /// Gives every chunk back that the driver holds, before it is dropped.
+    fn detach(&mut self, pool: &mut Pool);
+}
+
+/// Which driver carries a port's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DriverKind {
+    /// AF_XDP, the program run by the interface's own driver.
+    XdpNative,
+    /// AF_XDP, the program run on socket buffers.
+    XdpGeneric,
+    /// AF_PACKET.
+    Packet,
+    /// A capture file.
+    Capture,
+}
+
+impl fmt::Display for DriverKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DriverKind::XdpNative => "AF_XDP native",
+            DriverKind::XdpGeneric => "AF_XDP generic",
+            DriverKind::Packet => "AF_PACKET",
+            DriverKind::Capture => "capture",
+        })
+    }
+}
+
+/// What a driver has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverStatistics {
+    /// Frames handed to the node.
+    pub received: u64,
+    /// Frames that the kernel took.
+    pub sent: u64,
+    /// Frames that came in and found no free chunk or ring entry.
+    pub receive_overruns: u64,
+    /// Frames longer than a [`Frame`] can be, or cut off by the kernel.
+    pub too_long: u64,
+    /// Frames that the kernel refused to send, or that found no room.
+    pub send_errors: u64,
+}

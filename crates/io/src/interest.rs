@@ -1,0 +1,27 @@
+//! What a node wants of the frames that come in at its interfaces.
+
+use srdma_dataplane::Prefix;
+
+/// The frames that a driver hands to the node; all others stay with the kernel, which keeps ND, ICMP and local delivery.
+///
+/// The longest prefix that has the destination address decides. Frames with one 802.1Q tag or none are looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// Destinations, no prefix twice.
+    pub prefixes: Vec<(Prefix, Match)>,
+    /// Priority flow control frames (IEEE 802.1Qbb).
+    pub pfc: bool,
+    /// Every frame, whatever the prefixes say: for measurements and for hosts that own the interface.
+    pub everything: bool,
+}
+
+/// Which packets to a prefix are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// All: local SIDs, destinations of policies, multicast groups.
+    All,
+    /// RoCEv2 directly behind the IPv6 header, that is UDP to port 4791: Proxy Addresses.
+    RoceV2,
+    /// None: a longer prefix inside a wanted one that the kernel keeps.
+    Kernel,
+}

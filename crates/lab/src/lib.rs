@@ -1,0 +1,1 @@
+//! Networks in namespaces of one machine, built from a topology file.
