@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: the checks in order, each with its time, stopping at the first that fails.
 
 use crate::tree::Tree;
-use crate::{conformance, tidy, tools};
+use crate::{conformance, labs, tidy, tools};
 use anyhow::{Context, Result};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -32,6 +32,8 @@ enum Action {
     Chore(fn(&Tree) -> Result<bool>),
     /// The programs that tests compare with.
     Tools,
+    /// The tests that need root.
+    Labs,
 }
 
 /// The checks, cheapest first.
@@ -46,6 +48,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tools", tier: Tier::Fast, action: Action::Tools },
     Step { name: "tests", tier: Tier::Fast, action: Action::Cargo("test --workspace", &[]) },
+    Step { name: "labs", tier: Tier::Full, action: Action::Labs },
     Step {
         name: "docs",
         tier: Tier::Full,
@@ -82,6 +85,7 @@ fn describe(action: &Action) -> String {
         Action::Cargo(arguments, _) => format!("cargo {arguments}"),
         Action::Chore(_) => "the repository's files".to_owned(),
         Action::Tools => "the programs that tests compare with".to_owned(),
+        Action::Labs => "the tests that need root".to_owned(),
     }
 }
 
@@ -97,6 +101,7 @@ fn perform(action: &Action, tier: Tier) -> Result<bool> {
         }
         Action::Chore(chore) => chore(&Tree::of_repository()?),
         Action::Tools => tools::provide(),
+        Action::Labs => labs::run(""),
     }
 }
 

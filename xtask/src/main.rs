@@ -8,6 +8,7 @@ use std::process::ExitCode;
 mod ci;
 mod conformance;
 mod ids;
+mod labs;
 mod regions;
 mod tidy;
 mod tools;
@@ -28,6 +29,12 @@ enum Chore {
         /// Only the checks for every commit: few seeds, no documentation build, no release demo.
         #[arg(long)]
         fast: bool,
+    },
+    /// Run the tests that need root, in network namespaces of their own.
+    Labs {
+        /// Only those whose name contains this.
+        #[arg(default_value = "")]
+        filter: String,
     },
     /// Check the house rules that no compiler knows.
     Tidy,
@@ -54,6 +61,7 @@ fn main() -> ExitCode {
 fn run(chore: Chore) -> Result<bool> {
     match chore {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
+        Chore::Labs { filter } => labs::run(&filter),
         Chore::Tidy => tidy::run(&tree::Tree::of_repository()?),
         Chore::Conformance { check } => conformance::run(&tree::Tree::of_repository()?, check),
     }

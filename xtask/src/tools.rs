@@ -12,6 +12,18 @@ struct Tool {
 
 const TOOLS: [Tool; 1] = [Tool { program: "tshark", package: "tshark" }];
 
+/// What tests in network namespaces and the labs need on top.
+const LAB_TOOLS: [Tool; 8] = [
+    Tool { program: "ip", package: "iproute2" },
+    Tool { program: "ethtool", package: "ethtool" },
+    Tool { program: "ping", package: "iputils-ping" },
+    Tool { program: "qemu-system-x86_64", package: "qemu-system-x86" },
+    Tool { program: "busybox", package: "busybox" },
+    Tool { program: "cpio", package: "cpio" },
+    Tool { program: "xz", package: "xz-utils" },
+    Tool { program: "gcc", package: "gcc" },
+];
+
 /// Installs the tools that are missing; `false` when that is not possible here.
 pub(crate) fn provide() -> Result<bool> {
     for tool in &TOOLS {
@@ -27,15 +39,35 @@ pub(crate) fn provide() -> Result<bool> {
     Ok(true)
 }
 
+/// Installs what the labs need; the reason why they cannot run when that is not possible here.
+pub(crate) fn missing_for_labs() -> Result<Option<String>> {
+    for tool in &LAB_TOOLS {
+        if !is_installed(tool.program) {
+            install(tool.package)?;
+        }
+        if !is_installed(tool.program) {
+            return Ok(Some(format!("{} is missing: install the package {}", tool.program, tool.package)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether this process may do what only root may.
+pub(crate) fn is_root() -> Result<bool> {
+    let user = Command::new("id").arg("-u").output().context("cannot start id")?;
+    Ok(user.stdout.trim_ascii() == b"0")
+}
+
+/// Whether the shell would find a program, also where only root looks.
 fn is_installed(program: &str) -> bool {
-    let status = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    directories.into_iter().any(|directory| directory.join(program).is_file())
 }
 
 /// Calls apt-get, never asking anything; does nothing more when there is none or it may not.
 fn install(package: &str) -> Result<()> {
-    let user = Command::new("id").arg("-u").output().context("cannot start id")?;
-    let is_root = user.stdout.trim_ascii() == b"0";
+    let is_root = is_root()?;
     for arguments in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", package]] {
         let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
         if !is_root {

@@ -2,7 +2,8 @@
 
 use srdma_dataplane::Prefix;
 
-/// The frames that a driver hands to the node; all others stay with the kernel, which keeps ND, ICMP and local delivery.
+/// The frames that a driver hands to the node; all others stay with the kernel, which keeps ND, ICMP and local
+/// delivery.
 ///
 /// The longest prefix that has the destination address decides. Frames with one 802.1Q tag or none are looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
