@@ -1,5 +1,6 @@
 //! The one trait for packet I/O.
 
+use crate::Interest;
 use srdma_dataplane::{Frame, Pool};
 use std::fmt;
 use std::io;
@@ -41,6 +42,13 @@ pub trait Driver: Send + fmt::Debug {
 
     /// What becomes readable when frames have come in; `None` for a driver that always has its frames, as a capture.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Changes what the driver takes off the interface, while frames go on coming in.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses it; what was wanted before, or a part of the change, then holds.
+    fn set_interest(&mut self, interest: &Interest) -> io::Result<()>;
 
     /// Which driver it is.
     fn kind(&self) -> DriverKind;
