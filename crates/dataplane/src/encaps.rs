@@ -4,9 +4,11 @@ use crate::drop::DropReason;
 use crate::entropy;
 use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use crate::hmac::HmacKey;
 use crate::pool::{HEADROOM, Pool};
 use srdma_wire::ipv6::NextHeader;
-use srdma_wire::{Ipv6, SrhValue};
+use srdma_wire::tlv::{HmacView, TlvTypes};
+use srdma_wire::{Ipv6, SrhValue, View};
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
@@ -44,17 +46,29 @@ pub enum EncapsError {
 }
 
 impl Encaps {
-    /// A policy: the outer source address, the segments in the order of the path, and the outer hop limit.
-    pub(crate) fn new(
+    /// A policy: the outer source address, the segments in the order of the path, and the outer hop limit; signed with a
+    /// key, if there is one and an SRH to carry the HMAC.
+    pub(crate) fn signed(
         source: Ipv6Addr,
         segments: &[Ipv6Addr],
         mode: EncapsMode,
         hop_limit: u8,
+        hmac: Option<(u32, &HmacKey)>,
     ) -> Result<Self, EncapsError> {
         let (&destination, further) = segments.split_first().ok_or(EncapsError::NoSegments)?;
         let listed = if mode == EncapsMode::Reduced { further } else { segments };
         let reversed: Vec<Ipv6Addr> = listed.iter().rev().copied().collect();
-        let srh_octets = if reversed.is_empty() { 0 } else { 8 + 16 * reversed.len() };
+        let mut tlvs = [0; HmacView::LEN + HmacView::HMAC_LEN];
+        let tlvs = match hmac {
+            None => &[],
+            Some((key_id, _)) => {
+                // Reduced, the destination is no listed segment: D says so (RFC 8754 section 2.1.2.1).
+                let is_covered = mode == EncapsMode::Encaps || hmac.is_some_and(|(_, key)| key.srh_flags() != 0);
+                tlvs[..HmacView::LEN].copy_from_slice(HmacView::new(!is_covered, key_id).as_bytes());
+                tlvs.as_slice()
+            }
+        };
+        let srh_octets = if reversed.is_empty() { 0 } else { 8 + 16 * reversed.len() + tlvs.len() };
         let too_long =
             EncapsError::TooLong { segments: segments.len(), needed: 40 + srh_octets, room: HEADROOM - IPV6 };
         if 40 + srh_octets > HEADROOM - IPV6 {
@@ -73,9 +87,13 @@ impl Encaps {
         headers[..40].copy_from_slice(outer.emit().as_bytes());
         if srh_octets > 0 {
             let segments_left = (segments.len() - 1) as u8;
-            SrhValue { next_header: NextHeader::IPV6, segments_left, flags: 0, tag: 0 }
-                .emit(&reversed, &[], &mut headers[40..])
+            let flags = hmac.map_or(0, |(_, key)| key.srh_flags());
+            SrhValue { next_header: NextHeader::IPV6, segments_left, flags, tag: 0 }
+                .emit(&reversed, tlvs, &mut headers[40..])
                 .ok_or(too_long)?;
+            if let Some((_, key)) = hmac {
+                key.sign_last(&source.octets(), &mut headers[40..], TlvTypes::default()).ok_or(too_long)?;
+            }
         }
         Ok(Encaps { headers })
     }
@@ -125,11 +143,12 @@ mod tests {
     #[test]
     fn a_policy_needs_segments_that_fit() {
         let a: Ipv6Addr = "2001:db8::1".parse().unwrap();
-        assert_eq!(Encaps::new(a, &[], EncapsMode::Reduced, 64).err(), Some(EncapsError::NoSegments));
-        assert_eq!(Encaps::new(a, &[a], EncapsMode::Reduced, 64).unwrap().headers.len(), 40);
-        assert_eq!(Encaps::new(a, &[a], EncapsMode::Encaps, 64).unwrap().headers.len(), 64);
-        assert_eq!(Encaps::new(a, &[a; 3], EncapsMode::Reduced, 64).unwrap().headers.len(), 80);
-        let error = Encaps::new(a, &[a; 13], EncapsMode::Encaps, 64).unwrap_err();
+        let unsigned = |segments: &[Ipv6Addr], mode| Encaps::signed(a, segments, mode, 64, None);
+        assert_eq!(unsigned(&[], EncapsMode::Reduced).err(), Some(EncapsError::NoSegments));
+        assert_eq!(unsigned(&[a], EncapsMode::Reduced).unwrap().headers.len(), 40);
+        assert_eq!(unsigned(&[a], EncapsMode::Encaps).unwrap().headers.len(), 64);
+        assert_eq!(unsigned(&[a; 3], EncapsMode::Reduced).unwrap().headers.len(), 80);
+        let error = unsigned(&[a; 13], EncapsMode::Encaps).unwrap_err();
         assert_eq!(error, EncapsError::TooLong { segments: 13, needed: 256, room: 242 });
     }
 }

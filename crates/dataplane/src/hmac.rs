@@ -3,8 +3,8 @@
 use crate::drop::DropReason;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use srdma_wire::Srh;
 use srdma_wire::tlv::{HmacView, Tlv, TlvTypes, Tlvs, receiver_lists};
+use srdma_wire::{Srh, View};
 use std::collections::BTreeMap;
 use subtle::ConstantTimeEq;
 use zerocopy::IntoBytes;
@@ -17,7 +17,13 @@ pub enum Cover {
     /// That, and every End.MT and MR TLV, whole and in order.
     #[default]
     Tlvs,
+    /// What the Linux kernel computes and demands: RFC 8754's text without the two octets of D and reserved, the flag
+    /// H of drafts before the RFC, and the TLV as the last one.
+    Linux,
 }
+
+/// The flag H, which RFC 8754 no longer has and the Linux kernel asks for: "an HMAC TLV is present".
+const FLAG_H: u8 = 0x08;
 
 /// A key, ready for use.
 #[derive(Clone)]
@@ -39,12 +45,29 @@ impl HmacKey {
         HmacKey { prepared, cover }
     }
 
+    /// The SRH flags that go with it.
+    pub(crate) fn srh_flags(&self) -> u8 {
+        if self.cover == Cover::Linux { FLAG_H } else { 0 }
+    }
+
+    /// Fills the HMAC field of an SRH that comes from `source`; `srh` ends with its HMAC TLV. `None` if it does not.
+    pub(crate) fn sign_last(&self, source: &[u8; 16], octets: &mut [u8], types: TlvTypes) -> Option<()> {
+        let (srh, _) = Srh::split(octets).ok()?;
+        let tlv = srh.tlvs.len().checked_sub(HmacView::LEN + HmacView::HMAC_LEN)?;
+        let (view, _) = HmacView::split(srh.tlvs.get(tlv..)?).ok()?;
+        let hmac = self.sign(source, &srh, view, types);
+        *octets.last_chunk_mut()? = hmac;
+        Some(())
+    }
+
     /// The HMAC of an SRH that comes from `source`.
     pub fn sign(&self, source: &[u8; 16], srh: &Srh<'_>, view: &HmacView, types: TlvTypes) -> [u8; 32] {
         let mut mac = self.prepared.clone();
         mac.update(source);
         mac.update(&[srh.header.last_entry(), srh.header.flags]);
-        mac.update(view.d_and_reserved.as_bytes());
+        if self.cover != Cover::Linux {
+            mac.update(view.d_and_reserved.as_bytes());
+        }
         mac.update(&view.key_id().to_be_bytes());
         mac.update(srh.segments.as_flattened());
         if self.cover == Cover::Tlvs {
@@ -62,6 +85,11 @@ impl HmacKeys {
     /// Adds or replaces a key.
     pub(crate) fn insert(&mut self, key_id: u32, key: HmacKey) {
         self.0.insert(key_id, key);
+    }
+
+    /// Removes a key; returns whether there was one.
+    pub(crate) fn remove(&mut self, key_id: u32) -> bool {
+        self.0.remove(&key_id).is_some()
     }
 
     /// The key with this id.
@@ -84,7 +112,7 @@ impl HmacKeys {
         });
         let (view, hmac) = found.ok_or(DropReason::HmacMissing)?;
         let key = self.get(view.key_id()).ok_or(DropReason::HmacUnknownKey)?;
-        if !destination_is_plausible(srh, view, destination) {
+        if !key.admits(srh, view, destination) {
             return Err(DropReason::HmacMismatch);
         }
         let expected = key.sign(source, srh, view, types);
@@ -92,11 +120,13 @@ impl HmacKeys {
     }
 }
 
-/// RFC 8754 section 2.1.2.1: the destination is the active segment; that of a reduced SRH is not listed, which D must
-/// admit.
-fn destination_is_plausible(srh: &Srh<'_>, view: &HmacView, destination: &[u8; 16]) -> bool {
-    match srh.segments.get(usize::from(srh.header.segments_left)) {
-        None => view.destination_not_covered(),
-        Some(segment) => segment == destination,
+impl HmacKey {
+    /// RFC 8754 section 2.1.2.1: the destination is the active segment; that of a reduced SRH is not listed, which D
+    /// must admit. The Linux kernel never sets D.
+    fn admits(&self, srh: &Srh<'_>, view: &HmacView, destination: &[u8; 16]) -> bool {
+        match srh.segments.get(usize::from(srh.header.segments_left)) {
+            None => view.destination_not_covered() || self.cover == Cover::Linux,
+            Some(segment) => segment == destination,
+        }
     }
 }

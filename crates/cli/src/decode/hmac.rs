@@ -1,4 +1,4 @@
-//! HMAC of the SRH (RFC 8754 section 2.1.2), tried with either cover (D9).
+//! HMAC of the SRH (RFC 8754 section 2.1.2), tried with every cover (D9).
 
 use srdma_dataplane::{Cover, HmacKey};
 use srdma_wire::srh::Srh;
@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 /// Keys by HMAC Key ID, each once for every cover.
 #[derive(Debug, Default)]
-pub(crate) struct Keys(BTreeMap<u32, [(Cover, HmacKey); 2]>);
+pub(crate) struct Keys(BTreeMap<u32, [(Cover, HmacKey); 3]>);
 
 impl<'a> FromIterator<(u32, &'a [u8])> for Keys {
     fn from_iter<I: IntoIterator<Item = (u32, &'a [u8])>>(keys: I) -> Self {
-        let covers = |secret: &[u8]| [Cover::Rfc8754, Cover::Tlvs].map(|cover| (cover, HmacKey::new(secret, cover)));
+        let covers = |secret: &[u8]| {
+            [Cover::Rfc8754, Cover::Tlvs, Cover::Linux].map(|cover| (cover, HmacKey::new(secret, cover)))
+        };
         Keys(keys.into_iter().map(|(id, secret)| (id, covers(secret))).collect())
     }
 }
@@ -41,5 +43,6 @@ pub(crate) fn cover_name(cover: Cover) -> &'static str {
     match cover {
         Cover::Rfc8754 => "rfc8754",
         Cover::Tlvs => "tlvs",
+        Cover::Linux => "linux",
     }
 }

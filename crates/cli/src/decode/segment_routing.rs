@@ -4,6 +4,7 @@ use super::dissect::{Carrier, Dissector, Next};
 use super::hmac::{Match, cover_name};
 use super::layer::{EndMt, Hex64, HmacTlv, Layer, Mr, OtherTlv, Receiver, Region, Srh, hex};
 use super::record::{Damage, HmacVerdict};
+use srdma_dataplane::Cover;
 use srdma_wire::View;
 use srdma_wire::srh::{self, SrhError, SrhView};
 use srdma_wire::tlv::{EdgeListView, HmacView, ReceiverView, RegionView, Tlv, TlvError, TlvTypes, Tlvs};
@@ -80,8 +81,8 @@ fn mr(list: &EdgeListView, regions: &[RegionView]) -> Layer {
 
 fn hmac(dissector: &Dissector<'_>, srh: &srh::Srh<'_>, view: &HmacView, digest: &[u8]) -> HmacTlv {
     let found = dissector.carrier.as_ref().map(|Carrier { ipv6, .. }| {
-        let due = destination_is_due(ipv6.destination_octets(), srh, view);
-        (dissector.keys.verify(ipv6.source_octets(), srh, view, digest), due)
+        let matched = dissector.keys.verify(ipv6.source_octets(), srh, view, digest);
+        (matched, destination_is_due(ipv6.destination_octets(), srh, view, matched))
     });
     let (verdict, cover, reason) = match found {
         Some((Match::Matches(cover), true)) => (HmacVerdict::Ok, Some(cover_name(cover)), None),
@@ -104,10 +105,10 @@ fn hmac(dissector: &Dissector<'_>, srh: &srh::Srh<'_>, view: &HmacView, digest: 
 }
 
 /// Whether the destination address is the segment that is due, or the D flag says that a reduced Segment List does not
-/// have it (RFC 8754 section 2.1.2.1).
-fn destination_is_due(destination: &[u8; 16], srh: &srh::Srh<'_>, view: &HmacView) -> bool {
+/// have it (RFC 8754 section 2.1.2.1). Linux never sets the flag.
+fn destination_is_due(destination: &[u8; 16], srh: &srh::Srh<'_>, view: &HmacView, matched: Match) -> bool {
     match srh.segments.get(usize::from(srh.header.segments_left)) {
         Some(segment) => segment == destination,
-        None => view.destination_not_covered(),
+        None => view.destination_not_covered() || matched == Match::Matches(Cover::Linux),
     }
 }

@@ -4,7 +4,7 @@ use crate::hmac::HmacKey;
 use srdma_group::{EdgeList, NodePart};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::tlv::{HmacView, MAX_RECEIVERS, ReceiverView, RegionView, TlvTypes, TlvWriter};
-use srdma_wire::{Ipv6, Srh, SrhValue, View};
+use srdma_wire::{Ipv6, SrhValue};
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
@@ -35,10 +35,11 @@ pub(crate) fn headers(
         destination: Ipv6Addr::UNSPECIFIED,
     };
     headers[..40].copy_from_slice(outer.emit().as_bytes());
-    let srh = SrhValue { next_header: NextHeader::IPV6, segments_left: 1, flags: 0, tag: 0 };
+    let flags = hmac.map_or(0, |(_, key)| key.srh_flags());
+    let srh = SrhValue { next_header: NextHeader::IPV6, segments_left: 1, flags, tag: 0 };
     srh.emit(&[part.proxy], &tlvs[..tlv_octets], &mut headers[40..])?;
     if let Some((_, key)) = hmac {
-        sign(&mut headers, loopback, types, key)?;
+        key.sign_last(&loopback.octets(), &mut headers[40..], types)?;
     }
     Some(headers)
 }
@@ -71,15 +72,4 @@ fn write_tlvs(
         writer.hmac(&HmacView::new(true, key_id), &[0; HmacView::HMAC_LEN])?;
     }
     Some(writer.len())
-}
-
-/// Fills the HMAC field, which is the last of the headers.
-fn sign(headers: &mut [u8], source: Ipv6Addr, types: TlvTypes, key: &HmacKey) -> Option<()> {
-    let (srh, _) = Srh::split(headers.get(40..)?).ok()?;
-    let tlv = srh.tlvs.len().checked_sub(HmacView::LEN + HmacView::HMAC_LEN)?;
-    let (view, _) = HmacView::split(srh.tlvs.get(tlv..)?).ok()?;
-    let hmac = key.sign(&source.octets(), &srh, view, types);
-    let field = headers.len() - HmacView::HMAC_LEN;
-    headers[field..].copy_from_slice(&hmac);
-    Some(())
 }
