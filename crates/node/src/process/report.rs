@@ -1,6 +1,6 @@
 //! What a run reports: the node's counters.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use srdma_dataplane::{DropCounters, Node, PortId, Traffic};
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct Report {
 }
 
 /// Frames and octets, without FCS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficReport {
     /// Frames.
     pub frames: u64,

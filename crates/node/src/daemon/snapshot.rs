@@ -1,0 +1,182 @@
+//! What a running node tells about itself: one value, from which metrics, status and JSON are made.
+
+mod of;
+
+pub use of::{DaemonState, PortState};
+
+use crate::process::TrafficReport;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// The state of a running node at one moment. Counters begin with the process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The node's name.
+    pub name: String,
+    /// Its loopback address.
+    pub loopback: Ipv6Addr,
+    /// When the process began, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// How long it has been running, in nanoseconds.
+    pub uptime_ns: u64,
+    /// The ports, in the order of the configuration.
+    pub ports: Vec<PortSnapshot>,
+    /// The SIDs, in the order of the configuration.
+    pub sids: Vec<SidSnapshot>,
+    /// Packets that the node made itself and could not send, by reason.
+    pub own_drops: BTreeMap<String, u64>,
+    /// The groups, in the order of the configuration.
+    pub groups: Vec<GroupSnapshot>,
+    /// Prefixes in the node's tables: routes, SIDs, Proxy Addresses, neighbours and own addresses.
+    pub prefixes: usize,
+    /// Neighbours whose MAC address is known.
+    pub neighbours: usize,
+    /// The configuration in force.
+    pub configuration: ConfigurationSnapshot,
+}
+
+/// A port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Its interface.
+    pub interface: String,
+    /// The driver that carries its frames; absent while its interface is gone.
+    pub driver: Option<String>,
+    /// Why it has a slower driver than was wished, or none.
+    pub note: Option<String>,
+    /// Whether the link is up.
+    pub is_up: bool,
+    /// Its MAC address.
+    pub mac: String,
+    /// The longest IPv6 packet that the link carries, in octets.
+    pub link_mtu: u16,
+    /// Frames that the node took.
+    pub received: TrafficReport,
+    /// Frames that entered the egress queue.
+    pub sent: TrafficReport,
+    /// Drops of packets that came in here, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// What the driver has counted.
+    pub statistics: DriverSnapshot,
+}
+
+/// What a driver has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverSnapshot {
+    /// Frames handed to the node.
+    pub received: u64,
+    /// Frames that the kernel took.
+    pub sent: u64,
+    /// Frames that came in and found no free chunk or ring entry.
+    pub receive_overruns: u64,
+    /// Frames longer than the node takes, or cut off by the kernel.
+    pub too_long: u64,
+    /// Frames that the kernel refused to send, or that found no room.
+    pub send_errors: u64,
+}
+
+/// A SID.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SidSnapshot {
+    /// The SID as a prefix.
+    pub sid: String,
+    /// The name of its behaviour, as `node.toml` has it.
+    pub behavior: String,
+    /// Packets that its behaviour took.
+    #[serde(flatten)]
+    pub taken: TrafficReport,
+}
+
+/// What a node is in a group's tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It copies to receivers.
+    Edge,
+    /// It copies to nodes.
+    Transit,
+    /// It encapsulates the source's packets, and copies to nodes.
+    Headend,
+}
+
+impl Role {
+    /// The role as JSON and metrics write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Edge => "edge",
+            Role::Transit => "transit",
+            Role::Headend => "headend",
+        }
+    }
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupSnapshot {
+    /// Its number.
+    pub id: u32,
+    /// Its epoch.
+    pub epoch: u32,
+    /// The node's role.
+    pub role: Role,
+    /// The group's Proxy Address.
+    pub proxy: Ipv6Addr,
+    /// Where responses go: the parent's loopback, or at the root the source's address.
+    pub parent: Ipv6Addr,
+    /// Whether the parent is the source.
+    pub is_root: bool,
+    /// The highest PSN sent down; absent before the first data packet.
+    pub highest_psn: Option<u32>,
+    /// Data packets that came down.
+    pub data_packets: u64,
+    /// Copies made of them.
+    pub copies: u64,
+    /// ACKs that came up.
+    pub acks_received: u64,
+    /// NAKs of all kinds that came up.
+    pub naks_received: u64,
+    /// CNPs that came up.
+    pub cnps_received: u64,
+    /// ACKs sent up.
+    pub acks_sent: u64,
+    /// NAKs of all kinds sent up.
+    pub naks_sent: u64,
+    /// CNPs sent up.
+    pub cnps_sent: u64,
+    /// The branches, in the order of the configuration.
+    pub branches: Vec<BranchSnapshot>,
+}
+
+/// A branch of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchSnapshot {
+    /// Where its responses come from: a receiver, or the loopback of a node below.
+    pub address: Ipv6Addr,
+    /// The PSN that it expects next; absent while it has not been heard after a restart.
+    pub point: Option<u32>,
+    /// Packets sent down that it has not confirmed; absent without a point, or before the first data packet.
+    pub lag: Option<u32>,
+    /// How often it had a lag and its point stood still for a second.
+    pub stalls: u64,
+}
+
+/// Which configuration is in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationSnapshot {
+    /// How many configurations have been put into force since the start.
+    pub generation: u64,
+    /// The last attempt to put another into force; absent when there was none.
+    pub last_reload: Option<Reload>,
+}
+
+/// An attempt to put another configuration into force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reload {
+    /// When, in seconds since 1970.
+    pub unix_s: u64,
+    /// Why it was refused; absent when it succeeded.
+    pub error: Option<String>,
+}

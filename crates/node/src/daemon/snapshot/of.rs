@@ -1,0 +1,148 @@
+//! Taking a snapshot of a node.
+
+use super::{
+    BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role, SidSnapshot, Snapshot,
+};
+use srdma_dataplane::reverse::BranchIndex;
+use srdma_dataplane::{DropCounters, Flavors, Node, PortId, SidBehavior};
+use srdma_group::{GroupId, NodeRole, Parent};
+use srdma_io::{DriverKind, DriverStatistics};
+use std::collections::BTreeMap;
+
+/// What the process around a node knows, and the node does not.
+#[derive(Clone, Debug)]
+pub struct DaemonState {
+    /// The node's name.
+    pub name: String,
+    /// When the process began, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// How long it has been running, in nanoseconds.
+    pub uptime_ns: u64,
+    /// The ports, in the order of the node's.
+    pub ports: Vec<PortState>,
+    /// Which configuration is in force.
+    pub configuration: ConfigurationSnapshot,
+}
+
+/// What the process knows of a port.
+#[derive(Clone, Debug)]
+pub struct PortState {
+    /// The port's interface.
+    pub interface: String,
+    /// Its driver; `None` while the interface is gone.
+    pub driver: Option<DriverKind>,
+    /// Why it has a slower driver than was wished, or none.
+    pub note: Option<String>,
+    /// Whether the link is up.
+    pub is_up: bool,
+    /// What the drivers of the port have counted.
+    pub statistics: DriverStatistics,
+}
+
+impl Snapshot {
+    /// The state of a node and of the process around it. Stalls are zero: a [`StallWatch`](crate::daemon::StallWatch)
+    /// counts them over successive snapshots.
+    pub fn of(node: &Node, daemon: &DaemonState) -> Self {
+        let config = node.config();
+        let ports = (0..).zip(&config.ports).zip(&daemon.ports).filter_map(|((id, port), state)| {
+            let counters = node.port_counters(PortId(id))?;
+            Some(PortSnapshot {
+                name: port.name.clone(),
+                interface: state.interface.clone(),
+                driver: state.driver.map(|driver| driver.to_string()),
+                note: state.note.clone(),
+                is_up: state.is_up,
+                mac: port.mac.to_string(),
+                link_mtu: port.link_mtu,
+                received: counters.received.into(),
+                sent: counters.sent.into(),
+                drops: by_name(&counters.drops),
+                statistics: state.statistics.into(),
+            })
+        });
+        let sids = node.sids().map(|(sid, behavior, taken)| SidSnapshot {
+            sid: sid.to_string(),
+            behavior: behavior_name(behavior).to_owned(),
+            taken: taken.into(),
+        });
+        Snapshot {
+            name: daemon.name.clone(),
+            loopback: config.loopback,
+            started_unix_s: daemon.started_unix_s,
+            uptime_ns: daemon.uptime_ns,
+            ports: ports.collect(),
+            sids: sids.collect(),
+            own_drops: by_name(node.own_drops()),
+            groups: node.groups().filter_map(|id| group(node, id)).collect(),
+            prefixes: node.prefix_count(),
+            neighbours: node.neighbour_count(),
+            configuration: daemon.configuration.clone(),
+        }
+    }
+}
+
+fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
+    let (part, counters, points) = (node.group_part(id)?, node.group_counters(id)?, node.acknowledgements(id)?);
+    let (parent, is_root) = match part.parent {
+        Parent::Source(source) => (source.address, true),
+        Parent::Node { loopback, .. } => (loopback, false),
+    };
+    let role = match (part.role, &part.headend) {
+        (NodeRole::Edge, _) => Role::Edge,
+        (NodeRole::Transit, None) => Role::Transit,
+        (NodeRole::Transit, Some(_)) => Role::Headend,
+    };
+    let branches = (0..).map(BranchIndex).zip(&part.branches).map(|(index, branch)| BranchSnapshot {
+        address: branch.responder,
+        point: points.point(index).map(|psn| psn.get()),
+        lag: points.lag(index),
+        stalls: 0,
+    });
+    Some(GroupSnapshot {
+        id: id.0,
+        epoch: part.epoch,
+        role,
+        proxy: part.proxy,
+        parent,
+        is_root,
+        highest_psn: points.highest().map(|psn| psn.get()),
+        data_packets: counters.data_packets,
+        copies: counters.copies,
+        acks_received: counters.acks_received,
+        naks_received: counters.naks_received,
+        cnps_received: counters.cnps_received,
+        acks_sent: counters.acks_sent,
+        naks_sent: counters.naks_sent,
+        cnps_sent: counters.cnps_sent,
+        branches: branches.collect(),
+    })
+}
+
+/// A behaviour as `node.toml` names it.
+fn behavior_name(behavior: SidBehavior) -> &'static str {
+    match behavior {
+        SidBehavior::End(flavors) if is_micro(flavors) => "uN",
+        SidBehavior::End(_) => "End",
+        SidBehavior::EndX(flavors, _) if is_micro(flavors) => "uA",
+        SidBehavior::EndX(..) => "End.X",
+        SidBehavior::EndDt6(_) => "End.DT6",
+        SidBehavior::EndReplicate(_) => "End.Replicate",
+        SidBehavior::EndMt { .. } => "End.MT",
+    }
+}
+
+/// Whether these are the flavors of uN and uA, of any division into block and compressed SID.
+fn is_micro(flavors: Flavors) -> bool {
+    flavors.next_csid.is_some() && Flavors { next_csid: Flavors::MICRO.next_csid, ..flavors } == Flavors::MICRO
+}
+
+fn by_name(drops: &DropCounters) -> BTreeMap<String, u64> {
+    drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
+}
+
+impl From<DriverStatistics> for DriverSnapshot {
+    fn from(statistics: DriverStatistics) -> Self {
+        let DriverStatistics { received, sent, receive_overruns, too_long, send_errors } = statistics;
+        DriverSnapshot { received, sent, receive_overruns, too_long, send_errors }
+    }
+}
