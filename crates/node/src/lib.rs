@@ -3,9 +3,13 @@
 //! [`Configuration`] reads `node.toml` into what the dataplane takes; [`process()`] runs a node over captures.
 
 mod configuration;
+pub mod daemon;
 mod process;
 
-pub use configuration::{Configuration, ConfigurationError, parse_duration};
+pub use configuration::{
+    Configuration, ConfigurationError, DaemonSettings, DriverChoice, InterfaceFacts, PortInterface, Purpose,
+    parse_duration,
+};
 pub use process::{
     GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport, TrafficReport, process,
 };

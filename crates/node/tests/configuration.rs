@@ -6,6 +6,8 @@ mod contradictions;
 mod documentation;
 #[path = "configuration/errors.rs"]
 mod errors;
+#[path = "configuration/interfaces.rs"]
+mod interfaces;
 #[path = "configuration/values.rs"]
 mod values;
 

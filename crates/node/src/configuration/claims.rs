@@ -1,6 +1,7 @@
 //! What each address and prefix means to the node. One prefix has one meaning.
 
 use super::error::{Problem, line_of};
+use super::interfaces::Purpose;
 use srdma_dataplane::{Fib, Prefix, TableId};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -18,14 +19,20 @@ pub(super) enum Leads {
 /// The prefixes that the sections so far have given a meaning.
 pub(super) struct Claims<'t> {
     text: &'t str,
+    purpose: Purpose<'t>,
     owners: BTreeMap<(TableId, Prefix), (usize, String)>,
     main: Fib<Leads>,
 }
 
 impl<'t> Claims<'t> {
     /// For the file of this text.
-    pub(super) fn new(text: &'t str) -> Self {
-        Claims { text, owners: BTreeMap::new(), main: Fib::default() }
+    pub(super) fn new(text: &'t str, purpose: Purpose<'t>) -> Self {
+        Claims { text, purpose, owners: BTreeMap::new(), main: Fib::default() }
+    }
+
+    /// What the configuration is read for.
+    pub(super) fn purpose(&self) -> Purpose<'t> {
+        self.purpose
     }
 
     /// Gives a prefix of the main table its meaning: `owner`, at this offset of the file.
@@ -68,8 +75,17 @@ impl<'t> Claims<'t> {
         self.owners.get(&(TableId(0), prefix)).map(|(_, owner)| owner.as_str())
     }
 
-    /// That packets to an address leave by an adjacency; `what` has the address.
+    /// That packets to an address leave by an adjacency, or may do so when the node has learnt its routes; `what` has
+    /// the address.
     pub(super) fn check_reachable(&self, at: usize, what: &str, address: Ipv6Addr) -> Result<(), Problem> {
+        if self.purpose.learns() {
+            return match (self.owner(Prefix::host(address)), self.main.lookup(&address.octets())) {
+                (Some(owner), Some(Leads::Elsewhere)) => {
+                    Err(Problem::new(at, format!("{what} {address} cannot be reached: it is {owner}")))
+                }
+                _ => Ok(()),
+            };
+        }
         match self.main.lookup(&address.octets()) {
             Some(Leads::Out) => Ok(()),
             Some(Leads::Elsewhere) | None => {

@@ -1,12 +1,13 @@
 //! `node.toml` as it is written: one type a section, one field a key. What the keys mean stands in
 //! `docs/configuration.md`.
 
-use super::value::{HostAddress, Integer, Located, MulticastAddress, PortName, Secret, ZonedAddress};
+use super::value::{HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, Secret, ZonedAddress};
 use serde::Deserialize;
 use srdma_dataplane::{Cover, EncapsMode, IcrcMode, Prefix};
 use srdma_group::{CnpMode, NodeRole, Rules};
 use srdma_wire::{MacAddress, Psn, Qpn};
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
 
@@ -20,6 +21,8 @@ pub(super) type LinkMtu = Integer<1280, 0xFFFF>;
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub(super) node: NodeSection,
+    #[serde(default)]
+    pub(super) daemon: DaemonSection,
     #[serde(default)]
     pub(super) port: Vec<PortSection>,
     #[serde(default)]
@@ -62,15 +65,36 @@ enum IcrcName {
     Recompute,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DaemonSection {
+    pub(super) name: Option<Located<PortName>>,
+    pub(super) metrics: Option<Located<SocketAddr>>,
+    pub(super) status: Option<Spanned<PathBuf>>,
+    pub(super) cpu: Option<Located<Integer<0, 1023>>>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PortSection {
     pub(super) name: Located<PortName>,
-    pub(super) mac: Located<MacAddress>,
+    pub(super) interface: Option<Located<InterfaceName>>,
     #[serde(default)]
-    pub(super) addresses: Vec<Located<HostAddress>>,
+    pub(super) driver: DriverName,
+    pub(super) mac: Option<Located<MacAddress>>,
+    pub(super) addresses: Option<Vec<Located<HostAddress>>>,
     pub(super) link_mtu: Option<Located<LinkMtu>>,
     pub(super) queue_limit_octets: Option<Located<U32>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DriverName {
+    #[default]
+    Auto,
+    AfXdp,
+    AfXdpGeneric,
+    AfPacket,
 }
 
 #[derive(Deserialize)]

@@ -5,9 +5,11 @@
 //! defined, addresses with two meanings, trees that loop. Either way the error names the line.
 
 mod claims;
+mod daemon;
 mod error;
 mod file;
 mod group;
+mod interfaces;
 mod keys;
 mod ports;
 mod routes;
@@ -15,8 +17,10 @@ mod sids;
 mod value;
 
 use claims::Claims;
+pub use daemon::DaemonSettings;
 pub use error::ConfigurationError;
 use error::Problem;
+pub use interfaces::{DriverChoice, InterfaceFacts, PortInterface, Purpose};
 use srdma_dataplane::{Command, ConfigError, Node, NodeConfig, PortId};
 use std::path::Path;
 pub use value::parse_duration;
@@ -28,27 +32,49 @@ pub struct Configuration {
     pub node: NodeConfig,
     /// Everything else, in the order in which a new node takes it.
     pub commands: Vec<Command>,
+    /// Where each port is, in the order of the ports.
+    pub interfaces: Vec<PortInterface>,
+    /// The settings of the daemon.
+    pub daemon: DaemonSettings,
 }
 
 impl Configuration {
+    /// Reads a file for a run over captures.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Configuration::read_for`].
+    pub fn read(file: &Path) -> Result<Self, ConfigurationError> {
+        Self::read_for(file, Purpose::Captures)
+    }
+
     /// Reads a file.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, and those of [`Configuration::parse`].
-    pub fn read(file: &Path) -> Result<Self, ConfigurationError> {
+    /// When the file cannot be read, and those of [`Configuration::parse_for`].
+    pub fn read_for(file: &Path, purpose: Purpose<'_>) -> Result<Self, ConfigurationError> {
         let text = std::fs::read_to_string(file)
             .map_err(|error| ConfigurationError::Unreadable { file: file.to_owned(), error })?;
-        Self::parse(file, &text)
+        Self::parse_for(file, &text, purpose)
     }
 
-    /// Reads the content of a file; `file` is for errors.
+    /// Reads the content of a file for a run over captures.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Configuration::parse_for`].
+    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigurationError> {
+        Self::parse_for(file, text, Purpose::Captures)
+    }
+
+    /// Reads the content of a file; `file` is for errors, and names the node if nothing else does.
     ///
     /// # Errors
     ///
     /// [`ConfigurationError::Wrong`] names the first line that is wrong, what was expected there and what was found.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigurationError> {
-        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
+    pub fn parse_for(file: &Path, text: &str, purpose: Purpose<'_>) -> Result<Self, ConfigurationError> {
+        Self::resolve(file, text, purpose).map_err(|problem| problem.in_file(file, text))
     }
 
     /// A node that is configured so.
@@ -68,16 +94,17 @@ impl Configuration {
         Some(PortId(position as u16))
     }
 
-    fn resolve(text: &str) -> Result<Self, Problem> {
+    fn resolve(path: &Path, text: &str, purpose: Purpose<'_>) -> Result<Self, Problem> {
         let file: file::File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
-        let mut claims = Claims::new(text);
-        let node = ports::node(&file, &mut claims)?;
+        let daemon = DaemonSettings::of(&file.daemon, path)?;
+        let mut claims = Claims::new(text, purpose);
+        let (node, interfaces) = ports::node(&file, &mut claims)?;
         let mut commands = Commands { node: Node::new(node.clone()), done: Vec::new() };
         keys::add(&file, &mut commands)?;
         routes::add(&file, &node, &mut claims, &mut commands)?;
         sids::add(&file, &node, &mut claims, &mut commands)?;
         group::add(&file, &node, &mut claims, &mut commands)?;
-        Ok(Configuration { node, commands: commands.done })
+        Ok(Configuration { node, commands: commands.done, interfaces, daemon })
     }
 }
 

@@ -3,24 +3,34 @@
 use super::claims::{Claims, Leads};
 use super::error::Problem;
 use super::file::{File, PortSection};
+use super::interfaces::{PortInterface, Purpose};
 use super::value::{Located, PortName};
 use srdma_dataplane::{NextHop, NodeConfig, PortConfig, PortId, Prefix};
+use srdma_wire::MacAddress;
 use std::net::Ipv6Addr;
 
 const LINK_MTU: u16 = 1500;
 const QUEUE_LIMIT_OCTETS: usize = 1 << 20;
 
-/// The node's own settings.
-pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<NodeConfig, Problem> {
+/// The node's own settings, and where its ports are.
+pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<(NodeConfig, Vec<PortInterface>), Problem> {
     let section = &file.node;
     let loopback = section.loopback.value.0;
     claims.claim(section.loopback.at, Prefix::host(loopback), "the node's loopback", Leads::Elsewhere)?;
     let mut ports: Vec<PortConfig> = Vec::new();
+    let mut interfaces: Vec<PortInterface> = Vec::new();
     for section in &file.port {
         if ports.iter().any(|port| port.name == section.name.value.0) {
             return Err(Problem::new(section.name.at, format!("there is a port {} already", section.name.value.0)));
         }
-        ports.push(port(section, claims)?);
+        let interface = PortInterface::of(section);
+        if let Some(other) = interfaces.iter().position(|other| other.name == interface.name) {
+            let at = section.interface.as_ref().map_or(section.name.at, |interface| interface.at);
+            let text = format!("interface {} is already that of port {}", interface.name, ports[other].name);
+            return Err(Problem::new(at, text));
+        }
+        ports.push(port(section, &interface, claims)?);
+        interfaces.push(interface);
     }
     let mut config = NodeConfig::new(loopback, ports);
     config.restarted = section.restarted;
@@ -41,23 +51,42 @@ pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<NodeConfig, P
         let text = format!("end_mt_tlv_type and mr_tlv_type are both {}, expected two types", config.tlv_types.mr);
         return Err(Problem::new(at, text));
     }
-    Ok(config)
+    Ok((config, interfaces))
 }
 
-fn port(section: &PortSection, claims: &mut Claims<'_>) -> Result<PortConfig, Problem> {
+fn port(section: &PortSection, interface: &PortInterface, claims: &mut Claims<'_>) -> Result<PortConfig, Problem> {
     let name = &section.name.value.0;
-    for address in &section.addresses {
+    let facts = claims.purpose().facts(&interface.name);
+    let mac = match (&section.mac, claims.purpose()) {
+        (Some(mac), _) => mac.value,
+        // Until the interface is there, no frame is for the port.
+        (None, Purpose::Interfaces(_)) => facts.map_or(MacAddress([0; 6]), |facts| facts.mac),
+        (None, Purpose::Captures) => {
+            return Err(Problem::new(section.name.at, "missing key `mac`: captures do not say it"));
+        }
+    };
+    for address in section.addresses.iter().flatten() {
         let prefix = Prefix::host(address.value.0);
         // Link-local addresses may be the same on every link.
         if !(address.value.0.is_unicast_link_local() && claims.owner(prefix).is_some()) {
             claims.claim(address.at, prefix, format!("an address of port {name}"), Leads::Elsewhere)?;
         }
     }
+    let addresses = match (&section.addresses, facts) {
+        (Some(addresses), _) => addresses.iter().map(|address| address.value.0).collect(),
+        (None, Some(facts)) => facts.addresses.clone(),
+        (None, None) => Vec::new(),
+    };
     Ok(PortConfig {
         name: name.clone(),
-        mac: section.mac.value,
-        addresses: section.addresses.iter().map(|address| address.value.0).collect(),
-        link_mtu: section.link_mtu.as_ref().map_or(LINK_MTU, |mtu| mtu.value.get() as u16),
+        mac,
+        addresses,
+        link_mtu: section
+            .link_mtu
+            .as_ref()
+            .map(|mtu| mtu.value.get() as u16)
+            .or(facts.map(|facts| facts.link_mtu))
+            .unwrap_or(LINK_MTU),
         queue_limit_octets: section
             .queue_limit_octets
             .as_ref()

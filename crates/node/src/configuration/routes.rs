@@ -67,7 +67,7 @@ fn add_route(
     let section = section.get_ref();
     let prefix = section.prefix.value;
     let table = TableId(section.table.as_ref().map_or(0, |table| table.value.get() as u16));
-    let (action, leads) = action(file, at, section, config)?;
+    let (action, leads) = action(file, at, section, config, claims)?;
     let owner = "the prefix of a route";
     if table == TableId(0) {
         claims.claim(section.prefix.at, prefix, owner, leads)?;
@@ -82,6 +82,7 @@ fn action(
     at: usize,
     section: &RouteSection,
     config: &NodeConfig,
+    claims: &Claims<'_>,
 ) -> Result<(RouteAction, Leads), Problem> {
     match (&section.via, &section.encaps, &section.blackhole) {
         (Some(via), None, None) => {
@@ -89,7 +90,7 @@ fn action(
                 return Err(Problem::new(via.span().start, "expected at least one neighbour, found none"));
             }
             let next_hops: Result<Vec<NextHop>, Problem> =
-                via.get_ref().iter().map(|hop| known_neighbour(file, hop, config)).collect();
+                via.get_ref().iter().map(|hop| known_neighbour(file, hop, config, claims)).collect();
             Ok((RouteAction::Via(next_hops?), Leads::Out))
         }
         (None, Some(encaps), None) => {
@@ -101,15 +102,16 @@ fn action(
     }
 }
 
-/// A next hop that a packet can be sent to: its MAC address is known.
+/// A next hop that a packet can be sent to: its MAC address is known, or can be learnt.
 pub(super) fn known_neighbour(
     file: &File,
     hop: &Located<ZonedAddress>,
     config: &NodeConfig,
+    claims: &Claims<'_>,
 ) -> Result<NextHop, Problem> {
     let ZonedAddress { address, port } = &hop.value;
     let next_hop = next_hop(config, hop.at, *address, port)?;
-    if !file.neighbour.iter().any(|neighbour| neighbour.address.value == hop.value) {
+    if !claims.purpose().learns() && !file.neighbour.iter().any(|neighbour| neighbour.address.value == hop.value) {
         let text = format!("there is no [[neighbour]] {address}%{port}, which would give its MAC address");
         return Err(Problem::new(hop.at, text));
     }

@@ -17,7 +17,7 @@ pub(super) fn add(
 ) -> Result<(), Problem> {
     for section in &file.sid {
         check_keys(section)?;
-        let behavior = behavior(file, section, config)?;
+        let behavior = behavior(file, section, config, claims)?;
         let (at, prefix) = (section.sid.at, section.sid.value);
         claims.claim(at, prefix, format!("a SID of behavior {}", name_of(section)), Leads::Elsewhere)?;
         commands.add(at, Command::AddSid { prefix, behavior })?;
@@ -71,12 +71,17 @@ fn check_keys(section: &SidSection) -> Result<(), Problem> {
     Ok(())
 }
 
-fn behavior(file: &File, section: &SidSection, config: &NodeConfig) -> Result<SidBehavior, Problem> {
+fn behavior(
+    file: &File,
+    section: &SidSection,
+    config: &NodeConfig,
+    claims: &Claims<'_>,
+) -> Result<SidBehavior, Problem> {
     Ok(match section.behavior.get_ref() {
         BehaviorName::End => SidBehavior::End(flavors(section)?),
-        BehaviorName::EndX => SidBehavior::EndX(flavors(section)?, adjacency(file, section, config)?),
+        BehaviorName::EndX => SidBehavior::EndX(flavors(section)?, adjacency(file, section, config, claims)?),
         BehaviorName::MicroN => SidBehavior::End(micro(section)?),
-        BehaviorName::MicroA => SidBehavior::EndX(micro(section)?, adjacency(file, section, config)?),
+        BehaviorName::MicroA => SidBehavior::EndX(micro(section)?, adjacency(file, section, config, claims)?),
         BehaviorName::EndDt6 => {
             SidBehavior::EndDt6(TableId(section.table.as_ref().map_or(0, |table| table.value.get() as u16)))
         }
@@ -125,9 +130,9 @@ fn next_csid(section: &SidSection) -> Result<NextCsid, Problem> {
     Ok(NextCsid { block_bits, csid_bits })
 }
 
-fn adjacency(file: &File, section: &SidSection, config: &NodeConfig) -> Result<NextHop, Problem> {
+fn adjacency(file: &File, section: &SidSection, config: &NodeConfig, claims: &Claims<'_>) -> Result<NextHop, Problem> {
     let next_hop = section.next_hop.as_ref().ok_or_else(|| missing(section, "next_hop"))?;
-    known_neighbour(file, next_hop, config)
+    known_neighbour(file, next_hop, config, claims)
 }
 
 fn replicated_group(file: &File, section: &SidSection) -> Result<GroupId, Problem> {

@@ -6,7 +6,7 @@ use srdma_dataplane::Prefix;
 use srdma_wire::{MacAddress, Psn, Qpn};
 use std::fmt;
 use std::marker::PhantomData;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use toml::Spanned;
 
@@ -194,6 +194,32 @@ impl Notation for PortName {
         let starts = text.starts_with(|first: char| first.is_ascii_alphanumeric());
         let is_plain = |character: char| character.is_ascii_alphanumeric() || ".-_".contains(character);
         (starts && text.len() <= 64 && text.chars().all(is_plain)).then(|| PortName(text.to_owned()))
+    }
+}
+
+/// The name of a network interface, as the kernel allows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InterfaceName(pub(super) String);
+
+impl Notation for InterfaceName {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an interface's name of 1 to 15 characters, without blanks, '/' and ':'")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let is_plain = |character: char| character.is_ascii_graphic() && !"/:".contains(character);
+        let fits = (1..=15).contains(&text.len()) && text.chars().all(is_plain) && ![".", ".."].contains(&text);
+        fits.then(|| InterfaceName(text.to_owned()))
+    }
+}
+
+impl Notation for SocketAddr {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an address with a port, such as \"[::1]:9164\"")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) fn example() -> &'static str {
 /// The sections: their headings, and a file in which an unknown key of the section can stand.
 const SECTIONS: &[(&str, &str)] = &[
     ("[node]", "[node]\nzzz = 1"),
+    ("[daemon]", "[daemon]\nzzz = 1"),
     ("[[port]]", "[[port]]\nzzz = 1"),
     ("[[neighbour]]", "[[neighbour]]\nzzz = 1"),
     ("[[route]]", "[[route]]\nzzz = 1"),

@@ -101,8 +101,8 @@ fn keys_and_types() {
         file,
         "[node]",
         "[nodes]",
-        "1: unknown key `nodes`, expected one of `node`, `port`, `neighbour`, `route`, `multicast_route`, \
-         `sid`, `hmac_key`, `group`",
+        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `neighbour`, `route`, \
+         `multicast_route`, `sid`, `hmac_key`, `group`",
     );
     refused(file, "loopback = '2001:db8:4::1'\n", "", "1: missing key `loopback`");
     refused(file, "name = 'down'\n", "", "6: missing key `name`");

@@ -1,0 +1,51 @@
+//! `[daemon]`: what the process around a node is told.
+
+use super::error::Problem;
+use super::file::DaemonSection;
+use super::value::{Notation, PortName};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Where sockets of a running node are, unless the file says otherwise.
+const RUNTIME_DIRECTORY: &str = "/run/srdma";
+
+/// The settings of a daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DaemonSettings {
+    /// The node's name, for people and for the names of files.
+    pub name: String,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// The socket that tells the node's state.
+    pub status: PathBuf,
+    /// The processor that the data thread stays on.
+    pub cpu: Option<usize>,
+}
+
+impl DaemonSettings {
+    /// The settings of the file `file`, whose name is the node's unless it says another.
+    pub(super) fn of(section: &DaemonSection, file: &Path) -> Result<Self, Problem> {
+        let name = match &section.name {
+            Some(name) => name.value.0.clone(),
+            None => {
+                let stem = file.file_stem().and_then(|stem| stem.to_str());
+                let PortName(name) = stem.and_then(PortName::from_text).unwrap_or(PortName("node".to_owned()));
+                name
+            }
+        };
+        let status = match &section.status {
+            None => Path::new(RUNTIME_DIRECTORY).join(format!("{name}.sock")),
+            Some(status) if status.get_ref().is_absolute() => status.get_ref().clone(),
+            Some(status) => {
+                let text = format!("status is {}, expected an absolute path", status.get_ref().display());
+                return Err(Problem::new(status.span().start, text));
+            }
+        };
+        Ok(DaemonSettings {
+            name,
+            metrics: section.metrics.as_ref().map(|metrics| metrics.value),
+            status,
+            cpu: section.cpu.as_ref().map(|cpu| cpu.value.get() as usize),
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! Where ports are: the keys of `[[port]]` that only a node on interfaces needs, and what the kernel says itself.
+
+use super::file::{DriverName, PortSection};
+use srdma_wire::MacAddress;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// What a configuration is read for.
+#[derive(Clone, Copy, Debug)]
+pub enum Purpose<'k> {
+    /// A run over captures: what a packet needs stands in the file.
+    Captures,
+    /// A node on interfaces, of which the kernel says this, by their names. It also knows neighbours and routes, so that
+    /// next hops and addresses may be named that the file does not lead to.
+    Interfaces(&'k BTreeMap<String, InterfaceFacts>),
+}
+
+impl<'k> Purpose<'k> {
+    /// Whether the node learns neighbours and routes from elsewhere than the file.
+    pub(super) fn learns(self) -> bool {
+        match self {
+            Purpose::Captures => false,
+            Purpose::Interfaces(_) => true,
+        }
+    }
+
+    /// What is known of an interface beside the file.
+    pub(super) fn facts(self, interface: &str) -> Option<&'k InterfaceFacts> {
+        match self {
+            Purpose::Captures => None,
+            Purpose::Interfaces(known) => known.get(interface),
+        }
+    }
+}
+
+/// What the kernel says of an interface. The keys of its `[[port]]` win over it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceFacts {
+    /// Its MAC address.
+    pub mac: MacAddress,
+    /// Its addresses.
+    pub addresses: Vec<Ipv6Addr>,
+    /// The longest IPv6 packet that its link carries, in octets.
+    pub link_mtu: u16,
+}
+
+/// A port's interface, and how frames get there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortInterface {
+    /// The interface's name.
+    pub name: String,
+    /// The driver that was chosen.
+    pub driver: DriverChoice,
+}
+
+impl PortInterface {
+    pub(super) fn of(section: &PortSection) -> Self {
+        let name = section.interface.as_ref().map_or(&section.name.value.0, |interface| &interface.value.0);
+        let driver = match section.driver {
+            DriverName::Auto => DriverChoice::Auto,
+            DriverName::AfXdp => DriverChoice::Xdp,
+            DriverName::AfXdpGeneric => DriverChoice::XdpGeneric,
+            DriverName::AfPacket => DriverChoice::Packet,
+        };
+        PortInterface { name: name.clone(), driver }
+    }
+}
+
+/// Which driver a port shall have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriverChoice {
+    /// The fastest that the interface and the node's rights allow.
+    #[default]
+    Auto,
+    /// AF_XDP, the program run by the interface's own driver.
+    Xdp,
+    /// AF_XDP, the program run on socket buffers.
+    XdpGeneric,
+    /// AF_PACKET.
+    Packet,
+}
