@@ -140,13 +140,29 @@ pub struct MulticastRoute {
 /// A change of configuration.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Adds or replaces a neighbour and the route to its address.
+    /// Adds a port behind those that are there. Ports never go: one whose interface is gone has no driver.
+    AddPort(PortConfig),
+    /// Changes what the link says about a port.
+    SetPort {
+        /// The port.
+        port: PortId,
+        /// Its MAC address.
+        mac: MacAddress,
+        /// Its addresses.
+        addresses: Vec<Ipv6Addr>,
+        /// Largest IPv6 packet that the link carries, in octets.
+        link_mtu: u16,
+    },
+    /// Adds or replaces a neighbour. Packets to its address go to it, unless the address has a route, is a SID, a
+    /// group's or the node's own.
     AddNeighbour {
         /// Where it is.
         next_hop: NextHop,
         /// Its MAC address.
         mac: MacAddress,
     },
+    /// Forgets a neighbour's MAC address. Routes by way of it stay, and drop.
+    RemoveNeighbour(NextHop),
     /// Adds or replaces a route.
     AddRoute {
         /// The table.
@@ -170,8 +186,17 @@ pub enum Command {
         /// What it does.
         behavior: SidBehavior,
     },
+    /// Removes a SID.
+    RemoveSid(Prefix),
     /// Adds or replaces a static multicast route.
     AddMulticastRoute(MulticastRoute),
+    /// Removes a static multicast route.
+    RemoveMulticastRoute {
+        /// Its outer source address.
+        source: Ipv6Addr,
+        /// Its IPv6 multicast group.
+        group: Ipv6Addr,
+    },
     /// Adds or replaces an HMAC key.
     AddHmacKey {
         /// Its id.
@@ -179,6 +204,8 @@ pub enum Command {
         /// The key.
         key: HmacKey,
     },
+    /// Removes an HMAC key that no group of this headend signs with.
+    RemoveHmacKey(u32),
     /// Takes part in a group; its Proxy Address becomes this node's to intercept.
     AddGroup(Box<NodePart>),
     /// Leaves a group.
@@ -205,6 +232,25 @@ pub enum ConfigError {
     /// No route to remove.
     #[error("there is no route {0}")]
     UnknownRoute(Prefix),
+    /// No neighbour to remove.
+    #[error("there is no neighbour {address} at port {port}")]
+    UnknownNeighbour {
+        /// Its address.
+        address: Ipv6Addr,
+        /// The number of the port.
+        port: u16,
+    },
+    /// No SID to remove.
+    #[error("there is no SID {0}")]
+    UnknownSid(Prefix),
+    /// No multicast route to remove.
+    #[error("there is no multicast route ({source_address}, {group})")]
+    UnknownMulticastRoute {
+        /// The outer source address.
+        source_address: Ipv6Addr,
+        /// The group.
+        group: Ipv6Addr,
+    },
     /// No such group.
     #[error("group {0} is not known to this node")]
     UnknownGroup(u32),
@@ -233,6 +279,17 @@ pub enum ConfigError {
         group: u32,
         /// The key id.
         key_id: u32,
+    },
+    /// No key to remove.
+    #[error("there is no HMAC key {0}")]
+    UnknownHmacKey(u32),
+    /// A group signs with the key.
+    #[error("HMAC key {key_id} cannot be removed: group {group} signs with it")]
+    KeyInUse {
+        /// The key id.
+        key_id: u32,
+        /// The group.
+        group: u32,
     },
     /// The receiver lists do not fit the SRH.
     #[error("group {0}: receiver lists exceed an SRH of 2048 octets")]

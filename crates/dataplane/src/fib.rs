@@ -80,6 +80,14 @@ impl<T: Copy> Fib<T> {
         long.or_else(|| self.short.iter().find_map(|table| table.get(high & table.mask)))
     }
 
+    /// The value of exactly this prefix.
+    pub fn get(&self, prefix: Prefix) -> Option<T> {
+        match prefix.len {
+            65.. => self.long[position(&self.long, prefix.len).ok()?].get(prefix.address),
+            _ => self.short[position(&self.short, prefix.len).ok()?].get(high(prefix.address)),
+        }
+    }
+
     /// Adds a route; returns the value that the prefix had before.
     pub fn insert(&mut self, prefix: Prefix, value: T) -> Option<T> {
         match prefix.len {
@@ -313,6 +321,7 @@ mod tests {
                     prop_assert_eq!(fib.remove(prefix), known.map(|at| list.remove(at).1));
                 }
                 prop_assert_eq!(fib.len(), list.len());
+                prop_assert_eq!(fib.get(prefix), add.then_some(value));
                 let expected = list
                     .iter()
                     .filter(|(entry, _)| entry.contains(address))

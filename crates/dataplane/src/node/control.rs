@@ -4,12 +4,13 @@ use super::Node;
 use super::groups::transit_group;
 use super::state::{Adjacency, EcmpSet, MulticastEntry, Sid, Target};
 use crate::behavior::Flavors;
-use crate::config::{Command, ConfigError, MulticastRoute, NextHop, RouteAction, SidBehavior, TableId};
-use crate::counters::Traffic;
+use crate::config::{Command, ConfigError, MulticastRoute, NextHop, PortConfig, RouteAction, SidBehavior, TableId};
+use crate::counters::{PortCounters, Traffic};
+use crate::element::PortId;
 use crate::encaps::Encaps;
 use crate::fib::Prefix;
-use crate::headers::IPV6;
-use srdma_wire::{EtherType, MacAddress};
+use srdma_wire::MacAddress;
+use std::net::Ipv6Addr;
 
 /// Outer hop limit of H.Encaps.
 const ENCAPS_HOP_LIMIT: u8 = 64;
@@ -18,15 +19,21 @@ impl Node {
     /// Carries out one command. A refused command changes nothing.
     pub fn control(&mut self, command: Command) -> Result<(), ConfigError> {
         match command {
+            Command::AddPort(port) => self.add_port(port),
+            Command::SetPort { port, mac, addresses, link_mtu } => self.set_port(port, mac, addresses, link_mtu),
             Command::AddNeighbour { next_hop, mac } => self.add_neighbour(next_hop, mac),
+            Command::RemoveNeighbour(next_hop) => self.remove_neighbour(next_hop),
             Command::AddRoute { table, prefix, action } => self.add_route(table, prefix, action),
             Command::RemoveRoute { table, prefix } => self.remove_route(table, prefix),
             Command::AddSid { prefix, behavior } => self.add_sid(prefix, behavior),
+            Command::RemoveSid(prefix) => self.remove_sid(prefix),
             Command::AddMulticastRoute(route) => self.add_multicast_route(&route),
+            Command::RemoveMulticastRoute { source, group } => self.remove_multicast_route(source, group),
             Command::AddHmacKey { key_id, key } => {
                 self.hmac_keys.insert(key_id, key);
                 self.rebuild_headers()
             }
+            Command::RemoveHmacKey(key_id) => self.remove_hmac_key(key_id),
             Command::AddGroup(part) => self.add_group(*part),
             Command::RemoveGroup(id) => self.remove_group(id),
         }?;
@@ -34,12 +41,75 @@ impl Node {
         Ok(())
     }
 
+    fn add_port(&mut self, port: PortConfig) -> Result<(), ConfigError> {
+        self.check_not_proxies(&port.addresses)?;
+        self.egress.add_port(port.queue_limit_octets);
+        self.port_counters.push(PortCounters::default());
+        let addresses = port.addresses.clone();
+        self.config.ports.push(port);
+        addresses.into_iter().for_each(|address| self.fall_back(Prefix::host(address)));
+        Ok(())
+    }
+
+    fn set_port(
+        &mut self,
+        port: PortId,
+        mac: MacAddress,
+        addresses: Vec<Ipv6Addr>,
+        link_mtu: u16,
+    ) -> Result<(), ConfigError> {
+        self.check_port(port)?;
+        self.check_not_proxies(&addresses)?;
+        let config = &mut self.config.ports[port.index()];
+        config.mac = mac;
+        config.link_mtu = link_mtu;
+        let before = std::mem::replace(&mut config.addresses, addresses.clone());
+        for adjacency in self.adjacencies.values_mut().filter(|adjacency| adjacency.port == port) {
+            adjacency.ethernet[6..12].copy_from_slice(&mac.0);
+            adjacency.link_mtu = link_mtu;
+        }
+        for address in before {
+            if !self.is_own(address) {
+                self.withdraw(Prefix::host(address), Target::Local);
+            }
+        }
+        addresses.into_iter().for_each(|address| self.fall_back(Prefix::host(address)));
+        Ok(())
+    }
+
+    /// A Proxy Address is nobody's own address (D2).
+    fn check_not_proxies(&self, addresses: &[Ipv6Addr]) -> Result<(), ConfigError> {
+        match self.groups.iter().flatten().find(|group| addresses.contains(&group.part.proxy)) {
+            Some(group) => Err(ConfigError::ProxyIsOwn { proxy: group.part.proxy, group: group.part.id.0 }),
+            None => Ok(()),
+        }
+    }
+
     fn add_neighbour(&mut self, next_hop: NextHop, mac: MacAddress) -> Result<(), ConfigError> {
-        let adjacency = self.adjacency(next_hop)?;
+        self.check_port(next_hop.port)?;
+        let adjacency = self.hold_adjacency(next_hop);
         let entry = &mut self.adjacencies[adjacency as usize];
         entry.ethernet[..6].copy_from_slice(&mac.0);
-        entry.resolved = true;
-        self.main.insert(Prefix::host(next_hop.address), Target::Adjacency(adjacency));
+        if std::mem::replace(&mut entry.resolved, true) {
+            self.adjacencies.release(adjacency);
+        }
+        self.offer_host_route(adjacency);
+        Ok(())
+    }
+
+    fn remove_neighbour(&mut self, next_hop: NextHop) -> Result<(), ConfigError> {
+        let NextHop { port, address } = next_hop;
+        let octets = address.octets();
+        let is_it = |entry: &Adjacency| {
+            entry.port == port && entry.address == octets && entry.resolved && !address.is_multicast()
+        };
+        let adjacency = self.adjacencies.find(is_it).ok_or(ConfigError::UnknownNeighbour { address, port: port.0 })?;
+        let entry = &mut self.adjacencies[adjacency as usize];
+        entry.resolved = false;
+        if entry.has_host_route {
+            self.withdraw(Prefix::host(address), Target::Adjacency(adjacency));
+        }
+        self.adjacencies.release(adjacency);
         Ok(())
     }
 
@@ -47,64 +117,49 @@ impl Node {
         let target = match action {
             RouteAction::Blackhole => Target::Blackhole,
             RouteAction::Encaps { segments, mode } => {
-                let policy = Encaps::new(self.config.loopback, &segments, mode, ENCAPS_HOP_LIMIT)
+                let policy = Encaps::signed(self.config.loopback, &segments, mode, ENCAPS_HOP_LIMIT, None)
                     .map_err(|error| ConfigError::Encaps { prefix, error })?;
-                Target::Encaps(place_of(&mut self.encaps, policy))
+                Target::Encaps(self.encaps.hold(|known| *known == policy, || policy.clone()))
             }
             RouteAction::Via(next_hops) => {
-                for next_hop in &next_hops {
-                    self.check_port(next_hop.port)?;
-                }
-                let adjacencies: Result<Vec<u32>, ConfigError> =
-                    next_hops.into_iter().map(|next_hop| self.adjacency(next_hop)).collect();
-                match adjacencies?.as_slice() {
+                next_hops.iter().try_for_each(|next_hop| self.check_port(next_hop.port))?;
+                match next_hops.as_slice() {
                     [] => return Err(ConfigError::NoNextHop(prefix)),
-                    [adjacency] => Target::Adjacency(*adjacency),
-                    several => Target::Ecmp(place_of(&mut self.ecmp, EcmpSet { adjacencies: several.to_vec() })),
+                    [next_hop] => Target::Adjacency(self.hold_adjacency(*next_hop)),
+                    several => Target::Ecmp(self.hold_ecmp(several)),
                 }
             }
         };
-        if table == TableId(0) {
-            self.main.insert(prefix, target);
-        } else {
-            self.tables.entry(table).or_default().insert(prefix, target);
-        }
+        self.insert_route(table, prefix, target);
         Ok(())
     }
 
-    fn remove_route(&mut self, table: TableId, prefix: Prefix) -> Result<(), ConfigError> {
-        let removed = if table == TableId(0) {
-            self.main.remove(prefix)
-        } else {
-            self.tables.get_mut(&table).and_then(|table| table.remove(prefix))
+    /// The set of equal-cost next hops, made on first use, and used once more.
+    fn hold_ecmp(&mut self, next_hops: &[NextHop]) -> u32 {
+        let adjacencies: Vec<u32> = next_hops.iter().map(|next_hop| self.hold_adjacency(*next_hop)).collect();
+        let set = EcmpSet { adjacencies };
+        let Some(known) = self.ecmp.find(|known| *known == set) else {
+            return self.ecmp.hold(|_| false, || set);
         };
-        removed.map(|_| ()).ok_or(ConfigError::UnknownRoute(prefix))
+        self.release_all(&set.adjacencies);
+        self.ecmp.hold_again(known);
+        known
     }
 
-    /// The adjacency of a next hop, made on first use; it cannot be used before its MAC address is known.
-    fn adjacency(&mut self, next_hop: NextHop) -> Result<u32, ConfigError> {
-        self.check_port(next_hop.port)?;
-        let address = next_hop.address.octets();
-        let known = self.adjacencies.iter().position(|entry| entry.port == next_hop.port && entry.address == address);
-        if let Some(index) = known {
-            return Ok(index as u32);
-        }
-        let port = &self.config.ports[next_hop.port.index()];
-        let mut ethernet = [0; IPV6];
-        ethernet[6..12].copy_from_slice(&port.mac.0);
-        ethernet[12..].copy_from_slice(&EtherType::IPV6.0.to_be_bytes());
-        let link_mtu = port.link_mtu;
-        self.adjacencies.push(Adjacency { ethernet, port: next_hop.port, link_mtu, resolved: false, address });
-        Ok(self.adjacencies.len() as u32 - 1)
+    fn remove_route(&mut self, table: TableId, prefix: Prefix) -> Result<(), ConfigError> {
+        if self.take_route(table, prefix) { Ok(()) } else { Err(ConfigError::UnknownRoute(prefix)) }
     }
 
     fn add_sid(&mut self, prefix: Prefix, behavior: SidBehavior) -> Result<(), ConfigError> {
         if let SidBehavior::End(flavors) | SidBehavior::EndX(flavors, _) = behavior {
             check_flavors(flavors)?;
         }
+        if let SidBehavior::EndX(_, next_hop) = behavior {
+            self.check_port(next_hop.port)?;
+        }
         let adjacency = match behavior {
-            SidBehavior::EndX(_, next_hop) => self.adjacency(next_hop)?,
-            _ => 0,
+            SidBehavior::EndX(_, next_hop) => Some(self.hold_adjacency(next_hop)),
+            _ => None,
         };
         let group = match behavior {
             SidBehavior::EndReplicate(id) => transit_group(&self.groups, id),
@@ -113,7 +168,8 @@ impl Node {
         let sid = Sid { prefix, behavior, adjacency, group, traffic: Traffic::default() };
         let index = match self.sids.iter().position(|known| known.prefix == prefix) {
             Some(index) => {
-                self.sids[index] = sid;
+                let before = std::mem::replace(&mut self.sids[index], sid);
+                self.release_all(before.adjacency.as_slice());
                 index
             }
             None => {
@@ -121,7 +177,21 @@ impl Node {
                 self.sids.len() - 1
             }
         };
-        self.main.insert(prefix, Target::Sid(index as u32));
+        self.claim(prefix, Target::Sid(index as u32));
+        Ok(())
+    }
+
+    fn remove_sid(&mut self, prefix: Prefix) -> Result<(), ConfigError> {
+        let index = self.sids.iter().position(|known| known.prefix == prefix).ok_or(ConfigError::UnknownSid(prefix))?;
+        let sid = self.sids.remove(index);
+        self.release_all(sid.adjacency.as_slice());
+        self.withdraw(prefix, Target::Sid(index as u32));
+        // Those behind it have moved up. Each is still where its prefix leads, unless a route has taken it.
+        for (index, sid) in self.sids.iter().enumerate().skip(index) {
+            if self.main.get(sid.prefix) == Some(Target::Sid(index as u32 + 1)) {
+                self.main.insert(sid.prefix, Target::Sid(index as u32));
+            }
+        }
         Ok(())
     }
 
@@ -134,7 +204,7 @@ impl Node {
         }
         let mut adjacencies = Vec::new();
         for port in &route.outgoing {
-            let adjacency = self.adjacency(NextHop { port: *port, address: route.group })?;
+            let adjacency = self.hold_adjacency(NextHop { port: *port, address: route.group });
             let entry = &mut self.adjacencies[adjacency as usize];
             entry.ethernet[..6].copy_from_slice(&MacAddress::of_multicast_group(route.group).0);
             entry.resolved = true;
@@ -146,18 +216,26 @@ impl Node {
             end_mt: route.end_mt,
             require_hmac: route.require_hmac,
         };
-        self.multicast_routes.insert((route.source.octets(), route.group.octets()), entry);
+        if let Some(before) = self.multicast_routes.insert((route.source.octets(), route.group.octets()), entry) {
+            self.release_all(&before.adjacencies);
+        }
         Ok(())
     }
-}
 
-/// Where a value is in a list of different ones; it is added when it is not there.
-fn place_of<T: PartialEq>(list: &mut Vec<T>, value: T) -> u32 {
-    let known = list.iter().position(|other| *other == value);
-    known.unwrap_or_else(|| {
-        list.push(value);
-        list.len() - 1
-    }) as u32
+    fn remove_multicast_route(&mut self, source: Ipv6Addr, group: Ipv6Addr) -> Result<(), ConfigError> {
+        let removed = self.multicast_routes.remove(&(source.octets(), group.octets()));
+        let removed = removed.ok_or(ConfigError::UnknownMulticastRoute { source_address: source, group })?;
+        self.release_all(&removed.adjacencies);
+        Ok(())
+    }
+
+    fn remove_hmac_key(&mut self, key_id: u32) -> Result<(), ConfigError> {
+        let signs = |part: &srdma_group::NodePart| part.headend.is_some() && part.policy.hmac_key_id == Some(key_id);
+        if let Some(group) = self.groups.iter().flatten().find(|group| signs(&group.part)) {
+            return Err(ConfigError::KeyInUse { key_id, group: group.part.id.0 });
+        }
+        if self.hmac_keys.remove(key_id) { Ok(()) } else { Err(ConfigError::UnknownHmacKey(key_id)) }
+    }
 }
 
 fn check_flavors(flavors: Flavors) -> Result<(), ConfigError> {

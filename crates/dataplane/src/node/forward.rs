@@ -131,7 +131,7 @@ impl Node {
                     arrival.encapsulated = 0;
                     let (verdict, by) = match sid.behavior {
                         SidBehavior::End(flavors) => (end(frame, pool, flavors), None),
-                        SidBehavior::EndX(flavors, _) => (end_x(frame, pool, flavors), Some(sid.adjacency)),
+                        SidBehavior::EndX(flavors, _) => (end_x(frame, pool, flavors), sid.adjacency),
                         SidBehavior::EndDt6(next) => {
                             table = next;
                             (end_dt6(frame, pool), None)

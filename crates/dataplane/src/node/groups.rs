@@ -29,11 +29,11 @@ impl Node {
         let state = match self.groups[index].take() {
             None => group_state(part, headers, self.config.restarted),
             Some(before) => {
-                self.main.remove(Prefix::host(before.part.proxy));
+                self.withdraw(Prefix::host(before.part.proxy), Target::Group(index as u32));
                 succeeding_state(before, part, headers)
             }
         };
-        self.main.insert(Prefix::host(state.part.proxy), Target::Group(index as u32));
+        self.claim(Prefix::host(state.part.proxy), Target::Group(index as u32));
         self.groups[index] = Some(state);
         self.assign_replication_sids();
         Ok(())
@@ -43,7 +43,7 @@ impl Node {
         let index = self.groups.iter().position(|group| group.as_ref().is_some_and(|group| group.part.id == id));
         let index = index.ok_or(ConfigError::UnknownGroup(id.0))?;
         if let Some(state) = self.groups[index].take() {
-            self.main.remove(Prefix::host(state.part.proxy));
+            self.withdraw(Prefix::host(state.part.proxy), Target::Group(index as u32));
         }
         self.timers.arm(index as u32, None);
         self.assign_replication_sids();

@@ -13,10 +13,13 @@ mod end_mt;
 mod forward;
 mod groups;
 mod icmp;
+mod inspect;
 mod multicast;
 mod proxy;
 mod replicate;
+mod shared;
 mod state;
+mod targets;
 mod upstream;
 
 use crate::config::{ConfigError, NodeConfig, TableId};
@@ -32,6 +35,7 @@ use crate::hmac::HmacKeys;
 use crate::pool::Pool;
 use crate::reverse::{Acknowledgements, CnpUp, Response};
 use icmp::IcmpLimiter;
+use shared::Shared;
 use srdma_group::GroupId;
 use srdma_wire::Instant;
 use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target, Timers};
@@ -48,9 +52,9 @@ pub struct Node {
     tables: BTreeMap<TableId, Fib<Target>>,
     /// The main table, apart because nearly every look-up is in it.
     main: Fib<Target>,
-    adjacencies: Vec<Adjacency>,
-    ecmp: Vec<EcmpSet>,
-    encaps: Vec<Encaps>,
+    adjacencies: Shared<Adjacency>,
+    ecmp: Shared<EcmpSet>,
+    encaps: Shared<Encaps>,
     sids: Vec<Sid>,
     multicast_routes: BTreeMap<([u8; 16], [u8; 16]), MulticastEntry>,
     groups: Vec<Option<GroupState>>,
@@ -100,9 +104,9 @@ impl Node {
             egress,
             tables: BTreeMap::new(),
             main,
-            adjacencies: Vec::new(),
-            ecmp: Vec::new(),
-            encaps: Vec::new(),
+            adjacencies: Shared::default(),
+            ecmp: Shared::default(),
+            encaps: Shared::default(),
             sids: Vec::new(),
             multicast_routes: BTreeMap::new(),
             groups: Vec::new(),

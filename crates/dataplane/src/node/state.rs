@@ -31,6 +31,8 @@ pub(super) struct Adjacency {
     pub(super) port: PortId,
     pub(super) link_mtu: u16,
     pub(super) resolved: bool,
+    /// The main table leads to the address by this adjacency for want of anything else.
+    pub(super) has_host_route: bool,
     pub(super) address: [u8; 16],
 }
 
@@ -63,7 +65,7 @@ pub(super) struct Sid {
     pub(super) prefix: Prefix,
     pub(super) behavior: SidBehavior,
     /// The adjacency of End.X.
-    pub(super) adjacency: u32,
+    pub(super) adjacency: Option<u32>,
     /// The group of End.Replicate, while the node takes part in it as a transit node.
     pub(super) group: Option<u32>,
     pub(super) traffic: Traffic,
