@@ -148,8 +148,10 @@ pub struct QueuePairConfig {
     pub path_mtu: PathMtu,
     /// Traffic class of packets sent: DSCP and ECN.
     pub traffic_class: u8,
-    /// Flow label of packets sent, from which the UDP source port follows; `None` derives one from the two QPNs.
+    /// Flow label of packets sent; `None` derives one from the two QPNs.
     pub flow_label: Option<u32>,
+    /// UDP source port of packets sent; `None` folds the flow label into one.
+    pub udp_source_port: Option<u16>,
     /// Local ACK timeout t: 4.096 µs · 2^t, at most 31; 0 means none.
     pub ack_timeout: u8,
     /// How often, 0–7, a packet is sent again after a timeout or a sequence NAK without progress in between.
@@ -182,6 +184,7 @@ impl QueuePairConfig {
             path_mtu: PathMtu::Octets4096,
             traffic_class: 0,
             flow_label: None,
+            udp_source_port: None,
             ack_timeout: 14,
             retry_count: 7,
             rnr_retry: 7,
@@ -209,10 +212,13 @@ impl QueuePairConfig {
         })
     }
 
-    /// The UDP source port of packets sent, 49152–65535: the flow label folded to 14 bits.
+    /// The UDP source port of packets sent. Unless one is chosen, it lies in 49152–65535: the flow label folded to 14
+    /// bits.
     pub fn source_port(&self) -> u16 {
-        let label = self.effective_flow_label();
-        0xC000 | ((label & 0x3FFF) ^ (label >> 14 & 0x3F)) as u16
+        self.udp_source_port.unwrap_or_else(|| {
+            let label = self.effective_flow_label();
+            0xC000 | ((label & 0x3FFF) ^ (label >> 14 & 0x3F)) as u16
+        })
     }
 
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
@@ -274,6 +280,7 @@ mod tests {
             assert_eq!(QueuePairConfig { flow_label, ..config() }.source_port(), port);
         }
         assert_eq!(config().source_port(), 0xC242, "0x11 times 0x22 is 0x242");
+        assert_eq!(QueuePairConfig { udp_source_port: Some(4791), ..config() }.source_port(), 4791);
     }
 
     #[test]

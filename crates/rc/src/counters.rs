@@ -121,6 +121,8 @@ pub struct QueuePairCounters {
     pub packets_retransmitted: u64,
     /// Payload octets of requests sent, retransmissions included.
     pub payload_octets_sent: u64,
+    /// Request packets that the peer has acknowledged.
+    pub packets_acknowledged: u64,
     /// READ response packets sent.
     pub read_responses_sent: u64,
     /// Positive ACKs sent.

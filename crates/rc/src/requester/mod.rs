@@ -210,7 +210,9 @@ impl Requester {
             self.queue.pop_front();
             self.cursor = self.cursor.saturating_sub(1);
         }
-        self.unacknowledged = self.unacknowledged.max(reached);
+        reached = reached.max(self.unacknowledged);
+        context.counters.packets_acknowledged += reached - self.unacknowledged;
+        self.unacknowledged = reached;
         self.never_send_acknowledged();
         is_blocked
     }

@@ -195,6 +195,7 @@ impl Requester {
             offset += piece.len() as u64;
         }
         self.unacknowledged += 1;
+        context.counters.packets_acknowledged += 1;
         if is_last {
             self.queue.pop_front();
             self.cursor = self.cursor.saturating_sub(1);
