@@ -67,11 +67,6 @@ impl<T> Shared<T> {
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.values.iter_mut()
     }
-
-    /// How many places there are, in use or not.
-    pub(super) fn capacity(&self) -> usize {
-        self.values.len()
-    }
 }
 
 impl<T> Index<usize> for Shared<T> {
@@ -103,6 +98,6 @@ mod tests {
         assert!(shared.release(0));
         assert_eq!(shared.find(|value| *value == 1), None);
         assert_eq!([3, 2, 4].map(|value| hold(&mut shared, value)), [0, 1, 2]);
-        assert_eq!((shared.capacity(), shared[0]), (3, 3));
+        assert_eq!((shared.values.len(), shared[0]), (3, 3));
     }
 }
