@@ -9,6 +9,8 @@
 
 mod driver;
 mod interest;
+pub mod namespace;
+pub mod udp;
 
 pub use driver::{Driver, DriverKind, DriverStatistics};
 pub use interest::{Interest, Match};
