@@ -50,6 +50,8 @@ drop_reasons! {
     PacketTooBig = "packet_too_big",
     /// The egress queue is full.
     QueueFull = "queue_full",
+    /// It waited to be sent at this port, which has lost its link.
+    PortDown = "port_down",
     /// No chunk was left in the pool.
     NoBuffer = "no_buffer",
     /// Not enough headroom to push a header.

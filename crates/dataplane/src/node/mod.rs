@@ -158,6 +158,19 @@ impl Node {
         self.groups.iter().flatten().find(|group| group.part.id == id)
     }
 
+    /// Drops what waits to be sent at a port that has no link; returns how many frames that were.
+    pub fn drop_queue(&mut self, port: PortId, pool: &mut Pool) -> usize {
+        let mut dropped = 0;
+        while let Some(frame) = self.egress.dequeue(port) {
+            frame.release(pool);
+            dropped += 1;
+            if let Some(counters) = self.port_counters.get_mut(port.index()) {
+                counters.drops.count(DropReason::PortDown);
+            }
+        }
+        dropped
+    }
+
     fn check_port(&self, port: PortId) -> Result<(), ConfigError> {
         let ports = self.config.ports.len();
         if port.index() < ports { Ok(()) } else { Err(ConfigError::UnknownPort(port.0, ports)) }
