@@ -1,1 +1,36 @@
 //! RC endpoints on sockets and interfaces: what `srdma send` and `srdma recv` do.
+//!
+//! ```text
+//!   Sending, Receiving      what is posted, and when it is done
+//!        │
+//!   run ─┼─ Endpoint        the protocol, without I/O
+//!        │
+//!      Wire                 UdpWire: a UDP socket
+//! ```
+//!
+//! What both ends of a transfer agree upon is in `docs/endpoints.md`.
+
+mod connection;
+mod event_loop;
+mod failure;
+mod fields;
+mod group_file;
+mod landing;
+mod peer_info;
+mod receiving;
+mod sending;
+mod trailer;
+mod udp_wire;
+mod wire;
+
+pub use connection::Connection;
+pub use event_loop::{Clock, Program, run};
+pub use failure::Failure;
+pub use group_file::{GroupFile, GroupFileError, GroupRegion, GroupSource};
+pub use landing::Landing;
+pub use peer_info::PeerInfo;
+pub use receiving::{Lingering, Received, Receiving, ReceivingConfig};
+pub use sending::{Carriage, Sending, SendingConfig};
+pub use trailer::{Trailer, TrailerError};
+pub use udp_wire::{UdpWire, UdpWireConfig};
+pub use wire::{Wire, WireStatistics};

@@ -1,0 +1,63 @@
+//! A queue pair and its endpoint.
+
+use crate::landing::Landing;
+use srdma_rc::{ConfigError, Endpoint, EndpointConfig, Habits, PathMtu, QueuePairConfig};
+use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::{Psn, Qpn};
+use std::net::Ipv6Addr;
+
+/// Receives that are posted at once.
+pub(crate) const RECEIVES: usize = 4096;
+
+/// A queue pair toward its peer. The peer of a group is its Proxy Address and its Designated QPN (MT-5.1-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Address of this host.
+    pub address: Ipv6Addr,
+    /// Queue pair of this host.
+    pub qpn: Qpn,
+    /// The peer's address.
+    pub peer_address: Ipv6Addr,
+    /// The peer's queue pair.
+    pub peer_qpn: Qpn,
+    /// The sender's first PSN (D28).
+    pub psn: Psn,
+    /// Payload of a full packet.
+    pub path_mtu: PathMtu,
+    /// Packets that may be outstanding.
+    pub window: u32,
+    /// Local ACK timeout t: 4.096 µs · 2^t.
+    pub ack_timeout: u8,
+    /// How often a packet is sent again without progress; 7 means for ever.
+    pub retries: u8,
+}
+
+impl Connection {
+    /// An endpoint with this queue pair.
+    ///
+    /// # Errors
+    ///
+    /// When a value is outside its range.
+    pub fn endpoint(&self) -> Result<Endpoint<Landing>, ConfigError> {
+        let mut endpoint = Endpoint::new(EndpointConfig::new(self.address));
+        endpoint.add_queue_pair(QueuePairConfig {
+            sq_psn: self.psn,
+            rq_psn: self.psn,
+            path_mtu: self.path_mtu,
+            udp_source_port: Some(ROCEV2_PORT),
+            ack_timeout: self.ack_timeout,
+            retry_count: self.retries,
+            rnr_retry: self.retries,
+            receive_queue_depth: RECEIVES,
+            habits: Habits {
+                max_outstanding_psns: self.window,
+                // Often enough that the window never runs dry while an acknowledgement is on its way.
+                ack_request_interval: (self.window / 4).clamp(1, 64),
+                retry_count_7_is_unlimited: true,
+                ..Habits::strict()
+            },
+            ..QueuePairConfig::new(self.qpn, self.peer_address, self.peer_qpn)
+        })?;
+        Ok(endpoint)
+    }
+}

@@ -1,0 +1,151 @@
+//! A multicast group as its source sees it, as a TOML file. Its keys are described in `docs/endpoints.md`.
+
+use crate::fields;
+use serde::Deserialize;
+use srdma_rc::PathMtu;
+use srdma_wire::{Psn, Qpn};
+use std::io;
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
+
+/// A multicast group as its source sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupFile {
+    /// The Proxy Address.
+    #[serde(deserialize_with = "fields::address::deserialize")]
+    pub proxy: Ipv6Addr,
+    /// The Designated QPN.
+    #[serde(deserialize_with = "fields::qpn::deserialize")]
+    pub designated_qpn: Qpn,
+    /// The source's first PSN, which every receiver expects first (D28).
+    #[serde(deserialize_with = "fields::psn::deserialize")]
+    pub initial_psn: Psn,
+    /// Payload of a full packet.
+    #[serde(deserialize_with = "fields::path_mtu::deserialize")]
+    pub path_mtu: PathMtu,
+    /// The memory that the source believes to write to (D27).
+    pub region: Option<GroupRegion>,
+    /// The source.
+    pub source: GroupSource,
+}
+
+/// The memory that the source of a group believes to write to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupRegion {
+    /// First virtual address.
+    pub base: u64,
+    /// Octets.
+    pub length: u64,
+    /// Its key.
+    pub rkey: u32,
+}
+
+/// The source of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupSource {
+    /// Its address.
+    #[serde(deserialize_with = "fields::address::deserialize")]
+    pub address: Ipv6Addr,
+    /// Its true queue pair.
+    #[serde(deserialize_with = "fields::qpn::deserialize")]
+    pub qpn: Qpn,
+}
+
+/// Why a group file was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum GroupFileError {
+    /// It cannot be read.
+    #[error("{}: {error}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A key or value is wrong.
+    #[error("{}:{line}: {problem}", file.display())]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What was expected and what was found.
+        problem: String,
+    },
+}
+
+impl GroupFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, and those of [`GroupFile::parse`].
+    pub fn read(file: &Path) -> Result<Self, GroupFileError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| GroupFileError::Unreadable { file: file.to_owned(), error })?;
+        Self::parse(file, &text)
+    }
+
+    /// Reads the content of a file; `file` is for errors.
+    ///
+    /// # Errors
+    ///
+    /// [`GroupFileError::Wrong`] names the first line that is wrong.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, GroupFileError> {
+        toml::from_str(text).map_err(|error| {
+            // A key that is missing altogether is missing at the end of the file.
+            let at = error.span().map_or(text.len(), |span| span.start);
+            let line = text.bytes().take(at).filter(|octet| *octet == b'\n').count() + 1;
+            let problem =
+                error.message().replace("unknown field", "unknown key").replace("missing field", "missing key");
+            GroupFileError::Wrong { file: file.to_owned(), line, problem }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"proxy = "2001:db8:cc::1"
+designated_qpn = 0xd00000
+initial_psn = 0xfffff0
+path_mtu = 4096
+
+[region]
+base = 0x10000
+length = 0x40000000
+rkey = 0x1234
+
+[source]
+address = "2001:db8:aa::1"
+qpn = 0x100
+"#;
+
+    #[test]
+    fn a_good_file_is_read() {
+        let group = GroupFile::parse(Path::new("g.toml"), GOOD).unwrap();
+        assert_eq!((group.designated_qpn.get(), group.initial_psn.get()), (0xd00000, 0xfffff0));
+        assert_eq!(group.region.unwrap().rkey, 0x1234);
+        assert_eq!(group.source.address, "2001:db8:aa::1".parse::<Ipv6Addr>().unwrap());
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (from, to, expected) in [
+            ("0xd00000", "1", "g.toml:2: expected a queue pair number from 2 to 0xffffff, found 1"),
+            ("4096\n", "4000\n", "g.toml:4: expected a path MTU, one of 256, 512, 1024, 2048 and 4096, found 4000"),
+            ("rkey", "key", "g.toml:9: unknown key `key`, expected one of `base`, `length`, `rkey`"),
+            ("0xfffff0", "0x1000000", "g.toml:3: expected a packet sequence number from 0 to 0xffffff, found 16777216"),
+            ("2001:db8:aa::1", "10.0.0.1", "g.toml:12: expected a unicast IPv6 address, found \"10.0.0.1\""),
+            ("proxy = \"2001:db8:cc::1\"\n", "", "g.toml:1: missing key `proxy`"),
+            ("qpn = 0x100", "qpn = -1", "g.toml:13: invalid value: integer `-1`, expected u64"),
+        ] {
+            let error = GroupFile::parse(Path::new("g.toml"), &GOOD.replacen(from, to, 1)).expect_err(to);
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

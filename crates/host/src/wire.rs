@@ -1,0 +1,47 @@
+//! The one trait for what carries an endpoint's packets.
+
+use std::io;
+use std::time::Duration;
+
+/// Carries IPv6 packets without link-layer header, as an [`Endpoint`](srdma_rc::Endpoint) takes and gives them.
+pub trait Wire {
+    /// Hands packets that have come in to `take`, each in pieces of which the first has all headers. Never waits, and
+    /// does not go on for ever. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// When the wire can no longer be used.
+    fn receive(&mut self, take: &mut dyn FnMut(&[&[u8]])) -> io::Result<usize>;
+
+    /// Fetches packets from `next`, which writes one and returns its length, until there is none or the wire has no
+    /// room, and sends them. Returns how many were fetched.
+    ///
+    /// # Errors
+    ///
+    /// When the wire can no longer be used, or refuses packets of this length. A packet that cannot be sent now is
+    /// counted and lost, as on any wire.
+    fn transmit(&mut self, next: &mut dyn FnMut(&mut [u8]) -> Option<usize>) -> io::Result<usize>;
+
+    /// Waits until something has come in, or there is room for what waits to be sent, or time is up.
+    ///
+    /// # Errors
+    ///
+    /// When the wire can no longer be used.
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// What it has counted.
+    fn statistics(&self) -> WireStatistics;
+}
+
+/// What a wire has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireStatistics {
+    /// Packets received.
+    pub received: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that came in and found no room, as far as the kernel has told.
+    pub receive_overruns: u64,
+    /// Packets that the kernel refused to send.
+    pub send_errors: u64,
+}

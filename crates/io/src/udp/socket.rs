@@ -1,0 +1,129 @@
+//! The socket and its options.
+
+use std::ffi::c_int;
+use std::io;
+use std::net::{Ipv6Addr, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// How packets are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segmentation {
+    /// Each packet is handed to the kernel by itself, and has no checksum.
+    Software,
+    /// The kernel, or the interface, cuts packets of equal length from one long one, and gives each a checksum. Where a
+    /// packet does not leave the machine neither may happen; only sockets understand that, packet drivers may not.
+    Offload,
+}
+
+/// A UDP socket over IPv6 that never blocks, never fragments and reads and writes in batches.
+#[derive(Debug)]
+pub struct UdpSocket {
+    socket: std::net::UdpSocket,
+    local: SocketAddrV6,
+    segmentation: Segmentation,
+}
+
+impl UdpSocket {
+    /// A socket at an address of this host. Port 0 stands for any that is free.
+    ///
+    /// # Errors
+    ///
+    /// Those of `bind`: `AddrInUse`, `AddrNotAvailable`, `PermissionDenied`; and an option that the kernel does not
+    /// have.
+    pub fn bind(address: Ipv6Addr, port: u16, segmentation: Segmentation) -> io::Result<Self> {
+        let socket = std::net::UdpSocket::bind((address, port))?;
+        socket.set_nonblocking(true)?;
+        let local = match socket.local_addr()? {
+            std::net::SocketAddr::V6(local) => local,
+            std::net::SocketAddr::V4(_) => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        let socket = UdpSocket { socket, local, segmentation };
+        for (level, name, value) in [
+            (libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1),
+            (libc::SOL_UDP, libc::UDP_NO_CHECK6_TX, c_int::from(segmentation == Segmentation::Software)),
+            (libc::SOL_UDP, libc::UDP_GRO, 1),
+            (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1),
+            (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
+            (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1),
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1),
+        ] {
+            socket.set_option(level, name, value)?;
+        }
+        Ok(socket)
+    }
+
+    /// Where the socket is.
+    pub fn local(&self) -> SocketAddrV6 {
+        self.local
+    }
+
+    /// How packets are cut.
+    pub fn segmentation(&self) -> Segmentation {
+        self.segmentation
+    }
+
+    /// Asks for buffers of so many octets in either direction, beyond the limits that the system sets where the process
+    /// may, and returns what the kernel grants for receiving, its own bookkeeping included.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not even say how long they are.
+    pub fn grow_buffers(&self, octets: u32) -> io::Result<u32> {
+        let wanted = c_int::try_from(octets).unwrap_or(c_int::MAX);
+        for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+            if self.set_option(libc::SOL_SOCKET, forced, wanted).is_err() {
+                self.set_option(libc::SOL_SOCKET, plain, wanted)?;
+            }
+        }
+        self.option(libc::SOL_SOCKET, libc::SO_RCVBUF).map(|granted| granted.unsigned_abs())
+    }
+
+    /// Waits until there is something to read, or, if asked for, room to write.
+    ///
+    /// # Errors
+    ///
+    /// Those of `ppoll`; an interruption is none.
+    pub fn wait(&self, is_writing: bool, timeout: Option<Duration>) -> io::Result<()> {
+        let events = libc::POLLIN | if is_writing { libc::POLLOUT } else { 0 };
+        wait(self.socket.as_fd(), events, timeout)
+    }
+
+    fn set_option(&self, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+        let len = size_of::<c_int>() as libc::socklen_t;
+        // SAFETY: the kernel reads `len` octets of `value`, which outlives the call.
+        let result = unsafe { libc::setsockopt(self.fd(), level, name, (&raw const value).cast(), len) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn option(&self, level: c_int, name: c_int) -> io::Result<c_int> {
+        let mut value: c_int = 0;
+        let mut len = size_of::<c_int>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` octets to `value`, and how many to `len`; both outlive the call.
+        let result = unsafe { libc::getsockopt(self.fd(), level, name, (&raw mut value).cast(), &raw mut len) };
+        if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+    }
+
+    pub(super) fn fd(&self) -> c_int {
+        self.socket.as_raw_fd()
+    }
+}
+
+/// Waits for events at one descriptor.
+fn wait(fd: BorrowedFd<'_>, events: i16, timeout: Option<Duration>) -> io::Result<()> {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: one `pollfd` and the timeout, both of which outlive the call; no signal mask.
+    let result = unsafe { libc::ppoll(&raw mut poll, 1, timeout, std::ptr::null()) };
+    if result >= 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        error => Err(error),
+    }
+}
