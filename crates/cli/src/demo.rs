@@ -3,9 +3,9 @@
 mod arguments;
 mod progress;
 mod report;
-mod table;
+pub(crate) mod table;
 mod text;
-mod units;
+pub(crate) mod units;
 
 pub(crate) use arguments::Arguments;
 

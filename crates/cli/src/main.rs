@@ -3,6 +3,7 @@
 mod bench;
 mod decode;
 mod demo;
+mod lab;
 mod process;
 
 use clap::{Parser, Subcommand};
@@ -21,6 +22,7 @@ enum Command {
     Bench(bench::Arguments),
     Decode(decode::Arguments),
     Demo(Box<demo::Arguments>),
+    Lab(Box<lab::Arguments>),
     Process(process::Arguments),
 }
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),
     };
     result.unwrap_or_else(|error| {

@@ -3,29 +3,35 @@
 use std::fmt;
 
 /// Rows of cells under a heading; the first column is aligned to the left, the others to the right.
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     /// Columns from this one on are aligned to the left again.
     text_from: usize,
 }
 
 impl Table {
-    pub(super) fn new(heading: &[&str]) -> Self {
+    pub(crate) fn new(heading: &[&str]) -> Self {
         Table { rows: vec![heading.iter().map(|cell| (*cell).to_owned()).collect()], text_from: heading.len() }
     }
 
     /// A table without heading, whose second column is text.
-    pub(super) fn of_lines() -> Self {
+    pub(crate) fn of_lines() -> Self {
         Table { rows: Vec::new(), text_from: 1 }
     }
 
     /// Aligns the last column to the left.
-    pub(super) fn with_text_last(mut self) -> Self {
+    pub(crate) fn with_text_last(mut self) -> Self {
         self.text_from -= 1;
         self
     }
 
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    /// Aligns the columns from this one on to the left.
+    pub(crate) fn with_text_from(mut self, column: usize) -> Self {
+        self.text_from = column;
+        self
+    }
+
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 }

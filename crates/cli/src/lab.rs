@@ -1,0 +1,75 @@
+//! `srdma lab`: networks in namespaces of this machine.
+
+mod arguments;
+mod shell;
+mod status;
+
+pub(crate) use arguments::Arguments;
+
+use anyhow::Result;
+use arguments::{Command, Name};
+use srdma_lab::{Instance, Interrupt, Lab, Source};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs a command of the lab. Exit code 1: what was to be done failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let result = match &arguments.command {
+        Command::Up(up) => bring_up(up),
+        Command::Down(name) => take_down(name),
+        Command::Status(status) => status::run(status),
+        Command::Shell(shell) => shell::run(shell),
+    };
+    match result {
+        Err(error) if is_failure(&error) => {
+            eprintln!("srdma: {error:#}");
+            Ok(ExitCode::FAILURE)
+        }
+        result => result,
+    }
+}
+
+/// Whether something went wrong while the lab was built or ran, rather than with what was asked for.
+fn is_failure(error: &anyhow::Error) -> bool {
+    use srdma_lab::LabError as E;
+    match error.downcast_ref::<E>() {
+        Some(E::NotRoot | E::Unknown { .. } | E::Topology(_) | E::Instance(_) | E::IsUp(_) | E::IsDown(_)) => false,
+        Some(E::UnknownNode { .. } | E::NoGroup(_) | E::Group(_)) => false,
+        Some(
+            E::Start { .. }
+            | E::Command { .. }
+            | E::Late { .. }
+            | E::Ended { .. }
+            | E::File { .. }
+            | E::System { .. }
+            | E::Unexpected { .. }
+            | E::Interrupted,
+        ) => true,
+        None => false,
+    }
+}
+
+fn bring_up(up: &arguments::Up) -> Result<ExitCode> {
+    let source = Source::find(&up.name.name)?;
+    let topology = source.topology()?;
+    let instance = Instance::new(&topology.name, up.name.instance.as_deref())?;
+    let _interrupt = Interrupt::listen()?;
+    let lab = Lab::create(&source, topology, instance)?;
+    eprintln!("lab {} is up", lab.instance().name());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn take_down(name: &Name) -> Result<ExitCode> {
+    let topology = Source::find(&name.name).ok().map(|source| source.topology()).transpose()?;
+    let instance = instance(name)?;
+    let was_there = Lab::down(&instance, topology.as_ref())?;
+    eprintln!("lab {} is {}", instance.name(), if was_there { "down" } else { "not up" });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The instance that is meant: that of a lab by its name or by its file.
+fn instance(name: &Name) -> Result<Instance> {
+    let path = Path::new(&name.name);
+    let lab = path.file_stem().map_or(name.name.as_str().into(), |stem| stem.to_string_lossy());
+    Ok(Instance::new(&lab, name.instance.as_deref())?)
+}

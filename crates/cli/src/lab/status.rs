@@ -1,0 +1,128 @@
+//! `srdma lab status`.
+
+use super::arguments::{Name, Status};
+use super::instance;
+use crate::demo::table::Table;
+use crate::demo::units::{grouped, rate};
+use anyhow::Result;
+use serde::Serialize;
+use srdma_lab::{Instance, Lab, LinkCounters};
+use std::process::ExitCode;
+
+/// What there is of a lab.
+#[derive(Serialize)]
+struct Report {
+    lab: String,
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+}
+
+#[derive(Serialize)]
+struct Node {
+    name: String,
+    kind: &'static str,
+    namespace: String,
+    processes: Vec<Process>,
+}
+
+#[derive(Serialize)]
+struct Process {
+    name: String,
+    pid: i32,
+    is_running: bool,
+    log: String,
+}
+
+#[derive(Serialize)]
+struct Link {
+    name: String,
+    mtu: u32,
+    rate_bits_per_s: Option<u64>,
+    loss: f64,
+    #[serde(flatten)]
+    counters: LinkCounters,
+}
+
+/// Shows one instance, or says which there are.
+pub(super) fn run(status: &Status) -> Result<ExitCode> {
+    let Some(name) = &status.name else {
+        return list(status.json);
+    };
+    let name = Name { name: name.clone(), instance: status.instance.clone() };
+    let report = report(&Lab::open(instance(&name)?)?)?;
+    if status.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}\n{}", nodes(&report), links(&report));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(json: bool) -> Result<ExitCode> {
+    let names = Instance::all()?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&names)?);
+    } else if names.is_empty() {
+        println!("no lab is up");
+    } else {
+        println!("{}", names.join("\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(lab: &Lab) -> Result<Report> {
+    let topology = lab.topology();
+    let nodes = topology.nodes.iter().map(|node| {
+        let own = lab.processes().iter().filter(|process| process.node == node.name);
+        Node {
+            name: node.name.clone(),
+            kind: node.kind.name(),
+            namespace: lab.instance().namespace(&node.name),
+            processes: own
+                .map(|process| Process {
+                    name: process.name.clone(),
+                    pid: process.pid,
+                    is_running: process.is_running(),
+                    log: process.log.display().to_string(),
+                })
+                .collect(),
+        }
+    });
+    let links = topology.links.iter().zip(lab.link_counters()?).map(|(link, counters)| Link {
+        name: link.name.clone(),
+        mtu: link.mtu,
+        rate_bits_per_s: link.rate_bits_per_s,
+        loss: link.loss,
+        counters,
+    });
+    Ok(Report { lab: lab.instance().name().to_owned(), nodes: nodes.collect(), links: links.collect() })
+}
+
+fn nodes(report: &Report) -> Table {
+    let mut table = Table::new(&["node", "kind", "namespace", "processes"]).with_text_from(1);
+    for node in &report.nodes {
+        let processes = node.processes.iter().map(|process| {
+            let state = if process.is_running { format!("pid {}", process.pid) } else { "ended".to_owned() };
+            format!("{} ({state})", process.name)
+        });
+        let processes = processes.collect::<Vec<_>>().join(", ");
+        table.row([node.name.clone(), node.kind.to_owned(), node.namespace.clone(), processes]);
+    }
+    table
+}
+
+fn links(report: &Report) -> Table {
+    let mut table = Table::new(&["link", "MTU", "rate", "loss", "octets down", "octets up", "frames lost"]);
+    for link in &report.links {
+        table.row([
+            link.name.clone(),
+            grouped(u64::from(link.mtu)),
+            link.rate_bits_per_s.map_or("–".to_owned(), rate),
+            if link.loss == 0.0 { "–".to_owned() } else { format!("{} %", link.loss * 100.0) },
+            grouped(link.counters.down_octets),
+            grouped(link.counters.up_octets),
+            grouped(link.counters.lost_packets),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,141 @@
+//! Why a lab could not do what it was asked.
+
+use crate::topology::TopologyError;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+/// Why a lab could not do what it was asked. What has been made by then stays, so that it can be looked at, and `down`
+/// takes it away.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// Network namespaces need root.
+    #[error("a lab makes network namespaces and interfaces, which only root may: run it with sudo")]
+    NotRoot,
+    /// Neither a shipped lab nor a file.
+    #[error("there is no lab {name} and no such file: shipped labs are {}", shipped.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The labs that there are.
+        shipped: Vec<String>,
+    },
+    /// A topology file that is wrong.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// An instance suffix that cannot be part of a name.
+    #[error("instance {0}: expected 1 to 16 lower-case letters, digits and hyphens")]
+    Instance(String),
+    /// The lab exists.
+    #[error("lab {0} is up, or was left behind: take it down first with `srdma lab down {0}`, or use --instance")]
+    IsUp(String),
+    /// The lab does not exist.
+    #[error("lab {0} is not up: `srdma lab up {0}` brings it up")]
+    IsDown(String),
+    /// No node of this name.
+    #[error("lab {lab} has no node {node}: its nodes are {}", nodes.join(", "))]
+    UnknownNode {
+        /// The lab.
+        lab: String,
+        /// The node that was asked for.
+        node: String,
+        /// The nodes that there are.
+        nodes: Vec<String>,
+    },
+    /// A program cannot be started at all.
+    #[error("cannot start `{line}`: {error}")]
+    Start {
+        /// The whole command.
+        line: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// A command failed.
+    #[error("`{line}` failed with {status}: {output}")]
+    Command {
+        /// The whole command.
+        line: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it wrote to its error output.
+        output: String,
+    },
+    /// A process did not become ready, or did not do in time what was waited for.
+    #[error("{process} did not {what} within {waited_s} s; the last lines of {}:\n{tail}", log.display())]
+    Late {
+        /// The process.
+        process: String,
+        /// What it was to do.
+        what: String,
+        /// How long that was waited for, in seconds.
+        waited_s: u64,
+        /// Its log.
+        log: PathBuf,
+        /// The log's last lines.
+        tail: String,
+    },
+    /// A process ended that should not have.
+    #[error("{process} ended before it could {what}; the last lines of {}:\n{tail}", log.display())]
+    Ended {
+        /// The process.
+        process: String,
+        /// What it was to do.
+        what: String,
+        /// Its log.
+        log: PathBuf,
+        /// The log's last lines.
+        tail: String,
+    },
+    /// A file or directory cannot be used.
+    #[error("cannot {action} {}: {error}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        error: io::Error,
+    },
+    /// A system call failed.
+    #[error("cannot {action}: {error}")]
+    System {
+        /// What was tried.
+        action: String,
+        /// Why it failed.
+        error: io::Error,
+    },
+    /// Something said what the lab does not understand.
+    #[error("{who}: {problem}")]
+    Unexpected {
+        /// A process or command.
+        who: String,
+        /// What was expected and what was found.
+        problem: String,
+    },
+    /// The group of the lab cannot be.
+    #[error("the lab's group: {0}")]
+    Group(String),
+    /// The lab has nothing to transfer.
+    #[error("lab {0} has no [group], so there is nothing to run: `srdma lab up {0}` brings it up")]
+    NoGroup(String),
+    /// Somebody pressed Ctrl-C, or the process was told to end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl LabError {
+    /// For `map_err`: this could not be done to a file.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LabError + use<> {
+        let path = path.to_owned();
+        move |error| LabError::File { action, path, error }
+    }
+
+    /// For `map_err`: a system call failed.
+    pub(crate) fn system<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> LabError {
+        let action = action.into();
+        move |error| LabError::System { action, error: error.into() }
+    }
+}
+
+/// Short for results of this crate.
+pub type Result<T> = std::result::Result<T, LabError>;

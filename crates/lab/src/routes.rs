@@ -1,0 +1,74 @@
+//! The routes that a node needs so that everybody reaches everybody along the shortest paths.
+
+use crate::network::Side;
+use crate::topology::{End, Link, Topology};
+use srdma_dataplane::Prefix;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv6Addr;
+
+/// A route by a neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The destinations.
+    pub(crate) prefix: Prefix,
+    /// The neighbour's link-local address.
+    pub(crate) via: Ipv6Addr,
+    /// The interface.
+    pub(crate) interface: String,
+    /// The link, and the neighbour's end of it.
+    pub(crate) toward: (usize, Side),
+}
+
+/// The routes of a node: at a host a default route, elsewhere one for each address and prefix of all others.
+pub(crate) fn of(topology: &Topology, node: usize) -> Vec<Route> {
+    let first_hops = first_hops(topology, node);
+    if topology.nodes[node].kind.is_host() {
+        let default = Prefix::new(Ipv6Addr::UNSPECIFIED, 0);
+        return default
+            .zip(first_hops.values().next())
+            .map(|(prefix, hop)| route(topology, prefix, *hop))
+            .into_iter()
+            .collect();
+    }
+    let mut routes = Vec::new();
+    for (other, hop) in first_hops {
+        let other = &topology.nodes[other];
+        let addresses = other.addresses.iter().map(|address| Prefix::host(*address));
+        let prefixes: Vec<Prefix> = other.prefixes.iter().copied().collect();
+        let addresses = addresses.filter(|address| !prefixes.iter().any(|prefix| prefix.contains(address.address())));
+        let all: Vec<Prefix> = addresses.chain(prefixes.iter().copied()).collect();
+        routes.extend(all.into_iter().map(|prefix| route(topology, prefix, hop)));
+    }
+    routes
+}
+
+fn route(topology: &Topology, prefix: Prefix, (link, side): (usize, Side)) -> Route {
+    let near: &End = side.other().of(&topology.links[link]);
+    Route { prefix, via: side.link_local(), interface: near.interface.clone(), toward: (link, side) }
+}
+
+/// For every node that can be reached, the link of the first hop toward it and the far end of that link. Hosts forward
+/// nothing; of several shortest paths the one over the link that comes first is taken.
+fn first_hops(topology: &Topology, from: usize) -> BTreeMap<usize, (usize, Side)> {
+    let mut hops: BTreeMap<usize, (usize, Side)> = BTreeMap::new();
+    let mut waiting = VecDeque::from([(from, None)]);
+    while let Some((at, hop)) = waiting.pop_front() {
+        if at != from && topology.nodes[at].kind.is_host() {
+            continue;
+        }
+        for (position, link) in topology.links.iter().enumerate() {
+            for far in Side::BOTH.into_iter().filter(|far| is_at(link, far.other(), at)) {
+                let (next, hop) = (far.of(link).node, hop.unwrap_or((position, far)));
+                if next != from && !hops.contains_key(&next) {
+                    hops.insert(next, hop);
+                    waiting.push_back((next, Some(hop)));
+                }
+            }
+        }
+    }
+    hops
+}
+
+fn is_at(link: &Link, side: Side, node: usize) -> bool {
+    side.of(link).node == node
+}

@@ -1,0 +1,29 @@
+//! The labs that come with the program.
+
+/// A lab that comes with the program: the name of its file, and the file.
+pub(crate) const LABS: &[(&str, &str)] = &[("figure1", include_str!("../../../labs/figure1.toml"))];
+
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    LABS.iter().map(|(name, _)| *name)
+}
+
+/// The topology file of a shipped lab.
+pub fn text(name: &str) -> Option<&'static str> {
+    LABS.iter().find(|(other, _)| *other == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Topology;
+    use std::path::Path;
+
+    #[test]
+    fn every_shipped_lab_is_a_topology() {
+        for (name, text) in LABS {
+            let topology = Topology::parse(Path::new(&format!("{name}.toml")), text).unwrap();
+            assert_eq!(topology.name, *name);
+        }
+    }
+}

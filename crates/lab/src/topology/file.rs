@@ -1,0 +1,111 @@
+//! A topology file as it is written: one type a section, one field a key. What the keys mean stands in `docs/labs.md`.
+
+use serde::Deserialize;
+use srdma_wire::{Psn, Qpn};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use toml::{Spanned, Value};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) description: String,
+    #[serde(default = "yes")]
+    pub(super) shortest_path_routes: bool,
+    #[serde(default)]
+    pub(super) node: Vec<NodeSection>,
+    #[serde(default)]
+    pub(super) link: Vec<Spanned<LinkSection>>,
+    pub(super) group: Option<Spanned<GroupSection>>,
+    #[serde(default)]
+    pub(super) run: RunSection,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NodeSection {
+    pub(super) name: Spanned<String>,
+    pub(super) kind: KindName,
+    #[serde(default)]
+    pub(super) addresses: Vec<Spanned<Ipv6Addr>>,
+    #[serde(default)]
+    pub(super) prefixes: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) sysctls: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub(super) commands: Vec<String>,
+    pub(super) config: Option<Spanned<toml::Table>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum KindName {
+    Srdma,
+    Router,
+    Endpoint,
+    Guest,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinkSection {
+    pub(super) ends: [Spanned<String>; 2],
+    pub(super) interfaces: Option<[Spanned<String>; 2]>,
+    pub(super) mtu: Option<Spanned<u32>>,
+    pub(super) rate_bits_per_s: Option<Spanned<u64>>,
+    pub(super) loss: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub(super) addresses: [Vec<Spanned<String>>; 2],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GroupSection {
+    pub(super) proxy: Ipv6Addr,
+    pub(super) designated_qpn: Spanned<u32>,
+    pub(super) initial_psn: Spanned<u32>,
+    pub(super) source: Spanned<String>,
+    pub(super) link_mtu: Option<Spanned<u32>>,
+    pub(super) node: Vec<TreeSection>,
+    pub(super) receiver: Vec<ReceiverSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TreeSection {
+    pub(super) node: Spanned<String>,
+    pub(super) parent: Option<Spanned<String>>,
+    pub(super) loopback: Ipv6Addr,
+    pub(super) sid: Ipv6Addr,
+    pub(super) parent_sid: Option<Ipv6Addr>,
+    pub(super) multicast: Option<Ipv6Addr>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReceiverSection {
+    pub(super) node: Spanned<String>,
+    pub(super) edge: Spanned<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunSection {
+    pub(super) size_octets: Option<Spanned<u64>>,
+    pub(super) path_mtu: Option<Spanned<u16>>,
+    pub(super) operation: Option<super::Operation>,
+    pub(super) lists: Option<super::Lists>,
+    pub(super) timeout_s: Option<Spanned<u64>>,
+}
+
+pub(super) fn qpn(value: u32) -> Option<Qpn> {
+    Qpn::new(value).filter(|qpn| qpn.is_connected())
+}
+
+pub(super) fn psn(value: u32) -> Option<Psn> {
+    (value < 1 << 24).then(|| Psn::new(value))
+}

@@ -1,0 +1,253 @@
+//! What a lab consists of: its topology file, read and checked.
+//!
+//! Reading goes in two steps. `file` says how the file is written; a wrong key, type or notation ends there. `check`
+//! turns its sections into the types below, which cannot contradict themselves. Either way the error names the line.
+
+mod check;
+mod file;
+
+use serde::{Deserialize, Serialize};
+use srdma_dataplane::Prefix;
+use srdma_wire::{Psn, Qpn};
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
+
+/// A lab: nodes, the links between them, and what may be transferred.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    /// The name, from that of the file.
+    pub name: String,
+    /// What it is good for, in one line.
+    pub description: String,
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The links.
+    pub links: Vec<Link>,
+    /// Every node gets kernel routes to the addresses and prefixes of all others, along the shortest paths.
+    pub shortest_path_routes: bool,
+    /// The multicast group, when there is one.
+    pub group: Option<GroupPlan>,
+    /// What `run` transfers.
+    pub transfer: Transfer,
+}
+
+/// A node: a network namespace and what runs in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its own addresses: on its first link at an end host, on the loopback interface elsewhere.
+    pub addresses: Vec<Ipv6Addr>,
+    /// What else the others find here, SIDs above all.
+    pub prefixes: Vec<Prefix>,
+    /// Kernel settings of its namespace, beyond those that its kind brings.
+    pub sysctls: Vec<(String, String)>,
+    /// Command lines to run in its namespace once it has its links, addresses and routes.
+    pub commands: Vec<Vec<String>>,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// `srdma node`. It takes its part of the group; other sections of its `node.toml` may be given.
+    Srdma {
+        /// What stands in the topology file for its `node.toml`.
+        config: toml::Table,
+    },
+    /// A plain Linux router.
+    Router,
+    /// A host with the software endpoint, `srdma send` and `srdma recv`.
+    Endpoint,
+    /// A host that is a virtual machine with soft-RoCE.
+    Guest,
+}
+
+impl Kind {
+    /// Whether packets end here, so that one link and a default route are enough.
+    pub fn is_host(&self) -> bool {
+        match self {
+            Kind::Endpoint | Kind::Guest => true,
+            Kind::Srdma { .. } | Kind::Router => false,
+        }
+    }
+
+    /// The name in topology files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Srdma { .. } => "srdma",
+            Kind::Router => "router",
+            Kind::Endpoint => "endpoint",
+            Kind::Guest => "guest",
+        }
+    }
+}
+
+/// A link between two nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// `A-B`, after its ends; the first is the one nearer to the source.
+    pub name: String,
+    /// Its ends.
+    pub ends: [End; 2],
+    /// Largest IPv6 packet, in octets.
+    pub mtu: u32,
+    /// Rate of each direction, when it is limited.
+    pub rate_bits_per_s: Option<u64>,
+    /// Probability of a frame being lost, in each direction.
+    pub loss: f64,
+}
+
+/// Where a link ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// Position of the node.
+    pub node: usize,
+    /// Name of the interface there.
+    pub interface: String,
+    /// Addresses of the interface with their prefix lengths, beside the link-local one.
+    pub addresses: Vec<(Ipv6Addr, u8)>,
+}
+
+/// The group that the lab's data goes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupPlan {
+    /// Its Proxy Address.
+    pub proxy: Ipv6Addr,
+    /// Its Designated QPN.
+    pub designated_qpn: Qpn,
+    /// The source's first PSN.
+    pub initial_psn: Psn,
+    /// Position of the source among the nodes.
+    pub source: usize,
+    /// Largest IPv6 packet of the tree's links, in octets.
+    pub link_mtu: u16,
+    /// The tree, the root first.
+    pub tree: Vec<TreePlan>,
+    /// The receivers.
+    pub receivers: Vec<ReceiverPlan>,
+}
+
+/// A node of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreePlan {
+    /// Position among the lab's nodes.
+    pub node: usize,
+    /// Position of its parent in the tree.
+    pub parent: Option<usize>,
+    /// Its loopback.
+    pub loopback: Ipv6Addr,
+    /// What the group's data come to it with as destination: its SID, or a multicast group.
+    pub sid: Ipv6Addr,
+    /// The parent's SID for responses, when it is not a neighbour.
+    pub parent_sid: Option<Ipv6Addr>,
+    /// Data go to its children by this multicast group.
+    pub multicast: Option<Ipv6Addr>,
+}
+
+/// A receiver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReceiverPlan {
+    /// Position among the lab's nodes.
+    pub node: usize,
+    /// Position of its edge in the tree.
+    pub edge: usize,
+}
+
+/// What `run` transfers, and how.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Transfer {
+    /// Octets.
+    pub size_octets: u64,
+    /// RDMA path MTU.
+    pub path_mtu: u16,
+    /// WRITE or SEND.
+    pub operation: Operation,
+    /// Where edges find their receivers.
+    pub lists: Lists,
+    /// How long it may take, in seconds.
+    pub timeout_s: u64,
+}
+
+/// How messages are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// RDMA WRITE.
+    Write,
+    /// SEND.
+    Send,
+}
+
+/// Where edges find their receivers (D6, D7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lists {
+    /// In the TLVs of each packet.
+    Tlv,
+    /// In their own configuration.
+    Provisioned,
+}
+
+/// Why a topology file was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum TopologyError {
+    /// The file cannot be read.
+    #[error("{}: {error}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A key or value is wrong.
+    #[error("{}:{line}: {problem}", file.display())]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What was expected and what was found.
+        problem: String,
+    },
+}
+
+impl Topology {
+    /// Reads a file; the lab is named after it.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, and those of [`Topology::parse`].
+    pub fn read(file: &Path) -> Result<Self, TopologyError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| TopologyError::Unreadable { file: file.to_owned(), error })?;
+        Self::parse(file, &text)
+    }
+
+    /// Reads the content of a file; `file` gives the name, and is for errors.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, TopologyError> {
+        check::topology(file, text).map_err(|problem| {
+            let line = text.bytes().take(problem.at).filter(|octet| *octet == b'\n').count() + 1;
+            TopologyError::Wrong { file: file.to_owned(), line, problem: problem.text }
+        })
+    }
+
+    /// The position of a node.
+    pub fn node(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// The ends of links at a node, each with the link's position, the end, and the node at the other end.
+    pub fn ends_of(&self, node: usize) -> impl Iterator<Item = (usize, &End, usize)> {
+        self.links.iter().enumerate().flat_map(move |(position, link)| {
+            let [a, b] = &link.ends;
+            let toward = |end, other: &End| (position, end, other.node);
+            [toward(a, b), toward(b, a)].into_iter().filter(move |(_, end, _)| end.node == node)
+        })
+    }
+}
