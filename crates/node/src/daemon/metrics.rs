@@ -1,0 +1,118 @@
+//! Metrics of a running node, in the text format of OpenMetrics over HTTP. `docs/operating.md` lists them.
+
+mod families;
+
+use super::Snapshot;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+/// Octets that the head of a request may have.
+const HEAD_LIMIT_OCTETS: usize = 16 << 10;
+/// How long a connection may take, from its beginning to the last octet.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections at a time; others wait.
+const CONNECTIONS: usize = 16;
+/// How long nothing is accepted after the process ran out of descriptors or memory.
+const REST: Duration = Duration::from_millis(100);
+
+/// The metrics of a snapshot.
+pub fn metrics_text(snapshot: &Arc<Snapshot>) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(families::Families(Arc::clone(snapshot))));
+    let mut out = String::new();
+    text::encode(&mut out, &registry).expect("a string takes any text");
+    out
+}
+
+/// Serves `/metrics`.
+#[derive(Debug)]
+pub struct MetricsServer {
+    listener: TcpListener,
+}
+
+impl MetricsServer {
+    /// Listens at an address of the network namespace that the thread is in.
+    ///
+    /// # Errors
+    ///
+    /// When the address is not the machine's, is in use, or must not be used; the error names it.
+    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
+        match TcpListener::bind(address).await {
+            Ok(listener) => Ok(MetricsServer { listener }),
+            Err(error) => {
+                let text = format!("cannot serve metrics at {address}: {error}; `metrics` in [daemon] says where");
+                Err(io::Error::new(error.kind(), text))
+            }
+        }
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers each request from the newest snapshot; ends when the future is dropped.
+    pub async fn serve(self, snapshots: watch::Receiver<Arc<Snapshot>>) -> Infallible {
+        let free = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            // The semaphore is never closed.
+            let place = Arc::clone(&free).acquire_owned().await.ok();
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let snapshots = snapshots.clone();
+                    tokio::spawn(async move {
+                        // A client that is too slow, or gone, is nobody's concern but its own.
+                        let _ = tokio::time::timeout(PATIENCE, answer(stream, snapshots)).await;
+                        drop(place);
+                    });
+                }
+                Err(_) => tokio::time::sleep(REST).await,
+            }
+        }
+    }
+}
+
+async fn answer(stream: TcpStream, snapshots: watch::Receiver<Arc<Snapshot>>) -> Result<(), hyper::Error> {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let snapshot = Arc::clone(&snapshots.borrow());
+        async move { Ok::<_, Infallible>(response(&request, &snapshot)) }
+    });
+    hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(HEAD_LIMIT_OCTETS)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+fn response(request: &Request<Incoming>, snapshot: &Arc<Snapshot>) -> Response<Full<Bytes>> {
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    let (status, header, body) = match request.uri().path() {
+        "/metrics" if is_read => {
+            let content = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            (StatusCode::OK, (CONTENT_TYPE, content), metrics_text(snapshot))
+        }
+        "/metrics" => (StatusCode::METHOD_NOT_ALLOWED, (ALLOW, "GET, HEAD"), String::new()),
+        _ => (StatusCode::NOT_FOUND, (CONTENT_TYPE, "text/plain"), "only /metrics is here\n".to_owned()),
+    };
+    let response = Response::builder().status(status).header(header.0, header.1).body(Full::new(Bytes::from(body)));
+    response.expect("status and headers are constants")
+}

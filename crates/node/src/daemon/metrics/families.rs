@@ -1,0 +1,257 @@
+//! What the metrics are called, and where in a snapshot their values are.
+
+use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
+use crate::process::TrafficReport;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::Unit;
+use srdma_dataplane::DropReason;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A snapshot that can be encoded.
+#[derive(Debug)]
+pub(super) struct Families(pub(super) Arc<Snapshot>);
+
+impl Collector for Families {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut out = Out { encoder };
+        node(&mut out, &self.0)?;
+        ports(&mut out, &self.0.ports)?;
+        drivers(&mut out, &self.0.ports)?;
+        sids(&mut out, &self.0)?;
+        groups(&mut out, &self.0.groups)?;
+        branches(&mut out, &self.0.groups)
+    }
+}
+
+/// The labels of one value.
+type Labels<'s, const N: usize> = [(&'static str, &'s str); N];
+
+fn node(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let loopback = snapshot.loopback.to_string();
+    let version = env!("CARGO_PKG_VERSION");
+    let labels = [("name", snapshot.name.as_str()), ("loopback", &loopback), ("version", version)];
+    out.infos("srdma_node", "The node", [labels])?;
+    let gauges = [
+        ("srdma_node_start_time", "When the process began, since 1970", Unit::Seconds, snapshot.started_unix_s),
+        ("srdma_node_table", "Prefixes in the node's tables", prefixes(), snapshot.prefixes as u64),
+        ("srdma_node_known", "Neighbours whose MAC address is known", neighbours(), snapshot.neighbours as u64),
+    ];
+    for (name, help, unit, value) in gauges {
+        out.gauges(name, help, Some(unit), [([], value)])?;
+    }
+    let configuration = &snapshot.configuration;
+    let help = "Configurations put into force since the start";
+    out.gauges("srdma_configuration_generation", help, None, [([], configuration.generation)])?;
+    let reload = configuration.last_reload.as_ref();
+    let help = "Whether the last reload succeeded: 1 or 0";
+    let success = reload.map(|reload| ([], u64::from(reload.error.is_none())));
+    out.gauges("srdma_configuration_last_reload_success", help, None, success)?;
+    let help = "When the last reload was tried, since 1970";
+    let time = reload.map(|reload| ([], reload.unix_s));
+    out.gauges("srdma_configuration_last_reload", help, Some(Unit::Seconds), time)?;
+    let help = "Packets that the node made itself and could not send";
+    let drops = all_reasons(&snapshot.own_drops).map(|(reason, count)| ([("reason", reason)], count));
+    out.counters("srdma_node_own_dropped", help, Some(frames()), drops)
+}
+
+fn ports(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
+    let infos = ports.iter().map(|port| {
+        let driver = port.driver.as_deref().unwrap_or("none");
+        [("port", port.name.as_str()), ("interface", &port.interface), ("driver", driver), ("mac", &port.mac)]
+    });
+    out.infos("srdma_port", "The port, its interface and driver", infos)?;
+    let up = ports.iter().map(|port| (of_port(port), u64::from(port.is_up)));
+    out.gauges("srdma_port_up", "Whether the link is up: 1 or 0", None, up)?;
+    let mtu = ports.iter().map(|port| (of_port(port), u64::from(port.link_mtu)));
+    out.gauges("srdma_port_link_mtu", "The longest IPv6 packet that the link carries", Some(Unit::Bytes), mtu)?;
+    let directions: [(_, _, fn(&PortSnapshot) -> TrafficReport); 2] = [
+        ("srdma_port_received", "Frames that came in", |port| port.received),
+        ("srdma_port_sent", "Frames that entered the egress queue", |port| port.sent),
+    ];
+    for (name, help, traffic) in directions {
+        let values = ports.iter().map(|port| (of_port(port), traffic(port)));
+        out.traffic(name, help, values)?;
+    }
+    let drops = ports.iter().flat_map(|port| {
+        let labels = move |reason| [("port", port.name.as_str()), ("reason", reason)];
+        all_reasons(&port.drops).map(move |(reason, count)| (labels(reason), count))
+    });
+    out.counters("srdma_port_dropped", "Dropped packets that came in here", Some(frames()), drops)
+}
+
+fn drivers(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
+    let counters: [(_, _, fn(&DriverSnapshot) -> u64); 5] = [
+        ("srdma_driver_received", "Frames handed to the node", |driver| driver.received),
+        ("srdma_driver_sent", "Frames that the kernel took", |driver| driver.sent),
+        ("srdma_driver_receive_overrun", "Received frames that found no buffer", |driver| driver.receive_overruns),
+        ("srdma_driver_too_long", "Received frames that were too long", |driver| driver.too_long),
+        ("srdma_driver_send_error", "Frames that the kernel refused to send", |driver| driver.send_errors),
+    ];
+    for (name, help, value) in counters {
+        let values = ports.iter().map(|port| (of_port(port), value(&port.statistics)));
+        out.counters(name, help, Some(frames()), values)?;
+    }
+    Ok(())
+}
+
+fn sids(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let taken = snapshot.sids.iter().map(|sid| {
+        let labels = [("sid", sid.sid.as_str()), ("behavior", &sid.behavior)];
+        (labels, sid.taken)
+    });
+    out.traffic("srdma_sid_taken", "Packets that the SID's behaviour took", taken)
+}
+
+fn groups(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {
+    let texts: Vec<[String; 3]> =
+        groups.iter().map(|group| [group.id.to_string(), group.proxy.to_string(), group.parent.to_string()]).collect();
+    let infos = groups.iter().zip(&texts).map(|(group, [id, proxy, parent])| {
+        [("group", id.as_str()), ("role", group.role.name()), ("proxy", proxy), ("parent", parent)]
+    });
+    out.infos("srdma_group", "The group, and the node's part of it", infos)?;
+    let with_id = || groups.iter().zip(&texts).map(|(group, [id, ..])| ([("group", id.as_str())], group));
+    let epochs = with_id().map(|(labels, group)| (labels, u64::from(group.epoch)));
+    out.gauges("srdma_group_epoch", "The group's epoch", None, epochs)?;
+    let highest = with_id().filter_map(|(labels, group)| Some((labels, u64::from(group.highest_psn?))));
+    out.gauges("srdma_group_highest", "The highest PSN sent down", Some(psn()), highest)?;
+    let data = with_id().map(|(labels, group)| (labels, group.data_packets));
+    out.counters("srdma_group_data", "Data packets that came down", Some(packets()), data)?;
+    let copies = with_id().map(|(labels, group)| (labels, group.copies));
+    out.counters("srdma_group_copied", "Copies made of data packets", Some(packets()), copies)?;
+    let responses: [(_, _, fn(&GroupSnapshot) -> [u64; 3]); 2] = [
+        ("srdma_group_responses_received", "Responses that came up", |group| {
+            [group.acks_received, group.naks_received, group.cnps_received]
+        }),
+        ("srdma_group_responses_sent", "Responses sent up", |group| {
+            [group.acks_sent, group.naks_sent, group.cnps_sent]
+        }),
+    ];
+    for (name, help, counts) in responses {
+        let values = with_id().flat_map(|([id], group)| {
+            ["ack", "nak", "cnp"].into_iter().zip(counts(group)).map(move |(kind, count)| ([id, ("kind", kind)], count))
+        });
+        out.counters(name, help, Some(packets()), values)?;
+    }
+    Ok(())
+}
+
+fn branches(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {
+    let branches: Vec<(String, String, &BranchSnapshot)> = groups
+        .iter()
+        .flat_map(|group| {
+            group.branches.iter().map(|branch| (group.id.to_string(), branch.address.to_string(), branch))
+        })
+        .collect();
+    let values = |value: fn(&BranchSnapshot) -> Option<u64>| {
+        let branches = branches.iter();
+        branches.filter_map(move |(group, address, branch)| {
+            Some(([("group", group.as_str()), ("branch", address)], value(branch)?))
+        })
+    };
+    let help = "The PSN that the branch expects next; absent while unknown";
+    out.gauges("srdma_branch_point", help, Some(psn()), values(|branch| branch.point.map(u64::from)))?;
+    let help = "Packets sent down that the branch has not confirmed";
+    out.gauges("srdma_branch_lag", help, Some(packets()), values(|branch| branch.lag.map(u64::from)))?;
+    let help = "How often the branch had a lag and stood still for a second";
+    out.counters("srdma_branch_stalls", help, None, values(|branch| Some(branch.stalls)))
+}
+
+fn of_port(port: &PortSnapshot) -> Labels<'_, 1> {
+    [("port", &port.name)]
+}
+
+/// Every reason with its count, also those that never occurred, so that a rate has a beginning.
+fn all_reasons(drops: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str, u64)> {
+    DropReason::ALL.iter().map(|reason| (reason.name(), drops.get(reason.name()).copied().unwrap_or(0)))
+}
+
+fn frames() -> Unit {
+    Unit::Other("frames".to_owned())
+}
+
+fn packets() -> Unit {
+    Unit::Other("packets".to_owned())
+}
+
+fn prefixes() -> Unit {
+    Unit::Other("prefixes".to_owned())
+}
+
+fn neighbours() -> Unit {
+    Unit::Other("neighbours".to_owned())
+}
+
+fn psn() -> Unit {
+    Unit::Other("psn".to_owned())
+}
+
+/// Where metrics go: each call is one family, with its help, type and unit.
+struct Out<'e> {
+    encoder: DescriptorEncoder<'e>,
+}
+
+impl Out<'_> {
+    fn infos<'s, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        infos: impl IntoIterator<Item = Labels<'s, N>>,
+    ) -> fmt::Result {
+        let mut family = self.encoder.encode_descriptor(name, help, None, MetricType::Info)?;
+        infos.into_iter().try_for_each(|labels| family.encode_info(&labels))
+    }
+
+    fn gauges<'s, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        values: impl IntoIterator<Item = (Labels<'s, N>, u64)>,
+    ) -> fmt::Result {
+        self.family(name, help, unit, values, |value| ConstGauge::new(value as i64))
+    }
+
+    fn counters<'s, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        values: impl IntoIterator<Item = (Labels<'s, N>, u64)>,
+    ) -> fmt::Result {
+        self.family(name, help, unit, values, ConstCounter::new)
+    }
+
+    /// Frames and their octets: two families.
+    fn traffic<'s, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl Iterator<Item = (Labels<'s, N>, TrafficReport)> + Clone,
+    ) -> fmt::Result {
+        let frame_counts = values.clone().map(|(labels, traffic)| (labels, traffic.frames));
+        self.counters(name, help, Some(frames()), frame_counts)?;
+        let help = format!("{help}: their octets without FCS");
+        self.counters(name, &help, Some(Unit::Bytes), values.map(|(labels, traffic)| (labels, traffic.octets)))
+    }
+
+    fn family<'s, const N: usize, M: EncodeMetric + TypedMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        values: impl IntoIterator<Item = (Labels<'s, N>, u64)>,
+        metric: impl Fn(u64) -> M,
+    ) -> fmt::Result {
+        let mut family = self.encoder.encode_descriptor(name, help, unit.as_ref(), M::TYPE)?;
+        for (labels, value) in values {
+            metric(value).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
