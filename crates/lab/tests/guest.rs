@@ -1,0 +1,148 @@
+//! Soft-RoCE guests, two on one link: their RDMA stack against itself, without any node between them.
+
+use srdma_lab::guest::{Guest, GuestPlan, Image, Peer, PeerOptions, Port, QueuePair, Work};
+use srdma_lab::{Instance, Lab, Source};
+use srdma_wire::Psn;
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Booting takes four seconds on a quiet machine.
+const BOOT_LIMIT: Duration = Duration::from_secs(120);
+const TRANSFER_LIMIT: Duration = Duration::from_secs(120);
+
+const OCTETS: u64 = 1 << 20;
+const MESSAGE: u64 = 1 << 16;
+
+const TOPOLOGY: &str = r#"
+    description = "two guests on one link"
+    node = [
+        { name = "g1", kind = "guest", addresses = ["2001:db8:1::1"] },
+        { name = "g2", kind = "guest", addresses = ["2001:db8:1::2"] },
+    ]
+    link = [{ ends = ["g1", "g2"] }]
+"#;
+
+/// A lab of its own that goes whatever becomes of the test.
+struct TestLab(Lab);
+
+impl TestLab {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let source = Source { file: "tguest.toml".into(), text: TOPOLOGY.to_owned() };
+        let suffix = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let instance = Instance::new("tguest", Some(&suffix)).unwrap();
+        TestLab(Lab::create(&source, source.topology().unwrap(), instance).unwrap())
+    }
+
+    fn start(&mut self, image: &Image, number: u16, mtu: u32) -> Guest {
+        let (node, interface) = (format!("g{number}"), format!("g{}", 3 - number));
+        let address = (Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, number), 64);
+        let plan = GuestPlan { node, interface, address, gateway: None, mtu };
+        Guest::start(&mut self.0, image, &plan).unwrap()
+    }
+}
+
+impl Drop for TestLab {
+    fn drop(&mut self) {
+        let down = Lab::down(self.0.instance(), Some(self.0.topology()));
+        assert!(down.is_ok() || std::thread::panicking(), "{down:?}");
+    }
+}
+
+/// Two peers with a connected queue pair each; `[0]` has something in its buffer.
+fn peers(guests: &[Guest; 2], path_mtu: u16) -> [(Peer, QueuePair); 2] {
+    let options = PeerOptions { octets: OCTETS, path_mtu, ack_timeout: 17 };
+    let psns = [0x1000, 0xFF_FFF0].map(|psn| Psn::new(psn));
+    let mut index = 0;
+    let [mut a, mut b] = guests.each_ref().map(|guest| {
+        let mut peer = guest.shell(Port::Lab).unwrap().into_peer(options).unwrap();
+        let pair = peer.open(psns[index]).unwrap();
+        index += 1;
+        (peer, pair)
+    });
+    a.0.connect(a.1, b.0.address, b.1.qpn, b.1.psn).unwrap();
+    b.0.connect(b.1, a.0.address, a.1.qpn, a.1.psn).unwrap();
+    a.0.fill(1).unwrap();
+    assert_ne!(a.0.sum(OCTETS).unwrap(), b.0.sum(OCTETS).unwrap());
+    [a, b]
+}
+
+#[test]
+#[ignore = "needs root"]
+fn two_guests_write_and_send_to_each_other() {
+    let mut lab = TestLab::new();
+    let image = Image::provide(&mut |line| println!("{line}")).unwrap();
+    let begin = Instant::now();
+    let guests = [lab.start(&image, 1, 4608), lab.start(&image, 2, 4608)];
+    for guest in &guests {
+        guest.wait(BOOT_LIMIT).unwrap();
+    }
+    println!("both have booted after {:?}", begin.elapsed());
+    for path_mtu in [1024, 4096] {
+        let [(mut a, from), (mut b, to)] = peers(&guests, path_mtu);
+        a.assign(from, Work::Write { rkey: b.rkey, address: b.base }, OCTETS, MESSAGE).unwrap();
+        println!("path MTU {path_mtu}: WRITE of {OCTETS} octets in {:?}", a.run(TRANSFER_LIMIT).unwrap());
+        assert_eq!(a.sum(OCTETS).unwrap(), b.sum(OCTETS).unwrap());
+
+        b.fill(0).unwrap();
+        b.receive(to, OCTETS, MESSAGE).unwrap();
+        a.assign(from, Work::Send, OCTETS, MESSAGE).unwrap();
+        println!("path MTU {path_mtu}: SEND of {OCTETS} octets in {:?}", a.run(TRANSFER_LIMIT).unwrap());
+        assert_eq!(b.wait(OCTETS / MESSAGE, TRANSFER_LIMIT).unwrap(), OCTETS);
+        assert_eq!(a.sum(OCTETS).unwrap(), b.sum(OCTETS).unwrap());
+    }
+
+    // The ports are free again, and the two do not disturb each other.
+    let mut shell = guests[0].shell(Port::Lab).unwrap();
+    let mut other = guests[0].shell(Port::Shell).unwrap();
+    assert_eq!(shell.run("hostname", TRANSFER_LIMIT).unwrap(), "g1");
+    assert!(other.run("rdma link", TRANSFER_LIMIT).unwrap().contains("netdev eth0"));
+    let error = other.run("echo so; false", TRANSFER_LIMIT).unwrap_err().to_string();
+    assert_eq!(error, "guest g1: `echo so; false` failed with status 1: so");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn what_a_peer_cannot_do_has_a_reason() {
+    let mut lab = TestLab::new();
+    let image = Image::provide(&mut |_| {}).unwrap();
+    let guest = lab.start(&image, 1, 1500);
+    guest.wait(BOOT_LIMIT).unwrap();
+    let options = PeerOptions { octets: OCTETS, path_mtu: 1024, ack_timeout: 17 };
+    let mut peer = guest.shell(Port::Lab).unwrap().into_peer(options).unwrap();
+    let pair = peer.open(Psn::new(0)).unwrap();
+    let nowhere = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 9);
+    let error = peer.connect(pair, nowhere, pair.qpn, pair.psn).unwrap_err().to_string();
+    assert!(error.starts_with("guest g1: `connect 0 2001:db8:1::9 "), "{error}");
+    assert!(error.contains(": cannot connect: "), "{error}");
+    let error = peer.sum(OCTETS + 1).unwrap_err().to_string();
+    assert!(error.contains("not in the buffer"), "{error}");
+
+    // A machine that goes away while somebody waits for it.
+    guest.process().kill();
+    let error = peer.fill(1).unwrap_err().to_string();
+    assert!(error.starts_with("guest g1: "), "{error}");
+    let error = guest.shell(Port::Lab).unwrap_err().to_string();
+    assert!(error.starts_with("guest g1 ended before it could answer; the last lines of "), "{error}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_guest_that_cannot_boot_says_why() {
+    let mut lab = TestLab::new();
+    let initrd = PathBuf::from("/nonexistent/initrd");
+    let image = Image { kernel: PathBuf::from("/nonexistent/kernel"), initrd: initrd.clone() };
+    let guest = lab.start(&image, 1, 1500);
+    let error = guest.wait(BOOT_LIMIT).unwrap_err().to_string();
+    assert!(error.starts_with("guest g1 ended before it could boot; the last lines of "), "{error}");
+    assert!(error.contains("could not open kernel file '/nonexistent/kernel'"), "{error}");
+
+    // One that boots, but not in time.
+    let image = Image::provide(&mut |_| {}).unwrap();
+    let mut lab = TestLab::new();
+    let guest = lab.start(&image, 1, 1500);
+    let error = guest.wait(Duration::from_millis(200)).unwrap_err().to_string();
+    assert!(error.starts_with("guest g1 did not boot within 0 s; the last lines of "), "{error}");
+}
