@@ -1,0 +1,40 @@
+//! What a running node tells about itself: snapshot, metrics, status.
+
+#[path = "watching/metrics.rs"]
+mod metrics;
+#[path = "watching/snapshot.rs"]
+mod snapshot;
+#[path = "watching/status.rs"]
+mod status;
+
+use srdma_io::{DriverKind, DriverStatistics};
+use srdma_node::Configuration;
+use srdma_node::daemon::{ConfigurationSnapshot, DaemonState, PortState, Reload, Snapshot};
+use std::path::Path;
+
+const DOCUMENT: &str = include_str!("../../../docs/configuration.md");
+
+/// The snapshot of a node that has the example of `docs/configuration.md` and has done nothing yet.
+fn example() -> Snapshot {
+    let (_, text) = DOCUMENT.split_once("```toml\n").expect("the document has an example");
+    let text = text.split("```").next().expect("the example ends");
+    let configuration = Configuration::parse(Path::new("n6.toml"), text).expect("the example is right");
+    let ports = configuration.interfaces.iter().map(|interface| PortState {
+        interface: interface.name.clone(),
+        driver: (interface.name != "core").then_some(DriverKind::XdpNative),
+        note: (interface.name == "core").then(|| "there is no interface core".to_owned()),
+        is_up: interface.name != "core",
+        statistics: DriverStatistics { received: 7, too_long: 1, ..DriverStatistics::default() },
+    });
+    let daemon = DaemonState {
+        name: configuration.daemon.name.clone(),
+        started_unix_s: 1_800_000_000,
+        uptime_ns: 90_000_000_000,
+        ports: ports.collect(),
+        configuration: ConfigurationSnapshot {
+            generation: 2,
+            last_reload: Some(Reload { unix_s: 1_800_000_060, error: Some("n6.toml:3: unknown key".to_owned()) }),
+        },
+    };
+    Snapshot::of(&configuration.node().expect("the example is right"), &daemon)
+}
