@@ -1,7 +1,7 @@
 //! Soft-RoCE guests, two on one link: their RDMA stack against itself, without any node between them.
 
 use srdma_lab::guest::{Guest, GuestPlan, Image, Peer, PeerOptions, Port, QueuePair, Work};
-use srdma_lab::{Instance, Lab, Source};
+use srdma_lab::{Instance, Interrupt, Lab, Source};
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ fn two_guests_write_and_send_to_each_other() {
     let begin = Instant::now();
     let guests = [lab.start(&image, 1, 4608), lab.start(&image, 2, 4608)];
     for guest in &guests {
-        guest.wait(BOOT_LIMIT).unwrap();
+        guest.wait(BOOT_LIMIT, &Interrupt::ignore()).unwrap();
     }
     println!("both have booted after {:?}", begin.elapsed());
     for path_mtu in [1024, 4096] {
@@ -109,7 +109,7 @@ fn what_a_peer_cannot_do_has_a_reason() {
     let mut lab = TestLab::new();
     let image = Image::provide(&mut |_| {}).unwrap();
     let guest = lab.start(&image, 1, 1500);
-    guest.wait(BOOT_LIMIT).unwrap();
+    guest.wait(BOOT_LIMIT, &Interrupt::ignore()).unwrap();
     let options = PeerOptions { octets: OCTETS, path_mtu: 1024, ack_timeout: 17 };
     let mut peer = guest.shell(Port::Lab).unwrap().into_peer(options).unwrap();
     let pair = peer.open(Psn::new(0)).unwrap();
@@ -135,7 +135,7 @@ fn a_guest_that_cannot_boot_says_why() {
     let initrd = PathBuf::from("/nonexistent/initrd");
     let image = Image { kernel: PathBuf::from("/nonexistent/kernel"), initrd: initrd.clone() };
     let guest = lab.start(&image, 1, 1500);
-    let error = guest.wait(BOOT_LIMIT).unwrap_err().to_string();
+    let error = guest.wait(BOOT_LIMIT, &Interrupt::ignore()).unwrap_err().to_string();
     assert!(error.starts_with("guest g1 ended before it could boot; the last lines of "), "{error}");
     assert!(error.contains("could not open kernel file '/nonexistent/kernel'"), "{error}");
 
@@ -143,6 +143,6 @@ fn a_guest_that_cannot_boot_says_why() {
     let image = Image::provide(&mut |_| {}).unwrap();
     let mut lab = TestLab::new();
     let guest = lab.start(&image, 1, 1500);
-    let error = guest.wait(Duration::from_millis(200)).unwrap_err().to_string();
+    let error = guest.wait(Duration::from_millis(200), &Interrupt::ignore()).unwrap_err().to_string();
     assert!(error.starts_with("guest g1 did not boot within 0 s; the last lines of "), "{error}");
 }

@@ -24,8 +24,11 @@ pub use shell::Shell;
 use crate::command;
 use crate::error::{LabError, Result};
 use crate::instance::Instance;
+use crate::interrupt::Interrupt;
 use crate::lab::Lab;
+use crate::network::Side;
 use crate::process::{self, Process};
+use crate::topology::{Link, Topology};
 use channel::Channel;
 use std::fs;
 use std::net::Ipv6Addr;
@@ -37,6 +40,8 @@ pub const RUN_COMMANDS: [(&str, &str); 2] = [("qemu-system-x86_64", "qemu-system
 
 /// Memory of a guest, in MiB.
 const MEMORY_MIB: u32 = 192;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long another user of a serial port is waited for.
 const PORT_PATIENCE: Duration = Duration::from_secs(30);
@@ -54,6 +59,23 @@ pub struct GuestPlan {
     pub gateway: Option<Ipv6Addr>,
     /// The MTU of its interface.
     pub mtu: u32,
+}
+
+impl GuestPlan {
+    /// The guest at a node of a topology: it has the node's first address and the far end of its link as gateway. `None`
+    /// for a node without link or address.
+    pub fn of(topology: &Topology, node: usize) -> Option<Self> {
+        let at_node = |link: &Link| Side::BOTH.into_iter().find(|side| side.of(link).node == node);
+        let (link, side) = topology.links.iter().find_map(|link| Some((link, at_node(link)?)))?;
+        let address = *topology.nodes[node].addresses.first()?;
+        Some(GuestPlan {
+            node: topology.nodes[node].name.clone(),
+            interface: side.of(link).interface.clone(),
+            address: (address, 128),
+            gateway: Some(side.other().link_local()),
+            mtu: link.mtu,
+        })
+    }
 }
 
 /// A serial port of a guest. Each has one user at a time.
@@ -127,7 +149,7 @@ impl Guest {
     /// # Errors
     ///
     /// When it ends before, or needs more than `limit`: then with the last lines of its console.
-    pub fn wait(&self, limit: Duration) -> Result<()> {
+    pub fn wait(&self, limit: Duration, interrupt: &Interrupt) -> Result<()> {
         let deadline = Instant::now() + limit;
         loop {
             let is_running = self.process.is_running();
@@ -143,7 +165,7 @@ impl Guest {
                 let (process, what) = (format!("guest {}", self.process.node), "boot".to_owned());
                 return Err(LabError::Late { process, what, waited_s: limit.as_secs(), log, tail });
             }
-            std::thread::sleep(Duration::from_millis(50));
+            interrupt.sleep(POLL_INTERVAL)?;
         }
     }
 
