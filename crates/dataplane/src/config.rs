@@ -56,6 +56,8 @@ pub struct NodeConfig {
     pub icmp_errors_per_second: u32,
     /// Packets with a lower hop limit are not replicated (RFC 9524 section 2.2).
     pub replication_hop_limit: u8,
+    /// End, End.X and End.DT6 take packets with an SRH only if its HMAC is valid (RFC 8754 section 2.1.2.1).
+    pub require_hmac: bool,
     /// After a restart: groups begin with unknown branches (D17).
     pub restarted: bool,
 }
@@ -71,6 +73,7 @@ impl NodeConfig {
             verify_icrc: false,
             icmp_errors_per_second: 100,
             replication_hop_limit: 0,
+            require_hmac: false,
             restarted: false,
         }
     }
@@ -96,6 +99,8 @@ pub enum RouteAction {
         segments: Vec<Ipv6Addr>,
         /// H.Encaps or H.Encaps.Red.
         mode: EncapsMode,
+        /// The key that signs the SRH, where there is one.
+        hmac_key_id: Option<u32>,
     },
     /// Drop.
     Blackhole,
@@ -290,6 +295,17 @@ pub enum ConfigError {
         key_id: u32,
         /// The group.
         group: u32,
+    },
+    /// A key that signs the packets of a route.
+    #[error("HMAC key {0} signs the packets of a route")]
+    KeySignsRoutes(u32),
+    /// A route is to be signed with a key that the node does not have.
+    #[error("route {prefix}: HMAC key {key_id} is not known to this node")]
+    UnknownEncapsKey {
+        /// The route.
+        prefix: Prefix,
+        /// The key id.
+        key_id: u32,
     },
     /// The receiver lists do not fit the SRH.
     #[error("group {0}: receiver lists exceed an SRH of 2048 octets")]

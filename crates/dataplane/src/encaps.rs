@@ -25,6 +25,8 @@ pub enum EncapsMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Encaps {
     headers: Vec<u8>,
+    /// The key that has signed the SRH, if one has.
+    key_id: Option<u32>,
 }
 
 /// Why there is no such policy.
@@ -91,11 +93,27 @@ impl Encaps {
             SrhValue { next_header: NextHeader::IPV6, segments_left, flags, tag: 0 }
                 .emit(&reversed, tlvs, &mut headers[40..])
                 .ok_or(too_long)?;
-            if let Some((_, key)) = hmac {
-                key.sign_last(&source.octets(), &mut headers[40..], TlvTypes::default()).ok_or(too_long)?;
-            }
         }
-        Ok(Encaps { headers })
+        let key_id = hmac.filter(|_| srh_octets > 0).map(|(key_id, _)| key_id);
+        let mut policy = Encaps { headers, key_id };
+        if let Some((key_id, key)) = hmac {
+            policy.sign(key_id, key);
+        }
+        Ok(policy)
+    }
+
+    /// The key that signs the SRH, if one does.
+    pub(crate) fn key_id(&self) -> Option<u32> {
+        self.key_id
+    }
+
+    /// Signs anew, if `key_id` is the key of this policy.
+    pub(crate) fn sign(&mut self, key_id: u32, key: &HmacKey) {
+        let source = self.headers.get(8..24).and_then(|octets| octets.first_chunk().copied());
+        if let (true, Some(source)) = (self.key_id == Some(key_id), source) {
+            let signed = key.sign_last(&source, &mut self.headers[40..], TlvTypes::default());
+            debug_assert!(signed.is_some(), "the SRH ends with its HMAC TLV");
+        }
     }
 
     /// Octets of the outer headers.

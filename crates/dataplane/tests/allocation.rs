@@ -85,6 +85,7 @@ fn forwarding_allocates_nothing() {
     let reduced = |segments: &[&str]| RouteAction::Encaps {
         segments: segments.iter().map(|segment| address(segment)).collect(),
         mode: EncapsMode::Reduced,
+        hmac_key_id: None,
     };
     route(&mut bench, "2001:db8:e::", 48, reduced(&["5f00:0:1::", "5f00:0:2::"]));
     route(&mut bench, "2001:db8:ec::", 48, RouteAction::Via(vec![next_hop(1), next_hop(2)]));

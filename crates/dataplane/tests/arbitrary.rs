@@ -63,6 +63,7 @@ fn node_in(place: Place) -> Bench {
     let encaps = |segments: &[&str], mode| RouteAction::Encaps {
         segments: segments.iter().map(|segment| address(segment)).collect(),
         mode,
+        hmac_key_id: None,
     };
     let policies = [
         ("2001:db8:3::", 48, encaps(&["fd00:11::e", "5f00:0:100:200::"], EncapsMode::Encaps)),

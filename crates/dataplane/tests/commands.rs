@@ -312,7 +312,7 @@ fn flapping_leaves_nothing_behind() {
         let action = match number % 4 {
             0 => RouteAction::Via(vec![hop(number)]),
             1 => RouteAction::Via(vec![hop(number), hop(number + 2)]),
-            2 => RouteAction::Encaps { segments, mode: EncapsMode::Reduced },
+            2 => RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None },
             _ => RouteAction::Blackhole,
         };
         bench.control(Command::AddRoute { table, prefix, action });

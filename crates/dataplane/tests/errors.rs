@@ -31,7 +31,7 @@ fn via(bench: &mut Bench, prefix: &str, len: u8, port: u16) {
 
 fn encaps(bench: &mut Bench, prefix: &str, len: u8, segments: &[&str]) {
     let segments = segments.iter().map(|segment| address(segment)).collect();
-    route(bench, prefix, len, RouteAction::Encaps { segments, mode: EncapsMode::Reduced });
+    route(bench, prefix, len, RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None });
 }
 
 fn route(bench: &mut Bench, prefix: &str, len: u8, action: RouteAction) {

@@ -63,7 +63,11 @@ fn bench() -> Bench {
             Action::EndDt6(table) => Command::AddSid { prefix, behavior: SidBehavior::EndDt6(TableId(table as u16)) },
             Action::Encaps { segments, reduced, .. } => {
                 let mode = if reduced { EncapsMode::Reduced } else { EncapsMode::Encaps };
-                Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Encaps { segments, mode } }
+                Command::AddRoute {
+                    table: TableId(0),
+                    prefix,
+                    action: RouteAction::Encaps { segments, mode, hmac_key_id: None },
+                }
             }
         });
     }

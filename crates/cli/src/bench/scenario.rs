@@ -186,7 +186,7 @@ impl Scenario {
         }
         if let Work::Encaps | Work::EncapsReduced = self.work {
             let mode = if self.work == Work::Encaps { EncapsMode::Encaps } else { EncapsMode::Reduced };
-            let action = RouteAction::Encaps { segments: vec![self.first_segment(), SID], mode };
+            let action = RouteAction::Encaps { segments: vec![self.first_segment(), SID], mode, hmac_key_id: None };
             let prefix = Prefix::new(STEERED, 32).context("a policy's prefix")?;
             self.node.control(Command::AddRoute { table: TableId(0), prefix, action })?;
         }

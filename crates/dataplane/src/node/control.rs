@@ -30,6 +30,7 @@ impl Node {
             Command::AddMulticastRoute(route) => self.add_multicast_route(&route),
             Command::RemoveMulticastRoute { source, group } => self.remove_multicast_route(source, group),
             Command::AddHmacKey { key_id, key } => {
+                self.encaps.values_mut().for_each(|policy| policy.sign(key_id, &key));
                 self.hmac_keys.insert(key_id, key);
                 self.rebuild_headers()
             }
@@ -116,8 +117,15 @@ impl Node {
     fn add_route(&mut self, table: TableId, prefix: Prefix, action: RouteAction) -> Result<(), ConfigError> {
         let target = match action {
             RouteAction::Blackhole => Target::Blackhole,
-            RouteAction::Encaps { segments, mode } => {
-                let policy = Encaps::signed(self.config.loopback, &segments, mode, ENCAPS_HOP_LIMIT, None)
+            RouteAction::Encaps { segments, mode, hmac_key_id } => {
+                let hmac = match hmac_key_id {
+                    None => None,
+                    Some(key_id) => {
+                        let key = self.hmac_keys.get(key_id).ok_or(ConfigError::UnknownEncapsKey { prefix, key_id })?;
+                        Some((key_id, key))
+                    }
+                };
+                let policy = Encaps::signed(self.config.loopback, &segments, mode, ENCAPS_HOP_LIMIT, hmac)
                     .map_err(|error| ConfigError::Encaps { prefix, error })?;
                 Target::Encaps(self.encaps.hold(|known| *known == policy, || policy.clone()))
             }
@@ -233,6 +241,9 @@ impl Node {
         let signs = |part: &srdma_group::NodePart| part.headend.is_some() && part.policy.hmac_key_id == Some(key_id);
         if let Some(group) = self.groups.iter().flatten().find(|group| signs(&group.part)) {
             return Err(ConfigError::KeyInUse { key_id, group: group.part.id.0 });
+        }
+        if self.encaps.find(|policy| policy.key_id() == Some(key_id)).is_some() {
+            return Err(ConfigError::KeySignsRoutes(key_id));
         }
         if self.hmac_keys.remove(key_id) { Ok(()) } else { Err(ConfigError::UnknownHmacKey(key_id)) }
     }

@@ -9,10 +9,11 @@ use crate::element::PortId;
 use crate::entropy;
 use crate::fib::Fib;
 use crate::frame::Frame;
-use crate::headers::{AFTER_IPV6, IPV6, ipv6, ipv6_mut};
+use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, ipv6_mut, srh_drop};
 use crate::pool::Pool;
 use srdma_wire::EtherType;
 use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::ipv6::NextHeader;
 
 /// How often one packet may meet SIDs of this node before it is taken for a loop.
 const MAX_LOCAL_SEGMENTS: usize = 16;
@@ -126,6 +127,11 @@ impl Node {
                 Some(Target::Adjacency(adjacency)) => adjacency,
                 Some(Target::Ecmp(set)) => self.ecmp[set as usize].choose(entropy::of_packet(head)),
                 Some(Target::Sid(sid)) => {
+                    if self.config.require_hmac
+                        && let Err(reason) = self.verify_srh(sid, head)
+                    {
+                        return Fate::Drop(reason);
+                    }
                     let sid = &mut self.sids[sid as usize];
                     sid.traffic.count(frame.len());
                     arrival.encapsulated = 0;
@@ -181,6 +187,23 @@ impl Node {
             return self.finish(frame, pool, adjacency);
         }
         Fate::Drop(DropReason::SegmentLoop)
+    }
+
+    /// That the SRH of a packet to a SID carries a valid HMAC, where there is an SRH. End.MT sees to it itself, and
+    /// replication leaves it to those below.
+    #[cold]
+    fn verify_srh(&self, sid: u32, head: &[u8]) -> Result<(), DropReason> {
+        match self.sids[sid as usize].behavior {
+            SidBehavior::End(_) | SidBehavior::EndX(..) | SidBehavior::EndDt6(_) => {}
+            SidBehavior::EndMt { .. } | SidBehavior::EndReplicate(_) => return Ok(()),
+        }
+        let outer = ipv6(head)?;
+        let place = Place::first(outer).behind_options(head)?;
+        if place.header != NextHeader::ROUTING {
+            return Ok(());
+        }
+        let srh = place.srh(head).map_err(srh_drop)?;
+        self.hmac_keys.verify(outer.source_octets(), outer.destination_octets(), &srh, self.config.tlv_types)
     }
 
     /// Sends a packet to a neighbour.

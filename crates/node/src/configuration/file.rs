@@ -51,6 +51,8 @@ pub(super) struct NodeSection {
     pub(super) verify_icrc: bool,
     pub(super) icmp_errors_per_second: Option<Located<U32>>,
     pub(super) replication_hop_limit: Option<Located<Integer<0, 255>>>,
+    #[serde(default)]
+    pub(super) require_hmac: bool,
     pub(super) end_mt_tlv_type: Option<Located<TlvType>>,
     pub(super) mr_tlv_type: Option<Located<TlvType>>,
 }
@@ -120,6 +122,7 @@ pub(super) struct EncapsSection {
     pub(super) segments: Vec<Located<HostAddress>>,
     #[serde(default = "reduced", with = "EncapsName")]
     pub(super) mode: EncapsMode,
+    pub(super) hmac_key_id: Option<Located<U32>>,
 }
 
 #[derive(Deserialize)]

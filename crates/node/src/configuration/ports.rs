@@ -36,6 +36,7 @@ pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<(NodeConfig, 
     config.restarted = section.restarted;
     config.icrc = section.icrc;
     config.verify_icrc = section.verify_icrc;
+    config.require_hmac = section.require_hmac;
     if let Some(rate) = &section.icmp_errors_per_second {
         config.icmp_errors_per_second = rate.value.get() as u32;
     }

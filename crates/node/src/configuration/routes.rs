@@ -95,7 +95,8 @@ fn action(
         }
         (None, Some(encaps), None) => {
             let segments = encaps.get_ref().segments.iter().map(|segment| segment.value.0).collect();
-            Ok((RouteAction::Encaps { segments, mode: encaps.get_ref().mode }, Leads::Elsewhere))
+            let hmac_key_id = encaps.get_ref().hmac_key_id.as_ref().map(|key_id| key_id.value.get() as u32);
+            Ok((RouteAction::Encaps { segments, mode: encaps.get_ref().mode, hmac_key_id }, Leads::Elsewhere))
         }
         (None, None, Some(blackhole)) if *blackhole.get_ref() => Ok((RouteAction::Blackhole, Leads::Elsewhere)),
         _ => Err(Problem::new(at, "expected exactly one of via, encaps and blackhole = true")),

@@ -78,8 +78,11 @@ fn routes_and_sids() {
     assert_eq!(*route(0, "2001:db8:ff::/48"), RouteAction::Via(vec![n4, n5]));
     assert_eq!(*route(100, "::/0"), RouteAction::Via(vec![core]));
     assert_eq!(*route(0, "2001:db8::/32"), RouteAction::Blackhole);
-    let segments = vec![address("5f00:0:500:300::")];
-    assert_eq!(*route(0, "2001:db8:dd::/48"), RouteAction::Encaps { segments, mode: EncapsMode::Reduced });
+    let segments = vec![address("5f00:0:500:300::"), address("2001:db8:dd::d6")];
+    assert_eq!(
+        *route(0, "2001:db8:dd::/48"),
+        RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: Some(42) }
+    );
 
     let sids: Vec<_> = commands
         .iter()
