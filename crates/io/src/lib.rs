@@ -10,6 +10,7 @@
 mod driver;
 mod interest;
 pub mod namespace;
+pub mod netlink;
 pub mod udp;
 
 pub use driver::{Driver, DriverKind, DriverStatistics};

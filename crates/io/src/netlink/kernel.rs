@@ -1,0 +1,190 @@
+//! What we have the kernel do: drop what the node takes, and keep neighbours resolved that only the node sends to.
+
+use super::requests::Requests;
+use super::{MAIN_TABLE, PROTOCOL};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourExtFlags, NeighbourFlags, NeighbourMessage,
+};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use srdma_dataplane::Prefix;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::Ipv6Addr;
+
+/// The metric of our routes: before everybody else's, who has 1024 or 256 unless somebody says otherwise.
+const METRIC: u32 = 1;
+
+/// What we have added to the kernel's tables in this network namespace, all of it marked as [`PROTOCOL`].
+///
+/// Dropping it leaves everything behind, for want of time; [`Kernel::clear`] does not.
+#[derive(Debug)]
+pub struct Kernel {
+    requests: Requests,
+    blackholes: BTreeSet<Prefix>,
+    kept: BTreeSet<(u32, Ipv6Addr)>,
+}
+
+impl Kernel {
+    /// Begins without additions. Must be called inside a tokio runtime with I/O.
+    ///
+    /// # Errors
+    ///
+    /// When the socket cannot be opened.
+    pub fn new() -> io::Result<Self> {
+        Ok(Kernel { requests: Requests::new()?, blackholes: BTreeSet::new(), kept: BTreeSet::new() })
+    }
+
+    /// Removes what a killed predecessor left behind; returns how much that was. Two nodes in one network namespace
+    /// would take each other's away.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses, as it does without CAP_NET_ADMIN.
+    pub async fn clear_stale(&mut self) -> io::Result<usize> {
+        let mut stale = self.requests.dump(RouteNetlinkMessage::GetRoute(any_route()), stale_route).await?;
+        let neighbours = RouteNetlinkMessage::GetNeighbour(any_neighbour());
+        stale.append(&mut self.requests.dump(neighbours, stale_neighbour).await?);
+        let mut removed = 0;
+        for message in stale {
+            removed += usize::from(unless_gone(self.requests.act(message, 0).await)?);
+        }
+        Ok(removed)
+    }
+
+    /// Lets the kernel drop the packets to a prefix, which the node takes.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else has a route to the prefix at the same metric, or the kernel refuses.
+    pub async fn add_blackhole(&mut self, prefix: Prefix) -> io::Result<()> {
+        if !self.blackholes.contains(&prefix) {
+            let message = RouteNetlinkMessage::NewRoute(blackhole(prefix));
+            self.requests.act(message, NLM_F_CREATE | NLM_F_EXCL).await?;
+            self.blackholes.insert(prefix);
+        }
+        Ok(())
+    }
+
+    /// Takes such a route back, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub async fn remove_blackhole(&mut self, prefix: Prefix) -> io::Result<()> {
+        if self.blackholes.remove(&prefix) {
+            unless_gone(self.requests.act(RouteNetlinkMessage::DelRoute(blackhole(prefix)), 0).await)?;
+        }
+        Ok(())
+    }
+
+    /// Has the kernel resolve a neighbour, and keep asking for it whether or not packets go there: a "managed" entry
+    /// (since Linux 5.16). May be repeated when the entry has gone with its link. An entry that is set by hand would
+    /// become a managed one.
+    ///
+    /// # Errors
+    ///
+    /// When the interface is gone or down, or the kernel refuses.
+    pub async fn keep_resolved(&mut self, index: u32, address: Ipv6Addr) -> io::Result<()> {
+        let mut message = neighbour(index, address);
+        message.header.flags = NeighbourFlags::ExtLearned;
+        message.attributes.push(NeighbourAttribute::Protocol(RouteProtocol::Other(PROTOCOL)));
+        message.attributes.push(NeighbourAttribute::ExtFlags(NeighbourExtFlags::Managed));
+        self.kept.insert((index, address));
+        self.requests.act(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE).await
+    }
+
+    /// Leaves a neighbour to the kernel again.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub async fn remove_kept(&mut self, index: u32, address: Ipv6Addr) -> io::Result<()> {
+        if self.kept.remove(&(index, address)) {
+            let message = RouteNetlinkMessage::DelNeighbour(neighbour(index, address));
+            unless_gone(self.requests.act(message, 0).await)?;
+        }
+        Ok(())
+    }
+
+    /// Takes everything back. Goes on behind an error, and returns the first.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub async fn clear(&mut self) -> io::Result<()> {
+        let mut result = Ok(());
+        for prefix in self.blackholes.clone() {
+            result = result.and(self.remove_blackhole(prefix).await);
+        }
+        for (index, address) in self.kept.clone() {
+            result = result.and(self.remove_kept(index, address).await);
+        }
+        result
+    }
+}
+
+/// What is gone already needs no removal; returns whether it was there.
+fn unless_gone(result: io::Result<()>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ESRCH | libc::ENODEV | libc::ENXIO) => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+fn any_route() -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = AddressFamily::Inet6;
+    message
+}
+
+fn any_neighbour() -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = AddressFamily::Inet6;
+    message
+}
+
+fn blackhole(prefix: Prefix) -> RouteMessage {
+    let mut message = any_route();
+    message.header.destination_prefix_length = prefix.prefix_len();
+    message.header.table = MAIN_TABLE as u8;
+    message.header.protocol = RouteProtocol::Other(PROTOCOL);
+    message.header.scope = RouteScope::Universe;
+    message.header.kind = RouteType::BlackHole;
+    message.attributes.push(RouteAttribute::Destination(RouteAddress::Inet6(prefix.address())));
+    message.attributes.push(RouteAttribute::Priority(METRIC));
+    message
+}
+
+fn neighbour(index: u32, address: Ipv6Addr) -> NeighbourMessage {
+    let mut message = any_neighbour();
+    message.header.ifindex = index;
+    message.attributes.push(NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)));
+    message
+}
+
+fn stale_route(message: RouteNetlinkMessage) -> Option<RouteNetlinkMessage> {
+    match message {
+        RouteNetlinkMessage::NewRoute(route) if u8::from(route.header.protocol) == PROTOCOL => {
+            Some(RouteNetlinkMessage::DelRoute(route))
+        }
+        _ => None,
+    }
+}
+
+fn stale_neighbour(message: RouteNetlinkMessage) -> Option<RouteNetlinkMessage> {
+    let RouteNetlinkMessage::NewNeighbour(found) = message else {
+        return None;
+    };
+    let is_ours = found.attributes.contains(&NeighbourAttribute::Protocol(RouteProtocol::Other(PROTOCOL)));
+    let address = found.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => Some(*address),
+        _ => None,
+    });
+    let address = address.filter(|_| is_ours)?;
+    Some(RouteNetlinkMessage::DelNeighbour(neighbour(found.header.ifindex, address)))
+}

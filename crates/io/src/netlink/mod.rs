@@ -1,0 +1,20 @@
+//! What the Linux kernel knows of links, addresses, neighbours and routes, over rtnetlink (RFC 3549): followed live by
+//! [`Watcher`], changed by [`Kernel`]. IPv6 only.
+//!
+//! Every socket is opened by the calling thread, in its network namespace, and stays there.
+
+mod change;
+mod decode;
+mod kernel;
+mod requests;
+mod watcher;
+
+pub use change::{Change, KernelNextHop, KernelRoute, RouteKind};
+pub use kernel::Kernel;
+pub use watcher::Watcher;
+
+/// The routing protocol number of what we add to the kernel's tables, so that it can be told from everybody else's.
+pub const PROTOCOL: u8 = 200;
+
+/// The kernel's main table.
+pub const MAIN_TABLE: u32 = 254;

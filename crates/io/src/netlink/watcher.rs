@@ -1,0 +1,160 @@
+//! Following the kernel.
+//!
+//! One socket hears of changes, another one asks for dumps. The first is open before the second asks, and what it has
+//! heard is read after the dump: the last word on everything that changed meanwhile is the one that was heard, so that
+//! nothing is lost between the two. When the first overruns, because changes come faster than they are read, the dump
+//! is repeated.
+
+use super::change::Change;
+use super::decode::change;
+use super::requests::{Requests, messages};
+use netlink_packet_core::{NLM_F_REPLACE, NetlinkPayload};
+use netlink_packet_route::address::AddressMessage;
+use netlink_packet_route::link::LinkMessage;
+use netlink_packet_route::neighbour::NeighbourMessage;
+use netlink_packet_route::route::RouteMessage;
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket};
+use std::io;
+use std::os::fd::AsRawFd;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Octets of changes that the kernel keeps for us.
+const BUFFER_OCTETS: u32 = 4 << 20;
+
+/// Changes that wait to be taken before the rest waits in the kernel.
+const CHANNEL_CHANGES: usize = 1024;
+
+/// The multicast groups to hear: RTNLGRP_LINK, NEIGH, IPV6_IFADDR, IPV6_ROUTE.
+const GROUPS: [u32; 4] = [1, 3, 9, 11];
+
+/// Follows what the kernel of this network namespace knows.
+#[derive(Debug)]
+pub struct Watcher {
+    changes: mpsc::Receiver<Change>,
+    task: JoinHandle<io::Error>,
+}
+
+impl Watcher {
+    /// Begins with a dump of everything. Must be called inside a tokio runtime with I/O.
+    ///
+    /// # Errors
+    ///
+    /// When the sockets cannot be opened.
+    pub fn start() -> io::Result<Self> {
+        Self::with_buffer(BUFFER_OCTETS)
+    }
+
+    /// The same, with a buffer of this many octets in the kernel for changes that have not been read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Watcher::start`].
+    pub fn with_buffer(octets: u32) -> io::Result<Self> {
+        let mut events = TokioSocket::new(NETLINK_ROUTE)?;
+        set_buffer(&events, octets);
+        let groups = GROUPS.iter().map(|group| 1 << (group - 1)).sum();
+        events.socket_mut().bind(&SocketAddr::new(0, groups))?;
+        let requests = Requests::new()?;
+        let (sender, changes) = mpsc::channel(CHANNEL_CHANGES);
+        Ok(Watcher { changes, task: tokio::spawn(follow(events, requests, sender)) })
+    }
+
+    /// Waits for changes and adds them to `changes`, in their order. Nothing is lost when the future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel can no longer be followed.
+    pub async fn receive(&mut self, changes: &mut Vec<Change>) -> io::Result<()> {
+        if self.changes.recv_many(changes, CHANNEL_CHANGES).await > 0 {
+            return Ok(());
+        }
+        match (&mut self.task).await {
+            Ok(error) => Err(error),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Reads for ever, or until there is an error.
+async fn follow(events: TokioSocket, mut requests: Requests, changes: mpsc::Sender<Change>) -> io::Error {
+    match try_follow(&events, &mut requests, &changes).await {
+        Ok(()) => io::Error::new(io::ErrorKind::BrokenPipe, "nobody follows the kernel any more"),
+        Err(error) => io::Error::new(error.kind(), format!("cannot follow the kernel's links and routes: {error}")),
+    }
+}
+
+async fn try_follow(events: &TokioSocket, requests: &mut Requests, changes: &mpsc::Sender<Change>) -> io::Result<()> {
+    let mut is_known = false;
+    loop {
+        if !is_known {
+            for change in dump(requests).await? {
+                if changes.send(change).await.is_err() {
+                    return Ok(());
+                }
+            }
+            is_known = true;
+        }
+        match events.recv_from_full().await {
+            Ok((datagram, _)) => {
+                for (header, payload) in messages(&datagram) {
+                    let NetlinkPayload::InnerMessage(message) = payload else {
+                        continue;
+                    };
+                    let Some(change) = change(&message, header.flags & NLM_F_REPLACE != 0) else {
+                        continue;
+                    };
+                    if changes.send(change).await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => is_known = false,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Everything there is: links before what is at them.
+async fn dump(requests: &mut Requests) -> io::Result<Vec<Change>> {
+    let mut neighbours = NeighbourMessage::default();
+    neighbours.header.family = AddressFamily::Inet6;
+    let mut addresses = AddressMessage::default();
+    addresses.header.family = AddressFamily::Inet6;
+    let mut routes = RouteMessage::default();
+    routes.header.address_family = AddressFamily::Inet6;
+    let mut changes = vec![Change::DumpBegins];
+    for message in [
+        RouteNetlinkMessage::GetLink(LinkMessage::default()),
+        RouteNetlinkMessage::GetAddress(addresses),
+        RouteNetlinkMessage::GetNeighbour(neighbours),
+        RouteNetlinkMessage::GetRoute(routes),
+    ] {
+        changes.append(&mut requests.dump(message, |message| change(&message, false)).await?);
+    }
+    changes.push(Change::DumpEnds);
+    Ok(changes)
+}
+
+/// Asks for a larger buffer than everybody may have, or else for as much as is allowed. With less, dumps are more frequent.
+fn set_buffer(socket: &TokioSocket, octets: u32) {
+    for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+        let value = octets as libc::c_int;
+        let length = size_of_val(&value) as libc::socklen_t;
+        // SAFETY: the descriptor is open as long as `socket` lives, and `value` is as long as said.
+        let result = unsafe {
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), length)
+        };
+        if result == 0 {
+            return;
+        }
+    }
+}
