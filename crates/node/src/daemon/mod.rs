@@ -1,10 +1,33 @@
 //! `srdma node`: a node on real interfaces, and what it tells about itself.
+//!
+//! ```text
+//!  signals, file ──→ ┌─────────┐  orders   ┌─────────────┐ ←→ drivers of the ports
+//!  kernel ─────────→ │ control │ ────────→ │ data thread │
+//!  status, metrics ← └─────────┘ ←──────── └─────────────┘
+//!                                 answers
+//! ```
 
+mod claim;
+mod control;
+mod data;
+mod error;
+mod event;
+mod handle;
+mod interest;
 mod metrics;
+mod open;
+mod order;
+mod port;
+mod reload;
+mod signals;
 mod snapshot;
 mod stalls;
 mod status;
+mod supervisor;
+mod watched_file;
 
+pub use error::DaemonError;
+pub use event::{Cause, Event};
 pub use metrics::{MetricsServer, metrics_text};
 pub use snapshot::{
     BranchSnapshot, ConfigurationSnapshot, DaemonState, DriverSnapshot, GroupSnapshot, PortSnapshot, PortState, Reload,
@@ -12,3 +35,22 @@ pub use snapshot::{
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};
+
+use control::Control;
+use signals::Signals;
+use std::path::Path;
+use tokio::runtime;
+
+/// Runs the node of a configuration until SIGTERM or SIGINT. `report` hears what happens.
+///
+/// # Errors
+///
+/// When the node cannot start, or its data thread dies.
+pub fn run(file: &Path, report: &mut dyn FnMut(&Event)) -> Result<(), DaemonError> {
+    let system = |error| DaemonError::System { what: "cannot start the control task", error };
+    let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+    runtime.block_on(async {
+        let mut signals = Signals::new().map_err(system)?;
+        Control::start(file, report).await?.run(&mut signals).await
+    })
+}

@@ -1,0 +1,76 @@
+//! One node an interface: what a second one is told.
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use std::io::{self, ErrorKind};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+/// An interface that is this process's own while the value lives.
+///
+/// It is a socket with an abstract name: the kernel keeps one set of names for each network namespace, as it does for
+/// interfaces, forgets the name with the process, however that ends, and tells others whose it is.
+#[derive(Debug)]
+pub(super) struct Claim {
+    listener: UnixListener,
+}
+
+/// Why an interface cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClaimError {
+    /// Another process has it.
+    #[error("interface {interface} is already used by {owner}")]
+    Taken { interface: String, owner: String },
+    /// The kernel does not say.
+    #[error("interface {interface}: cannot find out whether another process uses it: {error}")]
+    Unknown { interface: String, error: io::Error },
+}
+
+impl Claim {
+    /// Claims an interface of the network namespace that the thread is in.
+    pub(super) fn of(interface: &str) -> Result<Self, ClaimError> {
+        let unknown = |error| ClaimError::Unknown { interface: interface.to_owned(), error };
+        let name = SocketAddr::from_abstract_name(format!("srdma/interface/{interface}")).map_err(unknown)?;
+        match UnixListener::bind_addr(&name) {
+            Ok(listener) => {
+                listener.set_nonblocking(true).map_err(unknown)?;
+                Ok(Claim { listener })
+            }
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                Err(ClaimError::Taken { interface: interface.to_owned(), owner: owner(&name) })
+            }
+            Err(error) => Err(unknown(error)),
+        }
+    }
+
+    /// Lets those go who asked whose the interface is, so that there is always room for the next one to ask.
+    pub(super) fn dismiss_callers(&self) {
+        while self.listener.accept().is_ok() {}
+    }
+}
+
+/// The process behind a name, and how it was started.
+fn owner(name: &SocketAddr) -> String {
+    let peer = UnixStream::connect_addr(name).and_then(|stream| Ok(getsockopt(&stream, PeerCredentials)?));
+    let Ok(pid) = peer.map(|credentials| credentials.pid()) else {
+        return "another process".to_owned();
+    };
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
+    if command.is_empty() { format!("process {pid}") } else { format!("process {pid} ({command})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_claim_names_the_first() {
+        let interface = format!("t{}", std::process::id());
+        let claim = Claim::of(&interface).expect("free");
+        let refused = Claim::of(&interface).expect_err("taken").to_string();
+        let expected = format!("interface {interface} is already used by process {} (", std::process::id());
+        assert!(refused.starts_with(&expected), "{refused}");
+        drop(claim);
+        Claim::of(&interface).expect("free again");
+    }
+}

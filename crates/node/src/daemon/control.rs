@@ -1,0 +1,137 @@
+//! The control task: it starts the data thread, keeps its drivers and its configuration up to date, and ends it.
+
+mod ports;
+mod reloading;
+mod reporting;
+
+use super::claim::Claim;
+use super::error::DaemonError;
+use super::event::{Cause, Event};
+use super::handle::DataHandle;
+use super::interest;
+use super::metrics::MetricsServer;
+use super::order::Loss;
+use super::signals::{Request, Signals};
+use super::status::StatusServer;
+use super::supervisor::Supervisor;
+use super::watched_file::WatchedFile;
+use crate::configuration::{Configuration, ConfigurationError, InterfaceFacts, Purpose};
+use ports::{PortDriver, claim_missing};
+use reporting::Reporting;
+use srdma_dataplane::Pool;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// Chunks of each size that one data thread may hold.
+const POOL_CHUNKS: usize = 1 << 14;
+
+/// How often the control task looks after what nobody tells it: the file, and interfaces that are missing.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// A running node, seen from its control task.
+pub(super) struct Control<'r> {
+    path: PathBuf,
+    file: WatchedFile,
+    configuration: Configuration,
+    data: DataHandle,
+    /// In the order of the configuration's.
+    ports: Vec<PortDriver>,
+    /// The interfaces that are this process's own.
+    claims: BTreeMap<String, Claim>,
+    /// What the kernel says of interfaces.
+    facts: BTreeMap<String, InterfaceFacts>,
+    reporting: Reporting,
+    supervisor: Supervisor,
+    report: &'r mut dyn FnMut(&Event),
+}
+
+/// What woke the control task.
+enum Occasion {
+    Asked(Request),
+    Lost(Loss),
+    Period,
+}
+
+impl<'r> Control<'r> {
+    /// Sets everything up, up to the point where packets flow.
+    pub(super) async fn start(path: &Path, report: &'r mut dyn FnMut(&Event)) -> Result<Self, DaemonError> {
+        let file = WatchedFile::new(path);
+        let text = read(path)?;
+        let facts = BTreeMap::new();
+        let configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
+        let node = configuration.node()?;
+        let claims = claim_missing(&configuration, &BTreeMap::new())?;
+        let ports = vec![PortDriver::NONE; configuration.interfaces.len()];
+        let status = StatusServer::bind(&configuration.daemon.status).await?;
+        let metrics = match configuration.daemon.metrics {
+            Some(address) => Some(MetricsServer::bind(address).await.map_err(system("metrics"))?),
+            None => None,
+        };
+        let interest = interest::of(&configuration);
+        let data = DataHandle::start(node, Pool::new(POOL_CHUNKS), interest, configuration.daemon.cpu)
+            .map_err(system("cannot start the data thread"))?;
+        let reporting = Reporting::new(status, metrics);
+        let supervisor = Supervisor::of_environment();
+        let path = path.to_owned();
+        let mut control =
+            Control { path, file, configuration, data, ports, claims, facts, reporting, supervisor, report };
+        match control.attach_all().await {
+            Ok(()) => Ok(control),
+            Err(error) => {
+                control.data.stop().await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs until a signal or the data thread's death.
+    pub(super) async fn run(mut self, signals: &mut Signals) -> Result<(), DaemonError> {
+        self.publish().await?;
+        (self.report)(&Event::Ready);
+        self.supervisor.ready();
+        let mut period = interval_at(Instant::now() + PERIOD, PERIOD);
+        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let occasion = tokio::select! {
+                request = signals.next() => Occasion::Asked(request),
+                loss = self.data.loss() => Occasion::Lost(loss?),
+                _ = period.tick() => Occasion::Period,
+            };
+            match occasion {
+                Occasion::Asked(Request::Reload) => self.reload(Cause::Signal).await?,
+                Occasion::Asked(Request::Stop(signal)) => return self.stop(signal).await,
+                Occasion::Lost(loss) => self.lost(&loss),
+                Occasion::Period => {
+                    if self.file.has_changed() {
+                        self.reload(Cause::File).await?;
+                    }
+                    self.look_after_ports().await?;
+                    self.publish().await?;
+                }
+            }
+        }
+    }
+
+    async fn stop(self, signal: &'static str) -> Result<(), DaemonError> {
+        (self.report)(&Event::Stopping { signal });
+        self.supervisor.stopping();
+        let unsent = self.data.stop().await?;
+        self.reporting.stop().await;
+        (self.report)(&Event::Stopped { unsent });
+        Ok(())
+    }
+
+    fn say(&mut self, event: Event) {
+        (self.report)(&event);
+    }
+}
+
+fn read(path: &Path) -> Result<String, ConfigurationError> {
+    std::fs::read_to_string(path).map_err(|error| ConfigurationError::Unreadable { file: path.to_owned(), error })
+}
+
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {
+    move |error| DaemonError::System { what, error }
+}

@@ -1,0 +1,117 @@
+//! Ports and their interfaces: whose they are, and whether they are there.
+
+use super::Control;
+use crate::configuration::Configuration;
+use crate::daemon::claim::Claim;
+use crate::daemon::event::Event;
+use crate::daemon::handle::Died;
+use crate::daemon::order::{Attached, Loss};
+use crate::daemon::{DaemonError, claim::ClaimError};
+use nix::net::if_::if_nametoindex;
+use srdma_dataplane::PortId;
+use std::collections::BTreeMap;
+use std::io;
+
+/// Whether a port has a driver.
+#[derive(Clone, Debug)]
+pub(super) enum PortDriver {
+    /// It has, of the interface with this index.
+    Attached { index: u32 },
+    /// It waits for its interface; why, once that has been said.
+    Waiting { reason: Option<String> },
+}
+
+impl PortDriver {
+    /// Before anything was tried.
+    pub(super) const NONE: PortDriver = PortDriver::Waiting { reason: None };
+}
+
+/// The interfaces of a configuration that `known` does not have, claimed.
+pub(super) fn claim_missing(
+    configuration: &Configuration,
+    known: &BTreeMap<String, Claim>,
+) -> Result<BTreeMap<String, Claim>, DaemonError> {
+    let ports = configuration.node.ports.iter().zip(&configuration.interfaces);
+    let missing = ports.filter(|(_, interface)| !known.contains_key(&interface.name));
+    missing
+        .map(|(port, interface)| {
+            let failed = |error: ClaimError| DaemonError::claim(&port.name, &error);
+            Ok((interface.name.clone(), Claim::of(&interface.name).map_err(failed)?))
+        })
+        .collect()
+}
+
+impl Control<'_> {
+    /// Gives every port a driver whose interface is there.
+    pub(super) async fn attach_all(&mut self) -> Result<(), DaemonError> {
+        for index in 0..self.ports.len() {
+            if let Some(error) = self.attach(index).await? {
+                let (port, interface) = self.names(index);
+                return Err(DaemonError::Attach { port, interface, error });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a port a driver, if its interface is there, and says so. Returns the error of an interface that is there
+    /// and cannot be used.
+    async fn attach(&mut self, index: usize) -> Result<Option<io::Error>, Died> {
+        let (id, interface) = (PortId(index as u16), self.configuration.interfaces[index].clone());
+        let Ok(interface_index) = if_nametoindex(interface.name.as_str()) else {
+            self.data.detach(id).await?;
+            self.wait_for(index, "there is no such interface in this network namespace".to_owned());
+            return Ok(None);
+        };
+        match self.data.attach(id, interface).await? {
+            Ok(Attached { driver, note }) => {
+                let (port, interface) = self.names(index);
+                self.say(Event::Attached { port, interface, driver, note });
+                self.ports[index] = PortDriver::Attached { index: interface_index };
+                Ok(None)
+            }
+            Err(error) => {
+                self.wait_for(index, error.to_string());
+                let may_come = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NetworkDown);
+                Ok((!may_come).then_some(error))
+            }
+        }
+    }
+
+    /// A port's driver has found that its interface is gone.
+    pub(super) fn lost(&mut self, loss: &Loss) {
+        self.wait_for(loss.port.index(), loss.error.to_string());
+    }
+
+    /// Tries ports anew that wait, and those whose interface was replaced by another of its name.
+    pub(super) async fn look_after_ports(&mut self) -> Result<(), Died> {
+        self.claims.values().for_each(Claim::dismiss_callers);
+        for index in 0..self.ports.len() {
+            let found = if_nametoindex(self.configuration.interfaces[index].name.as_str()).ok();
+            let wants_driver = match &self.ports[index] {
+                PortDriver::Attached { index } => found != Some(*index),
+                PortDriver::Waiting { reason } => found.is_some() || reason.is_none(),
+            };
+            if wants_driver {
+                // What is wrong has been said, and it is tried again.
+                let _ = self.attach(index).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A port has no driver. Says why, unless that was said last.
+    fn wait_for(&mut self, index: usize, why: String) {
+        if let PortDriver::Waiting { reason: Some(reason) } = &self.ports[index]
+            && *reason == why
+        {
+            return;
+        }
+        self.ports[index] = PortDriver::Waiting { reason: Some(why.clone()) };
+        let (port, interface) = self.names(index);
+        self.say(Event::Detached { port, interface, reason: why });
+    }
+
+    fn names(&self, index: usize) -> (String, String) {
+        (self.configuration.node.ports[index].name.clone(), self.configuration.interfaces[index].name.clone())
+    }
+}

@@ -1,0 +1,74 @@
+//! Putting another configuration into force.
+
+use super::ports::{PortDriver, claim_missing};
+use super::{Control, read};
+use crate::configuration::{Configuration, Purpose};
+use crate::daemon::claim::Claim;
+use crate::daemon::event::{Cause, Event};
+use crate::daemon::handle::Died;
+use crate::daemon::interest;
+use crate::daemon::reload::{Changes, changes};
+use std::collections::BTreeMap;
+
+/// A configuration that can be put into force.
+struct Prepared {
+    configuration: Configuration,
+    changes: Changes,
+    /// Interfaces that are new.
+    claims: BTreeMap<String, Claim>,
+}
+
+impl Control<'_> {
+    /// Reads the file, and puts what it says into force or says why not.
+    pub(super) async fn reload(&mut self, cause: Cause) -> Result<(), Died> {
+        self.supervisor.reloading();
+        self.file.is_read();
+        let outcome = match read(&self.path) {
+            Ok(text) => self.put_into_force(&text).await?,
+            Err(error) => Err(error.to_string()),
+        };
+        self.reporting.reloaded(outcome.as_ref().err());
+        match outcome {
+            Ok(commands) => self.say(Event::Reloaded { cause, commands }),
+            Err(reason) => self.say(Event::ReloadRefused { reason }),
+        }
+        self.look_after_ports().await?;
+        self.supervisor.ready();
+        Ok(())
+    }
+
+    /// Puts the content of a file into force; returns how many commands that took, or why it cannot be.
+    async fn put_into_force(&mut self, text: &str) -> Result<Result<usize, String>, Died> {
+        let Prepared { configuration, changes, claims } = match self.prepare(text) {
+            Ok(prepared) => prepared,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let commands = changes.commands.len();
+        let interest = interest::of(&configuration);
+        if let Err(reason) = self.data.change(Some(interest), changes.commands).await? {
+            return Ok(Err(reason));
+        }
+        self.configuration = configuration;
+        self.claims.extend(claims);
+        let interfaces = &self.configuration.interfaces;
+        self.claims.retain(|name, _| interfaces.iter().any(|interface| interface.name == *name));
+        self.ports.resize(interfaces.len(), PortDriver::NONE);
+        for port in changes.moved {
+            self.ports[port.index()] = PortDriver::NONE;
+        }
+        Ok(Ok(commands))
+    }
+
+    /// Checks all that can be checked before anything is changed.
+    fn prepare(&self, text: &str) -> Result<Prepared, String> {
+        let purpose = Purpose::Interfaces(&self.facts);
+        let configuration = Configuration::parse_for(&self.path, text, purpose).map_err(|error| error.to_string())?;
+        let in_file = |problem: String| format!("{}: {problem}", self.path.display());
+        let changes = changes(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
+        let mut node = self.configuration.node().map_err(|error| in_file(error.to_string()))?;
+        let mut commands = changes.commands.iter().cloned();
+        commands.try_for_each(|command| node.control(command)).map_err(|error| in_file(error.to_string()))?;
+        let claims = claim_missing(&configuration, &self.claims).map_err(|error| in_file(error.to_string()))?;
+        Ok(Prepared { configuration, changes, claims })
+    }
+}

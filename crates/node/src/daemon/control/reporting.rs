@@ -1,0 +1,104 @@
+//! What the node tells about itself while it runs: status and metrics.
+
+use super::Control;
+use super::ports::PortDriver;
+use crate::daemon::handle::Died;
+use crate::daemon::metrics::MetricsServer;
+use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, PortState, Reload, Snapshot};
+use crate::daemon::stalls::StallWatch;
+use crate::daemon::status::StatusServer;
+use srdma_io::DriverStatistics;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// The servers, and what they serve.
+pub(super) struct Reporting {
+    waiting: Option<(StatusServer, Option<MetricsServer>)>,
+    serving: Option<Serving>,
+    stalls: StallWatch,
+    configuration: ConfigurationSnapshot,
+    started: Instant,
+    started_unix_s: u64,
+}
+
+struct Serving {
+    snapshots: watch::Sender<Arc<Snapshot>>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Reporting {
+    /// Servers that have nothing to serve yet.
+    pub(super) fn new(status: StatusServer, metrics: Option<MetricsServer>) -> Self {
+        Reporting {
+            waiting: Some((status, metrics)),
+            serving: None,
+            stalls: StallWatch::default(),
+            configuration: ConfigurationSnapshot { generation: 1, last_reload: None },
+            started: Instant::now(),
+            started_unix_s: unix_s(),
+        }
+    }
+
+    /// Another configuration was put into force, or this is why not.
+    pub(super) fn reloaded(&mut self, error: Option<&String>) {
+        if error.is_none() {
+            self.configuration.generation += 1;
+        }
+        self.configuration.last_reload = Some(Reload { unix_s: unix_s(), error: error.cloned() });
+    }
+
+    /// Ends the servers; the status socket goes with them.
+    pub(super) async fn stop(self) {
+        for task in self.serving.into_iter().flat_map(|serving| serving.tasks) {
+            task.abort();
+            // That it was aborted is all it has to say.
+            let _ = task.await;
+        }
+    }
+
+    fn publish(&mut self, mut snapshot: Snapshot) {
+        self.stalls.observe(&mut snapshot);
+        let snapshot = Arc::new(snapshot);
+        if let Some(serving) = &self.serving {
+            serving.snapshots.send_replace(snapshot);
+        } else if let Some((status, metrics)) = self.waiting.take() {
+            let (snapshots, received) = watch::channel(snapshot);
+            let for_metrics = received.clone();
+            let mut tasks = vec![tokio::spawn(async move { match status.serve(received).await {} })];
+            if let Some(metrics) = metrics {
+                tasks.push(tokio::spawn(async move { match metrics.serve(for_metrics).await {} }));
+            }
+            self.serving = Some(Serving { snapshots, tasks });
+        }
+    }
+}
+
+impl Control<'_> {
+    /// Shows the node as it is now to whoever asks.
+    pub(super) async fn publish(&mut self) -> Result<(), Died> {
+        let port = |(driver, interface): (&PortDriver, &crate::PortInterface)| PortState {
+            interface: interface.name.clone(),
+            // The data thread knows about drivers.
+            driver: None,
+            note: None,
+            is_up: matches!(driver, PortDriver::Attached { .. }),
+            statistics: DriverStatistics::default(),
+        };
+        let state = DaemonState {
+            name: self.configuration.daemon.name.clone(),
+            started_unix_s: self.reporting.started_unix_s,
+            uptime_ns: self.reporting.started.elapsed().as_nanos() as u64,
+            ports: self.ports.iter().zip(&self.configuration.interfaces).map(port).collect(),
+            configuration: self.reporting.configuration.clone(),
+        };
+        let snapshot = self.data.snapshot(Box::new(state)).await?;
+        self.reporting.publish(snapshot);
+        Ok(())
+    }
+}
+
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,262 @@
+//! The data thread: one node, its pool and the drivers of its ports.
+//!
+//! ```text
+//!   ┌→ orders ─→ of each port: a batch in ─→ timers ─→ of each port: queue out ─┐
+//!   │                                                                           │
+//!   └────────────── something done? at once ── else wait for frames, ←──────────┘
+//!                                              orders or the next timer
+//! ```
+
+use super::open::open;
+use super::order::{Attached, Loss, Order};
+use super::port::Port;
+use crate::configuration::PortInterface;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::eventfd::EventFd;
+use nix::sys::time::TimeSpec;
+use nix::unistd::Pid;
+use srdma_dataplane::{Command, Element, Frame, Node, Pool, PortId};
+use srdma_io::Interest;
+use srdma_wire::Instant;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Frames that one port may bring before the others have their turn.
+const BATCH: usize = 64;
+
+/// How long frames that wait for room on a wire stay unattended, should the kernel not say that there is room.
+const BACKLOG_PERIOD: Duration = Duration::from_millis(1);
+
+/// How long frames may take to leave when the node stops.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// What a data thread owns.
+#[derive(Debug)]
+pub(super) struct DataThread {
+    node: Node,
+    pool: Pool,
+    ports: Vec<Port>,
+    interest: Interest,
+    clock: std::time::Instant,
+    orders: Receiver<Order>,
+    losses: UnboundedSender<Loss>,
+    /// Readable when there is an order.
+    wake: Arc<EventFd>,
+    /// Kept for its memory.
+    frames: Vec<Frame>,
+    /// Kept for its memory.
+    ready: Vec<PortId>,
+}
+
+impl DataThread {
+    /// A thread for a node whose ports have no drivers yet.
+    pub(super) fn new(
+        node: Node,
+        pool: Pool,
+        interest: Interest,
+        orders: Receiver<Order>,
+        losses: UnboundedSender<Loss>,
+        wake: Arc<EventFd>,
+    ) -> Self {
+        let ports = node.config().ports.iter().map(|_| Port::default()).collect();
+        let clock = std::time::Instant::now();
+        DataThread { node, pool, ports, interest, clock, orders, losses, wake, frames: Vec::new(), ready: Vec::new() }
+    }
+
+    /// Runs until it is told to stop, or nobody is left who could.
+    pub(super) fn run(mut self) {
+        loop {
+            match self.orders.try_recv() {
+                Ok(Order::Stop { reply }) => {
+                    // Whoever asked may be gone.
+                    let _ = reply.send(self.stop());
+                    return;
+                }
+                Ok(order) => self.carry_out(order),
+                Err(TryRecvError::Disconnected) => {
+                    self.stop();
+                    return;
+                }
+                Err(TryRecvError::Empty) => {}
+            }
+            if !self.round() {
+                self.wait();
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.clock.elapsed()
+    }
+
+    /// A batch of every port; returns whether there was anything to do.
+    fn round(&mut self) -> bool {
+        let mut worked = false;
+        for index in 0..self.ports.len() {
+            let id = PortId(index as u16);
+            let received = self.ports[index].receive(&mut self.pool, &mut self.frames, BATCH);
+            if !self.frames.is_empty() {
+                worked = true;
+                self.node.receive(self.now(), id, &mut self.frames, &mut self.pool);
+            }
+            if let Err(error) = received {
+                self.lose(id, error);
+            }
+        }
+        let now = self.now();
+        if self.node.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.node.tick(now, &mut self.pool);
+            worked = true;
+        }
+        self.send(now) || worked
+    }
+
+    /// Sends what the node has queued; returns whether there was anything that could be sent.
+    fn send(&mut self, now: Instant) -> bool {
+        self.node.take_ready(&mut self.ready);
+        for id in self.ready.drain(..) {
+            self.ports[id.index()].is_waiting = true;
+        }
+        let mut worked = false;
+        for index in 0..self.ports.len() {
+            let id = PortId(index as u16);
+            match self.ports[index].send(now, id, &mut self.node, &mut self.pool) {
+                Ok(sent) => worked |= sent,
+                Err(error) => self.lose(id, error),
+            }
+        }
+        worked
+    }
+
+    /// Sleeps until a port has frames or an order has come, at most until the node's next deadline.
+    fn wait(&mut self) {
+        let now = self.now();
+        let backlog = self.ports.iter().any(Port::is_backlogged).then_some(BACKLOG_PERIOD);
+        let deadline = self.node.next_deadline().map(|deadline| deadline.since(now));
+        let timeout = deadline.into_iter().chain(backlog).min().map(TimeSpec::from_duration);
+        let mut waited_for = vec![PollFd::new(self.wake.as_fd(), PollFlags::POLLIN)];
+        for port in &self.ports {
+            let Some(readable) = port.driver.as_ref().and_then(|driver| driver.readable()) else {
+                continue;
+            };
+            let writable = if port.is_backlogged() { PollFlags::POLLOUT } else { PollFlags::empty() };
+            waited_for.push(PollFd::new(readable, PollFlags::POLLIN | writable));
+        }
+        match ppoll(&mut waited_for, timeout, None) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            // Out of memory for a moment: rather slow than not at all.
+            Err(_) => std::thread::sleep(BACKLOG_PERIOD),
+        }
+        if waited_for[0].any() == Some(true) {
+            // Only that it was written to matters.
+            let _ = self.wake.read();
+        }
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            // Replies are nobody's loss if whoever asked is gone.
+            Order::Change { interest, commands, reply } => {
+                let _ = reply.send(self.change(interest, commands));
+            }
+            Order::Attach { port, interface, reply } => {
+                let _ = reply.send(self.attach(port, &interface));
+            }
+            Order::Detach { port, reply } => {
+                if let Some(port) = self.ports.get_mut(port.index()) {
+                    port.detach(&mut self.pool);
+                }
+                let _ = reply.send(());
+            }
+            Order::Snapshot { mut state, reply } => {
+                for (port, state) in self.ports.iter().zip(&mut state.ports) {
+                    state.driver = port.driver.as_ref().map(|driver| driver.kind());
+                    state.note.clone_from(&port.note);
+                    state.statistics = port.statistics();
+                }
+                let _ = reply.send(super::snapshot::Snapshot::of(&self.node, &state));
+            }
+            Order::Stop { .. } => {}
+        }
+    }
+
+    /// Frames that the new interest brings find the new commands carried out, since none is taken in between.
+    fn change(&mut self, interest: Option<Interest>, commands: Vec<Command>) -> Result<(), String> {
+        if let Some(interest) = interest {
+            if let Err(reason) = self.set_interest(&interest) {
+                // What was wanted before is what the drivers have had.
+                let _ = self.set_interest(&self.interest.clone());
+                return Err(reason);
+            }
+            self.interest = interest;
+        }
+        let mut refused = None;
+        for command in commands {
+            if let Err(error) = self.node.control(command) {
+                refused.get_or_insert(error);
+            }
+        }
+        self.ports.resize_with(self.node.config().ports.len(), Port::default);
+        refused.map_or(Ok(()), |error| Err(error.to_string()))
+    }
+
+    fn set_interest(&mut self, interest: &Interest) -> Result<(), String> {
+        for (port, config) in self.ports.iter_mut().zip(&self.node.config().ports) {
+            if let Some(driver) = &mut port.driver {
+                driver.set_interest(interest).map_err(|error| {
+                    format!("port {}: cannot tell the driver which packets are wanted: {error}", config.name)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attach(&mut self, id: PortId, interface: &PortInterface) -> io::Result<Attached> {
+        let port = self.ports.get_mut(id.index()).ok_or(io::ErrorKind::NotFound)?;
+        port.detach(&mut self.pool);
+        let (driver, note) = open(interface, &self.interest, &mut self.pool)?;
+        let attached = Attached { driver: driver.kind(), note: note.clone() };
+        port.note = note;
+        port.driver = Some(driver);
+        Ok(attached)
+    }
+
+    fn lose(&mut self, id: PortId, error: io::Error) {
+        self.ports[id.index()].detach(&mut self.pool);
+        // The control task may be ending.
+        let _ = self.losses.send(Loss { port: id, error });
+    }
+
+    /// Sends what waits, for a while, and gives the drivers up. Returns how many frames were left.
+    fn stop(&mut self) -> usize {
+        let end = self.clock.elapsed() + DRAIN_TIME;
+        loop {
+            let sent = self.send(self.now());
+            if !self.ports.iter().any(Port::is_backlogged) || self.clock.elapsed() > end {
+                break;
+            }
+            if !sent {
+                std::thread::sleep(BACKLOG_PERIOD);
+            }
+        }
+        let mut unsent = 0;
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            unsent += self.node.drop_queue(PortId(index as u16), &mut self.pool);
+            port.detach(&mut self.pool);
+        }
+        unsent
+    }
+}
+
+/// Keeps the calling thread on one processor.
+pub(super) fn stay_on(cpu: usize) -> io::Result<()> {
+    let mut processors = CpuSet::new();
+    processors.set(cpu)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &processors)?)
+}

@@ -1,0 +1,68 @@
+//! Why a daemon did not start, or ended by itself.
+
+use super::claim::ClaimError;
+use super::handle::Died;
+use super::status::StatusError;
+use crate::configuration::ConfigurationError;
+use srdma_dataplane::ConfigError;
+use std::io;
+
+/// Why a daemon did not start, or ended without being told to.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Configuration(#[from] ConfigurationError),
+    /// A node refuses the configuration.
+    #[error(transparent)]
+    Node(#[from] ConfigError),
+    /// An interface is another process's, or it cannot be found out.
+    #[error("port {port}: {reason}")]
+    Claim {
+        /// The port.
+        port: String,
+        /// Which process has it.
+        reason: String,
+    },
+    /// No driver can be had for an interface that is there.
+    #[error("port {port}: interface {interface}: {error}")]
+    Attach {
+        /// The port.
+        port: String,
+        /// Its interface.
+        interface: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The status socket cannot be made.
+    #[error(transparent)]
+    Status(#[from] StatusError),
+    /// Something that the process needs of the kernel.
+    #[error("{what}: {error}")]
+    System {
+        /// What it is.
+        what: &'static str,
+        /// Why it cannot be had.
+        error: io::Error,
+    },
+    /// The data thread is gone.
+    #[error("{0}")]
+    Died(String),
+}
+
+impl DaemonError {
+    /// Whether the node had begun to run.
+    pub fn was_running(&self) -> bool {
+        matches!(self, DaemonError::Died(_))
+    }
+
+    pub(super) fn claim(port: &str, error: &ClaimError) -> Self {
+        DaemonError::Claim { port: port.to_owned(), reason: error.to_string() }
+    }
+}
+
+impl From<Died> for DaemonError {
+    fn from(died: Died) -> Self {
+        DaemonError::Died(died.to_string())
+    }
+}

@@ -1,0 +1,100 @@
+//! What a daemon says to whoever started it: a line an event.
+
+use srdma_io::DriverKind;
+use std::fmt;
+
+/// Something that happened to a running node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A port has a driver.
+    Attached {
+        /// The port.
+        port: String,
+        /// Its interface.
+        interface: String,
+        /// The driver.
+        driver: DriverKind,
+        /// Why it is none of the faster ones.
+        note: Option<String>,
+    },
+    /// A port has no driver; the node waits for its interface.
+    Detached {
+        /// The port.
+        port: String,
+        /// Its interface.
+        interface: String,
+        /// Why.
+        reason: String,
+    },
+    /// Everything is set up.
+    Ready,
+    /// Another configuration is in force.
+    Reloaded {
+        /// Why it was read.
+        cause: Cause,
+        /// How many commands led to it.
+        commands: usize,
+    },
+    /// Another configuration was refused; the one before it stays in force.
+    ReloadRefused {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Something that the node does beside its main job failed. It goes on without.
+    Failed {
+        /// What failed, and why.
+        what: String,
+    },
+    /// The node ends; the signal's name.
+    Stopping {
+        /// Why.
+        signal: &'static str,
+    },
+    /// Everything was given back.
+    Stopped {
+        /// Frames that were still waiting to be sent.
+        unsent: usize,
+    },
+}
+
+/// Why a configuration was read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// SIGHUP.
+    Signal,
+    /// The file changed.
+    File,
+    /// The kernel says something else of an interface.
+    Interfaces,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Attached { port, interface, driver, note } => {
+                write!(f, "port {port}: interface {interface} by {driver}")?;
+                note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))
+            }
+            Event::Detached { port, interface, reason } => {
+                write!(f, "port {port}: waiting for interface {interface}: {reason}")
+            }
+            Event::Ready => f.write_str("ready"),
+            Event::Reloaded { cause, commands } => write!(f, "reloaded, {cause}: {commands} changes"),
+            Event::ReloadRefused { reason } => write!(f, "not reloaded, the old configuration stays: {reason}"),
+            Event::Failed { what } => f.write_str(what),
+            Event::Stopping { signal } => write!(f, "stopping on {signal}"),
+            Event::Stopped { unsent: 0 } => f.write_str("stopped"),
+            Event::Stopped { unsent } => write!(f, "stopped, {unsent} frames could not be sent"),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Signal => "on SIGHUP",
+            Cause::File => "the file changed",
+            Cause::Interfaces => "the interfaces changed",
+        })
+    }
+}

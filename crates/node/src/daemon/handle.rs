@@ -1,0 +1,92 @@
+//! The control task's end of a data thread.
+
+use super::data::{DataThread, stay_on};
+use super::order::{Attached, Loss, Order};
+use super::snapshot::{DaemonState, Snapshot};
+use crate::configuration::PortInterface;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use srdma_dataplane::{Command, Node, Pool, PortId};
+use srdma_io::Interest;
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::thread::{Builder, JoinHandle};
+use tokio::sync::{mpsc as events, oneshot};
+
+/// A data thread that runs.
+#[derive(Debug)]
+pub(super) struct DataHandle {
+    orders: mpsc::Sender<Order>,
+    wake: Arc<EventFd>,
+    losses: events::UnboundedReceiver<Loss>,
+    thread: JoinHandle<()>,
+}
+
+/// The data thread has ended without being told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the data thread has died; its last words are above")]
+pub(super) struct Died;
+
+impl DataHandle {
+    /// Starts a thread for a node, on this processor if one is given.
+    pub(super) fn start(node: Node, pool: Pool, interest: Interest, cpu: Option<usize>) -> io::Result<Self> {
+        let wake = Arc::new(EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
+        let (orders, received_orders) = mpsc::channel();
+        let (sent_losses, losses) = events::unbounded_channel();
+        let (pinned, is_pinned) = mpsc::channel();
+        let data = DataThread::new(node, pool, interest, received_orders, sent_losses, Arc::clone(&wake));
+        let thread = Builder::new().name("data".to_owned()).spawn(move || {
+            // Whoever starts the thread waits for this.
+            let _ = pinned.send(cpu.map_or(Ok(()), stay_on));
+            data.run();
+        })?;
+        is_pinned.recv().unwrap_or(Ok(())).map_err(|error| {
+            let cpu = cpu.unwrap_or_default();
+            io::Error::new(error.kind(), format!("cannot keep the data thread on cpu {cpu} of [daemon]: {error}"))
+        })?;
+        Ok(DataHandle { orders, wake, losses, thread })
+    }
+
+    /// Carries out commands, all of them between the same two batches.
+    pub(super) async fn change(
+        &self,
+        interest: Option<Interest>,
+        commands: Vec<Command>,
+    ) -> Result<Result<(), String>, Died> {
+        self.ask(|reply| Order::Change { interest, commands, reply }).await
+    }
+
+    /// Gives a port a driver.
+    pub(super) async fn attach(&self, port: PortId, interface: PortInterface) -> Result<io::Result<Attached>, Died> {
+        self.ask(|reply| Order::Attach { port, interface, reply }).await
+    }
+
+    /// Takes a port's driver away, if it has one.
+    pub(super) async fn detach(&self, port: PortId) -> Result<(), Died> {
+        self.ask(|reply| Order::Detach { port, reply }).await
+    }
+
+    /// Describes the node.
+    pub(super) async fn snapshot(&self, state: Box<DaemonState>) -> Result<Snapshot, Died> {
+        self.ask(|reply| Order::Snapshot { state, reply }).await
+    }
+
+    /// The next port that has lost its driver.
+    pub(super) async fn loss(&mut self) -> Result<Loss, Died> {
+        self.losses.recv().await.ok_or(Died)
+    }
+
+    /// Lets frames that wait leave, and ends the thread; returns how many could not be sent.
+    pub(super) async fn stop(self) -> Result<usize, Died> {
+        let unsent = self.ask(|reply| Order::Stop { reply }).await?;
+        self.thread.join().map_err(|_| Died)?;
+        Ok(unsent)
+    }
+
+    async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, Died> {
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(order(reply)).map_err(|_| Died)?;
+        // It cannot be full: that takes 2^64 orders.
+        let _ = self.wake.write(1);
+        answer.await.map_err(|_| Died)
+    }
+}

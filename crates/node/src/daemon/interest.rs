@@ -1,0 +1,112 @@
+//! What a node wants of the frames at its interfaces.
+
+use crate::Configuration;
+use srdma_dataplane::{Command, Prefix, RouteAction, TableId};
+use srdma_io::{Interest, Match};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// What a node of this configuration takes off its interfaces: packets to its SIDs, to the prefixes of its policies and
+/// to the multicast groups that it has routes for, and RoCEv2 to the Proxy Addresses of its groups.
+///
+/// Nothing comes to the node's loopback: responses go to the Proxy Address, or to a SID of the parent (D12).
+pub(super) fn of(configuration: &Configuration) -> Interest {
+    let mut prefixes = BTreeMap::new();
+    for command in &configuration.commands {
+        match command {
+            Command::AddSid { prefix, .. } => prefixes.insert(*prefix, Match::All),
+            Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Encaps { .. } } => {
+                prefixes.insert(*prefix, Match::All)
+            }
+            Command::AddMulticastRoute(route) => prefixes.insert(Prefix::host(route.group), Match::All),
+            Command::AddGroup(part) => prefixes.insert(Prefix::host(part.proxy), Match::RoceV2),
+            // The kernel forwards what comes by plain routes, and sends it here if a policy or SID is to have it.
+            Command::AddRoute { .. } | Command::AddNeighbour { .. } | Command::AddHmacKey { .. } => None,
+            // No file has these.
+            Command::AddPort(_)
+            | Command::SetPort { .. }
+            | Command::RemoveNeighbour(_)
+            | Command::RemoveRoute { .. }
+            | Command::RemoveSid(_)
+            | Command::RemoveMulticastRoute { .. }
+            | Command::RemoveHmacKey(_)
+            | Command::RemoveGroup(_) => None,
+        };
+    }
+    for kept in kept_by_the_kernel(configuration) {
+        let is_inside = |prefix: &Prefix| prefix.prefix_len() < kept.prefix_len() && prefix.contains(kept.address());
+        if prefixes.iter().any(|(prefix, wanted)| *wanted == Match::All && is_inside(prefix)) {
+            prefixes.entry(kept).or_insert(Match::Kernel);
+        }
+    }
+    Interest { prefixes: prefixes.into_iter().collect(), ..Interest::default() }
+}
+
+/// The unicast destinations that the kernel must leave to the node, whatever its routes say.
+pub(super) fn taken_from_the_kernel(interest: &Interest) -> impl Iterator<Item = Prefix> {
+    let is_taken = |(prefix, wanted): &(Prefix, Match)| match wanted {
+        Match::All | Match::RoceV2 => !prefix.address().is_multicast(),
+        Match::Kernel => false,
+    };
+    interest.prefixes.iter().filter(move |entry| is_taken(entry)).map(|(prefix, _)| *prefix)
+}
+
+/// What stays with the kernel even where a policy covers it: the addresses that it answers for, and what belongs to a
+/// link.
+fn kept_by_the_kernel(configuration: &Configuration) -> impl Iterator<Item = Prefix> {
+    let node = &configuration.node;
+    let own = node.ports.iter().flat_map(|port| port.addresses.iter().copied()).chain([node.loopback]);
+    let link_local = Prefix::new(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 0), 10);
+    let multicast = Prefix::new(Ipv6Addr::new(0xFF00, 0, 0, 0, 0, 0, 0, 0), 8);
+    own.map(Prefix::host).chain(link_local).chain(multicast)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn interest(more: &str) -> Vec<String> {
+        let text = format!(
+            "[node]\nloopback = '2001:db8:ff:1::1'\n[[port]]\nname = 'p'\nmac = '02:00:00:00:00:01'\n\
+             addresses = ['2001:db8:aa::6']\n[[neighbour]]\naddress = 'fe80::2%p'\nmac = '02:00:00:00:00:02'\n\
+             [[route]]\nprefix = '2001:db8:bb::/64'\nvia = ['fe80::2%p']\n{more}"
+        );
+        let configuration = Configuration::parse(Path::new("node.toml"), &text).expect("right");
+        of(&configuration).prefixes.iter().map(|(prefix, wanted)| format!("{prefix} {wanted:?}")).collect()
+    }
+
+    #[test]
+    fn plain_forwarding_is_the_kernels() {
+        assert_eq!(interest(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn sids_policies_groups_and_proxy_addresses_are_the_nodes() {
+        let found = interest(
+            "[[sid]]\nsid = '2001:db8:ff:1::e'\nbehavior = 'End.MT'\n\
+             [[route]]\nprefix = '2001:db8:dd::/48'\nencaps = { segments = ['2001:db8:bb::1'] }\n\
+             [[route]]\ntable = 1\nprefix = '2001:db8:de::/48'\nencaps = { segments = ['2001:db8:bb::1'] }\n\
+             [[multicast_route]]\nsource = '2001:db8:ff:2::1'\ngroup = 'ff3e::6'\nend_mt = true\n\
+             [[group]]\nid = 1\nproxy = '2001:db8:cc::1'\ndesignated_qpn = 9\ninitial_psn = 0\nrole = 'edge'\n\
+             sid = '2001:db8:ff:1::e'\nparent = { loopback = '2001:db8:bb::1' }\n\
+             receiver = [{ address = '2001:db8:bb::2', qpn = 7 }]\n",
+        );
+        let expected =
+            ["2001:db8:cc::1/128 RoceV2", "2001:db8:dd::/48 All", "2001:db8:ff:1::e/128 All", "ff3e::6/128 All"];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_policy_for_everything_leaves_the_kernel_its_own() {
+        let found = interest("[[route]]\nprefix = '::/0'\nencaps = { segments = ['2001:db8:bb::1'] }\n");
+        let expected = [
+            "::/0 All",
+            "2001:db8:aa::6/128 Kernel",
+            "2001:db8:ff:1::1/128 Kernel",
+            "fe80::/10 Kernel",
+            "ff00::/8 Kernel",
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,254 @@
+//! What the kernel knows, as commands for a node.
+//!
+//! Changes go in, and what a node has to be told comes out, as well as what the kernel is to keep resolved. No I/O, so
+//! that every sequence of changes can be tried.
+//!
+//! * Links, addresses and MTUs set ports; keys of the configuration win.
+//! * Routes of the kernel's main table go to table 0, those of other tables to the table of the same number. What the
+//!   configuration says of a prefix wins, and is never taken away.
+//! * The prefix of a link leads to nobody: a packet is dropped as `no_neighbour` unless its destination is a known
+//!   neighbour, which has a route of its own then. A neighbour is believed to be only where a route says that it can be,
+//!   whatever addresses it claims.
+//! * Where a route leads out of an interface that is no port, or into a tunnel of the kernel, packets are dropped as
+//!   `blackhole` rather than sent by a shorter prefix; the default route is left out.
+//! * A port without carrier has no routes and no neighbours.
+
+mod fixed;
+mod told;
+mod view;
+
+use fixed::Fixed;
+use srdma_dataplane::{Command, NextHop, NodeConfig, PortId, Prefix, RouteAction, TableId};
+use srdma_io::netlink::{Change, RouteKind};
+use srdma_wire::MacAddress;
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+use told::{PortFacts, Told};
+use view::{Dirty, View};
+
+/// The address of a next hop that is nobody's: destinations are on the link.
+const ON_LINK: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
+
+/// A port and what the configuration says of it; the rest is the kernel's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirroredPort {
+    /// Its interface.
+    pub interface: String,
+    /// Its MAC address, when the configuration gives one.
+    pub mac: Option<MacAddress>,
+    /// Its addresses, when the configuration gives some.
+    pub addresses: Option<Vec<Ipv6Addr>>,
+    /// The longest IPv6 packet that its link carries, when the configuration says so.
+    pub link_mtu: Option<u16>,
+}
+
+/// What changes have led to.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    /// What to tell the node, in this order.
+    pub commands: Vec<Command>,
+    /// Neighbours that the kernel shall keep resolved from now on: interface index and address.
+    pub keep: Vec<(u32, Ipv6Addr)>,
+    /// Those that it need no longer.
+    pub release: Vec<(u32, Ipv6Addr)>,
+}
+
+/// The kernel's view, and what the node has been told of it.
+#[derive(Debug, Default)]
+pub struct Mirror {
+    view: View,
+    ports: Vec<MirroredPort>,
+    fixed: Fixed,
+    told: Told,
+    dirty: Dirty,
+}
+
+impl Mirror {
+    /// A mirror that has seen nothing and told nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a configuration: the ports in the order of their [`PortId`]s, and the commands of the configuration, which
+    /// the node has carried out already, and those of the one before taken back.
+    pub fn configure(&mut self, ports: Vec<MirroredPort>, node: &NodeConfig, commands: &[Command]) {
+        self.ports = ports;
+        self.fixed = Fixed::new(node, commands);
+        self.told.forget(&self.fixed);
+        self.dirty = Dirty::everything();
+    }
+
+    /// Takes a change of the kernel's.
+    pub fn apply(&mut self, change: Change) {
+        if let Change::Neighbour { index, address, gone: true, .. } = change {
+            self.told.kept.remove(&(index, address));
+        }
+        self.view.apply(change, &mut self.dirty);
+    }
+
+    /// The interface of a port, while it is there: its index, and whether it is up.
+    pub fn interface(&self, port: PortId) -> Option<(u32, bool)> {
+        let port = self.ports.get(port.index())?;
+        self.view.link_named(&port.interface).map(|(index, link)| (index, link.is_up))
+    }
+
+    /// What has to be done since the last call.
+    pub fn flush(&mut self) -> Effects {
+        let mut effects = Effects::default();
+        let dirty = std::mem::take(&mut self.dirty);
+        if !dirty.anything {
+            return effects;
+        }
+        self.set_ports(&mut effects);
+        let mut routes = Vec::new();
+        if dirty.all_routes {
+            let keys: BTreeSet<(TableId, Prefix)> = self.view.routes.keys().chain(self.told.routes()).copied().collect();
+            keys.into_iter().for_each(|key| self.set_route(key, &mut routes));
+        } else {
+            dirty.routes.into_iter().for_each(|key| self.set_route(key, &mut routes));
+        }
+        let removed = self.set_neighbours(&mut effects);
+        effects.commands.extend(routes);
+        effects.commands.extend(removed);
+        self.keep_resolved(&mut effects);
+        effects
+    }
+
+    fn set_ports(&mut self, effects: &mut Effects) {
+        for (number, port) in (0..).zip(&self.ports) {
+            let Some((index, link)) = self.view.link_named(&port.interface) else {
+                continue;
+            };
+            let Some(mac) = port.mac.or(link.mac) else {
+                continue;
+            };
+            let mut addresses = port.addresses.clone().unwrap_or_else(|| self.view.addresses_of(index));
+            addresses.retain(|address| !self.fixed.proxies.contains(address));
+            let link_mtu = port.link_mtu.unwrap_or(u16::try_from(link.mtu).unwrap_or(u16::MAX));
+            let facts = PortFacts { mac, addresses, link_mtu };
+            if self.told.ports.get(&number) != Some(&facts) {
+                let PortFacts { mac, addresses, link_mtu } = facts.clone();
+                effects.commands.push(Command::SetPort { port: PortId(number), mac, addresses, link_mtu });
+                self.told.ports.insert(number, facts);
+            }
+        }
+    }
+
+    fn set_route(&mut self, key: (TableId, Prefix), commands: &mut Vec<Command>) {
+        let (table, prefix) = key;
+        let is_fixed = self.fixed.prefixes.contains(&key) || (table == TableId(0) && self.view.is_own(prefix));
+        let action = if is_fixed { None } else { self.action(key) };
+        if self.told.route(&key) == action.as_ref() {
+            return;
+        }
+        commands.push(match &action {
+            Some(action) => Command::AddRoute { table, prefix, action: action.clone() },
+            None => Command::RemoveRoute { table, prefix },
+        });
+        self.told.set_route(key, action);
+    }
+
+    /// What the kernel's routes to a prefix come to.
+    fn action(&self, key: (TableId, Prefix)) -> Option<RouteAction> {
+        let elsewhere = || (key.1.prefix_len() > 0).then_some(RouteAction::Blackhole);
+        for route in self.view.routes.get(&key)? {
+            match route.kind {
+                RouteKind::Throw => return None,
+                RouteKind::Blackhole | RouteKind::Unreachable | RouteKind::Prohibit => {
+                    return Some(RouteAction::Blackhole);
+                }
+                RouteKind::Unicast if route.is_tunnelled => return elsewhere(),
+                RouteKind::Unicast => {}
+            }
+            let ports = route.next_hops.iter().map(|hop| (hop, self.port_of(hop.index)));
+            let next_hops: Vec<NextHop> = ports
+                .clone()
+                .filter_map(|(hop, port)| match port {
+                    Some((port, true)) => Some(NextHop { port, address: hop.gateway.unwrap_or(ON_LINK) }),
+                    Some((_, false)) | None => None,
+                })
+                .collect();
+            if !next_hops.is_empty() {
+                return Some(RouteAction::Via(next_hops));
+            }
+            if ports.clone().all(|(_, port)| port.is_none()) {
+                return elsewhere();
+            }
+        }
+        None
+    }
+
+    /// Adds and changes neighbours; returns the removals, which come behind those of the routes by way of them.
+    fn set_neighbours(&mut self, effects: &mut Effects) -> Vec<Command> {
+        let mut known = std::collections::BTreeMap::new();
+        for (&(index, address), neighbour) in &self.view.neighbours {
+            let (Some(mac), Some((port, true))) = (neighbour.mac, self.port_of(index)) else {
+                continue;
+            };
+            let next_hop = NextHop { port, address };
+            let is_needed = self.told.gateways.contains_key(&(port.0, address))
+                || self.fixed.next_hops.contains(&(port.0, address))
+                || self.on_link(address) == Some(port);
+            if is_needed && !self.fixed.neighbours.contains(&(port.0, address)) {
+                known.insert((port.0, address), (next_hop, mac));
+            }
+        }
+        for (key, (next_hop, mac)) in &known {
+            if self.told.neighbours.get(key) != Some(mac) {
+                effects.commands.push(Command::AddNeighbour { next_hop: *next_hop, mac: *mac });
+            }
+        }
+        let gone = self.told.neighbours.keys().filter(|key| !known.contains_key(key));
+        let removed = gone
+            .map(|&(port, address)| Command::RemoveNeighbour(NextHop { port: PortId(port), address }))
+            .collect();
+        self.told.neighbours = known.into_iter().map(|(key, (_, mac))| (key, mac)).collect();
+        removed
+    }
+
+    /// Next hops, and the destinations of the configuration that are on a link.
+    fn keep_resolved(&mut self, effects: &mut Effects) {
+        let hops = self.told.gateways.keys().chain(&self.fixed.next_hops).copied();
+        let on_link = self.fixed.destinations.iter().filter_map(|address| Some((self.on_link(*address)?.0, *address)));
+        let mut wanted = BTreeSet::new();
+        for (port, address) in hops.chain(on_link) {
+            let Some((index, true)) = self.interface(PortId(port)) else {
+                continue;
+            };
+            let is_permanent = self.view.neighbours.get(&(index, address)).is_some_and(|known| known.is_permanent);
+            if !is_permanent && !self.fixed.neighbours.contains(&(port, address)) {
+                wanted.insert((index, address));
+            }
+        }
+        effects.keep = wanted.difference(&self.told.kept).copied().collect();
+        effects.release = self.told.kept.difference(&wanted).copied().collect();
+        self.told.kept = wanted;
+    }
+
+    /// The port on whose link an address is, as the longest prefix says.
+    fn on_link(&self, address: Ipv6Addr) -> Option<PortId> {
+        let covering = |len: &u8| Prefix::new(address, *len);
+        let mut prefixes = self.told.lengths(&self.fixed).filter_map(|len| covering(&len));
+        let longest = prefixes.find(|prefix| {
+            let key = (TableId(0), *prefix);
+            self.told.route(&key).is_some() || self.fixed.prefixes.contains(&key)
+        })?;
+        match self.told.route(&(TableId(0), longest))? {
+            RouteAction::Via(next_hops) => match next_hops.as_slice() {
+                [NextHop { port, address: ON_LINK }] => Some(*port),
+                _ => None,
+            },
+            RouteAction::Encaps { .. } | RouteAction::Blackhole => None,
+        }
+    }
+
+    /// The port of an interface, and whether that is up.
+    fn port_of(&self, index: u32) -> Option<(PortId, bool)> {
+        let link = self.view.links.get(&index)?;
+        let number = self.ports.iter().position(|port| port.interface == link.name)?;
+        Some((PortId(number as u16), link.is_up))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! What the configuration says: it wins over the kernel.
+
+use srdma_dataplane::{Command, NextHop, NodeConfig, Prefix, RouteAction, SidBehavior, TableId};
+use srdma_group::{Downstream, NodePart, Parent};
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+
+/// What the configuration claims, and whom it sends to.
+#[derive(Debug, Default)]
+pub(super) struct Fixed {
+    /// Prefixes that mean something already.
+    pub(super) prefixes: BTreeSet<(TableId, Prefix)>,
+    /// Neighbours whose MAC address is given: port and address.
+    pub(super) neighbours: BTreeSet<(u16, Ipv6Addr)>,
+    /// Next hops of routes and adjacencies: port and address.
+    pub(super) next_hops: BTreeSet<(u16, Ipv6Addr)>,
+    /// Addresses that the node sends to of its own accord.
+    pub(super) destinations: BTreeSet<Ipv6Addr>,
+    /// Proxy Addresses.
+    pub(super) proxies: BTreeSet<Ipv6Addr>,
+}
+
+impl Fixed {
+    pub(super) fn new(node: &NodeConfig, commands: &[Command]) -> Self {
+        let mut fixed = Fixed::default();
+        fixed.prefixes.insert((TableId(0), Prefix::host(node.loopback)));
+        for command in commands {
+            match command {
+                Command::AddNeighbour { next_hop, .. } => {
+                    fixed.neighbours.insert((next_hop.port.0, next_hop.address));
+                }
+                Command::AddRoute { table, prefix, action } => {
+                    fixed.prefixes.insert((*table, *prefix));
+                    match action {
+                        RouteAction::Via(next_hops) => next_hops.iter().for_each(|next_hop| fixed.next_hop(next_hop)),
+                        RouteAction::Encaps { segments, .. } => fixed.destinations.extend(segments.first()),
+                        RouteAction::Blackhole => {}
+                    }
+                }
+                Command::AddSid { prefix, behavior } => {
+                    fixed.prefixes.insert((TableId(0), *prefix));
+                    if let SidBehavior::EndX(_, next_hop) = behavior {
+                        fixed.next_hop(next_hop);
+                    }
+                }
+                Command::AddGroup(part) => fixed.group(part),
+                Command::AddPort(_)
+                | Command::SetPort { .. }
+                | Command::RemoveNeighbour(_)
+                | Command::RemoveRoute { .. }
+                | Command::RemoveSid(_)
+                | Command::AddMulticastRoute(_)
+                | Command::RemoveMulticastRoute { .. }
+                | Command::AddHmacKey { .. }
+                | Command::RemoveHmacKey(_)
+                | Command::RemoveGroup(_) => {}
+            }
+        }
+        fixed
+    }
+
+    fn next_hop(&mut self, next_hop: &NextHop) {
+        self.next_hops.insert((next_hop.port.0, next_hop.address));
+    }
+
+    fn group(&mut self, part: &NodePart) {
+        self.prefixes.insert((TableId(0), Prefix::host(part.proxy)));
+        self.proxies.insert(part.proxy);
+        self.destinations.extend(part.receivers.iter().map(|receiver| receiver.address));
+        self.destinations.insert(match part.parent {
+            Parent::Source(source) => source.address,
+            Parent::Node { loopback, sid } => sid.unwrap_or(loopback),
+        });
+        for downstream in &part.downstream {
+            match downstream {
+                Downstream::Sid(sid) => {
+                    self.destinations.insert(*sid);
+                }
+                Downstream::Multicast(_) => {}
+            }
+        }
+        // Receivers of other edges are listed as well, but packets to them do not leave from here.
+    }
+}

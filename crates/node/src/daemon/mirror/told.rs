@@ -1,0 +1,96 @@
+//! What the node has been told, so that it is told of differences only.
+
+use super::ON_LINK;
+use super::fixed::Fixed;
+use srdma_dataplane::{Prefix, RouteAction, TableId};
+use srdma_wire::MacAddress;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+
+/// What a port has been set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PortFacts {
+    pub(super) mac: MacAddress,
+    pub(super) addresses: Vec<Ipv6Addr>,
+    pub(super) link_mtu: u16,
+}
+
+/// What the node has been told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) ports: BTreeMap<u16, PortFacts>,
+    /// Neighbours: port and address.
+    pub(super) neighbours: BTreeMap<(u16, Ipv6Addr), MacAddress>,
+    /// Next hops of the routes, and how many routes use each.
+    pub(super) gateways: BTreeMap<(u16, Ipv6Addr), usize>,
+    /// Neighbours that the kernel has been asked to keep resolved: interface index and address.
+    pub(super) kept: BTreeSet<(u32, Ipv6Addr)>,
+    routes: BTreeMap<(TableId, Prefix), RouteAction>,
+    /// How many routes of the main table have a prefix of each length.
+    lengths: BTreeMap<u8, usize>,
+}
+
+impl Told {
+    /// Forgets what the configuration has taken over. The node knows that already.
+    pub(super) fn forget(&mut self, fixed: &Fixed) {
+        for key in &fixed.prefixes {
+            self.set_route(*key, None);
+        }
+        self.neighbours.retain(|key, _| !fixed.neighbours.contains(key));
+    }
+
+    pub(super) fn routes(&self) -> impl Iterator<Item = &(TableId, Prefix)> {
+        self.routes.keys()
+    }
+
+    pub(super) fn route(&self, key: &(TableId, Prefix)) -> Option<&RouteAction> {
+        self.routes.get(key)
+    }
+
+    pub(super) fn set_route(&mut self, key: (TableId, Prefix), action: Option<RouteAction>) {
+        let is_there = action.is_some();
+        for gateway in gateways(action.as_ref()) {
+            *self.gateways.entry(gateway).or_default() += 1;
+        }
+        let before = match action {
+            Some(action) => self.routes.insert(key, action),
+            None => self.routes.remove(&key),
+        };
+        for gateway in gateways(before.as_ref()) {
+            count_down(&mut self.gateways, &gateway);
+        }
+        if key.0 != TableId(0) {
+            return;
+        }
+        match (before.is_some(), is_there) {
+            (false, true) => *self.lengths.entry(key.1.prefix_len()).or_default() += 1,
+            (true, false) => count_down(&mut self.lengths, &key.1.prefix_len()),
+            (false, false) | (true, true) => {}
+        }
+    }
+
+    /// The lengths of the main table's prefixes, the longest first.
+    pub(super) fn lengths(&self, fixed: &Fixed) -> impl Iterator<Item = u8> {
+        let fixed = fixed.prefixes.iter().filter(|(table, _)| *table == TableId(0));
+        let lengths: BTreeSet<u8> =
+            self.lengths.keys().copied().chain(fixed.map(|(_, prefix)| prefix.prefix_len())).collect();
+        lengths.into_iter().rev()
+    }
+}
+
+fn gateways(action: Option<&RouteAction>) -> impl Iterator<Item = (u16, Ipv6Addr)> {
+    let next_hops = match action {
+        Some(RouteAction::Via(next_hops)) => next_hops.as_slice(),
+        Some(RouteAction::Encaps { .. } | RouteAction::Blackhole) | None => &[],
+    };
+    next_hops.iter().filter(|hop| hop.address != ON_LINK).map(|hop| (hop.port.0, hop.address))
+}
+
+fn count_down<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}

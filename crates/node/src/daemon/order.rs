@@ -1,0 +1,38 @@
+//! What the control task says to a data thread, and hears of it.
+
+use super::snapshot::{DaemonState, Snapshot};
+use crate::configuration::PortInterface;
+use srdma_dataplane::{Command, PortId};
+use srdma_io::{DriverKind, Interest};
+use std::io;
+use tokio::sync::oneshot;
+
+/// Something to do between two batches.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Carry out commands, all of them before the next frame. `None`: the interest stays as it is.
+    Change { interest: Option<Interest>, commands: Vec<Command>, reply: oneshot::Sender<Result<(), String>> },
+    /// Give a port a driver of this interface, instead of the one that it may have.
+    Attach { port: PortId, interface: PortInterface, reply: oneshot::Sender<io::Result<Attached>> },
+    /// Take a port's driver away, if it has one.
+    Detach { port: PortId, reply: oneshot::Sender<()> },
+    /// Describe the node. What `state` says of drivers is not known yet.
+    Snapshot { state: Box<DaemonState>, reply: oneshot::Sender<Snapshot> },
+    /// Take no more frames, send what waits, give everything back. The reply: how many frames could not be sent.
+    Stop { reply: oneshot::Sender<usize> },
+}
+
+/// A driver that a port has got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Attached {
+    pub(super) driver: DriverKind,
+    /// Why it is none of the faster ones.
+    pub(super) note: Option<String>,
+}
+
+/// A port's driver is gone.
+#[derive(Debug)]
+pub(super) struct Loss {
+    pub(super) port: PortId,
+    pub(super) error: io::Error,
+}

@@ -1,0 +1,80 @@
+//! A port of the data thread: its driver, or none.
+
+use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_io::{Driver, DriverStatistics};
+use srdma_wire::Instant;
+use std::io;
+
+/// A port's way to the wire. Without a driver, what the node queues for it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Port {
+    pub(super) driver: Option<Box<dyn Driver>>,
+    /// Why the driver is none of the faster ones.
+    pub(super) note: Option<String>,
+    /// Whether frames may wait in the node's queue.
+    pub(super) is_waiting: bool,
+    /// What drivers that are gone have counted.
+    past: DriverStatistics,
+}
+
+impl Port {
+    /// Takes up to `limit` frames that have come in.
+    pub(super) fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()> {
+        self.driver.as_mut().map_or(Ok(()), |driver| driver.receive(pool, frames, limit))
+    }
+
+    /// Sends what waits at the port, as far as the wire has room; returns whether there was anything to do.
+    pub(super) fn send(&mut self, now: Instant, id: PortId, node: &mut Node, pool: &mut Pool) -> io::Result<bool> {
+        let Some(driver) = self.driver.as_mut() else {
+            if std::mem::take(&mut self.is_waiting) {
+                node.drop_queue(id, pool);
+            }
+            return Ok(false);
+        };
+        if !self.is_waiting && driver.is_flushed() {
+            return Ok(false);
+        }
+        let mut sent = 0;
+        let room = driver.room(pool);
+        while sent < room && self.is_waiting {
+            match node.dequeue(now, id, pool) {
+                Some(frame) => {
+                    driver.push(frame, pool);
+                    sent += 1;
+                }
+                None => self.is_waiting = false,
+            }
+        }
+        driver.flush(pool)?;
+        Ok(sent > 0)
+    }
+
+    /// Whether frames wait for room on the wire.
+    pub(super) fn is_backlogged(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| self.is_waiting || !driver.is_flushed())
+    }
+
+    /// What the port's drivers have counted.
+    pub(super) fn statistics(&self) -> DriverStatistics {
+        self.driver.as_ref().map_or(self.past, |driver| sum(self.past, driver.statistics()))
+    }
+
+    /// Gives the driver up, with the chunks that it holds.
+    pub(super) fn detach(&mut self, pool: &mut Pool) {
+        if let Some(mut driver) = self.driver.take() {
+            driver.detach(pool);
+            self.past = sum(self.past, driver.statistics());
+        }
+        self.note = None;
+    }
+}
+
+fn sum(one: DriverStatistics, other: DriverStatistics) -> DriverStatistics {
+    DriverStatistics {
+        received: one.received + other.received,
+        sent: one.sent + other.sent,
+        receive_overruns: one.receive_overruns + other.receive_overruns,
+        too_long: one.too_long + other.too_long,
+        send_errors: one.send_errors + other.send_errors,
+    }
+}

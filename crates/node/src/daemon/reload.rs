@@ -1,0 +1,301 @@
+//! From one configuration to the next: what a running node is told when its file has changed.
+
+use crate::Configuration;
+use srdma_dataplane::{Command, NextHop, NodeConfig, PortConfig, PortId, Prefix, TableId};
+use srdma_group::GroupId;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// Why a configuration cannot follow another while the node runs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} cannot change while the node runs: restart it")]
+pub(super) struct NeedsRestart(String);
+
+/// What a change consists of.
+#[derive(Clone, Debug)]
+pub(super) struct Changes {
+    /// The commands that lead from the old to the new configuration, in their order. What is the same in both is not
+    /// touched, but keys, which cannot be compared.
+    pub(super) commands: Vec<Command>,
+    /// Ports that get another interface or driver, or are new.
+    pub(super) moved: Vec<PortId>,
+}
+
+/// The changes from `old` to `new`.
+///
+/// # Errors
+///
+/// When they differ in what a node is made with.
+pub(super) fn changes(old: &Configuration, new: &Configuration) -> Result<Changes, NeedsRestart> {
+    check_node(&old.node, &new.node)?;
+    if old.daemon != new.daemon {
+        return Err(NeedsRestart("[daemon]".to_owned()));
+    }
+    let (ports, moved) = ports(old, new)?;
+    let (before, after) = (by_subject(old), by_subject(new));
+    let mut commands = Vec::new();
+    let mut unused_keys = Vec::new();
+    for (subject, command) in &before {
+        let stays = after.get(subject).is_some_and(|next| keeps_its_place(command, next));
+        match subject.removal() {
+            _ if stays => {}
+            // Groups that sign with the key are told first that they no longer do.
+            Command::RemoveHmacKey(key_id) => unused_keys.push(Command::RemoveHmacKey(key_id)),
+            removal => commands.push(removal),
+        }
+    }
+    commands.extend(ports);
+    for command in &new.commands {
+        let known = Subject::of(command).and_then(|subject| before.get(&subject));
+        if !known.is_some_and(|known| is_same(known, command)) {
+            commands.push(command.clone());
+        }
+    }
+    commands.extend(unused_keys);
+    Ok(Changes { commands, moved })
+}
+
+/// What a command of a file is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    // In the order in which they are removed.
+    Group(u32),
+    MulticastRoute(Ipv6Addr, Ipv6Addr),
+    Sid(Prefix),
+    Route(TableId, Prefix),
+    Neighbour(PortId, Ipv6Addr),
+    Key(u32),
+}
+
+impl Subject {
+    fn of(command: &Command) -> Option<Self> {
+        match command {
+            Command::AddNeighbour { next_hop, .. } => Some(Subject::Neighbour(next_hop.port, next_hop.address)),
+            Command::AddRoute { table, prefix, .. } => Some(Subject::Route(*table, *prefix)),
+            Command::AddSid { prefix, .. } => Some(Subject::Sid(*prefix)),
+            Command::AddMulticastRoute(route) => Some(Subject::MulticastRoute(route.source, route.group)),
+            Command::AddHmacKey { key_id, .. } => Some(Subject::Key(*key_id)),
+            Command::AddGroup(part) => Some(Subject::Group(part.id.0)),
+            // No file has these.
+            Command::AddPort(_)
+            | Command::SetPort { .. }
+            | Command::RemoveNeighbour(_)
+            | Command::RemoveRoute { .. }
+            | Command::RemoveSid(_)
+            | Command::RemoveMulticastRoute { .. }
+            | Command::RemoveHmacKey(_)
+            | Command::RemoveGroup(_) => None,
+        }
+    }
+
+    fn removal(self) -> Command {
+        match self {
+            Subject::Group(id) => Command::RemoveGroup(GroupId(id)),
+            Subject::MulticastRoute(source, group) => Command::RemoveMulticastRoute { source, group },
+            Subject::Sid(prefix) => Command::RemoveSid(prefix),
+            Subject::Route(table, prefix) => Command::RemoveRoute { table, prefix },
+            Subject::Neighbour(port, address) => Command::RemoveNeighbour(NextHop { port, address }),
+            Subject::Key(key_id) => Command::RemoveHmacKey(key_id),
+        }
+    }
+}
+
+fn by_subject(configuration: &Configuration) -> BTreeMap<Subject, &Command> {
+    configuration.commands.iter().filter_map(|command| Some((Subject::of(command)?, command))).collect()
+}
+
+/// Whether the second of two commands about one subject can replace the first as it stands. A group with another Proxy
+/// Address is another group: two groups may have exchanged theirs.
+fn keeps_its_place(before: &Command, after: &Command) -> bool {
+    match (before, after) {
+        (Command::AddGroup(before), Command::AddGroup(after)) => before.proxy == after.proxy,
+        _ => true,
+    }
+}
+
+/// Whether two commands about one subject say the same.
+fn is_same(before: &Command, after: &Command) -> bool {
+    match (before, after) {
+        (Command::AddNeighbour { mac: before, .. }, Command::AddNeighbour { mac: after, .. }) => before == after,
+        (Command::AddRoute { action: before, .. }, Command::AddRoute { action: after, .. }) => before == after,
+        (Command::AddSid { behavior: before, .. }, Command::AddSid { behavior: after, .. }) => before == after,
+        (Command::AddMulticastRoute(before), Command::AddMulticastRoute(after)) => before == after,
+        (Command::AddGroup(before), Command::AddGroup(after)) => before == after,
+        // Keys are kept ready for use and cannot be compared; told again, they change nothing.
+        _ => false,
+    }
+}
+
+/// That the node's own settings are the same. `restarted` says only how it begins.
+fn check_node(old: &NodeConfig, new: &NodeConfig) -> Result<(), NeedsRestart> {
+    let same = [
+        (old.loopback == new.loopback, "loopback"),
+        (old.icrc == new.icrc, "icrc"),
+        (old.verify_icrc == new.verify_icrc, "verify_icrc"),
+        (old.require_hmac == new.require_hmac, "require_hmac"),
+        (old.icmp_errors_per_second == new.icmp_errors_per_second, "icmp_errors_per_second"),
+        (old.replication_hop_limit == new.replication_hop_limit, "replication_hop_limit"),
+        (old.require_hmac == new.require_hmac, "require_hmac"),
+        (old.tlv_types.end_mt == new.tlv_types.end_mt, "end_mt_tlv_type"),
+        (old.tlv_types.mr == new.tlv_types.mr, "mr_tlv_type"),
+    ];
+    match same.iter().find(|(is_same, _)| !is_same) {
+        Some((_, key)) => Err(NeedsRestart(format!("{key} of [node]"))),
+        None => Ok(()),
+    }
+}
+
+/// Ports are numbered as they come in the file, and are never taken away: new ones stand at its end.
+fn ports(old: &Configuration, new: &Configuration) -> Result<(Vec<Command>, Vec<PortId>), NeedsRestart> {
+    let (mut commands, mut moved) = (Vec::new(), Vec::new());
+    for (index, port) in old.node.ports.iter().enumerate() {
+        let Some(next) = new.node.ports.get(index).filter(|next| next.name == port.name) else {
+            return Err(NeedsRestart(format!("the place of port {} among the ports", port.name)));
+        };
+        if port.queue_limit_octets != next.queue_limit_octets {
+            return Err(NeedsRestart(format!("queue_limit_octets of port {}", port.name)));
+        }
+        let id = PortId(index as u16);
+        if !is_same_port(port, next) {
+            let (mac, addresses, link_mtu) = (next.mac, next.addresses.clone(), next.link_mtu);
+            commands.push(Command::SetPort { port: id, mac, addresses, link_mtu });
+        }
+        if old.interfaces.get(index) != new.interfaces.get(index) {
+            moved.push(id);
+        }
+    }
+    for (index, port) in new.node.ports.iter().enumerate().skip(old.node.ports.len()) {
+        commands.push(Command::AddPort(port.clone()));
+        moved.push(PortId(index as u16));
+    }
+    Ok((commands, moved))
+}
+
+fn is_same_port(before: &PortConfig, after: &PortConfig) -> bool {
+    before.mac == after.mac && before.addresses == after.addresses && before.link_mtu == after.link_mtu
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    const BASE: &str = "\
+[node]
+loopback = '2001:db8:ff:1::1'
+[[port]]
+name = 'p'
+mac = '02:00:00:00:00:01'
+[[neighbour]]
+address = 'fe80::2%p'
+mac = '02:00:00:00:00:02'
+[[route]]
+prefix = '2001:db8:bb::/64'
+via = ['fe80::2%p']
+[[sid]]
+sid = '2001:db8:ff:1::e'
+behavior = 'End.MT'
+";
+
+    fn group(id: u32, proxy: u32, receiver: u32) -> String {
+        format!(
+            "[[group]]\nid = {id}\nproxy = '2001:db8:cc::{proxy}'\ndesignated_qpn = {}\ninitial_psn = 0\n\
+             role = 'edge'\nsid = '2001:db8:ff:1::e'\nparent = {{ loopback = '2001:db8:bb::1' }}\n\
+             receiver = [{{ address = '2001:db8:bb::{receiver}', qpn = 7 }}]\n",
+            16 + id
+        )
+    }
+
+    fn configuration(text: &str) -> Configuration {
+        Configuration::parse(Path::new("node.toml"), text).expect("right")
+    }
+
+    /// The commands between two files, which a node of the first takes.
+    #[track_caller]
+    fn commands(old: &str, new: &str) -> Vec<String> {
+        let (old, new) = (configuration(old), configuration(new));
+        let changes = changes(&old, &new).expect("possible");
+        let mut node = old.node().expect("right");
+        changes.commands.iter().for_each(|command| node.control(command.clone()).expect("taken"));
+        let name = |command: &Command| match command {
+            Command::AddGroup(part) => format!("AddGroup {}", part.id.0),
+            Command::RemoveGroup(id) => format!("RemoveGroup {}", id.0),
+            Command::AddNeighbour { next_hop, .. } => format!("AddNeighbour {}", next_hop.address),
+            Command::RemoveNeighbour(next_hop) => format!("RemoveNeighbour {}", next_hop.address),
+            Command::AddRoute { prefix, .. } => format!("AddRoute {prefix}"),
+            Command::RemoveRoute { prefix, .. } => format!("RemoveRoute {prefix}"),
+            Command::AddSid { prefix, .. } => format!("AddSid {prefix}"),
+            Command::RemoveSid(prefix) => format!("RemoveSid {prefix}"),
+            Command::AddMulticastRoute(route) => format!("AddMulticastRoute {}", route.group),
+            Command::RemoveMulticastRoute { group, .. } => format!("RemoveMulticastRoute {group}"),
+            Command::AddHmacKey { key_id, .. } => format!("AddHmacKey {key_id}"),
+            Command::RemoveHmacKey(key_id) => format!("RemoveHmacKey {key_id}"),
+            Command::AddPort(port) => format!("AddPort {}", port.name),
+            Command::SetPort { link_mtu, .. } => format!("SetPort {link_mtu}"),
+        };
+        changes.commands.iter().map(name).collect()
+    }
+
+    fn refused(from: &str, to: &str) -> String {
+        let new = configuration(&BASE.replace(from, to));
+        changes(&configuration(BASE), &new).expect_err("not possible").to_string()
+    }
+
+    const NOTHING: [&str; 0] = [];
+
+    #[test]
+    fn what_is_the_same_is_not_touched() {
+        let one = format!("{BASE}{}", group(1, 1, 2));
+        assert_eq!(commands(&one, &one), NOTHING);
+        let two = format!("{one}{}", group(2, 2, 2));
+        assert_eq!(commands(&one, &two), ["AddGroup 2"]);
+        assert_eq!(commands(&two, &one), ["RemoveGroup 2"]);
+        let other_receiver = format!("{BASE}{}", group(1, 1, 3));
+        assert_eq!(commands(&one, &other_receiver), ["AddGroup 1"]);
+    }
+
+    #[test]
+    fn an_address_may_get_another_meaning() {
+        let swapped = |one, other| format!("{BASE}{}{}", group(1, one, 2), group(2, other, 2));
+        let exchange = ["RemoveGroup 1", "RemoveGroup 2", "AddGroup 1", "AddGroup 2"];
+        assert_eq!(commands(&swapped(1, 2), &swapped(2, 1)), exchange);
+        let route = "[[route]]\nprefix = '2001:db8:cc::1'\nblackhole = true\n";
+        let as_route = format!("{BASE}{route}");
+        let as_sid = format!("{BASE}[[sid]]\nsid = '2001:db8:cc::1'\nbehavior = 'End'\n");
+        assert_eq!(commands(&as_route, &as_sid), ["RemoveRoute 2001:db8:cc::1/128", "AddSid 2001:db8:cc::1/128"]);
+        let as_proxy = format!("{BASE}{}", group(1, 1, 2));
+        assert_eq!(commands(&as_sid, &as_proxy), ["RemoveSid 2001:db8:cc::1/128", "AddGroup 1"]);
+        assert_eq!(commands(&as_proxy, &as_route), ["RemoveGroup 1", "AddRoute 2001:db8:cc::1/128"]);
+    }
+
+    #[test]
+    fn neighbours_and_ports_follow() {
+        let other_mac = BASE.replace("00:02'", "00:03'");
+        assert_eq!(commands(BASE, &other_mac), ["AddNeighbour fe80::2"]);
+        let longer = BASE.replace("00:01'", "00:01'\nlink_mtu = 4200");
+        assert_eq!(commands(BASE, &longer), ["SetPort 4200"]);
+        let port = BASE.replace("[[neighbour]]", "[[port]]\nname = 'q'\nmac = '02:00:00:00:00:09'\n[[neighbour]]");
+        assert_eq!(commands(BASE, &port), ["AddPort q"]);
+        let moved = BASE.replace("name = 'p'", "name = 'p'\ninterface = 'eth9'\nlink_mtu = 4200");
+        let changes = changes(&configuration(BASE), &configuration(&moved)).expect("possible");
+        assert_eq!(changes.moved, [PortId(0)]);
+    }
+
+    #[test]
+    fn a_key_goes_when_nobody_signs_with_it() {
+        let key = format!("{BASE}[[hmac_key]]\nid = 4\nkey = '00'\n");
+        assert_eq!(commands(&key, BASE), ["RemoveHmacKey 4"]);
+        assert_eq!(commands(BASE, &key), ["AddHmacKey 4"]);
+    }
+
+    #[test]
+    fn what_a_node_is_made_with_stays() {
+        let of_node = "verify_icrc of [node] cannot change while the node runs: restart it";
+        assert_eq!(refused("[node]", "[node]\nverify_icrc = true"), of_node);
+        let port = "the place of port p among the ports cannot change while the node runs: restart it";
+        let second = "[[port]]\nname = 'q'\nmac = '02:00:00:00:00:07'\n[[port]]\nname = 'p'";
+        assert_eq!(refused("[[port]]\nname = 'p'", second), port);
+        let daemon = "[daemon] cannot change while the node runs: restart it";
+        assert_eq!(refused("[[neighbour]]", "[daemon]\ncpu = 1\n[[neighbour]]"), daemon);
+    }
+}

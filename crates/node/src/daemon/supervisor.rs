@@ -1,0 +1,50 @@
+//! What the service manager is told: sd_notify(3).
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// The service manager, if one has started the process and wants to hear of it.
+#[derive(Debug)]
+pub(super) struct Supervisor(Option<UnixDatagram>);
+
+impl Supervisor {
+    /// The one that `NOTIFY_SOCKET` names.
+    pub(super) fn of_environment() -> Self {
+        let connect = |name: std::ffi::OsString| -> io::Result<UnixDatagram> {
+            let address = match name.as_bytes() {
+                [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+                _ => SocketAddr::from_pathname(&name)?,
+            };
+            let socket = UnixDatagram::unbound()?;
+            socket.set_nonblocking(true)?;
+            socket.connect_addr(&address)?;
+            Ok(socket)
+        };
+        // A manager that cannot be reached finds out by its own timeout, and says so.
+        Supervisor(std::env::var_os("NOTIFY_SOCKET").and_then(|name| connect(name).ok()))
+    }
+
+    /// The node does its job.
+    pub(super) fn ready(&self) {
+        self.tell("READY=1");
+    }
+
+    /// It reads its configuration again; [`Supervisor::ready`] follows.
+    pub(super) fn reloading(&self) {
+        self.tell("RELOADING=1");
+    }
+
+    /// It is about to end.
+    pub(super) fn stopping(&self) {
+        self.tell("STOPPING=1");
+    }
+
+    fn tell(&self, state: &str) {
+        if let Some(socket) = &self.0 {
+            // As above.
+            let _ = socket.send(state.as_bytes());
+        }
+    }
+}
