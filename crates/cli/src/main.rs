@@ -4,6 +4,7 @@ mod bench;
 mod decode;
 mod demo;
 mod lab;
+mod node;
 mod process;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +24,7 @@ enum Command {
     Decode(decode::Arguments),
     Demo(Box<demo::Arguments>),
     Lab(Box<lab::Arguments>),
+    Node(node::Arguments),
     Process(process::Arguments),
 }
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
+        Command::Node(arguments) => node::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),
     };
     result.unwrap_or_else(|error| {
