@@ -189,6 +189,11 @@ impl Frame {
         &mut pool.octets_mut(self.first.chunk())[self.first.start()..][..self.first.len()]
     }
 
+    /// The frame with four octets behind its last segment, as a copy has its new ICRC there.
+    pub fn with_tail(self, tail: [u8; 4]) -> Self {
+        Frame { tail, tail_len: 4, ..self }
+    }
+
     /// The segment that the frame begins with.
     #[inline]
     pub fn first(&self) -> Segment {

@@ -35,4 +35,4 @@ pub use fib::{Fib, Prefix};
 pub use frame::{Frame, HEADER_SPAN, Segment};
 pub use hmac::{Cover, HmacKey};
 pub use node::Node;
-pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Pool};
+pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Page, Pool};

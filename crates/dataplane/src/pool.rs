@@ -4,21 +4,29 @@
 //! frames, so that elements own none of it and a driver may lay its rings over it. Two sizes: large chunks, of which a
 //! received frame takes one or two, and small ones for the heads of copies and for responses.
 
+use std::ops::Range;
+
 /// Octets in front of a received frame that are free for pushing headers.
 pub const HEADROOM: usize = 256;
 
 /// Octets of a large chunk that a received frame may fill: what AF_XDP leaves of 4,096.
 pub const CHUNK_ROOM: usize = LARGE - HEADROOM;
 
+/// A page of memory, all of which a large chunk of a [`Pool::over`] pages is.
+pub type Page = [u8; LARGE];
+
 const LARGE: usize = 4096;
 const SMALL: usize = 640;
 
 /// Chunks lie one cache line further apart than their size, or the headers of all of them would share a few sets of the
-/// first-level cache.
+/// first-level cache. Large chunks over pages cannot: AF_XDP wants each to be a page.
 const SPACER: usize = 64;
 
 /// Chunks that are allocated together, once.
 const BLOCK: usize = 64;
+
+/// Of the pages that a pool is made over, small chunks get one in so many.
+const SMALL_SHARE: usize = 4;
 
 /// A chunk of a [`Pool`]: a number, no owner. Whoever holds one must give it back with [`Pool::release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,19 +41,62 @@ pub struct Pool {
     small: Arena<{ SMALL + SPACER }>,
 }
 
-/// Chunks of one size, each `STRIDE` octets behind the one before.
+/// Chunks of one size.
 #[derive(Debug)]
 struct Arena<const STRIDE: usize> {
-    blocks: Vec<Box<[[u8; STRIDE]; BLOCK]>>,
+    blocks: Vec<Block<STRIDE>>,
     references: Vec<u32>,
     free: Vec<u32>,
+    /// How many chunks there are, free or not.
+    chunks: usize,
     limit: usize,
+    /// Between chunks: a spacer, or nothing where each is a page.
+    gap_octets: usize,
+    /// Where the memory of the blocks begins in what is lent.
+    first_offset: Option<usize>,
+}
+
+/// Memory for as many chunks. Both kinds are a pointer at the same place, so that looking at one or the other costs no
+/// branch.
+#[derive(Debug)]
+enum Block<const STRIDE: usize> {
+    Owned(Box<[[u8; STRIDE]; BLOCK]>),
+    Lent(&'static mut [[u8; STRIDE]; BLOCK]),
 }
 
 impl Pool {
     /// A pool that grows to at most `limit` chunks of each size.
     pub fn new(limit: usize) -> Self {
-        Pool { large: Arena::new(limit), small: Arena::new(limit) }
+        Pool { large: Arena::new(limit, SPACER), small: Arena::new(limit, SPACER) }
+    }
+
+    /// A pool whose chunks lie in memory that is lent for good, so that a driver can tell the kernel of them by their
+    /// [offset](Pool::offset_of). A large chunk is a page, and no small one crosses into the next. About one page in four
+    /// holds small chunks; of the rest one in 65 is left over.
+    pub fn over(pages: &'static mut [Page]) -> Self {
+        let small_pages =
+            (pages.len() / SMALL_SHARE).next_multiple_of(BLOCK * (SMALL + SPACER) / LARGE).min(pages.len());
+        let (small, large) = pages.split_at_mut(small_pages);
+        Pool { large: Arena::over(large, small_pages * LARGE, 0), small: Arena::over(small, 0, SPACER) }
+    }
+
+    /// Where a chunk begins in the memory that the pool was made over.
+    #[inline]
+    pub fn offset_of(&self, chunk: Chunk) -> Option<u64> {
+        match chunk.place() {
+            Place::Large(index) => self.large.offset_of(index),
+            Place::Small(index) => self.small.offset_of(index),
+        }
+    }
+
+    /// The chunk in which an offset lies; `None` when there is none.
+    #[inline]
+    pub fn chunk_at(&self, offset: u64) -> Option<Chunk> {
+        let offset = usize::try_from(offset).ok()?;
+        match self.large.number_at(offset) {
+            Some(number) => Some(Chunk(number)),
+            None => self.small.number_at(offset).map(|number| Chunk(number | SMALL_BIT)),
+        }
     }
 
     /// A large chunk, counted once; `None` when the pool is exhausted.
@@ -160,8 +211,29 @@ impl Chunk {
 }
 
 impl<const STRIDE: usize> Arena<STRIDE> {
-    fn new(limit: usize) -> Self {
-        Arena { blocks: Vec::new(), references: Vec::new(), free: Vec::new(), limit: limit.min(SMALL_BIT as usize) }
+    const SIZE: usize = STRIDE - SPACER;
+
+    fn new(limit: usize, gap_octets: usize) -> Self {
+        let limit = limit.min(SMALL_BIT as usize);
+        let (blocks, references, free) = (Vec::new(), Vec::new(), Vec::new());
+        Arena { blocks, references, free, chunks: 0, limit, gap_octets, first_offset: None }
+    }
+
+    fn over(pages: &'static mut [Page], first_offset: usize, gap_octets: usize) -> Self {
+        let mut arena = Arena::new(0, gap_octets);
+        arena.first_offset = Some(first_offset);
+        let (strides, _) = pages.as_flattened_mut().as_chunks_mut();
+        let (blocks, _) = strides.as_chunks_mut();
+        arena.blocks = blocks.iter_mut().map(Block::Lent).collect();
+        let places = arena.blocks.len() * BLOCK;
+        arena.references = vec![0; places];
+        let mut free: Vec<u32> =
+            (0..places).filter(|index| arena.is_in_page(*index)).map(|index| index as u32).collect();
+        free.reverse();
+        arena.chunks = free.len();
+        arena.limit = free.len();
+        arena.free = free;
+        arena
     }
 
     #[inline]
@@ -176,40 +248,99 @@ impl<const STRIDE: usize> Arena<STRIDE> {
 
     #[cold]
     fn grow(&mut self) -> Option<()> {
-        let first = self.references.len();
+        let first = self.chunks;
         let added = BLOCK.min(self.limit - first);
         if added == 0 {
             return None;
         }
-        self.blocks.push(vec![[0; STRIDE]; BLOCK].into_boxed_slice().try_into().ok()?);
-        self.references.resize(first + added, 0);
-        self.free.reserve(self.references.len());
+        self.blocks.push(Block::Owned(vec![[0; STRIDE]; BLOCK].into_boxed_slice().try_into().ok()?));
+        self.chunks += added;
+        self.references.resize(self.chunks, 0);
+        self.free.reserve(self.chunks);
         self.free.extend((first..first + added).rev().map(|index| index as u32));
         Some(())
     }
 
+    /// Where a chunk lies in its block. That the gap is at most a spacer, and so the chunk inside the block, is told in a
+    /// way that the compiler understands.
+    #[inline]
+    fn range(&self, index: usize) -> Range<usize> {
+        let gap = if Self::SIZE == LARGE { self.gap_octets & SPACER } else { SPACER };
+        let start = index % BLOCK * (Self::SIZE + gap);
+        start..start + Self::SIZE
+    }
+
     #[inline]
     fn octets(&self, index: usize) -> &[u8] {
-        &self.blocks[index / BLOCK][index % BLOCK][..STRIDE - SPACER]
+        &self.blocks[index / BLOCK].octets()[self.range(index)]
     }
 
     #[inline]
     fn octets_mut(&mut self, index: usize) -> &mut [u8] {
-        &mut self.blocks[index / BLOCK][index % BLOCK][..STRIDE - SPACER]
+        let range = self.range(index);
+        &mut self.blocks[index / BLOCK].octets_mut()[range]
     }
 
     fn pair(&mut self, read: usize, write: usize) -> Option<(&[u8], &mut [u8])> {
+        let (read_range, write_range) = (self.range(read), self.range(write));
         if read / BLOCK == write / BLOCK {
-            let block = &mut self.blocks[read / BLOCK];
-            let [read, write] = block.get_disjoint_mut([read % BLOCK, write % BLOCK]).ok()?;
-            return Some((&read[..STRIDE - SPACER], &mut write[..STRIDE - SPACER]));
+            let block = self.blocks[read / BLOCK].octets_mut();
+            let [read, write] = block.get_disjoint_mut([read_range, write_range]).ok()?;
+            return Some((read, write));
         }
         let [read_block, write_block] = self.blocks.get_disjoint_mut([read / BLOCK, write / BLOCK]).ok()?;
-        Some((&read_block[read % BLOCK][..STRIDE - SPACER], &mut write_block[write % BLOCK][..STRIDE - SPACER]))
+        Some((&read_block.octets()[read_range], &mut write_block.octets_mut()[write_range]))
+    }
+
+    #[inline]
+    fn offset_of(&self, index: usize) -> Option<u64> {
+        let in_blocks = index / BLOCK * (BLOCK * STRIDE) + self.range(index).start;
+        Some((self.first_offset? + in_blocks) as u64)
+    }
+
+    /// The number of the chunk in which an offset of the lent memory lies.
+    #[inline]
+    fn number_at(&self, offset: usize) -> Option<u32> {
+        let offset = offset.checked_sub(self.first_offset?)?;
+        let block = offset / (BLOCK * STRIDE);
+        let place = offset % (BLOCK * STRIDE) / self.stride_octets();
+        let index = block * BLOCK + place;
+        (block < self.blocks.len() && place < BLOCK && self.is_in_page(index)).then_some(index as u32)
+    }
+
+    #[inline]
+    fn stride_octets(&self) -> usize {
+        Self::SIZE + self.gap_octets
+    }
+
+    /// Whether a chunk does not cross into another page.
+    #[inline]
+    fn is_in_page(&self, index: usize) -> bool {
+        self.range(index).start % LARGE + Self::SIZE <= LARGE
     }
 
     fn in_use(&self) -> usize {
-        self.references.len() - self.free.len()
+        self.chunks - self.free.len()
+    }
+}
+
+impl<const STRIDE: usize> Block<STRIDE> {
+    #[inline]
+    fn octets(&self) -> &[u8] {
+        let strides: &[[u8; STRIDE]; BLOCK] = match self {
+            Block::Owned(strides) => strides,
+            Block::Lent(strides) => strides,
+        };
+        strides.as_flattened()
+    }
+
+    #[inline]
+    fn octets_mut(&mut self) -> &mut [u8] {
+        let strides: &mut [[u8; STRIDE]; BLOCK] = match self {
+            Block::Owned(strides) => strides,
+            Block::Lent(strides) => strides,
+        };
+        strides.as_flattened_mut()
     }
 }
 
@@ -253,5 +384,46 @@ mod tests {
         write.copy_from_slice(read);
         assert_eq!(pool.octets(chunks[129])[0], 1);
         assert!(pool.octets_pair(chunks[5], chunks[5]).is_none());
+    }
+    #[test]
+    fn chunks_over_pages_are_found_by_their_offsets() {
+        let pages = Box::leak(vec![[0; LARGE]; 11 + 65].into_boxed_slice());
+        let mut pool = Pool::over(pages);
+        let small = std::iter::from_fn(|| pool.allocate_small()).collect::<Vec<Chunk>>();
+        let large = std::iter::from_fn(|| pool.allocate_large()).collect::<Vec<Chunk>>();
+        assert_eq!((small.len(), large.len()), (2 * 55, 0));
+        small.iter().for_each(|chunk| pool.release(*chunk));
+
+        let pages = Box::leak(vec![[0; LARGE]; 33 + 65].into_boxed_slice());
+        let mut pool = Pool::over(pages);
+        let small = std::iter::from_fn(|| pool.allocate_small()).collect::<Vec<Chunk>>();
+        let large = std::iter::from_fn(|| pool.allocate_large()).collect::<Vec<Chunk>>();
+        assert_eq!((small.len(), large.len()), (3 * 55, 64));
+        assert_eq!(pool.in_use(), 3 * 55 + 64);
+        for (number, chunk) in small.iter().chain(&large).enumerate() {
+            let start = pool.offset_of(*chunk).unwrap() as usize;
+            let len = pool.octets_mut(*chunk).len();
+            assert_eq!(start / LARGE, (start + len - 1) / LARGE);
+            assert_eq!(pool.chunk_at(start as u64), Some(*chunk));
+            assert_eq!(pool.chunk_at((start + len - 1) as u64), Some(*chunk));
+            pool.octets_mut(*chunk).fill(number as u8);
+        }
+        assert!(large.iter().all(|chunk| pool.offset_of(*chunk).unwrap() as usize % LARGE == 0));
+        for offset in [5 * 704, 97 * LARGE, 98 * LARGE] {
+            assert_eq!(pool.chunk_at(offset as u64), None);
+        }
+        for (number, chunk) in small.iter().chain(&large).enumerate() {
+            assert!(pool.octets(*chunk).iter().all(|octet| *octet == number as u8));
+            pool.release(*chunk);
+        }
+        assert_eq!(pool.in_use(), 0);
+    }
+
+    #[test]
+    fn a_pool_that_grows_has_no_offsets() {
+        let mut pool = Pool::new(64);
+        let chunk = pool.allocate_large().unwrap();
+        assert_eq!(pool.offset_of(chunk), None);
+        assert_eq!(pool.chunk_at(0), None);
     }
 }

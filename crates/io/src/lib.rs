@@ -7,11 +7,17 @@
 
 #![allow(unsafe_code)]
 
+mod af_xdp;
+mod bpf;
 mod driver;
 mod interest;
 pub mod namespace;
 pub mod netlink;
+mod open;
 pub mod udp;
 
+pub use af_xdp::{AfXdp, Umem};
+pub use bpf::XdpMode;
 pub use driver::{Driver, DriverKind, DriverStatistics};
 pub use interest::{Interest, Match};
+pub use open::{Choice, OpenError, Opened, open};

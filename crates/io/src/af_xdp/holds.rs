@@ -1,0 +1,47 @@
+//! Which chunks the kernel has, and how often.
+
+use srdma_dataplane::{Chunk, Page, Pool};
+
+/// A count for each chunk of the memory: so that every one comes back when the sockets are closed, whatever the kernel
+/// had done with it by then.
+#[derive(Debug)]
+pub(super) struct Holds {
+    counts: Vec<u16>,
+}
+
+/// Chunks begin at multiples of it.
+const GRAIN: usize = 64;
+
+impl Holds {
+    /// For a memory of so many pages.
+    pub(super) fn new(pages: usize) -> Self {
+        Holds { counts: vec![0; pages * size_of::<Page>() / GRAIN] }
+    }
+
+    /// Counts an entry in a chunk, whose offset it returns; `None` for a pool that lies elsewhere.
+    #[inline]
+    pub(super) fn give(&mut self, chunk: Chunk, pool: &Pool) -> Option<u64> {
+        let offset = pool.offset_of(chunk)?;
+        debug_assert_eq!(offset as usize % GRAIN, 0);
+        *self.counts.get_mut(offset as usize / GRAIN)? += 1;
+        Some(offset)
+    }
+
+    /// The chunk of an entry that comes back; `None` when nobody gave it.
+    #[inline]
+    pub(super) fn take_back(&mut self, address: u64, pool: &Pool) -> Option<Chunk> {
+        let chunk = pool.chunk_at(address)?;
+        let count = self.counts.get_mut(pool.offset_of(chunk)? as usize / GRAIN)?;
+        *count = count.checked_sub(1)?;
+        Some(chunk)
+    }
+
+    /// Gives all of it back to the pool.
+    pub(super) fn release_all(&mut self, pool: &mut Pool) {
+        for (index, count) in self.counts.iter_mut().enumerate() {
+            if let Some(chunk) = pool.chunk_at((index * GRAIN) as u64).filter(|_| *count > 0) {
+                (0..std::mem::take(count)).for_each(|_| pool.release(chunk));
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a socket must know of an interface.
+
+use libc::{c_char, c_int};
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The kernel's number of an interface in the namespace of the calling thread.
+///
+/// # Errors
+///
+/// When there is none of this name.
+pub(super) fn index(interface: &str) -> io::Result<u32> {
+    let name = CString::new(interface).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+    // SAFETY: the name ends in a zero octet.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// Queues that an interface receives at; one when its driver does not say.
+pub(super) fn receive_queues(interface: &str) -> u32 {
+    channels(interface).map_or(1, |channels| (channels.rx_count + channels.combined_count).max(1))
+}
+
+/// `struct ethtool_channels`.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    max_rx: u32,
+    max_tx: u32,
+    max_other: u32,
+    max_combined: u32,
+    rx_count: u32,
+    tx_count: u32,
+    other_count: u32,
+    combined_count: u32,
+}
+
+fn channels(interface: &str) -> io::Result<Channels> {
+    const ETHTOOL_GCHANNELS: u32 = 0x3c;
+    // SAFETY: no pointers.
+    let socket = unsafe { libc::socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
+    // SAFETY: any octets are a request; zero is an empty name and no pointer.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
+        *to = from as c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    // SAFETY: the kernel writes a `struct ethtool_channels` to where the request points.
+    let result: c_int = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(channels) }
+}

@@ -1,0 +1,224 @@
+//! Frames by AF_XDP: chunks of the pool go into the kernel's rings and come out of them, by their offsets.
+//!
+//! ```text
+//!            fill ring ─→ kernel ─→ receive ring           chunks that are free → received frames
+//!        transmit ring ─→ kernel ─→ completion ring        frames that are sent → chunks to release
+//! ```
+//!
+//! A frame longer than a chunk takes several entries in a row, all but the last with `XDP_PKT_CONTD`.
+
+mod gather;
+mod holds;
+mod interface;
+mod receive;
+mod ring;
+mod socket;
+mod umem;
+
+pub use umem::Umem;
+
+use crate::bpf::Redirect;
+use crate::{Driver, DriverKind, DriverStatistics, Interest, OpenError, XdpMode};
+use gather::{Gathered, MAX_PIECES};
+use holds::Holds;
+use receive::Receiver;
+use socket::{Refusal, Sent, Socket};
+use srdma_dataplane::{Frame, Pool};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// An interface's frames, by AF_XDP.
+///
+/// Its [`Pool`] must be the one that came with the [`Umem`].
+///
+/// On a veth, the other end should have its transmit offloads off (`ethtool -K IF tx off`): a frame that a local socket
+/// sends there crosses with its checksum still to be computed, for which no interface follows.
+#[derive(Debug)]
+pub struct AfXdp {
+    /// Dropped first: the program must not redirect to sockets that are closed.
+    program: Option<Redirect>,
+    /// One for each receive queue. The first one sends, too. None after [`Driver::detach`].
+    queues: Vec<Queue>,
+    /// Becomes readable when one of several queues does.
+    any_readable: Option<OwnedFd>,
+    holds: Holds,
+    kind: DriverKind,
+    statistics: DriverStatistics,
+    /// The queue that [`Driver::receive`] begins with.
+    turn: usize,
+    /// Entries that were given to the kernel to be sent and have not come back.
+    in_flight: u32,
+    idle_calls: u32,
+}
+
+#[derive(Debug)]
+struct Queue {
+    socket: Socket,
+    receiver: Receiver,
+}
+
+/// Entries that may be in flight, so that each has a place in the completion ring.
+const MAX_IN_FLIGHT: u32 = socket::RING_ENTRIES;
+
+/// Calls without a frame after which it is time to ask whether the interface is still there.
+const IDLE_CALLS: u32 = 1024;
+
+impl AfXdp {
+    /// Opens every receive queue of an interface, and puts the program there that takes what is wanted.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`]; whatever was done is undone.
+    pub fn open(interface: &str, mode: XdpMode, interest: &Interest, umem: &Umem) -> Result<Self, OpenError> {
+        let kind = match mode {
+            XdpMode::Native => DriverKind::XdpNative,
+            XdpMode::Generic => DriverKind::XdpGeneric,
+        };
+        let refused = |refusal: Refusal| OpenError::of(interface, kind, refusal.what, refusal.source);
+        let index = interface::index(interface).map_err(|source| OpenError::no_interface(interface, source))?;
+        let sockets = (0..interface::receive_queues(interface)).map(|queue| Socket::bind(index, queue, umem));
+        let sockets: Vec<Socket> = sockets.collect::<Result<_, Refusal>>().map_err(refused)?;
+        let fds: Vec<BorrowedFd<'_>> = sockets.iter().map(Socket::as_fd).collect();
+        let any_readable = if fds.len() == 1 { None } else { Some(socket::any_readable(&fds).map_err(refused)?) };
+        let program = Redirect::attach(index, mode, interest, &fds)
+            .map_err(|source| refused(Refusal { what: "attaching the XDP program", source }))?;
+        Ok(AfXdp {
+            program: Some(program),
+            queues: sockets.into_iter().map(|socket| Queue { socket, receiver: Receiver::default() }).collect(),
+            any_readable,
+            holds: Holds::new(umem.pages()),
+            kind,
+            statistics: DriverStatistics::default(),
+            turn: 0,
+            in_flight: 0,
+            idle_calls: 0,
+        })
+    }
+
+    /// Releases the chunks of what has been sent.
+    fn complete(&mut self, pool: &mut Pool) {
+        let Some(Queue { socket, .. }) = self.queues.first_mut() else {
+            return;
+        };
+        while let Some(address) = socket.completion.take() {
+            if let Some(chunk) = self.holds.take_back(address, pool) {
+                self.in_flight -= 1;
+                pool.release(chunk);
+            }
+        }
+        socket.completion.release();
+    }
+}
+
+impl Driver for AfXdp {
+    fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()> {
+        let before = frames.len();
+        for _ in 0..self.queues.len() {
+            self.turn = (self.turn + 1) % self.queues.len();
+            let Queue { socket, receiver } = &mut self.queues[self.turn];
+            let room = limit - (frames.len() - before);
+            self.statistics.too_long += receiver.receive(socket, &mut self.holds, pool, frames, room);
+            receive::fill(socket, &mut self.holds, pool);
+        }
+        self.statistics.received += (frames.len() - before) as u64;
+        self.idle_calls = if frames.len() == before { self.idle_calls + 1 } else { 0 };
+        if self.idle_calls < IDLE_CALLS {
+            return Ok(());
+        }
+        self.idle_calls = 0;
+        self.queues.iter().try_for_each(|queue| queue.socket.pending_error())
+    }
+
+    fn room(&mut self, pool: &mut Pool) -> usize {
+        self.complete(pool);
+        let free = self.queues.first_mut().map_or(0, |queue| queue.socket.transmit.free());
+        free.min(MAX_IN_FLIGHT - self.in_flight) as usize / MAX_PIECES
+    }
+
+    fn push(&mut self, frame: Frame, pool: &mut Pool) {
+        if self.room(pool) == 0 {
+            frame.release(pool);
+            self.statistics.send_errors += 1;
+            return;
+        }
+        let (Some(gathered), Some(Queue { socket, .. })) = (Gathered::of(frame, pool), self.queues.first_mut()) else {
+            self.statistics.send_errors += 1;
+            return;
+        };
+        let mut left = gathered.pieces().len();
+        for piece in gathered.pieces() {
+            left -= 1;
+            let Some(offset) = self.holds.give(piece.chunk(), pool) else {
+                continue;
+            };
+            self.in_flight += 1;
+            socket.transmit.write(libc::xdp_desc {
+                addr: offset + piece.start() as u64,
+                len: piece.len() as u32,
+                options: if left == 0 { 0 } else { libc::XDP_PKT_CONTD },
+            });
+        }
+        self.statistics.sent += 1;
+    }
+
+    fn flush(&mut self, pool: &mut Pool) -> io::Result<()> {
+        while let Some(Queue { socket, .. }) = self.queues.first_mut() {
+            socket.transmit.publish();
+            let waiting = socket.transmit.waiting();
+            if waiting == 0 || !socket.transmit.needs_wakeup() {
+                break;
+            }
+            let sent = socket.kick_transmit()?;
+            let is_stuck = socket.transmit.waiting() == waiting;
+            match sent {
+                Sent::Some => {}
+                Sent::Dropped => {
+                    self.statistics.sent -= 1;
+                    self.statistics.send_errors += 1;
+                }
+                Sent::NotNow => break,
+            }
+            self.complete(pool);
+            if is_stuck {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.queues.first().is_none_or(|queue| queue.socket.transmit.waiting() == 0)
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        let only = self.queues.first().map(|queue| queue.socket.as_fd());
+        self.any_readable.as_ref().map(AsFd::as_fd).or(only)
+    }
+
+    fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
+        self.program.as_mut().map_or(Ok(()), |program| program.set_interest(interest))
+    }
+
+    fn kind(&self) -> DriverKind {
+        self.kind
+    }
+
+    fn statistics(&self) -> DriverStatistics {
+        let mut statistics = self.statistics;
+        for counted in self.queues.iter().filter_map(|queue| queue.socket.statistics().ok()) {
+            statistics.receive_overruns += counted.rx_dropped + counted.rx_ring_full;
+        }
+        statistics
+    }
+
+    fn detach(&mut self, pool: &mut Pool) {
+        self.statistics = self.statistics();
+        self.program = None;
+        self.any_readable = None;
+        for queue in self.queues.drain(..) {
+            queue.receiver.release(pool);
+        }
+        self.holds.release_all(pool);
+        self.in_flight = 0;
+    }
+}

@@ -1,0 +1,187 @@
+//! One AF_XDP socket: a queue of an interface.
+
+use super::ring::{Consumer, Layout, Producer};
+use super::umem::Umem;
+use libc::{c_int, c_void, socklen_t};
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+/// Entries of each ring. Long rings carry a node over the moments when the system has other work for its processor.
+pub(super) const RING_ENTRIES: u32 = 2048;
+
+/// A socket that is bound to a queue, with its four rings.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    pub(super) fill: Producer<u64>,
+    pub(super) completion: Consumer<u64>,
+    pub(super) receive: Consumer<libc::xdp_desc>,
+    pub(super) transmit: Producer<libc::xdp_desc>,
+}
+
+/// What the kernel refused.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) what: &'static str,
+    pub(super) source: io::Error,
+}
+
+/// What became of a call to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The kernel has looked at as many as it does in a call.
+    Some,
+    /// One was given to the interface, which dropped it.
+    Dropped,
+    /// Not now: the link is down, or there is no memory.
+    NotNow,
+}
+
+impl Socket {
+    /// A socket for a queue of an interface; with it frames of several chunks.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says, with the name of the call.
+    pub(super) fn bind(interface_index: u32, queue: u32, umem: &Umem) -> Result<Self, Refusal> {
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return Err(during("socket(AF_XDP)")(io::Error::last_os_error()));
+        }
+        // SAFETY: the descriptor is new and nobody else's.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        umem.register(fd.as_fd()).map_err(during("XDP_UMEM_REG"))?;
+        for (option, name) in [
+            (libc::XDP_UMEM_FILL_RING, "XDP_UMEM_FILL_RING"),
+            (libc::XDP_UMEM_COMPLETION_RING, "XDP_UMEM_COMPLETION_RING"),
+            (libc::XDP_RX_RING, "XDP_RX_RING"),
+            (libc::XDP_TX_RING, "XDP_TX_RING"),
+        ] {
+            set_option(fd.as_fd(), option, &RING_ENTRIES).map_err(during(name))?;
+        }
+        let offsets = ring_offsets(fd.as_fd()).map_err(during("XDP_MMAP_OFFSETS"))?;
+        let layout = |offsets, page_offset| Layout { offsets, page_offset, entries: RING_ENTRIES };
+        let fill = layout(offsets.fr, libc::XDP_UMEM_PGOFF_FILL_RING as i64);
+        let completion = layout(offsets.cr, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64);
+        let socket = Socket {
+            fill: Producer::map(fd.as_fd(), &fill).map_err(during("mmap"))?,
+            completion: Consumer::map(fd.as_fd(), &completion).map_err(during("mmap"))?,
+            receive: Consumer::map(fd.as_fd(), &layout(offsets.rx, libc::XDP_PGOFF_RX_RING)).map_err(during("mmap"))?,
+            transmit: Producer::map(fd.as_fd(), &layout(offsets.tx, libc::XDP_PGOFF_TX_RING))
+                .map_err(during("mmap"))?,
+            fd,
+        };
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: libc::XDP_USE_NEED_WAKEUP | libc::XDP_USE_SG,
+            sxdp_ifindex: interface_index,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: 0,
+        };
+        let len = size_of_val(&address) as socklen_t;
+        // SAFETY: the address lives through the call and is as long as said.
+        let result = unsafe { libc::bind(socket.fd.as_raw_fd(), (&raw const address).cast(), len) };
+        if result < 0 { Err(during("bind")(io::Error::last_os_error())) } else { Ok(socket) }
+    }
+
+    /// Has the kernel send what is in the ring: some thirty entries a call.
+    ///
+    /// # Errors
+    ///
+    /// When the interface is gone.
+    pub(super) fn kick_transmit(&self) -> io::Result<Sent> {
+        // SAFETY: no octets are handed over.
+        let result = unsafe { libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
+        if result >= 0 {
+            return Ok(Sent::Some);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR) => Ok(Sent::Some),
+            Some(libc::EBUSY) => Ok(Sent::Dropped),
+            Some(libc::ENETDOWN | libc::ENOBUFS | libc::ENOMEM) => Ok(Sent::NotNow),
+            _ => Err(error),
+        }
+    }
+
+    /// Has the kernel look at the fill ring.
+    pub(super) fn kick_fill(&self) {
+        let none = ptr::null_mut();
+        // SAFETY: no octets are wanted. Frames that come in show whether it worked, so its result does not matter.
+        unsafe { libc::recvfrom(self.fd.as_raw_fd(), none, 0, libc::MSG_DONTWAIT, ptr::null_mut(), ptr::null_mut()) };
+    }
+
+    /// What went wrong behind our back: the interface has vanished.
+    pub(super) fn pending_error(&self) -> io::Result<()> {
+        let mut code: c_int = 0;
+        get_option(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, &mut code)?;
+        if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+    }
+
+    /// What the kernel has counted.
+    pub(super) fn statistics(&self) -> io::Result<libc::xdp_statistics> {
+        // SAFETY: all its fields are numbers.
+        let mut statistics: libc::xdp_statistics = unsafe { mem::zeroed() };
+        get_option(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_STATISTICS, &mut statistics)?;
+        Ok(statistics)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// What becomes readable when one of the sockets does.
+pub(super) fn any_readable(sockets: &[BorrowedFd<'_>]) -> Result<OwnedFd, Refusal> {
+    // SAFETY: no pointers.
+    let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    if fd < 0 {
+        return Err(during("epoll_create1")(io::Error::last_os_error()));
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    let any = unsafe { OwnedFd::from_raw_fd(fd) };
+    for socket in sockets {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: the event lives through the call.
+        let result = unsafe { libc::epoll_ctl(fd, libc::EPOLL_CTL_ADD, socket.as_raw_fd(), &raw mut event) };
+        if result < 0 {
+            return Err(during("epoll_ctl")(io::Error::last_os_error()));
+        }
+    }
+    Ok(any)
+}
+
+/// Adds to an error what was being done.
+fn during(what: &'static str) -> impl Fn(io::Error) -> Refusal {
+    move |source| Refusal { what, source }
+}
+
+/// Sets an option of AF_XDP.
+pub(super) fn set_option<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
+    let value: *const c_void = (&raw const *value).cast();
+    // SAFETY: the value lives through the call and is as long as said.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, value, size_of::<T>() as socklen_t) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Reads an option, whose value is numbers only.
+fn get_option<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &mut T) -> io::Result<()> {
+    let mut len = size_of::<T>() as socklen_t;
+    let value: *mut c_void = (&raw mut *value).cast();
+    // SAFETY: the kernel writes at most `len` octets to the value, which takes any.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, value, &raw mut len) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn ring_offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
+    // SAFETY: all its fields are numbers.
+    let mut offsets: libc::xdp_mmap_offsets = unsafe { mem::zeroed() };
+    get_option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
+    Ok(offsets)
+}

@@ -1,0 +1,76 @@
+//! The memory of AF_XDP sockets, which is a pool's memory.
+
+use srdma_dataplane::{Page, Pool};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+/// Memory that the sockets of a data thread receive into and send from, and that a [`Pool`] lies over. A frame that came
+/// in at one socket is sent at any other without being copied.
+///
+/// Every socket registers the memory for itself, rather than share the first one's registration (`XDP_SHARED_UMEM`): so
+/// an interface that vanishes takes nothing from the others, and one that can do zero-copy may stand beside one that
+/// cannot. What that costs is the kernel's list of pages, once more for each socket.
+#[derive(Debug)]
+pub struct Umem {
+    memory: NonNull<Page>,
+    pages: usize,
+}
+
+// SAFETY: it only names the memory; who may touch it is the pool's business.
+unsafe impl Send for Umem {}
+// SAFETY: as above.
+unsafe impl Sync for Umem {}
+
+impl Umem {
+    /// Memory of so many pages, and the pool over it. It is never given back: a data thread does this once.
+    ///
+    /// # Errors
+    ///
+    /// When there is not so much memory.
+    pub fn new(pages: usize) -> io::Result<(Self, Pool)> {
+        let octets = pages * size_of::<Page>();
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        // SAFETY: a new mapping, at a place that the kernel chooses.
+        let memory = unsafe { libc::mmap(ptr::null_mut(), octets, protection, flags, -1, 0) };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory =
+            NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("memory was mapped at address zero"))?;
+        // SAFETY: the mapping is ours, zeroed, as long as said, and never unmapped. The kernel writes to a chunk only
+        // while it is in a fill ring, when nobody else reads or writes it.
+        let pool = Pool::over(unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), pages) });
+        Ok((Umem { memory, pages }, pool))
+    }
+
+    /// How many pages there are.
+    pub fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// Tells a socket of the memory.
+    pub(super) fn register(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let registration = libc::xdp_umem_reg {
+            addr: self.memory.as_ptr() as u64,
+            len: (self.pages * size_of::<Page>()) as u64,
+            chunk_size: size_of::<Page>() as u32,
+            // What XDP leaves free in front of a frame is just what a pool wants there.
+            headroom: 0,
+            flags: 0,
+            tx_metadata_len: 0,
+        };
+        super::socket::set_option(socket, libc::XDP_UMEM_REG, &registration).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::ENOBUFS) => {
+                    io::Error::new(error.kind(), format!("{error}; raise `ulimit -l` or grant CAP_IPC_LOCK"))
+                }
+                _ => error,
+            }
+        })
+    }
+}
+
+/// What AF_XDP leaves free in front of a received frame, `XDP_PACKET_HEADROOM`.
+const _: () = assert!(srdma_dataplane::HEADROOM == 256);

@@ -1,0 +1,184 @@
+//! eBPF by bpf(2): maps, programs and links, without a compiler or a loader.
+
+mod assembler;
+mod redirect;
+
+pub(crate) use redirect::Redirect;
+
+use assembler::Instruction;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Who runs an XDP program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpMode {
+    /// The interface's own driver, before there is a socket buffer.
+    Native,
+    /// The kernel, for any interface, on socket buffers.
+    Generic,
+}
+
+/// Commands of bpf(2), from `linux/bpf.h`.
+#[derive(Clone, Copy)]
+enum Operation {
+    MapCreate = 0,
+    MapUpdate = 2,
+    MapDelete = 3,
+    ProgramLoad = 5,
+    LinkCreate = 28,
+}
+
+/// The `union bpf_attr`: fields are put where the operation has them.
+#[repr(C, align(8))]
+struct Attributes([u8; 144]);
+
+impl Attributes {
+    fn new() -> Self {
+        Attributes([0; 144])
+    }
+
+    fn u32(mut self, offset: usize, value: u32) -> Self {
+        self.0[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
+        self
+    }
+
+    fn fd(self, offset: usize, fd: BorrowedFd<'_>) -> Self {
+        self.u32(offset, fd.as_raw_fd() as u32)
+    }
+
+    fn pointer<T: ?Sized>(mut self, offset: usize, to: *const T) -> Self {
+        self.0[offset..offset + 8].copy_from_slice(&(to.cast::<u8>() as u64).to_ne_bytes());
+        self
+    }
+
+    /// # Safety
+    ///
+    /// Every pointer that was put in is valid for what the operation does with it.
+    unsafe fn call(&mut self, operation: Operation) -> io::Result<i32> {
+        // SAFETY: the attributes are as long as said; the caller answers for the pointers in them.
+        let result = unsafe { libc::syscall(libc::SYS_bpf, operation as u32, self.0.as_mut_ptr(), self.0.len()) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Attributes::call`]; and the operation answers with a new descriptor.
+    unsafe fn call_for_fd(&mut self, operation: Operation) -> io::Result<OwnedFd> {
+        // SAFETY: as the caller promises; nobody else has the new descriptor.
+        unsafe { Ok(OwnedFd::from_raw_fd(self.call(operation)?)) }
+    }
+}
+
+/// Kinds of maps, from `linux/bpf.h`.
+#[derive(Clone, Copy)]
+enum MapKind {
+    Array = 2,
+    LpmTrie = 11,
+    XskMap = 17,
+}
+
+/// A map with keys and values of exactly these sizes.
+#[derive(Debug)]
+struct Map<K, V> {
+    fd: OwnedFd,
+    entry: std::marker::PhantomData<fn(K, V)>,
+}
+
+/// What may be a key or a value: octets without padding, any of which are valid.
+trait Plain: Copy {}
+
+impl Plain for u32 {}
+impl<const N: usize> Plain for [u8; N] {}
+
+impl<K: Plain, V: Plain> Map<K, V> {
+    fn new(kind: MapKind, entries: u32, name: &CStr) -> io::Result<Self> {
+        /// `BPF_F_NO_PREALLOC`, which tries insist on.
+        const ALLOCATE_LATER: u32 = 1;
+        let flags = if matches!(kind, MapKind::LpmTrie) { ALLOCATE_LATER } else { 0 };
+        let mut attributes = Attributes::new()
+            .u32(0, kind as u32)
+            .u32(4, size_of::<K>() as u32)
+            .u32(8, size_of::<V>() as u32)
+            .u32(12, entries)
+            .u32(16, flags)
+            .name(28, name);
+        // SAFETY: there is no pointer in it; a map is a descriptor.
+        let fd = unsafe { attributes.call_for_fd(Operation::MapCreate)? };
+        Ok(Map { fd, entry: std::marker::PhantomData })
+    }
+
+    fn set(&self, key: K, value: V) -> io::Result<()> {
+        let mut attributes =
+            Attributes::new().fd(0, self.fd.as_fd()).pointer(8, &raw const key).pointer(16, &raw const value);
+        // SAFETY: key and value live through the call and have the sizes that the map was made with.
+        unsafe { attributes.call(Operation::MapUpdate) }.map(|_| ())
+    }
+
+    fn remove(&self, key: K) -> io::Result<()> {
+        let mut attributes = Attributes::new().fd(0, self.fd.as_fd()).pointer(8, &raw const key);
+        // SAFETY: the key lives through the call and has the size that the map was made with.
+        unsafe { attributes.call(Operation::MapDelete) }.map(|_| ())
+    }
+}
+
+impl Attributes {
+    /// A name of at most 15 octets, which `bpftool` shows.
+    fn name(mut self, offset: usize, name: &CStr) -> Self {
+        let octets = name.to_bytes();
+        let len = octets.len().min(15);
+        self.0[offset..offset + len].copy_from_slice(&octets[..len]);
+        self
+    }
+}
+
+/// Loads an XDP program that frames of several buffers may be given to. The verifier's words are part of the error.
+fn load_xdp(instructions: &[Instruction], name: &CStr) -> io::Result<OwnedFd> {
+    const XDP: u32 = 6;
+    const ATTACH_XDP: u32 = 37;
+    const HAS_FRAGS: u32 = 1 << 5;
+    const LOG_OCTETS: usize = 1 << 16;
+    let license = c"Dual MIT/GPL";
+    let load = |log: &mut [u8]| {
+        let attributes = Attributes::new()
+            .u32(0, XDP)
+            .u32(4, instructions.len() as u32)
+            .pointer(8, instructions.as_ptr())
+            .pointer(16, license.as_ptr())
+            .u32(44, HAS_FRAGS)
+            .name(48, name)
+            .u32(68, ATTACH_XDP);
+        let mut attributes = match log.len() {
+            0 => attributes,
+            len => attributes.u32(24, 1).u32(28, len as u32).pointer(32, log.as_mut_ptr()),
+        };
+        // SAFETY: instructions, license and log live through the call, and their lengths are those given.
+        unsafe { attributes.call_for_fd(Operation::ProgramLoad) }
+    };
+    load(&mut []).or_else(|error| {
+        // Only a refused program is worth the verifier's words.
+        if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) {
+            return Err(error);
+        }
+        let mut log = vec![0; LOG_OCTETS];
+        load(&mut log).map_err(|error| {
+            let words = String::from_utf8_lossy(&log);
+            io::Error::new(
+                error.kind(),
+                format!("{error}; the verifier says: {}", words.trim_end_matches(['\0', '\n'])),
+            )
+        })
+    })
+}
+
+/// Runs a program for the frames of an interface until the descriptor that it returns is closed.
+fn attach_xdp(program: BorrowedFd<'_>, interface_index: u32, mode: XdpMode) -> io::Result<OwnedFd> {
+    const ATTACH_XDP: u32 = 37;
+    let flags = match mode {
+        XdpMode::Generic => 1 << 1,
+        XdpMode::Native => 1 << 2,
+    };
+    let mut attributes = Attributes::new().fd(0, program).u32(4, interface_index).u32(8, ATTACH_XDP).u32(12, flags);
+    // SAFETY: there is no pointer in it; a link is a descriptor.
+    unsafe { attributes.call_for_fd(Operation::LinkCreate) }
+}

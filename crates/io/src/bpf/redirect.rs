@@ -1,0 +1,219 @@
+//! The program that takes the frames of an [`Interest`] off an interface and leaves the rest to the kernel.
+
+use super::assembler::{Assembler, Condition, Helper, Instruction, Register, Width};
+use super::{Map, MapKind, XdpMode, attach_xdp, load_xdp};
+use crate::{Interest, Match};
+use srdma_dataplane::Prefix;
+use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::ethernet::EtherType;
+use srdma_wire::ipv6::NextHeader;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// The program at an interface, with its maps. Dropping it takes the program off the interface.
+#[derive(Debug)]
+pub(crate) struct Redirect {
+    maps: Maps,
+    interest: BTreeMap<Prefix, Match>,
+    _program: OwnedFd,
+    _link: OwnedFd,
+}
+
+#[derive(Debug)]
+struct Maps {
+    /// One entry: the bits below.
+    flags: Map<u32, u32>,
+    /// Destinations, with a [`Match`] as number.
+    prefixes: Map<[u8; 20], u32>,
+    /// The socket of each queue.
+    sockets: Map<u32, u32>,
+}
+
+const EVERYTHING: u32 = 1;
+const PFC: u32 = 2;
+
+/// Prefixes that fit; the kernel allocates only those that are there.
+const MAX_PREFIXES: u32 = 1 << 20;
+
+impl Redirect {
+    /// Puts the program on an interface; the frames that it takes go to the socket of the queue that they came in at.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` and `EEXIST` when there is a program already; what else the kernel says of maps, program and link.
+    pub(crate) fn attach(
+        interface_index: u32,
+        mode: XdpMode,
+        interest: &Interest,
+        sockets: &[BorrowedFd<'_>],
+    ) -> io::Result<Self> {
+        let maps = Maps {
+            flags: Map::new(MapKind::Array, 1, c"srdma_flags")?,
+            prefixes: Map::new(MapKind::LpmTrie, MAX_PREFIXES, c"srdma_prefixes")?,
+            sockets: Map::new(MapKind::XskMap, sockets.len() as u32, c"srdma_sockets")?,
+        };
+        for (queue, socket) in (0..).zip(sockets) {
+            maps.sockets.set(queue, socket.as_raw_fd() as u32)?;
+        }
+        let mut known = BTreeMap::new();
+        maps.change(&mut known, interest)?;
+        let program = load_xdp(&maps.program(), c"srdma_redirect")?;
+        let link = attach_xdp(program.as_fd(), interface_index, mode)?;
+        Ok(Redirect { maps, interest: known, _program: program, _link: link })
+    }
+
+    /// Changes what the program takes, while it runs.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses an entry; those before it hold.
+    pub(crate) fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
+        self.maps.change(&mut self.interest, interest)
+    }
+}
+
+impl Maps {
+    /// Makes the maps say what `interest` says, from what they are known to say. A longer prefix comes before and goes
+    /// after the shorter one that it cuts a hole into.
+    fn change(&self, known: &mut BTreeMap<Prefix, Match>, interest: &Interest) -> io::Result<()> {
+        let wanted: BTreeMap<Prefix, Match> = interest.prefixes.iter().copied().collect();
+        let mut added: Vec<(Prefix, Match)> = wanted
+            .iter()
+            .filter(|(prefix, how)| known.get(prefix) != Some(how))
+            .map(|(prefix, how)| (*prefix, *how))
+            .collect();
+        added.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
+        for (prefix, how) in added {
+            self.prefixes.set(key(prefix), number(how))?;
+            known.insert(prefix, how);
+        }
+        let mut removed: Vec<Prefix> = known.keys().filter(|prefix| !wanted.contains_key(prefix)).copied().collect();
+        removed.sort_by_key(Prefix::prefix_len);
+        for prefix in removed {
+            self.prefixes.remove(key(prefix))?;
+            known.remove(&prefix);
+        }
+        let flags = if interest.everything { EVERYTHING } else { 0 } | if interest.pfc { PFC } else { 0 };
+        self.flags.set(0, flags)
+    }
+
+    /// The program.
+    ///
+    /// `R6` is its context, `R7` the flags, then the frame from the last link-layer tag on: the EtherType is 12 octets
+    /// behind it; `R9` is the end of the frame. The verifier wants a look at the end before every new field.
+    fn program(&self) -> Vec<Instruction> {
+        use Condition::{AnyBit, Equal, Greater, NotEqual};
+        use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
+        use Width::{Four, One, Two};
+
+        let mut program = Assembler::default();
+        let (pass, redirect) = (program.label(), program.label());
+        let (untagged, ipv6, rocev2) = (program.label(), program.label(), program.label());
+
+        program.copy(R6, R1);
+        program.store_value(Four, R10, -4, 0);
+        program.copy(R2, R10);
+        program.add(R2, -4);
+        program.set_map(R1, self.flags.fd.as_fd());
+        program.call(Helper::MapLookup);
+        program.jump_if(R0, Equal, 0, pass);
+        program.load(Four, R7, R0, 0);
+        program.jump_if(R7, AnyBit, EVERYTHING as i32, redirect);
+
+        program.load(Four, R8, R6, XDP_MD_DATA);
+        program.load(Four, R9, R6, XDP_MD_DATA_END);
+        has_octets(&mut program, 14, pass);
+        program.load(Two, R2, R8, 12);
+        program.jump_if(R2, NotEqual, network_order(EtherType::VLAN.0), untagged);
+        has_octets(&mut program, 18, pass);
+        program.add(R8, 4);
+        program.load(Two, R2, R8, 12);
+
+        program.place(untagged);
+        program.jump_if(R2, Equal, network_order(EtherType::IPV6.0), ipv6);
+        program.jump_if(R2, NotEqual, network_order(MAC_CONTROL), pass);
+        has_octets(&mut program, 16, pass);
+        program.load(Two, R2, R8, 14);
+        program.jump_if(R2, NotEqual, network_order(PRIORITY_FLOW_CONTROL), pass);
+        program.jump_if(R7, AnyBit, PFC as i32, redirect);
+        program.jump(pass);
+
+        program.place(ipv6);
+        has_octets(&mut program, 54, pass);
+        program.store_value(Four, R10, -24, 128);
+        for word in 0..4 {
+            program.load(Four, R2, R8, 38 + 4 * word);
+            program.store(Four, R10, -20 + 4 * word, R2);
+        }
+        program.copy(R2, R10);
+        program.add(R2, -24);
+        program.set_map(R1, self.prefixes.fd.as_fd());
+        program.call(Helper::MapLookup);
+        program.jump_if(R0, Equal, 0, pass);
+        program.load(Four, R1, R0, 0);
+        program.jump_if(R1, Equal, number(Match::All) as i32, redirect);
+        program.jump_if(R1, Equal, number(Match::RoceV2) as i32, rocev2);
+        program.jump(pass);
+
+        program.place(rocev2);
+        program.load(One, R2, R8, 20);
+        program.jump_if(R2, NotEqual, i32::from(NextHeader::UDP.0), pass);
+        has_octets(&mut program, 62, pass);
+        program.load(Two, R2, R8, 56);
+        program.jump_if(R2, NotEqual, network_order(ROCEV2_PORT), pass);
+
+        program.place(redirect);
+        program.load(Four, R2, R6, XDP_MD_RX_QUEUE_INDEX);
+        program.set_map(R1, self.sockets.fd.as_fd());
+        program.set(R3, XDP_PASS);
+        program.call(Helper::RedirectMap);
+        program.exit();
+
+        program.place(pass);
+        program.set(R0, XDP_PASS);
+        program.exit();
+
+        /// Leaves for `otherwise` unless so many octets lie between `R8` and `R9`.
+        fn has_octets(program: &mut Assembler, octets: i32, otherwise: super::assembler::Label) {
+            program.copy(R4, R8);
+            program.add(R4, octets);
+            program.jump_if_register(R4, Greater, R9, otherwise);
+        }
+        program.finish()
+    }
+}
+
+/// Offsets in `struct xdp_md`.
+const XDP_MD_DATA: i16 = 0;
+const XDP_MD_DATA_END: i16 = 4;
+const XDP_MD_RX_QUEUE_INDEX: i16 = 16;
+
+/// Verdict: the frame goes on to the kernel.
+const XDP_PASS: i32 = 2;
+
+/// EtherType of MAC Control (IEEE 802.3), and its opcode for priority flow control (IEEE 802.1Qbb).
+const MAC_CONTROL: u16 = 0x8808;
+const PRIORITY_FLOW_CONTROL: u16 = 0x0101;
+
+/// The number that a load of two octets gives.
+fn network_order(value: u16) -> i32 {
+    i32::from(value.to_be())
+}
+
+/// How the trie tells of a match. Zero is what an empty entry would have.
+fn number(how: Match) -> u32 {
+    match how {
+        Match::Kernel => 0,
+        Match::All => 1,
+        Match::RoceV2 => 2,
+    }
+}
+
+/// `struct bpf_lpm_trie_key`: the length as the machine has it, the address as the network has it.
+fn key(prefix: Prefix) -> [u8; 20] {
+    let mut key = [0; 20];
+    key[..4].copy_from_slice(&u32::from(prefix.prefix_len()).to_ne_bytes());
+    key[4..].copy_from_slice(&prefix.address().octets());
+    key
+}

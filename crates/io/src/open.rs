@@ -1,0 +1,141 @@
+//! Which driver an interface gets.
+
+use crate::af_xdp::AfXdp;
+use crate::{Driver, DriverKind, Interest, Umem, XdpMode};
+use std::io;
+
+/// What may be chosen about an interface's driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The first that works: AF_XDP native, AF_XDP generic, AF_PACKET.
+    #[default]
+    Auto,
+    /// AF_XDP native.
+    Xdp,
+    /// AF_XDP generic.
+    XdpGeneric,
+    /// AF_PACKET.
+    Packet,
+}
+
+/// A driver, and why it is not a better one.
+#[derive(Debug)]
+pub struct Opened {
+    /// The driver.
+    pub driver: Box<dyn Driver>,
+    /// A line for each driver that was tried before and did not work.
+    pub notes: Vec<String>,
+}
+
+/// Why an interface could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no such interface.
+    #[error("interface {interface}: {source}; `ip link` lists those that are there")]
+    NoInterface {
+        /// Its name.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Another process has its frames.
+    #[error(
+        "interface {interface} is in use by another process: {what}: {source}; end that process, or see which XDP program \
+         is there with `ip link show {interface}`"
+    )]
+    InUse {
+        /// Its name.
+        interface: String,
+        /// What was being done.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The kernel refused something else.
+    #[error("interface {interface}: {kind}: {what}: {source}{hint}", hint = hint(source))]
+    Refused {
+        /// Its name.
+        interface: String,
+        /// The driver.
+        kind: DriverKind,
+        /// What was being done.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// Opens an interface in the namespace of the calling thread.
+///
+/// Without a [`Umem`] there is no AF_XDP.
+///
+/// # Errors
+///
+/// When no driver of the choice works, with what the last one said; and at once when another process has the interface.
+pub fn open(interface: &str, choice: Choice, interest: &Interest, umem: Option<&Umem>) -> Result<Opened, OpenError> {
+    let kinds: &[DriverKind] = match choice {
+        Choice::Auto => &[DriverKind::XdpNative, DriverKind::XdpGeneric, DriverKind::Packet],
+        Choice::Xdp => &[DriverKind::XdpNative],
+        Choice::XdpGeneric => &[DriverKind::XdpGeneric],
+        Choice::Packet => &[DriverKind::Packet],
+    };
+    let mut notes = Vec::new();
+    let (last, others) = kinds.split_last().unwrap_or((&DriverKind::Packet, &[]));
+    for kind in others {
+        match open_as(*kind, interface, interest, umem) {
+            Ok(driver) => return Ok(Opened { driver, notes }),
+            Err(error @ (OpenError::InUse { .. } | OpenError::NoInterface { .. })) => return Err(error),
+            Err(error @ OpenError::Refused { .. }) => notes.push(error.to_string()),
+        }
+    }
+    open_as(*last, interface, interest, umem).map(|driver| Opened { driver, notes })
+}
+
+fn open_as(
+    kind: DriverKind,
+    interface: &str,
+    interest: &Interest,
+    umem: Option<&Umem>,
+) -> Result<Box<dyn Driver>, OpenError> {
+    let mode = match kind {
+        DriverKind::XdpNative => XdpMode::Native,
+        DriverKind::XdpGeneric => XdpMode::Generic,
+        DriverKind::Packet | DriverKind::Capture => return packet(interface),
+    };
+    let no_memory = || io::Error::new(io::ErrorKind::Unsupported, "the pool does not lie in memory for it");
+    let umem = umem.ok_or_else(|| OpenError::of(interface, kind, "registering memory", no_memory()))?;
+    Ok(Box::new(AfXdp::open(interface, mode, interest, umem)?))
+}
+
+fn packet(interface: &str) -> Result<Box<dyn Driver>, OpenError> {
+    Err(OpenError::of(interface, DriverKind::Packet, "x", io::Error::from_raw_os_error(libc::EOPNOTSUPP)))
+}
+
+impl OpenError {
+    pub(crate) fn no_interface(interface: &str, source: io::Error) -> Self {
+        OpenError::NoInterface { interface: interface.to_owned(), source }
+    }
+
+    /// What a refusal means.
+    pub(crate) fn of(interface: &str, kind: DriverKind, what: &'static str, source: io::Error) -> Self {
+        let interface = interface.to_owned();
+        match source.raw_os_error() {
+            // EEXIST: a program is there that runs in the other mode.
+            Some(libc::EBUSY | libc::EEXIST) => OpenError::InUse { interface, what, source },
+            Some(libc::ENODEV) => OpenError::NoInterface { interface, source },
+            _ => OpenError::Refused { interface, kind, what, source },
+        }
+    }
+}
+
+/// What mends an error.
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "; this needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
+        Some(libc::ENOSPC) => "; a veth must have as many receive queues as its peer has to transmit: `ethtool -L`",
+        Some(libc::ENOTCONN) => "; the veth has no peer",
+        Some(libc::EOPNOTSUPP) => "; the interface's driver does not run XDP itself",
+        Some(libc::EAFNOSUPPORT) => "; the kernel was built without it",
+        _ => "",
+    }
+}
