@@ -1,22 +1,28 @@
 //! `srdma lab`: networks in namespaces of this machine.
 
 mod arguments;
+mod run;
+mod set_up;
 mod shell;
 mod status;
+mod text;
 
 pub(crate) use arguments::Arguments;
 
 use anyhow::Result;
 use arguments::{Command, Name};
-use srdma_lab::{Instance, Interrupt, Lab, Source};
+use srdma_lab::{Capture, Instance, Interrupt, Lab, Source, check_root};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Runs a command of the lab. Exit code 1: what was to be done failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let result = match &arguments.command {
         Command::Up(up) => bring_up(up),
         Command::Down(name) => take_down(name),
+        Command::Run(arguments) => run::run(arguments),
+        Command::Capture(arguments) => capture(arguments),
         Command::Status(status) => status::run(status),
         Command::Shell(shell) => shell::run(shell),
     };
@@ -50,12 +56,26 @@ fn is_failure(error: &anyhow::Error) -> bool {
 }
 
 fn bring_up(up: &arguments::Up) -> Result<ExitCode> {
-    let source = Source::find(&up.name.name)?;
-    let topology = source.topology()?;
-    let instance = Instance::new(&topology.name, up.name.instance.as_deref())?;
-    let _interrupt = Interrupt::listen()?;
-    let lab = Lab::create(&source, topology, instance)?;
-    eprintln!("lab {} is up", lab.instance().name());
+    let interrupt = Interrupt::listen()?;
+    let session = set_up::start(&up.name, &up.set_up, DAY, &interrupt)?;
+    let lab = session.lab();
+    eprintln!("lab {} is up; logs are in {}", lab.instance().name(), lab.instance().directory().join("log").display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long hosts of a lab that is brought up wait for a transfer.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn capture(arguments: &arguments::Capture) -> Result<ExitCode> {
+    check_root()?;
+    let lab = Lab::open(instance(&arguments.name)?)?;
+    let interrupt = Interrupt::listen()?;
+    let capture = Capture::start(lab.instance(), lab.topology(), &arguments.directory)?;
+    eprintln!("capturing {} links to {} until Ctrl-C", lab.topology().links.len(), arguments.directory.display());
+    // An interrupt is how this ends.
+    while interrupt.sleep(Duration::from_secs(3600)).is_ok() {}
+    let captured = capture.finish()?;
+    eprintln!("{}", set_up::in_words(captured));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,25 +11,36 @@
 //! there by command lines. For a new kind of node, add it to [`topology::Kind`] and let the compiler show the places that
 //! have to know it.
 
+mod capture;
 mod command;
 mod counters;
 mod error;
+pub mod group;
 pub mod guest;
+mod host;
 mod instance;
 mod interrupt;
 mod lab;
 mod namespace;
 pub mod network;
+pub mod node_file;
+mod outcome;
 mod process;
 mod routes;
+mod session;
 pub mod shipped;
+mod software;
 mod state;
 pub mod topology;
 
+pub use capture::{Capture, Captured};
 pub use counters::LinkCounters;
 pub use error::{LabError, Result};
+pub use host::HostOutcome;
 pub use instance::Instance;
 pub use interrupt::Interrupt;
 pub use lab::{Lab, Source, check_root};
+pub use outcome::{LinkOutcome, NodeOutcome, Outcome, ReceiverOutcome};
 pub use process::Process;
+pub use session::{Choices, Session};
 pub use topology::Topology;

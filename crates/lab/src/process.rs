@@ -91,15 +91,22 @@ impl Process {
             if let Some(value) = found(&read(&self.output), &read(&self.log)) {
                 return Ok(value);
             }
-            let (process, what, log, tail) = (self.name.clone(), what.to_owned(), self.log.clone(), tail(&self.log));
             if !is_running {
-                return Err(LabError::Ended { process, what, log, tail });
+                return Err(self.ended(what));
             }
             if begin.elapsed() > timeout {
+                let (process, what, log) = (self.name.clone(), what.to_owned(), self.log.clone());
+                let tail = tail(&self.log);
                 return Err(LabError::Late { process, what, waited_s: timeout.as_secs(), log, tail });
             }
             interrupt.sleep(POLL_INTERVAL)?;
         }
+    }
+
+    /// The error that it ended before it did something.
+    pub(crate) fn ended(&self, what: &str) -> LabError {
+        let (process, what, log) = (self.name.clone(), what.to_owned(), self.log.clone());
+        LabError::Ended { process, what, log, tail: tail(&self.log) }
     }
 
     /// Kills it and waits until it has gone.

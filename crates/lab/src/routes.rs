@@ -42,6 +42,12 @@ pub(crate) fn of(topology: &Topology, node: usize) -> Vec<Route> {
     routes
 }
 
+/// The interface of a node that leads to another one.
+pub(crate) fn interface_toward(topology: &Topology, node: usize, other: usize) -> Option<String> {
+    let (link, far) = *first_hops(topology, node).get(&other)?;
+    Some(far.other().of(&topology.links[link]).interface.clone())
+}
+
 fn route(topology: &Topology, prefix: Prefix, (link, side): (usize, Side)) -> Route {
     let near: &End = side.other().of(&topology.links[link]);
     Route { prefix, via: side.link_local(), interface: near.interface.clone(), toward: (link, side) }

@@ -15,7 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("io", &["wire", "dataplane", "capture"]),
     ("host", &["wire", "dataplane", "rc", "io"]),
     ("node", &["wire", "group", "dataplane", "capture", "io"]),
-    ("lab", &["wire", "group", "dataplane", "io", "host", "node"]),
+    ("lab", &["wire", "group", "dataplane", "capture", "io", "host", "node"]),
     ("cli", &["wire", "group", "dataplane", "rc", "capture", "sim", "io", "host", "node", "lab"]),
     ("testkit", &["wire", "group"]),
 ];

@@ -1,6 +1,9 @@
 //! The command line of `srdma lab`.
 
-use clap::{Args, Subcommand};
+use crate::demo::units::{parse_octets, parse_probability, parse_rate};
+use clap::{Args, Subcommand, ValueEnum};
+use srdma_lab::topology::{Lists, Operation};
+use std::path::PathBuf;
 
 /// Networks in namespaces of this machine: srdma nodes, Linux routers and hosts.
 #[derive(Args)]
@@ -15,6 +18,12 @@ pub(super) enum Command {
     Up(Up),
     /// Take a lab down, also one that was killed.
     Down(Name),
+    /// Build a lab, transfer through it, print the result, and take it down.
+    ///
+    /// Exit code 1: the lab failed, or some receiver's data differ.
+    Run(Run),
+    /// Capture each link of a lab to DIR/LINK.pcapng, until Ctrl-C.
+    Capture(Capture),
     /// Show the nodes, processes and links of a lab, or which labs there are.
     Status(Status),
     /// Run a command, or a shell, in the network namespace of a node.
@@ -37,6 +46,149 @@ pub(super) struct Name {
 pub(super) struct Up {
     #[command(flatten)]
     pub(super) name: Name,
+
+    #[command(flatten)]
+    pub(super) set_up: SetUp,
+}
+
+/// What may differ from the topology file.
+#[derive(Args)]
+pub(super) struct SetUp {
+    /// Transfer so much random data.
+    #[arg(long, value_name = "OCTETS", value_parser = parse_octets)]
+    pub(super) size: Option<u64>,
+
+    /// How messages are carried.
+    #[arg(long, value_enum)]
+    pub(super) op: Option<OperationName>,
+
+    /// Where edges find their receivers: in the packets' TLVs, or in their own configuration.
+    #[arg(long, value_enum)]
+    pub(super) list: Option<ListName>,
+
+    /// Probability of a frame being lost, per direction, of one link or of all.
+    #[arg(long, value_name = "[LINK=]P", value_parser = parse_loss)]
+    pub(super) loss: Vec<OfLink<f64>>,
+
+    /// Bits per second of each direction of one link or of all, such as 200M.
+    #[arg(long, value_name = "[LINK=]RATE", value_parser = parse_link_rate)]
+    pub(super) rate: Vec<OfLink<u64>>,
+
+    /// The driver of the nodes' ports.
+    #[arg(long, value_enum, default_value_t = DriverName::Auto)]
+    pub(super) driver: DriverName,
+}
+
+#[derive(Args)]
+pub(super) struct Run {
+    #[command(flatten)]
+    pub(super) name: Name,
+
+    #[command(flatten)]
+    pub(super) set_up: SetUp,
+
+    /// Kill this node without warning while data are on their way, and start it again.
+    #[arg(long, value_name = "NODE")]
+    pub(super) restart: Option<String>,
+
+    /// Capture each link to DIR/LINK.pcapng.
+    #[arg(long, value_name = "DIR")]
+    pub(super) pcap: Option<PathBuf>,
+
+    /// Leave the lab up.
+    #[arg(long)]
+    pub(super) keep: bool,
+
+    /// Print the result as one JSON object.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args)]
+pub(super) struct Capture {
+    #[command(flatten)]
+    pub(super) name: Name,
+
+    /// Where the files go; it is made if need be.
+    #[arg(value_name = "DIR")]
+    pub(super) directory: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum OperationName {
+    Write,
+    Send,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum ListName {
+    Tlv,
+    Provisioned,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum DriverName {
+    /// The fastest that works.
+    Auto,
+    #[value(name = "af_packet")]
+    AfPacket,
+    #[value(name = "af_xdp")]
+    AfXdp,
+    #[value(name = "af_xdp_generic")]
+    AfXdpGeneric,
+}
+
+/// A value of one link, or of all.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OfLink<T> {
+    pub(super) link: Option<String>,
+    pub(super) value: T,
+}
+
+fn parse_loss(text: &str) -> Result<OfLink<f64>, String> {
+    of_link(text, parse_probability)
+}
+
+fn parse_link_rate(text: &str) -> Result<OfLink<u64>, String> {
+    of_link(text, parse_rate)
+}
+
+fn of_link<T>(text: &str, parse: fn(&str) -> Result<T, String>) -> Result<OfLink<T>, String> {
+    let (link, value) = match text.split_once('=') {
+        Some((link, value)) => (Some(link.to_owned()), value),
+        None => (None, text),
+    };
+    Ok(OfLink { link, value: parse(value)? })
+}
+
+impl OperationName {
+    pub(super) fn operation(self) -> Operation {
+        match self {
+            OperationName::Write => Operation::Write,
+            OperationName::Send => Operation::Send,
+        }
+    }
+}
+
+impl ListName {
+    pub(super) fn lists(self) -> Lists {
+        match self {
+            ListName::Tlv => Lists::Tlv,
+            ListName::Provisioned => Lists::Provisioned,
+        }
+    }
+}
+
+impl DriverName {
+    /// As `node.toml` has it; nothing when the node is to choose.
+    pub(super) fn in_node_toml(self) -> Option<&'static str> {
+        match self {
+            DriverName::Auto => None,
+            DriverName::AfPacket => Some("af_packet"),
+            DriverName::AfXdp => Some("af_xdp"),
+            DriverName::AfXdpGeneric => Some("af_xdp_generic"),
+        }
+    }
 }
 
 #[derive(Args)]

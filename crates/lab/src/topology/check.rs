@@ -244,8 +244,8 @@ fn group(section: &Spanned<GroupSection>, nodes: &[Node], links: &[Link]) -> Che
         _ => return wrong(start, format!("link_mtu {link_mtu}: expected {} to {}", MTUS.start(), MTUS.end())),
     };
     let source = find_host(nodes, &section.source)?;
-    let proxy = section.proxy;
-    Ok(GroupPlan { proxy, designated_qpn, initial_psn, source, link_mtu, tree, receivers })
+    let (proxy, policy) = (section.proxy, section.policy.clone());
+    Ok(GroupPlan { proxy, designated_qpn, initial_psn, source, link_mtu, tree, receivers, policy })
 }
 
 fn find_host(nodes: &[Node], name: &Spanned<String>) -> Checked<usize> {

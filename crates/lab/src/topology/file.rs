@@ -72,6 +72,8 @@ pub(super) struct GroupSection {
     pub(super) link_mtu: Option<Spanned<u32>>,
     pub(super) node: Vec<TreeSection>,
     pub(super) receiver: Vec<ReceiverSection>,
+    #[serde(default)]
+    pub(super) policy: toml::Table,
 }
 
 #[derive(Deserialize)]

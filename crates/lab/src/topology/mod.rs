@@ -127,6 +127,8 @@ pub struct GroupPlan {
     pub tree: Vec<TreePlan>,
     /// The receivers.
     pub receivers: Vec<ReceiverPlan>,
+    /// What stands in the topology file for every node's `[group.policy]`.
+    pub policy: toml::Table,
 }
 
 /// A node of the tree.

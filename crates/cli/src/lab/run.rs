@@ -1,0 +1,59 @@
+//! `srdma lab run`.
+
+use super::arguments::Run;
+use super::set_up::{choices, in_words, say, topology};
+use anyhow::Result;
+use srdma_lab::{Capture, Instance, Interrupt, Lab, LabError, Outcome, Session, Topology};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Builds a lab, transfers through it, prints the result and takes the lab down. Exit code 1: not all is right.
+pub(super) fn run(arguments: &Run) -> Result<ExitCode> {
+    let (source, topology) = topology(&arguments.name, &arguments.set_up)?;
+    let instance = Instance::new(&topology.name, arguments.name.instance.as_deref())?;
+    if topology.group.is_none() {
+        return Err(LabError::NoGroup(topology.name).into());
+    }
+    let interrupt = Interrupt::listen()?;
+    let lab = match Lab::create(&source, topology.clone(), instance.clone()) {
+        // Somebody else's, or one that another process is to take down.
+        Err(error @ (LabError::IsUp(_) | LabError::NotRoot)) => return Err(error.into()),
+        other => other,
+    };
+    let result = lab.map_err(anyhow::Error::from).and_then(|lab| transfer(arguments, lab, &topology, &interrupt));
+    if arguments.keep {
+        eprintln!("lab {0} stays up; `srdma lab down {0}` takes it down", instance.name());
+    } else {
+        let taken_down = Lab::down(&instance, Some(&topology));
+        if result.is_ok() {
+            taken_down?;
+        } else if let Err(error) = taken_down {
+            // What is reported is why the run failed.
+            eprintln!("srdma: {error}");
+        }
+    }
+    let outcome = result?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&outcome)?);
+    } else {
+        print!("{}", super::text::Text(&outcome));
+    }
+    Ok(if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn transfer(arguments: &Run, lab: Lab, topology: &Topology, interrupt: &Interrupt) -> Result<Outcome> {
+    let patience = Duration::from_secs(topology.transfer.timeout_s);
+    let choices = choices(topology, &arguments.set_up, patience)?;
+    let mut session = Session::start(lab, choices, interrupt, &mut say)?;
+    let capture = match &arguments.pcap {
+        Some(directory) => Some(Capture::start(session.lab().instance(), topology, directory)?),
+        None => None,
+    };
+    let outcome = session.transfer(arguments.restart.as_deref(), interrupt, &mut say);
+    let captured = capture.map(Capture::finish).transpose()?;
+    let outcome = outcome?;
+    if let Some(captured) = captured {
+        say(&in_words(captured));
+    }
+    Ok(outcome)
+}

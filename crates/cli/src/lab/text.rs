@@ -1,0 +1,166 @@
+//! The result of `srdma lab run` on one screen.
+
+use crate::demo::table::Table;
+use crate::demo::units::{count, grouped, octets, rate, time};
+use srdma_lab::topology::{Lists, Operation};
+use srdma_lab::{HostOutcome, Outcome, ReceiverOutcome};
+use std::fmt;
+
+/// Digits of a SHA-256 that are shown.
+const SHA256_DIGITS: usize = 16;
+
+/// A result, for people.
+pub(super) struct Text<'o>(pub(super) &'o Outcome);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n{}\n", self.heading(), self.path())?;
+        writeln!(f, "{}\n{}\n{}", self.receivers(), self.links(), self.nodes())?;
+        write!(f, "{}\n{}", self.summary(), self.verdict())
+    }
+}
+
+impl Text<'_> {
+    fn heading(&self) -> String {
+        let Outcome { lab, source_name, transfer, receivers, .. } = self.0;
+        let operation = match transfer.operation {
+            Operation::Write => "WRITE",
+            Operation::Send => "SEND",
+        };
+        let receivers = count(receivers.len() as u64, "receiver");
+        let size = octets(transfer.size_octets);
+        format!("{size} from {source_name} to {receivers} of {lab}: RDMA {operation}, path MTU {}", transfer.path_mtu)
+    }
+
+    fn path(&self) -> String {
+        let lists = match self.0.transfer.lists {
+            Lists::Tlv => "in TLVs",
+            Lists::Provisioned => "provisioned",
+        };
+        let mut drivers: Vec<&str> = self.0.nodes.iter().flat_map(|node| &node.drivers).map(String::as_str).collect();
+        drivers.sort_unstable();
+        drivers.dedup();
+        let overhead = self.0.overhead_octets;
+        format!("Receiver lists {lists}, {overhead} octets around each packet; nodes by {}", drivers.join(", "))
+    }
+
+    fn receivers(&self) -> Table {
+        let mut table = Table::new(&["receiver", "octets", "ACKs sent", "NAKs sent", "SHA-256"]).with_text_last();
+        for ReceiverOutcome { name, is_faithful, outcome } in &self.0.receivers {
+            let sha256 = match (&outcome.error, is_faithful) {
+                (Some(error), _) => error.clone(),
+                (None, true) => format!("{} = source's", digits(outcome)),
+                (None, false) => format!("{} DIFFERS", digits(outcome)),
+            };
+            table.row([
+                name.clone(),
+                grouped(outcome.octets),
+                known(outcome.acks_sent),
+                known(outcome.naks_sent),
+                sha256,
+            ]);
+        }
+        table
+    }
+
+    fn links(&self) -> Table {
+        let mut table = Table::new(&["link", "rate", "loss", "octets down", "octets up", "frames lost"]);
+        for link in &self.0.links {
+            table.row([
+                link.name.clone(),
+                link.rate_bits_per_s.map_or("–".to_owned(), rate),
+                if link.loss == 0.0 { "–".to_owned() } else { format!("{} %", link.loss * 100.0) },
+                grouped(link.counters.down_octets),
+                grouped(link.counters.up_octets),
+                grouped(link.counters.lost_packets),
+            ]);
+        }
+        table
+    }
+
+    fn nodes(&self) -> Table {
+        let mut table = Table::new(&["node", "packets", "copies", "ACKs in", "ACKs up", "NAKs in", "NAKs up", "drops"])
+            .with_text_last();
+        for node in &self.0.nodes {
+            let drops = node.drops.iter().map(|(reason, number)| format!("{reason} {}", grouped(*number)));
+            let lost = (node.lost_frames > 0).then(|| format!("lost by drivers {}", grouped(node.lost_frames)));
+            let drops: Vec<String> = drops.chain(lost).collect();
+            let numbers = [
+                node.data_packets,
+                node.copies,
+                node.acks_received,
+                node.acks_sent,
+                node.naks_received,
+                node.naks_sent,
+            ];
+            let name = [node.name.clone()];
+            let drops = if drops.is_empty() { "none".to_owned() } else { drops.join(", ") };
+            table.row(name.into_iter().chain(numbers.map(grouped)).chain([drops]));
+        }
+        table
+    }
+
+    fn summary(&self) -> Table {
+        let Outcome { source, receivers, transfer, links, .. } = self.0;
+        let egress = links.first().map_or(0, |link| link.counters.down_octets);
+        let total = |value: fn(&HostOutcome) -> Option<u64>| receivers.iter().map(|r| value(&r.outcome)).sum();
+        let bits_per_s = transfer.size_octets as f64 * 8.0 / source.seconds.max(1e-9);
+        let completion =
+            format!("{}, {} of data to each receiver", time((source.seconds * 1e9) as u64), rate(bits_per_s as u64));
+        let lines = [
+            (
+                "source egress",
+                format!(
+                    "{:.3} × the data: {} packets, {} of them sent again",
+                    egress as f64 / transfer.size_octets as f64,
+                    known(source.packets_sent),
+                    known(source.retransmissions)
+                ),
+            ),
+            (
+                "ACKs",
+                format!(
+                    "{} sent by receivers, {} seen by the source",
+                    known(total(|r| r.acks_sent)),
+                    known(source.acks_received)
+                ),
+            ),
+            (
+                "NAKs",
+                format!(
+                    "{} sent by receivers, {} seen by the source",
+                    known(total(|r| r.naks_sent)),
+                    known(source.naks_received)
+                ),
+            ),
+            ("timeouts", known(source.timeouts)),
+            ("completion", if source.error.is_none() { completion } else { "never".to_owned() }),
+        ];
+        let mut table = Table::of_lines();
+        for (name, value) in lines {
+            table.row([name.to_owned(), value]);
+        }
+        table
+    }
+
+    fn verdict(&self) -> String {
+        let Outcome { source, receivers, .. } = self.0;
+        let faithful = receivers.iter().filter(|receiver| receiver.is_faithful).count();
+        let who = format!("{} of {}", grouped(faithful as u64), count(receivers.len() as u64, "receiver"));
+        let sha256 = digits(source);
+        match &source.error {
+            Some(error) => format!("FAILED: the source gave up: {error}; {who} have all of its data\n"),
+            None if self.0.is_good() => format!("OK: {who} have the source's data (SHA-256 {sha256})\n"),
+            None => format!("FAILED: {who} have the source's data (SHA-256 {sha256})\n"),
+        }
+    }
+}
+
+fn digits(outcome: &HostOutcome) -> String {
+    let sha256 = outcome.sha256.as_deref().unwrap_or("–");
+    format!("{}…", sha256.get(..SHA256_DIGITS).unwrap_or(sha256))
+}
+
+fn known(number: Option<u64>) -> String {
+    number.map_or("–".to_owned(), grouped)
+}

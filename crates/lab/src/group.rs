@@ -1,0 +1,87 @@
+//! The lab's multicast group, made of its plan and of what its members say of themselves.
+
+use crate::error::{LabError, Result};
+use crate::topology::{GroupPlan, Lists, Operation, Topology, Transfer};
+use srdma_group::{
+    Group, GroupId, ListMode, NodeIndex, NodeRole, PathMtu, Policy, Receiver, ReceiverRegion, Record, Source,
+    SourceRegion, Tree, TreeNode,
+};
+use srdma_wire::Qpn;
+
+/// The number of the one group that a lab has.
+pub const GROUP: GroupId = GroupId(1);
+
+/// The memory that the source believes to write to (D27).
+pub const REGION_BASE: u64 = 0x1000_0000_0000;
+
+/// The key of that memory.
+pub const REGION_RKEY: u32 = 0x00C0_FFEE;
+
+/// What a member says of itself before a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its queue pair.
+    pub qpn: Qpn,
+    /// Its memory, at a receiver.
+    pub region: Option<ReceiverRegion>,
+}
+
+/// The group of a plan, given its members: the source's queue pair, and the receivers in the order of the plan.
+///
+/// # Errors
+///
+/// When that is no group: an edge without receivers, lists that do not fit the links, and the like.
+pub fn group(
+    topology: &Topology,
+    plan: &GroupPlan,
+    transfer: &Transfer,
+    source: Qpn,
+    receivers: &[Member],
+) -> Result<Group> {
+    let host = |node: usize| {
+        let node = &topology.nodes[node];
+        node.addresses.first().copied().ok_or_else(|| LabError::Group(format!("{} has no address", node.name)))
+    };
+    let writes = transfer.operation == Operation::Write;
+    let members = plan.receivers.iter().zip(receivers).map(|(receiver, member)| {
+        let region = member.region.filter(|_| writes);
+        Ok(Receiver { address: host(receiver.node)?, qpn: member.qpn, region, edge: NodeIndex(receiver.edge) })
+    });
+    let length = transfer.size_octets;
+    let lists = match transfer.lists {
+        Lists::Tlv => ListMode::Tlv,
+        Lists::Provisioned => ListMode::Provisioned,
+    };
+    let path_mtu = PathMtu::new(transfer.path_mtu);
+    Group::new(Record {
+        id: GROUP,
+        epoch: 1,
+        proxy: plan.proxy,
+        designated_qpn: plan.designated_qpn,
+        initial_psn: plan.initial_psn,
+        path_mtu: path_mtu.ok_or_else(|| LabError::Group(format!("no path MTU {}", transfer.path_mtu)))?,
+        link_mtu: plan.link_mtu,
+        source: Source { address: host(plan.source)?, qpn: source },
+        region: writes.then_some(SourceRegion { base: REGION_BASE, length, rkey: REGION_RKEY }),
+        receivers: members.collect::<Result<_>>()?,
+        tree: tree(topology, plan)?,
+        policy: Policy { lists, ..Policy::default() },
+    })
+    .map_err(|error| LabError::Group(error.to_string()))
+}
+
+fn tree(topology: &Topology, plan: &GroupPlan) -> Result<Tree> {
+    let nodes = plan.tree.iter().enumerate().map(|(position, node)| {
+        let is_edge = plan.receivers.iter().any(|receiver| receiver.edge == position);
+        TreeNode {
+            name: topology.nodes[node.node].name.clone(),
+            loopback: node.loopback,
+            sid: node.sid,
+            parent: node.parent.map(NodeIndex),
+            parent_sid: node.parent_sid,
+            role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+            multicast: node.multicast,
+        }
+    });
+    Tree::new(nodes.collect()).map_err(|error| LabError::Group(error.to_string()))
+}

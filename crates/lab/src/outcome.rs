@@ -1,0 +1,125 @@
+//! What came of a transfer.
+
+use crate::counters::LinkCounters;
+use crate::host::HostOutcome;
+use crate::topology::{Link, Transfer};
+use serde::Serialize;
+use srdma_node::daemon::Snapshot;
+use std::collections::BTreeMap;
+
+/// What came of a transfer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The lab.
+    pub lab: String,
+    /// The source's name.
+    pub source_name: String,
+    /// What was to be transferred.
+    pub transfer: Transfer,
+    /// Largest IPv6 packet of the tree's links, in octets.
+    pub link_mtu: u16,
+    /// What the tree adds to each packet, in octets.
+    pub overhead_octets: usize,
+    /// At the source.
+    pub source: HostOutcome,
+    /// At the receivers.
+    pub receivers: Vec<ReceiverOutcome>,
+    /// On the links.
+    pub links: Vec<LinkOutcome>,
+    /// At the nodes.
+    pub nodes: Vec<NodeOutcome>,
+}
+
+/// What came of a receiver's part.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReceiverOutcome {
+    /// Its name.
+    pub name: String,
+    /// It has all data of the source, and nothing else.
+    pub is_faithful: bool,
+    /// The rest.
+    #[serde(flatten)]
+    pub outcome: HostOutcome,
+}
+
+/// What has passed a link since it was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its rate, when it is limited.
+    pub rate_bits_per_s: Option<u64>,
+    /// Probability of loss.
+    pub loss: f64,
+    /// What has passed.
+    #[serde(flatten)]
+    pub counters: LinkCounters,
+}
+
+/// What a node has done since it was started.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeOutcome {
+    /// Its name.
+    pub name: String,
+    /// The drivers of its ports, each once.
+    pub drivers: Vec<String>,
+    /// Packets of the group that came down.
+    pub data_packets: u64,
+    /// Copies made of them.
+    pub copies: u64,
+    /// ACKs that came up.
+    pub acks_received: u64,
+    /// ACKs sent up.
+    pub acks_sent: u64,
+    /// NAKs that came up.
+    pub naks_received: u64,
+    /// NAKs sent up.
+    pub naks_sent: u64,
+    /// Packets dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// Frames that its drivers lost.
+    pub lost_frames: u64,
+}
+
+impl Outcome {
+    /// Whether everybody has everything.
+    pub fn is_good(&self) -> bool {
+        self.source.error.is_none() && self.receivers.iter().all(|receiver| receiver.is_faithful)
+    }
+}
+
+impl LinkOutcome {
+    pub(crate) fn of(link: &Link, counters: LinkCounters) -> Self {
+        LinkOutcome { name: link.name.clone(), rate_bits_per_s: link.rate_bits_per_s, loss: link.loss, counters }
+    }
+}
+
+impl NodeOutcome {
+    pub(crate) fn of(name: &str, snapshot: &Snapshot) -> Self {
+        let mut drivers: Vec<String> = snapshot.ports.iter().filter_map(|port| port.driver.clone()).collect();
+        drivers.sort();
+        drivers.dedup();
+        let mut drops: BTreeMap<String, u64> = BTreeMap::new();
+        let by_port = snapshot.ports.iter().map(|port| &port.drops);
+        for (reason, count) in by_port.chain([&snapshot.own_drops]).flatten().filter(|(_, count)| **count > 0) {
+            *drops.entry(reason.clone()).or_default() += count;
+        }
+        let sum = |of: fn(&srdma_node::daemon::GroupSnapshot) -> u64| snapshot.groups.iter().map(of).sum();
+        let lost = snapshot.ports.iter().map(|port| {
+            let statistics = &port.statistics;
+            statistics.receive_overruns + statistics.too_long + statistics.send_errors
+        });
+        NodeOutcome {
+            name: name.to_owned(),
+            drivers,
+            data_packets: sum(|group| group.data_packets),
+            copies: sum(|group| group.copies),
+            acks_received: sum(|group| group.acks_received),
+            acks_sent: sum(|group| group.acks_sent),
+            naks_received: sum(|group| group.naks_received),
+            naks_sent: sum(|group| group.naks_sent),
+            drops,
+            lost_frames: lost.sum(),
+        }
+    }
+}

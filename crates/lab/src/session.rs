@@ -1,0 +1,284 @@
+//! A lab with everything in it running, and one transfer through it.
+//!
+//! ```text
+//!   namespaces, links ─→ receivers ─→ what they say of themselves ─→ the group ─→ nodes ─→ the source
+//! ```
+
+use crate::error::{LabError, Result};
+use crate::group;
+use crate::host::{self, Host, HostOutcome, Role, Terms};
+use crate::interrupt::Interrupt;
+use crate::lab::Lab;
+use crate::node_file::{self, NodeChoices};
+use crate::outcome::{LinkOutcome, NodeOutcome, Outcome, ReceiverOutcome};
+use crate::process::Process;
+use crate::topology::{Kind, Transfer};
+use srdma_group::Group;
+use srdma_node::daemon::read_status;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long a node has to become ready.
+const NODE_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How often it is looked whether the transfer is over.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long receivers have after the source: what it knows, they know, but they have to hash it.
+const RECEIVER_PATIENCE: Duration = Duration::from_secs(30);
+
+/// So much of the data has been sent when a node is to be restarted.
+const RESTART_AT: f64 = 0.3;
+
+/// What is chosen for a session.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// The program `srdma`.
+    pub program: PathBuf,
+    /// What to transfer; the topology's own transfer when none is given.
+    pub transfer: Option<Transfer>,
+    /// The driver of all ports of all nodes, when the nodes are not to choose.
+    pub driver: Option<String>,
+    /// How long hosts wait for each other.
+    pub patience: Duration,
+}
+
+/// A lab that is up, with its nodes and hosts.
+pub struct Session {
+    lab: Lab,
+    choices: Choices,
+    transfer: Transfer,
+    parts: Option<Parts>,
+}
+
+/// Who takes part in the transfer.
+struct Parts {
+    group: Group,
+    terms: Terms,
+    source: Box<dyn Host>,
+    receivers: Vec<Box<dyn Host>>,
+}
+
+impl Session {
+    /// Starts everything in a lab whose namespaces exist, in order, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When something does not become ready in time; the error has the last lines of its log.
+    pub fn start(lab: Lab, choices: Choices, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<Self> {
+        let transfer = choices.transfer.clone().unwrap_or_else(|| lab.topology().transfer.clone());
+        let mut session = Session { lab, choices, transfer, parts: None };
+        session.start_hosts(interrupt, say)?;
+        session.start_nodes(interrupt)?;
+        Ok(session)
+    }
+
+    /// The lab.
+    pub fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    fn start_hosts(&mut self, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<()> {
+        let Some(plan) = self.lab.topology().group.clone() else {
+            return Ok(());
+        };
+        let (program, patience) = (self.choices.program.clone(), self.choices.patience);
+        let terms = Terms { program, group: plan, transfer: self.transfer.clone(), patience };
+        let plan = &terms.group;
+        let host = |node: usize, role| {
+            let name = &self.lab.topology().nodes[node].name;
+            host::at(&self.lab, node, role).ok_or_else(|| LabError::Group(format!("{name} cannot take part in it")))
+        };
+        let mut source = host(plan.source, Role::Source)?;
+        let receivers = (1..).zip(&plan.receivers).map(|(rank, plan)| host(plan.node, Role::Receiver(rank)));
+        let mut receivers = receivers.collect::<Result<Vec<_>>>()?;
+        source.start(&mut self.lab, &terms)?;
+        receivers.iter_mut().try_for_each(|receiver| receiver.start(&mut self.lab, &terms))?;
+        say("waiting for the hosts");
+        let own = source.member(interrupt)?;
+        let members = receivers.iter_mut().map(|receiver| receiver.member(interrupt)).collect::<Result<Vec<_>>>()?;
+        let group = group::group(self.lab.topology(), plan, &terms.transfer, own.qpn, &members)?;
+        self.parts = Some(Parts { group, terms, source, receivers });
+        Ok(())
+    }
+
+    fn start_nodes(&mut self, interrupt: &Interrupt) -> Result<()> {
+        let nodes: Vec<usize> = self.nodes().collect();
+        let processes = nodes.into_iter().map(|node| self.start_node(node, false)).collect::<Result<Vec<_>>>()?;
+        processes.iter().try_for_each(|process| wait_until_ready(process, 1, interrupt))
+    }
+
+    /// The positions of the nodes that run `srdma node`.
+    fn nodes(&self) -> impl Iterator<Item = usize> {
+        let nodes = self.lab.topology().nodes.iter().enumerate();
+        nodes.filter(|(_, node)| matches!(node.kind, Kind::Srdma { .. })).map(|(position, _)| position)
+    }
+
+    fn start_node(&mut self, node: usize, restarted: bool) -> Result<Process> {
+        let topology = self.lab.topology();
+        let name = topology.nodes[node].name.clone();
+        let group = self.parts.as_ref().map(|parts| &parts.group);
+        let choices = NodeChoices { driver: self.choices.driver.clone(), restarted };
+        let text = node_file::text(self.lab.instance(), topology, group, node, &choices)?;
+        let path = self.lab.instance().configuration(&name);
+        fs::write(&path, text).map_err(LabError::file("write", &path))?;
+        let words = [self.choices.program.as_path(), "node".as_ref(), "--config".as_ref(), path.as_path()];
+        let command = words.map(|word| word.display().to_string());
+        self.lab.start(&name, &name, &command)
+    }
+
+    /// Transfers, and tells what came of it. A node that is named is killed and restarted on the way.
+    ///
+    /// # Errors
+    ///
+    /// When the lab has no group, and when somebody taking part ends without saying how it went.
+    pub fn transfer(
+        &mut self,
+        restart: Option<&str>,
+        interrupt: &Interrupt,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Outcome> {
+        let mut restart = restart.map(|name| self.restartable(name)).transpose()?;
+        let no_group = LabError::NoGroup(self.lab.instance().name().to_owned());
+        let mut parts = self.parts.take().ok_or(no_group)?;
+        let begin = Instant::now();
+        parts.source.send(&mut self.lab, &parts.terms)?;
+        let mut reports = Reports::new(self.transfer.size_octets);
+        let limit = Duration::from_secs(self.transfer.timeout_s);
+        let sent = loop {
+            if let Some(outcome) = parts.source.outcome()? {
+                break outcome;
+            }
+            if begin.elapsed() > limit {
+                break HostOutcome {
+                    error: Some(format!("not done within {} s", limit.as_secs())),
+                    ..Default::default()
+                };
+            }
+            let progress = self.progress(&parts)?;
+            reports.report(progress, begin.elapsed(), say);
+            if let Some(node) = restart.take_if(|_| progress >= RESTART_AT) {
+                say(&format!("killing and restarting {}", self.lab.topology().nodes[node].name));
+                // The nodes' configurations need the group.
+                self.parts = Some(parts);
+                self.restart(node, interrupt)?;
+                parts = self.parts.take().ok_or(LabError::Interrupted)?;
+            }
+            interrupt.sleep(POLL_INTERVAL)?;
+        };
+        if let Some(node) = restart {
+            let name = &self.lab.topology().nodes[node].name;
+            let problem = format!("the transfer was over before {name} could be restarted: make it longer, or slower");
+            return Err(LabError::Unexpected { who: "restart".to_owned(), problem });
+        }
+        let received = self.receive(&mut parts, sent.error.is_some(), interrupt)?;
+        let outcome = self.outcome(&parts, sent, received)?;
+        self.parts = Some(parts);
+        Ok(outcome)
+    }
+
+    fn restartable(&self, name: &str) -> Result<usize> {
+        let node = self.lab.node(name)?;
+        match self.lab.topology().nodes[node].kind {
+            Kind::Srdma { .. } => Ok(node),
+            _ => Err(LabError::Group(format!("{name} cannot be restarted: it is not of kind srdma"))),
+        }
+    }
+
+    /// Kills a node without warning, and starts it anew, without its state (D17).
+    fn restart(&mut self, node: usize, interrupt: &Interrupt) -> Result<()> {
+        let name = self.lab.topology().nodes[node].name.clone();
+        if let Some(process) = self.lab.processes().iter().find(|process| process.name == name) {
+            process.kill();
+        }
+        let process = self.start_node(node, true)?;
+        wait_until_ready(&process, 2, interrupt)
+    }
+
+    /// How much of the data has left the source, from 0 on; retransmissions count.
+    fn progress(&self, parts: &Parts) -> Result<f64> {
+        let source = parts.terms.group.source;
+        let links = self.lab.topology().links.iter();
+        let position = links.clone().position(|link| link.ends.iter().any(|end| end.node == source));
+        let counters = self.lab.link_counters()?;
+        let octets = position.and_then(|position| counters.get(position)).map_or(0, |counters| counters.down_octets);
+        Ok(octets as f64 / self.transfer.size_octets as f64)
+    }
+
+    /// What came of the receivers' part; those of a transfer that failed are not waited for.
+    fn receive(&self, parts: &mut Parts, has_failed: bool, interrupt: &Interrupt) -> Result<Vec<HostOutcome>> {
+        let begin = Instant::now();
+        let mut outcomes = Vec::new();
+        for receiver in &mut parts.receivers {
+            let outcome = loop {
+                if let Some(outcome) = receiver.outcome()? {
+                    break outcome;
+                }
+                if has_failed || begin.elapsed() > RECEIVER_PATIENCE {
+                    break HostOutcome { error: Some("the data did not arrive".to_owned()), ..Default::default() };
+                }
+                interrupt.sleep(POLL_INTERVAL)?;
+            };
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    fn outcome(&self, parts: &Parts, sent: HostOutcome, received: Vec<HostOutcome>) -> Result<Outcome> {
+        let topology = self.lab.topology();
+        let plan = &parts.terms.group;
+        let receivers = plan.receivers.iter().zip(received).map(|(receiver, outcome)| ReceiverOutcome {
+            name: topology.nodes[receiver.node].name.clone(),
+            is_faithful: outcome.error.is_none() && outcome.octets == sent.octets && outcome.sha256 == sent.sha256,
+            outcome,
+        });
+        let links = topology.links.iter().zip(self.lab.link_counters()?);
+        let nodes = self.nodes().map(|node| {
+            let name = &topology.nodes[node].name;
+            let status = read_status(&self.lab.instance().socket(name));
+            status
+                .map(|snapshot| NodeOutcome::of(name, &snapshot))
+                .map_err(|error| LabError::Unexpected { who: name.clone(), problem: error.to_string() })
+        });
+        Ok(Outcome {
+            lab: topology.name.clone(),
+            source_name: topology.nodes[plan.source].name.clone(),
+            transfer: self.transfer.clone(),
+            link_mtu: plan.link_mtu,
+            overhead_octets: parts.group.overhead().octets(),
+            receivers: receivers.collect(),
+            source: sent,
+            links: links.map(|(link, counters)| LinkOutcome::of(link, counters)).collect(),
+            nodes: nodes.collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// Waits until a node has said `ready` so many times, which its log keeps over restarts.
+fn wait_until_ready(process: &Process, times: usize, interrupt: &Interrupt) -> Result<()> {
+    let is_ready = |_: &str, log: &str| (log.lines().filter(|line| *line == "ready").count() >= times).then_some(());
+    process.wait_for("become ready", NODE_PATIENCE, interrupt, is_ready)
+}
+
+/// When something is said about how far a transfer has come: at each quarter, but not more than once a second.
+struct Reports {
+    size_octets: u64,
+    next_quarter: u32,
+    last: Duration,
+}
+
+impl Reports {
+    fn new(size_octets: u64) -> Self {
+        Reports { size_octets, next_quarter: 1, last: Duration::ZERO }
+    }
+
+    fn report(&mut self, progress: f64, elapsed: Duration, say: &mut dyn FnMut(&str)) {
+        let quarter = (progress * 4.0) as u32;
+        if quarter >= self.next_quarter && quarter < 4 && elapsed >= self.last + Duration::from_secs(1) {
+            let octets = (progress * self.size_octets as f64) as u64;
+            say(&format!("{octets} of {} octets have left the source", self.size_octets));
+            (self.next_quarter, self.last) = (quarter + 1, elapsed);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Hosts with the software endpoint: `srdma recv` and `srdma send`.
+
+use crate::error::{LabError, Result};
+use crate::group::{Member, REGION_BASE, REGION_RKEY};
+use crate::host::{Host, HostOutcome, Role, Terms};
+use crate::instance::Instance;
+use crate::interrupt::Interrupt;
+use crate::lab::Lab;
+use crate::process::Process;
+use crate::topology::Operation;
+use serde::{Deserialize, Serialize};
+use srdma_group::ReceiverRegion;
+use srdma_wire::Qpn;
+use std::fs;
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a process has to print its first line.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The source's queue pair.
+const SOURCE_QPN: u32 = 0x100;
+
+/// The queue pair of receiver 0, if there were one.
+const RECEIVER_QPN: u32 = 0x1000;
+
+/// A host with the software endpoint.
+pub(crate) struct SoftwareHost {
+    node: String,
+    role: Role,
+    group_file: PathBuf,
+    process: Option<Process>,
+}
+
+impl SoftwareHost {
+    pub(crate) fn new(instance: &Instance, node: &str, role: Role) -> Self {
+        let group_file = instance.directory().join("group.toml");
+        SoftwareHost { node: node.to_owned(), role, group_file, process: None }
+    }
+
+    fn process(&self) -> Result<&Process> {
+        self.process.as_ref().ok_or_else(|| self.unexpected("it has not been started"))
+    }
+
+    fn unexpected(&self, problem: impl ToString) -> LabError {
+        LabError::Unexpected { who: self.node.clone(), problem: problem.to_string() }
+    }
+}
+
+/// The first line of `srdma recv`, as far as the lab needs it.
+#[derive(Deserialize)]
+struct PeerInfo {
+    qpn: u32,
+    rkey: u32,
+    virtual_address: u64,
+}
+
+/// The last line of `srdma send` and `srdma recv`.
+#[derive(Deserialize)]
+struct Report {
+    error: Option<String>,
+    octets: u64,
+    seconds: f64,
+    sha256: Option<String>,
+    packets_sent: u64,
+    retransmissions: u64,
+    timeouts: u64,
+    acks_received: u64,
+    naks_received: u64,
+    acks_sent: u64,
+    naks_sent: u64,
+}
+
+/// What `srdma send --group` reads.
+#[derive(Serialize)]
+struct GroupFile {
+    proxy: Ipv6Addr,
+    designated_qpn: u32,
+    initial_psn: u32,
+    path_mtu: u16,
+    region: Option<RegionSection>,
+    source: SourceSection,
+}
+
+#[derive(Serialize)]
+struct RegionSection {
+    base: u64,
+    length: u64,
+    rkey: u32,
+}
+
+#[derive(Serialize)]
+struct SourceSection {
+    address: Ipv6Addr,
+    qpn: u32,
+}
+
+impl Host for SoftwareHost {
+    fn start(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()> {
+        let Role::Receiver(rank) = self.role else {
+            return self.write_group_file(lab, terms);
+        };
+        let Terms { program, group, transfer, patience } = terms;
+        let command = [
+            program.display().to_string(),
+            "recv".to_owned(),
+            format!("--peer={}", group.proxy),
+            format!("--peer-qpn={:#x}", group.designated_qpn.get()),
+            format!("--psn={:#x}", group.initial_psn.get()),
+            format!("--qpn={:#x}", RECEIVER_QPN as usize + rank),
+            format!("--seed={rank}"),
+            format!("--size={}", transfer.size_octets),
+            format!("--path-mtu={}", transfer.path_mtu),
+            format!("--timeout={}s", patience.as_secs()),
+            "--json".to_owned(),
+        ];
+        self.process = Some(lab.start(&self.node, &self.node, &command)?);
+        Ok(())
+    }
+
+    fn member(&mut self, interrupt: &Interrupt) -> Result<Member> {
+        if self.role == Role::Source {
+            let qpn = Qpn::new(SOURCE_QPN).ok_or_else(|| self.unexpected("no queue pair"))?;
+            return Ok(Member { qpn, region: None });
+        }
+        let first_line = |output: &str, _: &str| output.split_once('\n').map(|(line, _)| line.to_owned());
+        let line = self.process()?.wait_for("say where its memory is", START_PATIENCE, interrupt, first_line)?;
+        let info: PeerInfo = serde_json::from_str(&line).map_err(|error| self.unexpected(error))?;
+        let qpn = Qpn::new(info.qpn).ok_or_else(|| self.unexpected(format!("{} is no queue pair", info.qpn)))?;
+        let region = ReceiverRegion { base: info.virtual_address, rkey: info.rkey };
+        Ok(Member { qpn, region: Some(region) })
+    }
+
+    fn send(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()> {
+        let transfer = &terms.transfer;
+        let operation = match transfer.operation {
+            Operation::Write => "write",
+            Operation::Send => "send",
+        };
+        let command = [
+            terms.program.display().to_string(),
+            "send".to_owned(),
+            format!("--random={}", transfer.size_octets),
+            format!("--group={}", self.group_file.display()),
+            format!("--op={operation}"),
+            format!("--timeout={}s", terms.patience.as_secs()),
+            "--json".to_owned(),
+        ];
+        self.process = Some(lab.start(&self.node, &self.node, &command)?);
+        Ok(())
+    }
+
+    fn outcome(&mut self) -> Result<Option<HostOutcome>> {
+        let process = self.process()?;
+        let is_running = process.is_running();
+        let text = fs::read_to_string(&process.output).map_err(LabError::file("read", &process.output))?;
+        // A receiver says two things: where its memory is, and how it went.
+        let skipped = usize::from(self.role != Role::Source);
+        match text.split_inclusive('\n').nth(skipped).filter(|line| line.ends_with('\n')) {
+            Some(line) => {
+                let report: Report = serde_json::from_str(line).map_err(|error| self.unexpected(error))?;
+                Ok(Some(report.into()))
+            }
+            None if is_running => Ok(None),
+            None => Err(process.ended("say how the transfer went")),
+        }
+    }
+}
+
+impl SoftwareHost {
+    fn write_group_file(&self, lab: &Lab, terms: &Terms) -> Result<()> {
+        let Terms { group, transfer, .. } = terms;
+        let address = lab.topology().nodes[group.source].addresses.first().copied();
+        let length = transfer.size_octets;
+        let file = GroupFile {
+            proxy: group.proxy,
+            designated_qpn: group.designated_qpn.get(),
+            initial_psn: group.initial_psn.get(),
+            path_mtu: transfer.path_mtu,
+            region: match transfer.operation {
+                Operation::Write => Some(RegionSection { base: REGION_BASE, length, rkey: REGION_RKEY }),
+                Operation::Send => None,
+            },
+            source: SourceSection {
+                address: address.ok_or_else(|| self.unexpected("the source has no address"))?,
+                qpn: SOURCE_QPN,
+            },
+        };
+        let text = toml::to_string(&file).map_err(|error| self.unexpected(error))?;
+        fs::write(&self.group_file, text).map_err(LabError::file("write", &self.group_file))
+    }
+}
+
+impl From<Report> for HostOutcome {
+    fn from(report: Report) -> Self {
+        HostOutcome {
+            error: report.error,
+            octets: report.octets,
+            sha256: report.sha256,
+            seconds: report.seconds,
+            packets_sent: Some(report.packets_sent),
+            retransmissions: Some(report.retransmissions),
+            timeouts: Some(report.timeouts),
+            acks_received: Some(report.acks_received),
+            naks_received: Some(report.naks_received),
+            acks_sent: Some(report.acks_sent),
+            naks_sent: Some(report.naks_sent),
+        }
+    }
+}
