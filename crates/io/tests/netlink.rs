@@ -117,8 +117,13 @@ fn a_dump_tells_of_everything() {
     };
     assert_eq!(changes.iter().filter(|change| is_v0(change)).count(), 1, "{changes:?}");
     assert!(changes.contains(&Change::Address { index: v0, address: address("2001:db8::1"), gone: false }));
-    let neighbour =
-        Change::Neighbour { index: v0, address: address("2001:db8::2"), mac: Some(MAC), is_permanent: true };
+    let neighbour = Change::Neighbour {
+        index: v0,
+        address: address("2001:db8::2"),
+        mac: Some(MAC),
+        is_permanent: true,
+        gone: false,
+    };
     assert!(changes.contains(&neighbour), "{changes:?}");
     let via = KernelRoute {
         table: MAIN_TABLE,

@@ -48,6 +48,8 @@ pub enum Change {
         mac: Option<MacAddress>,
         /// Somebody has set it by hand: the kernel neither asks for it nor forgets it.
         is_permanent: bool,
+        /// The kernel has forgotten it altogether, and no longer asks for it.
+        gone: bool,
     },
     /// A route came, changed or went.
     Route(KernelRoute),

@@ -93,7 +93,7 @@ fn neighbour(message: &NeighbourMessage, gone: bool) -> Option<Change> {
     let address = address.filter(|address| !address.is_multicast())?;
     let mac = mac.filter(|_| is_known && !gone);
     let is_permanent = !gone && header.state == NeighbourState::Permanent;
-    Some(Change::Neighbour { index: header.ifindex, address, mac, is_permanent })
+    Some(Change::Neighbour { index: header.ifindex, address, mac, is_permanent, gone })
 }
 
 fn route(message: &RouteMessage, replaces: bool, gone: bool) -> Option<Change> {

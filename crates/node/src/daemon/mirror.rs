@@ -102,7 +102,8 @@ impl Mirror {
         self.set_ports(&mut effects);
         let mut routes = Vec::new();
         if dirty.all_routes {
-            let keys: BTreeSet<(TableId, Prefix)> = self.view.routes.keys().chain(self.told.routes()).copied().collect();
+            let keys: BTreeSet<(TableId, Prefix)> =
+                self.view.routes.keys().chain(self.told.routes()).copied().collect();
             keys.into_iter().for_each(|key| self.set_route(key, &mut routes));
         } else {
             dirty.routes.into_iter().for_each(|key| self.set_route(key, &mut routes));
@@ -199,9 +200,8 @@ impl Mirror {
             }
         }
         let gone = self.told.neighbours.keys().filter(|key| !known.contains_key(key));
-        let removed = gone
-            .map(|&(port, address)| Command::RemoveNeighbour(NextHop { port: PortId(port), address }))
-            .collect();
+        let removed =
+            gone.map(|&(port, address)| Command::RemoveNeighbour(NextHop { port: PortId(port), address })).collect();
         self.told.neighbours = known.into_iter().map(|(key, (_, mac))| (key, mac)).collect();
         removed
     }

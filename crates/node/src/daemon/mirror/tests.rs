@@ -1,0 +1,325 @@
+use super::*;
+use srdma_dataplane::{Node, PortConfig, SidBehavior};
+use srdma_io::netlink::{KernelNextHop, KernelRoute, MAIN_TABLE, PROTOCOL};
+
+const MAC: MacAddress = MacAddress([2, 0, 0, 0, 1, 1]);
+const HOST: &str = "2001:db8:bb::1";
+const ROUTER: &str = "fe80::1";
+
+fn address(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+fn prefix(text: &str) -> Prefix {
+    let (address_text, len) = text.split_once('/').unwrap();
+    Prefix::new(address(address_text), len.parse().unwrap()).unwrap()
+}
+
+/// A mirror and the node behind it, which has carried out what the mirror said.
+struct Bench {
+    mirror: Mirror,
+    node: Node,
+    config: NodeConfig,
+    ports: Vec<MirroredPort>,
+    kept: BTreeSet<(u32, Ipv6Addr)>,
+}
+
+impl Bench {
+    /// Ports p0 and p1 of interfaces 10 and 11, both up; interface 5 is no port.
+    fn new(fixed: &[Command]) -> Self {
+        let config = |name: &str| PortConfig {
+            name: name.to_owned(),
+            mac: MacAddress([2, 0, 0, 0, 0, 0]),
+            addresses: Vec::new(),
+            link_mtu: 1500,
+            queue_limit_octets: 1 << 16,
+        };
+        let config = NodeConfig::new(address("2001:db8:ff::1"), vec![config("p0"), config("p1")]);
+        let port = |name: &str| MirroredPort { interface: name.to_owned(), mac: None, addresses: None, link_mtu: None };
+        let mut bench = Bench {
+            mirror: Mirror::new(),
+            node: Node::new(config.clone()),
+            config,
+            ports: vec![port("p0"), port("p1")],
+            kept: BTreeSet::new(),
+        };
+        bench.configure(fixed);
+        for (index, name) in [(5, "eth0"), (10, "p0"), (11, "p1")] {
+            bench.mirror.apply(link(index, name, true));
+        }
+        bench.flush();
+        bench
+    }
+
+    fn configure(&mut self, commands: &[Command]) {
+        commands.iter().for_each(|command| self.node.control(command.clone()).unwrap());
+        self.mirror.configure(self.ports.clone(), &self.config, commands);
+    }
+
+    /// Applies changes, and tells the node what comes of them; a refused command is a wrong one.
+    fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Vec<String> {
+        changes.into_iter().for_each(|change| self.mirror.apply(change));
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Vec<String> {
+        let effects = self.mirror.flush();
+        for released in effects.release {
+            self.kept.remove(&released);
+        }
+        self.kept.extend(effects.keep);
+        effects.commands.iter().for_each(|command| self.node.control(command.clone()).unwrap());
+        effects.commands.iter().map(shown).collect()
+    }
+}
+
+/// A command in short.
+fn shown(command: &Command) -> String {
+    let hop = |hop: &NextHop| format!("{}%{}", hop.address, hop.port.0);
+    match command {
+        Command::SetPort { port, addresses, link_mtu, .. } => format!("port {} {addresses:?} {link_mtu}", port.0),
+        Command::AddNeighbour { next_hop, mac } => format!("+neighbour {} {mac}", hop(next_hop)),
+        Command::RemoveNeighbour(next_hop) => format!("-neighbour {}", hop(next_hop)),
+        Command::AddRoute { table, prefix, action: RouteAction::Via(hops) } => {
+            let hops: Vec<String> = hops.iter().map(hop).collect();
+            format!("+route {} {prefix} {}", table.0, hops.join(" "))
+        }
+        Command::AddRoute { table, prefix, action } => format!("+route {} {prefix} {action:?}", table.0),
+        Command::RemoveRoute { table, prefix } => format!("-route {} {prefix}", table.0),
+        other => format!("{other:?}"),
+    }
+}
+
+fn link(index: u32, name: &str, is_up: bool) -> Change {
+    let mac = Some(MacAddress([2, 0, 0, 0, 0, index as u8]));
+    Change::Link { index, name: name.to_owned(), mac, mtu: 1500, is_up }
+}
+
+fn neighbour(index: u32, text: &str, mac: Option<MacAddress>) -> Change {
+    Change::Neighbour { index, address: address(text), mac, is_permanent: false, gone: false }
+}
+
+/// A route of the main table: `(interface, gateway)` each, the gateway empty for a link.
+fn route(to: &str, hops: &[(u32, &str)]) -> KernelRoute {
+    let hop = |(index, gateway): &(u32, &str)| KernelNextHop {
+        index: *index,
+        gateway: (!gateway.is_empty()).then(|| address(gateway)),
+    };
+    KernelRoute {
+        table: MAIN_TABLE,
+        prefix: prefix(to),
+        metric: 1024,
+        kind: RouteKind::Unicast,
+        protocol: 3,
+        next_hops: hops.iter().map(hop).collect(),
+        is_tunnelled: false,
+        replaces: false,
+        gone: false,
+    }
+}
+
+fn there(to: &str, hops: &[(u32, &str)]) -> Change {
+    Change::Route(route(to, hops))
+}
+
+fn gone(to: &str, hops: &[(u32, &str)]) -> Change {
+    Change::Route(KernelRoute { gone: true, ..route(to, hops) })
+}
+
+#[test]
+fn ports_follow_their_links() {
+    let mut bench = Bench::new(&[]);
+    let of = |text: &str, gone| Change::Address { index: 10, address: address(text), gone };
+    assert_eq!(bench.apply([of("2001:db8::1", false)]), ["port 0 [2001:db8::1] 1500"]);
+    assert_eq!(bench.apply([of("2001:db8::1", false)]), [""; 0]);
+    let mtu = Change::Link { index: 10, name: "p0".to_owned(), mac: Some(MAC), mtu: 70_000, is_up: true };
+    assert_eq!(bench.apply([mtu]), ["port 0 [2001:db8::1] 65535"]);
+    assert_eq!(bench.apply([of("2001:db8::1", true)]), ["port 0 [] 65535"]);
+    // Gone, and back under another index.
+    assert_eq!(bench.apply([Change::LinkGone { index: 10 }]), [""; 0]);
+    assert_eq!(bench.mirror.interface(PortId(0)), None);
+    assert_eq!(bench.apply([link(20, "p0", true)]), ["port 0 [] 1500"]);
+    assert_eq!(bench.mirror.interface(PortId(0)), Some((20, true)));
+}
+
+#[test]
+fn keys_of_the_configuration_win_over_links() {
+    let mut bench = Bench::new(&[]);
+    bench.ports[0] = MirroredPort {
+        interface: "p0".to_owned(),
+        mac: Some(MAC),
+        addresses: Some(vec![address("2001:db8::7")]),
+        link_mtu: Some(1400),
+    };
+    bench.configure(&[]);
+    assert_eq!(bench.flush(), ["port 0 [2001:db8::7] 1400"]);
+    let of = Change::Address { index: 10, address: address("2001:db8::1"), gone: false };
+    assert_eq!(bench.apply([of, link(10, "p0", true)]), [""; 0]);
+}
+
+#[test]
+fn routes_come_change_and_go() {
+    let mut bench = Bench::new(&[]);
+    let (one, two) = ((10, ROUTER), (11, "fe80::2"));
+    assert_eq!(bench.apply([there("2001:db8:1::/48", &[one])]), ["+route 0 2001:db8:1::/48 fe80::1%0"]);
+    assert_eq!(bench.kept, BTreeSet::from([(10, address(ROUTER))]));
+    let both = bench.apply([there("2001:db8:1::/48", &[one, two])]);
+    assert_eq!(both, ["+route 0 2001:db8:1::/48 fe80::1%0 fe80::2%1"]);
+    assert_eq!(bench.kept.len(), 2);
+    assert_eq!(bench.apply([gone("2001:db8:1::/48", &[one])]), ["+route 0 2001:db8:1::/48 fe80::2%1"]);
+    let better = KernelRoute { metric: 10, ..route("2001:db8:1::/48", &[one]) };
+    assert_eq!(bench.apply([Change::Route(better.clone())]), ["+route 0 2001:db8:1::/48 fe80::1%0"]);
+    let flap = [gone("2001:db8:1::/48", &[two]), there("2001:db8:1::/48", &[two])];
+    assert_eq!(bench.apply(flap), [""; 0]);
+    let worse_left = Change::Route(KernelRoute { gone: true, ..better });
+    assert_eq!(bench.apply([worse_left]), ["+route 0 2001:db8:1::/48 fe80::2%1"]);
+    assert_eq!(bench.apply([gone("2001:db8:1::/48", &[two])]), ["-route 0 2001:db8:1::/48"]);
+    assert_eq!(bench.kept, BTreeSet::new());
+}
+
+#[test]
+fn tables_keep_their_numbers() {
+    let mut bench = Bench::new(&[]);
+    let of = |table| Change::Route(KernelRoute { table, ..route("::/0", &[(10, ROUTER)]) });
+    assert_eq!(bench.apply([of(100), of(70_000)]), ["+route 100 ::/0 fe80::1%0"]);
+}
+
+/// What the kernel handles itself is not sent elsewhere by a shorter prefix.
+#[test]
+fn routes_that_are_the_kernels_drop() {
+    let mut bench = Bench::new(&[]);
+    let drop = |kind| Change::Route(KernelRoute { kind, ..route("2001:db8:1::/48", &[(1, "")]) });
+    let tunnelled = KernelRoute { is_tunnelled: true, ..route("2001:db8:2::/48", &[(10, ROUTER)]) };
+    let told = bench.apply([
+        drop(RouteKind::Unreachable),
+        Change::Route(tunnelled),
+        there("2001:db8:3::/48", &[(5, "fe80::9")]),
+        there("::/0", &[(5, "fe80::9")]),
+        there("2001:db8:4::/48", &[(5, "fe80::9"), (10, ROUTER)]),
+    ]);
+    let expected = [
+        "+route 0 2001:db8:1::/48 Blackhole",
+        "+route 0 2001:db8:2::/48 Blackhole",
+        "+route 0 2001:db8:3::/48 Blackhole",
+        "+route 0 2001:db8:4::/48 fe80::1%0",
+    ];
+    assert_eq!(told, expected);
+    // Our own additions, link-local and multicast routes are nothing to follow.
+    let ours = KernelRoute { protocol: PROTOCOL, ..route("5f00::/16", &[(1, "")]) };
+    let told = bench.apply([Change::Route(ours), there("fe80::/64", &[(10, "")]), there("ff00::/8", &[(10, "")])]);
+    assert_eq!(told, [""; 0]);
+}
+
+/// A host on the link is reached when it is known, and nobody can claim an address that is elsewhere.
+#[test]
+fn neighbours_are_believed_where_a_route_says_so() {
+    let mut bench = Bench::new(&[]);
+    assert_eq!(bench.apply([neighbour(10, HOST, Some(MAC))]), [""; 0], "no route says that it is there");
+    let connected = there("2001:db8:bb::/64", &[(10, "")]);
+    let known = format!("+neighbour {HOST}%0 {MAC}");
+    assert_eq!(bench.apply([connected.clone()]), [known.as_str(), "+route 0 2001:db8:bb::/64 ::%0"]);
+    assert_eq!(bench.apply([neighbour(11, HOST, Some(MAC))]), [""; 0], "it is not on that link");
+    assert_eq!(bench.apply([neighbour(10, HOST, Some(MAC))]), [""; 0]);
+    // A longer prefix says that it is elsewhere.
+    let longer = there("2001:db8:bb::/120", &[(11, ROUTER)]);
+    assert_eq!(bench.apply([longer]), ["+route 0 2001:db8:bb::/120 fe80::1%1", "-neighbour 2001:db8:bb::1%0"]);
+    bench.apply([gone("2001:db8:bb::/120", &[(11, ROUTER)])]);
+    // Lost.
+    assert_eq!(bench.apply([neighbour(10, HOST, None)]), ["-neighbour 2001:db8:bb::1%0"]);
+    // A router is believed by its address alone, a link-local one too.
+    bench.apply([there("::/0", &[(11, ROUTER)])]);
+    assert_eq!(bench.apply([neighbour(11, ROUTER, Some(MAC))]), [format!("+neighbour {ROUTER}%1 {MAC}")]);
+}
+
+/// Two links with the same prefix: two routes that the kernel does not join.
+#[test]
+fn links_may_share_a_prefix() {
+    let mut bench = Bench::new(&[]);
+    let (a, b) = (("2001:db8:bb::/64", [(10, "")]), ("2001:db8:bb::/64", [(11, "")]));
+    assert_eq!(bench.apply([there(a.0, &a.1), there(b.0, &b.1)]), ["+route 0 2001:db8:bb::/64 ::%0"]);
+    assert_eq!(bench.apply([gone(a.0, &a.1)]), ["+route 0 2001:db8:bb::/64 ::%1"]);
+}
+
+#[test]
+fn a_link_goes_down_and_comes_back() {
+    let mut bench = Bench::new(&[]);
+    bench.apply([there("2001:db8:bb::/64", &[(10, "")]), neighbour(10, HOST, Some(MAC))]);
+    bench.apply([there("::/0", &[(10, ROUTER), (11, "fe80::2")])]);
+    let down = bench.apply([link(10, "p0", false)]);
+    assert_eq!(down, ["+route 0 ::/0 fe80::2%1", "-route 0 2001:db8:bb::/64", "-neighbour 2001:db8:bb::1%0"]);
+    assert_eq!(bench.kept, BTreeSet::from([(11, address("fe80::2"))]));
+    let up = bench.apply([link(10, "p0", true)]);
+    let known = format!("+neighbour {HOST}%0 {MAC}");
+    assert_eq!(up, [known.as_str(), "+route 0 ::/0 fe80::1%0 fe80::2%1", "+route 0 2001:db8:bb::/64 ::%0"]);
+    // The kernel forgets a kept neighbour with its link, and is asked again; not so when it merely found nobody.
+    let lost = |gone| Change::Neighbour { index: 10, address: address(ROUTER), mac: None, is_permanent: false, gone };
+    bench.mirror.apply(lost(false));
+    assert_eq!(bench.mirror.flush().keep, []);
+    bench.mirror.apply(lost(true));
+    assert_eq!(bench.mirror.flush().keep, [(10, address(ROUTER))]);
+}
+
+#[test]
+fn the_configuration_wins() {
+    let to = prefix("2001:db8:1::/48");
+    let by_hand = NextHop { port: PortId(1), address: address("fe80::7") };
+    let fixed = [
+        Command::AddNeighbour { next_hop: by_hand, mac: MAC },
+        Command::AddRoute { table: TableId(0), prefix: to, action: RouteAction::Via(vec![by_hand]) },
+        Command::AddSid { prefix: prefix("5f00:0:1::/48"), behavior: SidBehavior::EndDt6(TableId(0)) },
+    ];
+    let mut bench = Bench::new(&fixed);
+    let kernels = [
+        there("2001:db8:1::/48", &[(10, ROUTER)]),
+        there("5f00:0:1::/48", &[(10, ROUTER)]),
+        there("2001:db8:ff::1/128", &[(10, ROUTER)]),
+        neighbour(11, "fe80::7", Some(MacAddress([2; 6]))),
+    ];
+    assert_eq!(bench.apply(kernels), [""; 0]);
+    assert_eq!(bench.apply([gone("2001:db8:1::/48", &[(10, ROUTER)])]), [""; 0]);
+    bench.apply([there("2001:db8:1::/48", &[(10, ROUTER)])]);
+    // The configuration lets go of the route and the SID: the kernel's take their place.
+    bench.node.control(Command::RemoveRoute { table: TableId(0), prefix: to }).unwrap();
+    bench.node.control(Command::RemoveSid(prefix("5f00:0:1::/48"))).unwrap();
+    bench.mirror.configure(bench.ports.clone(), &bench.config, &fixed[..1]);
+    assert_eq!(bench.flush(), ["+route 0 2001:db8:1::/48 fe80::1%0", "+route 0 5f00:0:1::/48 fe80::1%0"]);
+    // And back.
+    bench.configure(&fixed);
+    assert_eq!(bench.flush(), [""; 0]);
+    assert_eq!(bench.apply([gone("2001:db8:1::/48", &[(10, ROUTER)])]), [""; 0]);
+}
+
+/// What the configuration sends to is kept resolved: next hops without a MAC address, and destinations on a link.
+#[test]
+fn what_is_sent_to_is_kept_resolved() {
+    let hop = NextHop { port: PortId(1), address: address("fe80::7") };
+    let encaps = RouteAction::Encaps { segments: vec![address(HOST)], mode: srdma_dataplane::EncapsMode::Reduced };
+    let mut bench = Bench::new(&[
+        Command::AddSid { prefix: prefix("5f00:0:1::/48"), behavior: SidBehavior::EndX(Default::default(), hop) },
+        Command::AddRoute { table: TableId(0), prefix: prefix("2001:db8:1::/48"), action: encaps },
+    ]);
+    assert_eq!(bench.kept, BTreeSet::from([(11, address("fe80::7"))]));
+    assert_eq!(bench.apply([neighbour(11, "fe80::7", Some(MAC))]), [format!("+neighbour fe80::7%1 {MAC}")]);
+    bench.apply([there("2001:db8:bb::/64", &[(10, "")])]);
+    assert_eq!(bench.kept, BTreeSet::from([(10, address(HOST)), (11, address("fe80::7"))]));
+    // What is set by hand in the kernel is left alone.
+    bench.apply([Change::Neighbour {
+        index: 10,
+        address: address(HOST),
+        mac: Some(MAC),
+        is_permanent: true,
+        gone: false,
+    }]);
+    assert_eq!(bench.kept, BTreeSet::from([(11, address("fe80::7"))]));
+}
+
+/// A second dump: what it does not name is gone, and nothing else changes.
+#[test]
+fn a_new_dump_leaves_what_it_repeats() {
+    let mut bench = Bench::new(&[]);
+    bench.apply([there("2001:db8:1::/48", &[(10, ROUTER)]), there("2001:db8:2::/48", &[(10, ROUTER)])]);
+    let links = [(5, "eth0"), (10, "p0"), (11, "p1")].map(|(index, name)| link(index, name, true));
+    let kept = there("2001:db8:2::/48", &[(10, ROUTER)]);
+    let dump = [Change::DumpBegins].into_iter().chain(links).chain([kept, Change::DumpEnds]);
+    assert_eq!(bench.apply(dump), ["-route 0 2001:db8:1::/48"]);
+}
