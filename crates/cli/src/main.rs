@@ -3,9 +3,12 @@
 mod bench;
 mod decode;
 mod demo;
+mod endpoint;
 mod lab;
 mod node;
 mod process;
+mod recv;
+mod send;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -26,6 +29,8 @@ enum Command {
     Lab(Box<lab::Arguments>),
     Node(node::Arguments),
     Process(process::Arguments),
+    Recv(recv::Arguments),
+    Send(Box<send::Arguments>),
 }
 
 /// Exit code of a run that failed before it began: input that cannot be read, an argument that makes no sense.
@@ -39,6 +44,8 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),
+        Command::Recv(arguments) => recv::run(&arguments),
+        Command::Send(arguments) => send::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("srdma: {error:#}");

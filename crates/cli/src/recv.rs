@@ -1,0 +1,257 @@
+//! `srdma recv`: receives one stream by RDMA. Described in `docs/endpoints.md`.
+
+use crate::demo::units::parse_octets;
+use crate::endpoint::{self, Counters, Progress};
+use anyhow::{Context, Result, anyhow};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use srdma_host::{
+    Clock, Connection, Failure, Landing, Lingering, PeerInfo, Received, Receiving, ReceivingConfig, UdpWire,
+    UdpWireConfig, run as run_loop,
+};
+use srdma_io::udp::Segmentation;
+use srdma_rc::{Endpoint, PathMtu};
+use srdma_sim::Stream;
+use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::{Psn, Qpn};
+use std::fs;
+use std::io::{self, Write};
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Receive one stream of data by RDMA over UDP.
+///
+/// Prints one line of JSON that `srdma send --peer-info` takes, receives, and compares the checksum with the sender's.
+/// To receive from a multicast group, the peer is the group's Proxy Address and Designated QPN. Exit code 1: the data
+/// differ, or did not come.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The sender's address, or the group's Proxy Address.
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Ipv6Addr,
+    /// The sender's queue pair, or the group's Designated QPN.
+    #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
+    peer_qpn: Qpn,
+    /// The sender's first PSN.
+    #[arg(long, value_name = "PSN", value_parser = endpoint::parse_psn)]
+    psn: Psn,
+    /// Address of this host that data come to [default: the one that it reaches the peer from].
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<Ipv6Addr>,
+    /// Queue pair of this host [default: by chance].
+    #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
+    qpn: Option<Qpn>,
+    /// Key of the memory, 0 to 255 [default: by chance].
+    #[arg(long, value_name = "KEY")]
+    rkey: Option<u8>,
+    /// First virtual address of the memory [default: by chance].
+    #[arg(long, value_name = "ADDRESS")]
+    virtual_address: Option<u64>,
+    /// Where chance comes from [default: different each time].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The most octets that are taken. They are kept in memory; what does not come takes none.
+    #[arg(long, value_name = "OCTETS", default_value = "1GiB", value_parser = parse_octets)]
+    size: u64,
+    /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096. The sender's is the same.
+    #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
+    path_mtu: PathMtu,
+    /// Write the data to this file when they are complete and right.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Octets that the socket may buffer, as far as the system allows.
+    #[arg(long, value_name = "OCTETS", default_value = "32MiB", value_parser = parse_octets)]
+    buffer: u64,
+    /// Give up when nothing comes for so long.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = endpoint::parse_time)]
+    timeout: Duration,
+    /// Stay until the sender has been silent for so long: it may not have heard that everything came.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = endpoint::parse_time)]
+    linger: Duration,
+    /// Print the result as one JSON object, in one line.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma recv --peer 2001:db8::1 --peer-qpn 0x11 --psn 0 --out copy > info.json
+      Waits for a sender at 2001:db8::1. There: srdma send FILE --peer-info info.json
+
+  srdma recv --peer 2001:db8:cc::1 --peer-qpn 0xd00000 --psn 0 --qpn 0x1001 --rkey 1 --virtual-address 0x10000
+      A receiver of a multicast group, as its edge node was told of it.";
+
+/// The result, for `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    octets: u64,
+    seconds: f64,
+    bits_per_second: u64,
+    operation: Option<&'static str>,
+    sha256: Option<String>,
+    /// Whether the checksum is the sender's.
+    matches: bool,
+    #[serde(flatten)]
+    counters: Counters,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When an option cannot be met, or the socket fails.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let connection = connection(arguments)?;
+    let mut endpoint = connection.endpoint()?;
+    let mut wire = endpoint::open(&UdpWireConfig {
+        address: connection.address,
+        peer: connection.peer_address,
+        port: ROCEV2_PORT,
+        peer_port: ROCEV2_PORT,
+        segmentation: Segmentation::Software,
+        buffer_octets: u32::try_from(arguments.buffer).unwrap_or(u32::MAX),
+        max_packet_octets: endpoint.max_packet_octets(),
+    })?;
+    let clock = Clock::start();
+    let mut progress = Progress::new(None);
+    let received = receive(arguments, &connection, &clock, &mut endpoint, &mut wire, &mut progress);
+    progress.finish();
+    let received = received?;
+    let code = finish(arguments, &received, Counters::of(&endpoint, connection.qpn, &wire))?;
+    if received.is_ok() {
+        let mut lingering = Lingering::new(clock.now(), connection.qpn, arguments.linger);
+        run_loop(&clock, &mut endpoint, &mut wire, &mut lingering).context("the socket failed")?;
+    }
+    Ok(code)
+}
+
+fn connection(arguments: &Arguments) -> Result<Connection> {
+    let address = match arguments.address {
+        Some(address) => address,
+        None => endpoint::address_toward(arguments.peer)?,
+    };
+    let chance = Stream::new(seed(arguments), "queue pair").below(0xF0_0000) as u32;
+    let by_chance = Qpn::new(0x100 + chance).context("24 bits")?;
+    Ok(Connection {
+        address,
+        qpn: arguments.qpn.unwrap_or(by_chance),
+        peer_address: arguments.peer,
+        peer_qpn: arguments.peer_qpn,
+        psn: arguments.psn,
+        path_mtu: arguments.path_mtu,
+        window: 1,
+        ack_timeout: 14,
+        retries: 7,
+    })
+}
+
+/// Says where the sender finds the memory, and receives.
+fn receive(
+    arguments: &Arguments,
+    connection: &Connection,
+    clock: &Clock,
+    endpoint: &mut Endpoint<Landing>,
+    wire: &mut UdpWire,
+    progress: &mut Progress,
+) -> Result<Result<Received, Failure>> {
+    let mut chance = Stream::new(seed(arguments), "memory");
+    let page = chance.below(1 << 32);
+    let tag = chance.below(1 << 8) as u8;
+    let config = ReceivingConfig {
+        qpn: connection.qpn,
+        size_octets: usize::try_from(arguments.size).unwrap_or(usize::MAX),
+        virtual_address: arguments.virtual_address.unwrap_or(page << 12),
+        key_tag: arguments.rkey.unwrap_or(tag),
+        timeout: arguments.timeout,
+    };
+    let mut report = |octets| progress.report(octets);
+    let mut receiving = Receiving::new(clock.now(), config, endpoint, &mut report)
+        .map_err(|_| anyhow!("--size: this machine's memory does not hold {} octets", arguments.size))?;
+    let info = PeerInfo {
+        address: connection.address,
+        qpn: connection.qpn,
+        rkey: receiving.rkey().0,
+        virtual_address: config.virtual_address,
+        path_mtu: connection.path_mtu,
+        size: Some(arguments.size),
+        psn: Some(connection.psn),
+        peer_address: Some(connection.peer_address),
+        peer_qpn: Some(connection.peer_qpn),
+        window: Some(wire.receive_window(connection.path_mtu.octets())),
+    };
+    print(&info.line()?)?;
+    run_loop(clock, endpoint, wire, &mut receiving)
+        .map_err(|error| endpoint::wire_failure(error, connection.peer_address, connection.path_mtu))?;
+    receiving.take(endpoint).context("the program has ended without an outcome")
+}
+
+/// Compares, writes the file and prints the result.
+fn finish(arguments: &Arguments, received: &Result<Received, Failure>, counters: Counters) -> Result<ExitCode> {
+    let mut report = Report {
+        error: None,
+        octets: 0,
+        seconds: 0.0,
+        bits_per_second: 0,
+        operation: None,
+        sha256: None,
+        matches: false,
+        counters,
+    };
+    match received {
+        Ok(received) => {
+            let duration = received.ended - received.began;
+            let sha256: [u8; 32] = Sha256::digest(&received.data).into();
+            report.octets = received.data.len() as u64;
+            report.seconds = duration.as_secs_f64();
+            report.bits_per_second = endpoint::bits_per_second(report.octets, duration);
+            report.operation = (report.octets > 0).then_some(if received.by_write { "write" } else { "send" });
+            report.sha256 = Some(endpoint::hexadecimal(&sha256));
+            report.matches = sha256 == received.trailer.sha256;
+            if let (true, Some(out)) = (report.matches, &arguments.out) {
+                fs::write(out, &received.data).with_context(|| format!("cannot write {}", out.display()))?;
+            }
+            if !report.matches {
+                let theirs = endpoint::hexadecimal(&received.trailer.sha256);
+                report.error = Some(format!("the data differ from the sender's, whose SHA-256 is {theirs}"));
+            }
+        }
+        Err(failure) => report.error = Some(failure.to_string()),
+    }
+    if arguments.json {
+        print(&serde_json::to_string(&report)?)?;
+    } else if let Ok(received) = received {
+        print(&in_words(&report, received.ended - received.began))?;
+    }
+    if let Some(error) = &report.error {
+        let troubles = report.counters.troubles();
+        let (before, after) = if troubles.is_empty() { ("", "") } else { (" (", ")") };
+        eprintln!("srdma: {error}{before}{troubles}{after}");
+    }
+    Ok(if report.matches { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn in_words(report: &Report, duration: Duration) -> String {
+    let mut text = endpoint::in_words(report.octets, duration);
+    text += &format!(", SHA-256 {}", report.sha256.as_deref().unwrap_or_default());
+    text += if report.matches { ", matches the sender's" } else { ", DIFFERS from the sender's" };
+    let troubles = report.counters.troubles();
+    if !troubles.is_empty() {
+        text += &format!("; {troubles}");
+    }
+    text
+}
+
+/// A line at once: who reads it may be waiting.
+fn print(line: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("cannot write the output")
+}
+
+fn seed(arguments: &Arguments) -> u64 {
+    arguments.seed.unwrap_or_else(|| u64::from(std::process::id()))
+}

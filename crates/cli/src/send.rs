@@ -1,0 +1,304 @@
+//! `srdma send`: sends one stream by RDMA. Described in `docs/endpoints.md`.
+
+use crate::demo::units::{self, parse_octets};
+use crate::endpoint::{self, Counters, Progress};
+use anyhow::{Context, Result, bail};
+use clap::{ValueEnum, value_parser};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use srdma_host::{
+    Carriage, Clock, Connection, GroupFile, Landing, PeerInfo, Sending, SendingConfig, Trailer, UdpWireConfig,
+    run as run_loop,
+};
+use srdma_io::udp::Segmentation;
+use srdma_rc::{MAX_MESSAGE_OCTETS, MemoryKey, PathMtu, RemoteAddress};
+use srdma_sim::Stream;
+use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::{Psn, Qpn};
+use std::fs;
+use std::io::{self, Read};
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Send one stream of data by RDMA over UDP, to one receiver or to a multicast group.
+///
+/// The data are read into memory before the transfer begins. Exit code 1: not everything was acknowledged.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The file to send; - stands for the standard input.
+    #[arg(value_name = "FILE", required_unless_present = "random", conflicts_with = "random")]
+    file: Option<PathBuf>,
+    /// Send so much random data instead of a file.
+    #[arg(long, value_name = "OCTETS", value_parser = parse_octets)]
+    random: Option<u64>,
+    /// Where random data come from.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// What `srdma recv` has printed, its first line; - stands for the standard input.
+    #[arg(long, value_name = "FILE", required_unless_present = "group", conflicts_with = "group")]
+    peer_info: Option<PathBuf>,
+    /// The multicast group, as docs/endpoints.md describes it.
+    #[arg(long, value_name = "FILE")]
+    group: Option<PathBuf>,
+    /// Queue pair of this host [default: what the peer expects].
+    #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
+    qpn: Option<Qpn>,
+    /// PSN of the first packet [default: what the peer expects].
+    #[arg(long, value_name = "PSN", value_parser = endpoint::parse_psn)]
+    psn: Option<Psn>,
+    /// Address of this host [default: what the peer expects].
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<Ipv6Addr>,
+    /// How messages are carried.
+    #[arg(long, value_enum, default_value_t = Operation::Write)]
+    op: Operation,
+    /// Length of each message.
+    #[arg(long, value_name = "OCTETS", default_value = "1MiB", value_parser = parse_message)]
+    message: u32,
+    /// RDMA path MTU, payload of a full packet [default: the peer's].
+    #[arg(long, value_name = "OCTETS", value_parser = endpoint::parse_path_mtu)]
+    path_mtu: Option<PathMtu>,
+    /// Packets that may be outstanding [default: as many as the peer says it can buffer, up to 512; 128 to a group].
+    #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u32).range(1..=1 << 20))]
+    window: Option<u32>,
+    /// ACK timeout t: go back when nothing is acknowledged for 4.096 µs · 2^t.
+    #[arg(long, value_name = "T", default_value_t = 14, value_parser = value_parser!(u8).range(1..=31))]
+    ack_timeout: u8,
+    /// How often to go back without progress in between; 7 means until --timeout.
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u8).range(..=7))]
+    retries: u8,
+    /// Give up when nothing is acknowledged for so long.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = endpoint::parse_time)]
+    timeout: Duration,
+    /// Let the kernel cut packets from longer ones. Faster; but where packet drivers, such as those of srdma nodes,
+    /// read from a virtual link, they see the long ones.
+    #[arg(long)]
+    gso: bool,
+    /// Print the result as one JSON object, in one line.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Operation {
+    Write,
+    Send,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma send FILE --peer-info info.json
+      Sends to the receiver whose first line of output is in info.json.
+
+  srdma send --random 64MiB --group group.toml --json
+      Sends random data to a multicast group.";
+
+/// What is known of the peer, or of the group.
+struct Peer {
+    connection: Connection,
+    carriage: Carriage,
+    region_octets: Option<u64>,
+}
+
+/// The result, for `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    octets: u64,
+    seconds: f64,
+    bits_per_second: u64,
+    sha256: String,
+    completions: u64,
+    #[serde(flatten)]
+    counters: Counters,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the data cannot be read, an option cannot be met, or the socket fails.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let peer = peer(arguments)?;
+    let connection = peer.connection;
+    let mut endpoint = connection.endpoint()?;
+    let mut wire = endpoint::open(&UdpWireConfig {
+        address: connection.address,
+        peer: connection.peer_address,
+        port: ROCEV2_PORT,
+        peer_port: ROCEV2_PORT,
+        segmentation: if arguments.gso { Segmentation::Offload } else { Segmentation::Software },
+        buffer_octets: 4 << 20,
+        max_packet_octets: endpoint.max_packet_octets(),
+    })?;
+    let data = data(arguments)?;
+    let octets = data.len() as u64;
+    if let (Carriage::Write(_), Some(region_octets)) = (peer.carriage, peer.region_octets)
+        && octets > region_octets
+    {
+        bail!("there are {octets} octets to send, the peer's memory has {region_octets}");
+    }
+    let trailer = Trailer { octets, sha256: Sha256::digest(&data).into() };
+    let config = SendingConfig {
+        qpn: connection.qpn,
+        carriage: peer.carriage,
+        message_octets: arguments.message,
+        trailer,
+        timeout: arguments.timeout,
+    };
+    let mut progress = Progress::new(Some(octets));
+    let packet_octets = u64::from(connection.path_mtu.octets());
+    let mut report = |packets: u64| progress.report((packets * packet_octets).min(octets));
+    let clock = Clock::start();
+    let mut sending = Sending::new(clock.now(), config, data, &mut endpoint, &mut report);
+    let outcome = run_loop(&clock, &mut endpoint, &mut wire, &mut sending);
+    let (completions, outcome) = match outcome {
+        Ok(()) => (sending.completions(), sending.outcome().context("the program has ended without an outcome")?),
+        Err(error) => return Err(endpoint::wire_failure(error, connection.peer_address, connection.path_mtu)),
+    };
+    progress.finish();
+    let duration = outcome.map_or(Duration::ZERO, |ended| ended - srdma_wire::Instant::ZERO);
+    print(
+        arguments,
+        &Report {
+            error: outcome.err().map(|failure| failure.to_string()),
+            octets,
+            seconds: duration.as_secs_f64(),
+            bits_per_second: endpoint::bits_per_second(octets, duration),
+            sha256: endpoint::hexadecimal(&trailer.sha256),
+            completions,
+            counters: Counters::of(&endpoint, connection.qpn, &wire),
+        },
+        duration,
+    )
+}
+
+fn peer(arguments: &Arguments) -> Result<Peer> {
+    match (&arguments.peer_info, &arguments.group) {
+        (Some(file), _) => receiver(arguments, file),
+        (None, Some(file)) => group(arguments, &GroupFile::read(file)?),
+        (None, None) => bail!("one of --peer-info and --group is needed"),
+    }
+}
+
+/// One receiver.
+fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
+    let is_stdin = file == Path::new("-");
+    if is_stdin && arguments.file.as_deref() == Some(Path::new("-")) {
+        bail!("FILE and --peer-info cannot both be the standard input");
+    }
+    let name = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
+    let text = if is_stdin { first_line() } else { fs::read_to_string(file) };
+    let text = text.with_context(|| format!("--peer-info: cannot read {name}"))?;
+    // What follows the first line is the receiver's result.
+    let info = PeerInfo::parse(text.lines().next().unwrap_or_default())
+        .with_context(|| format!("--peer-info: {name} is not what srdma recv prints"))?;
+    let address = match arguments.address.or(info.peer_address) {
+        Some(address) => address,
+        None => endpoint::address_toward(info.address)?,
+    };
+    let remote = RemoteAddress { virtual_address: info.virtual_address, rkey: MemoryKey(info.rkey) };
+    const MOST: u32 = 512;
+    Ok(Peer {
+        connection: Connection {
+            address,
+            qpn: arguments.qpn.or(info.peer_qpn).context("--qpn is needed: the peer does not say which it expects")?,
+            peer_address: info.address,
+            peer_qpn: info.qpn,
+            psn: arguments.psn.or(info.psn).context("--psn is needed: the peer does not say which it expects")?,
+            path_mtu: arguments.path_mtu.unwrap_or(info.path_mtu),
+            window: arguments.window.unwrap_or_else(|| info.window.unwrap_or(DEFAULT_WINDOW).clamp(1, MOST)),
+            ack_timeout: arguments.ack_timeout,
+            retries: arguments.retries,
+        },
+        carriage: match arguments.op {
+            Operation::Write => Carriage::Write(remote),
+            Operation::Send => Carriage::Send,
+        },
+        region_octets: info.size,
+    })
+}
+
+/// A group: to its source a receiver with the Proxy Address and the Designated QPN (MT-5.1-1).
+fn group(arguments: &Arguments, group: &GroupFile) -> Result<Peer> {
+    let carriage = match (arguments.op, group.region) {
+        (Operation::Send, _) => Carriage::Send,
+        (Operation::Write, Some(region)) => {
+            Carriage::Write(RemoteAddress { virtual_address: region.base, rkey: MemoryKey(region.rkey) })
+        }
+        (Operation::Write, None) => bail!("the group has no [region] to write to: add it, or use --op send"),
+    };
+    Ok(Peer {
+        connection: Connection {
+            address: arguments.address.unwrap_or(group.source.address),
+            qpn: arguments.qpn.unwrap_or(group.source.qpn),
+            peer_address: group.proxy,
+            peer_qpn: group.designated_qpn,
+            psn: arguments.psn.unwrap_or(group.initial_psn),
+            path_mtu: arguments.path_mtu.unwrap_or(group.path_mtu),
+            window: arguments.window.unwrap_or(DEFAULT_WINDOW),
+            ack_timeout: arguments.ack_timeout,
+            retries: arguments.retries,
+        },
+        carriage,
+        region_octets: group.region.map(|region| region.length),
+    })
+}
+
+/// Packets outstanding where nobody says how many the receivers can buffer: what soft-RoCE has.
+const DEFAULT_WINDOW: u32 = 128;
+
+fn first_line() -> io::Result<String> {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).map(|_| line)
+}
+
+fn data(arguments: &Arguments) -> Result<Vec<u8>> {
+    let mut data = Vec::new();
+    if let Some(size) = arguments.random {
+        let size = usize::try_from(size).ok().filter(|size| data.try_reserve_exact(*size).is_ok());
+        let Some(size) = size else {
+            bail!("--random: this machine's memory does not hold so many octets");
+        };
+        data.resize(size, 0);
+        Stream::new(arguments.seed, "data").fill(&mut data);
+        return Ok(data);
+    }
+    match arguments.file.as_deref() {
+        Some(file) if file != Path::new("-") => {
+            fs::read(file).with_context(|| format!("cannot read {}", file.display()))
+        }
+        Some(_) | None => {
+            io::stdin().lock().read_to_end(&mut data).context("cannot read the standard input")?;
+            Ok(data)
+        }
+    }
+}
+
+fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<ExitCode> {
+    if arguments.json {
+        println!("{}", serde_json::to_string(report)?);
+    }
+    let troubles = report.counters.troubles();
+    if let Some(error) = &report.error {
+        let (before, after) = if troubles.is_empty() { ("", "") } else { (" (", ")") };
+        eprintln!("srdma: {error}{before}{troubles}{after}");
+        return Ok(ExitCode::FAILURE);
+    }
+    if !arguments.json {
+        let separator = if troubles.is_empty() { "" } else { "; " };
+        let messages = units::count(report.completions, "message");
+        let sent = endpoint::in_words(report.octets, duration);
+        println!("{sent}, SHA-256 {}, {messages} acknowledged{separator}{troubles}", report.sha256);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse_message(text: &str) -> Result<u32, String> {
+    let octets = u32::try_from(parse_octets(text)?).ok().filter(|octets| *octets <= MAX_MESSAGE_OCTETS);
+    octets.ok_or_else(|| format!("must be at most {MAX_MESSAGE_OCTETS} octets"))
+}
