@@ -7,8 +7,10 @@
 
 #![allow(unsafe_code)]
 
+mod af_packet;
 mod af_xdp;
 mod bpf;
+mod capture;
 mod driver;
 mod interest;
 pub mod namespace;
@@ -16,8 +18,10 @@ pub mod netlink;
 mod open;
 pub mod udp;
 
+pub use af_packet::AfPacket;
 pub use af_xdp::{AfXdp, Umem};
 pub use bpf::XdpMode;
+pub use capture::Capture;
 pub use driver::{Driver, DriverKind, DriverStatistics};
 pub use interest::{Interest, Match};
 pub use open::{Choice, OpenError, Opened, open};

@@ -1,0 +1,126 @@
+//! The interest as a classic BPF program, which the kernel runs for each frame before it copies anything.
+//!
+//! The kernel takes the outer VLAN tag off before packet sockets see a frame, so the program only knows untagged ones.
+
+use crate::interest::{Interest, Match};
+use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
+use srdma_dataplane::Prefix;
+
+const ETHERTYPE: u32 = 12;
+const MAC_CONTROL_OPCODE: u32 = 14;
+const NEXT_HEADER: u32 = 20;
+const DESTINATION: u32 = 38;
+const UDP_DESTINATION: u32 = 56;
+
+const ETHERTYPE_IPV6: u32 = 0x86DD;
+const ETHERTYPE_MAC_CONTROL: u32 = 0x8808;
+const PFC_OPCODE: u32 = 0x0101;
+const UDP: u32 = 17;
+const ROCEV2_PORT: u32 = 4791;
+
+/// The longest program that the kernel takes.
+const MAX_INSTRUCTIONS: usize = libc::BPF_MAXINSNS as usize;
+
+/// The program for an interest; `None` when it has too many prefixes.
+pub(super) fn program(interest: &Interest) -> Option<Vec<libc::sock_filter>> {
+    if interest.everything {
+        return Some(vec![accept()]);
+    }
+    let mut program = beginning(interest.pfc);
+    for (prefix, wanted) in longest_first(interest) {
+        append(&mut program, prefix, wanted);
+    }
+    program.push(refuse());
+    (program.len() <= MAX_INSTRUCTIONS).then_some(program)
+}
+
+/// The program that takes all of IPv6, for an interest that user space looks at.
+pub(super) fn coarse_program(pfc: bool) -> Vec<libc::sock_filter> {
+    let mut program = beginning(pfc);
+    program.push(accept());
+    program
+}
+
+/// Tells frames of IPv6, which go on behind it, from pause frames and all others.
+fn beginning(pfc: bool) -> Vec<libc::sock_filter> {
+    if !pfc {
+        return vec![load(BPF_H, ETHERTYPE), jump_if_equal(ETHERTYPE_IPV6, 1, 0), refuse()];
+    }
+    vec![
+        load(BPF_H, ETHERTYPE),
+        jump_if_equal(ETHERTYPE_IPV6, 5, 0),
+        jump_if_equal(ETHERTYPE_MAC_CONTROL, 0, 3),
+        load(BPF_H, MAC_CONTROL_OPCODE),
+        jump_if_equal(PFC_OPCODE, 0, 1),
+        accept(),
+        refuse(),
+    ]
+}
+
+fn longest_first(interest: &Interest) -> Vec<(Prefix, Match)> {
+    let mut prefixes = interest.prefixes.clone();
+    prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.prefix_len()));
+    prefixes
+}
+
+/// The test for one prefix: the verdict if it has the destination, else on to the next.
+fn append(program: &mut Vec<libc::sock_filter>, prefix: Prefix, wanted: Match) {
+    let verdict = verdict(wanted);
+    let mut tests = Vec::new();
+    for (word, value) in prefix.address().octets().as_chunks::<4>().0.iter().enumerate() {
+        let bits = usize::from(prefix.prefix_len()).saturating_sub(32 * word).min(32);
+        if bits == 0 {
+            break;
+        }
+        tests.push(load(BPF_W, DESTINATION + 4 * word as u32));
+        if bits < 32 {
+            tests.push(instruction(BPF_ALU | BPF_AND | BPF_K, u32::MAX << (32 - bits)));
+        }
+        tests.push(jump_if_equal(u32::from_be_bytes(*value), 0, 0));
+    }
+    let end = tests.len() + verdict.len();
+    for (position, test) in tests.iter_mut().enumerate() {
+        if test.code == JUMP_IF_EQUAL {
+            test.jf = (end - position - 1) as u8;
+        }
+    }
+    program.append(&mut tests);
+    program.extend(verdict);
+}
+
+fn verdict(wanted: Match) -> Vec<libc::sock_filter> {
+    match wanted {
+        Match::All => vec![accept()],
+        Match::Kernel => vec![refuse()],
+        Match::RoceV2 => vec![
+            load(BPF_B, NEXT_HEADER),
+            jump_if_equal(UDP, 0, 3),
+            load(BPF_H, UDP_DESTINATION),
+            jump_if_equal(ROCEV2_PORT, 0, 1),
+            accept(),
+            refuse(),
+        ],
+    }
+}
+
+const JUMP_IF_EQUAL: u16 = (BPF_JMP | BPF_JEQ | BPF_K) as u16;
+
+fn load(size: u32, offset: u32) -> libc::sock_filter {
+    instruction(BPF_LD | size | BPF_ABS, offset)
+}
+
+fn jump_if_equal(value: u32, then: u8, otherwise: u8) -> libc::sock_filter {
+    libc::sock_filter { code: JUMP_IF_EQUAL, jt: then, jf: otherwise, k: value }
+}
+
+fn accept() -> libc::sock_filter {
+    instruction(BPF_RET | BPF_K, u32::MAX)
+}
+
+fn refuse() -> libc::sock_filter {
+    instruction(BPF_RET | BPF_K, 0)
+}
+
+fn instruction(code: u32, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
+}

@@ -1,0 +1,254 @@
+//! AF_PACKET: works at every interface, and copies each frame once on its way in.
+
+mod filter;
+mod ring;
+mod send;
+mod socket;
+
+use crate::driver::{Driver, DriverKind, DriverStatistics};
+use crate::interest::{Interest, Match};
+use ring::{Offload, RESERVE, Received, Ring};
+use send::Sender;
+use socket::Socket;
+use srdma_dataplane::{Fib, Frame, Pool};
+use srdma_wire::checksum::Sum;
+use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::{EtherType, EthernetView, Ipv6View, NextHeader, UdpView, View};
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A [`Driver`] on a packet socket.
+///
+/// The kernel sees the frames, too. What the node takes must have no other effect there: blackhole routes for its
+/// destinations do that.
+///
+/// Frames of senders on this machine, over a virtual link, may lack their checksum, which is then computed here. They
+/// may also be longer than the link allows, to be cut by hardware that does not exist: those are counted as
+/// [`too_long`](DriverStatistics::too_long), and the sender's interface needs `ethtool -K NAME tso off gso off`.
+///
+/// # Errors
+///
+/// [`Driver::receive`] tells two kinds apart. [`io::ErrorKind::NetworkDown`]: the link went down; said once, and the
+/// driver goes on by itself when it comes up. [`io::ErrorKind::NotFound`]: the interface has vanished; the driver is of
+/// no more use. [`Driver::flush`] says only the second.
+#[derive(Debug)]
+pub struct AfPacket {
+    interface: String,
+    index: i32,
+    receiver: Socket,
+    ring: Ring,
+    transmitter: Socket,
+    sender: Sender,
+    /// The interest, when it is too long for a program in the kernel.
+    selection: Option<Fib<Match>>,
+    statistics: DriverStatistics,
+    /// What the kernel has told of frames without a slot; it forgets what it tells.
+    overruns: Cell<u64>,
+}
+
+/// Frames of up to this length always fit a slot of the ring, whatever the interface allows now.
+const USUAL_FRAME: usize = 9_000 + OVERHEAD;
+
+/// Ethernet header and a VLAN tag.
+const OVERHEAD: usize = 18;
+
+/// The longest frame that segments of a pool can hold.
+pub(crate) const LONGEST_FRAME: usize = 4 * srdma_dataplane::CHUNK_ROOM;
+
+/// Octets of frames that may wait in the kernel.
+const SEND_BUFFER: libc::c_int = 4 << 20;
+
+impl AfPacket {
+    /// Opens an interface of the namespace that the calling thread is in.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such interface (`NotFound`), or this process is not root.
+    pub fn open(interface: &str, interest: &Interest) -> io::Result<Self> {
+        let index = socket::interface_index(interface)?;
+        let receiver = Socket::new()?;
+        receiver.set_packet(socket::PACKET_IGNORE_OUTGOING, &1_i32)?;
+        let longest = (receiver.mtu(interface)? + OVERHEAD).clamp(USUAL_FRAME, LONGEST_FRAME);
+        let ring = Ring::new(&receiver, longest)?;
+        let selection = apply(interest, &receiver)?;
+        let transmitter = Socket::new()?;
+        transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER)?;
+        transmitter.bind(index, 0)?;
+        receiver.bind(index, libc::ETH_P_ALL as u16)?;
+        Ok(AfPacket {
+            interface: interface.to_owned(),
+            index,
+            receiver,
+            ring,
+            transmitter,
+            sender: Sender::new(),
+            selection,
+            statistics: DriverStatistics::default(),
+            overruns: Cell::new(0),
+        })
+    }
+
+    /// What is wrong with the interface, asked for when nothing has come in.
+    fn check(&self) -> io::Result<()> {
+        match self.receiver.take_error() {
+            Err(_) if !self.receiver.knows_interface(self.index) => Err(socket::vanished(&self.interface)),
+            other => other,
+        }
+    }
+}
+
+impl Driver for AfPacket {
+    fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()> {
+        let full = frames.len() + limit;
+        while frames.len() < full {
+            let Some(received) = self.ring.next() else {
+                return if frames.len() + limit == full { self.check() } else { Ok(()) };
+            };
+            match usable(received, self.selection.as_ref()) {
+                Usable::Frame(octets) => {
+                    let Some(frame) = Frame::from_octets(octets, pool) else {
+                        // It waits in its slot for a free chunk; when all slots are full, the kernel counts.
+                        return Ok(());
+                    };
+                    frames.push(frame);
+                    self.statistics.received += 1;
+                }
+                Usable::TooLong => self.statistics.too_long += 1,
+                Usable::NotWanted => {}
+            }
+            self.ring.release();
+        }
+        Ok(())
+    }
+
+    fn room(&mut self, _pool: &mut Pool) -> usize {
+        self.sender.room()
+    }
+
+    fn push(&mut self, frame: Frame, pool: &mut Pool) {
+        if self.sender.room() == 0 {
+            self.statistics.send_errors += 1;
+            frame.release(pool);
+        } else {
+            self.sender.push(frame);
+        }
+    }
+
+    fn flush(&mut self, pool: &mut Pool) -> io::Result<()> {
+        let (flushed, result) = self.sender.flush(&self.transmitter, pool);
+        self.statistics.sent += flushed.sent;
+        self.statistics.send_errors += flushed.refused;
+        match result {
+            Err(_) if !self.receiver.knows_interface(self.index) => Err(socket::vanished(&self.interface)),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.sender.is_empty()
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.receiver.as_fd())
+    }
+
+    fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
+        self.selection = apply(interest, &self.receiver)?;
+        Ok(())
+    }
+
+    fn kind(&self) -> DriverKind {
+        DriverKind::Packet
+    }
+
+    fn statistics(&self) -> DriverStatistics {
+        self.overruns.set(self.overruns.get() + self.receiver.take_losses().unwrap_or(0));
+        DriverStatistics { receive_overruns: self.overruns.get(), ..self.statistics }
+    }
+
+    fn detach(&mut self, pool: &mut Pool) {
+        self.statistics.send_errors += self.sender.len() as u64;
+        self.sender.release(self.sender.len(), pool);
+    }
+}
+
+/// Tells the kernel what is wanted; returns what is left to be looked at here.
+fn apply(interest: &Interest, socket: &Socket) -> io::Result<Option<Fib<Match>>> {
+    if let Some(program) = filter::program(interest)
+        && attach(&program, socket).is_ok()
+    {
+        return Ok(None);
+    }
+    attach(&filter::coarse_program(interest.pfc), socket)?;
+    let mut selection = Fib::default();
+    for (prefix, wanted) in &interest.prefixes {
+        selection.insert(*prefix, *wanted);
+    }
+    Ok(Some(selection))
+}
+
+fn attach(program: &[libc::sock_filter], socket: &Socket) -> io::Result<()> {
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+/// What a slot of the ring holds.
+enum Usable<'r> {
+    Frame(&'r [u8]),
+    TooLong,
+    NotWanted,
+}
+
+/// Completes a frame where it lies.
+fn usable<'r>(received: Received<'r>, selection: Option<&Fib<Match>>) -> Usable<'r> {
+    let Received { octets, vlan, is_cut, offload } = received;
+    if selection.is_some_and(|selection| !is_wanted(&octets[RESERVE..], selection)) {
+        return Usable::NotWanted;
+    }
+    if is_cut || offload == Offload::Segmentation {
+        return Usable::TooLong;
+    }
+    if let Offload::Checksum { start, offset } = offload {
+        finish_checksum(&mut octets[RESERVE..], start, offset);
+    }
+    match vlan {
+        Some(tag) if octets.len() >= RESERVE + 12 => {
+            octets.copy_within(RESERVE..RESERVE + 12, 0);
+            octets[12..16].copy_from_slice(&tag);
+            Usable::Frame(octets)
+        }
+        _ => Usable::Frame(&octets[RESERVE..]),
+    }
+}
+
+/// The longest prefix that has the destination decides; what is no IPv6 has passed the program for its own sake.
+fn is_wanted(octets: &[u8], selection: &Fib<Match>) -> bool {
+    let Ok((ethernet, rest)) = EthernetView::split(octets) else {
+        return false;
+    };
+    if ethernet.ethertype() != EtherType::IPV6 {
+        return true;
+    }
+    let Ok((ipv6, rest)) = Ipv6View::split(rest) else {
+        return false;
+    };
+    match selection.lookup(ipv6.destination_octets()) {
+        Some(Match::All) => true,
+        Some(Match::RoceV2) => {
+            ipv6.next_header() == NextHeader::UDP
+                && UdpView::split(rest).is_ok_and(|(udp, _)| udp.destination_port() == ROCEV2_PORT)
+        }
+        Some(Match::Kernel) | None => false,
+    }
+}
+
+/// Does what `CHECKSUM_PARTIAL` asks for: the field holds the sum of the pseudo-header, the rest is to be added.
+fn finish_checksum(octets: &mut [u8], start: usize, offset: usize) {
+    let mut sum = Sum::default();
+    sum.add(octets.get(start..).unwrap_or(&[]));
+    let checksum = sum.udp_checksum();
+    if let Some(field) = octets.get_mut(start + offset..).and_then(|octets| octets.first_chunk_mut()) {
+        *field = checksum.to_be_bytes();
+    }
+}

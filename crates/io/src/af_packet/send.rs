@@ -1,0 +1,120 @@
+//! Frames on their way out: gathered by the kernel from where they lie.
+
+use super::socket::Socket;
+use srdma_dataplane::{Frame, Pool};
+use std::collections::VecDeque;
+use std::io;
+
+/// Frames that may wait.
+pub(super) const ROOM: usize = 256;
+
+/// Frames in one system call.
+const BATCH: usize = 64;
+
+/// Pieces of a frame: head, three segments of body, tail.
+const PIECES: usize = 5;
+
+/// The queue, and the arrays that the kernel reads.
+#[derive(Debug)]
+pub(super) struct Sender {
+    waiting: VecDeque<Frame>,
+    pieces: Box<[[libc::iovec; PIECES]; BATCH]>,
+    messages: Box<[libc::mmsghdr; BATCH]>,
+}
+
+// SAFETY: the pointers in the arrays are written anew before each system call, and read by nobody else.
+unsafe impl Send for Sender {}
+
+/// What became of a call of [`Sender::flush`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flushed {
+    pub(super) sent: u64,
+    pub(super) refused: u64,
+}
+
+impl Sender {
+    pub(super) fn new() -> Self {
+        let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: all zeros is a valid message without address, pieces and control data.
+        let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        Sender {
+            waiting: VecDeque::with_capacity(ROOM),
+            pieces: Box::new([[nothing; PIECES]; BATCH]),
+            messages: Box::new([message; BATCH]),
+        }
+    }
+
+    pub(super) fn room(&self) -> usize {
+        ROOM - self.waiting.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Adds a frame, for which there is room.
+    pub(super) fn push(&mut self, frame: Frame) {
+        self.waiting.push_back(frame);
+    }
+
+    /// Sends what waits. What the kernel has no memory for now goes on waiting; a frame that it does not want, for its
+    /// length, is refused alone, and while the link is down all are.
+    pub(super) fn flush(&mut self, socket: &Socket, pool: &mut Pool) -> (Flushed, io::Result<()>) {
+        let mut flushed = Flushed::default();
+        while !self.waiting.is_empty() {
+            let count = self.prepare(pool);
+            // SAFETY: the first `count` messages point to pieces of this value, and those to octets of the pool and of
+            // waiting frames; none of them moves or changes before the call returns.
+            let sent = unsafe { libc::sendmmsg(socket.raw(), self.messages.as_mut_ptr(), count as u32, 0) };
+            if sent > 0 {
+                flushed.sent += sent as u64;
+                self.release(sent as usize, pool);
+                continue;
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EAGAIN | libc::ENOBUFS) => break,
+                Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
+                    flushed.refused += self.waiting.len() as u64;
+                    self.release(self.waiting.len(), pool);
+                    return (flushed, Err(error));
+                }
+                _ => {
+                    flushed.refused += 1;
+                    self.release(1, pool);
+                }
+            }
+        }
+        (flushed, Ok(()))
+    }
+
+    /// Gives back the frames that have waited longest.
+    pub(super) fn release(&mut self, count: usize, pool: &mut Pool) {
+        for frame in self.waiting.drain(..count) {
+            frame.release(pool);
+        }
+    }
+
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Describes the first frames to the kernel; returns how many.
+    fn prepare(&mut self, pool: &Pool) -> usize {
+        let messages = self.messages.iter_mut().zip(self.pieces.iter_mut());
+        let mut count = 0;
+        for (frame, (message, pieces)) in self.waiting.iter().zip(messages) {
+            let mut used = 0;
+            for (place, octets) in pieces.iter_mut().zip(frame.pieces(pool)) {
+                *place = libc::iovec { iov_base: octets.as_ptr().cast_mut().cast(), iov_len: octets.len() };
+                used += 1;
+            }
+            message.msg_hdr.msg_iov = pieces.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = used;
+            count += 1;
+        }
+        count
+    }
+}

@@ -1,0 +1,129 @@
+//! A packet socket at one interface.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Missing in the libc crate (linux/if_packet.h).
+pub(super) const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+/// A raw packet socket that never waits.
+#[derive(Debug)]
+pub(super) struct Socket {
+    descriptor: OwnedFd,
+}
+
+/// The number of an interface in the namespace of the calling thread.
+pub(super) fn interface_index(name: &str) -> io::Result<i32> {
+    let text = CString::new(name)?;
+    // SAFETY: the name is a string that ends with a zero and lives through the call.
+    match unsafe { libc::if_nametoindex(text.as_ptr()) } {
+        0 => Err(vanished(name)),
+        index => Ok(index as i32),
+    }
+}
+
+/// The error of a driver whose interface does not exist, or no longer.
+pub(super) fn vanished(interface: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("there is no interface {interface}"))
+}
+
+impl Socket {
+    /// A socket that receives nothing yet.
+    pub(super) fn new() -> io::Result<Self> {
+        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: no memory is handed over.
+        let descriptor = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        if descriptor < 0 {
+            let error = io::Error::last_os_error();
+            return Err(io::Error::new(error.kind(), format!("cannot open a packet socket: {error}; this needs root")));
+        }
+        // SAFETY: the descriptor is new, open, and nobody else's.
+        Ok(Socket { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+    }
+
+    /// Ties the socket to an interface. With a protocol, such as `ETH_P_ALL`, it receives from now on; with 0 it only
+    /// sends.
+    pub(super) fn bind(&self, index: i32, protocol: u16) -> io::Result<()> {
+        // SAFETY: all zeros is a valid address.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol.to_be();
+        address.sll_ifindex = index;
+        let len = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: the address is of the length given, and lives through the call.
+        check(unsafe { libc::bind(self.raw(), (&raw const address).cast(), len) })
+    }
+
+    /// Sets an option whose value the kernel reads as a plain structure.
+    pub(super) fn set<T: Copy>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+        let len = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the value has the length given, and lives through the call.
+        check(unsafe { libc::setsockopt(self.raw(), level, option, (&raw const *value).cast(), len) })
+    }
+
+    /// Sets an option of packet sockets.
+    pub(super) fn set_packet<T: Copy>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, option, value)
+    }
+
+    /// Frames that found no free slot since the last call.
+    pub(super) fn take_losses(&self) -> io::Result<u64> {
+        let mut losses = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut losses)?;
+        Ok(u64::from(losses.tp_drops))
+    }
+
+    /// The error that waits at the socket since the last call.
+    pub(super) fn take_error(&self) -> io::Result<()> {
+        let mut error: libc::c_int = 0;
+        self.get(libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
+        match error {
+            0 => Ok(()),
+            number => Err(io::Error::from_raw_os_error(number)),
+        }
+    }
+
+    /// Whether an interface of that number is still there, in the namespace of the socket.
+    pub(super) fn knows_interface(&self, index: i32) -> bool {
+        // SAFETY: all zeros is a valid request.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        request.ifr_ifru.ifru_ifindex = index;
+        // SAFETY: the request is what this ioctl reads and writes, and lives through the call.
+        unsafe { libc::ioctl(self.raw(), libc::SIOCGIFNAME, &raw mut request) == 0 }
+    }
+
+    /// The MTU of an interface.
+    pub(super) fn mtu(&self, name: &str) -> io::Result<usize> {
+        // SAFETY: all zeros is a valid request.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (place, octet) in request.ifr_name.iter_mut().zip(name.as_bytes()).take(libc::IFNAMSIZ - 1) {
+            *place = octet.cast_signed();
+        }
+        // SAFETY: the request is what this ioctl reads and writes, and lives through the call.
+        check(unsafe { libc::ioctl(self.raw(), libc::SIOCGIFMTU, &raw mut request) })?;
+        // SAFETY: this ioctl has written the MTU.
+        Ok(unsafe { request.ifr_ifru.ifru_mtu }.try_into().unwrap_or(0))
+    }
+
+    pub(super) fn raw(&self) -> libc::c_int {
+        self.descriptor.as_raw_fd()
+    }
+
+    fn get<T: Copy>(&self, level: libc::c_int, option: libc::c_int, value: &mut T) -> io::Result<()> {
+        let mut len = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` octets, which the value has; any octets are a value of the plain
+        // integers and structures of integers that are asked for here.
+        check(unsafe { libc::getsockopt(self.raw(), level, option, (&raw mut *value).cast(), &raw mut len) })
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
