@@ -1,0 +1,83 @@
+//! `srdma status`: what a running node does. `docs/operating.md` describes it.
+
+mod columns;
+mod find;
+mod page;
+mod rates;
+mod screen;
+mod text;
+
+use anyhow::Context;
+use page::Page;
+use rates::Seen;
+use srdma_node::daemon::read_status;
+use srdma_node::parse_duration;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Show what a running node does: ports with rates, drops, groups with their branches, SIDs.
+///
+/// On a terminal it is shown live: up and down, Page Up and Page Down scroll, Tab goes to the next section, q ends.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The node's status socket. Without it, the one in /run/srdma, if there is only one.
+    #[arg(value_name = "SOCKET", conflicts_with = "config")]
+    socket: Option<PathBuf>,
+    /// The node's configuration, which says where its socket is.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The status as one JSON object, once.
+    #[arg(long)]
+    json: bool,
+    /// Tables, once. So it is anyway where the output is no terminal.
+    #[arg(long, conflicts_with = "json")]
+    once: bool,
+    /// Time between two looks at the node.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    interval: Duration,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma status
+      The only running node, live.
+
+  srdma status --config node.toml --json | jq '.groups[].branches[] | select(.lag > 0)'
+      Branches that have not confirmed everything.";
+
+/// Columns of tables that no terminal limits.
+const PLAIN_COLUMNS: usize = 160;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When there is no node to ask, several without a choice, or the terminal cannot be used.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let path = find::socket(arguments.socket.as_deref(), arguments.config.as_deref())?;
+    if !arguments.json && !arguments.once && io::stdout().is_terminal() {
+        screen::show(path, arguments.interval).context("cannot use the terminal; --once prints tables")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let snapshot = read_status(&path)?;
+    let text = if arguments.json {
+        serde_json::to_string(&snapshot)? + "\n"
+    } else {
+        Page::new(&Seen::first(snapshot), PLAIN_COLUMNS).to_string()
+    };
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
+    }
+}
+
+fn parse_interval(argument: &str) -> Result<Duration, String> {
+    match parse_duration(argument) {
+        Some(interval) if (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&interval) => Ok(interval),
+        Some(_) => Err("must be from 100ms to 3600s".to_owned()),
+        None => Err("expected a number and one of ns, us, ms, s, such as 500ms".to_owned()),
+    }
+}

@@ -1,0 +1,83 @@
+//! Which socket is meant.
+
+use anyhow::{Context, bail};
+use srdma_node::{Configuration, Purpose};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where nodes have their sockets, unless they are told otherwise.
+const DIRECTORY: &str = "/run/srdma";
+
+/// The socket that was named, that of a configuration, or the only one there is.
+pub(super) fn socket(named: Option<&Path>, config: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match (named, config) {
+        (Some(socket), _) => Ok(socket.to_owned()),
+        (None, Some(config)) => {
+            // What the kernel says of interfaces does not matter for where the socket is.
+            let configuration = Configuration::read_for(config, Purpose::Interfaces(&BTreeMap::new()))?;
+            Ok(configuration.daemon.status)
+        }
+        (None, None) => only(Path::new(DIRECTORY)),
+    }
+}
+
+/// The only socket of a directory.
+fn only(directory: &Path) -> anyhow::Result<PathBuf> {
+    let sockets = sockets(directory).with_context(|| directory.display().to_string())?;
+    match sockets.as_slice() {
+        [socket] => Ok(socket.clone()),
+        [] => bail!(
+            "no node is running, or its socket is not in {}: start one with `srdma node --config FILE`, or name its \
+             SOCKET or --config",
+            directory.display()
+        ),
+        several => {
+            let list: Vec<String> =
+                several.iter().map(|socket| format!("  srdma status {}", socket.display())).collect();
+            bail!("several nodes are running, say which one:\n{}", list.join("\n"))
+        }
+    }
+}
+
+/// The sockets of a directory by name; none when it does not exist.
+fn sockets(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut sockets = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        if path.extension() == Some(OsStr::new("sock")) && !is_hidden {
+            sockets.push(path);
+        }
+    }
+    sockets.sort();
+    Ok(sockets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_socket_needs_no_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let message = |directory: &Path| only(directory).unwrap_err().to_string();
+        assert!(message(&directory.path().join("none")).starts_with("no node is running"));
+        for name in ["n6.sock", ".n7.sock.12", "lab"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        assert_eq!(only(directory.path()).unwrap(), directory.path().join("n6.sock"));
+        fs::write(directory.path().join("n1.sock"), "").unwrap();
+        let message = message(directory.path());
+        let lines: Vec<&str> = message.lines().collect();
+        assert_eq!(lines[0], "several nodes are running, say which one:");
+        assert!(lines[1].ends_with("/n1.sock") && lines[2].ends_with("/n6.sock"), "{message}");
+    }
+}

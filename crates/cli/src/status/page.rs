@@ -1,0 +1,224 @@
+//! Everything about a node as lines: the live screen shows a part of them, elsewhere they are printed.
+
+use super::columns::{Column, table};
+use super::rates::Seen;
+use super::text::{bar, psn, seconds};
+use crate::demo::units::{count, grouped, rate};
+use ratatui::style::{Color, Style};
+use ratatui::text::Line;
+use srdma_node::TrafficReport;
+use srdma_node::daemon::{DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
+use std::fmt;
+
+/// The lines of a node's status.
+pub(super) struct Page {
+    /// What the node is and how it does in general.
+    pub(super) head: Vec<Line<'static>>,
+    /// The sections.
+    pub(super) body: Vec<Line<'static>>,
+    /// Where in the body each section begins.
+    pub(super) sections: Vec<usize>,
+}
+
+/// Cells of a lag's bar.
+const BAR_CELLS: usize = 16;
+/// A lag that fills the bar, unless another branch of the group has a greater one: what unmodified hosts have
+/// outstanding at most.
+const FULL_LAG: u32 = 128;
+
+const GOOD: Style = Style::new();
+const BAD: Style = Style::new().fg(Color::Red);
+const NOTE: Style = Style::new().fg(Color::Yellow);
+
+impl Page {
+    /// The page for lines of `width` columns; what can be missed is left out where they are too narrow.
+    pub(super) fn new(seen: &Seen, width: usize) -> Self {
+        let mut page = Page { head: head(&seen.now), body: Vec::new(), sections: Vec::new() };
+        page.section("Ports", ports(seen, width));
+        page.section("Drops", drops(seen, width));
+        page.section("Groups", seen.now.groups.iter().flat_map(|group| group_lines(seen, group, width)).collect());
+        page.section("SIDs", sids(seen, width));
+        page
+    }
+
+    fn section(&mut self, title: &'static str, lines: Vec<Line<'static>>) {
+        self.sections.push(self.body.len());
+        let title = if lines.is_empty() { format!("{title}: none") } else { title.to_owned() };
+        self.body.push(Line::styled(title, Style::new().bold()));
+        self.body.extend(lines);
+        self.body.push(Line::default());
+    }
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = self.body.strip_suffix(&[Line::default()]).unwrap_or(&self.body);
+        self.head.iter().chain(&[Line::default()]).chain(body).try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+fn head(snapshot: &Snapshot) -> Vec<Line<'static>> {
+    let uptime_s = snapshot.uptime_ns / 1_000_000_000;
+    let first = format!("{}  {}  up {}", snapshot.name, snapshot.loopback, seconds(uptime_s));
+    let counts = [
+        count(snapshot.ports.len() as u64, "port"),
+        count(snapshot.sids.len() as u64, "SID"),
+        count(snapshot.groups.len() as u64, "group"),
+        count(snapshot.neighbours as u64, "neighbour"),
+        format!("{} in tables", grouped(snapshot.prefixes as u64)),
+    ];
+    let mut lines = vec![Line::styled(first, Style::new().bold()), Line::raw(counts.join(", "))];
+    if let Some(reload) = &snapshot.configuration.last_reload {
+        let ago = seconds((snapshot.started_unix_s + uptime_s).saturating_sub(reload.unix_s));
+        let generation = snapshot.configuration.generation;
+        lines.push(match &reload.error {
+            None => Line::raw(format!("configuration {generation}, put into force {ago} ago")),
+            Some(error) => Line::styled(format!("configuration {generation}; refused {ago} ago: {error}"), BAD),
+        });
+    }
+    lines
+}
+
+fn ports(seen: &Seen, width: usize) -> Vec<Line<'static>> {
+    let mut columns = vec![
+        Column::text("port"),
+        Column::text("link"),
+        Column::text("driver").leaves(5),
+        Column::number("in frames").leaves(3),
+        Column::number("octets").leaves(1),
+        Column::number("out frames").leaves(4),
+        Column::number("octets").leaves(2),
+    ];
+    if seen.has_rates() {
+        columns.extend(["in frame/s", "in bit/s", "out frame/s", "out bit/s"].map(Column::number));
+    }
+    let row = |port: &PortSnapshot| {
+        let rates = |traffic: fn(&PortSnapshot) -> TrafficReport| {
+            rates_of(seen, |snapshot| port_of(snapshot, &port.name).map(traffic))
+        };
+        let driver = port.driver.as_deref().unwrap_or("none");
+        let names = [&port.name, if port.is_up { "up" } else { "down" }, driver].map(str::to_owned);
+        let totals = [port.received, port.sent].map(|traffic| [grouped(traffic.frames), grouped(traffic.octets)]);
+        let rates = [rates(|port| port.received), rates(|port| port.sent)];
+        let cells = names.into_iter().chain(totals.into_iter().flatten()).chain(rates.into_iter().flatten());
+        (cells.collect(), if port.is_up { GOOD } else { BAD })
+    };
+    let snapshot = &seen.now;
+    if snapshot.ports.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = table(&columns, snapshot.ports.iter().map(row).collect(), width);
+    let note = |port: &PortSnapshot| Some(Line::styled(format!("  {}: {}", port.name, port.note.as_ref()?), NOTE));
+    lines.extend(snapshot.ports.iter().filter_map(note));
+    lines
+}
+
+fn drops(seen: &Seen, width: usize) -> Vec<Line<'static>> {
+    let mut rows: Vec<(Vec<String>, Style)> = Vec::new();
+    let mut add = |port: &str, reason: &str, drops: u64, per_second: u64| {
+        let cells = vec![port.to_owned(), reason.to_owned(), grouped(drops), grouped(per_second)];
+        rows.push((cells, if per_second > 0 { BAD } else { GOOD }));
+    };
+    for port in &seen.now.ports {
+        for (reason, drops) in &port.drops {
+            let counter =
+                |snapshot: &Snapshot| Some(port_of(snapshot, &port.name)?.drops.get(reason).copied().unwrap_or(0));
+            add(&port.name, reason, *drops, seen.per_second(counter));
+        }
+        let of_driver: [(_, fn(&DriverSnapshot) -> u64); 3] = [
+            ("receive overruns of the driver", |driver| driver.receive_overruns),
+            ("too long for the driver", |driver| driver.too_long),
+            ("send errors of the driver", |driver| driver.send_errors),
+        ];
+        for (reason, value) in of_driver.into_iter().filter(|(_, value)| value(&port.statistics) > 0) {
+            let counter = |snapshot: &Snapshot| Some(value(&port_of(snapshot, &port.name)?.statistics));
+            add(&port.name, reason, value(&port.statistics), seen.per_second(counter));
+        }
+    }
+    for (reason, drops) in &seen.now.own_drops {
+        let counter = |snapshot: &Snapshot| Some(snapshot.own_drops.get(reason).copied().unwrap_or(0));
+        add("its own", reason, *drops, seen.per_second(counter));
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut columns = vec![Column::text("port"), Column::text("reason"), Column::number("packets")];
+    columns.extend(seen.has_rates().then(|| Column::number("a second")));
+    table(&columns, rows, width)
+}
+
+fn group_lines(seen: &Seen, group: &GroupSnapshot, width: usize) -> Vec<Line<'static>> {
+    let above = if group.is_root { "source" } else { "parent" };
+    let title = format!(
+        "  {} {}  proxy {}  {above} {}  epoch {}",
+        group.id,
+        group.role.name(),
+        group.proxy,
+        group.parent,
+        group.epoch
+    );
+    let data_per_second = seen.per_second(|snapshot| {
+        let same = snapshot.groups.iter().find(|other| other.id == group.id)?;
+        Some(same.data_packets)
+    });
+    let now = if seen.has_rates() { format!(" ({}/s)", grouped(data_per_second)) } else { String::new() };
+    let traffic = format!(
+        "    {} data packets{now}, {} copies, ACK/NAK/CNP in {}/{}/{}, out {}/{}/{}",
+        grouped(group.data_packets),
+        grouped(group.copies),
+        grouped(group.acks_received),
+        grouped(group.naks_received),
+        grouped(group.cnps_received),
+        grouped(group.acks_sent),
+        grouped(group.naks_sent),
+        grouped(group.cnps_sent)
+    );
+    let full = group.branches.iter().filter_map(|branch| branch.lag).max().unwrap_or(0).max(FULL_LAG);
+    let rows = group.branches.iter().map(|branch| {
+        let lag = branch.lag.map_or_else(|| "–".to_owned(), |lag| grouped(u64::from(lag)));
+        let bar = bar(branch.lag.unwrap_or(0), full, BAR_CELLS);
+        let cells = vec![format!("  {}", branch.address), psn(branch.point), grouped(branch.stalls), lag, bar];
+        (cells, if branch.point.is_none() { NOTE } else { GOOD })
+    });
+    let columns = [
+        Column::text("  branch"),
+        Column::number("point"),
+        Column::number("stalls"),
+        Column::number("lag"),
+        Column::text("").leaves(1),
+    ];
+    let mut lines = vec![Line::raw(title), Line::raw(traffic)];
+    lines.extend(table(&columns, rows.collect(), width));
+    lines
+}
+
+fn sids(seen: &Seen, width: usize) -> Vec<Line<'static>> {
+    let mut columns = vec![
+        Column::text("SID"),
+        Column::text("behavior"),
+        Column::number("frames"),
+        Column::number("octets").leaves(1),
+    ];
+    if seen.has_rates() {
+        columns.extend(["frame/s", "bit/s"].map(Column::number));
+    }
+    let rows = seen.now.sids.iter().map(|sid| {
+        let same = |snapshot: &Snapshot| snapshot.sids.iter().find(|other| other.sid == sid.sid).map(|sid| sid.taken);
+        let mut cells =
+            vec![sid.sid.clone(), sid.behavior.clone(), grouped(sid.taken.frames), grouped(sid.taken.octets)];
+        cells.extend(rates_of(seen, same));
+        (cells, GOOD)
+    });
+    if seen.now.sids.is_empty() { Vec::new() } else { table(&columns, rows.collect(), width) }
+}
+
+/// Frames and bits a second.
+fn rates_of(seen: &Seen, traffic: impl Fn(&Snapshot) -> Option<TrafficReport>) -> [String; 2] {
+    let frames = seen.per_second(|snapshot| Some(traffic(snapshot)?.frames));
+    let octets = seen.per_second(|snapshot| Some(traffic(snapshot)?.octets));
+    [grouped(frames), rate(octets.saturating_mul(8))]
+}
+
+fn port_of<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s PortSnapshot> {
+    snapshot.ports.iter().find(|port| port.name == name)
+}

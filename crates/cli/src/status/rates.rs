@@ -1,0 +1,42 @@
+//! What happened between two looks at a node.
+
+use srdma_node::daemon::Snapshot;
+
+/// The newest snapshot, and the one before.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) now: Snapshot,
+    before: Option<Snapshot>,
+}
+
+impl Seen {
+    /// The first look.
+    pub(super) fn first(now: Snapshot) -> Self {
+        Seen { now, before: None }
+    }
+
+    /// Another look. The same state seen again changes nothing; after a restart of the node there is no before.
+    pub(super) fn next(self, now: Snapshot) -> Self {
+        if now.started_unix_s != self.now.started_unix_s || now.uptime_ns < self.now.uptime_ns {
+            return Seen::first(now);
+        }
+        if now.uptime_ns == self.now.uptime_ns {
+            return self;
+        }
+        Seen { now, before: Some(self.now) }
+    }
+
+    /// Whether there are rates.
+    pub(super) fn has_rates(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// How much a counter has risen in a second; 0 when it is new or has begun again.
+    pub(super) fn per_second(&self, counter: impl Fn(&Snapshot) -> Option<u64>) -> u64 {
+        let Some(before) = &self.before else { return 0 };
+        let (Some(then), Some(now)) = (counter(before), counter(&self.now)) else { return 0 };
+        let elapsed_ns = u128::from(self.now.uptime_ns - before.uptime_ns);
+        let rate = u128::from(now.saturating_sub(then)) * 1_000_000_000 / elapsed_ns.max(1);
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+}
