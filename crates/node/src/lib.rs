@@ -7,8 +7,7 @@ pub mod daemon;
 mod process;
 
 pub use configuration::{
-    Configuration, ConfigurationError, DaemonSettings, DriverChoice, InterfaceFacts, PortInterface, Purpose,
-    parse_duration,
+    Configuration, ConfigurationError, DaemonSettings, InterfaceFacts, PortInterface, Purpose, parse_duration,
 };
 pub use process::{
     GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport, TrafficReport, process,

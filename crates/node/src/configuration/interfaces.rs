@@ -1,6 +1,7 @@
 //! Where ports are: the keys of `[[port]]` that only a node on interfaces needs, and what the kernel says itself.
 
 use super::file::{DriverName, PortSection};
+use srdma_io::Choice;
 use srdma_wire::MacAddress;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -50,32 +51,18 @@ pub struct PortInterface {
     /// The interface's name.
     pub name: String,
     /// The driver that was chosen.
-    pub driver: DriverChoice,
+    pub driver: Choice,
 }
 
 impl PortInterface {
     pub(super) fn of(section: &PortSection) -> Self {
         let name = section.interface.as_ref().map_or(&section.name.value.0, |interface| &interface.value.0);
         let driver = match section.driver {
-            DriverName::Auto => DriverChoice::Auto,
-            DriverName::AfXdp => DriverChoice::Xdp,
-            DriverName::AfXdpGeneric => DriverChoice::XdpGeneric,
-            DriverName::AfPacket => DriverChoice::Packet,
+            DriverName::Auto => Choice::Auto,
+            DriverName::AfXdp => Choice::Xdp,
+            DriverName::AfXdpGeneric => Choice::XdpGeneric,
+            DriverName::AfPacket => Choice::Packet,
         };
         PortInterface { name: name.clone(), driver }
     }
-}
-
-/// Which driver a port shall have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DriverChoice {
-    /// The fastest that the interface and the node's rights allow.
-    #[default]
-    Auto,
-    /// AF_XDP, the program run by the interface's own driver.
-    Xdp,
-    /// AF_XDP, the program run on socket buffers.
-    XdpGeneric,
-    /// AF_PACKET.
-    Packet,
 }

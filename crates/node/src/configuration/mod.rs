@@ -20,7 +20,7 @@ use claims::Claims;
 pub use daemon::DaemonSettings;
 pub use error::ConfigurationError;
 use error::Problem;
-pub use interfaces::{DriverChoice, InterfaceFacts, PortInterface, Purpose};
+pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
 use srdma_dataplane::{Command, ConfigError, Node, NodeConfig, PortId};
 use std::path::Path;
 pub use value::parse_duration;

@@ -18,14 +18,10 @@ use super::watched_file::WatchedFile;
 use crate::configuration::{Configuration, ConfigurationError, InterfaceFacts, Purpose};
 use ports::{PortDriver, claim_missing};
 use reporting::Reporting;
-use srdma_dataplane::Pool;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-
-/// Chunks of each size that one data thread may hold.
-const POOL_CHUNKS: usize = 1 << 14;
 
 /// How often the control task looks after what nobody tells it: the file, and interfaces that are missing.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -70,7 +66,7 @@ impl<'r> Control<'r> {
             None => None,
         };
         let interest = interest::of(&configuration);
-        let data = DataHandle::start(node, Pool::new(POOL_CHUNKS), interest, configuration.daemon.cpu)
+        let data = DataHandle::start(node, interest, configuration.daemon.cpu)
             .map_err(system("cannot start the data thread"))?;
         let reporting = Reporting::new(status, metrics);
         let supervisor = Supervisor::of_environment();

@@ -7,7 +7,6 @@
 //!                                              orders or the next timer
 //! ```
 
-use super::open::open;
 use super::order::{Attached, Loss, Order};
 use super::port::Port;
 use crate::configuration::PortInterface;
@@ -18,7 +17,7 @@ use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 use srdma_dataplane::{Command, Element, Frame, Node, Pool, PortId};
-use srdma_io::Interest;
+use srdma_io::{Interest, OpenError, Umem};
 use srdma_wire::Instant;
 use std::io;
 use std::os::fd::AsFd;
@@ -30,8 +29,8 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Frames that one port may bring before the others have their turn.
 const BATCH: usize = 64;
 
-/// How long frames that wait for room on a wire stay unattended, should the kernel not say that there is room.
-const BACKLOG_PERIOD: Duration = Duration::from_millis(1);
+/// How soon frames that found no room on the wire are tried again: the kernel can hold more than leaves meanwhile.
+const BACKLOG_PERIOD: Duration = Duration::from_micros(200);
 
 /// How long frames may take to leave when the node stops.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
@@ -40,6 +39,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct DataThread {
     node: Node,
+    /// What drivers share with the pool.
+    umem: Umem,
     pool: Pool,
     ports: Vec<Port>,
     interest: Interest,
@@ -58,7 +59,7 @@ impl DataThread {
     /// A thread for a node whose ports have no drivers yet.
     pub(super) fn new(
         node: Node,
-        pool: Pool,
+        (umem, pool): (Umem, Pool),
         interest: Interest,
         orders: Receiver<Order>,
         losses: UnboundedSender<Loss>,
@@ -66,7 +67,19 @@ impl DataThread {
     ) -> Self {
         let ports = node.config().ports.iter().map(|_| Port::default()).collect();
         let clock = std::time::Instant::now();
-        DataThread { node, pool, ports, interest, clock, orders, losses, wake, frames: Vec::new(), ready: Vec::new() }
+        DataThread {
+            node,
+            umem,
+            pool,
+            ports,
+            interest,
+            clock,
+            orders,
+            losses,
+            wake,
+            frames: Vec::new(),
+            ready: Vec::new(),
+        }
     }
 
     /// Runs until it is told to stop, or nobody is left who could.
@@ -105,8 +118,11 @@ impl DataThread {
                 worked = true;
                 self.node.receive(self.now(), id, &mut self.frames, &mut self.pool);
             }
-            if let Err(error) = received {
-                self.lose(id, error);
+            match received {
+                // It may come up again, and its driver with it.
+                Err(error) if error.kind() == io::ErrorKind::NetworkDown => {}
+                Err(error) => self.lose(id, error),
+                Ok(()) => {}
             }
         }
         let now = self.now();
@@ -145,8 +161,7 @@ impl DataThread {
             let Some(readable) = port.driver.as_ref().and_then(|driver| driver.readable()) else {
                 continue;
             };
-            let writable = if port.is_backlogged() { PollFlags::POLLOUT } else { PollFlags::empty() };
-            waited_for.push(PollFd::new(readable, PollFlags::POLLIN | writable));
+            waited_for.push(PollFd::new(readable, PollFlags::POLLIN));
         }
         match ppoll(&mut waited_for, timeout, None) {
             Ok(_) | Err(Errno::EINTR) => {}
@@ -217,14 +232,14 @@ impl DataThread {
         Ok(())
     }
 
-    fn attach(&mut self, id: PortId, interface: &PortInterface) -> io::Result<Attached> {
-        let port = self.ports.get_mut(id.index()).ok_or(io::ErrorKind::NotFound)?;
+    fn attach(&mut self, port: PortId, interface: &PortInterface) -> Result<Attached, OpenError> {
+        let port = &mut self.ports[port.index()];
         port.detach(&mut self.pool);
-        let (driver, note) = open(interface, &self.interest, &mut self.pool)?;
-        let attached = Attached { driver: driver.kind(), note: note.clone() };
-        port.note = note;
-        port.driver = Some(driver);
-        Ok(attached)
+        let opened = srdma_io::open(&interface.name, interface.driver, &self.interest, Some(&self.umem))?;
+        let note = (!opened.notes.is_empty()).then(|| opened.notes.join("; "));
+        port.note.clone_from(&note);
+        let driver = port.driver.insert(opened.driver).kind();
+        Ok(Attached { driver, note })
     }
 
     fn lose(&mut self, id: PortId, error: io::Error) {

@@ -5,6 +5,7 @@ use super::handle::Died;
 use super::status::StatusError;
 use crate::configuration::ConfigurationError;
 use srdma_dataplane::ConfigError;
+use srdma_io::OpenError;
 use std::io;
 
 /// Why a daemon did not start, or ended without being told to.
@@ -25,14 +26,12 @@ pub enum DaemonError {
         reason: String,
     },
     /// No driver can be had for an interface that is there.
-    #[error("port {port}: interface {interface}: {error}")]
+    #[error("port {port}: {error}")]
     Attach {
         /// The port.
         port: String,
-        /// Its interface.
-        interface: String,
         /// Why.
-        error: io::Error,
+        error: OpenError,
     },
     /// The status socket cannot be made.
     #[error(transparent)]

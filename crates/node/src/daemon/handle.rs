@@ -5,12 +5,16 @@ use super::order::{Attached, Loss, Order};
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use srdma_dataplane::{Command, Node, Pool, PortId};
-use srdma_io::Interest;
+use srdma_dataplane::{Command, Node, PortId};
+use srdma_io::{Interest, OpenError, Umem};
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::{mpsc as events, oneshot};
+
+/// Pages of a data thread: for frames that wait to be sent, and for those that drivers keep ready for the kernel.
+const PAGES: usize = 8192;
+const PAGES_PER_PORT: usize = 4096;
 
 /// A data thread that runs.
 #[derive(Debug)]
@@ -28,12 +32,13 @@ pub(super) struct Died;
 
 impl DataHandle {
     /// Starts a thread for a node, on this processor if one is given.
-    pub(super) fn start(node: Node, pool: Pool, interest: Interest, cpu: Option<usize>) -> io::Result<Self> {
+    pub(super) fn start(node: Node, interest: Interest, cpu: Option<usize>) -> io::Result<Self> {
         let wake = Arc::new(EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
         let (orders, received_orders) = mpsc::channel();
         let (sent_losses, losses) = events::unbounded_channel();
         let (pinned, is_pinned) = mpsc::channel();
-        let data = DataThread::new(node, pool, interest, received_orders, sent_losses, Arc::clone(&wake));
+        let pages = PAGES + PAGES_PER_PORT * node.config().ports.len();
+        let data = DataThread::new(node, Umem::new(pages)?, interest, received_orders, sent_losses, Arc::clone(&wake));
         let thread = Builder::new().name("data".to_owned()).spawn(move || {
             // Whoever starts the thread waits for this.
             let _ = pinned.send(cpu.map_or(Ok(()), stay_on));
@@ -56,7 +61,11 @@ impl DataHandle {
     }
 
     /// Gives a port a driver.
-    pub(super) async fn attach(&self, port: PortId, interface: PortInterface) -> Result<io::Result<Attached>, Died> {
+    pub(super) async fn attach(
+        &self,
+        port: PortId,
+        interface: PortInterface,
+    ) -> Result<Result<Attached, OpenError>, Died> {
         self.ask(|reply| Order::Attach { port, interface, reply }).await
     }
 

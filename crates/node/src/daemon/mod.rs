@@ -15,7 +15,7 @@ mod event;
 mod handle;
 mod interest;
 mod metrics;
-mod open;
+mod mirror;
 mod order;
 mod port;
 mod reload;
@@ -29,6 +29,7 @@ mod watched_file;
 pub use error::DaemonError;
 pub use event::{Cause, Event};
 pub use metrics::{MetricsServer, metrics_text};
+pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{
     BranchSnapshot, ConfigurationSnapshot, DaemonState, DriverSnapshot, GroupSnapshot, PortSnapshot, PortState, Reload,
     Role, SidSnapshot, Snapshot,

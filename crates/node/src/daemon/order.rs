@@ -3,7 +3,7 @@
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
 use srdma_dataplane::{Command, PortId};
-use srdma_io::{DriverKind, Interest};
+use srdma_io::{DriverKind, Interest, OpenError};
 use std::io;
 use tokio::sync::oneshot;
 
@@ -13,7 +13,7 @@ pub(super) enum Order {
     /// Carry out commands, all of them before the next frame. `None`: the interest stays as it is.
     Change { interest: Option<Interest>, commands: Vec<Command>, reply: oneshot::Sender<Result<(), String>> },
     /// Give a port a driver of this interface, instead of the one that it may have.
-    Attach { port: PortId, interface: PortInterface, reply: oneshot::Sender<io::Result<Attached>> },
+    Attach { port: PortId, interface: PortInterface, reply: oneshot::Sender<Result<Attached, OpenError>> },
     /// Take a port's driver away, if it has one.
     Detach { port: PortId, reply: oneshot::Sender<()> },
     /// Describe the node. What `state` says of drivers is not known yet.

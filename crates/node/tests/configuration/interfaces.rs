@@ -2,7 +2,8 @@
 
 use super::errors::TRANSIT;
 use super::parse;
-use srdma_node::{Configuration, ConfigurationError, DriverChoice, InterfaceFacts, Purpose};
+use srdma_io::Choice;
+use srdma_node::{Configuration, ConfigurationError, InterfaceFacts, Purpose};
 use srdma_wire::MacAddress;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +46,7 @@ fn ports_and_interfaces_are_one_to_one() {
                 driver = 'af_xdp_generic'\n[[port]]\nname = 'eth1'";
     let configuration = parse_for(text, &facts()).expect("right");
     let interfaces: Vec<_> = configuration.interfaces.iter().map(|port| (port.name.as_str(), port.driver)).collect();
-    assert_eq!(interfaces, [("eth0", DriverChoice::XdpGeneric), ("eth1", DriverChoice::Auto)]);
+    assert_eq!(interfaces, [("eth0", Choice::XdpGeneric), ("eth1", Choice::Auto)]);
     let refused = |from: &str, to: &str| parse_for(&text.replace(from, to), &facts()).expect_err("wrong");
     assert_eq!(refused("'eth1'", "'eth0'"), "/etc/srdma/leaf1.toml:8: interface eth0 is already that of port p");
     assert_eq!(

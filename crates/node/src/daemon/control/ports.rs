@@ -9,8 +9,8 @@ use crate::daemon::order::{Attached, Loss};
 use crate::daemon::{DaemonError, claim::ClaimError};
 use nix::net::if_::if_nametoindex;
 use srdma_dataplane::PortId;
+use srdma_io::OpenError;
 use std::collections::BTreeMap;
-use std::io;
 
 /// Whether a port has a driver.
 #[derive(Clone, Debug)]
@@ -46,8 +46,8 @@ impl Control<'_> {
     pub(super) async fn attach_all(&mut self) -> Result<(), DaemonError> {
         for index in 0..self.ports.len() {
             if let Some(error) = self.attach(index).await? {
-                let (port, interface) = self.names(index);
-                return Err(DaemonError::Attach { port, interface, error });
+                let (port, _) = self.names(index);
+                return Err(DaemonError::Attach { port, error });
             }
         }
         Ok(())
@@ -55,7 +55,7 @@ impl Control<'_> {
 
     /// Gives a port a driver, if its interface is there, and says so. Returns the error of an interface that is there
     /// and cannot be used.
-    async fn attach(&mut self, index: usize) -> Result<Option<io::Error>, Died> {
+    async fn attach(&mut self, index: usize) -> Result<Option<OpenError>, Died> {
         let (id, interface) = (PortId(index as u16), self.configuration.interfaces[index].clone());
         let Ok(interface_index) = if_nametoindex(interface.name.as_str()) else {
             self.data.detach(id).await?;
@@ -71,8 +71,10 @@ impl Control<'_> {
             }
             Err(error) => {
                 self.wait_for(index, error.to_string());
-                let may_come = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NetworkDown);
-                Ok((!may_come).then_some(error))
+                Ok(match error {
+                    OpenError::NoInterface { .. } => None,
+                    OpenError::InUse { .. } | OpenError::Refused { .. } => Some(error),
+                })
             }
         }
     }
