@@ -14,6 +14,7 @@ mod capture;
 mod driver;
 mod interest;
 pub mod namespace;
+pub mod nd;
 pub mod netlink;
 mod open;
 pub mod udp;

@@ -1,0 +1,163 @@
+//! Answering for addresses that are nobody's: Neighbor Discovery for Proxy Addresses (RFC 4861 section 7.2.4).
+//!
+//! Source and receivers believe a group's Proxy Address to be a host's, and may resolve it on their link. No interface
+//! has it, so that the kernel does not answer; this does, with the port's own MAC address, for as long as the address is
+//! in the set. A raw ICMPv6 socket would not do: the kernel hands it solicitations by multicast only, and not the
+//! unicast ones by which a host finds out whether a neighbour is still there. So a packet socket takes them all, and
+//! another one joins the solicited-node groups, for the sake of the interface's filter and of MLD.
+
+mod message;
+mod socket;
+
+use message::Solicitation;
+use socket::{Arrival, PacketSocket};
+use srdma_wire::MacAddress;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{Ipv6Addr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::io::unix::AsyncFd;
+use tokio::task::JoinHandle;
+
+/// Answers Neighbor Solicitations for a set of addresses at a set of interfaces, until it is dropped.
+#[derive(Debug)]
+pub struct ProxyNd {
+    shared: Arc<Shared>,
+    /// Carries the memberships.
+    groups: UdpSocket,
+    joined: BTreeSet<(u32, Ipv6Addr)>,
+    task: JoinHandle<()>,
+}
+
+/// What a [`ProxyNd`] has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NdStatistics {
+    /// Solicitations that were answered.
+    pub answered: u64,
+    /// Solicitations for an address of the set that were not valid (RFC 4861 section 7.1.1).
+    pub invalid: u64,
+    /// Answers that the kernel did not take.
+    pub send_errors: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    answers: Mutex<Answers>,
+    answered: AtomicU64,
+    invalid: AtomicU64,
+    send_errors: AtomicU64,
+}
+
+/// Who is answered for, and where.
+#[derive(Debug, Default)]
+struct Answers {
+    /// Interfaces by their index, and their MAC addresses.
+    interfaces: BTreeMap<u32, MacAddress>,
+    addresses: BTreeSet<Ipv6Addr>,
+}
+
+impl ProxyNd {
+    /// Begins with nothing to answer for, in the calling thread's network namespace. Must be called inside a tokio
+    /// runtime with I/O.
+    ///
+    /// # Errors
+    ///
+    /// When the sockets cannot be opened: it takes CAP_NET_RAW.
+    pub fn start() -> io::Result<Self> {
+        // SAFETY: a packet socket owns its descriptor, gives no other, and closes it only when it is dropped.
+        let socket = unsafe { AsyncFd::register(PacketSocket::open()?)? };
+        let groups = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))?;
+        let shared = Arc::new(Shared::default());
+        let task = tokio::spawn(answer(socket, Arc::clone(&shared)));
+        Ok(ProxyNd { shared, groups, joined: BTreeSet::new(), task })
+    }
+
+    /// Answers for these addresses from now on, at these interfaces: their indices and MAC addresses.
+    ///
+    /// # Errors
+    ///
+    /// When an interface is gone or takes no more groups. Everything else has been done, and a later call tries again.
+    pub fn set(
+        &mut self,
+        interfaces: impl IntoIterator<Item = (u32, MacAddress)>,
+        addresses: impl IntoIterator<Item = Ipv6Addr>,
+    ) -> io::Result<()> {
+        let answers =
+            Answers { interfaces: interfaces.into_iter().collect(), addresses: addresses.into_iter().collect() };
+        let groups =
+            |index: u32| answers.addresses.iter().map(move |address| (index, message::solicited_node(*address)));
+        let wanted: BTreeSet<(u32, Ipv6Addr)> = answers.interfaces.keys().copied().flat_map(groups).collect();
+        let mut result = Ok(());
+        for (index, group) in self.joined.difference(&wanted) {
+            // It has gone with its interface, or goes now.
+            let _ = self.groups.leave_multicast_v6(group, *index);
+        }
+        self.joined.retain(|joined| wanted.contains(joined));
+        for (index, group) in wanted {
+            if !self.joined.contains(&(index, group)) {
+                match self.groups.join_multicast_v6(&group, index) {
+                    Ok(()) => drop(self.joined.insert((index, group))),
+                    Err(error) => result = result.and(Err(error)),
+                }
+            }
+        }
+        *self.shared.answers() = answers;
+        result
+    }
+
+    /// What has been counted.
+    pub fn statistics(&self) -> NdStatistics {
+        NdStatistics {
+            answered: self.shared.answered.load(Ordering::Relaxed),
+            invalid: self.shared.invalid.load(Ordering::Relaxed),
+            send_errors: self.shared.send_errors.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for ProxyNd {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    /// A panic of another thread leaves nothing half done here.
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reply(&self, socket: &PacketSocket, arrival: Arrival, frame: &[u8]) {
+        let answers = self.answers();
+        let Some(&mac) = answers.interfaces.get(&arrival.index) else {
+            return;
+        };
+        let target = message::target(frame).filter(|target| answers.addresses.contains(target));
+        drop(answers);
+        let Some(target) = target else {
+            return;
+        };
+        let counter = match Solicitation::parse(frame) {
+            None => &self.invalid,
+            Some(solicitation) => match socket.send(arrival.index, &solicitation.advertisement(target, mac)) {
+                Ok(()) => &self.answered,
+                Err(_) => &self.send_errors,
+            },
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn answer(socket: AsyncFd<PacketSocket>, shared: Arc<Shared>) {
+    let mut frame = [0; 2048];
+    loop {
+        let Ok(mut ready) = socket.readable().await else {
+            return;
+        };
+        // An interface that goes down is told as an error once; the socket goes on.
+        if let Ok(Ok((arrival, len))) = ready.try_io(|socket| socket.get_ref().receive(&mut frame)) {
+            shared.reply(socket.get_ref(), arrival, &frame[..len]);
+        }
+    }
+}

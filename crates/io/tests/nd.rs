@@ -1,0 +1,89 @@
+//! Answering for Proxy Addresses, asked by the kernel at the other end of a link.
+
+use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
+use srdma_io::nd::ProxyNd;
+use srdma_wire::MacAddress;
+use std::net::{Ipv6Addr, UdpSocket};
+use std::time::Duration;
+
+const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const PROXY: &str = "2001:db8:cc::1";
+
+/// What the other end knows of the Proxy Address, once that is in one of these states.
+async fn known(other: &NamespaceGuard, states: &[&str]) -> String {
+    for _ in 0..500 {
+        let text = other.run(&["ip", "-6", "neigh", "show", PROXY, "dev", "v1"]).unwrap();
+        if states.iter().any(|state| text.contains(state)) {
+            return text;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{PROXY} is in none of the states {states:?}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_believes_in_proxy_addresses() {
+    let [node, other] = [(); 2].map(|()| NamespaceGuard::unique("srdma-t").unwrap());
+    let ends = [
+        VethEnd { namespace: &node, interface: "v0", mac: Some(OURS), addresses: &[] },
+        VethEnd { namespace: &other, interface: "v1", mac: None, addresses: &["2001:db8:cc::2/64"] },
+    ];
+    veth(1500, ends).unwrap();
+    node.set("ipv6/conf/all/forwarding", "1").unwrap();
+    other.set("ipv6/neigh/v1/retrans_time_ms", "50").unwrap();
+    let index: u32 = node.run(&["cat", "/sys/class/net/v0/ifindex"]).unwrap().trim().parse().unwrap();
+    let proxy: Ipv6Addr = PROXY.parse().unwrap();
+    let ask = || {
+        let send = || UdpSocket::bind("[::]:0").and_then(|socket| socket.send_to(&[0], (proxy, 9)));
+        other.enter(send).unwrap().unwrap();
+    };
+    let run = async {
+        let mut nd = ProxyNd::start().unwrap();
+        nd.set([(index, OURS)], [proxy]).unwrap();
+        let groups = node.run(&["ip", "-6", "maddress", "show", "dev", "v0"]).unwrap();
+        assert!(groups.contains("ff02::1:ff00:1"), "{groups}");
+        ask();
+        assert!(known(&other, &["REACHABLE"]).await.contains("02:00:00:00:00:01"));
+        assert_eq!(nd.statistics().answered, 1);
+
+        // A unicast probe: the kernel would forward it.
+        let words = ["ip", "-6", "neigh", "change", PROXY, "dev", "v1", "lladdr", "02:00:00:00:00:01", "nud", "probe"];
+        other.run(&words).unwrap();
+        assert!(!known(&other, &["REACHABLE", "FAILED"]).await.contains("FAILED"));
+
+        // Nobody else may have the address.
+        other.set("ipv6/conf/all/accept_dad", "1").unwrap();
+        other.set("ipv6/conf/v1/accept_dad", "1").unwrap();
+        other.run(&["ip", "-6", "address", "add", "2001:db8:cc::1/64", "dev", "v1"]).unwrap();
+        let mut shown = String::new();
+        for _ in 0..500 {
+            shown = other.run(&["ip", "-6", "address", "show", "dev", "v1"]).unwrap();
+            if shown.contains("dadfailed") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(shown.contains("dadfailed"), "{shown}");
+        other.run(&["ip", "-6", "address", "del", "2001:db8:cc::1/64", "dev", "v1"]).unwrap();
+
+        // No longer a Proxy Address.
+        nd.set([(index, OURS)], []).unwrap();
+        let before = nd.statistics();
+        other.run(&["ip", "-6", "neigh", "flush", "dev", "v1"]).unwrap();
+        ask();
+        known(&other, &["FAILED"]).await;
+        assert_eq!(nd.statistics(), before);
+        assert_eq!((before.invalid, before.send_errors), (0, 0));
+        let groups = node.run(&["ip", "-6", "maddress", "show", "dev", "v0"]).unwrap();
+        assert!(!groups.contains("ff02::1:ff00:1\n"), "{groups}");
+
+        // An interface that is gone is said so, and those that are there work.
+        assert!(nd.set([(9999, OURS), (index, OURS)], [proxy]).is_err());
+        other.run(&["ip", "-6", "neigh", "flush", "dev", "v1"]).unwrap();
+        ask();
+        known(&other, &["REACHABLE"]).await;
+    };
+    let inside = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run);
+    node.enter(inside).unwrap();
+}
