@@ -5,17 +5,24 @@ use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use srdma_dataplane::{Frame, HEADER_SPAN, Pool, Segment};
+use srdma_dataplane::{Frame, HEADER_SPAN, Pool, Prefix, Segment};
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
-use srdma_io::{AfXdp, Driver, Interest, Umem, XdpMode};
+use srdma_io::{AfXdp, Driver, Interest, Match, OpenError, Umem, XdpMode};
+use std::net::{Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 const MODES: [XdpMode; 2] = [XdpMode::Native, XdpMode::Generic];
 const PAGES: usize = 8192;
 
+/// What an interface that is gone answers.
+const ENODEV: i32 = 19;
+
 /// An EtherType for experiments (IEEE 802).
 const EXPERIMENT: [u8; 2] = [0x88, 0xB5];
+
+/// Link-layer addresses that nobody has.
+const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 
 fn everything() -> Interest {
     Interest { everything: true, ..Interest::default() }
@@ -85,7 +92,8 @@ impl Wire {
 /// A frame of the experiment, whose octets tell its number.
 fn octets(len: usize, number: usize) -> Vec<u8> {
     let mut octets: Vec<u8> = (0..len).map(|index| (index * 7 + index / 251 + number * 13) as u8).collect();
-    octets[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, EXPERIMENT[0], EXPERIMENT[1]]);
+    octets[..12].copy_from_slice(&ADDRESSES);
+    octets[12..14].copy_from_slice(&EXPERIMENT);
     octets
 }
 
@@ -184,6 +192,250 @@ fn copies_around_one_body_are_gathered() {
             pool.in_use() == 0
         });
         driver.detach(&mut pool);
+    }
+}
+
+/// A UDP packet in IPv6, after some more of the link layer than its addresses: the VLAN tag, if any.
+fn udp(tag: &[u8], destination: &str, port: u16) -> Vec<u8> {
+    let destination: Ipv6Addr = destination.parse().unwrap();
+    let mut octets = ADDRESSES.to_vec();
+    octets.extend_from_slice(tag);
+    octets.extend_from_slice(&[0x86, 0xDD, 0x60, 0, 0, 0, 0, 8, 17, 64]);
+    octets.extend_from_slice(&[0xFD; 16]);
+    octets.extend_from_slice(&destination.octets());
+    octets.extend_from_slice(&[0xC0, 0, (port >> 8) as u8, port as u8, 0, 8, 0, 0]);
+    octets
+}
+
+fn pfc() -> Vec<u8> {
+    let mut octets = ADDRESSES.to_vec();
+    octets.extend_from_slice(&[0x88, 0x08, 0x01, 0x01]);
+    octets.resize(60, 0);
+    octets
+}
+
+fn prefix(text: &str, len: u8) -> Prefix {
+    Prefix::new(text.parse().unwrap(), len).unwrap()
+}
+
+/// Which of some frames come to a driver. The kernel's own, such as ND, may come between.
+fn taken(driver: &mut dyn Driver, pool: &mut Pool, wire: &Wire, sent: &[Vec<u8>], last: &[u8]) -> Vec<usize> {
+    sent.iter().for_each(|octets| wire.send(octets));
+    wire.send(last);
+    let mut taken = Vec::new();
+    let mut frames = Vec::new();
+    let mut is_last = false;
+    wait_for(|| {
+        driver.receive(pool, &mut frames, 1).unwrap();
+        if let Some(frame) = frames.pop() {
+            let octets = frame.to_vec(pool);
+            frame.release(pool);
+            is_last = octets == last;
+            taken.extend(sent.iter().position(|sent| *sent == octets));
+        }
+        is_last
+    });
+    taken
+}
+
+#[test]
+#[ignore = "needs root"]
+fn what_is_not_wanted_stays_with_the_kernel() {
+    const TAG: [u8; 4] = [0x81, 0, 0x60, 5];
+    let link = Link::new();
+    let wire = Wire::open(&link.host);
+    let frames = [
+        udp(&[], "2001:db8:aa::7", 1),
+        udp(&TAG, "2001:db8:aa::8", 2),
+        udp(&[], "2001:db8:aa:1::1", 3),
+        udp(&[], "2001:db8:bb::1", 4791),
+        udp(&[], "2001:db8:cc::1", 4791),
+        udp(&TAG, "2001:db8:cc::1", 4791),
+        udp(&[], "2001:db8:cc::1", 4790),
+        pfc(),
+        octets(60, 1),
+        octets(14, 2),
+    ];
+    let last = udp(&[], "2001:db8:ff::1", 9);
+    let all = |prefix| (prefix, Match::All);
+    let first = Interest {
+        prefixes: vec![
+            all(prefix("2001:db8:aa::", 48)),
+            (prefix("2001:db8:aa:1::", 64), Match::Kernel),
+            (prefix("2001:db8:cc::1", 128), Match::RoceV2),
+            all(prefix("2001:db8:ff::1", 128)),
+        ],
+        ..Interest::default()
+    };
+    let second = Interest {
+        prefixes: vec![
+            all(prefix("2001:db8:aa:1::", 64)),
+            (prefix("2001:db8:bb::", 32 + 16), Match::RoceV2),
+            (prefix("2001:db8:cc::1", 128), Match::Kernel),
+            all(prefix("2001:db8:ff::1", 128)),
+        ],
+        pfc: true,
+        everything: false,
+    };
+    let receiver = link.node.enter(|| UdpSocket::bind("[2001:db8::1]:4791")).unwrap().unwrap();
+    receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let sender = link.host.enter(|| UdpSocket::bind("[2001:db8::2]:0")).unwrap().unwrap();
+    for mode in MODES {
+        let (mut driver, mut pool) = open(&link, mode, &first);
+        driver.receive(&mut pool, &mut Vec::new(), 0).unwrap();
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5], "{mode:?}");
+        sender.send_to(b"for the kernel", "[2001:db8::1]:4791").unwrap();
+        assert_eq!(receiver.recv(&mut [0; 99]).unwrap(), 14);
+        driver.set_interest(&second).unwrap();
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [2, 3, 7], "{mode:?}");
+        driver.set_interest(&everything()).unwrap();
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), (0..frames.len()).collect::<Vec<_>>());
+        driver.set_interest(&first).unwrap();
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5], "{mode:?}");
+        driver.detach(&mut pool);
+        assert_eq!(pool.in_use(), 0);
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_frame_goes_from_one_interface_to_another_in_the_same_memory() {
+    let (node, left, right) = (namespace(), namespace(), namespace());
+    connect(&node, "left", &left);
+    connect(&node, "right", &right);
+    let (from, to) = (Wire::open(&left), Wire::open(&right));
+    let (umem, mut pool) = Umem::new(PAGES).unwrap();
+    // The modes need not be the same.
+    let open = |interface, mode| node.enter(|| AfXdp::open(interface, mode, &everything(), &umem)).unwrap().unwrap();
+    let mut drivers = [open("left", XdpMode::Native), open("right", XdpMode::Generic)];
+    for driver in &mut drivers {
+        driver.receive(&mut pool, &mut Vec::new(), 0).unwrap();
+    }
+    let before = pool.in_use();
+    for number in 0..300 {
+        let expected = octets(60 + number * 29, number);
+        from.send(&expected);
+        let frame = receive(&mut drivers[0], &mut pool);
+        send(&mut drivers[1], frame, &mut pool);
+        assert!(to.receive() == expected);
+    }
+    wait_for(|| {
+        drivers[1].room(&mut pool);
+        pool.in_use() == before
+    });
+    for driver in &mut drivers {
+        driver.detach(&mut pool);
+    }
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_interface_that_somebody_has_is_refused() {
+    let link = Link::new();
+    for mode in MODES {
+        let (mut driver, mut pool) = open(&link, mode, &everything());
+        for other in MODES {
+            let (umem, _) = Umem::new(256).unwrap();
+            let started = Instant::now();
+            let error = link.node.enter(|| AfXdp::open("port", other, &everything(), &umem)).unwrap().unwrap_err();
+            assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+            assert!(started.elapsed() < Duration::from_millis(500), "it is known at once");
+            let text = error.to_string();
+            assert!(text.starts_with("interface port is in use by another process"), "{text}");
+        }
+        driver.detach(&mut pool);
+    }
+    let (umem, _) = Umem::new(256).unwrap();
+    let error = link.node.enter(|| AfXdp::open("nowhere", XdpMode::Native, &everything(), &umem)).unwrap();
+    assert!(matches!(error, Err(OpenError::NoInterface { .. })), "{error:?}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_interface_that_vanishes_is_an_error() {
+    for mode in MODES {
+        let link = Link::new();
+        let (mut driver, mut pool) = open(&link, mode, &everything());
+        driver.receive(&mut pool, &mut Vec::new(), 0).unwrap();
+        link.node.run(&["ip", "link", "del", "port"]).unwrap();
+        let mut error = None;
+        wait_for(|| {
+            error = driver.receive(&mut pool, &mut Vec::new(), 8).err();
+            error.is_some()
+        });
+        assert_eq!(error.unwrap().raw_os_error(), Some(ENODEV));
+        let frame = Frame::from_octets(&octets(100, 1), &mut pool).unwrap();
+        driver.push(frame, &mut pool);
+        assert_eq!(driver.flush(&mut pool).unwrap_err().raw_os_error(), Some(ENODEV));
+        driver.detach(&mut pool);
+        assert_eq!(pool.in_use(), 0);
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_link_that_was_down_goes_on() {
+    let link = Link::new();
+    let wire = Wire::open(&link.host);
+    for mode in MODES {
+        let (mut driver, mut pool) = open(&link, mode, &everything());
+        driver.receive(&mut pool, &mut Vec::new(), 0).unwrap();
+        link.node.run(&["ip", "link", "set", "port", "down"]).unwrap();
+        let frame = Frame::from_octets(&octets(100, 1), &mut pool).unwrap();
+        driver.push(frame, &mut pool);
+        driver.flush(&mut pool).unwrap();
+        assert!(!driver.is_flushed());
+        link.node.run(&["ip", "link", "set", "port", "up"]).unwrap();
+        driver.flush(&mut pool).unwrap();
+        assert!(driver.is_flushed());
+        assert!(wire.receive() == octets(100, 1));
+        wire.send(&octets(200, 2));
+        let frame = receive(&mut driver, &mut pool);
+        assert!(frame.to_vec(&pool) == octets(200, 2));
+        frame.release(&mut pool);
+        driver.detach(&mut pool);
+        assert_eq!(pool.in_use(), 0);
+    }
+}
+
+/// The sum of a UDP packet with its pseudo header, which is all ones when its checksum is right.
+fn udp_sum(packet: &[u8]) -> u32 {
+    let words = packet[8..].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+    let mut sum = words.sum::<u32>() + 17 + (packet.len() as u32 - 40);
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    sum
+}
+
+/// What the documentation of [`AfXdp`] asks of the other end is enough.
+#[test]
+#[ignore = "needs root"]
+fn what_sockets_send_comes_as_on_a_wire() {
+    let link = Link::new();
+    link.host.run(&["ethtool", "-K", "wire", "tx", "on", "gso", "on", "tso", "on"]).unwrap();
+    link.host.run(&["ethtool", "-K", "wire", "tx", "off"]).unwrap();
+    let interest = Interest { prefixes: vec![(prefix("2001:db8::1", 128), Match::RoceV2)], ..Interest::default() };
+    let sender = link.host.enter(|| UdpSocket::bind("[2001:db8::2]:0")).unwrap().unwrap();
+    setsockopt(&sender, sockopt::UdpGsoSegment, &1000).unwrap();
+    for mode in MODES {
+        let (mut driver, mut pool) = open(&link, mode, &interest);
+        driver.receive(&mut pool, &mut Vec::new(), 0).unwrap();
+        sender.send_to(&[7; 3000], "[2001:db8::1]:4791").unwrap();
+        let mut frames = Vec::new();
+        wait_for(|| {
+            driver.receive(&mut pool, &mut frames, 3).unwrap();
+            frames.len() == 3
+        });
+        for frame in frames {
+            let octets = frame.to_vec(&pool);
+            assert_eq!(octets.len(), 14 + 40 + 8 + 1000);
+            assert_eq!(udp_sum(&octets[14..]), 0xFFFF);
+            frame.release(&mut pool);
+        }
+        driver.detach(&mut pool);
+        assert_eq!(pool.in_use(), 0);
     }
 }
 

@@ -19,7 +19,7 @@ pub use umem::Umem;
 
 use crate::bpf::Redirect;
 use crate::{Driver, DriverKind, DriverStatistics, Interest, OpenError, XdpMode};
-use gather::{Gathered, MAX_PIECES};
+use gather::{Gathered, MAX_PIECES, Sending};
 use holds::Holds;
 use receive::Receiver;
 use socket::{Refusal, Sent, Socket};
@@ -31,8 +31,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 ///
 /// Its [`Pool`] must be the one that came with the [`Umem`].
 ///
-/// On a veth, the other end should have its transmit offloads off (`ethtool -K IF tx off`): a frame that a local socket
-/// sends there crosses with its checksum still to be computed, for which no interface follows.
+/// The other end of a veth must have its offloads off: `ethtool -K IF tx off txvlan off`. Else what a local socket sends
+/// there comes without its checksum, which no interface follows to compute, in generic mode many segments in one frame,
+/// and a VLAN tag is not in the frame at all. Frames that sockets send for others, raw or by AF_XDP, are as they are.
+///
+/// What is sent passes by the queueing disciplines of the interface, such as `tbf`.
 #[derive(Debug)]
 pub struct AfXdp {
     /// Dropped first: the program must not redirect to sockets that are closed.
@@ -41,6 +44,7 @@ pub struct AfXdp {
     queues: Vec<Queue>,
     /// Becomes readable when one of several queues does.
     any_readable: Option<OwnedFd>,
+    sending: Sending,
     holds: Holds,
     kind: DriverKind,
     statistics: DriverStatistics,
@@ -74,18 +78,27 @@ impl AfXdp {
             XdpMode::Native => DriverKind::XdpNative,
             XdpMode::Generic => DriverKind::XdpGeneric,
         };
-        let refused = |refusal: Refusal| OpenError::of(interface, kind, refusal.what, refusal.source);
+        let refused = |what, source| OpenError::of(interface, kind, what, source);
         let index = interface::index(interface).map_err(|source| OpenError::no_interface(interface, source))?;
-        let sockets = (0..interface::receive_queues(interface)).map(|queue| Socket::bind(index, queue, umem));
-        let sockets: Vec<Socket> = sockets.collect::<Result<_, Refusal>>().map_err(refused)?;
+        let queues = interface::receive_queues(interface);
+        // The program comes first: it says at once whether another process is there.
+        let program = Redirect::attach(index, mode, queues, interest)
+            .map_err(|source| refused("attaching the XDP program", source))?;
+        let mut sockets = Vec::new();
+        for queue in 0..queues {
+            let socket = Socket::bind(index, queue, umem).map_err(|Refusal { what, source }| refused(what, source))?;
+            program.set_socket(queue, socket.as_fd()).map_err(|source| refused("redirecting to a socket", source))?;
+            sockets.push(socket);
+        }
         let fds: Vec<BorrowedFd<'_>> = sockets.iter().map(Socket::as_fd).collect();
-        let any_readable = if fds.len() == 1 { None } else { Some(socket::any_readable(&fds).map_err(refused)?) };
-        let program = Redirect::attach(index, mode, interest, &fds)
-            .map_err(|source| refused(Refusal { what: "attaching the XDP program", source }))?;
+        let any_readable = if fds.len() == 1 { Ok(None) } else { socket::any_readable(&fds).map(Some) };
+        let any_readable = any_readable.map_err(|source| refused("epoll", source))?;
+        let is_zero_copy = sockets.iter().all(|socket| socket.is_zero_copy().unwrap_or(false));
         Ok(AfXdp {
             program: Some(program),
             queues: sockets.into_iter().map(|socket| Queue { socket, receiver: Receiver::default() }).collect(),
             any_readable,
+            sending: if is_zero_copy { Sending::InPlace } else { Sending::Copying },
             holds: Holds::new(umem.pages()),
             kind,
             statistics: DriverStatistics::default(),
@@ -141,7 +154,9 @@ impl Driver for AfXdp {
             self.statistics.send_errors += 1;
             return;
         }
-        let (Some(gathered), Some(Queue { socket, .. })) = (Gathered::of(frame, pool), self.queues.first_mut()) else {
+        let (Some(gathered), Some(Queue { socket, .. })) =
+            (Gathered::of(frame, self.sending, pool), self.queues.first_mut())
+        else {
             self.statistics.send_errors += 1;
             return;
         };

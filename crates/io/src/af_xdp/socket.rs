@@ -7,9 +7,14 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Entries of each ring. Long rings carry a node over the moments when the system has other work for its processor.
 pub(super) const RING_ENTRIES: u32 = 2048;
+
+/// How long a queue may stay busy after its socket was closed.
+const QUEUE_IS_FREED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A socket that is bound to a queue, with its four rings.
 #[derive(Debug)]
@@ -81,10 +86,8 @@ impl Socket {
             sxdp_queue_id: queue,
             sxdp_shared_umem_fd: 0,
         };
-        let len = size_of_val(&address) as socklen_t;
-        // SAFETY: the address lives through the call and is as long as said.
-        let result = unsafe { libc::bind(socket.fd.as_raw_fd(), (&raw const address).cast(), len) };
-        if result < 0 { Err(during("bind")(io::Error::last_os_error())) } else { Ok(socket) }
+        bind_when_free(socket.as_fd(), &address).map_err(during("bind"))?;
+        Ok(socket)
     }
 
     /// Has the kernel send what is in the ring: some thirty entries a call.
@@ -103,6 +106,8 @@ impl Socket {
             Some(libc::EAGAIN | libc::EINTR) => Ok(Sent::Some),
             Some(libc::EBUSY) => Ok(Sent::Dropped),
             Some(libc::ENETDOWN | libc::ENOBUFS | libc::ENOMEM) => Ok(Sent::NotNow),
+            // The socket is bound to nothing any more.
+            Some(libc::ENXIO) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
             _ => Err(error),
         }
     }
@@ -118,7 +123,19 @@ impl Socket {
     pub(super) fn pending_error(&self) -> io::Result<()> {
         let mut code: c_int = 0;
         get_option(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, &mut code)?;
-        if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+        match code {
+            0 => Ok(()),
+            // Not when the link goes down, but when the interface goes.
+            libc::ENETDOWN => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+            code => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+
+    /// Whether the interface reads what is sent where it lies.
+    pub(super) fn is_zero_copy(&self) -> io::Result<bool> {
+        let mut options = libc::xdp_options { flags: 0 };
+        get_option(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS, &mut options)?;
+        Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
     /// What the kernel has counted.
@@ -136,12 +153,31 @@ impl AsFd for Socket {
     }
 }
 
+/// Binds a socket to its queue. The kernel frees a queue some time after its socket was closed, so that one which is busy
+/// may only seem so.
+fn bind_when_free(socket: BorrowedFd<'_>, address: &libc::sockaddr_xdp) -> io::Result<()> {
+    let end = Instant::now() + QUEUE_IS_FREED_WITHIN;
+    loop {
+        let len = size_of_val(address) as socklen_t;
+        // SAFETY: the address lives through the call and is as long as said.
+        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const *address).cast(), len) };
+        if result >= 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EBUSY) || Instant::now() > end {
+            return Err(error);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// What becomes readable when one of the sockets does.
-pub(super) fn any_readable(sockets: &[BorrowedFd<'_>]) -> Result<OwnedFd, Refusal> {
+pub(super) fn any_readable(sockets: &[BorrowedFd<'_>]) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     if fd < 0 {
-        return Err(during("epoll_create1")(io::Error::last_os_error()));
+        return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptor is new and nobody else's.
     let any = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -150,7 +186,7 @@ pub(super) fn any_readable(sockets: &[BorrowedFd<'_>]) -> Result<OwnedFd, Refusa
         // SAFETY: the event lives through the call.
         let result = unsafe { libc::epoll_ctl(fd, libc::EPOLL_CTL_ADD, socket.as_raw_fd(), &raw mut event) };
         if result < 0 {
-            return Err(during("epoll_ctl")(io::Error::last_os_error()));
+            return Err(io::Error::last_os_error());
         }
     }
     Ok(any)

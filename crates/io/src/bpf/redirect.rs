@@ -37,30 +37,31 @@ const PFC: u32 = 2;
 const MAX_PREFIXES: u32 = 1 << 20;
 
 impl Redirect {
-    /// Puts the program on an interface; the frames that it takes go to the socket of the queue that they came in at.
+    /// Puts the program on an interface with so many queues. Until a queue has a socket, its frames stay with the kernel.
     ///
     /// # Errors
     ///
     /// `EBUSY` and `EEXIST` when there is a program already; what else the kernel says of maps, program and link.
-    pub(crate) fn attach(
-        interface_index: u32,
-        mode: XdpMode,
-        interest: &Interest,
-        sockets: &[BorrowedFd<'_>],
-    ) -> io::Result<Self> {
+    pub(crate) fn attach(interface_index: u32, mode: XdpMode, queues: u32, interest: &Interest) -> io::Result<Self> {
         let maps = Maps {
             flags: Map::new(MapKind::Array, 1, c"srdma_flags")?,
             prefixes: Map::new(MapKind::LpmTrie, MAX_PREFIXES, c"srdma_prefixes")?,
-            sockets: Map::new(MapKind::XskMap, sockets.len() as u32, c"srdma_sockets")?,
+            sockets: Map::new(MapKind::XskMap, queues, c"srdma_sockets")?,
         };
-        for (queue, socket) in (0..).zip(sockets) {
-            maps.sockets.set(queue, socket.as_raw_fd() as u32)?;
-        }
         let mut known = BTreeMap::new();
         maps.change(&mut known, interest)?;
         let program = load_xdp(&maps.program(), c"srdma_redirect")?;
         let link = attach_xdp(program.as_fd(), interface_index, mode)?;
         Ok(Redirect { maps, interest: known, _program: program, _link: link })
+    }
+
+    /// Gives the frames of a queue to a socket that is bound to it.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses it.
+    pub(crate) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.maps.sockets.set(queue, socket.as_raw_fd() as u32)
     }
 
     /// Changes what the program takes, while it runs.
