@@ -37,7 +37,7 @@ pub trait Driver: Send + fmt::Debug {
     /// As [`Driver::receive`].
     fn flush(&mut self, pool: &mut Pool) -> io::Result<()>;
 
-    /// Whether something pushed still waits for [`Driver::flush`].
+    /// Whether nothing that was pushed waits for another [`Driver::flush`].
     fn is_flushed(&self) -> bool;
 
     /// What becomes readable when frames have come in; `None` for a driver that always has its frames, as a capture.

@@ -1,7 +1,7 @@
 //! Which driver an interface gets.
 
 use crate::af_xdp::AfXdp;
-use crate::{Driver, DriverKind, Interest, Umem, XdpMode};
+use crate::{AfPacket, Driver, DriverKind, Interest, Umem, XdpMode};
 use std::io;
 
 /// What may be chosen about an interface's driver.
@@ -100,15 +100,18 @@ fn open_as(
     let mode = match kind {
         DriverKind::XdpNative => XdpMode::Native,
         DriverKind::XdpGeneric => XdpMode::Generic,
-        DriverKind::Packet | DriverKind::Capture => return packet(interface),
+        DriverKind::Packet | DriverKind::Capture => return packet(interface, interest),
     };
     let no_memory = || io::Error::new(io::ErrorKind::Unsupported, "the pool does not lie in memory for it");
     let umem = umem.ok_or_else(|| OpenError::of(interface, kind, "registering memory", no_memory()))?;
     Ok(Box::new(AfXdp::open(interface, mode, interest, umem)?))
 }
 
-fn packet(interface: &str) -> Result<Box<dyn Driver>, OpenError> {
-    Err(OpenError::of(interface, DriverKind::Packet, "x", io::Error::from_raw_os_error(libc::EOPNOTSUPP)))
+fn packet(interface: &str, interest: &Interest) -> Result<Box<dyn Driver>, OpenError> {
+    match AfPacket::open(interface, interest) {
+        Ok(driver) => Ok(Box::new(driver)),
+        Err(error) => Err(OpenError::of(interface, DriverKind::Packet, "opening a packet socket", error)),
+    }
 }
 
 impl OpenError {

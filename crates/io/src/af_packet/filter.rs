@@ -124,3 +124,96 @@ fn refuse() -> libc::sock_filter {
 fn instruction(code: u32, value: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv6Addr;
+
+    /// What the kernel does with the instructions that programs here are made of.
+    fn run(program: &[libc::sock_filter], octets: &[u8]) -> bool {
+        let (mut accumulator, mut next) = (0, 0);
+        loop {
+            let instruction = program[next];
+            next += 1;
+            let loaded = |len: usize| {
+                let octets = octets.get(instruction.k as usize..)?.get(..len)?;
+                Some(octets.iter().fold(0, |value, octet| value << 8 | u32::from(*octet)))
+            };
+            match u32::from(instruction.code) {
+                code if code == BPF_RET | BPF_K => return instruction.k != 0,
+                code if code == BPF_ALU | BPF_AND | BPF_K => accumulator &= instruction.k,
+                code if code == BPF_JMP | BPF_JEQ | BPF_K => {
+                    let is_equal = accumulator == instruction.k;
+                    next += usize::from(if is_equal { instruction.jt } else { instruction.jf });
+                }
+                code => {
+                    let len = [(BPF_W, 4), (BPF_H, 2), (BPF_B, 1)];
+                    let (_, len) = len.into_iter().find(|(size, _)| code == BPF_LD | size | BPF_ABS).unwrap();
+                    match loaded(len) {
+                        Some(value) => accumulator = value,
+                        None => return false,
+                    }
+                }
+            }
+        }
+    }
+
+    fn prefix(text: &str, len: u8) -> Prefix {
+        Prefix::new(text.parse().unwrap(), len).unwrap()
+    }
+
+    fn packet(destination: Ipv6Addr, next_header: u8, port: u16) -> Vec<u8> {
+        let mut octets = vec![0; 14 + 40 + 8];
+        octets[12..14].copy_from_slice(&[0x86, 0xDD]);
+        octets[20] = next_header;
+        octets[38..54].copy_from_slice(&destination.octets());
+        octets[56..58].copy_from_slice(&port.to_be_bytes());
+        octets
+    }
+
+    #[test]
+    fn the_longest_prefix_decides() {
+        // Every length, each with a verdict of its own, all inside each other.
+        let address: Ipv6Addr = "2001:db8:1234:5678:9abc:def0:1234:5678".parse().unwrap();
+        let wanted = |len: u8| [Match::All, Match::Kernel, Match::RoceV2][usize::from(len % 3)];
+        let prefixes: Vec<_> = (0..=128).map(|len| (Prefix::new(address, len).unwrap(), wanted(len))).collect();
+        let program = program(&Interest { prefixes, ..Interest::default() }).unwrap();
+        for shared in 0..=128 {
+            let flipped = 1_u128.checked_shl(127 - u32::from(shared.min(127))).unwrap_or(0);
+            let destination = if shared == 128 { address } else { (u128::from(address) ^ flipped).into() };
+            for (next_header, port, is_rocev2) in [(17, 4791, true), (17, 53, false), (58, 4791, false)] {
+                let expected = match wanted(shared) {
+                    Match::All => true,
+                    Match::Kernel => false,
+                    Match::RoceV2 => is_rocev2,
+                };
+                assert_eq!(run(&program, &packet(destination, next_header, port)), expected, "{shared} {port}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_ipv6_is_pause_or_nothing() {
+        let pause = [&[0; 12][..], &[0x88, 0x08, 1, 1], &[0; 44]].concat();
+        let old_pause = [&[0; 12][..], &[0x88, 0x08, 0, 1], &[0; 44]].concat();
+        let arp = [&[0; 12][..], &[0x08, 0x06], &[0; 46]].concat();
+        for pfc in [false, true] {
+            let prefixes = vec![(prefix("::", 0), Match::All)];
+            let program = program(&Interest { prefixes, pfc, everything: false }).unwrap();
+            for program in [program, coarse_program(pfc)] {
+                assert_eq!(run(&program, &pause), pfc);
+                assert!(!run(&program, &old_pause) && !run(&program, &arp) && !run(&program, &[0; 10]));
+                assert!(run(&program, &packet(Ipv6Addr::LOCALHOST, 17, 9)));
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_prefixes_are_no_program() {
+        let host = |number: u16| (Prefix::host(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, number)), Match::All);
+        let interest = |count| Interest { prefixes: (0..count).map(host).collect(), ..Interest::default() };
+        assert!(program(&interest(400)).is_some());
+        assert!(program(&interest(1000)).is_none());
+    }
+}

@@ -30,11 +30,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// # Errors
 ///
 /// [`Driver::receive`] tells two kinds apart. [`io::ErrorKind::NetworkDown`]: the link went down; said once, and the
-/// driver goes on by itself when it comes up. [`io::ErrorKind::NotFound`]: the interface has vanished; the driver is of
-/// no more use. [`Driver::flush`] says only the second.
+/// driver goes on by itself when it comes up. `ENODEV` (as [`io::Error::raw_os_error`]): the interface has vanished; the
+/// driver is of no more use. [`Driver::flush`] says only the second.
 #[derive(Debug)]
 pub struct AfPacket {
-    interface: String,
     index: i32,
     receiver: Socket,
     ring: Ring,
@@ -64,7 +63,7 @@ impl AfPacket {
     ///
     /// # Errors
     ///
-    /// When there is no such interface (`NotFound`), or this process is not root.
+    /// When there is no such interface (`ENODEV`), or this process is not root (`EPERM`).
     pub fn open(interface: &str, interest: &Interest) -> io::Result<Self> {
         let index = socket::interface_index(interface)?;
         let receiver = Socket::new()?;
@@ -77,7 +76,6 @@ impl AfPacket {
         transmitter.bind(index, 0)?;
         receiver.bind(index, libc::ETH_P_ALL as u16)?;
         Ok(AfPacket {
-            interface: interface.to_owned(),
             index,
             receiver,
             ring,
@@ -92,7 +90,7 @@ impl AfPacket {
     /// What is wrong with the interface, asked for when nothing has come in.
     fn check(&self) -> io::Result<()> {
         match self.receiver.take_error() {
-            Err(_) if !self.receiver.knows_interface(self.index) => Err(socket::vanished(&self.interface)),
+            Err(_) if !self.receiver.knows_interface(self.index) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
             other => other,
         }
     }
@@ -140,7 +138,7 @@ impl Driver for AfPacket {
         self.statistics.sent += flushed.sent;
         self.statistics.send_errors += flushed.refused;
         match result {
-            Err(_) if !self.receiver.knows_interface(self.index) => Err(socket::vanished(&self.interface)),
+            Err(_) if !self.receiver.knows_interface(self.index) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
             _ => Ok(()),
         }
     }

@@ -15,17 +15,12 @@ pub(super) struct Socket {
 
 /// The number of an interface in the namespace of the calling thread.
 pub(super) fn interface_index(name: &str) -> io::Result<i32> {
-    let text = CString::new(name)?;
+    let text = CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     // SAFETY: the name is a string that ends with a zero and lives through the call.
     match unsafe { libc::if_nametoindex(text.as_ptr()) } {
-        0 => Err(vanished(name)),
+        0 => Err(io::Error::last_os_error()),
         index => Ok(index as i32),
     }
-}
-
-/// The error of a driver whose interface does not exist, or no longer.
-pub(super) fn vanished(interface: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("there is no interface {interface}"))
 }
 
 impl Socket {
@@ -35,8 +30,7 @@ impl Socket {
         // SAFETY: no memory is handed over.
         let descriptor = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         if descriptor < 0 {
-            let error = io::Error::last_os_error();
-            return Err(io::Error::new(error.kind(), format!("cannot open a packet socket: {error}; this needs root")));
+            return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor is new, open, and nobody else's.
         Ok(Socket { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
