@@ -97,7 +97,7 @@ fn ports(seen: &Seen, width: usize) -> Vec<Line<'static>> {
             rates_of(seen, |snapshot| port_of(snapshot, &port.name).map(traffic))
         };
         let driver = port.driver.as_deref().unwrap_or("none");
-        let names = [&port.name, if port.is_up { "up" } else { "down" }, driver].map(str::to_owned);
+        let names = [port.name.as_str(), if port.is_up { "up" } else { "down" }, driver].map(str::to_owned);
         let totals = [port.received, port.sent].map(|traffic| [grouped(traffic.frames), grouped(traffic.octets)]);
         let rates = [rates(|port| port.received), rates(|port| port.sent)];
         let cells = names.into_iter().chain(totals.into_iter().flatten()).chain(rates.into_iter().flatten());

@@ -1,0 +1,98 @@
+//! Memory and processors.
+
+use super::finding::Finding;
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+const THEME: &str = "Memory and processors";
+
+/// Octets that AF_XDP's memory of a data thread takes: what may be locked should be more.
+const WANTED_LOCKED_OCTETS: u64 = 256 << 20;
+
+/// The findings about memory and processors.
+pub(super) fn check() -> Vec<Finding> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    vec![
+        locked(&fs::read_to_string("/proc/self/limits").unwrap_or_default()),
+        huge_pages(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
+        match processors {
+            1 => Finding::degraded(THEME, "processors", "1: the data thread shares it with everything else"),
+            more => Finding::ok(THEME, "processors", format!("{more}; `cpu` in [daemon] pins the data thread to one")),
+        },
+        match Path::new("/dev/kvm").exists() {
+            true => Finding::info(THEME, "KVM", "/dev/kvm is there, though labs emulate"),
+            false => {
+                Finding::info(THEME, "KVM", "no /dev/kvm: guests of labs are emulated, which takes some seconds more")
+            }
+        },
+    ]
+}
+
+fn locked(limits: &str) -> Finding {
+    const REMEDY: &str = "ulimit -l unlimited, or LimitMEMLOCK=infinity in the systemd unit, or CAP_IPC_LOCK";
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
+    match line.and_then(|line| line.split_whitespace().next()) {
+        None => Finding::degraded(THEME, "locked memory", "its limit is not known").mend(REMEDY),
+        Some("unlimited") => Finding::ok(THEME, "locked memory", "unlimited"),
+        Some(limit) => match limit.parse::<u64>() {
+            Ok(octets) if octets >= WANTED_LOCKED_OCTETS => {
+                Finding::ok(THEME, "locked memory", format!("up to {} MiB", octets >> 20))
+            }
+            Ok(octets) => {
+                let detail = format!("up to {} MiB: enough with CAP_IPC_LOCK only, for AF_XDP", octets >> 20);
+                Finding::degraded(THEME, "locked memory", detail).mend(REMEDY)
+            }
+            Err(_) => Finding::degraded(THEME, "locked memory", format!("limit {limit:?} is no number")).mend(REMEDY),
+        },
+    }
+}
+
+fn huge_pages(meminfo: &str) -> Finding {
+    let value = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    match (value("HugePages_Total"), value("HugePages_Free"), value("Hugepagesize")) {
+        (Some(total), Some(free), Some(size_kib)) if total > 0 => {
+            Finding::info(THEME, "huge pages", format!("{free} of {total} free, {size_kib} KiB each; nodes need none"))
+        }
+        _ => Finding::info(THEME, "huge pages", "none set apart; nodes need none"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::*;
+
+    fn limits(value: &str) -> String {
+        format!(
+            "Limit                     Soft Limit           Hard Limit           Units     \n\
+             Max open files            20000                20000                files     \n\
+             Max locked memory         {value:<20} {value:<20} bytes     \n"
+        )
+    }
+
+    #[test]
+    fn limits_are_read_and_judged() {
+        let state = |value| locked(&limits(value)).state;
+        assert_eq!(
+            ["unlimited", "1073741824", "8388608", "x"].map(state)[..3],
+            [State::Ok, State::Ok, State::Degraded]
+        );
+        assert_eq!([state("x"), locked("").state], [State::Degraded; 2]);
+        assert!(locked(&limits("8388608")).detail.starts_with("up to 8 MiB"));
+    }
+
+    #[test]
+    fn huge_pages_are_counted() {
+        let meminfo = |total: u32| {
+            format!(
+                "MemTotal:  4 kB\nHugePages_Total:     {total}\nHugePages_Free:      3\nHugepagesize:       2048 kB\n"
+            )
+        };
+        assert_eq!(huge_pages(&meminfo(4)).detail, "3 of 4 free, 2048 KiB each; nodes need none");
+        assert_eq!(huge_pages(&meminfo(0)).detail, huge_pages("").detail);
+    }
+}
