@@ -361,7 +361,9 @@ fn an_interface_that_vanishes_is_an_error() {
         link.node.run(&["ip", "link", "del", "port"]).unwrap();
         let mut error = None;
         wait_for(|| {
-            error = driver.receive(&mut pool, &mut Vec::new(), 8).err();
+            let mut frames = Vec::new();
+            error = driver.receive(&mut pool, &mut frames, 8).err();
+            frames.into_iter().for_each(|frame| frame.release(&mut pool));
             error.is_some()
         });
         assert_eq!(error.unwrap().raw_os_error(), Some(ENODEV));
