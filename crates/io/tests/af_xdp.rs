@@ -1,6 +1,7 @@
 //! AF_XDP on veth links, against the kernel's own sockets at their other ends.
 
 use nix::ifaddrs::getifaddrs;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
 };
@@ -327,6 +328,39 @@ fn a_frame_goes_from_one_interface_to_another_in_the_same_memory() {
         driver.detach(&mut pool);
     }
     assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn every_queue_is_read_and_wakes_a_waiting_thread() {
+    const FLOWS: u16 = 64;
+    let link = Link { node: namespace(), host: namespace() };
+    let words = ["ip", "link", "add", "port", "numtxqueues", "2", "numrxqueues", "2", "type", "veth", "peer", "name"];
+    let peer = ["wire", "numtxqueues", "2", "numrxqueues", "2", "netns", link.host.name()];
+    link.node.run(&[&words[..], &peer].concat()).unwrap();
+    for (end, interface) in [(&link.node, "port"), (&link.host, "wire")] {
+        end.run(&["ethtool", "-L", interface, "rx", "2", "tx", "2"]).unwrap();
+        end.run(&["ip", "link", "set", interface, "up"]).unwrap();
+    }
+    let wire = Wire::open(&link.host);
+    let interest = Interest { prefixes: vec![(prefix("2001:db8::", 32), Match::RoceV2)], ..Interest::default() };
+    for mode in MODES {
+        let (mut driver, mut pool) = open(&link, mode, &interest);
+        driver.receive(&mut pool, &mut Vec::new(), 0).unwrap();
+        let mut frames = Vec::new();
+        for flow in 0..FLOWS {
+            wire.send(&udp(&[], &format!("2001:db8::{flow:x}"), 4791));
+            let mut waited = [PollFd::new(driver.readable().unwrap(), PollFlags::POLLIN)];
+            assert_eq!(poll(&mut waited, PollTimeout::from(5_000_u16)).unwrap(), 1);
+            wait_for(|| {
+                driver.receive(&mut pool, &mut frames, 1).unwrap();
+                frames.pop().map(|frame| frame.release(&mut pool)).is_some()
+            });
+        }
+        assert_eq!(driver.statistics().received, u64::from(FLOWS));
+        driver.detach(&mut pool);
+        assert_eq!(pool.in_use(), 0);
+    }
 }
 
 #[test]
