@@ -3,12 +3,14 @@
 mod bench;
 mod decode;
 mod demo;
+mod doctor;
 mod endpoint;
 mod lab;
 mod node;
 mod process;
 mod recv;
 mod send;
+mod status;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -26,11 +28,13 @@ enum Command {
     Bench(bench::Arguments),
     Decode(decode::Arguments),
     Demo(Box<demo::Arguments>),
+    Doctor(doctor::Arguments),
     Lab(Box<lab::Arguments>),
     Node(node::Arguments),
     Process(process::Arguments),
     Recv(recv::Arguments),
     Send(Box<send::Arguments>),
+    Status(status::Arguments),
 }
 
 /// Exit code of a run that failed before it began: input that cannot be read, an argument that makes no sense.
@@ -41,11 +45,13 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),
         Command::Recv(arguments) => recv::run(&arguments),
         Command::Send(arguments) => send::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("srdma: {error:#}");

@@ -1,6 +1,7 @@
 //! Memory and processors.
 
 use super::finding::Finding;
+use super::rights;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -12,9 +13,10 @@ const WANTED_LOCKED_OCTETS: u64 = 256 << 20;
 
 /// The findings about memory and processors.
 pub(super) fn check() -> Vec<Finding> {
+    let may_lock = rights::may_lock_memory();
     let processors = thread::available_parallelism().map_or(1, usize::from);
     vec![
-        locked(&fs::read_to_string("/proc/self/limits").unwrap_or_default()),
+        locked(&fs::read_to_string("/proc/self/limits").unwrap_or_default(), may_lock),
         huge_pages(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         match processors {
             1 => Finding::degraded(THEME, "processors", "1: the data thread shares it with everything else"),
@@ -29,18 +31,19 @@ pub(super) fn check() -> Vec<Finding> {
     ]
 }
 
-fn locked(limits: &str) -> Finding {
+fn locked(limits: &str, may_lock: bool) -> Finding {
     const REMEDY: &str = "ulimit -l unlimited, or LimitMEMLOCK=infinity in the systemd unit, or CAP_IPC_LOCK";
     let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
     match line.and_then(|line| line.split_whitespace().next()) {
         None => Finding::degraded(THEME, "locked memory", "its limit is not known").mend(REMEDY),
+        Some(_) if may_lock => Finding::ok(THEME, "locked memory", "unlimited by CAP_IPC_LOCK"),
         Some("unlimited") => Finding::ok(THEME, "locked memory", "unlimited"),
         Some(limit) => match limit.parse::<u64>() {
             Ok(octets) if octets >= WANTED_LOCKED_OCTETS => {
                 Finding::ok(THEME, "locked memory", format!("up to {} MiB", octets >> 20))
             }
             Ok(octets) => {
-                let detail = format!("up to {} MiB: enough with CAP_IPC_LOCK only, for AF_XDP", octets >> 20);
+                let detail = format!("up to {} MiB: too little for AF_XDP without CAP_IPC_LOCK", octets >> 20);
                 Finding::degraded(THEME, "locked memory", detail).mend(REMEDY)
             }
             Err(_) => Finding::degraded(THEME, "locked memory", format!("limit {limit:?} is no number")).mend(REMEDY),
@@ -76,13 +79,14 @@ mod tests {
 
     #[test]
     fn limits_are_read_and_judged() {
-        let state = |value| locked(&limits(value)).state;
+        let state = |value| locked(&limits(value), false).state;
         assert_eq!(
             ["unlimited", "1073741824", "8388608", "x"].map(state)[..3],
             [State::Ok, State::Ok, State::Degraded]
         );
-        assert_eq!([state("x"), locked("").state], [State::Degraded; 2]);
-        assert!(locked(&limits("8388608")).detail.starts_with("up to 8 MiB"));
+        assert_eq!([state("x"), locked("", false).state], [State::Degraded; 2]);
+        assert!(locked(&limits("8388608"), false).detail.starts_with("up to 8 MiB"));
+        assert_eq!(locked(&limits("8388608"), true).state, State::Ok);
     }
 
     #[test]

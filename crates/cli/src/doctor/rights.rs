@@ -24,6 +24,13 @@ pub(super) fn check() -> Vec<Finding> {
     findings
 }
 
+/// Whether this process may lock as much memory as it likes.
+pub(super) fn may_lock_memory() -> bool {
+    const CAP_IPC_LOCK: u32 = 14;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    effective(&status).is_some_and(|effective| effective >> CAP_IPC_LOCK & 1 == 1)
+}
+
 fn capabilities(status: &str) -> Vec<Finding> {
     let effective = effective(status).unwrap_or(0);
     let finding = |(bit, name, purpose, is_needed): (u32, &str, &str, bool)| {

@@ -162,10 +162,9 @@ fn group_lines(seen: &Seen, group: &GroupSnapshot, width: usize) -> Vec<Line<'st
         Some(same.data_packets)
     });
     let now = if seen.has_rates() { format!(" ({}/s)", grouped(data_per_second)) } else { String::new() };
-    let traffic = format!(
-        "    {} data packets{now}, {} copies, ACK/NAK/CNP in {}/{}/{}, out {}/{}/{}",
-        grouped(group.data_packets),
-        grouped(group.copies),
+    let traffic = format!("    {} data packets{now}, {} copies", grouped(group.data_packets), grouped(group.copies));
+    let responses = format!(
+        "    ACK, NAK, CNP received {}, {}, {}; sent {}, {}, {}",
         grouped(group.acks_received),
         grouped(group.naks_received),
         grouped(group.cnps_received),
@@ -187,7 +186,7 @@ fn group_lines(seen: &Seen, group: &GroupSnapshot, width: usize) -> Vec<Line<'st
         Column::number("lag"),
         Column::text("").leaves(1),
     ];
-    let mut lines = vec![Line::raw(title), Line::raw(traffic)];
+    let mut lines = [title, traffic, responses].into_iter().map(Line::raw).collect::<Vec<_>>();
     lines.extend(table(&columns, rows.collect(), width));
     lines
 }
