@@ -25,6 +25,10 @@ const SPACER: usize = 64;
 /// Chunks that are allocated together, once.
 const BLOCK: usize = 64;
 
+/// Where chunks of a block begin, as the bits that their offsets may have.
+const ANYWHERE: usize = !0;
+const AT_PAGES: usize = !(LARGE - 1);
+
 /// Of the pages that a pool is made over, small chunks get one in so many.
 const SMALL_SHARE: usize = 4;
 
@@ -50,8 +54,8 @@ struct Arena<const STRIDE: usize> {
     /// How many chunks there are, free or not.
     chunks: usize,
     limit: usize,
-    /// Between chunks: a spacer, or nothing where each is a page.
-    gap_octets: usize,
+    /// Bits of an offset in a block at which chunks begin: all, or those of pages.
+    start_mask: usize,
     /// Where the memory of the blocks begins in what is lent.
     first_offset: Option<usize>,
 }
@@ -67,7 +71,7 @@ enum Block<const STRIDE: usize> {
 impl Pool {
     /// A pool that grows to at most `limit` chunks of each size.
     pub fn new(limit: usize) -> Self {
-        Pool { large: Arena::new(limit, SPACER), small: Arena::new(limit, SPACER) }
+        Pool { large: Arena::new(limit, ANYWHERE), small: Arena::new(limit, ANYWHERE) }
     }
 
     /// A pool whose chunks lie in memory that is lent for good, so that a driver can tell the kernel of them by their
@@ -77,7 +81,7 @@ impl Pool {
         let small_pages =
             (pages.len() / SMALL_SHARE).next_multiple_of(BLOCK * (SMALL + SPACER) / LARGE).min(pages.len());
         let (small, large) = pages.split_at_mut(small_pages);
-        Pool { large: Arena::over(large, small_pages * LARGE, 0), small: Arena::over(small, 0, SPACER) }
+        Pool { large: Arena::over(large, small_pages * LARGE, AT_PAGES), small: Arena::over(small, 0, ANYWHERE) }
     }
 
     /// Where a chunk begins in the memory that the pool was made over.
@@ -213,14 +217,14 @@ impl Chunk {
 impl<const STRIDE: usize> Arena<STRIDE> {
     const SIZE: usize = STRIDE - SPACER;
 
-    fn new(limit: usize, gap_octets: usize) -> Self {
+    fn new(limit: usize, start_mask: usize) -> Self {
         let limit = limit.min(SMALL_BIT as usize);
         let (blocks, references, free) = (Vec::new(), Vec::new(), Vec::new());
-        Arena { blocks, references, free, chunks: 0, limit, gap_octets, first_offset: None }
+        Arena { blocks, references, free, chunks: 0, limit, start_mask, first_offset: None }
     }
 
-    fn over(pages: &'static mut [Page], first_offset: usize, gap_octets: usize) -> Self {
-        let mut arena = Arena::new(0, gap_octets);
+    fn over(pages: &'static mut [Page], first_offset: usize, start_mask: usize) -> Self {
+        let mut arena = Arena::new(0, start_mask);
         arena.first_offset = Some(first_offset);
         let (strides, _) = pages.as_flattened_mut().as_chunks_mut();
         let (blocks, _) = strides.as_chunks_mut();
@@ -261,12 +265,10 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         Some(())
     }
 
-    /// Where a chunk lies in its block. That the gap is at most a spacer, and so the chunk inside the block, is told in a
-    /// way that the compiler understands.
+    /// Where a chunk lies in its block. A page is found by rounding down: the spacers before it are less than a page.
     #[inline]
     fn range(&self, index: usize) -> Range<usize> {
-        let gap = if Self::SIZE == LARGE { self.gap_octets & SPACER } else { SPACER };
-        let start = index % BLOCK * (Self::SIZE + gap);
+        let start = index % BLOCK * STRIDE & self.start_mask;
         start..start + Self::SIZE
     }
 
@@ -303,14 +305,9 @@ impl<const STRIDE: usize> Arena<STRIDE> {
     fn number_at(&self, offset: usize) -> Option<u32> {
         let offset = offset.checked_sub(self.first_offset?)?;
         let block = offset / (BLOCK * STRIDE);
-        let place = offset % (BLOCK * STRIDE) / self.stride_octets();
+        let place = offset % (BLOCK * STRIDE) / if self.start_mask == AT_PAGES { LARGE } else { STRIDE };
         let index = block * BLOCK + place;
         (block < self.blocks.len() && place < BLOCK && self.is_in_page(index)).then_some(index as u32)
-    }
-
-    #[inline]
-    fn stride_octets(&self) -> usize {
-        Self::SIZE + self.gap_octets
     }
 
     /// Whether a chunk does not cross into another page.
