@@ -268,7 +268,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
     /// Where a chunk lies in its block. A page is found by rounding down: the spacers before it are less than a page.
     #[inline]
     fn range(&self, index: usize) -> Range<usize> {
-        let start = index % BLOCK * STRIDE & self.start_mask;
+        let start = (index % BLOCK * STRIDE) & self.start_mask;
         start..start + Self::SIZE
     }
 
