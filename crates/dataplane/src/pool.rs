@@ -405,7 +405,7 @@ mod tests {
             assert_eq!(pool.chunk_at((start + len - 1) as u64), Some(*chunk));
             pool.octets_mut(*chunk).fill(number as u8);
         }
-        assert!(large.iter().all(|chunk| pool.offset_of(*chunk).unwrap() as usize % LARGE == 0));
+        assert!(large.iter().all(|chunk| (pool.offset_of(*chunk).unwrap() as usize).is_multiple_of(LARGE)));
         for offset in [5 * 704, 97 * LARGE, 98 * LARGE] {
             assert_eq!(pool.chunk_at(offset as u64), None);
         }
