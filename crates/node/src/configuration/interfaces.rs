@@ -1,6 +1,7 @@
 //! Where ports are: the keys of `[[port]]` that only a node on interfaces needs, and what the kernel says itself.
 
 use super::file::{DriverName, PortSection};
+use super::value::{HostAddress, Located};
 use srdma_io::Choice;
 use srdma_wire::MacAddress;
 use std::collections::BTreeMap;
@@ -52,6 +53,12 @@ pub struct PortInterface {
     pub name: String,
     /// The driver that was chosen.
     pub driver: Choice,
+    /// Its MAC address, if the file says it.
+    pub mac: Option<MacAddress>,
+    /// Its addresses, if the file says them.
+    pub addresses: Option<Vec<Ipv6Addr>>,
+    /// Its link MTU in octets, if the file says it.
+    pub link_mtu: Option<u16>,
 }
 
 impl PortInterface {
@@ -63,6 +70,13 @@ impl PortInterface {
             DriverName::AfXdpGeneric => Choice::XdpGeneric,
             DriverName::AfPacket => Choice::Packet,
         };
-        PortInterface { name: name.clone(), driver }
+        let addresses = |given: &Vec<Located<HostAddress>>| given.iter().map(|address| address.value.0).collect();
+        PortInterface {
+            name: name.clone(),
+            driver,
+            mac: section.mac.as_ref().map(|mac| mac.value),
+            addresses: section.addresses.as_ref().map(addresses),
+            link_mtu: section.link_mtu.as_ref().map(|mtu| mtu.value.get() as u16),
+        }
     }
 }

@@ -26,6 +26,12 @@ pub(super) enum ClaimError {
 }
 
 impl Claim {
+    /// Makes this process the first of the network namespace; `None` when there is one.
+    pub(super) fn of_namespace() -> Option<Self> {
+        let name = SocketAddr::from_abstract_name("srdma/namespace").ok()?;
+        Some(Claim { listener: UnixListener::bind_addr(&name).ok()? })
+    }
+
     /// Claims an interface of the network namespace that the thread is in.
     pub(super) fn of(interface: &str) -> Result<Self, ClaimError> {
         let unknown = |error| ClaimError::Unknown { interface: interface.to_owned(), error };

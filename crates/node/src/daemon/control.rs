@@ -1,5 +1,6 @@
 //! The control task: it starts the data thread, keeps its drivers and its configuration up to date, and ends it.
 
+mod kernel;
 mod ports;
 mod reloading;
 mod reporting;
@@ -16,6 +17,7 @@ use super::status::StatusServer;
 use super::supervisor::Supervisor;
 use super::watched_file::WatchedFile;
 use crate::configuration::{Configuration, ConfigurationError, InterfaceFacts, Purpose};
+use kernel::KernelSide;
 use ports::{PortDriver, claim_missing};
 use reporting::Reporting;
 use std::collections::BTreeMap;
@@ -30,7 +32,10 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub(super) struct Control<'r> {
     path: PathBuf,
     file: WatchedFile,
+    /// The content of the file that is in force.
+    text: String,
     configuration: Configuration,
+    kernel: KernelSide,
     data: DataHandle,
     /// In the order of the configuration's.
     ports: Vec<PortDriver>,
@@ -47,6 +52,7 @@ pub(super) struct Control<'r> {
 enum Occasion {
     Asked(Request),
     Lost(Loss),
+    Kernel(std::io::Result<()>),
     Period,
 }
 
@@ -55,7 +61,8 @@ impl<'r> Control<'r> {
     pub(super) async fn start(path: &Path, report: &'r mut dyn FnMut(&Event)) -> Result<Self, DaemonError> {
         let file = WatchedFile::new(path);
         let text = read(path)?;
-        let facts = BTreeMap::new();
+        let mut kernel = KernelSide::start().await.map_err(system("cannot ask the kernel for its links and routes"))?;
+        let facts = kernel.mirror.interfaces();
         let configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
         let node = configuration.node()?;
         let claims = claim_missing(&configuration, &BTreeMap::new())?;
@@ -68,14 +75,33 @@ impl<'r> Control<'r> {
         let interest = interest::of(&configuration);
         let data = DataHandle::start(node, interest, configuration.daemon.cpu)
             .map_err(system("cannot start the data thread"))?;
+        let effects = kernel.configure(&configuration);
         let reporting = Reporting::new(status, metrics);
         let supervisor = Supervisor::of_environment();
         let path = path.to_owned();
-        let mut control =
-            Control { path, file, configuration, data, ports, claims, facts, reporting, supervisor, report };
+        let mut control = Control {
+            path,
+            file,
+            text,
+            configuration,
+            kernel,
+            data,
+            ports,
+            claims,
+            facts,
+            reporting,
+            supervisor,
+            report,
+        };
+        control.tell(&effects).await?;
         match control.attach_all().await {
-            Ok(()) => Ok(control),
+            Ok(()) => {
+                control.settle_with_kernel().await;
+                Ok(control)
+            }
             Err(error) => {
+                // What is wrong with the start matters more.
+                let _ = control.kernel.clear().await;
                 control.data.stop().await?;
                 Err(error)
             }
@@ -92,12 +118,15 @@ impl<'r> Control<'r> {
         loop {
             let occasion = tokio::select! {
                 request = signals.next() => Occasion::Asked(request),
+                changed = self.kernel.changed() => Occasion::Kernel(changed),
                 loss = self.data.loss() => Occasion::Lost(loss?),
                 _ = period.tick() => Occasion::Period,
             };
             match occasion {
                 Occasion::Asked(Request::Reload) => self.reload(Cause::Signal).await?,
                 Occasion::Asked(Request::Stop(signal)) => return self.stop(signal).await,
+                Occasion::Kernel(Ok(())) => self.follow_kernel().await?,
+                Occasion::Kernel(Err(error)) => return self.fail(error).await,
                 Occasion::Lost(loss) => self.lost(&loss),
                 Occasion::Period => {
                     if self.file.has_changed() {
@@ -110,13 +139,29 @@ impl<'r> Control<'r> {
         }
     }
 
-    async fn stop(self, signal: &'static str) -> Result<(), DaemonError> {
-        (self.report)(&Event::Stopping { signal });
+    async fn stop(mut self, signal: &'static str) -> Result<(), DaemonError> {
+        self.say(Event::Stopping { signal });
+        let (report, unsent) = self.give_back().await?;
+        report(&Event::Stopped { unsent });
+        Ok(())
+    }
+
+    /// The kernel can no longer be followed: what the node knows would become wrong without anybody noticing.
+    async fn fail(self, error: std::io::Error) -> Result<(), DaemonError> {
+        self.give_back().await?;
+        Err(DaemonError::Died(error.to_string()))
+    }
+
+    /// Lets frames that wait leave, and removes what was attached; returns how many frames could not be sent.
+    async fn give_back(mut self) -> Result<(&'r mut dyn FnMut(&Event), usize), DaemonError> {
         self.supervisor.stopping();
         let unsent = self.data.stop().await?;
+        if let Err(error) = self.kernel.clear().await {
+            let what = format!("cannot remove all that was added to the kernel: {error}");
+            (self.report)(&Event::Failed { what });
+        }
         self.reporting.stop().await;
-        (self.report)(&Event::Stopped { unsent });
-        Ok(())
+        Ok((self.report, unsent))
     }
 
     fn say(&mut self, event: Event) {

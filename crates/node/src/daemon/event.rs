@@ -26,6 +26,13 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// A port's link came up or went down.
+    Link {
+        /// The port.
+        port: String,
+        /// Whether it is up.
+        is_up: bool,
+    },
     /// Everything is set up.
     Ready,
     /// Another configuration is in force.
@@ -78,6 +85,8 @@ impl fmt::Display for Event {
             Event::Detached { port, interface, reason } => {
                 write!(f, "port {port}: waiting for interface {interface}: {reason}")
             }
+            Event::Link { port, is_up: true } => write!(f, "port {port}: link up"),
+            Event::Link { port, is_up: false } => write!(f, "port {port}: link down"),
             Event::Ready => f.write_str("ready"),
             Event::Reloaded { cause, commands } => write!(f, "reloaded, {cause}: {commands} changes"),
             Event::ReloadRefused { reason } => write!(f, "not reloaded, the old configuration stays: {reason}"),

@@ -17,11 +17,12 @@ mod fixed;
 mod told;
 mod view;
 
+use crate::configuration::InterfaceFacts;
 use fixed::Fixed;
 use srdma_dataplane::{Command, NextHop, NodeConfig, PortId, Prefix, RouteAction, TableId};
 use srdma_io::netlink::{Change, RouteKind};
 use srdma_wire::MacAddress;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use told::{PortFacts, Told};
 use view::{Dirty, View};
@@ -90,6 +91,16 @@ impl Mirror {
     pub fn interface(&self, port: PortId) -> Option<(u32, bool)> {
         let port = self.ports.get(port.index())?;
         self.view.link_named(&port.interface).map(|(index, link)| (index, link.is_up))
+    }
+
+    /// What the kernel says of the interfaces that have a MAC address.
+    pub(super) fn interfaces(&self) -> BTreeMap<String, InterfaceFacts> {
+        let facts = |(index, link): (&u32, &view::Link)| {
+            let link_mtu = u16::try_from(link.mtu).unwrap_or(u16::MAX);
+            let facts = InterfaceFacts { mac: link.mac?, addresses: self.view.addresses_of(*index), link_mtu };
+            Some((link.name.clone(), facts))
+        };
+        self.view.links.iter().filter_map(facts).collect()
     }
 
     /// What has to be done since the last call.
@@ -181,7 +192,7 @@ impl Mirror {
 
     /// Adds and changes neighbours; returns the removals, which come behind those of the routes by way of them.
     fn set_neighbours(&mut self, effects: &mut Effects) -> Vec<Command> {
-        let mut known = std::collections::BTreeMap::new();
+        let mut known = BTreeMap::new();
         for (&(index, address), neighbour) in &self.view.neighbours {
             let (Some(mac), Some((port, true))) = (neighbour.mac, self.port_of(index)) else {
                 continue;

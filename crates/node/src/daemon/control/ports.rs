@@ -9,14 +9,14 @@ use crate::daemon::order::{Attached, Loss};
 use crate::daemon::{DaemonError, claim::ClaimError};
 use nix::net::if_::if_nametoindex;
 use srdma_dataplane::PortId;
-use srdma_io::OpenError;
+use srdma_io::{DriverKind, OpenError};
 use std::collections::BTreeMap;
 
 /// Whether a port has a driver.
 #[derive(Clone, Debug)]
 pub(super) enum PortDriver {
     /// It has, of the interface with this index.
-    Attached { index: u32 },
+    Attached { driver: DriverKind, index: u32 },
     /// It waits for its interface; why, once that has been said.
     Waiting { reason: Option<String> },
 }
@@ -66,7 +66,7 @@ impl Control<'_> {
             Ok(Attached { driver, note }) => {
                 let (port, interface) = self.names(index);
                 self.say(Event::Attached { port, interface, driver, note });
-                self.ports[index] = PortDriver::Attached { index: interface_index };
+                self.ports[index] = PortDriver::Attached { driver, index: interface_index };
                 Ok(None)
             }
             Err(error) => {
@@ -87,18 +87,29 @@ impl Control<'_> {
     /// Tries ports anew that wait, and those whose interface was replaced by another of its name.
     pub(super) async fn look_after_ports(&mut self) -> Result<(), Died> {
         self.claims.values().for_each(Claim::dismiss_callers);
+        let mut is_other = false;
         for index in 0..self.ports.len() {
             let found = if_nametoindex(self.configuration.interfaces[index].name.as_str()).ok();
             let wants_driver = match &self.ports[index] {
-                PortDriver::Attached { index } => found != Some(*index),
+                PortDriver::Attached { index, .. } => found != Some(*index),
                 PortDriver::Waiting { reason } => found.is_some() || reason.is_none(),
             };
             if wants_driver {
                 // What is wrong has been said, and it is tried again.
                 let _ = self.attach(index).await?;
+                is_other = true;
             }
         }
+        if is_other {
+            self.settle_with_kernel().await;
+        }
         Ok(())
+    }
+
+    /// Whether a driver leaves the kernel what the node takes.
+    pub(super) fn kernel_sees_frames(&self) -> bool {
+        let sees = |port: &PortDriver| matches!(port, PortDriver::Attached { driver: DriverKind::Packet, .. });
+        self.ports.iter().any(sees)
     }
 
     /// A port has no driver. Says why, unless that was said last.

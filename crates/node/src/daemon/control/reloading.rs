@@ -24,7 +24,7 @@ impl Control<'_> {
         self.supervisor.reloading();
         self.file.is_read();
         let outcome = match read(&self.path) {
-            Ok(text) => self.put_into_force(&text).await?,
+            Ok(text) => self.put_into_force(text).await?,
             Err(error) => Err(error.to_string()),
         };
         self.reporting.reloaded(outcome.as_ref().err());
@@ -38,16 +38,22 @@ impl Control<'_> {
     }
 
     /// Puts the content of a file into force; returns how many commands that took, or why it cannot be.
-    async fn put_into_force(&mut self, text: &str) -> Result<Result<usize, String>, Died> {
-        let Prepared { configuration, changes, claims } = match self.prepare(text) {
+    pub(super) async fn put_into_force(&mut self, text: String) -> Result<Result<usize, String>, Died> {
+        let Prepared { configuration, changes, claims } = match self.prepare(&text) {
             Ok(prepared) => prepared,
             Err(reason) => return Ok(Err(reason)),
         };
         let commands = changes.commands.len();
+        // First what a kernel may refuse, then what only takes a moment between two batches.
         let interest = interest::of(&configuration);
-        if let Err(reason) = self.data.change(Some(interest), changes.commands).await? {
+        if let Err(reason) = self.data.change(Some(interest), Vec::new()).await? {
             return Ok(Err(reason));
         }
+        let mut effects = self.kernel.configure(&configuration);
+        let learnt = std::mem::replace(&mut effects.commands, changes.commands);
+        effects.commands.extend(learnt);
+        self.tell(&effects).await?;
+        self.text = text;
         self.configuration = configuration;
         self.claims.extend(claims);
         let interfaces = &self.configuration.interfaces;
@@ -56,6 +62,7 @@ impl Control<'_> {
         for port in changes.moved {
             self.ports[port.index()] = PortDriver::NONE;
         }
+        self.settle_with_kernel().await;
         Ok(Ok(commands))
     }
 

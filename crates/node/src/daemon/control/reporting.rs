@@ -1,7 +1,7 @@
 //! What the node tells about itself while it runs: status and metrics.
 
 use super::Control;
-use super::ports::PortDriver;
+use crate::configuration::PortInterface;
 use crate::daemon::handle::Died;
 use crate::daemon::metrics::MetricsServer;
 use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, PortState, Reload, Snapshot};
@@ -78,19 +78,19 @@ impl Reporting {
 impl Control<'_> {
     /// Shows the node as it is now to whoever asks.
     pub(super) async fn publish(&mut self) -> Result<(), Died> {
-        let port = |(driver, interface): (&PortDriver, &crate::PortInterface)| PortState {
+        let port = |(is_up, interface): (bool, &PortInterface)| PortState {
             interface: interface.name.clone(),
             // The data thread knows about drivers.
             driver: None,
             note: None,
-            is_up: matches!(driver, PortDriver::Attached { .. }),
+            is_up,
             statistics: DriverStatistics::default(),
         };
         let state = DaemonState {
             name: self.configuration.daemon.name.clone(),
             started_unix_s: self.reporting.started_unix_s,
             uptime_ns: self.reporting.started.elapsed().as_nanos() as u64,
-            ports: self.ports.iter().zip(&self.configuration.interfaces).map(port).collect(),
+            ports: self.links().into_iter().zip(&self.configuration.interfaces).map(port).collect(),
             configuration: self.reporting.configuration.clone(),
         };
         let snapshot = self.data.snapshot(Box::new(state)).await?;

@@ -1,5 +1,5 @@
 use super::*;
-use srdma_dataplane::{Node, PortConfig, SidBehavior};
+use srdma_dataplane::{EncapsMode, Node, PortConfig, SidBehavior};
 use srdma_io::netlink::{KernelNextHop, KernelRoute, MAIN_TABLE, PROTOCOL};
 
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 1, 1]);
@@ -293,7 +293,7 @@ fn the_configuration_wins() {
 #[test]
 fn what_is_sent_to_is_kept_resolved() {
     let hop = NextHop { port: PortId(1), address: address("fe80::7") };
-    let encaps = RouteAction::Encaps { segments: vec![address(HOST)], mode: srdma_dataplane::EncapsMode::Reduced };
+    let encaps = RouteAction::Encaps { segments: vec![address(HOST)], mode: EncapsMode::Reduced, hmac_key_id: None };
     let mut bench = Bench::new(&[
         Command::AddSid { prefix: prefix("5f00:0:1::/48"), behavior: SidBehavior::EndX(Default::default(), hop) },
         Command::AddRoute { table: TableId(0), prefix: prefix("2001:db8:1::/48"), action: encaps },

@@ -1,0 +1,234 @@
+//! The kernel's links, neighbours and routes: what the node is told of them, and what the kernel is told in turn.
+
+use super::Control;
+use crate::configuration::{Configuration, PortInterface};
+use crate::daemon::claim::Claim;
+use crate::daemon::event::{Cause, Event};
+use crate::daemon::handle::Died;
+use crate::daemon::interest;
+use crate::daemon::mirror::{Effects, Mirror, MirroredPort};
+use srdma_dataplane::{Command, PortConfig, PortId, Prefix};
+use srdma_io::Interest;
+use srdma_io::nd::ProxyNd;
+use srdma_io::netlink::{Change, Kernel, Watcher};
+use srdma_wire::MacAddress;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::Ipv6Addr;
+
+/// What stands between the node and the kernel of its network namespace.
+#[derive(Debug)]
+pub(super) struct KernelSide {
+    watcher: Watcher,
+    pub(super) mirror: Mirror,
+    kernel: Kernel,
+    /// Destinations that the kernel has been told to leave alone.
+    blackholes: BTreeSet<Prefix>,
+    /// Answers for Proxy Addresses, once there are any.
+    neighbour_discovery: Option<ProxyNd>,
+    /// What the kernel refused last, so that it is said once.
+    refused: Option<String>,
+    /// Held by the first node of the namespace, which may clear what a dead one has left.
+    _first: Option<Claim>,
+}
+
+impl KernelSide {
+    /// Hears what there is, and clears what a node that was killed has left behind.
+    pub(super) async fn start() -> io::Result<Self> {
+        let mut watcher = Watcher::start()?;
+        let mut mirror = Mirror::new();
+        let mut is_known = false;
+        let mut changes = Vec::new();
+        while !is_known {
+            watcher.receive(&mut changes).await?;
+            for change in changes.drain(..) {
+                is_known |= change == Change::DumpEnds;
+                mirror.apply(change);
+            }
+        }
+        let mut kernel = Kernel::new()?;
+        let first = Claim::of_namespace();
+        let mut refused = None;
+        if first.is_some()
+            && let Err(error) = kernel.clear_stale().await
+        {
+            refused = Some(format!("cannot remove what a killed node has left in the kernel: {error}"));
+        }
+        Ok(KernelSide {
+            watcher,
+            mirror,
+            kernel,
+            blackholes: BTreeSet::new(),
+            neighbour_discovery: None,
+            refused,
+            _first: first,
+        })
+    }
+
+    /// Waits for changes, and takes them.
+    pub(super) async fn changed(&mut self) -> io::Result<()> {
+        let mut changes = Vec::new();
+        self.watcher.receive(&mut changes).await?;
+        changes.into_iter().for_each(|change| self.mirror.apply(change));
+        Ok(())
+    }
+
+    /// Takes a configuration that the node has; returns what else the node has to be told.
+    pub(super) fn configure(&mut self, configuration: &Configuration) -> Effects {
+        let ports = configuration.interfaces.iter().map(|port| MirroredPort {
+            interface: port.name.clone(),
+            mac: port.mac,
+            addresses: port.addresses.clone(),
+            link_mtu: port.link_mtu,
+        });
+        self.mirror.configure(ports.collect(), &configuration.node, &configuration.commands);
+        self.mirror.flush()
+    }
+
+    /// Has the kernel keep neighbours resolved, and no longer those that nobody needs.
+    pub(super) async fn keep(&mut self, effects: &Effects) {
+        for (index, address) in &effects.keep {
+            let kept = self.kernel.keep_resolved(*index, *address).await;
+            self.note(kept, || format!("cannot have the kernel keep neighbour {address} resolved"));
+        }
+        for (index, address) in &effects.release {
+            let left = self.kernel.remove_kept(*index, *address).await;
+            self.note(left, || format!("cannot leave neighbour {address} to the kernel"));
+        }
+    }
+
+    /// Answers for these addresses at these interfaces, where hosts look for them on their link.
+    fn answer_for(&mut self, addresses: BTreeSet<Ipv6Addr>, interfaces: &[(u32, MacAddress)]) {
+        if self.neighbour_discovery.is_none() && !addresses.is_empty() {
+            match ProxyNd::start() {
+                Ok(started) => self.neighbour_discovery = Some(started),
+                Err(error) => self.note(Err(error), || "cannot answer for Proxy Addresses".to_owned()),
+            }
+        }
+        if let Some(neighbour_discovery) = &mut self.neighbour_discovery {
+            let set = neighbour_discovery.set(interfaces.iter().copied(), addresses);
+            self.note(set, || "cannot hear everybody who looks for a Proxy Address".to_owned());
+        }
+    }
+
+    /// Has the kernel leave these destinations alone, and no others.
+    async fn leave_alone(&mut self, wanted: BTreeSet<Prefix>) {
+        let before = std::mem::replace(&mut self.blackholes, wanted.clone());
+        for prefix in wanted.difference(&before) {
+            let added = self.kernel.add_blackhole(*prefix).await;
+            self.note(added, || format!("cannot have the kernel leave {prefix} to the node"));
+        }
+        for prefix in before.difference(&wanted) {
+            let removed = self.kernel.remove_blackhole(*prefix).await;
+            self.note(removed, || format!("cannot leave {prefix} to the kernel"));
+        }
+    }
+
+    /// Takes back all that the kernel was told.
+    pub(super) async fn clear(&mut self) -> io::Result<()> {
+        self.kernel.clear().await
+    }
+
+    /// What the kernel has refused since the last call, once.
+    pub(super) fn take_refusal(&mut self) -> Option<String> {
+        self.refused.take()
+    }
+
+    fn note(&mut self, result: io::Result<()>, what: impl FnOnce() -> String) {
+        if let Err(error) = result {
+            let hint = match error.kind() {
+                io::ErrorKind::PermissionDenied => "; this needs root or CAP_NET_ADMIN",
+                _ => "",
+            };
+            self.refused.get_or_insert_with(|| format!("{}: {error}{hint}", what()));
+        }
+    }
+}
+
+impl Control<'_> {
+    /// The kernel knows something else than before: the node is told what matters to it.
+    pub(super) async fn follow_kernel(&mut self) -> Result<(), Died> {
+        let before = self.links();
+        let effects = self.kernel.mirror.flush();
+        self.tell(&effects).await?;
+        let after = self.links();
+        for (index, (before, after)) in before.iter().zip(&after).enumerate() {
+            if before != after {
+                let port = self.configuration.node.ports[index].name.clone();
+                self.say(Event::Link { port, is_up: *after });
+            }
+        }
+        self.look_after_ports().await?;
+        let facts = self.kernel.mirror.interfaces();
+        let has_changed = |name: &String| facts.get(name) != self.facts.get(name);
+        if self.configuration.interfaces.iter().any(|interface| has_changed(&interface.name)) {
+            self.facts = facts;
+            self.reread().await?;
+        }
+        Ok(())
+    }
+
+    /// Carries out what the kernel's changes have led to.
+    pub(super) async fn tell(&mut self, effects: &Effects) -> Result<(), Died> {
+        let commands: Vec<Command> = effects.commands.clone();
+        if !commands.is_empty()
+            && let Err(reason) = self.data.change(None, commands).await?
+        {
+            self.say(Event::Failed { what: format!("the node refuses what the kernel says: {reason}") });
+        }
+        self.kernel.keep(effects).await;
+        Ok(())
+    }
+
+    /// Answers for Proxy Addresses; and with AF_PACKET, by which the kernel sees what the node takes, keeps it from
+    /// forwarding or answering that.
+    pub(super) async fn settle_with_kernel(&mut self) {
+        self.kernel.answer_for(proxy_addresses(&self.configuration), &self.interfaces());
+        let wanted = if self.kernel_sees_frames() {
+            let interest: Interest = interest::of(&self.configuration);
+            interest::taken_from_the_kernel(&interest).collect()
+        } else {
+            BTreeSet::new()
+        };
+        self.kernel.leave_alone(wanted).await;
+        if let Some(what) = self.kernel.take_refusal() {
+            self.say(Event::Failed { what });
+        }
+    }
+
+    /// The ports' interfaces that are there, and the MAC addresses that the node has at them.
+    fn interfaces(&self) -> Vec<(u32, MacAddress)> {
+        let found = |(port, (config, interface)): (u16, (&PortConfig, &PortInterface))| {
+            let (index, _) = self.kernel.mirror.interface(PortId(port))?;
+            let mac = interface.mac.or(self.facts.get(&interface.name).map(|facts| facts.mac));
+            Some((index, mac.unwrap_or(config.mac)))
+        };
+        let configured = self.configuration.node.ports.iter().zip(&self.configuration.interfaces);
+        (0..).zip(configured).filter_map(found).collect()
+    }
+
+    /// Which ports' links are up.
+    pub(super) fn links(&self) -> Vec<bool> {
+        let ports = 0..self.ports.len() as u16;
+        ports.map(|port| self.kernel.mirror.interface(PortId(port)).is_some_and(|(_, is_up)| is_up)).collect()
+    }
+
+    /// What the kernel says of interfaces may matter to the file.
+    async fn reread(&mut self) -> Result<(), Died> {
+        let text = self.text.clone();
+        match self.put_into_force(text).await? {
+            Ok(0) => {}
+            Ok(commands) => self.say(Event::Reloaded { cause: Cause::Interfaces, commands }),
+            Err(reason) => self.say(Event::ReloadRefused { reason }),
+        }
+        Ok(())
+    }
+}
+
+fn proxy_addresses(configuration: &Configuration) -> BTreeSet<Ipv6Addr> {
+    let proxy = |command: &Command| match command {
+        Command::AddGroup(part) => Some(part.proxy),
+        _ => None,
+    };
+    configuration.commands.iter().filter_map(proxy).collect()
+}
