@@ -11,7 +11,8 @@
  *   open PSN                                   OK qp=I qpn=Q            a queue pair; PSN is the first it sends
  *   connect I ADDRESS QPN PSN                  OK
  *   fill SEED                                  OK                       a pattern into the whole buffer; 0 clears it
- *   sum OFFSET OCTETS                          OK sum=S                 FNV-1a, 64 bits
+ *   sha256 OFFSET OCTETS                       OK sha256=S
+ *   counter NAME                               OK count=N               of the RDMA device
  *   write I OFFSET OCTETS MESSAGE RKEY ADDRESS OK                       to be written, in messages of that length
  *   send I OFFSET OCTETS MESSAGE               OK                       to be sent
  *   run MILLISECONDS                           OK us=T                  does all that; how long it took
@@ -23,10 +24,12 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <inttypes.h>
+#include <linux/if_alg.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -265,13 +268,47 @@ static void fill(uint64_t seed)
 	answer("OK");
 }
 
-static void sum(uint64_t offset, uint64_t octets)
+/* The kernel computes it. */
+static void sha256(uint64_t offset, uint64_t octets)
 {
-	uint64_t hash = 0xcbf29ce484222325;
+	struct sockaddr_alg algorithm = { .salg_family = AF_ALG, .salg_type = "hash", .salg_name = "sha256" };
+	int hasher = socket(AF_ALG, SOCK_SEQPACKET, 0), hash = -1;
+	uint8_t digest[32];
+	char text[2 * sizeof(digest) + 1];
 
-	for (uint64_t i = offset; i < offset + octets; i++)
-		hash = (hash ^ buffer[i]) * 0x100000001b3;
-	answer("OK sum=%016" PRIx64, hash);
+	if (hasher >= 0 && !bind(hasher, (struct sockaddr *)&algorithm, sizeof(algorithm)))
+		hash = accept(hasher, NULL, NULL);
+	for (uint64_t i = 0, part; hash >= 0 && i < octets; i += part) {
+		part = least(octets - i, 1 << 16);
+		if (send(hash, buffer + offset + i, part, MSG_MORE) != (ssize_t)part)
+			break;
+	}
+	if (hash >= 0 && !send(hash, NULL, 0, 0) && read(hash, digest, sizeof(digest)) == sizeof(digest)) {
+		for (unsigned int i = 0; i < sizeof(digest); i++)
+			sprintf(text + 2 * i, "%02x", digest[i]);
+		answer("OK sha256=%s", text);
+	} else {
+		error("cannot hash");
+	}
+	close(hash);
+	close(hasher);
+}
+
+static void counter(const char *name)
+{
+	char path[128];
+	uint64_t count;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 ibv_get_device_name(context->device), name);
+	file = fopen(path, "r");
+	if (file && fscanf(file, "%" SCNu64, &count) == 1)
+		answer("OK count=%" PRIu64, count);
+	else
+		error(path);
+	if (file)
+		fclose(file);
 }
 
 /* Whether a transfer of queue pair `index` can be; complains otherwise. */
@@ -293,7 +330,7 @@ static void command(char *line)
 	for (word = strtok_r(line, " \r\n", &rest); word; word = strtok_r(NULL, " \r\n", &rest)) {
 		if (!*verb)
 			snprintf(verb, sizeof(verb), "%s", word);
-		else if (strchr(word, ':'))
+		else if (strchr(word, ':') || !strcmp(verb, "counter"))
 			snprintf(where, sizeof(where), "%s", word);
 		else if (count < 6)
 			n[count++] = strtoull(word, NULL, 0);
@@ -317,9 +354,11 @@ static void command(char *line)
 			answer("OK");
 	} else if (!strcmp(verb, "fill")) {
 		fill(n[0]);
-	} else if (!strcmp(verb, "sum")) {
+	} else if (!strcmp(verb, "sha256")) {
 		if (is_sound(0, n[0], n[1], 1))
-			sum(n[0], n[1]);
+			sha256(n[0], n[1]);
+	} else if (!strcmp(verb, "counter")) {
+		counter(where);
 	} else if (!strcmp(verb, "write") || !strcmp(verb, "send")) {
 		if (!is_sound(n[0], n[1], n[2], n[3]))
 			return;

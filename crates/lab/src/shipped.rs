@@ -1,7 +1,11 @@
 //! The labs that come with the program.
 
 /// A lab that comes with the program: the name of its file, and the file.
-pub(crate) const LABS: &[(&str, &str)] = &[("figure1", include_str!("../../../labs/figure1.toml"))];
+pub(crate) const LABS: &[(&str, &str)] = &[
+    ("figure1", include_str!("../../../labs/figure1.toml")),
+    ("figure1-rxe", include_str!("../../../labs/figure1-rxe.toml")),
+    ("kernel-transit", include_str!("../../../labs/kernel-transit.toml")),
+];
 
 /// Their names.
 pub fn names() -> impl Iterator<Item = &'static str> {

@@ -70,6 +70,11 @@ impl Channel {
         }
     }
 
+    /// The next line, if it is there.
+    pub(super) fn try_receive(&mut self) -> Result<Option<String>> {
+        self.poll(Instant::now() + Duration::from_millis(1))
+    }
+
     /// An error with the guest's name.
     pub(super) fn problem(&self, problem: String) -> LabError {
         LabError::Unexpected { who: format!("guest {}", self.who), problem }

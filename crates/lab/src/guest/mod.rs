@@ -13,13 +13,18 @@
 //! QEMU emulates the processor. That is slow, but works wherever a lab does, and is the same everywhere.
 
 mod channel;
+mod host;
 mod image;
+mod load;
 mod peer;
 mod shell;
+mod unicast;
 
+pub(crate) use host::GuestHost;
 pub use image::{BUILD_COMMANDS, Image, missing};
 pub use peer::{Peer, PeerOptions, QueuePair, Work};
 pub use shell::Shell;
+pub use unicast::{Unicast, unicast};
 
 use crate::command;
 use crate::error::{LabError, Result};
@@ -53,8 +58,8 @@ pub struct GuestPlan {
     pub node: String,
     /// The interface there that becomes the guest's. It must have no address.
     pub interface: String,
-    /// The guest's address and the length of the prefix that it takes for on-link.
-    pub address: (Ipv6Addr, u8),
+    /// The guest's addresses, a global one first, and the lengths of the prefixes that it takes for on-link.
+    pub addresses: Vec<(Ipv6Addr, u8)>,
     /// Its default gateway.
     pub gateway: Option<Ipv6Addr>,
     /// The MTU of its interface.
@@ -62,8 +67,8 @@ pub struct GuestPlan {
 }
 
 impl GuestPlan {
-    /// The guest at a node of a topology: it has the node's first address and the far end of its link as gateway. `None`
-    /// for a node without link or address.
+    /// The guest at a node of a topology: it has the node's first address, the link-local address of its end of the link,
+    /// by which the others have their routes to it, and the far end as gateway. `None` for a node without link or address.
     pub fn of(topology: &Topology, node: usize) -> Option<Self> {
         let at_node = |link: &Link| Side::BOTH.into_iter().find(|side| side.of(link).node == node);
         let (link, side) = topology.links.iter().find_map(|link| Some((link, at_node(link)?)))?;
@@ -71,7 +76,7 @@ impl GuestPlan {
         Some(GuestPlan {
             node: topology.nodes[node].name.clone(),
             interface: side.of(link).interface.clone(),
-            address: (address, 128),
+            addresses: vec![(address, 128), (side.link_local(), 64)],
             gateway: Some(side.other().link_local()),
             mtu: link.mtu,
         })
@@ -225,16 +230,18 @@ fn attach(namespace: &str, interface: &str, mtu: u32) -> Result<()> {
 }
 
 fn qemu(image: &Image, plan: &GuestPlan, directory: &Path) -> Vec<String> {
-    let GuestPlan { node, address: (address, length), gateway, mtu, .. } = plan;
+    let GuestPlan { node, addresses, gateway, mtu, .. } = plan;
+    let list: Vec<String> = addresses.iter().map(|(address, length)| format!("{address}/{length}")).collect();
     // The first options make the boot short: no tests, no delays that emulation makes long.
     let mut kernel_line = format!(
         "console=ttyS0 quiet panic=-1 mitigations=off cryptomgr.notests nokaslr tsc=reliable no_timer_check \
-         host={node} address={address}/{length} mtu={mtu}"
+         host={node} addresses={} mtu={mtu}",
+        list.join(",")
     );
     if let Some(gateway) = gateway {
         kernel_line += &format!(" gateway={gateway}");
     }
-    let [.., a, b, c] = address.octets();
+    let [.., a, b, c] = addresses.first().map_or([0; 16], |(address, _)| address.octets());
     let mac = format!("52:54:00:{a:02x}:{b:02x}:{c:02x}");
     let mut words: Vec<String> = [
         "qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -machine pc,usb=off -accel tcg -cpu max -smp 1",

@@ -92,10 +92,16 @@ impl Peer {
         self.command(&format!("fill {seed}"), PROMPT).map(drop)
     }
 
-    /// A hash of the buffer's first octets: FNV-1a with 64 bits.
-    pub fn sum(&mut self, octets: u64) -> Result<u64> {
-        let fields = self.command(&format!("sum 0 {octets}"), PROMPT)?;
-        field(&self.channel, &fields, "sum", |text| u64::from_str_radix(text, 16).ok())
+    /// The SHA-256 of the buffer's first octets, in hexadecimal.
+    pub fn sha256(&mut self, octets: u64) -> Result<String> {
+        let fields = self.command(&format!("sha256 0 {octets}"), PROMPT)?;
+        field(&self.channel, &fields, "sha256", |text| Some(text.to_owned()))
+    }
+
+    /// A counter of the RDMA device, by the kernel's name.
+    pub fn counter(&mut self, name: &str) -> Result<u64> {
+        let fields = self.command(&format!("counter {name}"), PROMPT)?;
+        field(&self.channel, &fields, "count", |text| text.parse().ok())
     }
 
     /// Gives a queue pair work to do with the first `octets`, in messages of `message` octets. [`Peer::run`] does it.
@@ -108,10 +114,16 @@ impl Peer {
         self.command(&command, PROMPT).map(drop)
     }
 
-    /// Does what has been assigned, all at the same time, and tells how long it took by the guest's clock.
-    pub fn run(&mut self, limit: Duration) -> Result<Duration> {
-        let fields = self.command(&format!("run {}", limit.as_millis()), limit + PROMPT)?;
-        field(&self.channel, &fields, "us", |text| text.parse().ok()).map(Duration::from_micros)
+    /// Begins to do what has been assigned, all at the same time. No other command is taken before it is done.
+    pub fn run(&mut self, limit: Duration) -> Result<()> {
+        self.channel.send(&format!("run {}", limit.as_millis()))
+    }
+
+    /// How long [`Peer::run`] took by the guest's clock; `None` while it runs.
+    pub fn done(&mut self) -> Result<Option<Duration>> {
+        let Some(line) = self.channel.try_receive()? else { return Ok(None) };
+        let fields = fields(&self.channel, "run", &line)?;
+        field(&self.channel, &fields, "us", |text| text.parse().ok()).map(|us| Some(Duration::from_micros(us)))
     }
 
     /// Posts buffers for the messages of a [`Work::Send`] of the same lengths.
@@ -138,10 +150,14 @@ impl Drop for Peer {
     }
 }
 
-/// The fields of an answer that begins with OK.
 fn answer(channel: &mut Channel, command: &str, patience: Duration) -> Result<Vec<(String, String)>> {
     let line = channel.receive(patience)?;
-    match line.split_once(' ').unwrap_or((&line, "")) {
+    fields(channel, command, &line)
+}
+
+/// The fields of an answer that begins with OK.
+fn fields(channel: &Channel, command: &str, line: &str) -> Result<Vec<(String, String)>> {
+    match line.split_once(' ').unwrap_or((line, "")) {
         ("OK", fields) => {
             let pairs = fields.split_whitespace().filter_map(|field| field.split_once('='));
             Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())

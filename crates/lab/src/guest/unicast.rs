@@ -1,0 +1,87 @@
+//! What a group is compared with: the same data from the same guest to each receiver on its own, all at the same time.
+
+use super::host::{ANY_PSN, MESSAGE_OCTETS, options};
+use super::load::Load;
+use super::peer::{Peer, Work};
+use super::{Guest, Port};
+use crate::error::{LabError, Result};
+use crate::interrupt::Interrupt;
+use crate::lab::Lab;
+use crate::topology::{GroupPlan, Operation, Transfer};
+use serde::Serialize;
+use std::time::Duration;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What came of unicast to all receivers at once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unicast {
+    /// Until the last receiver had everything.
+    pub seconds: f64,
+    /// Every receiver has the source's data.
+    pub is_faithful: bool,
+    /// The share of all processors that the emulation of the guests took meanwhile.
+    pub emulation_share: f64,
+}
+
+/// Sends to all receivers of a group at the same time, by a connection to each: the lab's guests run, and nobody uses
+/// their [`Port::Lab`].
+///
+/// # Errors
+///
+/// When a member of the group is no running guest, or a transfer does not complete.
+pub fn unicast(lab: &Lab, plan: &GroupPlan, transfer: &Transfer, interrupt: &Interrupt) -> Result<Unicast> {
+    let octets = transfer.size_octets;
+    let limit = Duration::from_secs(transfer.timeout_s);
+    let peer = |node: usize| guest(lab, node)?.shell(Port::Lab)?.into_peer(options(transfer));
+    let mut receivers = plan.receivers.iter().map(|receiver| peer(receiver.node)).collect::<Result<Vec<_>>>()?;
+    let mut source = peer(plan.source)?;
+    // Other data than those that the group has brought.
+    source.fill(2)?;
+    let sent = source.sha256(octets)?;
+    for receiver in &mut receivers {
+        join(&mut source, receiver, transfer)?;
+    }
+    let load = Load::begin(lab);
+    source.run(limit)?;
+    let time = loop {
+        match source.done()? {
+            Some(time) => break time,
+            None => interrupt.sleep(POLL_INTERVAL)?,
+        }
+    };
+    let emulation_share = load.share(time);
+    let mut is_faithful = true;
+    for receiver in &mut receivers {
+        if transfer.operation == Operation::Send {
+            receiver.wait(octets.div_ceil(MESSAGE_OCTETS), limit)?;
+        }
+        is_faithful &= receiver.sha256(octets)? == sent;
+    }
+    Ok(Unicast { seconds: time.as_secs_f64(), is_faithful, emulation_share })
+}
+
+/// Connects two peers, and gives the first work toward the second.
+fn join(source: &mut Peer, receiver: &mut Peer, transfer: &Transfer) -> Result<()> {
+    let octets = transfer.size_octets;
+    let (near, far) = (source.open(ANY_PSN)?, receiver.open(ANY_PSN)?);
+    source.connect(near, receiver.address, far.qpn, ANY_PSN)?;
+    receiver.connect(far, source.address, near.qpn, ANY_PSN)?;
+    let work = match transfer.operation {
+        Operation::Write => Work::Write { rkey: receiver.rkey, address: receiver.base },
+        Operation::Send => {
+            receiver.receive(far, octets, MESSAGE_OCTETS)?;
+            Work::Send
+        }
+    };
+    source.assign(near, work, octets, MESSAGE_OCTETS)
+}
+
+/// The guest that runs at a node.
+fn guest(lab: &Lab, node: usize) -> Result<Guest> {
+    let name = &lab.topology().nodes[node].name;
+    match lab.processes().iter().find(|process| process.name == *name) {
+        Some(process) if process.is_running() => Ok(Guest::of(lab.instance(), process.clone())),
+        _ => Err(LabError::Unexpected { who: name.clone(), problem: "no guest runs there".to_owned() }),
+    }
+}
