@@ -7,7 +7,7 @@ use std::net::{Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
 const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
-const PROXY: &str = "2001:db8:cc::1";
+const PROXY: &str = "2001:db8:cc::51";
 
 /// What the other end knows of the Proxy Address, once that is in one of these states.
 async fn known(other: &NamespaceGuard, states: &[&str]) -> String {
@@ -31,7 +31,7 @@ fn the_kernel_believes_in_proxy_addresses() {
     ];
     veth(1500, ends).unwrap();
     node.set("ipv6/conf/all/forwarding", "1").unwrap();
-    other.set("ipv6/neigh/v1/retrans_time_ms", "50").unwrap();
+    other.set("ipv6/neigh/v1/retrans_time_ms", "100").unwrap();
     let index: u32 = node.run(&["cat", "/sys/class/net/v0/ifindex"]).unwrap().trim().parse().unwrap();
     let proxy: Ipv6Addr = PROXY.parse().unwrap();
     let ask = || {
@@ -42,20 +42,24 @@ fn the_kernel_believes_in_proxy_addresses() {
         let mut nd = ProxyNd::start().unwrap();
         nd.set([(index, OURS)], [proxy]).unwrap();
         let groups = node.run(&["ip", "-6", "maddress", "show", "dev", "v0"]).unwrap();
-        assert!(groups.contains("ff02::1:ff00:1"), "{groups}");
+        assert!(groups.contains("ff02::1:ff00:51"), "{groups}");
         ask();
         assert!(known(&other, &["REACHABLE"]).await.contains("02:00:00:00:00:01"));
         assert_eq!(nd.statistics().answered, 1);
 
-        // A unicast probe: the kernel would forward it.
-        let words = ["ip", "-6", "neigh", "change", PROXY, "dev", "v1", "lladdr", "02:00:00:00:00:01", "nud", "probe"];
-        other.run(&words).unwrap();
+        // A neighbour that is used again is asked by unicast, which the kernel here would forward.
+        other.set("ipv6/neigh/v1/delay_first_probe_time", "1").unwrap();
+        other
+            .run(&["ip", "-6", "neigh", "change", PROXY, "dev", "v1", "lladdr", "02:00:00:00:00:01", "nud", "stale"])
+            .unwrap();
+        ask();
         assert!(!known(&other, &["REACHABLE", "FAILED"]).await.contains("FAILED"));
+        assert_eq!(nd.statistics().answered, 2);
 
         // Nobody else may have the address.
         other.set("ipv6/conf/all/accept_dad", "1").unwrap();
         other.set("ipv6/conf/v1/accept_dad", "1").unwrap();
-        other.run(&["ip", "-6", "address", "add", "2001:db8:cc::1/64", "dev", "v1"]).unwrap();
+        other.run(&["ip", "-6", "address", "add", "2001:db8:cc::51/64", "dev", "v1"]).unwrap();
         let mut shown = String::new();
         for _ in 0..500 {
             shown = other.run(&["ip", "-6", "address", "show", "dev", "v1"]).unwrap();
@@ -65,7 +69,7 @@ fn the_kernel_believes_in_proxy_addresses() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         assert!(shown.contains("dadfailed"), "{shown}");
-        other.run(&["ip", "-6", "address", "del", "2001:db8:cc::1/64", "dev", "v1"]).unwrap();
+        other.run(&["ip", "-6", "address", "del", "2001:db8:cc::51/64", "dev", "v1"]).unwrap();
 
         // No longer a Proxy Address.
         nd.set([(index, OURS)], []).unwrap();
@@ -76,7 +80,7 @@ fn the_kernel_believes_in_proxy_addresses() {
         assert_eq!(nd.statistics(), before);
         assert_eq!((before.invalid, before.send_errors), (0, 0));
         let groups = node.run(&["ip", "-6", "maddress", "show", "dev", "v0"]).unwrap();
-        assert!(!groups.contains("ff02::1:ff00:1\n"), "{groups}");
+        assert!(!groups.contains("ff02::1:ff00:51"), "{groups}");
 
         // An interface that is gone is said so, and those that are there work.
         assert!(nd.set([(9999, OURS), (index, OURS)], [proxy]).is_err());
@@ -84,6 +88,8 @@ fn the_kernel_believes_in_proxy_addresses() {
         ask();
         known(&other, &["REACHABLE"]).await;
     };
-    let inside = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run);
+    // Answers come from another thread than the one that runs commands.
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let inside = || runtime().block_on(run);
     node.enter(inside).unwrap();
 }
