@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::group::Member;
+use crate::guest::{GuestHost, Image};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::software::SoftwareHost;
@@ -14,13 +15,17 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// The program `srdma`.
-    pub program: PathBuf,
+    pub(crate) program: PathBuf,
     /// The group.
-    pub group: GroupPlan,
+    pub(crate) group: GroupPlan,
     /// What is transferred.
-    pub transfer: Transfer,
+    pub(crate) transfer: Transfer,
     /// How long a host waits for its peers before it gives up.
-    pub patience: Duration,
+    pub(crate) patience: Duration,
+    /// The rate of the slowest link, when any is limited.
+    pub(crate) slowest_bits_per_s: Option<u64>,
+    /// What guests boot, when there are guests.
+    pub image: Option<Image>,
 }
 
 /// A host's part in the group.
@@ -47,6 +52,13 @@ pub(crate) trait Host {
     ///
     /// When it does not get ready.
     fn member(&mut self, interrupt: &Interrupt) -> Result<Member>;
+
+    /// Connects to the group, whose nodes are there.
+    ///
+    /// # Errors
+    ///
+    /// When the host finds no way to the group.
+    fn connect(&mut self) -> Result<()>;
 
     /// The source begins to send. All that the group needs is there.
     ///
@@ -88,13 +100,17 @@ pub struct HostOutcome {
     pub acks_sent: Option<u64>,
     /// NAKs sent.
     pub naks_sent: Option<u64>,
+    /// The share of all processors that the emulation of the lab's guests took while the source sent.
+    pub emulation_share: Option<f64>,
 }
 
 /// The host at a node. Nodes that are no hosts have none.
 pub(crate) fn at(lab: &Lab, node: usize, role: Role) -> Option<Box<dyn Host>> {
-    let node = &lab.topology().nodes[node];
-    match node.kind {
-        Kind::Endpoint => Some(Box::new(SoftwareHost::new(lab.instance(), &node.name, role))),
-        Kind::Guest | Kind::Srdma { .. } | Kind::Router => None,
+    let topology = lab.topology();
+    let name = &topology.nodes[node].name;
+    match topology.nodes[node].kind {
+        Kind::Endpoint => Some(Box::new(SoftwareHost::new(lab.instance(), name, role))),
+        Kind::Guest => Some(Box::new(GuestHost::new(topology, node, role)?)),
+        Kind::Srdma { .. } | Kind::Router => None,
     }
 }

@@ -118,8 +118,9 @@ pub(crate) fn build(instance: &Instance, topology: &Topology) -> Result<()> {
             })?;
         }
         for line in &node.commands {
-            let words = ["ip", "netns", "exec", &name].into_iter().chain(line.iter().map(String::as_str));
-            command::run_words(&words.collect::<Vec<_>>())?;
+            let words: Vec<String> = line.iter().map(|word| word.replace("{namespace}", &name)).collect();
+            let inside = ["ip", "netns", "exec", &name].into_iter().chain(words.iter().map(String::as_str));
+            command::run_words(&inside.collect::<Vec<_>>())?;
         }
     }
     Ok(())

@@ -6,6 +6,7 @@
 
 use crate::error::{LabError, Result};
 use crate::group;
+use crate::guest::Image;
 use crate::host::{self, Host, HostOutcome, Role, Terms};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
@@ -14,7 +15,7 @@ use crate::outcome::{LinkOutcome, NodeOutcome, Outcome, ReceiverOutcome};
 use crate::process::Process;
 use crate::topology::{Kind, Transfer};
 use srdma_group::Group;
-use srdma_node::daemon::read_status;
+use srdma_node::daemon::{Snapshot, StatusError, read_status};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -27,6 +28,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long receivers have after the source: what it knows, they know, but they have to hash it.
 const RECEIVER_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a new state of a node is waited for.
+const STATUS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// So much of the data has been sent when a node is to be restarted.
 const RESTART_AT: f64 = 0.3;
@@ -84,7 +88,11 @@ impl Session {
             return Ok(());
         };
         let (program, patience) = (self.choices.program.clone(), self.choices.patience);
-        let terms = Terms { program, group: plan, transfer: self.transfer.clone(), patience };
+        let has_guests = self.lab.topology().nodes.iter().any(|node| node.kind == Kind::Guest);
+        let image = has_guests.then(|| Image::provide(say)).transpose()?;
+        let slowest_bits_per_s = self.lab.topology().links.iter().filter_map(|link| link.rate_bits_per_s).min();
+        let transfer = self.transfer.clone();
+        let terms = Terms { program, group: plan, transfer, patience, slowest_bits_per_s, image };
         let plan = &terms.group;
         let host = |node: usize, role| {
             let name = &self.lab.topology().nodes[node].name;
@@ -143,6 +151,7 @@ impl Session {
         let no_group = LabError::NoGroup(self.lab.instance().name().to_owned());
         let mut parts = self.parts.take().ok_or(no_group)?;
         let begin = Instant::now();
+        parts.receivers.iter_mut().chain([&mut parts.source]).try_for_each(|host| host.connect())?;
         parts.source.send(&mut self.lab, &parts.terms)?;
         let mut reports = Reports::new(self.transfer.size_octets);
         let limit = Duration::from_secs(self.transfer.timeout_s);
@@ -173,7 +182,7 @@ impl Session {
             return Err(LabError::Unexpected { who: "restart".to_owned(), problem });
         }
         let received = self.receive(&mut parts, sent.error.is_some(), interrupt)?;
-        let outcome = self.outcome(&parts, sent, received)?;
+        let outcome = self.outcome(&parts, sent, received, interrupt)?;
         self.parts = Some(parts);
         Ok(outcome)
     }
@@ -225,7 +234,36 @@ impl Session {
         Ok(outcomes)
     }
 
-    fn outcome(&self, parts: &Parts, sent: HostOutcome, received: Vec<HostOutcome>) -> Result<Outcome> {
+    /// The nodes' states by name, all of them from now on: a node tells one that it takes once in a while.
+    fn statuses(&self, interrupt: &Interrupt) -> Result<Vec<(String, Snapshot)>> {
+        let read = || {
+            let nodes = self.nodes().map(|node| {
+                let name = self.lab.topology().nodes[node].name.clone();
+                let status = read_status(&self.lab.instance().socket(&name));
+                let problem =
+                    |error: StatusError| LabError::Unexpected { who: name.clone(), problem: error.to_string() };
+                Ok((name.clone(), status.map_err(problem)?))
+            });
+            nodes.collect::<Result<Vec<_>>>()
+        };
+        let (old, begin) = (read()?, Instant::now());
+        loop {
+            let new = read()?;
+            let is_new = old.iter().zip(&new).all(|((_, old), (_, new))| old.uptime_ns != new.uptime_ns);
+            if is_new || begin.elapsed() > STATUS_PATIENCE {
+                return Ok(new);
+            }
+            interrupt.sleep(POLL_INTERVAL)?;
+        }
+    }
+
+    fn outcome(
+        &self,
+        parts: &Parts,
+        sent: HostOutcome,
+        received: Vec<HostOutcome>,
+        interrupt: &Interrupt,
+    ) -> Result<Outcome> {
         let topology = self.lab.topology();
         let plan = &parts.terms.group;
         let receivers = plan.receivers.iter().zip(received).map(|(receiver, outcome)| ReceiverOutcome {
@@ -234,13 +272,7 @@ impl Session {
             outcome,
         });
         let links = topology.links.iter().zip(self.lab.link_counters()?);
-        let nodes = self.nodes().map(|node| {
-            let name = &topology.nodes[node].name;
-            let status = read_status(&self.lab.instance().socket(name));
-            status
-                .map(|snapshot| NodeOutcome::of(name, &snapshot))
-                .map_err(|error| LabError::Unexpected { who: name.clone(), problem: error.to_string() })
-        });
+        let nodes = self.statuses(interrupt)?;
         Ok(Outcome {
             lab: topology.name.clone(),
             source_name: topology.nodes[plan.source].name.clone(),
@@ -250,7 +282,7 @@ impl Session {
             receivers: receivers.collect(),
             source: sent,
             links: links.map(|(link, counters)| LinkOutcome::of(link, counters)).collect(),
-            nodes: nodes.collect::<Result<_>>()?,
+            nodes: nodes.iter().map(|(name, snapshot)| NodeOutcome::of(name, snapshot)).collect(),
         })
     }
 }

@@ -101,7 +101,7 @@ impl Host for SoftwareHost {
         let Role::Receiver(rank) = self.role else {
             return self.write_group_file(lab, terms);
         };
-        let Terms { program, group, transfer, patience } = terms;
+        let Terms { program, group, transfer, patience, .. } = terms;
         let command = [
             program.display().to_string(),
             "recv".to_owned(),
@@ -132,6 +132,10 @@ impl Host for SoftwareHost {
         Ok(Member { qpn, region: Some(region) })
     }
 
+    fn connect(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn send(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()> {
         let transfer = &terms.transfer;
         let operation = match transfer.operation {
@@ -144,6 +148,7 @@ impl Host for SoftwareHost {
             format!("--random={}", transfer.size_octets),
             format!("--group={}", self.group_file.display()),
             format!("--op={operation}"),
+            format!("--window={}", window(terms)),
             format!("--timeout={}s", terms.patience.as_secs()),
             "--json".to_owned(),
         ];
@@ -166,6 +171,14 @@ impl Host for SoftwareHost {
             None => Err(process.ended("say how the transfer went")),
         }
     }
+}
+
+/// Packets outstanding: what the slowest link carries in a third of the source's ACK timeout of 67 ms, so that it does
+/// not send again what merely waits; and no more than soft-RoCE has.
+fn window(terms: &Terms) -> u64 {
+    const MOST: u64 = 128;
+    let packet_bits = u64::from(terms.transfer.path_mtu) * 8;
+    terms.slowest_bits_per_s.map_or(MOST, |rate| (rate / 45 / packet_bits).clamp(4, MOST))
 }
 
 impl SoftwareHost {
@@ -206,6 +219,7 @@ impl From<Report> for HostOutcome {
             naks_received: Some(report.naks_received),
             acks_sent: Some(report.acks_sent),
             naks_sent: Some(report.naks_sent),
+            emulation_share: None,
         }
     }
 }

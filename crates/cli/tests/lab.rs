@@ -1,0 +1,201 @@
+//! `srdma lab`: whole networks of this machine, by the built program. All of it needs root, but for what is refused.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// An instance of a shipped lab that is this test's own, and that is gone at its end.
+struct Instance {
+    lab: &'static str,
+    suffix: String,
+}
+
+impl Instance {
+    fn of(lab: &'static str) -> Self {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        Instance { lab, suffix: format!("t{}-{number}", std::process::id()) }
+    }
+
+    fn lab(&self, command: &str, arguments: &[&str]) -> Output {
+        srdma(&[&["lab", command, self.lab, "--instance", &self.suffix], arguments].concat())
+    }
+
+    /// Runs the lab with these options and gives its result.
+    fn run(&self, arguments: &[&str]) -> Value {
+        let output = self.lab("run", &[&["--json", "--size", "4MiB"], arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}\n{}", String::from_utf8_lossy(&output.stdout));
+        let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
+        let receivers = result["receivers"].as_array().expect("receivers");
+        assert_eq!(receivers.len(), 5, "{result}");
+        for receiver in receivers {
+            assert_eq!(receiver["is_faithful"], true, "{receiver}");
+            assert_eq!(receiver["octets"], 4 << 20, "{receiver}");
+            assert_eq!(receiver["sha256"], result["source"]["sha256"], "{receiver}");
+        }
+        assert_eq!(self.namespaces(), 0, "the run has left namespaces");
+        result
+    }
+
+    /// How many namespaces it has.
+    fn namespaces(&self) -> usize {
+        let list = Command::new("ip").args(["netns", "list"]).output().expect("ip runs");
+        let prefix = format!("srdma-{}-{}-", self.lab, self.suffix);
+        String::from_utf8_lossy(&list.stdout).lines().filter(|line| line.starts_with(&prefix)).count()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.lab("down", &[]);
+    }
+}
+
+fn srdma(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).args(arguments).output().expect("the program runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let output = srdma(&["lab", "run", "no-such-lab"]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "srdma: there is no lab no-such-lab and no such file: shipped labs are ";
+    assert!(stderr(&output).starts_with(expected), "{}", stderr(&output));
+    let output = srdma(&["lab", "run", "figure1", "--loss", "N6-N7=0.1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).starts_with("srdma: --loss: there is no link N6-N7: links are S1-N6, "),
+        "{}",
+        stderr(&output)
+    );
+    let output = srdma(&["lab", "status", "figure1", "--instance", "is-not-up"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).starts_with("srdma: lab figure1-is-not-up is not up"), "{}", stderr(&output));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn up_and_down_twice_leave_nothing() {
+    let instance = Instance::of("figure1");
+    for _ in 0..2 {
+        let output = instance.lab("up", &[]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(instance.namespaces(), 13);
+        let output = instance.lab("up", &[]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let status = instance.lab("status", &["--json"]);
+        let status: Value = serde_json::from_slice(&status.stdout).expect("the status is JSON");
+        let processes: Vec<&Value> =
+            status["nodes"].as_array().unwrap().iter().flat_map(|node| node["processes"].as_array().unwrap()).collect();
+        assert_eq!(processes.len(), 11, "five receivers and six nodes: {status}");
+        assert!(processes.iter().all(|process| process["is_running"] == true), "{status}");
+        let output = instance.lab("shell", &["N6", "--", "ip", "-6", "route", "get", "2001:db8:bb::5"]);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("dev n5"), "{output:?}");
+        let output = instance.lab("down", &[]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(instance.namespaces(), 0);
+    }
+    let output = instance.lab("down", &[]);
+    assert!(output.status.success() && stderr(&output).ends_with("is not up\n"), "{}", stderr(&output));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn down_cleans_up_after_a_lab_that_was_killed() {
+    let instance = Instance::of("figure1");
+    let arguments = ["lab", "run", "figure1", "--instance", &instance.suffix, "--size", "1GiB", "--rate", "10M"];
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_srdma")).args(arguments).spawn().expect("the program runs");
+    let begin = std::time::Instant::now();
+    while instance.namespaces() < 13 {
+        assert!(begin.elapsed().as_secs() < 20, "the lab does not come up");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    lab.kill().expect("it runs");
+    lab.wait().expect("it has been killed");
+    let output = instance.lab("down", &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(instance.namespaces(), 0);
+}
+
+/// MT-5.2-1, D7, D27
+#[test]
+#[ignore = "needs root"]
+fn every_receiver_of_figure_1_has_the_data() {
+    for operation in ["write", "send"] {
+        for list in ["tlv", "provisioned"] {
+            let result = Instance::of("figure1").run(&["--op", operation, "--list", list]);
+            assert_eq!(result["source"]["octets"], 4 << 20);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn every_driver_carries_the_data() {
+    for (driver, name) in
+        [("af_packet", "AF_PACKET"), ("af_xdp", "AF_XDP native"), ("af_xdp_generic", "AF_XDP generic")]
+    {
+        let result = Instance::of("figure1").run(&["--driver", driver]);
+        for node in result["nodes"].as_array().unwrap() {
+            assert_eq!(node["drivers"], serde_json::json!([name]), "{node}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn losses_are_made_good() {
+    let result = Instance::of("figure1").run(&["--loss", "N4-N1=0.01", "--loss", "N3-R5=0.01"]);
+    let lost = |name: &str| {
+        let link = result["links"].as_array().unwrap().iter().find(|link| link["name"] == name).unwrap();
+        link["lost_packets"].as_u64().unwrap()
+    };
+    assert!(lost("N4-N1") + lost("N3-R5") > 0, "a thousand packets passed each of them: {result}");
+    assert_eq!(lost("N6-N4"), 0, "{result}");
+    assert!(result["source"]["retransmissions"].as_u64().unwrap() > 0, "{result}");
+}
+
+/// D17
+#[test]
+#[ignore = "needs root"]
+fn a_node_that_is_killed_and_restarted_costs_no_octet() {
+    for node in ["N4", "N1", "N6"] {
+        Instance::of("figure1").run(&["--restart", node, "--rate", "S1-N6=40M"]);
+    }
+}
+
+/// What passed the links is whole, for us and for others.
+#[test]
+#[ignore = "needs root"]
+fn captures_hold_nothing_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let instance = Instance::of("figure1");
+    let result = instance.run(&["--size", "256KiB", "--pcap", directory.path().to_str().unwrap()]);
+    for link in result["links"].as_array().unwrap() {
+        let name = link["name"].as_str().unwrap();
+        let path = directory.path().join(format!("{name}.pcapng"));
+        check_decoded(&path);
+        check_by_tshark(&path);
+    }
+}
+
+fn check_decoded(path: &Path) {
+    let output = srdma(&["decode", "--json", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{path:?}: {}", stderr(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("icrc"), "{path:?} has no RoCEv2 packet");
+    assert!(!text.contains("\"bad\""), "{path:?}");
+}
+
+fn check_by_tshark(path: &Path) {
+    let filter = "_ws.malformed";
+    let output = Command::new("tshark").arg("-r").arg(path).args(["-Y", filter]).output().expect("tshark runs");
+    assert!(output.status.success(), "{path:?}: {}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{path:?}");
+}

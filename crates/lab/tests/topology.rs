@@ -1,0 +1,153 @@
+//! Topology files: what is read, and what is refused.
+
+use srdma_group::ReceiverRegion;
+use srdma_lab::group::{Member, group};
+use srdma_lab::node_file::{self, NodeChoices};
+use srdma_lab::topology::{Kind, Lists, Operation};
+use srdma_lab::{Instance, Source, Topology};
+use srdma_node::{Configuration, Purpose};
+use srdma_wire::Qpn;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const GOOD: &str = r#"description = "two hosts and a node"
+
+[[node]]
+name = "A"
+kind = "endpoint"
+addresses = ["2001:db8::a"]
+
+[[node]]
+name = "N"
+kind = "srdma"
+addresses = ["2001:db8::1"]
+prefixes = ["2001:db8:1::/48"]
+config.route = [{ prefix = "2001:db8:9::/48", blackhole = true }]
+
+[[node]]
+name = "X"
+kind = "router"
+addresses = ["2001:db8::2"]
+sysctls = { "net.ipv6.conf.all.seg6_enabled" = 1 }
+commands = ["ip -6 route add 2001:db8:8::/48 dev lo"]
+
+[[node]]
+name = "B"
+kind = "endpoint"
+addresses = ["2001:db8::b"]
+
+[[link]]
+ends = ["A", "N"]
+mtu = 4608
+
+[[link]]
+ends = ["N", "X"]
+rate_bits_per_s = 200_000_000
+loss = 0.01
+addresses = [["2001:db8:7::1/64"], []]
+
+[[link]]
+ends = ["X", "B"]
+interfaces = ["down", "eth0"]
+
+[run]
+path_mtu = 1024
+operation = "send"
+lists = "provisioned"
+"#;
+
+fn parse(text: &str) -> Result<Topology, String> {
+    Topology::parse(Path::new("dir/pair.toml"), text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_good_file_is_read() {
+    let topology = parse(GOOD).unwrap();
+    assert_eq!(topology.name, "pair");
+    let kinds: Vec<&str> = topology.nodes.iter().map(|node| node.kind.name()).collect();
+    assert_eq!(kinds, ["endpoint", "srdma", "router", "endpoint"]);
+    let links: Vec<&str> = topology.links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(links, ["A-N", "N-X", "X-B"]);
+    let interfaces: Vec<[&str; 2]> =
+        topology.links.iter().map(|link| [0, 1].map(|end| link.ends[end].interface.as_str())).collect();
+    assert_eq!(interfaces, [["n", "a"], ["x", "n"], ["down", "eth0"]]);
+    let middle = &topology.links[1];
+    assert_eq!((middle.mtu, middle.rate_bits_per_s, middle.loss), (9000, Some(200_000_000), 0.01));
+    assert_eq!(topology.nodes[2].commands, [["ip", "-6", "route", "add", "2001:db8:8::/48", "dev", "lo"]]);
+    assert_eq!(topology.transfer.operation, Operation::Send);
+    assert_eq!(topology.transfer.lists, Lists::Provisioned);
+    assert!(topology.group.is_none());
+}
+
+#[test]
+fn errors_name_the_line() {
+    for (from, to, expected) in [
+        ("kind = \"router\"", "kind = \"switch\"", "17: unknown variant `switch`"),
+        ("description", "descriptoin", "1: unknown key `descriptoin`"),
+        ("name = \"B\"", "name = \"A\"", "23: there is a node A already"),
+        ("name = \"B\"", "name = \"B/\"", "23: \"B/\" is no name of a node"),
+        ("name = \"B\"", "name = \"wires\"", "23: wires is the name of the namespace that the links pass"),
+        ("addresses = [\"2001:db8::b\"]", "", "23: host B needs an address"),
+        ("ends = [\"X\", \"B\"]", "ends = [\"X\", \"C\"]", "37: unknown node C: nodes are A, N, X, B"),
+        ("ends = [\"X\", \"B\"]", "ends = [\"X\", \"X\"]", "37: the link begins and ends at X"),
+        ("ends = [\"X\", \"B\"]", "ends = [\"X\", \"A\"]", "36: A is a host and has a link already"),
+        ("\"down\"", "\"n\"", "36: X has an interface n already"),
+        ("\"down\"", "\"much-too-long-name\"", "38: \"much-too-long-name\" is no name of an interface"),
+        ("mtu = 4608", "mtu = 1000", "29: mtu 1000: expected 1280 to 15000"),
+        ("loss = 0.01", "loss = 1.5", "34: expected a probability from 0 to 1"),
+        ("200_000_000", "20", "33: expected a rate of at least 1000 bits per second"),
+        ("2001:db8:7::1/64", "2001:db8:7::1", "35: expected an address with its prefix length"),
+        ("2001:db8:1::/48", "2001:db8:1::/148", "12: \"2001:db8:1::/148\": expected a prefix"),
+        ("path_mtu = 1024", "path_mtu = 1000", "41: expected a path MTU of 256, 512, 1024, 2048 or 4096"),
+        ("kind = \"srdma\"", "kind = \"router\"", "13: only nodes of kind srdma have a config: N"),
+    ] {
+        let text = GOOD.replacen(from, to, 1);
+        assert_ne!(text, GOOD, "{from}");
+        let error = parse(&text).unwrap_err();
+        let error = error.strip_prefix("dir/pair.toml:").unwrap_or(&error);
+        assert!(error.starts_with(expected), "{to}: {error}");
+    }
+    assert!(Topology::parse(Path::new("a b.toml"), GOOD).is_err());
+}
+
+/// What the lab writes for each node is what the node reads, and its part of the group (D34).
+#[test]
+fn every_node_of_figure_1_understands_its_file() {
+    let topology = Source::find("figure1").unwrap().topology().unwrap();
+    let plan = topology.group.clone().unwrap();
+    let members: Vec<Member> = (1..=5)
+        .map(|rank| Member {
+            qpn: Qpn::new(0x1000 + rank).unwrap(),
+            region: Some(ReceiverRegion { base: 0x7000_0000_0000 + (u64::from(rank) << 32), rkey: rank << 8 }),
+        })
+        .collect();
+    for operation in [Operation::Write, Operation::Send] {
+        for lists in [Lists::Tlv, Lists::Provisioned] {
+            let transfer = srdma_lab::topology::Transfer { operation, lists, ..topology.transfer.clone() };
+            let group = group(&topology, &plan, &transfer, Qpn::new(0x100).unwrap(), &members).unwrap();
+            for (position, node) in topology.nodes.iter().enumerate() {
+                let Kind::Srdma { .. } = node.kind else {
+                    continue;
+                };
+                let instance = Instance::new("figure1", None).unwrap();
+                let choices = NodeChoices { driver: Some("af_packet".to_owned()), restarted: true };
+                let text = node_file::text(&instance, &topology, Some(&group), position, &choices).unwrap();
+                let facts = interfaces(&topology, position);
+                let file = Path::new("node.toml");
+                let configuration = Configuration::parse_for(file, &text, Purpose::Interfaces(&facts));
+                let configuration = configuration.unwrap_or_else(|error| panic!("{error}\n{text}"));
+                assert!(configuration.node.restarted, "{text}");
+                configuration.node().unwrap_or_else(|error| panic!("{error}\n{text}"));
+            }
+        }
+    }
+}
+
+fn interfaces(topology: &Topology, node: usize) -> BTreeMap<String, srdma_node::InterfaceFacts> {
+    let ends = topology.ends_of(node);
+    let facts = ends.map(|(link, end, _)| {
+        let mac = srdma_wire::MacAddress([2, 0, 0, 0, node as u8, link as u8]);
+        (end.interface.clone(), srdma_node::InterfaceFacts { mac, addresses: Vec::new(), link_mtu: 9000 })
+    });
+    facts.collect()
+}
