@@ -97,6 +97,7 @@ impl<'r> Control<'r> {
         match control.attach_all().await {
             Ok(()) => {
                 control.settle_with_kernel().await;
+                control.say_links();
                 Ok(control)
             }
             Err(error) => {

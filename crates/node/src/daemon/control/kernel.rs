@@ -22,6 +22,8 @@ pub(super) struct KernelSide {
     watcher: Watcher,
     pub(super) mirror: Mirror,
     kernel: Kernel,
+    /// Which ports' links were up when that was said last.
+    links: Vec<bool>,
     /// Destinations that the kernel has been told to leave alone.
     blackholes: BTreeSet<Prefix>,
     /// Answers for Proxy Addresses, once there are any.
@@ -58,6 +60,7 @@ impl KernelSide {
             watcher,
             mirror,
             kernel,
+            links: Vec::new(),
             blackholes: BTreeSet::new(),
             neighbour_discovery: None,
             refused,
@@ -148,16 +151,9 @@ impl KernelSide {
 impl Control<'_> {
     /// The kernel knows something else than before: the node is told what matters to it.
     pub(super) async fn follow_kernel(&mut self) -> Result<(), Died> {
-        let before = self.links();
         let effects = self.kernel.mirror.flush();
         self.tell(&effects).await?;
-        let after = self.links();
-        for (index, (before, after)) in before.iter().zip(&after).enumerate() {
-            if before != after {
-                let port = self.configuration.node.ports[index].name.clone();
-                self.say(Event::Link { port, is_up: *after });
-            }
-        }
+        self.say_links();
         self.look_after_ports().await?;
         let facts = self.kernel.mirror.interfaces();
         let has_changed = |name: &String| facts.get(name) != self.facts.get(name);
@@ -205,6 +201,19 @@ impl Control<'_> {
         };
         let configured = self.configuration.node.ports.iter().zip(&self.configuration.interfaces);
         (0..).zip(configured).filter_map(found).collect()
+    }
+
+    /// Says which links have come up or gone down since the last call. Of an interface that is gone, more is said.
+    pub(super) fn say_links(&mut self) {
+        let links = self.links();
+        for (index, is_up) in links.iter().enumerate() {
+            let was_up = self.kernel.links.get(index).copied().unwrap_or(true);
+            if was_up != *is_up && self.kernel.mirror.interface(PortId(index as u16)).is_some() {
+                let port = self.configuration.node.ports[index].name.clone();
+                self.say(Event::Link { port, is_up: *is_up });
+            }
+        }
+        self.kernel.links = links;
     }
 
     /// Which ports' links are up.

@@ -69,13 +69,11 @@ impl Control<'_> {
                 self.ports[index] = PortDriver::Attached { driver, index: interface_index };
                 Ok(None)
             }
-            Err(error) => {
+            Err(error @ OpenError::NoInterface { .. }) => {
                 self.wait_for(index, error.to_string());
-                Ok(match error {
-                    OpenError::NoInterface { .. } => None,
-                    OpenError::InUse { .. } | OpenError::Refused { .. } => Some(error),
-                })
+                Ok(None)
             }
+            Err(error @ (OpenError::InUse { .. } | OpenError::Refused { .. })) => Ok(Some(error)),
         }
     }
 
@@ -95,8 +93,9 @@ impl Control<'_> {
                 PortDriver::Waiting { reason } => found.is_some() || reason.is_none(),
             };
             if wants_driver {
-                // What is wrong has been said, and it is tried again.
-                let _ = self.attach(index).await?;
+                if let Some(error) = self.attach(index).await? {
+                    self.wait_for(index, error.to_string());
+                }
                 is_other = true;
             }
         }
