@@ -1,7 +1,7 @@
 //! Two hosts around a node, each in a namespace.
 //!
 //! ```text
-//!   left host ─ eth0 ── up ─ node ─ hosts ── eth0 ─ right host
+//!   left host ─ eth0 ── uplink ─ node ─ hosts ── eth0 ─ right host
 //! ```
 
 use crate::CONFIGURATION;
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const UP: usize = 0;
 pub(crate) const HOSTS: usize = 1;
 
-const PORTS: [(&str, u8); 2] = [("up", 2), ("hosts", 3)];
+const PORTS: [(&str, u8); 2] = [("uplink", 2), ("hosts", 3)];
 
 /// The namespaces, and what the node is told.
 pub(crate) struct Bench {

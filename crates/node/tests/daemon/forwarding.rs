@@ -49,7 +49,7 @@ fn forwards(driver: &str, kind: &str) {
     let bench = Bench::new(driver, CONFIGURATION);
     let (mut left, mut right) = (bench.host(UP), bench.host(HOSTS));
     let mut node = bench.start();
-    assert!(node.says("port up").contains(kind));
+    assert!(node.says("port uplink").contains(kind));
     node.says("ready");
 
     // One container of micro-SIDs: uN shifts it (PP-5.2-2).

@@ -54,7 +54,7 @@ fn the_second_node_on_an_interface_is_refused() {
     let mut first = bench.start();
     first.says("ready");
     let mut second = bench.start();
-    second.says("interface up is already used by process");
+    second.says("interface uplink is already used by process");
     assert_eq!(second.ends(), Some(2));
 }
 
