@@ -118,7 +118,8 @@ pub(crate) fn build(instance: &Instance, topology: &Topology) -> Result<()> {
             })?;
         }
         for line in &node.commands {
-            let words: Vec<String> = line.iter().map(|word| word.replace("{namespace}", &name)).collect();
+            let directory = instance.directory().to_string_lossy().into_owned();
+            let words: Vec<String> = line.iter().map(|word| word.replace("{directory}", &directory)).collect();
             let inside = ["ip", "netns", "exec", &name].into_iter().chain(words.iter().map(String::as_str));
             command::run_words(&inside.collect::<Vec<_>>())?;
         }

@@ -1,6 +1,7 @@
 //! What came of a transfer.
 
 use crate::counters::LinkCounters;
+use crate::guest::Unicast;
 use crate::host::HostOutcome;
 use crate::topology::{Link, Transfer};
 use serde::Serialize;
@@ -28,6 +29,8 @@ pub struct Outcome {
     pub links: Vec<LinkOutcome>,
     /// At the nodes.
     pub nodes: Vec<NodeOutcome>,
+    /// The same by unicast to each receiver, where that was asked for.
+    pub unicast: Option<Unicast>,
 }
 
 /// What came of a receiver's part.

@@ -6,7 +6,7 @@
 
 use crate::error::{LabError, Result};
 use crate::group;
-use crate::guest::Image;
+use crate::guest::{self, Image, Unicast};
 use crate::host::{self, Host, HostOutcome, Role, Terms};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
@@ -25,6 +25,9 @@ const NODE_PATIENCE: Duration = Duration::from_secs(15);
 
 /// How often it is looked whether the transfer is over.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How often it is looked how far it has come, which costs more.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long receivers have after the source: what it knows, they know, but they have to hash it.
 const RECEIVER_PATIENCE: Duration = Duration::from_secs(30);
@@ -154,6 +157,7 @@ impl Session {
         parts.receivers.iter_mut().chain([&mut parts.source]).try_for_each(|host| host.connect())?;
         parts.source.send(&mut self.lab, &parts.terms)?;
         let mut reports = Reports::new(self.transfer.size_octets);
+        let mut next_look = LOOK_INTERVAL;
         let limit = Duration::from_secs(self.transfer.timeout_s);
         let sent = loop {
             if let Some(outcome) = parts.source.outcome()? {
@@ -165,6 +169,11 @@ impl Session {
                     ..Default::default()
                 };
             }
+            if begin.elapsed() < next_look {
+                interrupt.sleep(POLL_INTERVAL)?;
+                continue;
+            }
+            next_look = begin.elapsed() + LOOK_INTERVAL;
             let progress = self.progress(&parts)?;
             reports.report(progress, begin.elapsed(), say);
             if let Some(node) = restart.take_if(|_| progress >= RESTART_AT) {
@@ -174,7 +183,6 @@ impl Session {
                 self.restart(node, interrupt)?;
                 parts = self.parts.take().ok_or(LabError::Interrupted)?;
             }
-            interrupt.sleep(POLL_INTERVAL)?;
         };
         if let Some(node) = restart {
             let name = &self.lab.topology().nodes[node].name;
@@ -185,6 +193,20 @@ impl Session {
         let outcome = self.outcome(&parts, sent, received, interrupt)?;
         self.parts = Some(parts);
         Ok(outcome)
+    }
+
+    /// Sends other data of the same length to the same receivers, by a connection to each and all at the same time. The
+    /// session's hosts, which must be guests, take no part in the group any more.
+    ///
+    /// # Errors
+    ///
+    /// When a host is no guest, or does not get everything.
+    pub fn unicast(&mut self, interrupt: &Interrupt) -> Result<Unicast> {
+        let no_group = || LabError::NoGroup(self.lab.instance().name().to_owned());
+        let plan = self.lab.topology().group.as_ref().ok_or_else(no_group)?;
+        // They give their ends of the guests' ports back.
+        self.parts = None;
+        guest::unicast(&self.lab, plan, &self.transfer, interrupt)
     }
 
     fn restartable(&self, name: &str) -> Result<usize> {
@@ -283,6 +305,7 @@ impl Session {
             source: sent,
             links: links.map(|(link, counters)| LinkOutcome::of(link, counters)).collect(),
             nodes: nodes.iter().map(|(name, snapshot)| NodeOutcome::of(name, snapshot)).collect(),
+            unicast: None,
         })
     }
 }

@@ -95,6 +95,10 @@ pub(super) struct Run {
     #[arg(long, value_name = "DIR")]
     pub(super) pcap: Option<PathBuf>,
 
+    /// Send as much once more from the same guest to the same receivers, by a connection to each and all at once.
+    #[arg(long, value_enum, value_name = "WAY")]
+    pub(super) compare: Option<ComparisonName>,
+
     /// Leave the lab up.
     #[arg(long)]
     pub(super) keep: bool,
@@ -118,6 +122,11 @@ pub(super) struct Capture {
 pub(super) enum OperationName {
     Write,
     Send,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum ComparisonName {
+    Unicast,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

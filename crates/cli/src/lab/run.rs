@@ -1,6 +1,6 @@
 //! `srdma lab run`.
 
-use super::arguments::Run;
+use super::arguments::{ComparisonName, Run};
 use super::set_up::{choices, in_words, say, topology};
 use anyhow::Result;
 use srdma_lab::{Capture, Instance, Interrupt, Lab, LabError, Outcome, Session, Topology};
@@ -51,9 +51,13 @@ fn transfer(arguments: &Run, lab: Lab, topology: &Topology, interrupt: &Interrup
     };
     let outcome = session.transfer(arguments.restart.as_deref(), interrupt, &mut say);
     let captured = capture.map(Capture::finish).transpose()?;
-    let outcome = outcome?;
+    let mut outcome = outcome?;
     if let Some(captured) = captured {
         say(&in_words(captured));
+    }
+    if let (Some(ComparisonName::Unicast), true) = (arguments.compare, outcome.is_good()) {
+        say("the same by unicast");
+        outcome.unicast = Some(session.unicast(interrupt)?);
     }
     Ok(outcome)
 }

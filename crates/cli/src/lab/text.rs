@@ -2,6 +2,7 @@
 
 use crate::demo::table::Table;
 use crate::demo::units::{count, grouped, octets, rate, time};
+use srdma_lab::guest::Unicast;
 use srdma_lab::topology::{Lists, Operation};
 use srdma_lab::{HostOutcome, Outcome, ReceiverOutcome};
 use std::fmt;
@@ -136,11 +137,23 @@ impl Text<'_> {
             ("timeouts", known(source.timeouts)),
             ("completion", if source.error.is_none() { completion } else { "never".to_owned() }),
         ];
+        let emulation = source.emulation_share.map(|share| ("emulation", share_of_processors(share)));
+        let unicast = self.0.unicast.as_ref().map(|unicast| ("unicast", self.comparison(unicast)));
         let mut table = Table::of_lines();
-        for (name, value) in lines {
+        for (name, value) in lines.into_iter().chain(emulation).chain(unicast) {
             table.row([name.to_owned(), value]);
         }
         table
+    }
+
+    fn comparison(&self, unicast: &Unicast) -> String {
+        let ratio = unicast.seconds / self.0.source.seconds.max(1e-9);
+        format!(
+            "{} to all receivers at once, {ratio:.2} × as long{}; emulation took {}",
+            time((unicast.seconds * 1e9) as u64),
+            if unicast.is_faithful { "" } else { ", AND SOME DATA DIFFER" },
+            share_of_processors(unicast.emulation_share)
+        )
     }
 
     fn verdict(&self) -> String {
@@ -159,6 +172,10 @@ impl Text<'_> {
 fn digits(outcome: &HostOutcome) -> String {
     let sha256 = outcome.sha256.as_deref().unwrap_or("–");
     format!("{}…", sha256.get(..SHA256_DIGITS).unwrap_or(sha256))
+}
+
+fn share_of_processors(share: f64) -> String {
+    format!("{:.0} % of the processors", share * 100.0)
 }
 
 fn known(number: Option<u64>) -> String {

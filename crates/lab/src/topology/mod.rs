@@ -44,8 +44,8 @@ pub struct Node {
     pub prefixes: Vec<Prefix>,
     /// Kernel settings of its namespace, beyond those that its kind brings.
     pub sysctls: Vec<(String, String)>,
-    /// Command lines to run in its namespace once it has its links, addresses and routes; `{namespace}` stands for its
-    /// name.
+    /// Command lines to run in its namespace once it has its links, addresses and routes; `{directory}` stands for a
+    /// directory that exists while the lab does.
     pub commands: Vec<Vec<String>>,
 }
 
