@@ -4,12 +4,14 @@ use crate::demo::units;
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};
-use srdma_host::{Landing, UdpWire, UdpWireConfig, Wire};
+use srdma_host::{Connection, Landing, RawWire, RawWireConfig, UdpWire, UdpWireConfig, Wire};
+use srdma_io::udp::Segmentation;
 use srdma_rc::{Endpoint, PathMtu};
 use srdma_wire::codepoints::ROCEV2_PORT;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{MacAddress, Psn, Qpn};
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A queue pair number as options take it.
@@ -56,18 +58,81 @@ pub(crate) fn address_toward(peer: Ipv6Addr) -> Result<Ipv6Addr> {
     }
 }
 
-/// Opens the wire.
-pub(crate) fn open(config: &UdpWireConfig) -> Result<UdpWire> {
-    let address = config.address;
-    UdpWire::new(config).map_err(|error| match error.kind() {
+/// Packets that a packet driver buffers, whatever their length.
+const RAW_WINDOW: u32 = 128;
+
+/// Opens the wire, and says how many packets it can buffer.
+pub(crate) fn open(
+    raw: &RawArguments,
+    connection: &Connection,
+    segmentation: Segmentation,
+    buffer_octets: u32,
+    max_packet_octets: usize,
+) -> Result<(Box<dyn Wire>, u32)> {
+    let address = connection.address;
+    let wire = match (&raw.raw, raw.next_hop_mac) {
+        (Some(interface), Some(next_hop)) => {
+            let config = RawWireConfig {
+                interface: interface.clone(),
+                address,
+                mac: mac_of(interface)?,
+                next_hop,
+                max_packet_octets,
+            };
+            RawWire::new(&config).map(|wire| (Box::new(wire) as Box<dyn Wire>, RAW_WINDOW))
+        }
+        (_, None) | (None, _) => UdpWire::new(&UdpWireConfig {
+            address,
+            peer: connection.peer_address,
+            port: ROCEV2_PORT,
+            peer_port: ROCEV2_PORT,
+            segmentation,
+            buffer_octets,
+            max_packet_octets,
+        })
+        .map(|wire| {
+            let window = wire.receive_window(connection.path_mtu.octets());
+            (Box::new(wire) as Box<dyn Wire>, window)
+        }),
+    };
+    wire.map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
             anyhow!("another RoCEv2 endpoint uses UDP port {ROCEV2_PORT} on {address}")
         }
         io::ErrorKind::AddrNotAvailable => {
             anyhow!("{address} is not an address of this host, or is still tentative: see `ip -6 address`")
         }
+        io::ErrorKind::Other => anyhow!(error),
         _ => anyhow!("cannot open UDP port {ROCEV2_PORT} on {address}: {error}"),
     })
+}
+
+/// How to use a packet driver.
+#[derive(clap::Args)]
+pub(crate) struct RawArguments {
+    /// Use a packet socket at this interface instead of a UDP socket, so that packets with extension headers are seen,
+    /// and counted. Needs root, or CAP_NET_RAW.
+    #[arg(long, value_name = "INTERFACE", requires = "next_hop_mac")]
+    raw: Option<String>,
+    /// With --raw: MAC address of the next hop toward the peer, as `ip -6 neighbour` shows it.
+    #[arg(long, value_name = "MAC", requires = "raw", value_parser = parse_mac)]
+    next_hop_mac: Option<MacAddress>,
+}
+
+fn mac_of(interface: &str) -> Result<MacAddress> {
+    let text = std::fs::read_to_string(Path::new("/sys/class/net").join(interface).join("address"))
+        .with_context(|| format!("--raw: interface {interface} is not there; `ip link` lists those that are"))?;
+    parse_mac(text.trim()).map_err(|error| anyhow!("--raw: interface {interface}: {error}"))
+}
+
+fn parse_mac(text: &str) -> Result<MacAddress, String> {
+    let octets = text.split(':').map(|digits| {
+        let is_octet = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(digits, 16).ok().filter(|_| is_octet)
+    });
+    let octets = octets.collect::<Option<Vec<u8>>>().and_then(|octets| <[u8; 6]>::try_from(octets).ok());
+    let mac = octets.map(MacAddress).filter(|mac| !mac.is_group());
+    mac.ok_or_else(|| "expected a unicast MAC address such as 02:00:00:00:00:01".to_owned())
 }
 
 /// What has gone wrong with the wire.
@@ -232,5 +297,9 @@ mod tests {
         }
         assert!(parse_psn("0x1000000").is_err());
         assert!(parse_path_mtu("1500").is_err());
+        assert_eq!(parse_mac("02:00:00:00:0a:01"), Ok(MacAddress([2, 0, 0, 0, 10, 1])));
+        for wrong in ["", "02:00:00:00:00", "33:33:00:00:00:01", "2:0:0:0:0:1", "02:00:00:00:00:+1"] {
+            assert!(parse_mac(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -6,13 +6,12 @@ use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use srdma_host::{
-    Clock, Connection, Failure, Landing, Lingering, PeerInfo, Received, Receiving, ReceivingConfig, UdpWire,
-    UdpWireConfig, run as run_loop,
+    Clock, Connection, Failure, Landing, Lingering, PeerInfo, Received, Receiving, ReceivingConfig, Wire,
+    run as run_loop,
 };
 use srdma_io::udp::Segmentation;
 use srdma_rc::{Endpoint, PathMtu};
 use srdma_sim::Stream;
-use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{Psn, Qpn};
 use std::fs;
 use std::io::{self, Write};
@@ -65,6 +64,8 @@ pub(crate) struct Arguments {
     /// Octets that the socket may buffer, as far as the system allows.
     #[arg(long, value_name = "OCTETS", default_value = "32MiB", value_parser = parse_octets)]
     buffer: u64,
+    #[command(flatten)]
+    raw: endpoint::RawArguments,
     /// Give up when nothing comes for so long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = endpoint::parse_time)]
     timeout: Duration,
@@ -108,24 +109,20 @@ struct Report {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let connection = connection(arguments)?;
     let mut endpoint = connection.endpoint()?;
-    let mut wire = endpoint::open(&UdpWireConfig {
-        address: connection.address,
-        peer: connection.peer_address,
-        port: ROCEV2_PORT,
-        peer_port: ROCEV2_PORT,
-        segmentation: Segmentation::Software,
-        buffer_octets: u32::try_from(arguments.buffer).unwrap_or(u32::MAX),
-        max_packet_octets: endpoint.max_packet_octets(),
-    })?;
+    let buffer_octets = u32::try_from(arguments.buffer).unwrap_or(u32::MAX);
+    let max_packet_octets = endpoint.max_packet_octets();
+    let (mut wire, window) =
+        endpoint::open(&arguments.raw, &connection, Segmentation::Software, buffer_octets, max_packet_octets)?;
+    let wire = wire.as_mut();
     let clock = Clock::start();
     let mut progress = Progress::new(None);
-    let received = receive(arguments, &connection, &clock, &mut endpoint, &mut wire, &mut progress);
+    let received = receive(arguments, &connection, window, &clock, &mut endpoint, wire, &mut progress);
     progress.finish();
     let received = received?;
-    let code = finish(arguments, &received, Counters::of(&endpoint, connection.qpn, &wire))?;
+    let code = finish(arguments, &received, Counters::of(&endpoint, connection.qpn, wire))?;
     if received.is_ok() {
         let mut lingering = Lingering::new(clock.now(), connection.qpn, arguments.linger);
-        run_loop(&clock, &mut endpoint, &mut wire, &mut lingering).context("the socket failed")?;
+        run_loop(&clock, &mut endpoint, wire, &mut lingering).context("the socket failed")?;
     }
     Ok(code)
 }
@@ -154,9 +151,10 @@ fn connection(arguments: &Arguments) -> Result<Connection> {
 fn receive(
     arguments: &Arguments,
     connection: &Connection,
+    window: u32,
     clock: &Clock,
     endpoint: &mut Endpoint<Landing>,
-    wire: &mut UdpWire,
+    wire: &mut dyn Wire,
     progress: &mut Progress,
 ) -> Result<Result<Received, Failure>> {
     let mut chance = Stream::new(seed(arguments), "memory");
@@ -182,7 +180,7 @@ fn receive(
         psn: Some(connection.psn),
         peer_address: Some(connection.peer_address),
         peer_qpn: Some(connection.peer_qpn),
-        window: Some(wire.receive_window(connection.path_mtu.octets())),
+        window: Some(window),
     };
     print(&info.line()?)?;
     run_loop(clock, endpoint, wire, &mut receiving)

@@ -6,14 +6,10 @@ use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use srdma_host::{
-    Carriage, Clock, Connection, GroupFile, Landing, PeerInfo, Sending, SendingConfig, Trailer, UdpWireConfig,
-    run as run_loop,
-};
+use srdma_host::{Carriage, Clock, Connection, GroupFile, PeerInfo, Sending, SendingConfig, Trailer, run as run_loop};
 use srdma_io::udp::Segmentation;
 use srdma_rc::{MAX_MESSAGE_OCTETS, MemoryKey, PathMtu, RemoteAddress};
 use srdma_sim::Stream;
-use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{Psn, Qpn};
 use std::fs;
 use std::io::{self, Read};
@@ -75,8 +71,10 @@ pub(crate) struct Arguments {
     timeout: Duration,
     /// Let the kernel cut packets from longer ones. Faster; but where packet drivers, such as those of srdma nodes,
     /// read from a virtual link, they see the long ones.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "raw")]
     gso: bool,
+    #[command(flatten)]
+    raw: endpoint::RawArguments,
     /// Print the result as one JSON object, in one line.
     #[arg(long)]
     json: bool,
@@ -126,15 +124,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let peer = peer(arguments)?;
     let connection = peer.connection;
     let mut endpoint = connection.endpoint()?;
-    let mut wire = endpoint::open(&UdpWireConfig {
-        address: connection.address,
-        peer: connection.peer_address,
-        port: ROCEV2_PORT,
-        peer_port: ROCEV2_PORT,
-        segmentation: if arguments.gso { Segmentation::Offload } else { Segmentation::Software },
-        buffer_octets: 4 << 20,
-        max_packet_octets: endpoint.max_packet_octets(),
-    })?;
+    let segmentation = if arguments.gso { Segmentation::Offload } else { Segmentation::Software };
+    let max_packet_octets = endpoint.max_packet_octets();
+    let (mut wire, _) = endpoint::open(&arguments.raw, &connection, segmentation, BUFFER_OCTETS, max_packet_octets)?;
+    let wire = wire.as_mut();
     let data = data(arguments)?;
     let octets = data.len() as u64;
     if let (Carriage::Write(_), Some(region_octets)) = (peer.carriage, peer.region_octets)
@@ -155,7 +148,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut report = |packets: u64| progress.report((packets * packet_octets).min(octets));
     let clock = Clock::start();
     let mut sending = Sending::new(clock.now(), config, data, &mut endpoint, &mut report);
-    let outcome = run_loop(&clock, &mut endpoint, &mut wire, &mut sending);
+    let outcome = run_loop(&clock, &mut endpoint, wire, &mut sending);
     let (completions, outcome) = match outcome {
         Ok(()) => (sending.completions(), sending.outcome().context("the program has ended without an outcome")?),
         Err(error) => return Err(endpoint::wire_failure(error, connection.peer_address, connection.path_mtu)),
@@ -171,7 +164,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             bits_per_second: endpoint::bits_per_second(octets, duration),
             sha256: endpoint::hexadecimal(&trailer.sha256),
             completions,
-            counters: Counters::of(&endpoint, connection.qpn, &wire),
+            counters: Counters::of(&endpoint, connection.qpn, wire),
         },
         duration,
     )
@@ -251,6 +244,9 @@ fn group(arguments: &Arguments, group: &GroupFile) -> Result<Peer> {
 
 /// Packets outstanding where nobody says how many the receivers can buffer: what soft-RoCE has.
 const DEFAULT_WINDOW: u32 = 128;
+
+/// Octets of ACKs that the socket may buffer.
+const BUFFER_OCTETS: u32 = 4 << 20;
 
 fn first_line() -> io::Result<String> {
     let mut line = String::new();

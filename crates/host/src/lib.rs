@@ -5,7 +5,7 @@
 //!        │
 //!   run ─┼─ Endpoint        the protocol, without I/O
 //!        │
-//!      Wire                 UdpWire: a UDP socket
+//!      Wire                 UdpWire: a UDP socket · RawWire: a packet driver
 //! ```
 //!
 //! What both ends of a transfer agree upon is in `docs/endpoints.md`.
@@ -17,6 +17,7 @@ mod fields;
 mod group_file;
 mod landing;
 mod peer_info;
+mod raw_wire;
 mod receiving;
 mod sending;
 mod trailer;
@@ -29,6 +30,7 @@ pub use failure::Failure;
 pub use group_file::{GroupFile, GroupFileError, GroupRegion, GroupSource};
 pub use landing::Landing;
 pub use peer_info::PeerInfo;
+pub use raw_wire::{RawWire, RawWireConfig};
 pub use receiving::{Lingering, Received, Receiving, ReceivingConfig};
 pub use sending::{Carriage, Sending, SendingConfig};
 pub use trailer::{Trailer, TrailerError};

@@ -11,4 +11,4 @@ mod socket;
 
 pub use receive::{Datagram, ReceiveBatch};
 pub use send::{MAX_BATCH, Message};
-pub use socket::{Segmentation, UdpSocket};
+pub use socket::{Segmentation, UdpSocket, wait};

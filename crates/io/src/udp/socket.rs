@@ -85,8 +85,7 @@ impl UdpSocket {
     ///
     /// Those of `ppoll`; an interruption is none.
     pub fn wait(&self, is_writing: bool, timeout: Option<Duration>) -> io::Result<()> {
-        let events = libc::POLLIN | if is_writing { libc::POLLOUT } else { 0 };
-        wait(self.socket.as_fd(), events, timeout)
+        wait(self.socket.as_fd(), is_writing, timeout)
     }
 
     fn set_option(&self, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
@@ -109,8 +108,13 @@ impl UdpSocket {
     }
 }
 
-/// Waits for events at one descriptor.
-fn wait(fd: BorrowedFd<'_>, events: i16, timeout: Option<Duration>) -> io::Result<()> {
+/// Waits until there is something to read at a descriptor, or, if asked for, room to write.
+///
+/// # Errors
+///
+/// Those of `ppoll`; an interruption is none.
+pub fn wait(fd: BorrowedFd<'_>, is_writing: bool, timeout: Option<Duration>) -> io::Result<()> {
+    let events = libc::POLLIN | if is_writing { libc::POLLOUT } else { 0 };
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
