@@ -113,6 +113,9 @@ fn ports(seen: &Seen, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
+/// A counter of a driver.
+type OfDriver = fn(&DriverSnapshot) -> u64;
+
 fn drops(seen: &Seen, width: usize) -> Vec<Line<'static>> {
     let mut rows: Vec<(Vec<String>, Style)> = Vec::new();
     let mut add = |port: &str, reason: &str, drops: u64, per_second: u64| {
@@ -125,7 +128,7 @@ fn drops(seen: &Seen, width: usize) -> Vec<Line<'static>> {
                 |snapshot: &Snapshot| Some(port_of(snapshot, &port.name)?.drops.get(reason).copied().unwrap_or(0));
             add(&port.name, reason, *drops, seen.per_second(counter));
         }
-        let of_driver: [(_, fn(&DriverSnapshot) -> u64); 3] = [
+        let of_driver: [(&str, OfDriver); 3] = [
             ("receive overruns of the driver", |driver| driver.receive_overruns),
             ("too long for the driver", |driver| driver.too_long),
             ("send errors of the driver", |driver| driver.send_errors),

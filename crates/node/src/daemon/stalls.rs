@@ -37,8 +37,8 @@ enum State {
 }
 
 impl StallWatch {
-    /// Takes note of a snapshot, later than those before, and writes the stalls so far into it. A branch that a snapshot
-    /// does not have is forgotten.
+    /// Takes note of a snapshot, later than those before, and writes the stalls so far into it. A branch that a
+    /// snapshot does not have is forgotten.
     pub fn observe(&mut self, snapshot: &mut Snapshot) {
         let now_ns = snapshot.uptime_ns;
         let mut branches = BTreeMap::new();

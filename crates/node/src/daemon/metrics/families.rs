@@ -32,6 +32,9 @@ impl Collector for Families {
 /// The labels of one value.
 type Labels<'s, const N: usize> = [(&'static str, &'s str); N];
 
+/// Name and help of a family, and where its value is.
+type Family<S, V> = (&'static str, &'static str, fn(&S) -> V);
+
 fn node(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     let loopback = snapshot.loopback.to_string();
     let version = env!("CARGO_PKG_VERSION");
@@ -70,7 +73,7 @@ fn ports(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
     out.gauges("srdma_port_up", "Whether the link is up: 1 or 0", None, up)?;
     let mtu = ports.iter().map(|port| (of_port(port), u64::from(port.link_mtu)));
     out.gauges("srdma_port_link_mtu", "The longest IPv6 packet that the link carries", Some(Unit::Bytes), mtu)?;
-    let directions: [(_, _, fn(&PortSnapshot) -> TrafficReport); 2] = [
+    let directions: [Family<PortSnapshot, TrafficReport>; 2] = [
         ("srdma_port_received", "Frames that came in", |port| port.received),
         ("srdma_port_sent", "Frames that entered the egress queue", |port| port.sent),
     ];
@@ -86,7 +89,7 @@ fn ports(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
 }
 
 fn drivers(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
-    let counters: [(_, _, fn(&DriverSnapshot) -> u64); 5] = [
+    let counters: [Family<DriverSnapshot, u64>; 5] = [
         ("srdma_driver_received", "Frames handed to the node", |driver| driver.received),
         ("srdma_driver_sent", "Frames that the kernel took", |driver| driver.sent),
         ("srdma_driver_receive_overrun", "Received frames that found no buffer", |driver| driver.receive_overruns),
@@ -124,7 +127,7 @@ fn groups(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {
     out.counters("srdma_group_data", "Data packets that came down", Some(packets()), data)?;
     let copies = with_id().map(|(labels, group)| (labels, group.copies));
     out.counters("srdma_group_copied", "Copies made of data packets", Some(packets()), copies)?;
-    let responses: [(_, _, fn(&GroupSnapshot) -> [u64; 3]); 2] = [
+    let responses: [Family<GroupSnapshot, [u64; 3]>; 2] = [
         ("srdma_group_responses_received", "Responses that came up", |group| {
             [group.acks_received, group.naks_received, group.cnps_received]
         }),
