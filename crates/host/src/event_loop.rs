@@ -44,6 +44,7 @@ pub fn run(
     wire: &mut dyn Wire,
     program: &mut dyn Program,
 ) -> io::Result<()> {
+    let mut pace = Pace { last_active: clock.now(), is_brisk: false };
     loop {
         let now = clock.now();
         // A packet that is refused is counted by the endpoint.
@@ -56,14 +57,59 @@ pub fn run(
         if is_over && fetched == 0 {
             return Ok(());
         }
-        if received == 0 && fetched == 0 {
+        if pace.has_to_wait(now, received + fetched) {
             let deadline = [endpoint.next_deadline(), program.next_deadline()].into_iter().flatten().min();
             wire.wait(deadline.map(|deadline| timeout(clock.now(), deadline)))?;
         }
     }
 }
 
+/// When to sleep. To be woken costs more than a packet, and it is the peer's processor that pays on one machine. So while
+/// packets come in quick succession the next is awaited without sleeping; at any other time nothing spins.
+struct Pace {
+    last_active: Instant,
+    is_brisk: bool,
+}
+
+impl Pace {
+    /// What is called quick.
+    const QUICK: Duration = Duration::from_micros(30);
+
+    /// So many packets have come or gone: whether to sleep now.
+    fn has_to_wait(&mut self, now: Instant, packets: usize) -> bool {
+        let is_quick = now < self.last_active + Self::QUICK;
+        if packets > 0 {
+            self.is_brisk = is_quick;
+            self.last_active = now;
+            return false;
+        }
+        if self.is_brisk && is_quick {
+            std::hint::spin_loop();
+            return false;
+        }
+        true
+    }
+}
+
 /// Time to wait for a deadline: at least a microsecond, so that waiting for one just missed does not spin.
 fn timeout(now: Instant, deadline: Instant) -> Duration {
     deadline.since(now).max(Duration::from_micros(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_packets_in_quick_succession_are_awaited_without_sleeping() {
+        let at = |us: u64| Instant::from_ns(us * 1000);
+        let mut pace = Pace { last_active: at(0), is_brisk: false };
+        assert!(!pace.has_to_wait(at(100), 1));
+        assert!(pace.has_to_wait(at(101), 0), "one packet is no succession");
+        assert!(!pace.has_to_wait(at(120), 1));
+        assert!(!pace.has_to_wait(at(149), 0), "the next may come at once");
+        assert!(pace.has_to_wait(at(150), 0), "it did not");
+        assert!(!pace.has_to_wait(at(300), 1));
+        assert!(pace.has_to_wait(at(301), 0), "slow again");
+    }
 }
