@@ -64,8 +64,8 @@ pub fn run(
     }
 }
 
-/// When to sleep. To be woken costs more than a packet, and it is the peer's processor that pays on one machine. So while
-/// packets come in quick succession the next is awaited without sleeping; at any other time nothing spins.
+/// When to sleep. To be woken costs more than a packet, and it is the peer's processor that pays on one machine. So
+/// while packets come in quick succession the next is awaited without sleeping; at any other time nothing spins.
 struct Pace {
     last_active: Instant,
     is_brisk: bool,

@@ -65,12 +65,12 @@ fn of_status(status: Status) -> &'static str {
         Status::Success => "done",
         Status::LocalLengthError => "a message was longer than its receive",
         Status::RemoteInvalidRequest => {
-            "the peer called a request invalid (NAK 0x61): do both use the same path MTU, and are the messages as long as \
-             the peer takes them?"
+            "the peer called a request invalid (NAK 0x61): do both use the same path MTU, and are the messages as \
+             long as the peer takes them?"
         }
         Status::RemoteAccessError => {
-            "the peer refused access to its memory (NAK 0x62): rkey or virtual address are wrong, or the data are longer \
-             than its region"
+            "the peer refused access to its memory (NAK 0x62): rkey or virtual address are wrong, or the data are \
+             longer than its region"
         }
         Status::RemoteOperationalError => "the peer could not carry out a request (NAK 0x63)",
         Status::RetryExceeded => "the peer did not answer as often as --retries allows",

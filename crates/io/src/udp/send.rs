@@ -22,7 +22,8 @@ pub struct Message<'a> {
 }
 
 impl UdpSocket {
-    /// Sends the first [`MAX_BATCH`] messages, or as many of them as there is room for, and returns how many were taken.
+    /// Sends the first [`MAX_BATCH`] messages, or as many of them as there is room for, and returns how many were
+    /// taken.
     ///
     /// # Errors
     ///
@@ -52,8 +53,8 @@ impl UdpSocket {
             header.msg_controllen = count * size_of::<ControlMessage>();
         }
         let (count, flags) = (messages.len() as u32, libc::MSG_DONTWAIT);
-        // SAFETY: each of the `count` headers points to a name, an array of controls and the vectors of a message, whose
-        // lengths it says. All outlive the call; the kernel writes to the headers only.
+        // SAFETY: each of the `count` headers points to a name, an array of controls and the vectors of a message,
+        // whose lengths it says. All outlive the call; the kernel writes to the headers only.
         let sent = unsafe { libc::sendmmsg(self.fd(), headers.as_mut_ptr(), count, flags) };
         usize::try_from(sent).or_else(|_| match io::Error::last_os_error() {
             error if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
