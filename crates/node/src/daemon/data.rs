@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::eventfd::EventFd;
+use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 use srdma_dataplane::{Command, Element, Frame, Node, Pool, PortId};
@@ -84,6 +85,9 @@ impl DataThread {
 
     /// Runs until it is told to stop, or nobody is left who could.
     pub(super) fn run(mut self) {
+        // The kernel may let a thread sleep 50 µs longer than it asked for, and a held NAK waits for 20 (R5). Where this
+        // is refused, the node is that late.
+        let _ = set_timerslack(1);
         loop {
             match self.orders.try_recv() {
                 Ok(Order::Stop { reply }) => {
