@@ -211,6 +211,7 @@ pub(super) struct HmacKeySection {
 enum CoverName {
     Rfc8754,
     Tlvs,
+    Linux,
 }
 
 #[derive(Deserialize)]
