@@ -2,10 +2,11 @@
 
 use crate::command;
 use crate::error::{LabError, Result};
+use crate::process;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -73,13 +74,7 @@ fn processes(names: &[String]) -> Result<Vec<Pid>> {
         pids.extend(list.split_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw));
     }
     let own = Pid::this();
-    Ok(pids.into_iter().filter(|pid| *pid != own && !is_zombie(*pid)).collect())
-}
-
-/// A process that has ended, whose parent has not looked yet.
-fn is_zombie(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+    Ok(pids.into_iter().filter(|pid| *pid != own && process::is_alive(pid.as_raw())).collect())
 }
 
 fn path(name: &str) -> PathBuf {

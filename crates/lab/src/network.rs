@@ -5,7 +5,7 @@
 //! ```text
 //!   namespace of A         namespace `wires`          namespace of B
 //!   ┌────────────┐   ┌───────────────────────────┐   ┌────────────┐
-//!   │        [b]─┼───┼─[l3a]  ⇄ redirected ⇄ [l3b]─┼───┼─[a]        │
+//!   │        [b]─┼───┼─[l3a]  ⇄  mirrored  ⇄ [l3b]─┼───┼─[a]        │
 //!   └────────────┘   └───────────────────────────┘   └────────────┘
 //! ```
 //!
@@ -151,8 +151,9 @@ fn join(wires: &str, position: usize, link: &Link, side: Side) -> Result<()> {
     let (from, to) = (side.wire(position), side.other().wire(position));
     command::run(&format!("tc -n {wires} qdisc add dev {from} clsact"))?;
     set_loss(wires, &from, link.loss)?;
-    let redirect = format!("u32 match u32 0 0 action mirred egress redirect dev {to}");
-    command::run(&format!("tc -n {wires} filter add dev {from} ingress protocol all prio 2 {redirect}"))?;
+    // Not by `redirect`, whose mark on the frame keeps programs of generic XDP from seeing it at the other end.
+    let across = format!("u32 match u32 0 0 action mirred egress mirror dev {to}");
+    command::run(&format!("tc -n {wires} filter add dev {from} ingress protocol all prio 2 {across}"))?;
     if let Some(rate) = link.rate_bits_per_s {
         // A burst of what passes in 2 ms, or of some packets where that is more.
         let burst = (rate / 8 / 500).max(8 * u64::from(link.mtu));

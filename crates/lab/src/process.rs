@@ -145,6 +145,16 @@ fn start_ticks(pid: i32) -> Option<u64> {
     // The second field, the name, may hold anything; the state and the others follow its last parenthesis.
     let (_, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split(' ').collect();
-    let has_ended = matches!(fields.first().copied(), Some("Z" | "X"));
+    let has_ended = matches!(fields.first().copied(), Some("Z" | "X")) && threads(pid) <= 1;
     fields.get(19).filter(|_| !has_ended)?.parse().ok()
+}
+
+/// The first thread of a process may be gone while others still hold what the process has open.
+fn threads(pid: i32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+/// Whether a process runs.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    start_ticks(pid).is_some()
 }
