@@ -27,6 +27,8 @@ pub struct Topology {
     pub shortest_path_routes: bool,
     /// The multicast group, when there is one.
     pub group: Option<GroupPlan>,
+    /// Who sends to whom by unicast, in a lab without a group.
+    pub pair: Option<Pair>,
     /// What `run` transfers.
     pub transfer: Transfer,
 }
@@ -156,6 +158,15 @@ pub struct ReceiverPlan {
     pub node: usize,
     /// Position of its edge in the tree.
     pub edge: usize,
+}
+
+/// Two hosts with the software endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Position of the one that sends among the lab's nodes.
+    pub source: usize,
+    /// Position of the one that receives.
+    pub destination: usize,
 }
 
 /// What `run` transfers, and how.
