@@ -116,7 +116,9 @@ pub enum LabError {
     #[error("the lab's group: {0}")]
     Group(String),
     /// The lab has nothing to transfer.
-    #[error("lab {0} has no [group], so there is nothing to run: `srdma lab up {0}` brings it up")]
+    #[error(
+        "lab {0} has neither a [group] nor a source in [run], so there is nothing to run: `srdma lab up {0}` brings it up"
+    )]
     NoGroup(String),
     /// Somebody pressed Ctrl-C, or the process was told to end.
     #[error("interrupted")]

@@ -5,9 +5,11 @@ use crate::group::Member;
 use crate::guest::{GuestHost, Image};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
-use crate::software::SoftwareHost;
-use crate::topology::{GroupPlan, Kind, Transfer};
+use crate::software::{SOURCE_QPN, SoftwareHost};
+use crate::topology::{GroupPlan, Kind, Pair, Topology, Transfer};
 use serde::Serialize;
+use srdma_wire::{Psn, Qpn};
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,8 +18,12 @@ use std::time::Duration;
 pub(crate) struct Terms {
     /// The program `srdma`.
     pub(crate) program: PathBuf,
-    /// The group.
-    pub(crate) group: GroupPlan,
+    /// Position of the source among the nodes.
+    pub(crate) source: usize,
+    /// Who the receivers believe sends to them.
+    pub(crate) sender: Sender,
+    /// The node of the one receiver, when the source sends to it and not to a group.
+    pub(crate) destination: Option<String>,
     /// What is transferred.
     pub(crate) transfer: Transfer,
     /// How long a host waits for its peers before it gives up.
@@ -28,7 +34,31 @@ pub(crate) struct Terms {
     pub image: Option<Image>,
 }
 
-/// A host's part in the group.
+/// Who sends, as receivers see it, and who receives, as the source of a group sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sender {
+    /// The address.
+    pub(crate) address: Ipv6Addr,
+    /// The queue pair.
+    pub(crate) qpn: Qpn,
+    /// The first PSN.
+    pub(crate) first_psn: Psn,
+}
+
+impl Sender {
+    /// A group: the source to its receivers, and the receiver to its source (MT-5.1-1).
+    pub(crate) fn of_group(plan: &GroupPlan) -> Self {
+        Sender { address: plan.proxy, qpn: plan.designated_qpn, first_psn: plan.initial_psn }
+    }
+
+    /// The source itself. `None` when it has no address.
+    pub(crate) fn of_pair(topology: &Topology, pair: Pair) -> Option<Self> {
+        let address = *topology.nodes[pair.source].addresses.first()?;
+        Some(Sender { address, qpn: Qpn::new(SOURCE_QPN)?, first_psn: Psn::new(0) })
+    }
+}
+
+/// A host's part in the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The source.

@@ -5,7 +5,7 @@ use crate::guest::Unicast;
 use crate::host::HostOutcome;
 use crate::topology::{Link, Transfer};
 use serde::Serialize;
-use srdma_node::daemon::Snapshot;
+use srdma_node::daemon::{SidSnapshot, Snapshot};
 use std::collections::BTreeMap;
 
 /// What came of a transfer.
@@ -17,10 +17,10 @@ pub struct Outcome {
     pub source_name: String,
     /// What was to be transferred.
     pub transfer: Transfer,
-    /// Largest IPv6 packet of the tree's links, in octets.
-    pub link_mtu: u16,
+    /// Largest IPv6 packet of the tree's links, in octets, where a group has one.
+    pub link_mtu: Option<u16>,
     /// What the tree adds to each packet, in octets.
-    pub overhead_octets: usize,
+    pub overhead_octets: Option<usize>,
     /// At the source.
     pub source: HostOutcome,
     /// At the receivers.
@@ -66,6 +66,8 @@ pub struct NodeOutcome {
     pub name: String,
     /// The drivers of its ports, each once.
     pub drivers: Vec<String>,
+    /// What came to its SIDs.
+    pub sids: Vec<SidOutcome>,
     /// Packets of the group that came down.
     pub data_packets: u64,
     /// Copies made of them.
@@ -84,6 +86,17 @@ pub struct NodeOutcome {
     pub lost_frames: u64,
 }
 
+/// What came to a SID.
+#[derive(Clone, Debug, Serialize)]
+pub struct SidOutcome {
+    /// The SID as a prefix.
+    pub sid: String,
+    /// The name of its behaviour.
+    pub behavior: String,
+    /// Packets that its behaviour took.
+    pub packets: u64,
+}
+
 impl Outcome {
     /// Whether everybody has everything.
     pub fn is_good(&self) -> bool {
@@ -94,6 +107,13 @@ impl Outcome {
 impl LinkOutcome {
     pub(crate) fn of(link: &Link, counters: LinkCounters) -> Self {
         LinkOutcome { name: link.name.clone(), rate_bits_per_s: link.rate_bits_per_s, loss: link.loss, counters }
+    }
+}
+
+impl SidOutcome {
+    fn of(snapshot: &SidSnapshot) -> Self {
+        let SidSnapshot { sid, behavior, taken } = snapshot;
+        SidOutcome { sid: sid.clone(), behavior: behavior.clone(), packets: taken.frames }
     }
 }
 
@@ -115,6 +135,7 @@ impl NodeOutcome {
         NodeOutcome {
             name: name.to_owned(),
             drivers,
+            sids: snapshot.sids.iter().map(SidOutcome::of).collect(),
             data_packets: sum(|group| group.data_packets),
             copies: sum(|group| group.copies),
             acks_received: sum(|group| group.acks_received),

@@ -3,11 +3,13 @@
 //! ```text
 //!   namespaces, links ─→ receivers ─→ what they say of themselves ─→ the group ─→ nodes ─→ the source
 //! ```
+//!
+//! A lab without a group, whose transfer is unicast, has one receiver, and its source is told what that says of itself.
 
 use crate::error::{LabError, Result};
 use crate::group;
 use crate::guest::{self, Image, Unicast};
-use crate::host::{self, Host, HostOutcome, Role, Terms};
+use crate::host::{self, Host, HostOutcome, Role, Sender, Terms};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::node_file::{self, NodeChoices};
@@ -61,10 +63,17 @@ pub struct Session {
 
 /// Who takes part in the transfer.
 struct Parts {
-    group: Group,
+    /// `None` when the source sends to its one receiver by unicast.
+    group: Option<Group>,
     terms: Terms,
     source: Box<dyn Host>,
-    receivers: Vec<Box<dyn Host>>,
+    receivers: Vec<Receiver>,
+}
+
+struct Receiver {
+    /// Position among the lab's nodes.
+    node: usize,
+    host: Box<dyn Host>,
 }
 
 impl Session {
@@ -87,29 +96,40 @@ impl Session {
     }
 
     fn start_hosts(&mut self, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<()> {
-        let Some(plan) = self.lab.topology().group.clone() else {
-            return Ok(());
+        let topology = self.lab.topology();
+        let (plan, pair) = (topology.group.clone(), topology.pair);
+        let (source, nodes, sender) = match (&plan, pair) {
+            (Some(plan), _) => {
+                let nodes = plan.receivers.iter().map(|receiver| receiver.node).collect();
+                (plan.source, nodes, Some(Sender::of_group(plan)))
+            }
+            (None, Some(pair)) => (pair.source, vec![pair.destination], Sender::of_pair(topology, pair)),
+            (None, None) => return Ok(()),
         };
+        let sender = sender.ok_or_else(|| LabError::Group("the source has no address".to_owned()))?;
+        let destination = pair.map(|pair| topology.nodes[pair.destination].name.clone());
         let (program, patience) = (self.choices.program.clone(), self.choices.patience);
         let has_guests = self.lab.topology().nodes.iter().any(|node| node.kind == Kind::Guest);
         let image = has_guests.then(|| Image::provide(say)).transpose()?;
         let slowest_bits_per_s = self.lab.topology().links.iter().filter_map(|link| link.rate_bits_per_s).min();
         let transfer = self.transfer.clone();
-        let terms = Terms { program, group: plan, transfer, patience, slowest_bits_per_s, image };
-        let plan = &terms.group;
+        let terms = Terms { program, source, sender, destination, transfer, patience, slowest_bits_per_s, image };
         let host = |node: usize, role| {
             let name = &self.lab.topology().nodes[node].name;
             host::at(&self.lab, node, role).ok_or_else(|| LabError::Group(format!("{name} cannot take part in it")))
         };
-        let mut source = host(plan.source, Role::Source)?;
-        let receivers = (1..).zip(&plan.receivers).map(|(rank, plan)| host(plan.node, Role::Receiver(rank)));
+        let mut source = host(source, Role::Source)?;
+        let receivers =
+            (1..).zip(nodes).map(|(rank, node)| Ok(Receiver { node, host: host(node, Role::Receiver(rank))? }));
         let mut receivers = receivers.collect::<Result<Vec<_>>>()?;
         source.start(&mut self.lab, &terms)?;
-        receivers.iter_mut().try_for_each(|receiver| receiver.start(&mut self.lab, &terms))?;
+        receivers.iter_mut().try_for_each(|receiver| receiver.host.start(&mut self.lab, &terms))?;
         say("waiting for the hosts");
         let own = source.member(interrupt)?;
-        let members = receivers.iter_mut().map(|receiver| receiver.member(interrupt)).collect::<Result<Vec<_>>>()?;
-        let group = group::group(self.lab.topology(), plan, &terms.transfer, own.qpn, &members)?;
+        let members =
+            receivers.iter_mut().map(|receiver| receiver.host.member(interrupt)).collect::<Result<Vec<_>>>()?;
+        let group = |plan| group::group(self.lab.topology(), plan, &terms.transfer, own.qpn, &members);
+        let group = plan.as_ref().map(group).transpose()?;
         self.parts = Some(Parts { group, terms, source, receivers });
         Ok(())
     }
@@ -129,7 +149,7 @@ impl Session {
     fn start_node(&mut self, node: usize, restarted: bool) -> Result<Process> {
         let topology = self.lab.topology();
         let name = topology.nodes[node].name.clone();
-        let group = self.parts.as_ref().map(|parts| &parts.group);
+        let group = self.parts.as_ref().and_then(|parts| parts.group.as_ref());
         let choices = NodeChoices { driver: self.choices.driver.clone(), restarted };
         let text = node_file::text(self.lab.instance(), topology, group, node, &choices)?;
         let path = self.lab.instance().configuration(&name);
@@ -143,7 +163,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When the lab has no group, and when somebody taking part ends without saying how it went.
+    /// When the lab has nobody to transfer, and when somebody taking part ends without saying how it went.
     pub fn transfer(
         &mut self,
         restart: Option<&str>,
@@ -154,7 +174,8 @@ impl Session {
         let no_group = LabError::NoGroup(self.lab.instance().name().to_owned());
         let mut parts = self.parts.take().ok_or(no_group)?;
         let begin = Instant::now();
-        parts.receivers.iter_mut().chain([&mut parts.source]).try_for_each(|host| host.connect())?;
+        let receivers = parts.receivers.iter_mut().map(|receiver| &mut receiver.host);
+        receivers.chain([&mut parts.source]).try_for_each(|host| host.connect())?;
         parts.source.send(&mut self.lab, &parts.terms)?;
         let mut reports = Reports::new(self.transfer.size_octets);
         let mut next_look = LOOK_INTERVAL;
@@ -229,7 +250,7 @@ impl Session {
 
     /// How much of the data has left the source, from 0 on; retransmissions count.
     fn progress(&self, parts: &Parts) -> Result<f64> {
-        let source = parts.terms.group.source;
+        let source = parts.terms.source;
         let links = self.lab.topology().links.iter();
         let position = links.clone().position(|link| link.ends.iter().any(|end| end.node == source));
         let counters = self.lab.link_counters()?;
@@ -243,7 +264,7 @@ impl Session {
         let mut outcomes = Vec::new();
         for receiver in &mut parts.receivers {
             let outcome = loop {
-                if let Some(outcome) = receiver.outcome()? {
+                if let Some(outcome) = receiver.host.outcome()? {
                     break outcome;
                 }
                 if has_failed || begin.elapsed() > RECEIVER_PATIENCE {
@@ -287,8 +308,7 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<Outcome> {
         let topology = self.lab.topology();
-        let plan = &parts.terms.group;
-        let receivers = plan.receivers.iter().zip(received).map(|(receiver, outcome)| ReceiverOutcome {
+        let receivers = parts.receivers.iter().zip(received).map(|(receiver, outcome)| ReceiverOutcome {
             name: topology.nodes[receiver.node].name.clone(),
             is_faithful: outcome.error.is_none() && outcome.octets == sent.octets && outcome.sha256 == sent.sha256,
             outcome,
@@ -297,10 +317,10 @@ impl Session {
         let nodes = self.statuses(interrupt)?;
         Ok(Outcome {
             lab: topology.name.clone(),
-            source_name: topology.nodes[plan.source].name.clone(),
+            source_name: topology.nodes[parts.terms.source].name.clone(),
             transfer: self.transfer.clone(),
-            link_mtu: plan.link_mtu,
-            overhead_octets: parts.group.overhead().octets(),
+            link_mtu: topology.group.as_ref().map(|plan| plan.link_mtu),
+            overhead_octets: parts.group.as_ref().map(|group| group.overhead().octets()),
             receivers: receivers.collect(),
             source: sent,
             links: links.map(|(link, counters)| LinkOutcome::of(link, counters)).collect(),

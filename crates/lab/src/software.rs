@@ -20,7 +20,7 @@ use std::time::Duration;
 const START_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The source's queue pair.
-const SOURCE_QPN: u32 = 0x100;
+pub(crate) const SOURCE_QPN: u32 = 0x100;
 
 /// The queue pair of receiver 0, if there were one.
 const RECEIVER_QPN: u32 = 0x1000;
@@ -99,15 +99,15 @@ struct SourceSection {
 impl Host for SoftwareHost {
     fn start(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()> {
         let Role::Receiver(rank) = self.role else {
-            return self.write_group_file(lab, terms);
+            return if terms.destination.is_none() { self.write_group_file(lab, terms) } else { Ok(()) };
         };
-        let Terms { program, group, transfer, patience, .. } = terms;
+        let Terms { program, sender, transfer, patience, .. } = terms;
         let command = [
             program.display().to_string(),
             "recv".to_owned(),
-            format!("--peer={}", group.proxy),
-            format!("--peer-qpn={:#x}", group.designated_qpn.get()),
-            format!("--psn={:#x}", group.initial_psn.get()),
+            format!("--peer={}", sender.address),
+            format!("--peer-qpn={:#x}", sender.qpn.get()),
+            format!("--psn={:#x}", sender.first_psn.get()),
             format!("--qpn={:#x}", RECEIVER_QPN as usize + rank),
             format!("--seed={rank}"),
             format!("--size={}", transfer.size_octets),
@@ -142,11 +142,15 @@ impl Host for SoftwareHost {
             Operation::Write => "write",
             Operation::Send => "send",
         };
+        let peer = match &terms.destination {
+            Some(node) => format!("--peer-info={}", lab.instance().output(node).display()),
+            None => format!("--group={}", self.group_file.display()),
+        };
         let command = [
             terms.program.display().to_string(),
             "send".to_owned(),
             format!("--random={}", transfer.size_octets),
-            format!("--group={}", self.group_file.display()),
+            peer,
             format!("--op={operation}"),
             format!("--window={}", window(terms)),
             format!("--timeout={}s", terms.patience.as_secs()),
@@ -183,13 +187,13 @@ fn window(terms: &Terms) -> u64 {
 
 impl SoftwareHost {
     fn write_group_file(&self, lab: &Lab, terms: &Terms) -> Result<()> {
-        let Terms { group, transfer, .. } = terms;
-        let address = lab.topology().nodes[group.source].addresses.first().copied();
+        let Terms { sender, transfer, .. } = terms;
+        let address = lab.topology().nodes[terms.source].addresses.first().copied();
         let length = transfer.size_octets;
         let file = GroupFile {
-            proxy: group.proxy,
-            designated_qpn: group.designated_qpn.get(),
-            initial_psn: group.initial_psn.get(),
+            proxy: sender.address,
+            designated_qpn: sender.qpn.get(),
+            initial_psn: sender.first_psn.get(),
             path_mtu: transfer.path_mtu,
             region: match transfer.operation {
                 Operation::Write => Some(RegionSection { base: REGION_BASE, length, rkey: REGION_RKEY }),

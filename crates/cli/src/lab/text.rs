@@ -41,8 +41,11 @@ impl Text<'_> {
         let mut drivers: Vec<&str> = self.0.nodes.iter().flat_map(|node| &node.drivers).map(String::as_str).collect();
         drivers.sort_unstable();
         drivers.dedup();
-        let overhead = self.0.overhead_octets;
-        format!("Receiver lists {lists}, {overhead} octets around each packet; nodes by {}", drivers.join(", "))
+        let way = match self.0.overhead_octets {
+            Some(overhead) => format!("Receiver lists {lists}, {overhead} octets around each packet"),
+            None => "Unicast".to_owned(),
+        };
+        format!("{way}; nodes by {}", drivers.join(", "))
     }
 
     fn receivers(&self) -> Table {

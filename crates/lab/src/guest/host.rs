@@ -117,7 +117,7 @@ impl Host for GuestHost {
         guest.wait(BOOT_PATIENCE, interrupt)?;
         let mut peer = guest.shell(Port::Lab)?.into_peer(options(&terms.transfer))?;
         let pair = peer.open(match self.role {
-            Role::Source => terms.group.initial_psn,
+            Role::Source => terms.sender.first_psn,
             Role::Receiver(_) => ANY_PSN,
         })?;
         let region = ReceiverRegion { base: peer.base, rkey: peer.rkey };
@@ -130,9 +130,9 @@ impl Host for GuestHost {
         let (terms, peer, pair) = self.parts()?;
         let first_psn = match role {
             Role::Source => ANY_PSN,
-            Role::Receiver(_) => terms.group.initial_psn,
+            Role::Receiver(_) => terms.sender.first_psn,
         };
-        peer.connect(pair, terms.group.proxy, terms.group.designated_qpn, first_psn)?;
+        peer.connect(pair, terms.sender.address, terms.sender.qpn, first_psn)?;
         match (role, terms.transfer.operation) {
             (Role::Source, _) => peer.fill(1),
             (Role::Receiver(_), Operation::Send) => peer.receive(pair, terms.transfer.size_octets, MESSAGE_OCTETS),

@@ -1,7 +1,7 @@
 //! From the sections of a topology file to a topology that does not contradict itself.
 
 use super::file::{File, GroupSection, KindName, LinkSection, NodeSection, RunSection, psn, qpn};
-use super::{End, GroupPlan, Kind, Link, Lists, Node, Operation, ReceiverPlan, Topology, Transfer, TreePlan};
+use super::{End, GroupPlan, Kind, Link, Lists, Node, Operation, Pair, ReceiverPlan, Topology, Transfer, TreePlan};
 use crate::command;
 use srdma_dataplane::Prefix;
 use std::net::Ipv6Addr;
@@ -54,9 +54,10 @@ pub(super) fn topology(file: &Path, text: &str) -> Checked<Topology> {
         links.push(link);
     }
     let group = file.group.as_ref().map(|section| group(section, &nodes, &links)).transpose()?;
+    let pair = pair(&file.run, &nodes, group.is_some())?;
     let transfer = transfer(&file.run)?;
     let (description, shortest_path_routes) = (file.description, file.shortest_path_routes);
-    Ok(Topology { name, description, nodes, links, shortest_path_routes, group, transfer })
+    Ok(Topology { name, description, nodes, links, shortest_path_routes, group, pair, transfer })
 }
 
 const NAMES: &str = "expected 1 to 32 letters, digits and hyphens, the first a letter";
@@ -261,6 +262,29 @@ fn find_in_tree(tree: &[TreePlan], nodes: &[Node], name: &Spanned<String>) -> Ch
     let known: Vec<&str> = tree.iter().map(|entry| nodes[entry.node].name.as_str()).collect();
     let text = || format!("{} does not stand in the tree before: there are {}", name.get_ref(), known.join(", "));
     position.map_or_else(|| wrong(name.span().start, text()), Ok)
+}
+
+/// Who sends to whom in a lab without a group.
+fn pair(section: &RunSection, nodes: &[Node], has_group: bool) -> Checked<Option<Pair>> {
+    let (source, destination) = match (&section.source, &section.destination) {
+        (None, None) => return Ok(None),
+        (Some(source), Some(destination)) => (source, destination),
+        (Some(only), None) | (None, Some(only)) => {
+            return wrong(only.span().start, "source and destination stand together");
+        }
+    };
+    if has_group {
+        return wrong(source.span().start, "the [group] has a source, and receivers: expected none in [run]");
+    }
+    let endpoint = |name: &Spanned<String>| match find(nodes, name)? {
+        node if nodes[node].kind == Kind::Endpoint => Ok(node),
+        _ => wrong(name.span().start, format!("{} must be of kind endpoint", name.get_ref())),
+    };
+    let pair = Pair { source: endpoint(source)?, destination: endpoint(destination)? };
+    if pair.source == pair.destination {
+        return wrong(destination.span().start, format!("{} is the source", destination.get_ref()));
+    }
+    Ok(Some(pair))
 }
 
 fn transfer(section: &RunSection) -> Checked<Transfer> {

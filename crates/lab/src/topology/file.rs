@@ -97,6 +97,8 @@ pub(super) struct ReceiverSection {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunSection {
+    pub(super) source: Option<Spanned<String>>,
+    pub(super) destination: Option<Spanned<String>>,
     pub(super) size_octets: Option<Spanned<u64>>,
     pub(super) path_mtu: Option<Spanned<u16>>,
     pub(super) operation: Option<super::Operation>,
