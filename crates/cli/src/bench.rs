@@ -9,6 +9,7 @@ mod packets;
 mod report;
 mod routes;
 mod scenario;
+mod wire;
 mod yardsticks;
 
 use anyhow::ensure;
@@ -30,6 +31,7 @@ pub(crate) struct Arguments {
 #[derive(clap::Subcommand)]
 enum What {
     Dataplane(DataplaneArguments),
+    Wire(wire::WireArguments),
 }
 
 /// Time per packet in the dataplane: from an Ethernet frame in memory to the finished frame in an output queue.
@@ -80,6 +82,7 @@ const SHORT_REPETITIONS: u32 = 10;
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Dataplane(arguments) => dataplane(arguments).map(|()| ExitCode::SUCCESS),
+        What::Wire(arguments) => wire::run(arguments).map(|()| ExitCode::SUCCESS),
     }
 }
 

@@ -1,0 +1,90 @@
+//! The node beside the kernel's own SRv6 on the same links.
+//!
+//! The kernel forwards on the processor that the frame comes from: sending and forwarding are one time. What sending
+//! alone takes, to where the kernel drops frames at once, is taken off. From the node's time it is taken off, too: there
+//! it leaves what the kernel does to bring frames to the driver, which a comparison must not give away.
+
+use super::Bench;
+use super::burst::{BURST, Generator};
+use super::drivers::Forwarded;
+use super::link::NOBODY;
+use super::report::{Nanoseconds, Row, ratio};
+use super::work::Work;
+use anyhow::ensure;
+use srdma_io::Driver;
+use std::time::{Duration, Instant};
+
+/// Measures what the kernel can do of what the node has done.
+pub(super) fn measure(bench: &mut Bench, forwarded: &[Forwarded]) -> anyhow::Result<()> {
+    if let Err(error) = bench.links.kernel_forwards() {
+        bench.report.skipped("the kernel's SRv6", &error);
+        return Ok(());
+    }
+    let mut compared = forwarded.iter().filter(|forwarded| matches!(forwarded.work, Work::End | Work::MicroN));
+    let mut kernel: Vec<(Work, usize, Vec<f64>, Vec<f64>)> = Vec::new();
+    compared.try_for_each(|forwarded| {
+        let (work, octets) = (forwarded.work, forwarded.frame_octets);
+        if !kernel.iter().any(|(known, len, ..)| (*known, *len) == (work, octets)) {
+            let (sinking, forwarding) = measure_work(bench, work, octets)?;
+            kernel.push((work, octets, sinking, forwarding));
+        }
+        let Some((.., sinking, forwarding)) = kernel.iter().find(|(known, len, ..)| (*known, *len) == (work, octets))
+        else {
+            return Ok(());
+        };
+        let less_sending =
+            |times: &[f64]| times.iter().zip(sinking).map(|(time, sink)| time - sink).collect::<Vec<_>>();
+        let whole = |sample: &super::burst::Sample| sample.generator_ns + sample.device_ns;
+        let measured = less_sending(&forwarded.samples.iter().map(whole).collect::<Vec<_>>());
+        let yardstick = less_sending(forwarding);
+        bench.report.row(&Row {
+            driver: forwarded.driver.clone(),
+            case: format!("{work} in all"),
+            frame_octets: octets,
+            measured: Nanoseconds::of(&measured),
+            yardstick: "kernel".to_owned(),
+            yardstick_ns: Nanoseconds::of(&yardstick),
+            ratio: ratio(&yardstick, &measured),
+            target: None,
+            repetitions: measured.len(),
+        })?;
+        Ok(())
+    })
+}
+
+/// What frames for nobody take, and what frames that are forwarded take.
+fn measure_work(bench: &mut Bench, work: Work, octets: usize) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let frames = work.frames(octets, 64)?;
+    bench.generator.load(&frames)?;
+    check(bench, work, &frames[0])?;
+    let mut for_nobody = frames.clone();
+    for_nobody.iter_mut().for_each(|frame| frame[..6].copy_from_slice(&NOBODY.0));
+    let before = bench.links.returned()?;
+    let (mut sinking, mut forwarding) = (Vec::new(), Vec::new());
+    for _ in 0..bench.extent.repetitions {
+        let run = |generator: &mut Generator, frames: &[Vec<u8>]| {
+            generator.load(frames)?;
+            generator.alone(bench.extent.bursts)
+        };
+        sinking.push(run(&mut bench.generator, &for_nobody)?);
+        forwarding.push(run(&mut bench.generator, &frames)?);
+    }
+    let expected = (bench.extent.repetitions * bench.extent.bursts * BURST) as u64;
+    let returned = bench.links.returned()? - before;
+    ensure!(returned >= expected, "the kernel's {work}: {returned} frames came back, not {expected}");
+    Ok((sinking, forwarding))
+}
+
+fn check(bench: &mut Bench, work: Work, sent: &[u8]) -> anyhow::Result<()> {
+    let mut witness = bench.links.witness()?;
+    bench.generator.send(1)?;
+    let begin = Instant::now();
+    let mut frames = Vec::new();
+    while frames.is_empty() {
+        witness.receive(&mut bench.pool, &mut frames, 1)?;
+        ensure!(begin.elapsed() < Duration::from_secs(1), "the kernel's {work}: nothing came back");
+    }
+    let returned: Vec<Vec<u8>> = frames.iter().map(|frame| frame.to_vec(&bench.pool)).collect();
+    frames.into_iter().for_each(|frame| frame.release(&mut bench.pool));
+    work.check(sent, &returned)
+}

@@ -1,0 +1,98 @@
+//! Two links in namespaces of their own, the generator at one end of both and what is measured at the other.
+//!
+//! ```text
+//!   generator   to-node ────────────→ in    node
+//!             from-node ←──────────── out
+//! ```
+
+use super::work::{NEXT_HOP, SID, next_segments, sid_of_micro_n};
+use anyhow::Context;
+use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
+use srdma_io::{AfPacket, Choice, Driver, Interest, Umem};
+use srdma_wire::MacAddress;
+
+/// Both of the generator's ends: so a frame whose addresses were swapped arrives like one that was forwarded.
+pub(super) const GENERATOR: MacAddress = MacAddress([2, 0, 0, 0, 1, 1]);
+
+/// Where frames come in.
+pub(super) const IN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0]);
+
+/// Where they leave.
+pub(super) const OUT: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+
+/// Where no interface is: the kernel drops what comes in for it at once.
+pub(super) const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 9, 9]);
+
+pub(super) const MTU: u16 = 9000;
+
+/// The links.
+pub(super) struct Links {
+    generator: NamespaceGuard,
+    node: NamespaceGuard,
+}
+
+/// What is measured takes every frame.
+fn everything() -> Interest {
+    Interest { everything: true, ..Interest::default() }
+}
+
+impl Links {
+    /// Makes them. The kernel forwards nothing yet, and says nothing of itself at the generator's ends.
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let generator = NamespaceGuard::unique("srdma-bench")?;
+        let node = NamespaceGuard::unique("srdma-bench")?;
+        generator.set("ipv6/conf/default/disable_ipv6", "1")?;
+        for (near, near_mac, far) in [("in", IN, "to-node"), ("out", OUT, "from-node")] {
+            let near = VethEnd { namespace: &node, interface: near, mac: Some(near_mac), addresses: &[] };
+            let far = VethEnd { namespace: &generator, interface: far, mac: Some(GENERATOR), addresses: &[] };
+            veth(MTU.into(), [near, far])?;
+        }
+        // As the daemon does: with AF_PACKET the kernel sees the frames, too, and must not answer them.
+        node.run(&["ip", "-6", "route", "add", "blackhole", "default"])?;
+        Ok(Links { generator, node })
+    }
+
+    /// The generator's way out.
+    pub(super) fn generator(&self) -> anyhow::Result<AfPacket> {
+        // It has nothing to receive.
+        Ok(self.generator.enter(|| AfPacket::open("to-node", &Interest::default()))??)
+    }
+
+    /// Sees what comes back, for checks: what is measured ends in the kernel.
+    pub(super) fn witness(&self) -> anyhow::Result<AfPacket> {
+        Ok(self.generator.enter(|| AfPacket::open("from-node", &everything()))??)
+    }
+
+    /// The drivers of what is measured, in and out.
+    pub(super) fn drivers(&self, choice: Choice, umem: &Umem) -> anyhow::Result<[Box<dyn Driver>; 2]> {
+        let open = |interface| srdma_io::open(interface, choice, &everything(), Some(umem)).map(|opened| opened.driver);
+        let drivers = self.node.enter(|| Ok::<_, srdma_io::OpenError>([open("in")?, open("out")?]))??;
+        Ok(drivers)
+    }
+
+    /// Frames that have come back, whole, as the interface counts them.
+    pub(super) fn returned(&self) -> anyhow::Result<u64> {
+        let table = self.generator.enter(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
+        let line = table.lines().find_map(|line| line.trim().strip_prefix("from-node:"));
+        let frames = line.and_then(|line| line.split_whitespace().nth(1));
+        frames.context("the counters of an interface")?.parse().context("a counter")
+    }
+
+    /// Has the kernel be the SRv6 node: End and uN, and the routes behind them.
+    pub(super) fn kernel_forwards(&self) -> anyhow::Result<()> {
+        self.node.set("ipv6/conf/all/forwarding", "1")?;
+        let next_hop = NEXT_HOP.to_string();
+        let mac = GENERATOR.to_string();
+        self.node.run(&["ip", "-6", "neighbour", "add", &next_hop, "lladdr", &mac, "dev", "out"])?;
+        self.node.run(&["ip", "-6", "route", "add", &next_hop, "dev", "out"])?;
+        for route in next_segments() {
+            self.node.run(&["ip", "-6", "route", "add", &route.to_string(), "via", &next_hop, "dev", "out"])?;
+        }
+        let end = ["encap", "seg6local", "action", "End"];
+        let next_csid = ["flavors", "next-csid", "lblen", "32", "nflen", "16"];
+        let (sid, micro) = (SID.to_string(), sid_of_micro_n().to_string());
+        self.node.run(&[&["ip", "-6", "route", "add", &sid], &end[..], &["dev", "in"]].concat())?;
+        self.node.run(&[&["ip", "-6", "route", "add", &micro], &end[..], &next_csid, &["dev", "in"]].concat())?;
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! What is done to frames, and the frames for it.
+
+use super::super::packets::{self, AFTER_IPV6, ETHERNET};
+use super::super::routes::BLOCK;
+use super::link::{GENERATOR, IN, MTU, OUT};
+use anyhow::{Context, ensure};
+use srdma_dataplane::{
+    Command, Flavors, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, SidBehavior, TableId,
+};
+use srdma_group::{Branch, GroupId, NodeIndex, NodePart, NodeRole, Parent, Policy, Receiver};
+use srdma_wire::rocev2::Packet;
+use srdma_wire::{Icrc, Ipv6, MacAddress, Psn, Qpn};
+use std::fmt;
+use std::net::Ipv6Addr;
+
+/// What happens to each frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Its MAC addresses are swapped.
+    Reflect,
+    /// End of RFC 8986.
+    End,
+    /// End with NEXT-CSID.
+    MicroN,
+    /// End.MT with so many receivers.
+    EndMt(u16),
+}
+
+pub(super) const SID: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 0x100);
+pub(super) const NEXT_HOP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xc, 1, 0, 0, 0, 1);
+
+const AFTER_END: u128 = 0x2001_0db8_000e << 80;
+const LOOPBACK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+const PARENT: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
+const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1);
+const DESIGNATED_QPN: Qpn = Qpn::new(0x00_0100).expect("a queue pair number has 24 bits");
+const FIRST_QPN: u32 = 0x01_0000;
+const GROUP: GroupId = GroupId(1);
+/// Offsets in a frame and in a RoCEv2 packet.
+const HOP_LIMIT: usize = ETHERNET + 7;
+const DESTINATION: usize = ETHERNET + 24;
+const PSN: usize = Ipv6::LEN + 8 + 9;
+
+/// The SID of uN.
+pub(super) fn sid_of_micro_n() -> Prefix {
+    prefix(BLOCK | 0x0100 << 80, 48)
+}
+
+/// Where End and uN send packets on.
+pub(super) fn next_segments() -> [Prefix; 2] {
+    [prefix(BLOCK | 0x0200 << 80, 48), prefix(AFTER_END, 64)]
+}
+
+fn prefix(address: u128, len: u8) -> Prefix {
+    Prefix::new(Ipv6Addr::from_bits(address), len).expect("a length of at most 128")
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Work::Reflect => f.write_str("bare reflector"),
+            Work::End => f.write_str("End"),
+            Work::MicroN => f.write_str("uN"),
+            Work::EndMt(receivers) => write!(f, "End.MT x{receivers}"),
+        }
+    }
+}
+
+impl Work {
+    /// Frames that leave for each that comes in.
+    pub(super) fn copies(self) -> usize {
+        match self {
+            Work::Reflect | Work::End | Work::MicroN => 1,
+            Work::EndMt(receivers) => receivers.into(),
+        }
+    }
+
+    /// The length nearest to `octets` that its frames can have.
+    pub(super) fn frame_octets(self, octets: usize) -> usize {
+        match self {
+            Work::Reflect | Work::MicroN => octets,
+            Work::End => octets.max(AFTER_IPV6 + 24 + Ipv6::LEN),
+            Work::EndMt(receivers) => {
+                let overhead = packets::multicast_overhead(&lists(receivers));
+                overhead + (octets.saturating_sub(overhead) / 4 * 4)
+            }
+        }
+    }
+
+    /// The length of what leaves for a frame of `octets`.
+    pub(super) fn copy_octets(self, octets: usize) -> usize {
+        match self {
+            Work::Reflect | Work::End | Work::MicroN => octets,
+            Work::EndMt(receivers) => octets - Ipv6::LEN - 24 - lists(receivers).len(),
+        }
+    }
+
+    /// So many different frames of a [length](Work::frame_octets).
+    pub(super) fn frames(self, octets: usize, count: usize) -> anyhow::Result<Vec<Vec<u8>>> {
+        (0..count).map(|number| self.frame(octets, number)).collect()
+    }
+
+    fn frame(self, octets: usize, number: usize) -> anyhow::Result<Vec<u8>> {
+        let mut frame = match self {
+            // An outer header and nothing behind it that anybody looks at.
+            Work::Reflect | Work::MicroN => {
+                let segments = BLOCK | 0x0100 << 80 | 0x0200 << 64;
+                packets::unencapsulated(IN.0, segments.into(), octets)
+            }
+            Work::End => {
+                let next = (AFTER_END | number as u128).into();
+                packets::with_srh(IN.0, SID, (next, 1), LOOPBACK, octets)
+            }
+            Work::EndMt(receivers) => {
+                let tlvs = lists(receivers);
+                let payload = octets - packets::multicast_overhead(&tlvs);
+                let mut frame = packets::multicast(IN.0, SID, (PROXY, DESIGNATED_QPN), &tlvs, payload);
+                let inner = &mut frame[AFTER_IPV6 + 24 + tlvs.len()..];
+                inner[PSN..PSN + 3].copy_from_slice(&Psn::new(number as u32).to_octets());
+                let icrc = Packet::parse(inner, inner.len())?.icrc([])?.computed;
+                let end = inner.len() - Icrc::LEN;
+                inner[end..].copy_from_slice(&icrc.0);
+                frame
+            }
+        };
+        frame[6..12].copy_from_slice(&GENERATOR.0);
+        ensure!(frame.len() == octets, "a frame of {} octets, not {octets}", frame.len());
+        Ok(frame)
+    }
+
+    /// A node that does the work; none reflects.
+    pub(super) fn node(self) -> anyhow::Result<Option<Box<Node>>> {
+        let mut node = Node::new(NodeConfig::new(LOOPBACK, vec![port("in", IN), port("out", OUT)]));
+        let (prefix, behavior) = match self {
+            Work::Reflect => return Ok(None),
+            Work::End => (Prefix::host(SID), SidBehavior::End(Flavors::default())),
+            Work::MicroN => (sid_of_micro_n(), SidBehavior::End(Flavors::MICRO)),
+            Work::EndMt(_) => (Prefix::host(SID), SidBehavior::EndMt { require_hmac: false }),
+        };
+        neighbour(&mut node, NEXT_HOP)?;
+        for prefix in next_segments() {
+            let next_hop = NextHop { port: PortId(1), address: NEXT_HOP };
+            node.control(Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(vec![next_hop]) })?;
+        }
+        if let Work::EndMt(receivers) = self {
+            neighbour(&mut node, PARENT)?;
+            for (address, _) in receivers_of(receivers) {
+                neighbour(&mut node, address)?;
+            }
+            node.control(Command::AddGroup(Box::new(part(receivers))))?;
+        }
+        node.control(Command::AddSid { prefix, behavior })?;
+        Ok(Some(Box::new(node)))
+    }
+
+    /// What comes back for a frame is right: a benchmark of damaged packets would be of no use.
+    pub(super) fn check(self, sent: &[u8], returned: &[Vec<u8>]) -> anyhow::Result<()> {
+        ensure!(returned.len() == self.copies(), "{} frames came back, not {}", returned.len(), self.copies());
+        let mut expected = sent.to_vec();
+        expected[..6].copy_from_slice(&GENERATOR.0);
+        expected[6..12].copy_from_slice(&OUT.0);
+        match self {
+            Work::Reflect => expected[6..12].copy_from_slice(&IN.0),
+            Work::End => {
+                expected[HOP_LIMIT] -= 1;
+                expected[AFTER_IPV6 + 3] = 0;
+                expected.copy_within(AFTER_IPV6 + 8..AFTER_IPV6 + 24, DESTINATION);
+            }
+            Work::MicroN => {
+                expected[HOP_LIMIT] -= 1;
+                expected.copy_within(DESTINATION + 6..DESTINATION + 16, DESTINATION + 4);
+                expected[DESTINATION + 14..DESTINATION + 16].fill(0);
+            }
+            Work::EndMt(receivers) => return check_copies(receivers, sent, returned),
+        }
+        ensure!(returned[0] == expected, "{:02x?} came back, not {expected:02x?}", returned[0]);
+        Ok(())
+    }
+}
+
+fn check_copies(receivers: u16, sent: &[u8], returned: &[Vec<u8>]) -> anyhow::Result<()> {
+    let octets = Work::EndMt(receivers).copy_octets(sent.len());
+    for ((address, qpn), copy) in receivers_of(receivers).zip(returned) {
+        let packet = Packet::parse(&copy[ETHERNET..], copy.len() - ETHERNET)?;
+        ensure!(packet.icrc([])?.is_good(), "a wrong ICRC in the copy to {address}");
+        let found = (packet.ipv6.destination(), packet.bth.dest_qpn(), copy.len());
+        let expected = (address, qpn, octets);
+        ensure!(found == expected, "a copy came back as {found:?}, not {expected:?}");
+    }
+    Ok(())
+}
+
+fn port(name: &str, mac: MacAddress) -> PortConfig {
+    PortConfig { name: name.to_owned(), mac, addresses: Vec::new(), link_mtu: MTU, queue_limit_octets: usize::MAX }
+}
+
+fn neighbour(node: &mut Node, address: Ipv6Addr) -> anyhow::Result<()> {
+    let next_hop = NextHop { port: PortId(1), address };
+    node.control(Command::AddNeighbour { next_hop, mac: GENERATOR }).context("a neighbour")
+}
+
+fn receivers_of(receivers: u16) -> impl Iterator<Item = (Ipv6Addr, Qpn)> {
+    let qpn = |number: u16| Qpn::new(FIRST_QPN + u32::from(number)).expect("a queue pair number has 24 bits");
+    (1..=receivers).map(move |number| (Ipv6Addr::new(0x2001, 0xdb8, 0xbb, 0, 0, 0, 0, number), qpn(number)))
+}
+
+/// The End.MT TLV.
+fn lists(receivers: u16) -> Vec<u8> {
+    packets::end_mt_tlv(LOOPBACK, &receivers_of(receivers).collect::<Vec<_>>())
+}
+
+/// An edge's part of a group.
+fn part(receivers: u16) -> NodePart {
+    let of_part = |(address, qpn)| Receiver { address, qpn, region: None, edge: NodeIndex(0) };
+    NodePart {
+        id: GROUP,
+        epoch: 0,
+        proxy: PROXY,
+        designated_qpn: DESIGNATED_QPN,
+        initial_psn: Psn::new(0),
+        role: NodeRole::Edge,
+        sid: SID,
+        parent: Parent::Node { loopback: PARENT, sid: None },
+        branches: receivers_of(receivers).map(|(responder, _)| Branch { responder }).collect(),
+        downstream: Vec::new(),
+        receivers: receivers_of(receivers).map(of_part).collect(),
+        region: None,
+        headend: None,
+        policy: Policy::default(),
+    }
+}
