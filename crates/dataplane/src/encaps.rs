@@ -48,8 +48,8 @@ pub enum EncapsError {
 }
 
 impl Encaps {
-    /// A policy: the outer source address, the segments in the order of the path, and the outer hop limit; signed with a
-    /// key, if there is one and an SRH to carry the HMAC.
+    /// A policy: the outer source address, the segments in the order of the path, and the outer hop limit; signed with
+    /// a key, if there is one and an SRH to carry the HMAC.
     pub(crate) fn signed(
         source: Ipv6Addr,
         segments: &[Ipv6Addr],

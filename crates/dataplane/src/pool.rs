@@ -75,8 +75,8 @@ impl Pool {
     }
 
     /// A pool whose chunks lie in memory that is lent for good, so that a driver can tell the kernel of them by their
-    /// [offset](Pool::offset_of). A large chunk is a page, and no small one crosses into the next. About one page in four
-    /// holds small chunks; of the rest one in 65 is left over.
+    /// [offset](Pool::offset_of). A large chunk is a page, and no small one crosses into the next. About one page in
+    /// four holds small chunks; of the rest one in 65 is left over.
     pub fn over(pages: &'static mut [Page]) -> Self {
         let small_pages =
             (pages.len() / SMALL_SHARE).next_multiple_of(BLOCK * (SMALL + SPACER) / LARGE).min(pages.len());

@@ -1,8 +1,8 @@
 //! Answering for addresses that are nobody's: Neighbor Discovery for Proxy Addresses (RFC 4861 section 7.2.4).
 //!
 //! Source and receivers believe a group's Proxy Address to be a host's, and may resolve it on their link. No interface
-//! has it, so that the kernel does not answer; this does, with the port's own MAC address, for as long as the address is
-//! in the set. A raw ICMPv6 socket would not do: the kernel hands it solicitations by multicast only, and not the
+//! has it, so that the kernel does not answer; this does, with the port's own MAC address, for as long as the address
+//! is in the set. A raw ICMPv6 socket would not do: the kernel hands it solicitations by multicast only, and not the
 //! unicast ones by which a host finds out whether a neighbour is still there. So a packet socket takes them all, and
 //! another one joins the solicited-node groups, for the sake of the interface's filter and of MLD.
 

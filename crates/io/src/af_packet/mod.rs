@@ -30,8 +30,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// # Errors
 ///
 /// [`Driver::receive`] tells two kinds apart. [`io::ErrorKind::NetworkDown`]: the link went down; said once, and the
-/// driver goes on by itself when it comes up. `ENODEV` (as [`io::Error::raw_os_error`]): the interface has vanished; the
-/// driver is of no more use. [`Driver::flush`] says only the second.
+/// driver goes on by itself when it comes up. `ENODEV` (as [`io::Error::raw_os_error`]): the interface has vanished;
+/// the driver is of no more use. [`Driver::flush`] says only the second.
 #[derive(Debug)]
 pub struct AfPacket {
     index: i32,

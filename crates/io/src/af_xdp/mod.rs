@@ -31,9 +31,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 ///
 /// Its [`Pool`] must be the one that came with the [`Umem`].
 ///
-/// The other end of a veth must have its offloads off: `ethtool -K IF tx off txvlan off`. Else what a local socket sends
-/// there comes without its checksum, which no interface follows to compute, in generic mode many segments in one frame,
-/// and a VLAN tag is not in the frame at all. Frames that sockets send for others, raw or by AF_XDP, are as they are.
+/// The other end of a veth must have its offloads off: `ethtool -K IF tx off txvlan off`. Else what a local socket
+/// sends there comes without its checksum, which no interface follows to compute, in generic mode many segments in one
+/// frame, and a VLAN tag is not in the frame at all. Frames that sockets send for others, raw or by AF_XDP, are as they
+/// are.
 ///
 /// What is sent passes by the queueing disciplines of the interface, such as `tbf`.
 #[derive(Debug)]

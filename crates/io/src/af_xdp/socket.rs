@@ -153,8 +153,8 @@ impl AsFd for Socket {
     }
 }
 
-/// Binds a socket to its queue. The kernel frees a queue some time after its socket was closed, so that one which is busy
-/// may only seem so.
+/// Binds a socket to its queue. The kernel frees a queue some time after its socket was closed, so that one which is
+/// busy may only seem so.
 fn bind_when_free(socket: BorrowedFd<'_>, address: &libc::sockaddr_xdp) -> io::Result<()> {
     let end = Instant::now() + QUEUE_IS_FREED_WITHIN;
     loop {

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
-/// Memory that the sockets of a data thread receive into and send from, and that a [`Pool`] lies over. A frame that came
-/// in at one socket is sent at any other without being copied.
+/// Memory that the sockets of a data thread receive into and send from, and that a [`Pool`] lies over. A frame that
+/// came in at one socket is sent at any other without being copied.
 ///
 /// Every socket registers the memory for itself, rather than share the first one's registration (`XDP_SHARED_UMEM`): so
 /// an interface that vanishes takes nothing from the others, and one that can do zero-copy may stand beside one that

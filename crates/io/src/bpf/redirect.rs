@@ -37,7 +37,8 @@ const PFC: u32 = 2;
 const MAX_PREFIXES: u32 = 1 << 20;
 
 impl Redirect {
-    /// Puts the program on an interface with so many queues. Until a queue has a socket, its frames stay with the kernel.
+    /// Puts the program on an interface with so many queues. Until a queue has a socket, its frames stay with the
+    /// kernel.
     ///
     /// # Errors
     ///

@@ -144,7 +144,8 @@ async fn dump(requests: &mut Requests) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Asks for a larger buffer than everybody may have, or else for as much as is allowed. With less, dumps are more frequent.
+/// Asks for a larger buffer than everybody may have, or else for as much as is allowed. With less, dumps are more
+/// frequent.
 fn set_buffer(socket: &TokioSocket, octets: u32) {
     for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
         let value = octets as libc::c_int;

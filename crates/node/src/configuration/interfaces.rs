@@ -12,8 +12,8 @@ use std::net::Ipv6Addr;
 pub enum Purpose<'k> {
     /// A run over captures: what a packet needs stands in the file.
     Captures,
-    /// A node on interfaces, of which the kernel says this, by their names. It also knows neighbours and routes, so that
-    /// next hops and addresses may be named that the file does not lead to.
+    /// A node on interfaces, of which the kernel says this, by their names. It also knows neighbours and routes, so
+    /// that next hops and addresses may be named that the file does not lead to.
     Interfaces(&'k BTreeMap<String, InterfaceFacts>),
 }
 

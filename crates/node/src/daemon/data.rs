@@ -85,8 +85,8 @@ impl DataThread {
 
     /// Runs until it is told to stop, or nobody is left who could.
     pub(super) fn run(mut self) {
-        // The kernel may let a thread sleep 50 µs longer than it asked for, and a held NAK waits for 20 (R5). Where this
-        // is refused, the node is that late.
+        // The kernel may let a thread sleep 50 µs longer than it asked for, and a held NAK waits for 20 (R5). Where
+        // this is refused, the node is that late.
         let _ = set_timerslack(1);
         loop {
             match self.orders.try_recv() {

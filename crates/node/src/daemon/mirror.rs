@@ -7,8 +7,8 @@
 //! * Routes of the kernel's main table go to table 0, those of other tables to the table of the same number. What the
 //!   configuration says of a prefix wins, and is never taken away.
 //! * The prefix of a link leads to nobody: a packet is dropped as `no_neighbour` unless its destination is a known
-//!   neighbour, which has a route of its own then. A neighbour is believed to be only where a route says that it can be,
-//!   whatever addresses it claims.
+//!   neighbour, which has a route of its own then. A neighbour is believed to be only where a route says that it can
+//!   be, whatever addresses it claims.
 //! * Where a route leads out of an interface that is no port, or into a tunnel of the kernel, packets are dropped as
 //!   `blackhole` rather than sent by a shorter prefix; the default route is left out.
 //! * A port without carrier has no routes and no neighbours.
