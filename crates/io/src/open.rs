@@ -40,8 +40,8 @@ pub enum OpenError {
     },
     /// Another process has its frames.
     #[error(
-        "interface {interface} is in use by another process: {what}: {source}; end that process, or see which XDP program \
-         is there with `ip link show {interface}`"
+        "interface {interface} is in use by another process: {what}: {source}; end that process, or see which XDP \
+         program is there with `ip link show {interface}`"
     )]
     InUse {
         /// Its name.
