@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn headers_are_put_before_each_segment() {
         let mut octets = vec![0xEE; ReceiveBatch::HEADROOM];
-        octets.extend((0..250u8).map(|octet| octet));
+        octets.extend(0..250u8);
         let peer = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 5000, 0, 0);
         let datagram = Datagram { source: peer, traffic_class: 3, segment_len: 100, octets: &mut octets };
         let mut seen = Vec::new();
