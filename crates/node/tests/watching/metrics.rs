@@ -11,8 +11,11 @@ use tokio::sync::watch;
 
 const DOCUMENT: &str = include_str!("../../../../docs/operating.md");
 
+/// Names and values of labels.
+type Labels<'l> = Vec<(&'l str, &'l str)>;
+
 /// A line of values: name, labels, value. The text format's grammar, as far as these metrics use it.
-fn parse_value(line: &str) -> Option<(&str, Vec<(&str, &str)>, f64)> {
+fn parse_value(line: &str) -> Option<(&str, Labels<'_>, f64)> {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == '6');
     let (name, rest) = line.split_at(line.find(['{', ' '])?);
     let (labels, value) = match rest.strip_prefix('{') {
