@@ -157,7 +157,7 @@ struct Arrival {
 }
 
 /// Receives a frame, if there is one, and learns how many found no room before it.
-fn receive(socket: &OwnedFd, frame: &mut [u8], control: &mut Vec<u8>) -> io::Result<Option<(Arrival, u32)>> {
+fn receive(socket: &OwnedFd, frame: &mut [u8], control: &mut [u8]) -> io::Result<Option<(Arrival, u32)>> {
     let mut pieces = [IoSliceMut::new(frame)];
     let message = match recvmsg::<LinkAddr>(socket.as_raw_fd(), &mut pieces, Some(control), MsgFlags::empty()) {
         Ok(message) => message,

@@ -34,7 +34,7 @@ pub(crate) fn of(topology: &Topology, node: usize) -> Vec<Route> {
     for (other, hop) in first_hops {
         let other = &topology.nodes[other];
         let addresses = other.addresses.iter().map(|address| Prefix::host(*address));
-        let prefixes: Vec<Prefix> = other.prefixes.iter().copied().collect();
+        let prefixes: Vec<Prefix> = other.prefixes.to_vec();
         let addresses = addresses.filter(|address| !prefixes.iter().any(|prefix| prefix.contains(address.address())));
         let all: Vec<Prefix> = addresses.chain(prefixes.iter().copied()).collect();
         routes.extend(all.into_iter().map(|prefix| route(topology, prefix, hop)));
