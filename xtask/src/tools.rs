@@ -13,10 +13,11 @@ struct Tool {
 const TOOLS: [Tool; 1] = [Tool { program: "tshark", package: "tshark" }];
 
 /// What tests in network namespaces and the labs need on top.
-const LAB_TOOLS: [Tool; 8] = [
+const LAB_TOOLS: [Tool; 9] = [
     Tool { program: "ip", package: "iproute2" },
     Tool { program: "ethtool", package: "ethtool" },
     Tool { program: "ping", package: "iputils-ping" },
+    Tool { program: "smcrouted", package: "smcroute" },
     Tool { program: "qemu-system-x86_64", package: "qemu-system-x86" },
     Tool { program: "busybox", package: "busybox" },
     Tool { program: "cpio", package: "cpio" },
