@@ -17,6 +17,7 @@ const PROGRAMS: [(&str, &str, &str); 11] = [
     ("xz", "xz-utils", "unpacks a guest's modules"),
     ("gcc", "gcc", "builds what drives a guest's queue pairs"),
     ("tshark", "tshark", "looks at captures independently"),
+    ("smcrouted", "smcroute", "has Linux routers replicate, in the lab kernel-transit"),
     ("tcpdump", "tcpdump", "takes captures by hand"),
 ];
 
