@@ -6,7 +6,7 @@ use std::path::PathBuf;
 const THEME: &str = "Programs for labs and tests";
 
 /// A program, the Debian package that has it, and what it is for.
-const PROGRAMS: [(&str, &str, &str); 11] = [
+const PROGRAMS: [(&str, &str, &str); 12] = [
     ("ip", "iproute2", "builds networks"),
     ("tc", "iproute2", "limits the rate of links"),
     ("ethtool", "ethtool", "sets up veth for AF_XDP"),
