@@ -180,7 +180,7 @@ static int complete(struct ibv_wc *completion, uint64_t deadline)
 	int count;
 
 	while ((count = ibv_poll_cq(completions, 1, completion)) == 0 && microseconds() < deadline)
-		usleep(200);
+		usleep(1000);
 	return count;
 }
 
@@ -311,12 +311,20 @@ static void counter(const char *name)
 		fclose(file);
 }
 
-/* Whether a transfer of queue pair `index` can be; complains otherwise. */
-static int is_sound(int index, uint64_t offset, uint64_t octets, uint64_t message)
+/* Complains when it is not so. */
+static int is_in_buffer(uint64_t offset, uint64_t octets)
 {
-	if (index >= 0 && index < pair_count && octets <= buffer_octets && offset <= buffer_octets - octets && message > 0)
+	if (octets <= buffer_octets && offset <= buffer_octets - octets)
 		return 1;
-	answer("ERR no such queue pair, or not in the buffer");
+	answer("ERR not in the buffer");
+	return 0;
+}
+
+static int is_transfer(uint64_t index, uint64_t offset, uint64_t octets, uint64_t message)
+{
+	if (index < (unsigned)pair_count && message > 0)
+		return is_in_buffer(offset, octets);
+	answer("ERR no such queue pair, or no messages");
 	return 0;
 }
 
@@ -355,12 +363,12 @@ static void command(char *line)
 	} else if (!strcmp(verb, "fill")) {
 		fill(n[0]);
 	} else if (!strcmp(verb, "sha256")) {
-		if (is_sound(0, n[0], n[1], 1))
+		if (is_in_buffer(n[0], n[1]))
 			sha256(n[0], n[1]);
 	} else if (!strcmp(verb, "counter")) {
 		counter(where);
 	} else if (!strcmp(verb, "write") || !strcmp(verb, "send")) {
-		if (!is_sound(n[0], n[1], n[2], n[3]))
+		if (!is_transfer(n[0], n[1], n[2], n[3]))
 			return;
 		transfers[n[0]] = (struct transfer) {
 			.opcode = *verb == 'w' ? IBV_WR_RDMA_WRITE : IBV_WR_SEND,
@@ -370,7 +378,7 @@ static void command(char *line)
 	} else if (!strcmp(verb, "run")) {
 		run(n[0]);
 	} else if (!strcmp(verb, "receive")) {
-		if (is_sound(n[0], n[1], n[2], n[3]))
+		if (is_transfer(n[0], n[1], n[2], n[3]))
 			receive(n[0], n[1], n[2], n[3]);
 	} else if (!strcmp(verb, "wait")) {
 		wait_for(n[0], n[1]);

@@ -36,13 +36,15 @@ pub(crate) struct GuestHost {
     guest: Option<Guest>,
     peer: Option<(Peer, QueuePair)>,
     load: Option<Load>,
+    /// A receiver has been told to wait for the data.
+    is_waiting: bool,
 }
 
 impl GuestHost {
     /// The guest at a node, which has an address and a link.
     pub(crate) fn new(topology: &Topology, node: usize, role: Role) -> Option<Self> {
         let plan = GuestPlan::of(topology, node)?;
-        Some(GuestHost { plan, role, terms: None, guest: None, peer: None, load: None })
+        Some(GuestHost { plan, role, terms: None, guest: None, peer: None, load: None, is_waiting: false })
     }
 
     fn parts(&mut self) -> Result<(&Terms, &mut Peer, QueuePair)> {
@@ -76,23 +78,29 @@ impl GuestHost {
     }
 
     /// What came of a receiver's part, when the source is done.
-    fn received(&mut self) -> Result<HostOutcome> {
+    fn received(&mut self) -> Result<Option<HostOutcome>> {
+        let is_waiting = std::mem::replace(&mut self.is_waiting, true);
         let (terms, peer, _) = self.parts()?;
-        let octets = terms.transfer.size_octets;
+        let Transfer { size_octets, operation, timeout_s, .. } = terms.transfer;
+        let octets = match operation {
+            Operation::Write => size_octets,
+            Operation::Send => {
+                if !is_waiting {
+                    peer.wait(size_octets.div_ceil(MESSAGE_OCTETS), Duration::from_secs(timeout_s))?;
+                }
+                let Some(octets) = peer.waited()? else { return Ok(None) };
+                octets
+            }
+        };
         let naks = peer.counter("out_of_seq_request")?;
         let answers = peer.counter("sent_pkts")?;
-        let limit = Duration::from_secs(terms.transfer.timeout_s);
-        let received = match terms.transfer.operation {
-            Operation::Write => octets,
-            Operation::Send => peer.wait(octets.div_ceil(MESSAGE_OCTETS), limit)?,
-        };
-        Ok(HostOutcome {
-            octets: received,
-            sha256: Some(peer.sha256(octets)?),
+        Ok(Some(HostOutcome {
+            octets,
+            sha256: Some(peer.sha256(size_octets)?),
             acks_sent: Some(answers.saturating_sub(naks)),
             naks_sent: Some(naks),
             ..HostOutcome::default()
-        })
+        }))
     }
 }
 
@@ -154,7 +162,7 @@ impl Host for GuestHost {
     fn outcome(&mut self) -> Result<Option<HostOutcome>> {
         let outcome = match self.role {
             Role::Source => self.sent(),
-            Role::Receiver(_) => self.received().map(Some),
+            Role::Receiver(_) => self.received(),
         };
         match outcome {
             Err(LabError::Unexpected { problem, .. }) => {

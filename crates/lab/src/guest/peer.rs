@@ -131,10 +131,16 @@ impl Peer {
         self.command(&format!("receive {} 0 {octets} {message}", pair.index), PROMPT).map(drop)
     }
 
-    /// Waits until `count` messages have been received, and tells how many octets they had.
-    pub fn wait(&mut self, count: u64, limit: Duration) -> Result<u64> {
-        let fields = self.command(&format!("wait {count} {}", limit.as_millis()), limit + PROMPT)?;
-        field(&self.channel, &fields, "octets", |text| text.parse().ok())
+    /// Begins to wait until `count` messages have been received. No other command is taken before that.
+    pub fn wait(&mut self, count: u64, limit: Duration) -> Result<()> {
+        self.channel.send(&format!("wait {count} {}", limit.as_millis()))
+    }
+
+    /// How many octets the messages of [`Peer::wait`] had; `None` while it waits.
+    pub fn waited(&mut self) -> Result<Option<u64>> {
+        let Some(line) = self.channel.try_receive()? else { return Ok(None) };
+        let fields = fields(&self.channel, "wait", &line)?;
+        field(&self.channel, &fields, "octets", |text| text.parse().ok()).map(Some)
     }
 
     fn command(&mut self, command: &str, patience: Duration) -> Result<Vec<(String, String)>> {

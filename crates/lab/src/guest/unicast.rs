@@ -44,21 +44,27 @@ pub fn unicast(lab: &Lab, plan: &GroupPlan, transfer: &Transfer, interrupt: &Int
     }
     let load = Load::begin(lab);
     source.run(limit)?;
-    let time = loop {
-        match source.done()? {
-            Some(time) => break time,
-            None => interrupt.sleep(POLL_INTERVAL)?,
-        }
-    };
+    let time = poll(interrupt, || source.done())?;
     let emulation_share = load.share(time);
     let mut is_faithful = true;
     for receiver in &mut receivers {
         if transfer.operation == Operation::Send {
             receiver.wait(octets.div_ceil(MESSAGE_OCTETS), limit)?;
+            poll(interrupt, || receiver.waited())?;
         }
         is_faithful &= receiver.sha256(octets)? == sent;
     }
     Ok(Unicast { seconds: time.as_secs_f64(), is_faithful, emulation_share })
+}
+
+/// Asks until there is an answer.
+fn poll<T>(interrupt: &Interrupt, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    loop {
+        match ask()? {
+            Some(answer) => return Ok(answer),
+            None => interrupt.sleep(POLL_INTERVAL)?,
+        }
+    }
 }
 
 /// Connects two peers, and gives the first work toward the second.
