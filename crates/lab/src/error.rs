@@ -117,7 +117,7 @@ pub enum LabError {
     Group(String),
     /// The lab has nothing to transfer.
     #[error(
-        "lab {0} has neither a [group] nor a source in [run], so there is nothing to run: `srdma lab up {0}` brings it up"
+        "lab {0} has neither a [group] nor a source in [run]: there is nothing to run; `srdma lab up {0}` brings it up"
     )]
     NoGroup(String),
     /// Somebody pressed Ctrl-C, or the process was told to end.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Where the labs of this machine keep what they know of themselves.
 const ROOT: &str = "/run/srdma/lab";
 
-/// One instance of a lab. Everything that it makes in the system carries its name, so that several can run side by side.
+/// One instance of a lab. What it makes in the system carries its name, so that several can run side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     name: String,

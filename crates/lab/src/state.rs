@@ -16,7 +16,7 @@ pub(crate) struct State {
     pub(crate) file: PathBuf,
     /// The file.
     pub(crate) text: String,
-    /// The links as they were made, in the order of the topology: rate and loss may have been given on the command line.
+    /// The links as they were made, in the order of the topology: rate and loss may be those of the command line.
     pub(crate) links: Vec<LinkState>,
     /// The processes that were started.
     pub(crate) processes: Vec<Process>,
