@@ -1,5 +1,5 @@
-//! `srdma bench wire`: what a frame costs on veth links, from interface to interface. What is timed and why is explained
-//! in `docs/performance.md`.
+//! `srdma bench wire`: what a frame costs on veth links, from interface to interface. What is timed and why is told in
+//! `docs/performance.md`.
 //!
 //! Each part of the measurement is a module: [`drivers`], the node beside a bare reflector on the same driver;
 //! [`copies`], replication beside sending alone; [`kernel`], the node beside the kernel's own SRv6.

@@ -4,7 +4,7 @@ use super::super::machine::Machine;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// One line of the table: what was measured, beside its yardstick from the same repetitions.
+/// One line of the table: what was measured, beside its yardstick from the same run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     pub(super) driver: String,
@@ -35,7 +35,7 @@ impl Nanoseconds {
     }
 }
 
-/// The share of the yardstick's rate that is reached: the median over repetitions, each of which measured both.
+/// The share of the yardstick's rate that is reached: the median over repetitions, paired in their order.
 pub(super) fn ratio(yardstick: &[f64], measured: &[f64]) -> f64 {
     let ratios: Vec<f64> = yardstick.iter().zip(measured).map(|(yardstick, measured)| yardstick / measured).collect();
     (median(&ratios) * 1000.0).round() / 1000.0
