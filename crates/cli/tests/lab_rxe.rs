@@ -1,0 +1,71 @@
+//! `srdma lab run figure1-rxe`: virtual machines with the soft-RoCE of an unmodified Linux kernel send and receive through
+//! six nodes. Emulation on a busy machine is slow, so little is transferred and nothing is said about how long it takes.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+const OCTETS: u64 = 1 << 20;
+
+/// Both links lead to an edge with two receivers; the one in between loses nothing.
+const LOSSES: [&str; 2] = ["--loss=N4-N1=0.01", "--loss=N5-N3=0.01"];
+
+/// An instance of the lab that is gone at the test's end.
+struct Instance(String);
+
+impl Instance {
+    fn new(name: &str) -> Self {
+        Instance(format!("t{}-{name}", std::process::id()))
+    }
+
+    fn lab(&self, command: &str, arguments: &[&str]) -> Output {
+        let instance = ["lab", command, "figure1-rxe", "--instance", &self.0];
+        Command::new(env!("CARGO_BIN_EXE_srdma")).args(instance).args(arguments).output().expect("the program runs")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Value {
+        let size = OCTETS.to_string();
+        let output = self.lab("run", &[&["--json", "--size", &size], &LOSSES[..], arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}\n{}", String::from_utf8_lossy(&output.stdout));
+        let namespaces = Command::new("ip").args(["netns", "list"]).output().expect("ip runs");
+        let left = String::from_utf8_lossy(&namespaces.stdout).contains(&format!("figure1-rxe-{}-", self.0));
+        assert!(!left, "the run has left namespaces");
+        serde_json::from_slice(&output.stdout).expect("the result is JSON")
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.lab("down", &[]);
+    }
+}
+
+fn check(result: &Value) {
+    let receivers = result["receivers"].as_array().expect("receivers");
+    assert_eq!(receivers.len(), 5, "{result}");
+    for receiver in receivers {
+        assert_eq!(receiver["is_faithful"], true, "{receiver}");
+        assert_eq!(receiver["octets"], OCTETS, "{receiver}");
+        assert_eq!(receiver["sha256"], result["source"]["sha256"], "{receiver}");
+    }
+    // An ACK for each message at least, and one stream for all.
+    let acks = |host: &Value, field: &str| host[field].as_u64().expect("a counter");
+    assert!(receivers.iter().all(|receiver| acks(receiver, "acks_sent") >= OCTETS >> 16), "{result}");
+    let sent: u64 = receivers.iter().map(|receiver| acks(receiver, "acks_sent")).sum();
+    assert!(acks(&result["source"], "acks_received") * 2 < sent, "{result}");
+}
+
+/// One after the other: each has six guests.
+#[test]
+#[ignore = "needs root"]
+fn soft_roce_hosts_receive_through_the_tree() {
+    let instance = Instance::new("write");
+    let result = instance.run(&["--op", "write", "--list", "tlv", "--compare", "unicast"]);
+    check(&result);
+    assert_eq!(result["unicast"]["is_faithful"], true, "{result}");
+    let share = result["unicast"]["emulation_share"].as_f64().expect("a share");
+    assert!((0.0..=1.1).contains(&share), "{result}");
+
+    let instance = Instance::new("send");
+    check(&instance.run(&["--op", "send", "--list", "provisioned"]));
+}
