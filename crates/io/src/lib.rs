@@ -19,7 +19,7 @@ pub mod netlink;
 mod open;
 pub mod udp;
 
-pub use af_packet::AfPacket;
+pub use af_packet::{AfPacket, Tap, Tapped};
 pub use af_xdp::{AfXdp, Umem};
 pub use bpf::XdpMode;
 pub use capture::Capture;

@@ -4,6 +4,7 @@ mod filter;
 mod ring;
 mod send;
 mod socket;
+mod tap;
 
 use crate::driver::{Driver, DriverKind, DriverStatistics};
 use crate::interest::{Interest, Match};
@@ -17,6 +18,8 @@ use srdma_wire::{EtherType, EthernetView, Ipv6View, NextHeader, UdpView, View};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+
+pub use tap::{Tap, Tapped};
 
 /// A [`Driver`] on a packet socket.
 ///
@@ -55,6 +58,9 @@ const OVERHEAD: usize = 18;
 /// The longest frame that segments of a pool can hold.
 pub(crate) const LONGEST_FRAME: usize = 4 * srdma_dataplane::CHUNK_ROOM;
 
+/// Blocks of the receive ring.
+const RING_BLOCKS: usize = 128;
+
 /// Octets of frames that may wait in the kernel.
 const SEND_BUFFER: libc::c_int = 4 << 20;
 
@@ -69,7 +75,7 @@ impl AfPacket {
         let receiver = Socket::new()?;
         receiver.set_packet(socket::PACKET_IGNORE_OUTGOING, &1_i32)?;
         let longest = (receiver.mtu(interface)? + OVERHEAD).clamp(USUAL_FRAME, LONGEST_FRAME);
-        let ring = Ring::new(&receiver, longest)?;
+        let ring = Ring::new(&receiver, longest, RING_BLOCKS)?;
         let selection = apply(interest, &receiver)?;
         let transmitter = Socket::new()?;
         transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER)?;
@@ -198,15 +204,20 @@ enum Usable<'r> {
     NotWanted,
 }
 
-/// Completes a frame where it lies.
+/// Completes a frame where it lies, if it is wanted and whole.
 fn usable<'r>(received: Received<'r>, selection: Option<&Fib<Match>>) -> Usable<'r> {
-    let Received { octets, vlan, is_cut, offload } = received;
-    if selection.is_some_and(|selection| !is_wanted(&octets[RESERVE..], selection)) {
+    if selection.is_some_and(|selection| !is_wanted(&received.octets[RESERVE..], selection)) {
         return Usable::NotWanted;
     }
-    if is_cut || offload == Offload::Segmentation {
+    if received.is_cut || received.offload == Offload::Segmentation {
         return Usable::TooLong;
     }
+    Usable::Frame(completed(received))
+}
+
+/// A frame with the checksum and the VLAN tag that it had, or will have, on the wire.
+fn completed(received: Received<'_>) -> &[u8] {
+    let Received { octets, vlan, offload, .. } = received;
     if let Offload::Checksum { start, offset } = offload {
         finish_checksum(&mut octets[RESERVE..], start, offset);
     }
@@ -214,9 +225,9 @@ fn usable<'r>(received: Received<'r>, selection: Option<&Fib<Match>>) -> Usable<
         Some(tag) if octets.len() >= RESERVE + 12 => {
             octets.copy_within(RESERVE..RESERVE + 12, 0);
             octets[12..16].copy_from_slice(&tag);
-            Usable::Frame(octets)
+            octets
         }
-        _ => Usable::Frame(&octets[RESERVE..]),
+        _ => &octets[RESERVE..],
     }
 }
 

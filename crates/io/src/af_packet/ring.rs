@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Octets of a block, the unit that the kernel allocates. Slots do not cross blocks.
 const BLOCK: usize = 1 << 16;
 
-/// Blocks, with seven slots or so each.
-const BLOCKS: usize = 128;
-
 /// Room that the kernel leaves in front of a frame, where its VLAN tag is put back.
 pub(super) const RESERVE: usize = 4;
 
 /// Octets of `struct virtio_net_hdr`, which stands right in front of the frame (linux/virtio_net.h).
 const OFFLOAD: usize = 10;
+
+/// Where the frame's address lies in a slot.
+const ADDRESS: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
 
 /// Octets before the frame in a slot, at most: the slot's header, alignment, [`RESERVE`] and [`OFFLOAD`].
 const BEFORE_FRAME: usize = 128;
@@ -30,6 +30,7 @@ pub(super) struct Ring {
     memory: NonNull<u8>,
     slot_octets: usize,
     slots_per_block: usize,
+    blocks: usize,
     block: usize,
     slot: usize,
 }
@@ -48,6 +49,10 @@ pub(super) struct Received<'r> {
     pub(super) is_cut: bool,
     /// What the sender left to be done.
     pub(super) offload: Offload,
+    /// When the kernel took it, in nanoseconds since 1970.
+    pub(super) time_ns: u64,
+    /// The number of the interface where it came in.
+    pub(super) interface: i32,
 }
 
 /// What the sender left to the hardware, which on a virtual link nobody has done (`struct virtio_net_hdr`).
@@ -62,8 +67,9 @@ pub(super) enum Offload {
 }
 
 impl Ring {
-    /// Lays a ring for frames of `frame_octets` over a socket that is not bound yet.
-    pub(super) fn new(socket: &Socket, frame_octets: usize) -> io::Result<Self> {
+    /// Lays a ring for frames of `frame_octets` over a socket that is not bound yet: so many blocks of some slots each,
+    /// seven for frames of 9,000 octets.
+    pub(super) fn new(socket: &Socket, frame_octets: usize, blocks: usize) -> io::Result<Self> {
         let slots_per_block = BLOCK / (frame_octets + BEFORE_FRAME);
         let slot_octets = BLOCK / slots_per_block / libc::TPACKET_ALIGNMENT * libc::TPACKET_ALIGNMENT;
         socket.set_packet(libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
@@ -71,19 +77,19 @@ impl Ring {
         socket.set_packet(libc::PACKET_VNET_HDR, &1_i32)?;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK as libc::c_uint,
-            tp_block_nr: BLOCKS as libc::c_uint,
+            tp_block_nr: blocks as libc::c_uint,
             tp_frame_size: slot_octets as libc::c_uint,
-            tp_frame_nr: (slots_per_block * BLOCKS) as libc::c_uint,
+            tp_frame_nr: (slots_per_block * blocks) as libc::c_uint,
         };
         socket.set_packet(libc::PACKET_RX_RING, &request)?;
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice changes no memory of ours.
-        let memory = unsafe { libc::mmap(std::ptr::null_mut(), BLOCK * BLOCKS, protection, flags, socket.raw(), 0) };
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), BLOCK * blocks, protection, flags, socket.raw(), 0) };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Ring { memory, slot_octets, slots_per_block, block: 0, slot: 0 })
+        Ok(Ring { memory, slot_octets, slots_per_block, blocks, block: 0, slot: 0 })
     }
 
     /// The frame that has waited longest. It stays until [`Ring::release`].
@@ -98,6 +104,8 @@ impl Ring {
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         let start = usize::from(header.tp_mac) - RESERVE;
         let len = (header.tp_snaplen as usize).min(self.slot_octets - start - RESERVE);
+        // SAFETY: the kernel puts the frame's address behind the header, aligned, before it sets the status.
+        let address = unsafe { slot.add(ADDRESS).cast::<libc::sockaddr_ll>().read() };
         // SAFETY: between status and release the slot is ours, and these octets lie in it: the kernel puts the offload
         // header before the frame, behind its own.
         let offload = unsafe { slot.add(start + RESERVE - OFFLOAD).cast::<[u8; OFFLOAD]>().read() };
@@ -108,7 +116,14 @@ impl Ring {
             let tpid = if has_tpid { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
             [tpid.to_be_bytes(), header.tp_vlan_tci.to_be_bytes()].as_flattened().try_into().unwrap_or_default()
         });
-        Some(Received { octets, vlan, is_cut: len < header.tp_len as usize, offload: Offload::parse(offload) })
+        Some(Received {
+            octets,
+            vlan,
+            is_cut: len < header.tp_len as usize,
+            offload: Offload::parse(offload),
+            time_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+            interface: address.sll_ifindex,
+        })
     }
 
     /// Gives the slot of [`Ring::next`] back to the kernel.
@@ -118,7 +133,7 @@ impl Ring {
         self.slot += 1;
         if self.slot == self.slots_per_block {
             self.slot = 0;
-            self.block = (self.block + 1) % BLOCKS;
+            self.block = (self.block + 1) % self.blocks;
         }
     }
 
@@ -131,7 +146,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, of this length, and nothing refers to it any more.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCK * self.blocks) };
     }
 }
 
