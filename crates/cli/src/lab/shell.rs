@@ -3,15 +3,24 @@
 use super::arguments::Shell;
 use super::instance;
 use anyhow::{Context, Result};
+use srdma_lab::guest::{Guest, Port};
+use srdma_lab::topology::Kind;
 use srdma_lab::{Lab, check_root};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
-/// Runs a command in the namespace of a node, and ends as it does.
+/// How long a command in a guest may be silent.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Runs a command in a guest, or else in the namespace of a node, and ends as it does.
 pub(super) fn run(shell: &Shell) -> Result<ExitCode> {
     check_root()?;
     let lab = Lab::open(instance(&shell.name)?)?;
-    lab.node(&shell.node)?;
+    let node = lab.node(&shell.node)?;
+    if lab.topology().nodes[node].kind == Kind::Guest {
+        return in_guest(&Guest::at(&lab, node)?, &shell.words);
+    }
     let default = [std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned())];
     let words = if shell.words.is_empty() { &default[..] } else { &shell.words };
     let mut command = Command::new("ip");
@@ -19,4 +28,20 @@ pub(super) fn run(shell: &Shell) -> Result<ExitCode> {
     let status = command.status().context("cannot start ip")?;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     Ok(ExitCode::from(code as u8))
+}
+
+/// Runs a command in a guest; each line of the standard input when none is given.
+fn in_guest(guest: &Guest, words: &[String]) -> Result<ExitCode> {
+    let mut shell = guest.shell(Port::Shell)?;
+    if !words.is_empty() {
+        println!("{}", shell.run(&words.join(" "), PATIENCE)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for line in std::io::stdin().lines() {
+        match shell.run(&line?, PATIENCE) {
+            Ok(output) => println!("{output}"),
+            Err(error) => eprintln!("srdma: {error}"),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -133,10 +133,19 @@ impl Guest {
         Ok(Guest { process, directory })
     }
 
-    /// A guest that runs already, as `process`.
-    pub fn of(instance: &Instance, process: Process) -> Self {
-        let directory = directory(instance, &process.node);
-        Guest { process, directory }
+    /// The guest that runs at a node.
+    ///
+    /// # Errors
+    ///
+    /// When none does.
+    pub fn at(lab: &Lab, node: usize) -> Result<Self> {
+        let name = &lab.topology().nodes[node].name;
+        match lab.processes().iter().find(|process| process.name == *name) {
+            Some(process) if process.is_running() => {
+                Ok(Guest { process: process.clone(), directory: directory(lab.instance(), name) })
+            }
+            _ => Err(LabError::Unexpected { who: name.clone(), problem: "no guest runs there".to_owned() }),
+        }
     }
 
     /// The process that runs it.

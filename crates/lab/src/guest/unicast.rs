@@ -4,7 +4,7 @@ use super::host::{ANY_PSN, MESSAGE_OCTETS, options};
 use super::load::Load;
 use super::peer::{Peer, Work};
 use super::{Guest, Port};
-use crate::error::{LabError, Result};
+use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::topology::{GroupPlan, Operation, Transfer};
@@ -33,7 +33,7 @@ pub struct Unicast {
 pub fn unicast(lab: &Lab, plan: &GroupPlan, transfer: &Transfer, interrupt: &Interrupt) -> Result<Unicast> {
     let octets = transfer.size_octets;
     let limit = Duration::from_secs(transfer.timeout_s);
-    let peer = |node: usize| guest(lab, node)?.shell(Port::Lab)?.into_peer(options(transfer));
+    let peer = |node: usize| Guest::at(lab, node)?.shell(Port::Lab)?.into_peer(options(transfer));
     let mut receivers = plan.receivers.iter().map(|receiver| peer(receiver.node)).collect::<Result<Vec<_>>>()?;
     let mut source = peer(plan.source)?;
     // Other data than those that the group has brought.
@@ -81,13 +81,4 @@ fn join(source: &mut Peer, receiver: &mut Peer, transfer: &Transfer) -> Result<(
         }
     };
     source.assign(near, work, octets, MESSAGE_OCTETS)
-}
-
-/// The guest that runs at a node.
-fn guest(lab: &Lab, node: usize) -> Result<Guest> {
-    let name = &lab.topology().nodes[node].name;
-    match lab.processes().iter().find(|process| process.name == *name) {
-        Some(process) if process.is_running() => Ok(Guest::of(lab.instance(), process.clone())),
-        _ => Err(LabError::Unexpected { who: name.clone(), problem: "no guest runs there".to_owned() }),
-    }
 }
