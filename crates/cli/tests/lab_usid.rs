@@ -1,6 +1,7 @@
 //! The labs in which srdma nodes and Linux routers share a path: `usid`, `usid-kernel-ends` and `srh-hmac`.
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -77,21 +78,34 @@ impl Drop for Lab {
     }
 }
 
-fn check_capture(path: &Path) {
-    let output = Command::new(env!("CARGO_BIN_EXE_srdma")).args(["decode", "--json"]).arg(path).output();
-    let output = output.expect("the program runs");
+fn decoded(path: &Path) -> Vec<Value> {
+    let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+    srdma.args(["decode", "--json", "--hmac-key", "42=7365637265746b6579"]).arg(path);
+    let output = srdma.output().expect("the program runs");
     assert!(output.status.success(), "{path:?}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
-    let packets: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+    text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+fn check_capture(path: &Path) {
+    let packets = decoded(path);
     let is_ok = |packet: &&Value| packet["icrc"] == "ok";
     assert!(packets.iter().filter(is_ok).count() as u64 > PACKETS, "{path:?} has too few RoCEv2 packets");
     for packet in packets {
-        assert!(packet["icrc"] != "bad" && packet["error"].is_null(), "{path:?}: {packet}");
+        assert!(packet["icrc"] != "bad" && packet["hmac"] != "bad" && packet["error"].is_null(), "{path:?}: {packet}");
     }
     let tshark = Command::new("tshark").arg("-r").arg(path).args(["-Y", "_ws.malformed"]).output();
     let tshark = tshark.expect("tshark runs");
     assert!(tshark.status.success(), "{path:?}: {}", String::from_utf8_lossy(&tshark.stderr));
     assert_eq!(String::from_utf8_lossy(&tshark.stdout), "", "{path:?}");
+}
+
+/// The outermost destinations of a link's RoCEv2 packets in one direction, and the Segments Left of their SRHs.
+fn destinations(lab: &Lab, link: &str, direction: &str) -> BTreeSet<(String, Option<u64>)> {
+    let packets = decoded(&lab.captures().join(link).with_extension("pcapng"));
+    let packets = packets.iter().filter(|packet| packet["interface"] == direction && packet["icrc"] == "ok");
+    let destination = |packet: &Value| packet["ipv6"][0]["destination"].as_str().expect("an address").to_owned();
+    packets.map(|packet| (destination(packet), packet["srh"][0]["segments_left"].as_u64())).collect()
 }
 
 /// The packets that a behaviour of a node took.
@@ -108,9 +122,20 @@ fn packets(result: &Value, node: &str, behavior: &str) -> u64 {
 #[ignore = "needs root"]
 fn linux_routers_follow_our_programs() {
     for operation in ["write", "send"] {
-        let result = Lab::new("usid", &[]).run_well(&["--op", operation]);
+        let lab = Lab::new("usid", &[]);
+        let result = lab.run_well(&["--op", operation]);
         assert!(packets(&result, "P2", "uN") >= PACKETS, "{result}");
         assert!(packets(&result, "P1", "End.DT6") > 0, "{result}");
+        for (link, direction, program) in [
+            ("P1-L1", "P1->L1", "5f00:0:200:300:400:500::"),
+            ("L1-SP", "L1->SP", "5f00:0:300:400:500::"),
+            ("SP-L2", "SP->L2", "5f00:0:400:500::"),
+            ("L2-P2", "L2->P2", "5f00:0:500::"),
+            ("L2-P2", "P2->L2", "5f00:0:400:300:200:100:d600:0"),
+            ("P1-L1", "L1->P1", "5f00:0:100:d600::"),
+        ] {
+            assert_eq!(destinations(&lab, link, direction), BTreeSet::from([(program.to_owned(), None)]), "{link}");
+        }
     }
 }
 
@@ -119,13 +144,24 @@ fn linux_routers_follow_our_programs() {
 #[ignore = "needs root"]
 fn our_nodes_follow_the_programs_of_linux_routers() {
     for operation in ["write", "send"] {
-        let result = Lab::new("usid-kernel-ends", &[]).run_well(&["--op", operation]);
+        let lab = Lab::new("usid-kernel-ends", &[]);
+        let result = lab.run_well(&["--op", operation]);
         for node in ["L1", "SP", "L2"] {
             assert!(packets(&result, node, "uN") >= PACKETS, "{result}");
         }
         let acks = packets(&result, "SP", "uA");
         assert!(acks > 0, "{result}");
         assert!(packets(&result, "L1", "uN") >= PACKETS + acks, "{result}");
+        for (link, direction, program, segments_left) in [
+            ("L1-SP", "L1->SP", "5f00:0:300:400:500::", None),
+            ("L2-P2", "L2->P2", "5f00:0:500::", None),
+            ("SP-L2", "L2->SP", "5f00:0:e002:200:100::", Some(0)),
+            ("L1-SP", "SP->L1", "5f00:0:200:100::", Some(0)),
+            ("P1-L1", "L1->P1", "5f00:0:100::", Some(0)),
+        ] {
+            let expected = BTreeSet::from([(program.to_owned(), segments_left)]);
+            assert_eq!(destinations(&lab, link, direction), expected, "{link}");
+        }
     }
 }
 
@@ -135,10 +171,22 @@ fn our_nodes_follow_the_programs_of_linux_routers() {
 fn each_side_verifies_what_the_other_signs() {
     let reduced = [("mode encap segs", "mode encap.red segs"), ("\"H.Encaps\"", "\"H.Encaps.Red\"")];
     for replacements in [&[][..], &reduced] {
-        let result = Lab::new("srh-hmac", replacements).run_well(&[]);
+        let lab = Lab::new("srh-hmac", replacements);
+        let result = lab.run_well(&[]);
         assert!(packets(&result, "N1", "End") >= PACKETS, "{result}");
         assert!(packets(&result, "N1", "End.X") > 0, "{result}");
         assert!(packets(&result, "P2", "End.DT6") >= PACKETS, "{result}");
+        for (link, direction, segment, segments_left) in [
+            ("P1-N1", "P1->N1", "2001:db8:ff:2::e", 2),
+            ("N1-K2", "N1->K2", "2001:db8:ff:3::a", 1),
+            ("K2-P2", "K2->P2", "2001:db8:ff:4::d6", 0),
+            ("K2-P2", "P2->K2", "2001:db8:ff:3::e", 2),
+            ("N1-K2", "K2->N1", "2001:db8:ff:2::a", 1),
+            ("P1-N1", "N1->P1", "2001:db8:ff:1::d6", 0),
+        ] {
+            let expected = BTreeSet::from([(segment.to_owned(), Some(segments_left))]);
+            assert_eq!(destinations(&lab, link, direction), expected, "{link}");
+        }
     }
 }
 

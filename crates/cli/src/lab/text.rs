@@ -4,7 +4,7 @@ use crate::demo::table::Table;
 use crate::demo::units::{count, grouped, octets, rate, time};
 use srdma_lab::guest::Unicast;
 use srdma_lab::topology::{Lists, Operation};
-use srdma_lab::{HostOutcome, Outcome, ReceiverOutcome};
+use srdma_lab::{HostOutcome, NodeOutcome, Outcome, ReceiverOutcome, SidOutcome};
 use std::fmt;
 
 /// Digits of a SHA-256 that are shown.
@@ -82,13 +82,27 @@ impl Text<'_> {
         table
     }
 
+    /// What a transfer by unicast has to do with nodes: their SIDs.
+    fn sids(&self) -> Table {
+        let mut table = Table::new(&["node", "SID", "behaviour", "packets", "drops"]).with_text_last();
+        for node in &self.0.nodes {
+            // The drops are the node's, and stand once.
+            let mut drops = Some(drops(node));
+            for SidOutcome { sid, behavior, packets } in &node.sids {
+                let drops = drops.take().unwrap_or_default();
+                table.row([node.name.clone(), sid.clone(), behavior.clone(), grouped(*packets), drops]);
+            }
+        }
+        table
+    }
+
     fn nodes(&self) -> Table {
+        if self.0.overhead_octets.is_none() {
+            return self.sids();
+        }
         let mut table = Table::new(&["node", "packets", "copies", "ACKs in", "ACKs up", "NAKs in", "NAKs up", "drops"])
             .with_text_last();
         for node in &self.0.nodes {
-            let drops = node.drops.iter().map(|(reason, number)| format!("{reason} {}", grouped(*number)));
-            let lost = (node.lost_frames > 0).then(|| format!("lost by drivers {}", grouped(node.lost_frames)));
-            let drops: Vec<String> = drops.chain(lost).collect();
             let numbers = [
                 node.data_packets,
                 node.copies,
@@ -98,8 +112,7 @@ impl Text<'_> {
                 node.naks_sent,
             ];
             let name = [node.name.clone()];
-            let drops = if drops.is_empty() { "none".to_owned() } else { drops.join(", ") };
-            table.row(name.into_iter().chain(numbers.map(grouped)).chain([drops]));
+            table.row(name.into_iter().chain(numbers.map(grouped)).chain([drops(node)]));
         }
         table
     }
@@ -170,6 +183,13 @@ impl Text<'_> {
             None => format!("FAILED: {who} have the source's data (SHA-256 {sha256})\n"),
         }
     }
+}
+
+fn drops(node: &NodeOutcome) -> String {
+    let drops = node.drops.iter().map(|(reason, number)| format!("{reason} {}", grouped(*number)));
+    let lost = (node.lost_frames > 0).then(|| format!("lost by drivers {}", grouped(node.lost_frames)));
+    let drops: Vec<String> = drops.chain(lost).collect();
+    if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }
 }
 
 fn digits(outcome: &HostOutcome) -> String {
