@@ -48,7 +48,10 @@ fn wrong_arguments_are_named() {
 fn a_wrong_configuration_is_named() {
     let bench = Bench::new(&NODE.replace("mac", "mca"));
     let text = bench.refused(&[input()], &[]);
-    assert!(text.starts_with("srdma: node.toml:5: unknown key `mca`, expected one of `name`, `mac`"), "{text}");
+    assert!(
+        text.starts_with("srdma: node.toml:5: unknown key `mca`, expected one of `name`, `interface`, `driver`, `mac`"),
+        "{text}"
+    );
     assert!(!bench.path("out").exists());
     std::fs::remove_file(bench.path("node.toml")).expect("removed");
     assert_eq!(bench.refused(&[input()], &[]), "srdma: node.toml: No such file or directory (os error 2)\n");
