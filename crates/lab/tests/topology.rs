@@ -76,7 +76,22 @@ fn a_good_file_is_read() {
     assert_eq!(topology.nodes[2].commands, [["ip", "-6", "route", "add", "2001:db8:8::/48", "dev", "lo"]]);
     assert_eq!(topology.transfer.operation, Operation::Send);
     assert_eq!(topology.transfer.lists, Lists::Provisioned);
-    assert!(topology.group.is_none());
+    assert!(topology.group.is_none() && topology.pair.is_none());
+}
+
+#[test]
+fn a_transfer_by_unicast_has_two_endpoints() {
+    let with = |run: &str| parse(&GOOD.replace("[run]\n", &format!("[run]\n{run}")));
+    let pair = with("source = \"A\"\ndestination = \"B\"\n").unwrap().pair.unwrap();
+    assert_eq!((pair.source, pair.destination), (0, 3));
+    for (run, expected) in [
+        ("source = \"A\"\n", "41: source and destination stand together"),
+        ("source = \"A\"\ndestination = \"N\"\n", "42: N must be of kind endpoint"),
+        ("source = \"A\"\ndestination = \"A\"\n", "42: A is the source"),
+        ("source = \"C\"\ndestination = \"A\"\n", "41: unknown node C: nodes are A, N, X, B"),
+    ] {
+        assert_eq!(with(run).unwrap_err(), format!("dir/pair.toml:{expected}"));
+    }
 }
 
 #[test]
