@@ -234,6 +234,29 @@ fn what_is_to_be_segmented_is_counted() {
 
 #[test]
 #[ignore = "needs root"]
+fn a_frame_longer_than_segments_hold_is_counted_and_passed_over() {
+    let mut link = Link::new();
+    for (end, interface) in [(&link.left, "left"), (&link.right, "right")] {
+        end.run(&["ip", "link", "set", interface, "mtu", "16000"]).unwrap();
+    }
+    let [mut left, mut right] = link.drivers(&everything());
+    let sender = link.left.enter(|| UdpSocket::bind("[2001:db8::1]:0")).unwrap().unwrap();
+    // With headers, 15,500 octets: more than four chunks, less than a slot of the ring.
+    sender.send_to(&[7; 15_438], "[2001:db8::2]:9999").unwrap();
+    let begin = Instant::now();
+    let mut number = 0;
+    while right.statistics().too_long == 0 {
+        assert!(begin.elapsed() < Duration::from_secs(5), "nothing was counted in five seconds");
+        link.send(&mut left, &experiment(60, number));
+        assert_eq!(link.receive(&mut right, 1, is_experiment), [experiment(60, number)]);
+        number = number.wrapping_add(1);
+    }
+    link.send(&mut left, &experiment(60, number));
+    assert_eq!(link.receive(&mut right, 1, is_experiment), [experiment(60, number)]);
+}
+
+#[test]
+#[ignore = "needs root"]
 fn a_link_that_goes_down_comes_back_and_one_that_vanishes_says_so() {
     let mut link = Link::new();
     let [mut left, mut right] = link.drivers(&everything());

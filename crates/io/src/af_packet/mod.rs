@@ -212,7 +212,11 @@ fn usable<'r>(received: Received<'r>, selection: Option<&Fib<Match>>) -> Usable<
     if received.is_cut || received.offload == Offload::Segmentation {
         return Usable::TooLong;
     }
-    Usable::Frame(completed(received))
+    match completed(received) {
+        // It fits a slot, and never a frame.
+        octets if octets.len() > LONGEST_FRAME => Usable::TooLong,
+        octets => Usable::Frame(octets),
+    }
 }
 
 /// A frame with the checksum and the VLAN tag that it had, or will have, on the wire.
