@@ -275,6 +275,17 @@ fn a_link_that_goes_down_comes_back_and_one_that_vanishes_says_so() {
     assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
 }
 
+#[test]
+#[ignore = "needs root"]
+fn a_link_that_vanishes_while_it_is_down_says_so() {
+    let mut link = Link::new();
+    let [_, mut right] = link.drivers(&everything());
+    link.right.run(&["ip", "link", "set", "right", "down"]).unwrap();
+    assert_eq!(until_error(&mut right, &mut link.pool).kind(), io::ErrorKind::NetworkDown);
+    link.right.run(&["ip", "link", "del", "right"]).unwrap();
+    assert_eq!(until_error(&mut right, &mut link.pool).raw_os_error(), Some(libc::ENODEV));
+}
+
 fn until_error(driver: &mut AfPacket, pool: &mut Pool) -> io::Error {
     let begin = Instant::now();
     loop {

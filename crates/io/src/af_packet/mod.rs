@@ -45,6 +45,8 @@ pub struct AfPacket {
     /// The interest, when it is too long for a program in the kernel.
     selection: Option<Fib<Match>>,
     statistics: DriverStatistics,
+    /// The link went down, and nothing has come in since. When such an interface vanishes, the kernel does not say so.
+    is_down: bool,
     /// What the kernel has told of frames without a slot; it forgets what it tells.
     overruns: Cell<u64>,
 }
@@ -89,16 +91,19 @@ impl AfPacket {
             sender: Sender::new(),
             selection,
             statistics: DriverStatistics::default(),
+            is_down: false,
             overruns: Cell::new(0),
         })
     }
 
     /// What is wrong with the interface, asked for when nothing has come in.
-    fn check(&self) -> io::Result<()> {
-        match self.receiver.take_error() {
-            Err(_) if !self.receiver.knows_interface(self.index) => Err(io::Error::from_raw_os_error(libc::ENODEV)),
-            other => other,
+    fn check(&mut self) -> io::Result<()> {
+        let result = self.receiver.take_error();
+        self.is_down |= result.is_err();
+        if self.is_down && !self.receiver.knows_interface(self.index) {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
         }
+        result
     }
 }
 
@@ -109,6 +114,7 @@ impl Driver for AfPacket {
             let Some(received) = self.ring.next() else {
                 return if frames.len() + limit == full { self.check() } else { Ok(()) };
             };
+            self.is_down = false;
             match usable(received, self.selection.as_ref()) {
                 Usable::Frame(octets) => {
                     let Some(frame) = Frame::from_octets(octets, pool) else {
