@@ -109,10 +109,10 @@ impl AfPacket {
 
 impl Driver for AfPacket {
     fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()> {
-        let full = frames.len() + limit;
-        while frames.len() < full {
+        // Frames that are refused count, too, or a flood of them would keep the thread from its other ports.
+        for looked_at in 0..limit {
             let Some(received) = self.ring.next() else {
-                return if frames.len() + limit == full { self.check() } else { Ok(()) };
+                return if looked_at == 0 { self.check() } else { Ok(()) };
             };
             self.is_down = false;
             match usable(received, self.selection.as_ref()) {
