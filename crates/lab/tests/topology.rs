@@ -85,10 +85,10 @@ fn a_transfer_by_unicast_has_two_endpoints() {
     let pair = with("source = \"A\"\ndestination = \"B\"\n").unwrap().pair.unwrap();
     assert_eq!((pair.source, pair.destination), (0, 3));
     for (run, expected) in [
-        ("source = \"A\"\n", "41: source and destination stand together"),
-        ("source = \"A\"\ndestination = \"N\"\n", "42: N must be of kind endpoint"),
-        ("source = \"A\"\ndestination = \"A\"\n", "42: A is the source"),
-        ("source = \"C\"\ndestination = \"A\"\n", "41: unknown node C: nodes are A, N, X, B"),
+        ("source = \"A\"\n", "42: source and destination stand together"),
+        ("source = \"A\"\ndestination = \"N\"\n", "43: N must be of kind endpoint"),
+        ("source = \"A\"\ndestination = \"A\"\n", "43: A is the source"),
+        ("source = \"C\"\ndestination = \"A\"\n", "42: unknown node C: nodes are A, N, X, B"),
     ] {
         assert_eq!(with(run).unwrap_err(), format!("dir/pair.toml:{expected}"));
     }
