@@ -224,7 +224,7 @@ fn keys_stay_secret() {
         EDGE,
         "key = '00112233'",
         "key = '00112233'\ncover = '00112233'",
-        "18: wrong value, not shown here: expected `rfc8754` or `tlvs`",
+        "18: wrong value, not shown here: expected one of `rfc8754`, `tlvs`, `linux`",
     );
     let without = EDGE.replace("[[hmac_key]]\nid = 1\nkey = '00112233'\n", "");
     let top = |value: &str| format!("{value}\n{without}");
