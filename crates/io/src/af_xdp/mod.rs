@@ -65,6 +65,13 @@ struct Queue {
 /// Entries that may be in flight, so that each has a place in the completion ring.
 const MAX_IN_FLIGHT: u32 = socket::RING_ENTRIES;
 
+/// Chunks that the queues of an interface have together to receive into. An interface with a queue for each processor
+/// would else take all that the pool has, and leave none to other interfaces.
+const RECEIVE_CHUNKS: u32 = socket::RING_ENTRIES;
+
+/// What each queue has at least.
+const LEAST_SHARE: u32 = 32;
+
 /// Calls without a frame after which it is time to ask whether the interface is still there.
 const IDLE_CALLS: u32 = 1024;
 
@@ -127,12 +134,13 @@ impl AfXdp {
 impl Driver for AfXdp {
     fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()> {
         let before = frames.len();
+        let share = (RECEIVE_CHUNKS / self.queues.len().max(1) as u32).max(LEAST_SHARE);
         for _ in 0..self.queues.len() {
             self.turn = (self.turn + 1) % self.queues.len();
             let Queue { socket, receiver } = &mut self.queues[self.turn];
             let room = limit - (frames.len() - before);
             self.statistics.too_long += receiver.receive(socket, &mut self.holds, pool, frames, room);
-            receive::fill(socket, &mut self.holds, pool);
+            receiver.fill(socket, &mut self.holds, pool, share);
         }
         self.statistics.received += (frames.len() - before) as u64;
         self.idle_calls = if frames.len() == before { self.idle_calls + 1 } else { 0 };

@@ -8,6 +8,8 @@ use srdma_dataplane::{Frame, Pool, Segment};
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     state: State,
+    /// Chunks that the kernel has to receive into, or has received into.
+    lent: u32,
 }
 
 /// What the entries before were.
@@ -40,6 +42,7 @@ impl Receiver {
             let Some(chunk) = holds.take_back(entry.addr, pool) else {
                 continue;
             };
+            self.lent -= 1;
             let segment = Segment::new(chunk, entry.addr as usize % CHUNK, entry.len as usize);
             let state = std::mem::take(&mut self.state).next(segment, pool);
             let is_last = entry.options & libc::XDP_PKT_CONTD == 0;
@@ -55,6 +58,25 @@ impl Receiver {
         }
         socket.receive.release();
         too_long
+    }
+
+    /// Gives the kernel chunks to receive into, as long as it has fewer than `share`.
+    pub(super) fn fill(&mut self, socket: &mut Socket, holds: &mut Holds, pool: &mut Pool, share: u32) {
+        for _ in 0..share.saturating_sub(self.lent).min(socket.fill.free()) {
+            let Some(chunk) = pool.allocate_large() else {
+                break;
+            };
+            let Some(offset) = holds.give(chunk, pool) else {
+                pool.release(chunk);
+                break;
+            };
+            socket.fill.write(offset);
+            self.lent += 1;
+        }
+        socket.fill.publish();
+        if socket.fill.needs_wakeup() {
+            socket.kick_fill();
+        }
     }
 
     /// Gives the beginning of a frame back.
@@ -86,23 +108,5 @@ impl State {
                 State::TooLong
             }
         }
-    }
-}
-
-/// Gives the kernel chunks to receive into, as many as its ring takes.
-pub(super) fn fill(socket: &mut Socket, holds: &mut Holds, pool: &mut Pool) {
-    for _ in 0..socket.fill.free() {
-        let Some(chunk) = pool.allocate_large() else {
-            break;
-        };
-        let Some(offset) = holds.give(chunk, pool) else {
-            pool.release(chunk);
-            break;
-        };
-        socket.fill.write(offset);
-    }
-    socket.fill.publish();
-    if socket.fill.needs_wakeup() {
-        socket.kick_fill();
     }
 }
