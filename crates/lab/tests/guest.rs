@@ -38,7 +38,9 @@ impl TestLab {
 
     fn start(&mut self, image: &Image, number: u16, mtu: u32) -> Guest {
         let (node, interface) = (format!("g{number}"), format!("g{}", 3 - number));
-        let addresses = vec![(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, number), 64)];
+        let ending_in = |prefix: [u16; 3]| Ipv6Addr::new(prefix[0], prefix[1], prefix[2], 0, 0, 0, 0, number);
+        // Neighbour discovery needs a link-local address.
+        let addresses = vec![(ending_in([0x2001, 0xdb8, 1]), 64), (ending_in([0xFE80, 0, 0]), 64)];
         let plan = GuestPlan { node, interface, addresses, gateway: None, mtu };
         Guest::start(&mut self.0, image, &plan).unwrap()
     }
@@ -54,7 +56,7 @@ impl Drop for TestLab {
 /// Two peers with a connected queue pair each; `[0]` has something in its buffer.
 fn peers(guests: &[Guest; 2], path_mtu: u16) -> [(Peer, QueuePair); 2] {
     let options = PeerOptions { octets: OCTETS, path_mtu, ack_timeout: 17 };
-    let psns = [0x1000, 0xFF_FFF0].map(|psn| Psn::new(psn));
+    let psns = [0x1000, 0xFF_FFF0].map(Psn::new);
     let mut index = 0;
     let [mut a, mut b] = guests.each_ref().map(|guest| {
         let mut peer = guest.shell(Port::Lab).unwrap().into_peer(options).unwrap();

@@ -38,9 +38,9 @@ impl Image {
     /// The image, from the cache or else built, which takes a quarter of a minute and on the first time a download of
     /// 80 MB. The lines of `progress` say what is being done.
     ///
-    /// The cache is `$SRDMA_CACHE/rxe`, or `~/.cache/srdma/rxe` without that variable. An image in it is named after the
-    /// script's hash and that of the packages' versions; when those cannot be told, because apt has no lists, any image of
-    /// the script will do.
+    /// The cache is `$SRDMA_CACHE/rxe`, or `~/.cache/srdma/rxe` without that variable. An image in it is named after
+    /// the script's hash and that of the packages' versions; when those cannot be told, because apt has no lists, any
+    /// image of the script will do.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@
 //!   └──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! An [`Image`] is what they boot. A [`Guest`] is one of them; it has two serial ports, each with a [`Shell`] that can be
-//! turned into a [`Peer`], the RDMA program. Nothing but RoCE and neighbour discovery passes its network interface.
+//! An [`Image`] is what they boot. A [`Guest`] is one of them; it has two serial ports, each with a [`Shell`] that can
+//! be turned into a [`Peer`], the RDMA program. Nothing but RoCE and neighbour discovery passes its network interface.
 //!
 //! QEMU emulates the processor. That is slow, but works wherever a lab does, and is the same everywhere.
 
@@ -67,8 +67,9 @@ pub struct GuestPlan {
 }
 
 impl GuestPlan {
-    /// The guest at a node of a topology: it has the node's first address, the link-local address of its end of the link,
-    /// by which the others have their routes to it, and the far end as gateway. `None` for a node without link or address.
+    /// The guest at a node of a topology: it has the node's first address, the link-local address of its end of the
+    /// link, by which the others have their routes to it, and the far end as gateway. `None` for a node without link or
+    /// address.
     pub fn of(topology: &Topology, node: usize) -> Option<Self> {
         let at_node = |link: &Link| Side::BOTH.into_iter().find(|side| side.of(link).node == node);
         let (link, side) = topology.links.iter().find_map(|link| Some((link, at_node(link)?)))?;
@@ -111,8 +112,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts a guest. It takes some seconds until it has booted; [`Guest::wait`] waits for that, so that several can boot
-    /// at a time.
+    /// Starts a guest. It takes some seconds until it has booted; [`Guest::wait`] waits for that, so that several can
+    /// boot at a time.
     ///
     /// # Errors
     ///
@@ -241,8 +242,8 @@ fn attach(namespace: &str, interface: &str, mtu: u32) -> Result<()> {
 fn qemu(image: &Image, plan: &GuestPlan, directory: &Path) -> Vec<String> {
     let GuestPlan { node, addresses, gateway, mtu, .. } = plan;
     let list: Vec<String> = addresses.iter().map(|(address, length)| format!("{address}/{length}")).collect();
-    // The first options make the boot short. Those of the clock make it right: a busy machine lets the guest measure its
-    // processor's clock wrongly, even eightfold, while the rates of the HPET are known.
+    // The first options make the boot short. Those of the clock make it right: a busy machine lets the guest measure
+    // its processor's clock wrongly, even eightfold, while the rates of the HPET are known.
     let mut kernel_line = format!(
         "console=ttyS0 quiet panic=-1 mitigations=off cryptomgr.notests nokaslr \
          tsc=unstable noapictimer no_timer_check \
