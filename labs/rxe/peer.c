@@ -133,10 +133,10 @@ static int connect_pair(int index, const struct in6_addr *address, uint32_t qpn,
 
     memcpy(&receive.ah_attr.grh.dgid, address, sizeof(*address));
     errno = ibv_modify_qp(pairs[index], &receive, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+                          IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (!errno)
         errno = ibv_modify_qp(pairs[index], &send, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-                      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+                              IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
     return errno;
 }
 
@@ -301,7 +301,7 @@ static void counter(const char *name)
     FILE *file;
 
     snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
-         ibv_get_device_name(context->device), name);
+             ibv_get_device_name(context->device), name);
     file = fopen(path, "r");
     if (file && fscanf(file, "%" SCNu64, &count) == 1)
         answer("OK count=%" PRIu64, count);
@@ -423,7 +423,8 @@ int main(int argc, char **argv)
         give_up("no memory for the buffer");
     memset(buffer, 0, buffer_octets);
     domain = ibv_alloc_pd(context);
-    region = domain ? ibv_reg_mr(domain, buffer, buffer_octets, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) : NULL;
+    if (domain)
+        region = ibv_reg_mr(domain, buffer, buffer_octets, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     completions = region ? ibv_create_cq(context, 2 * WORK_REQUESTS, NULL, NULL, 0) : NULL;
     if (!completions)
         give_up("no memory region or completion queue");
