@@ -277,6 +277,24 @@ fn a_link_that_goes_down_comes_back_and_one_that_vanishes_says_so() {
 
 #[test]
 #[ignore = "needs root"]
+fn a_frame_that_the_queueing_discipline_never_takes_holds_up_no_others() {
+    let mut link = Link::new();
+    let limit = ["tc", "qdisc", "add", "dev", "left", "root", "tbf"];
+    link.left.run(&[&limit[..], &["rate", "100mbit", "burst", "2000", "limit", "100000"]].concat()).unwrap();
+    let [mut left, mut right] = link.drivers(&everything());
+    link.send(&mut left, &experiment(4_200, 0));
+    link.send(&mut left, &experiment(60, 1));
+    let begin = Instant::now();
+    while !left.is_flushed() {
+        assert!(begin.elapsed() < Duration::from_secs(5), "the frame still waits after five seconds");
+        left.flush(&mut link.pool).unwrap();
+    }
+    assert_eq!(link.receive(&mut right, 1, is_experiment), [experiment(60, 1)]);
+    assert_eq!((left.statistics().sent, left.statistics().send_errors), (1, 1));
+}
+
+#[test]
+#[ignore = "needs root"]
 fn a_link_that_vanishes_while_it_is_down_says_so() {
     let mut link = Link::new();
     let [_, mut right] = link.drivers(&everything());

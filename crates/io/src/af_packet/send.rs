@@ -4,6 +4,7 @@ use super::socket::Socket;
 use srdma_dataplane::{Frame, Pool};
 use std::collections::VecDeque;
 use std::io;
+use std::time::{Duration, Instant};
 
 /// Frames that may wait.
 pub(super) const ROOM: usize = 256;
@@ -14,10 +15,16 @@ const BATCH: usize = 64;
 /// Pieces of a frame: head, three segments of body, tail.
 const PIECES: usize = 5;
 
+/// How long a queueing discipline may be full without taking a frame. One that never takes a frame, as `tbf` one longer
+/// than its burst, says the same.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// The queue, and the arrays that the kernel reads.
 #[derive(Debug)]
 pub(super) struct Sender {
     waiting: VecDeque<Frame>,
+    /// Since when the queueing discipline has taken none.
+    full_since: Option<Instant>,
     pieces: Box<[[libc::iovec; PIECES]; BATCH]>,
     messages: Box<[libc::mmsghdr; BATCH]>,
 }
@@ -39,6 +46,7 @@ impl Sender {
         let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         Sender {
             waiting: VecDeque::with_capacity(ROOM),
+            full_since: None,
             pieces: Box::new([[nothing; PIECES]; BATCH]),
             messages: Box::new([message; BATCH]),
         }
@@ -57,8 +65,8 @@ impl Sender {
         self.waiting.push_back(frame);
     }
 
-    /// Sends what waits. What the kernel has no memory for now goes on waiting; a frame that it does not want, for its
-    /// length, is refused alone, and while the link is down all are.
+    /// Sends what waits. What the kernel has no room for now goes on waiting, for a while; a frame that it does not want,
+    /// for its length, is refused alone, and while the link is down all are.
     pub(super) fn flush(&mut self, socket: &Socket, pool: &mut Pool) -> (Flushed, io::Result<()>) {
         let mut flushed = Flushed::default();
         while !self.waiting.is_empty() {
@@ -68,16 +76,19 @@ impl Sender {
             let sent = unsafe { libc::sendmmsg(socket.raw(), self.messages.as_mut_ptr(), count as u32, 0) };
             if sent > 0 {
                 flushed.sent += sent as u64;
+                self.full_since = None;
                 self.release(sent as usize, pool);
                 continue;
             }
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::EAGAIN | libc::ENOBUFS) => break,
+                Some(libc::EAGAIN) => break,
+                Some(libc::ENOBUFS) if self.full_since.get_or_insert_with(Instant::now).elapsed() < PATIENCE => break,
                 Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => {
                     flushed.refused += self.waiting.len() as u64;
                     self.release(self.waiting.len(), pool);
+                    self.full_since = None;
                     return (flushed, Err(error));
                 }
                 _ => {
