@@ -109,8 +109,19 @@ impl<'r> Control<'r> {
         }
     }
 
-    /// Runs until a signal or the data thread's death.
+    /// Runs until a signal or the data thread's death, and gives back what was taken either way.
     pub(super) async fn run(mut self, signals: &mut Signals) -> Result<(), DaemonError> {
+        match self.work(signals).await {
+            Ok(signal) => self.stop(signal).await,
+            Err(error) => {
+                self.give_back().await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Does the daemon's work; returns the signal that ends it.
+    async fn work(&mut self, signals: &mut Signals) -> Result<&'static str, DaemonError> {
         self.publish().await?;
         (self.report)(&Event::Ready);
         self.supervisor.ready();
@@ -125,9 +136,12 @@ impl<'r> Control<'r> {
             };
             match occasion {
                 Occasion::Asked(Request::Reload) => self.reload(Cause::Signal).await?,
-                Occasion::Asked(Request::Stop(signal)) => return self.stop(signal).await,
+                Occasion::Asked(Request::Stop(signal)) => return Ok(signal),
                 Occasion::Kernel(Ok(())) => self.follow_kernel().await?,
-                Occasion::Kernel(Err(error)) => return self.fail(error).await,
+                Occasion::Kernel(Err(error)) => {
+                    // What the node knows would become wrong without anybody noticing.
+                    return Err(DaemonError::Died(error.to_string()));
+                }
                 Occasion::Lost(loss) => self.lost(&loss),
                 Occasion::Period => {
                     if self.file.has_changed() {
@@ -147,22 +161,16 @@ impl<'r> Control<'r> {
         Ok(())
     }
 
-    /// The kernel can no longer be followed: what the node knows would become wrong without anybody noticing.
-    async fn fail(self, error: std::io::Error) -> Result<(), DaemonError> {
-        self.give_back().await?;
-        Err(DaemonError::Died(error.to_string()))
-    }
-
     /// Lets frames that wait leave, and removes what was attached; returns how many frames could not be sent.
     async fn give_back(mut self) -> Result<(&'r mut dyn FnMut(&Event), usize), DaemonError> {
         self.supervisor.stopping();
-        let unsent = self.data.stop().await?;
+        let stopped = self.data.stop().await;
         if let Err(error) = self.kernel.clear().await {
             let what = format!("cannot remove all that was added to the kernel: {error}");
             (self.report)(&Event::Failed { what });
         }
         self.reporting.stop().await;
-        Ok((self.report, unsent))
+        Ok((self.report, stopped?))
     }
 
     fn say(&mut self, event: Event) {
