@@ -7,7 +7,7 @@
 //!                                              orders or the next timer
 //! ```
 
-use super::order::{Attached, Loss, Order};
+use super::order::{Attached, Loss, Order, Refusal};
 use super::port::Port;
 use crate::configuration::PortInterface;
 use nix::errno::Errno;
@@ -206,12 +206,12 @@ impl DataThread {
     }
 
     /// Frames that the new interest brings find the new commands carried out, since none is taken in between.
-    fn change(&mut self, interest: Option<Interest>, commands: Vec<Command>) -> Result<(), String> {
+    fn change(&mut self, interest: Option<Interest>, commands: Vec<Command>) -> Result<(), Refusal> {
         if let Some(interest) = interest {
             if let Err(reason) = self.set_interest(&interest) {
                 // What was wanted before is what the drivers have had.
                 let _ = self.set_interest(&self.interest.clone());
-                return Err(reason);
+                return Err(Refusal::Interest(reason));
             }
             self.interest = interest;
         }
@@ -222,7 +222,7 @@ impl DataThread {
             }
         }
         self.ports.resize_with(self.node.config().ports.len(), Port::default);
-        refused.map_or(Ok(()), |error| Err(error.to_string()))
+        refused.map_or(Ok(()), |error| Err(Refusal::Command(error.to_string())))
     }
 
     fn set_interest(&mut self, interest: &Interest) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! The control task's end of a data thread.
 
 use super::data::{DataThread, stay_on};
-use super::order::{Attached, Loss, Order};
+use super::order::{Attached, Loss, Order, Refusal};
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -56,7 +56,7 @@ impl DataHandle {
         &self,
         interest: Option<Interest>,
         commands: Vec<Command>,
-    ) -> Result<Result<(), String>, Died> {
+    ) -> Result<Result<(), Refusal>, Died> {
         self.ask(|reply| Order::Change { interest, commands, reply }).await
     }
 

@@ -55,7 +55,7 @@ pub struct Effects {
 }
 
 /// The kernel's view, and what the node has been told of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Mirror {
     view: View,
     ports: Vec<MirroredPort>,

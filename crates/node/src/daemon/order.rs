@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(super) enum Order {
     /// Carry out commands, all of them before the next frame. `None`: the interest stays as it is.
-    Change { interest: Option<Interest>, commands: Vec<Command>, reply: oneshot::Sender<Result<(), String>> },
+    Change { interest: Option<Interest>, commands: Vec<Command>, reply: oneshot::Sender<Result<(), Refusal>> },
     /// Give a port a driver of this interface, instead of the one that it may have.
     Attach { port: PortId, interface: PortInterface, reply: oneshot::Sender<Result<Attached, OpenError>> },
     /// Take a port's driver away, if it has one.
@@ -20,6 +20,15 @@ pub(super) enum Order {
     Snapshot { state: Box<DaemonState>, reply: oneshot::Sender<Snapshot> },
     /// Take no more frames, send what waits, give everything back. The reply: how many frames could not be sent.
     Stop { reply: oneshot::Sender<usize> },
+}
+
+/// What of a change was refused, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A driver refused the interest: nothing was carried out.
+    Interest(String),
+    /// The node refused a command: all others were carried out.
+    Command(String),
 }
 
 /// A driver that a port has got.

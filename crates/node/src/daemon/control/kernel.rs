@@ -7,6 +7,7 @@ use crate::daemon::event::{Cause, Event};
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
 use crate::daemon::mirror::{Effects, Mirror, MirroredPort};
+use crate::daemon::order::Refusal;
 use srdma_dataplane::{Command, PortConfig, PortId, Prefix};
 use srdma_io::Interest;
 use srdma_io::nd::ProxyNd;
@@ -166,9 +167,9 @@ impl Control<'_> {
 
     /// Carries out what the kernel's changes have led to.
     pub(super) async fn tell(&mut self, effects: &Effects) -> Result<(), Died> {
-        let commands: Vec<Command> = effects.commands.clone();
-        if !commands.is_empty()
-            && let Err(reason) = self.data.change(None, commands).await?
+        if !effects.commands.is_empty()
+            && let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
+                self.data.change(None, effects.commands.clone()).await?
         {
             self.say(Event::Failed { what: format!("the node refuses what the kernel says: {reason}") });
         }

@@ -7,6 +7,7 @@ use crate::daemon::claim::Claim;
 use crate::daemon::event::{Cause, Event};
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
+use crate::daemon::order::Refusal;
 use crate::daemon::reload::{Changes, changes};
 use std::collections::BTreeMap;
 
@@ -44,15 +45,22 @@ impl Control<'_> {
             Err(reason) => return Ok(Err(reason)),
         };
         let commands = changes.commands.len();
-        // First what a kernel may refuse, then what only takes a moment between two batches.
-        let interest = interest::of(&configuration);
-        if let Err(reason) = self.data.change(Some(interest), Vec::new()).await? {
-            return Ok(Err(reason));
-        }
+        let before = self.kernel.mirror.clone();
         let mut effects = self.kernel.configure(&configuration);
         let learnt = std::mem::replace(&mut effects.commands, changes.commands);
         effects.commands.extend(learnt);
-        self.tell(&effects).await?;
+        // One order: no frame that the new interest brings meets the old commands.
+        match self.data.change(Some(interest::of(&configuration)), effects.commands.clone()).await? {
+            Ok(()) => {}
+            Err(Refusal::Interest(reason)) => {
+                self.kernel.mirror = before;
+                return Ok(Err(reason));
+            }
+            Err(Refusal::Command(reason)) => {
+                self.say(Event::Failed { what: format!("the node refuses a part of its configuration: {reason}") });
+            }
+        }
+        self.kernel.keep(&effects).await;
         self.text = text;
         self.configuration = configuration;
         self.claims.extend(claims);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 /// What the configuration claims, and whom it sends to.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Fixed {
     /// Prefixes that mean something already.
     pub(super) prefixes: BTreeSet<(TableId, Prefix)>,

@@ -16,7 +16,7 @@ pub(super) struct PortFacts {
 }
 
 /// What the node has been told.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     pub(super) ports: BTreeMap<u16, PortFacts>,
     /// Neighbours: port and address.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// What has to be looked at again.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Dirty {
     pub(super) anything: bool,
     pub(super) all_routes: bool,
@@ -21,7 +21,7 @@ impl Dirty {
 }
 
 /// Everything that the kernel has said. What a dump has not repeated is told by its number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct View {
     dump: u64,
     pub(super) links: BTreeMap<u32, Link>,
@@ -31,7 +31,7 @@ pub(super) struct View {
     pub(super) routes: BTreeMap<(TableId, Prefix), Vec<Route>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Link {
     pub(super) name: String,
     pub(super) mac: Option<MacAddress>,
@@ -40,14 +40,14 @@ pub(super) struct Link {
     dump: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Neighbour {
     pub(super) mac: Option<MacAddress>,
     pub(super) is_permanent: bool,
     dump: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Route {
     metric: u32,
     pub(super) kind: RouteKind,
