@@ -239,10 +239,16 @@ impl Driver for AfXdp {
         self.statistics = self.statistics();
         self.program = None;
         self.any_readable = None;
+        self.in_flight = 0;
+        if self.sending == Sending::InPlace {
+            // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
+            // write to these chunks, and nobody says when it is over: they stay held for good.
+            self.queues.clear();
+            return;
+        }
         for queue in self.queues.drain(..) {
             queue.receiver.release(pool);
         }
         self.holds.release_all(pool);
-        self.in_flight = 0;
     }
 }

@@ -76,6 +76,10 @@ impl Requests {
                 match payload {
                     NetlinkPayload::InnerMessage(message) => each(message),
                     NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+                    // A dump that was given up half way says so only here.
+                    NetlinkPayload::Done(done) if done.code != 0 => {
+                        return Err(io::Error::from_raw_os_error(done.code.saturating_abs()));
+                    }
                     NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(is_consistent),
                     _ => {}
                 }
