@@ -32,7 +32,7 @@ pub enum StatusError {
     #[error("{}: exists and is no socket; move it away, or set `status` in [daemon]", .0.display())]
     NoSocket(PathBuf),
     /// The socket cannot be made.
-    #[error("{}: cannot make the status socket: {error}", path.display())]
+    #[error("{}: cannot make the status socket: {error}; run as root, or set `status` in [daemon]", path.display())]
     Bind {
         /// The socket.
         path: PathBuf,
