@@ -44,6 +44,8 @@ pub(super) struct DataThread {
     umem: Umem,
     pool: Pool,
     ports: Vec<Port>,
+    /// Drivers opened so far.
+    attached: u64,
     interest: Interest,
     clock: std::time::Instant,
     orders: Receiver<Order>,
@@ -73,6 +75,7 @@ impl DataThread {
             umem,
             pool,
             ports,
+            attached: 0,
             interest,
             clock,
             orders,
@@ -242,14 +245,17 @@ impl DataThread {
         let opened = srdma_io::open(&interface.name, interface.driver, &self.interest, Some(&self.umem))?;
         let note = (!opened.notes.is_empty()).then(|| opened.notes.join("; "));
         port.note.clone_from(&note);
+        self.attached += 1;
+        port.number = self.attached;
         let driver = port.driver.insert(opened.driver).kind();
-        Ok(Attached { driver, note })
+        Ok(Attached { driver, note, number: self.attached })
     }
 
     fn lose(&mut self, id: PortId, error: io::Error) {
-        self.ports[id.index()].detach(&mut self.pool);
+        let port = &mut self.ports[id.index()];
+        port.detach(&mut self.pool);
         // The control task may be ending.
-        let _ = self.losses.send(Loss { port: id, error });
+        let _ = self.losses.send(Loss { port: id, number: port.number, error });
     }
 
     /// Sends what waits, for a while, and gives the drivers up. Returns how many frames were left.

@@ -37,11 +37,15 @@ pub(super) struct Attached {
     pub(super) driver: DriverKind,
     /// Why it is none of the faster ones.
     pub(super) note: Option<String>,
+    /// Which of the drivers that the thread has opened it is.
+    pub(super) number: u64,
 }
 
 /// A port's driver is gone.
 #[derive(Debug)]
 pub(super) struct Loss {
     pub(super) port: PortId,
+    /// The driver's, from [`Attached`]: the port may have got another one meanwhile.
+    pub(super) number: u64,
     pub(super) error: io::Error,
 }

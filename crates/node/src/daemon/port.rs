@@ -11,6 +11,8 @@ pub(super) struct Port {
     pub(super) driver: Option<Box<dyn Driver>>,
     /// Why the driver is none of the faster ones.
     pub(super) note: Option<String>,
+    /// The newest driver's, counted over all ports.
+    pub(super) number: u64,
     /// Whether frames may wait in the node's queue.
     pub(super) is_waiting: bool,
     /// What drivers that are gone have counted.

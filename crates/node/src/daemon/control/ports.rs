@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub(super) enum PortDriver {
     /// It has, of the interface with this index.
-    Attached { driver: DriverKind, index: u32 },
+    Attached { driver: DriverKind, index: u32, number: u64 },
     /// It waits for its interface; why, once that has been said.
     Waiting { reason: Option<String> },
 }
@@ -63,10 +63,10 @@ impl Control<'_> {
             return Ok(None);
         };
         match self.data.attach(id, interface).await? {
-            Ok(Attached { driver, note }) => {
+            Ok(Attached { driver, note, number }) => {
                 let (port, interface) = self.names(index);
                 self.say(Event::Attached { port, interface, driver, note });
-                self.ports[index] = PortDriver::Attached { driver, index: interface_index };
+                self.ports[index] = PortDriver::Attached { driver, index: interface_index, number };
                 Ok(None)
             }
             Err(error @ OpenError::NoInterface { .. }) => {
@@ -77,9 +77,12 @@ impl Control<'_> {
         }
     }
 
-    /// A port's driver has found that its interface is gone.
+    /// A port's driver has found that its interface is gone. That may have been noticed here first.
     pub(super) fn lost(&mut self, loss: &Loss) {
-        self.wait_for(loss.port.index(), loss.error.to_string());
+        let index = loss.port.index();
+        if matches!(self.ports[index], PortDriver::Attached { number, .. } if number == loss.number) {
+            self.wait_for(index, loss.error.to_string());
+        }
     }
 
     /// Tries ports anew that wait, and those whose interface was replaced by another of its name.
