@@ -8,9 +8,10 @@
 //! # To add a lab
 //!
 //! Write `labs/NAME.toml`, whose keys stand in `docs/labs.md`, and add it to `shipped::LABS`: that is all for a lab of
-//! nodes, routers and software endpoints, whether data go to a multicast group or from one host to another. What plain routers are to do beyond forwarding is said
-//! there by command lines. For a new kind of node, add it to [`topology::Kind`] and let the compiler show the places
-//! that have to know it; one that sends or receives implements `host::Host`.
+//! nodes, routers and software endpoints, whether data go to a multicast group or from one host to another. What plain
+//! routers are to do beyond forwarding is said there by command lines. For a new kind of node, add it to
+//! [`topology::Kind`] and let the compiler show the places that have to know it; one that sends or receives implements
+//! `host::Host`.
 
 mod capture;
 mod command;

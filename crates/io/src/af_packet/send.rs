@@ -65,8 +65,8 @@ impl Sender {
         self.waiting.push_back(frame);
     }
 
-    /// Sends what waits. What the kernel has no room for now goes on waiting, for a while; a frame that it does not want,
-    /// for its length, is refused alone, and while the link is down all are.
+    /// Sends what waits. What the kernel has no room for now goes on waiting, for a while; a frame that it does not
+    /// want, for its length, is refused alone, and while the link is down all are.
     pub(super) fn flush(&mut self, socket: &Socket, pool: &mut Pool) -> (Flushed, io::Result<()>) {
         let mut flushed = Flushed::default();
         while !self.waiting.is_empty() {
