@@ -114,6 +114,8 @@ fn errors_name_the_line() {
         ("2001:db8:7::1/64", "2001:db8:7::1", "35: expected an address with its prefix length"),
         ("2001:db8:1::/48", "2001:db8:1::/148", "12: \"2001:db8:1::/148\": expected a prefix"),
         ("path_mtu = 1024", "path_mtu = 1000", "42: expected a path MTU of 256, 512, 1024, 2048 or 4096"),
+        ("[\"2001:db8::2\"]", "[\"2001:db8::1\"]", "18: 2001:db8::1/128 of X is N's already"),
+        ("[\"2001:db8::2\"]", "[]\nprefixes = [\"2001:db8:1::/48\"]", "19: 2001:db8:1::/48 of X is N's already"),
         ("kind = \"srdma\"", "kind = \"router\"", "13: only nodes of kind srdma have a config: N"),
     ] {
         let text = GOOD.replacen(from, to, 1);

@@ -45,6 +45,7 @@ pub(super) fn topology(file: &Path, text: &str) -> Checked<Topology> {
         if nodes.iter().any(|other| other.name == node.name) {
             return wrong(section.name.span().start, format!("there is a node {} already", node.name));
         }
+        check_addresses(section, &node, &nodes)?;
         nodes.push(node);
     }
     let mut links: Vec<Link> = Vec::new();
@@ -107,6 +108,21 @@ fn node(section: &NodeSection) -> Checked<Node> {
         sysctls,
         commands: section.commands.iter().map(|line| command::words(line)).filter(|words| !words.is_empty()).collect(),
     })
+}
+
+/// That no other node has the same addresses or prefixes: an address, and a SID above all, is one node's.
+fn check_addresses(section: &NodeSection, node: &Node, others: &[Node]) -> Checked<()> {
+    let addresses = section.addresses.iter().map(|address| (address.span().start, Prefix::host(*address.get_ref())));
+    let prefixes = section.prefixes.iter().zip(&node.prefixes).map(|(text, prefix)| (text.span().start, *prefix));
+    for (at, own) in addresses.chain(prefixes) {
+        let has = |other: &&Node| {
+            other.prefixes.contains(&own) || other.addresses.iter().any(|address| Prefix::host(*address) == own)
+        };
+        if let Some(other) = others.iter().find(has) {
+            return wrong(at, format!("{own} of {} is {}'s already", node.name, other.name));
+        }
+    }
+    Ok(())
 }
 
 fn prefix(text: &Spanned<String>) -> Checked<Prefix> {
