@@ -13,10 +13,12 @@ mod bpf;
 mod capture;
 mod driver;
 mod interest;
+mod interface;
 pub mod namespace;
 pub mod nd;
 pub mod netlink;
 mod open;
+mod socket_option;
 pub mod udp;
 
 pub use af_packet::{AfPacket, Tap, Tapped};

@@ -73,7 +73,7 @@ impl AfPacket {
     ///
     /// When there is no such interface (`ENODEV`), or this process is not root (`EPERM`).
     pub fn open(interface: &str, interest: &Interest) -> io::Result<Self> {
-        let index = socket::interface_index(interface)?;
+        let index = crate::interface::index(interface)? as i32;
         let receiver = Socket::new()?;
         receiver.set_packet(socket::PACKET_IGNORE_OUTGOING, &1_i32)?;
         let longest = (receiver.mtu(interface)? + OVERHEAD).clamp(USUAL_FRAME, LONGEST_FRAME);

@@ -1,6 +1,6 @@
 //! A packet socket at one interface.
 
-use std::ffi::CString;
+use crate::socket_option;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -11,16 +11,6 @@ pub(super) const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 #[derive(Debug)]
 pub(super) struct Socket {
     descriptor: OwnedFd,
-}
-
-/// The number of an interface in the namespace of the calling thread.
-pub(super) fn interface_index(name: &str) -> io::Result<i32> {
-    let text = CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
-    // SAFETY: the name is a string that ends with a zero and lives through the call.
-    match unsafe { libc::if_nametoindex(text.as_ptr()) } {
-        0 => Err(io::Error::last_os_error()),
-        index => Ok(index as i32),
-    }
 }
 
 impl Socket {
@@ -51,9 +41,7 @@ impl Socket {
 
     /// Sets an option whose value the kernel reads as a plain structure.
     pub(super) fn set<T: Copy>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-        let len = size_of::<T>() as libc::socklen_t;
-        // SAFETY: the value has the length given, and lives through the call.
-        check(unsafe { libc::setsockopt(self.raw(), level, option, (&raw const *value).cast(), len) })
+        socket_option::set(self.as_fd(), level, option, value)
     }
 
     /// Sets an option of packet sockets.
@@ -64,14 +52,14 @@ impl Socket {
     /// Frames that found no free slot since the last call.
     pub(super) fn take_losses(&self) -> io::Result<u64> {
         let mut losses = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-        self.get(libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut losses)?;
+        socket_option::get(self.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut losses)?;
         Ok(u64::from(losses.tp_drops))
     }
 
     /// The error that waits at the socket since the last call.
     pub(super) fn take_error(&self) -> io::Result<()> {
         let mut error: libc::c_int = 0;
-        self.get(libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
+        socket_option::get(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
         match error {
             0 => Ok(()),
             number => Err(io::Error::from_raw_os_error(number)),
@@ -102,13 +90,6 @@ impl Socket {
 
     pub(super) fn raw(&self) -> libc::c_int {
         self.descriptor.as_raw_fd()
-    }
-
-    fn get<T: Copy>(&self, level: libc::c_int, option: libc::c_int, value: &mut T) -> io::Result<()> {
-        let mut len = size_of::<T>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` octets, which the value has; any octets are a value of the plain
-        // integers and structures of integers that are asked for here.
-        check(unsafe { libc::getsockopt(self.raw(), level, option, (&raw mut *value).cast(), &raw mut len) })
     }
 }
 

@@ -9,7 +9,6 @@
 
 mod gather;
 mod holds;
-mod interface;
 mod receive;
 mod ring;
 mod socket;
@@ -18,6 +17,7 @@ mod umem;
 pub use umem::Umem;
 
 use crate::bpf::Redirect;
+use crate::interface;
 use crate::{Driver, DriverKind, DriverStatistics, Interest, OpenError, XdpMode};
 use gather::{Gathered, MAX_PIECES, Sending};
 use holds::Holds;

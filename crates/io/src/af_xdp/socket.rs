@@ -2,7 +2,8 @@
 
 use super::ring::{Consumer, Layout, Producer};
 use super::umem::Umem;
-use libc::{c_int, c_void, socklen_t};
+use crate::socket_option;
+use libc::{c_int, socklen_t};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -65,7 +66,7 @@ impl Socket {
             (libc::XDP_RX_RING, "XDP_RX_RING"),
             (libc::XDP_TX_RING, "XDP_TX_RING"),
         ] {
-            set_option(fd.as_fd(), option, &RING_ENTRIES).map_err(during(name))?;
+            socket_option::set(fd.as_fd(), libc::SOL_XDP, option, &RING_ENTRIES).map_err(during(name))?;
         }
         let offsets = ring_offsets(fd.as_fd()).map_err(during("XDP_MMAP_OFFSETS"))?;
         let layout = |offsets, page_offset| Layout { offsets, page_offset, entries: RING_ENTRIES };
@@ -122,7 +123,7 @@ impl Socket {
     /// What went wrong behind our back: the interface has vanished.
     pub(super) fn pending_error(&self) -> io::Result<()> {
         let mut code: c_int = 0;
-        get_option(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, &mut code)?;
+        socket_option::get(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, &mut code)?;
         match code {
             0 => Ok(()),
             // Not when the link goes down, but when the interface goes.
@@ -134,7 +135,7 @@ impl Socket {
     /// Whether the interface reads what is sent where it lies.
     pub(super) fn is_zero_copy(&self) -> io::Result<bool> {
         let mut options = libc::xdp_options { flags: 0 };
-        get_option(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS, &mut options)?;
+        socket_option::get(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_OPTIONS, &mut options)?;
         Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
@@ -142,7 +143,7 @@ impl Socket {
     pub(super) fn statistics(&self) -> io::Result<libc::xdp_statistics> {
         // SAFETY: all its fields are numbers.
         let mut statistics: libc::xdp_statistics = unsafe { mem::zeroed() };
-        get_option(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_STATISTICS, &mut statistics)?;
+        socket_option::get(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_STATISTICS, &mut statistics)?;
         Ok(statistics)
     }
 }
@@ -197,27 +198,9 @@ fn during(what: &'static str) -> impl Fn(io::Error) -> Refusal {
     move |source| Refusal { what, source }
 }
 
-/// Sets an option of AF_XDP.
-pub(super) fn set_option<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
-    let value: *const c_void = (&raw const *value).cast();
-    // SAFETY: the value lives through the call and is as long as said.
-    let result =
-        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, value, size_of::<T>() as socklen_t) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Reads an option, whose value is numbers only.
-fn get_option<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &mut T) -> io::Result<()> {
-    let mut len = size_of::<T>() as socklen_t;
-    let value: *mut c_void = (&raw mut *value).cast();
-    // SAFETY: the kernel writes at most `len` octets to the value, which takes any.
-    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, value, &raw mut len) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 fn ring_offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
     // SAFETY: all its fields are numbers.
     let mut offsets: libc::xdp_mmap_offsets = unsafe { mem::zeroed() };
-    get_option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
+    socket_option::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
     Ok(offsets)
 }

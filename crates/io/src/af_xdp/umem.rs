@@ -1,5 +1,6 @@
 //! The memory of AF_XDP sockets, which is a pool's memory.
 
+use crate::socket_option;
 use srdma_dataplane::{Page, Pool};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -61,7 +62,7 @@ impl Umem {
             flags: 0,
             tx_metadata_len: 0,
         };
-        super::socket::set_option(socket, libc::XDP_UMEM_REG, &registration).map_err(|error| {
+        socket_option::set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration).map_err(|error| {
             match error.raw_os_error() {
                 Some(libc::ENOBUFS) => {
                     io::Error::new(error.kind(), format!("{error}; raise `ulimit -l` or grant CAP_IPC_LOCK"))

@@ -1,6 +1,7 @@
 //! A packet socket for Neighbor Solicitations.
 
 use super::message::SOLICITATION;
+use crate::socket_option;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -89,17 +90,8 @@ impl PacketSocket {
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX));
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0));
         let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        // SAFETY: the kernel copies the program, which is as long as `len` says, before the call returns.
-        let result = unsafe {
-            libc::setsockopt(
-                self.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ATTACH_FILTER,
-                (&raw const filter).cast(),
-                size_of_val(&filter) as libc::socklen_t,
-            )
-        };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        // The kernel copies the program before the call returns.
+        socket_option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
     }
 }
 

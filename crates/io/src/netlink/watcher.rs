@@ -8,6 +8,7 @@
 use super::change::Change;
 use super::decode::change;
 use super::requests::{Requests, messages};
+use crate::socket_option;
 use netlink_packet_core::{NLM_F_REPLACE, NetlinkPayload};
 use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::LinkMessage;
@@ -17,7 +18,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -147,14 +148,11 @@ async fn dump(requests: &mut Requests) -> io::Result<Vec<Change>> {
 /// Asks for a larger buffer than everybody may have, or else for as much as is allowed. With less, dumps are more
 /// frequent.
 fn set_buffer(socket: &TokioSocket, octets: u32) {
+    let value = octets as libc::c_int;
+    // SAFETY: the descriptor is open as long as `socket` lives.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) };
     for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
-        let value = octets as libc::c_int;
-        let length = size_of_val(&value) as libc::socklen_t;
-        // SAFETY: the descriptor is open as long as `socket` lives, and `value` is as long as said.
-        let result = unsafe {
-            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), length)
-        };
-        if result == 0 {
+        if socket_option::set(socket, libc::SOL_SOCKET, option, &value).is_ok() {
             return;
         }
     }

@@ -1,5 +1,6 @@
 //! The socket and its options.
 
+use crate::socket_option;
 use std::ffi::c_int;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddrV6};
@@ -76,7 +77,9 @@ impl UdpSocket {
                 self.set_option(libc::SOL_SOCKET, plain, wanted)?;
             }
         }
-        self.option(libc::SOL_SOCKET, libc::SO_RCVBUF).map(|granted| granted.unsigned_abs())
+        let mut granted: c_int = 0;
+        socket_option::get(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, &mut granted)?;
+        Ok(granted.unsigned_abs())
     }
 
     /// Waits until there is something to read, or, if asked for, room to write.
@@ -89,18 +92,7 @@ impl UdpSocket {
     }
 
     fn set_option(&self, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-        let len = size_of::<c_int>() as libc::socklen_t;
-        // SAFETY: the kernel reads `len` octets of `value`, which outlives the call.
-        let result = unsafe { libc::setsockopt(self.fd(), level, name, (&raw const value).cast(), len) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-
-    fn option(&self, level: c_int, name: c_int) -> io::Result<c_int> {
-        let mut value: c_int = 0;
-        let mut len = size_of::<c_int>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` octets to `value`, and how many to `len`; both outlive the call.
-        let result = unsafe { libc::getsockopt(self.fd(), level, name, (&raw mut value).cast(), &raw mut len) };
-        if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+        socket_option::set(self.socket.as_fd(), level, name, &value)
     }
 
     pub(super) fn fd(&self) -> c_int {

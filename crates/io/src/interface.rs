@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// # Errors
 ///
 /// When there is none of this name.
-pub(super) fn index(interface: &str) -> io::Result<u32> {
+pub(crate) fn index(interface: &str) -> io::Result<u32> {
     let name = CString::new(interface).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     // SAFETY: the name ends in a zero octet.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
@@ -20,7 +20,7 @@ pub(super) fn index(interface: &str) -> io::Result<u32> {
 }
 
 /// Queues that an interface receives at; one when its driver does not say.
-pub(super) fn receive_queues(interface: &str) -> u32 {
+pub(crate) fn receive_queues(interface: &str) -> u32 {
     channels(interface).map_or(1, |channels| (channels.rx_count + channels.combined_count).max(1))
 }
 
