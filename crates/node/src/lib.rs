@@ -10,5 +10,6 @@ pub use configuration::{
     Configuration, ConfigurationError, DaemonSettings, InterfaceFacts, PortInterface, Purpose, parse_duration,
 };
 pub use process::{
-    GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport, TrafficReport, process,
+    GroupCountersReport, GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport,
+    TrafficReport, process,
 };

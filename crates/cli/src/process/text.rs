@@ -56,14 +56,14 @@ fn write_activity(text: &mut String, report: &Report) -> std::fmt::Result {
             text,
             "group {}: {} data packets, {} copies; received {} ACKs, {} NAKs, {} CNPs; sent {} ACKs, {} NAKs, {} CNPs",
             group.id,
-            group.data_packets,
-            group.copies,
-            group.acks_received,
-            group.naks_received,
-            group.cnps_received,
-            group.acks_sent,
-            group.naks_sent,
-            group.cnps_sent
+            group.counters.data_packets,
+            group.counters.copies,
+            group.counters.acks_received,
+            group.counters.naks_received,
+            group.counters.cnps_received,
+            group.counters.acks_sent,
+            group.counters.naks_sent,
+            group.counters.cnps_sent
         )?;
     }
     Ok(())

@@ -162,18 +162,22 @@ fn group_lines(seen: &Seen, group: &GroupSnapshot, width: usize) -> Vec<Line<'st
     );
     let data_per_second = seen.per_second(|snapshot| {
         let same = snapshot.groups.iter().find(|other| other.id == group.id)?;
-        Some(same.data_packets)
+        Some(same.counters.data_packets)
     });
     let now = if seen.has_rates() { format!(" ({}/s)", grouped(data_per_second)) } else { String::new() };
-    let traffic = format!("    {} data packets{now}, {} copies", grouped(group.data_packets), grouped(group.copies));
+    let traffic = format!(
+        "    {} data packets{now}, {} copies",
+        grouped(group.counters.data_packets),
+        grouped(group.counters.copies)
+    );
     let responses = format!(
         "    ACK, NAK, CNP received {}, {}, {}; sent {}, {}, {}",
-        grouped(group.acks_received),
-        grouped(group.naks_received),
-        grouped(group.cnps_received),
-        grouped(group.acks_sent),
-        grouped(group.naks_sent),
-        grouped(group.cnps_sent)
+        grouped(group.counters.acks_received),
+        grouped(group.counters.naks_received),
+        grouped(group.counters.cnps_received),
+        grouped(group.counters.acks_sent),
+        grouped(group.counters.naks_sent),
+        grouped(group.counters.cnps_sent)
     );
     let full = group.branches.iter().filter_map(|branch| branch.lag).max().unwrap_or(0).max(FULL_LAG);
     let rows = group.branches.iter().map(|branch| {

@@ -4,7 +4,7 @@ mod of;
 
 pub use of::{DaemonState, PortState};
 
-use crate::process::TrafficReport;
+use crate::process::{GroupCountersReport, TrafficReport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -130,22 +130,9 @@ pub struct GroupSnapshot {
     pub is_root: bool,
     /// The highest PSN sent down; absent before the first data packet.
     pub highest_psn: Option<u32>,
-    /// Data packets that came down.
-    pub data_packets: u64,
-    /// Copies made of them.
-    pub copies: u64,
-    /// ACKs that came up.
-    pub acks_received: u64,
-    /// NAKs of all kinds that came up.
-    pub naks_received: u64,
-    /// CNPs that came up.
-    pub cnps_received: u64,
-    /// ACKs sent up.
-    pub acks_sent: u64,
-    /// NAKs of all kinds sent up.
-    pub naks_sent: u64,
-    /// CNPs sent up.
-    pub cnps_sent: u64,
+    /// What has passed.
+    #[serde(flatten)]
+    pub counters: GroupCountersReport,
     /// The branches, in the order of the configuration.
     pub branches: Vec<BranchSnapshot>,
 }

@@ -7,7 +7,8 @@ mod report;
 pub use output::OutputError;
 use output::Outputs;
 use replay::Replay;
-pub use report::{GroupReport, PortReport, Report, SidReport, TrafficReport};
+pub(crate) use report::by_name;
+pub use report::{GroupCountersReport, GroupReport, PortReport, Report, SidReport, TrafficReport};
 
 use srdma_capture::{LinkType, Merge, ReadError, Reader, Reason};
 use srdma_dataplane::{Node, PortId};

@@ -1,7 +1,7 @@
 //! What a run reports: the node's counters.
 
 use serde::{Deserialize, Serialize};
-use srdma_dataplane::{DropCounters, Node, PortId, Traffic};
+use srdma_dataplane::{DropCounters, GroupCounters, Node, PortId, Traffic};
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
@@ -63,6 +63,14 @@ pub struct SidReport {
 pub struct GroupReport {
     /// Its number.
     pub id: u32,
+    /// What has passed.
+    #[serde(flatten)]
+    pub counters: GroupCountersReport,
+}
+
+/// What a node has counted of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupCountersReport {
     /// Data packets that came down.
     pub data_packets: u64,
     /// Copies made of them.
@@ -92,20 +100,8 @@ impl Report {
                 drops: by_name(&counters.drops),
             })
         });
-        let groups = node.groups().filter_map(|id| {
-            let counters = node.group_counters(id)?;
-            Some(GroupReport {
-                id: id.0,
-                data_packets: counters.data_packets,
-                copies: counters.copies,
-                acks_received: counters.acks_received,
-                naks_received: counters.naks_received,
-                cnps_received: counters.cnps_received,
-                acks_sent: counters.acks_sent,
-                naks_sent: counters.naks_sent,
-                cnps_sent: counters.cnps_sent,
-            })
-        });
+        let groups =
+            node.groups().filter_map(|id| Some(GroupReport { id: id.0, counters: node.group_counters(id)?.into() }));
         Report {
             packets,
             too_long,
@@ -128,6 +124,22 @@ impl From<Traffic> for TrafficReport {
     }
 }
 
-fn by_name(drops: &DropCounters) -> BTreeMap<&'static str, u64> {
-    drops.iter().map(|(reason, count)| (reason.name(), count)).collect()
+impl From<GroupCounters> for GroupCountersReport {
+    fn from(counters: GroupCounters) -> Self {
+        GroupCountersReport {
+            data_packets: counters.data_packets,
+            copies: counters.copies,
+            acks_received: counters.acks_received,
+            naks_received: counters.naks_received,
+            cnps_received: counters.cnps_received,
+            acks_sent: counters.acks_sent,
+            naks_sent: counters.naks_sent,
+            cnps_sent: counters.cnps_sent,
+        }
+    }
+}
+
+/// Drops by the names of their reasons.
+pub(crate) fn by_name<N: From<&'static str> + Ord>(drops: &DropCounters) -> BTreeMap<N, u64> {
+    drops.iter().map(|(reason, count)| (reason.name().into(), count)).collect()
 }

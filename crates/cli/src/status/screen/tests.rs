@@ -1,10 +1,10 @@
 use super::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use srdma_node::TrafficReport;
 use srdma_node::daemon::{
     BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Reload, Role, SidSnapshot,
 };
+use srdma_node::{GroupCountersReport, TrafficReport};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -65,14 +65,16 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
             parent: "2001:db8:aa::1".parse().unwrap(),
             is_root: true,
             highest_psn: Some(0xfffff4),
-            data_packets: 1_000 * at,
-            copies: 3_000 * at,
-            acks_received: 90,
-            naks_received: 2,
-            cnps_received: 1,
-            acks_sent: 30,
-            naks_sent: 1,
-            cnps_sent: 1,
+            counters: GroupCountersReport {
+                data_packets: 1_000 * at,
+                copies: 3_000 * at,
+                acks_received: 90,
+                naks_received: 2,
+                cnps_received: 1,
+                acks_sent: 30,
+                naks_sent: 1,
+                cnps_sent: 1,
+            },
             branches: (1..=branches).map(branch).collect(),
         }],
         prefixes: 23,

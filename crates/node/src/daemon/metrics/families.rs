@@ -123,16 +123,16 @@ fn groups(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {
     out.gauges("srdma_group_epoch", "The group's epoch", None, epochs)?;
     let highest = with_id().filter_map(|(labels, group)| Some((labels, u64::from(group.highest_psn?))));
     out.gauges("srdma_group_highest", "The highest PSN sent down", Some(psn()), highest)?;
-    let data = with_id().map(|(labels, group)| (labels, group.data_packets));
+    let data = with_id().map(|(labels, group)| (labels, group.counters.data_packets));
     out.counters("srdma_group_data", "Data packets that came down", Some(packets()), data)?;
-    let copies = with_id().map(|(labels, group)| (labels, group.copies));
+    let copies = with_id().map(|(labels, group)| (labels, group.counters.copies));
     out.counters("srdma_group_copied", "Copies made of data packets", Some(packets()), copies)?;
     let responses: [Family<GroupSnapshot, [u64; 3]>; 2] = [
         ("srdma_group_responses_received", "Responses that came up", |group| {
-            [group.acks_received, group.naks_received, group.cnps_received]
+            [group.counters.acks_received, group.counters.naks_received, group.counters.cnps_received]
         }),
         ("srdma_group_responses_sent", "Responses sent up", |group| {
-            [group.acks_sent, group.naks_sent, group.cnps_sent]
+            [group.counters.acks_sent, group.counters.naks_sent, group.counters.cnps_sent]
         }),
     ];
     for (name, help, counts) in responses {

@@ -3,11 +3,11 @@
 use super::{
     BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role, SidSnapshot, Snapshot,
 };
+use crate::process::by_name;
 use srdma_dataplane::reverse::BranchIndex;
-use srdma_dataplane::{DropCounters, Flavors, Node, PortId, SidBehavior};
+use srdma_dataplane::{Flavors, Node, PortId, SidBehavior};
 use srdma_group::{GroupId, NodeRole, Parent};
 use srdma_io::{DriverKind, DriverStatistics};
-use std::collections::BTreeMap;
 
 /// What the process around a node knows, and the node does not.
 #[derive(Clone, Debug)]
@@ -106,14 +106,7 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         parent,
         is_root,
         highest_psn: points.highest().map(|psn| psn.get()),
-        data_packets: counters.data_packets,
-        copies: counters.copies,
-        acks_received: counters.acks_received,
-        naks_received: counters.naks_received,
-        cnps_received: counters.cnps_received,
-        acks_sent: counters.acks_sent,
-        naks_sent: counters.naks_sent,
-        cnps_sent: counters.cnps_sent,
+        counters: counters.into(),
         branches: branches.collect(),
     })
 }
@@ -134,10 +127,6 @@ fn behavior_name(behavior: SidBehavior) -> &'static str {
 /// Whether these are the flavors of uN and uA, of any division into block and compressed SID.
 fn is_micro(flavors: Flavors) -> bool {
     flavors.next_csid.is_some() && Flavors { next_csid: Flavors::MICRO.next_csid, ..flavors } == Flavors::MICRO
-}
-
-fn by_name(drops: &DropCounters) -> BTreeMap<String, u64> {
-    drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
 }
 
 impl From<DriverStatistics> for DriverSnapshot {
