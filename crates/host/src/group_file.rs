@@ -1,7 +1,7 @@
 //! A multicast group as its source sees it, as a TOML file. Its keys are described in `docs/endpoints.md`.
 
 use crate::fields;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use srdma_rc::PathMtu;
 use srdma_wire::{Psn, Qpn};
 use std::io;
@@ -9,20 +9,20 @@ use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 
 /// A multicast group as its source sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupFile {
     /// The Proxy Address.
     #[serde(deserialize_with = "fields::address::deserialize")]
     pub proxy: Ipv6Addr,
     /// The Designated QPN.
-    #[serde(deserialize_with = "fields::qpn::deserialize")]
+    #[serde(with = "fields::qpn")]
     pub designated_qpn: Qpn,
     /// The source's first PSN, which every receiver expects first (D28).
-    #[serde(deserialize_with = "fields::psn::deserialize")]
+    #[serde(with = "fields::psn")]
     pub initial_psn: Psn,
     /// Payload of a full packet.
-    #[serde(deserialize_with = "fields::path_mtu::deserialize")]
+    #[serde(with = "fields::path_mtu")]
     pub path_mtu: PathMtu,
     /// The memory that the source believes to write to (D27).
     pub region: Option<GroupRegion>,
@@ -31,7 +31,7 @@ pub struct GroupFile {
 }
 
 /// The memory that the source of a group believes to write to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRegion {
     /// First virtual address.
@@ -43,14 +43,14 @@ pub struct GroupRegion {
 }
 
 /// The source of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSource {
     /// Its address.
     #[serde(deserialize_with = "fields::address::deserialize")]
     pub address: Ipv6Addr,
     /// Its true queue pair.
-    #[serde(deserialize_with = "fields::qpn::deserialize")]
+    #[serde(with = "fields::qpn")]
     pub qpn: Qpn,
 }
 

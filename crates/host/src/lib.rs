@@ -33,6 +33,7 @@ pub use peer_info::PeerInfo;
 pub use raw_wire::{RawWire, RawWireConfig};
 pub use receiving::{Lingering, Received, Receiving, ReceivingConfig};
 pub use sending::{Carriage, Sending, SendingConfig};
+pub use srdma_rc::PathMtu;
 pub use trailer::{Trailer, TrailerError};
 pub use udp_wire::{UdpWire, UdpWireConfig};
 pub use wire::{Wire, WireStatistics};

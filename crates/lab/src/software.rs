@@ -8,11 +8,11 @@ use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::process::Process;
 use crate::topology::Operation;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use srdma_group::ReceiverRegion;
+use srdma_host::{GroupFile, GroupRegion, GroupSource, PathMtu, PeerInfo};
 use srdma_wire::Qpn;
 use std::fs;
-use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,14 +48,6 @@ impl SoftwareHost {
     }
 }
 
-/// The first line of `srdma recv`, as far as the lab needs it.
-#[derive(Deserialize)]
-struct PeerInfo {
-    qpn: u32,
-    rkey: u32,
-    virtual_address: u64,
-}
-
 /// The last line of `srdma send` and `srdma recv`.
 #[derive(Deserialize)]
 struct Report {
@@ -70,30 +62,6 @@ struct Report {
     naks_received: u64,
     acks_sent: u64,
     naks_sent: u64,
-}
-
-/// What `srdma send --group` reads.
-#[derive(Serialize)]
-struct GroupFile {
-    proxy: Ipv6Addr,
-    designated_qpn: u32,
-    initial_psn: u32,
-    path_mtu: u16,
-    region: Option<RegionSection>,
-    source: SourceSection,
-}
-
-#[derive(Serialize)]
-struct RegionSection {
-    base: u64,
-    length: u64,
-    rkey: u32,
-}
-
-#[derive(Serialize)]
-struct SourceSection {
-    address: Ipv6Addr,
-    qpn: u32,
 }
 
 impl Host for SoftwareHost {
@@ -127,9 +95,8 @@ impl Host for SoftwareHost {
         let first_line = |output: &str, _: &str| output.split_once('\n').map(|(line, _)| line.to_owned());
         let line = self.process()?.wait_for("say where its memory is", START_PATIENCE, interrupt, first_line)?;
         let info: PeerInfo = serde_json::from_str(&line).map_err(|error| self.unexpected(error))?;
-        let qpn = Qpn::new(info.qpn).ok_or_else(|| self.unexpected(format!("{} is no queue pair", info.qpn)))?;
         let region = ReceiverRegion { base: info.virtual_address, rkey: info.rkey };
-        Ok(Member { qpn, region: Some(region) })
+        Ok(Member { qpn: info.qpn, region: Some(region) })
     }
 
     fn connect(&mut self) -> Result<()> {
@@ -190,18 +157,19 @@ impl SoftwareHost {
         let Terms { sender, transfer, .. } = terms;
         let address = lab.topology().nodes[terms.source].addresses.first().copied();
         let length = transfer.size_octets;
+        let path_mtu = PathMtu::from_octets(transfer.path_mtu.into());
         let file = GroupFile {
             proxy: sender.address,
-            designated_qpn: sender.qpn.get(),
-            initial_psn: sender.first_psn.get(),
-            path_mtu: transfer.path_mtu,
+            designated_qpn: sender.qpn,
+            initial_psn: sender.first_psn,
+            path_mtu: path_mtu.ok_or_else(|| self.unexpected("no such path MTU"))?,
             region: match transfer.operation {
-                Operation::Write => Some(RegionSection { base: REGION_BASE, length, rkey: REGION_RKEY }),
+                Operation::Write => Some(GroupRegion { base: REGION_BASE, length, rkey: REGION_RKEY }),
                 Operation::Send => None,
             },
-            source: SourceSection {
+            source: GroupSource {
                 address: address.ok_or_else(|| self.unexpected("the source has no address"))?,
-                qpn: SOURCE_QPN,
+                qpn: Qpn::new(SOURCE_QPN).ok_or_else(|| self.unexpected("no queue pair"))?,
             },
         };
         let text = toml::to_string(&file).map_err(|error| self.unexpected(error))?;
