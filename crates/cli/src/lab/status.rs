@@ -2,8 +2,9 @@
 
 use super::arguments::{Name, Status};
 use super::instance;
+use super::text::link_cells;
 use crate::demo::table::Table;
-use crate::demo::units::{grouped, rate};
+use crate::demo::units::grouped;
 use anyhow::Result;
 use serde::Serialize;
 use srdma_lab::{Instance, Lab, LinkCounters};
@@ -114,15 +115,8 @@ fn nodes(report: &Report) -> Table {
 fn links(report: &Report) -> Table {
     let mut table = Table::new(&["link", "MTU", "rate", "loss", "octets down", "octets up", "frames lost"]);
     for link in &report.links {
-        table.row([
-            link.name.clone(),
-            grouped(u64::from(link.mtu)),
-            link.rate_bits_per_s.map_or("–".to_owned(), rate),
-            if link.loss == 0.0 { "–".to_owned() } else { format!("{} %", link.loss * 100.0) },
-            grouped(link.counters.down_octets),
-            grouped(link.counters.up_octets),
-            grouped(link.counters.lost_packets),
-        ]);
+        let [rate, loss, down, up, lost] = link_cells(link.rate_bits_per_s, link.loss, &link.counters);
+        table.row([link.name.clone(), grouped(u64::from(link.mtu)), rate, loss, down, up, lost]);
     }
     table
 }

@@ -4,7 +4,7 @@ use crate::demo::table::Table;
 use crate::demo::units::{count, grouped, octets, rate, time};
 use srdma_lab::guest::Unicast;
 use srdma_lab::topology::{Lists, Operation};
-use srdma_lab::{HostOutcome, NodeOutcome, Outcome, ReceiverOutcome, SidOutcome};
+use srdma_lab::{HostOutcome, LinkCounters, NodeOutcome, Outcome, ReceiverOutcome, SidOutcome};
 use std::fmt;
 
 /// Digits of a SHA-256 that are shown.
@@ -70,14 +70,8 @@ impl Text<'_> {
     fn links(&self) -> Table {
         let mut table = Table::new(&["link", "rate", "loss", "octets down", "octets up", "frames lost"]);
         for link in &self.0.links {
-            table.row([
-                link.name.clone(),
-                link.rate_bits_per_s.map_or("–".to_owned(), rate),
-                if link.loss == 0.0 { "–".to_owned() } else { format!("{} %", link.loss * 100.0) },
-                grouped(link.counters.down_octets),
-                grouped(link.counters.up_octets),
-                grouped(link.counters.lost_packets),
-            ]);
+            let [rate, loss, down, up, lost] = link_cells(link.rate_bits_per_s, link.loss, &link.counters);
+            table.row([link.name.clone(), rate, loss, down, up, lost]);
         }
         table
     }
@@ -203,4 +197,15 @@ fn share_of_processors(share: f64) -> String {
 
 fn known(number: Option<u64>) -> String {
     number.map_or("–".to_owned(), grouped)
+}
+
+/// A link's rate and loss, and what has passed it: octets down and up, and frames lost.
+pub(super) fn link_cells(rate_bits_per_s: Option<u64>, loss: f64, counters: &LinkCounters) -> [String; 5] {
+    [
+        rate_bits_per_s.map_or("–".to_owned(), rate),
+        if loss == 0.0 { "–".to_owned() } else { format!("{} %", loss * 100.0) },
+        grouped(counters.down_octets),
+        grouped(counters.up_octets),
+        grouped(counters.lost_packets),
+    ]
 }
