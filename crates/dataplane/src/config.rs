@@ -211,8 +211,20 @@ pub enum Command {
     },
     /// Removes an HMAC key that no group of this headend signs with.
     RemoveHmacKey(u32),
-    /// Takes part in a group; its Proxy Address becomes this node's to intercept.
+    /// Takes part in a group, or in a new epoch of it; its Proxy Address becomes this node's to intercept. Both phases
+    /// of a commit at once.
     AddGroup(Box<NodePart>),
+    /// First phase of a commit (D31): checks the part and keeps it, in place of one that was kept before.
+    PrepareGroup(Box<NodePart>),
+    /// Second phase: the part that was prepared for this epoch takes effect. For an epoch that has taken effect, nothing.
+    CommitGroup {
+        /// The group.
+        id: GroupId,
+        /// The epoch that was prepared.
+        epoch: u32,
+    },
+    /// Forgets what was prepared for a group.
+    AbortGroup(GroupId),
     /// Leaves a group.
     RemoveGroup(GroupId),
 }
@@ -259,6 +271,14 @@ pub enum ConfigError {
     /// No such group.
     #[error("group {0} is not known to this node")]
     UnknownGroup(u32),
+    /// Nothing was prepared for this epoch.
+    #[error("group {group}: epoch {epoch} was not prepared at this node")]
+    NotPrepared {
+        /// The group.
+        group: u32,
+        /// The epoch.
+        epoch: u32,
+    },
     /// One Proxy Address, one group (D2).
     #[error("Proxy Address {proxy} of group {group} already belongs to group {owner}")]
     ProxyInUse {

@@ -27,6 +27,7 @@ fn tree() -> Group {
         qpn: Qpn::new(qpn).unwrap(),
         region: None,
         edge: NodeIndex(edge),
+        joined: None,
     };
     let receivers = vec![
         receiver("2001:db8:a::1", 0x101, 1),

@@ -66,6 +66,18 @@ pub struct Receiver {
     pub region: Option<ReceiverRegion>,
     /// The edge node that it hangs on.
     pub edge: NodeIndex,
+    /// Where it joined a group that had begun; `None` for a receiver that was there from the first PSN on.
+    pub joined: Option<Join>,
+}
+
+/// Where a member joined a group that had begun: J of D30. Part of the committed record until the group has moved on so
+/// far that nothing of before can come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// J: the source's next PSN when the member joined. Nothing before it is ever sent to the member.
+    pub psn: Psn,
+    /// Messages that the source had completed by then, modulo 2^24: what a late joiner's MSN lags behind (D18).
+    pub msn: u32,
 }
 
 /// A group as a control plane describes it, not yet checked.

@@ -9,8 +9,8 @@ mod node_part;
 mod policy;
 mod tree;
 
-pub use group::{Group, GroupError, GroupId, PathMtu, Receiver, Record, Source, SourceRegion};
+pub use group::{Group, GroupError, GroupId, Join, PathMtu, Receiver, Record, Source, SourceRegion};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use node_part::{Branch, Downstream, HeadendPart, NodePart, Parent};
-pub use policy::{CnpMode, ListMode, Policy, Rules};
+pub use policy::{CnpMode, ListMode, OnFailure, Policy, Rules};
 pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

@@ -1,6 +1,6 @@
 //! What one node of the tree needs of a group.
 
-use crate::group::{Group, GroupId, Receiver, Source, SourceRegion, edge_lists};
+use crate::group::{Group, GroupId, Join, Receiver, Source, SourceRegion, edge_lists};
 use crate::lists::EdgeList;
 use crate::policy::Policy;
 use crate::tree::{NodeIndex, NodeRole};
@@ -26,6 +26,18 @@ pub enum Parent {
 pub struct Branch {
     /// The source address of the branch's responses: a receiver's address, or a child's loopback.
     pub responder: Ipv6Addr,
+    /// Where the branch joined a group that had begun (D30).
+    pub joined: Option<Join>,
+    /// The epoch from which a child's responses speak of all that is below it now; those of earlier epochs are not
+    /// believed. 0 for receivers, whose responses speak of themselves alone.
+    pub renewed: u32,
+}
+
+impl Branch {
+    /// A branch that is there from the group's first PSN on.
+    pub fn new(responder: Ipv6Addr) -> Self {
+        Branch { responder, joined: None, renewed: 0 }
+    }
 }
 
 /// Where a transit node sends copies (D3).
@@ -57,6 +69,9 @@ pub struct NodePart {
     pub id: GroupId,
     /// Its epoch.
     pub epoch: u32,
+    /// The last epoch at which something that had been in the group before came to hang below this node (re-homing):
+    /// what the node said upstream before is not true of it.
+    pub renewed: u32,
     /// The group's Proxy Address.
     pub proxy: Ipv6Addr,
     /// The queue pair number that participants send to.
@@ -91,8 +106,14 @@ impl Group {
         let receivers: Vec<Receiver> = self.receivers_of(index).copied().collect();
         let children = record.tree.children(index).iter().filter_map(|child| record.tree.node(*child));
         let branches = match node.role {
-            NodeRole::Edge => receivers.iter().map(|receiver| Branch { responder: receiver.address }).collect(),
-            NodeRole::Transit => children.clone().map(|child| Branch { responder: child.loopback }).collect(),
+            NodeRole::Edge => receivers
+                .iter()
+                .map(|receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) })
+                .collect(),
+            NodeRole::Transit => children
+                .clone()
+                .map(|child| Branch { responder: child.loopback, joined: child.joined, renewed: child.renewed })
+                .collect(),
         };
         let downstream = match node.multicast {
             Some(group) => vec![Downstream::Multicast(group)],
@@ -111,6 +132,7 @@ impl Group {
         Some(NodePart {
             id: record.id,
             epoch: record.epoch,
+            renewed: node.renewed,
             proxy: record.proxy,
             designated_qpn: record.designated_qpn,
             initial_psn: record.initial_psn,

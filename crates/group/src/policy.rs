@@ -22,6 +22,17 @@ pub enum CnpMode {
     Trailing,
 }
 
+/// What becomes of a receiver that is stalled or has failed (D24, D25).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// As in a Reliable Connection: the source's queue pair fails, so no source ever believes in a copy that is not
+    /// there.
+    #[default]
+    Strict,
+    /// Its edge asks for its eviction, and the group goes on without it.
+    Evict,
+}
+
 /// How an edge learns its receivers (D6, D7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListMode {
@@ -49,6 +60,19 @@ pub struct Policy {
     pub cnp_mode: CnpMode,
     /// The window T of MT-5.3.3-1.
     pub cnp_window: Duration,
+    /// How far T may grow while congestion lasts (MT-5.3.3-3); not above `cnp_window`: T is fixed.
+    pub cnp_window_most: Duration,
+    /// CNPs that count in one window for one branch (MT-9-3).
+    pub cnp_limit: u16,
+    /// What becomes of a receiver that is stalled or has failed (D24, D25).
+    pub on_failure: OnFailure,
+    /// A receiver is stalled when what it expects next was sent down `stall_sends` times over this time without
+    /// progress (D25). With the time that a grant takes, it is to stay below the source's retry budget.
+    pub t_stall: Duration,
+    /// See `t_stall`; from 2 to 15.
+    pub stall_sends: u8,
+    /// The fewest receivers that an eviction may leave (D25).
+    pub min_receivers: u32,
     /// The headend signs the SRH with this key (MT-9-1).
     pub hmac_key_id: Option<u32>,
 }
@@ -62,6 +86,12 @@ impl Default for Policy {
             t_hold: Duration::from_micros(20),
             cnp_mode: CnpMode::Leading,
             cnp_window: Duration::from_micros(50),
+            cnp_window_most: Duration::from_micros(50),
+            cnp_limit: 64,
+            on_failure: OnFailure::Strict,
+            t_stall: Duration::from_secs(1),
+            stall_sends: 3,
+            min_receivers: 1,
             hmac_key_id: None,
         }
     }

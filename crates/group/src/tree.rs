@@ -10,7 +10,7 @@
 //!       edge  edge  edge      End.MT: one copy per receiver
 //! ```
 
-use crate::group::is_host_address;
+use crate::group::{Join, is_host_address};
 use std::net::Ipv6Addr;
 
 /// A node of a tree, by its position.
@@ -43,6 +43,10 @@ pub struct TreeNode {
     pub role: NodeRole,
     /// Data goes on to the children by this IPv6 multicast group, instead of to each child's SID (D3).
     pub multicast: Option<Ipv6Addr>,
+    /// Where the node came into a tree whose group had begun, with receivers that joined then (D30).
+    pub joined: Option<Join>,
+    /// The last epoch at which something that had been in the group before came to hang below the node; 0: never.
+    pub renewed: u32,
 }
 
 /// A tree, checked: the headend is node 0, every other node has a parent that comes before it.

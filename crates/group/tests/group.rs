@@ -17,6 +17,8 @@ fn node(number: usize, parent: Option<usize>, role: NodeRole) -> TreeNode {
         parent_sid: None,
         role,
         multicast: None,
+        joined: None,
+        renewed: 0,
     }
 }
 
@@ -40,6 +42,7 @@ fn receiver(number: u32, edge: usize) -> Receiver {
         qpn: Qpn::new(0x100 + number).unwrap(),
         region: Some(ReceiverRegion { base: u64::from(number) << 32, rkey: number }),
         edge: NodeIndex(edge),
+        joined: None,
     }
 }
 

@@ -45,7 +45,13 @@ pub fn group(
     let writes = transfer.operation == Operation::Write;
     let members = plan.receivers.iter().zip(receivers).map(|(receiver, member)| {
         let region = member.region.filter(|_| writes);
-        Ok(Receiver { address: host(receiver.node)?, qpn: member.qpn, region, edge: NodeIndex(receiver.edge) })
+        Ok(Receiver {
+            address: host(receiver.node)?,
+            qpn: member.qpn,
+            region,
+            edge: NodeIndex(receiver.edge),
+            joined: None,
+        })
     });
     let length = transfer.size_octets;
     let lists = match transfer.lists {
@@ -81,6 +87,8 @@ fn tree(topology: &Topology, plan: &GroupPlan) -> Result<Tree> {
             parent_sid: node.parent_sid,
             role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
             multicast: node.multicast,
+            joined: None,
+            renewed: 0,
         }
     });
     Tree::new(nodes.collect()).map_err(|error| LabError::Group(error.to_string()))

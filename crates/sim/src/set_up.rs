@@ -134,6 +134,7 @@ fn record(scenario: &Scenario, timing: &Timing, regions: &[MemoryKey], size_octe
         qpn: plan::receiving_qpn(rank),
         region: writes.then(|| ReceiverRegion { base: receiver_base(rank), rkey: region.0 }),
         edge: NodeIndex(first_node + leaf.edge),
+        joined: None,
     });
     Ok(Record {
         id: GROUP,
@@ -179,6 +180,8 @@ fn tree_nodes(scenario: &Scenario) -> Vec<TreeNode> {
                 parent_sid: None,
                 role: NodeRole::Transit,
                 multicast: groups.below_switch(),
+                joined: None,
+                renewed: 0,
             });
             Some(NodeIndex(0))
         }
@@ -197,6 +200,8 @@ fn tree_nodes(scenario: &Scenario) -> Vec<TreeNode> {
             parent_sid: None,
             role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
             multicast: groups.below(position).filter(|_| !is_edge),
+            joined: None,
+            renewed: 0,
         });
     }
     nodes

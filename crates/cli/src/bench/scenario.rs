@@ -223,7 +223,7 @@ impl Scenario {
 
     fn replicate(&mut self, copies: usize, frame_octets: usize) -> anyhow::Result<()> {
         let downstream = (1..=copies as u16).map(|port| Downstream::Sid(neighbour(port))).collect();
-        let branches = (1..=copies as u16).map(|port| Branch { responder: neighbour(port) }).collect();
+        let branches = (1..=copies as u16).map(|port| Branch::new(neighbour(port))).collect();
         let part = NodePart { role: NodeRole::Transit, downstream, branches, receivers: Vec::new(), ..part() };
         self.node.control(Command::AddGroup(Box::new(part)))?;
         self.node.control(Command::AddSid { prefix: Prefix::host(SID), behavior: SidBehavior::EndReplicate(GROUP) })?;
@@ -234,8 +234,14 @@ impl Scenario {
     fn end_mt(&mut self, receivers: usize, frame_octets: usize) -> anyhow::Result<()> {
         let ports = 1..=receivers as u16;
         let list: Vec<(Ipv6Addr, Qpn)> = ports.clone().map(|port| (neighbour(port), receiver_qpn(port))).collect();
-        let of_part = list.iter().map(|&(address, qpn)| Receiver { address, qpn, region: None, edge: NodeIndex(0) });
-        let branches = ports.map(|port| Branch { responder: neighbour(port) }).collect();
+        let of_part = list.iter().map(|&(address, qpn)| Receiver {
+            address,
+            qpn,
+            region: None,
+            edge: NodeIndex(0),
+            joined: None,
+        });
+        let branches = ports.map(|port| Branch::new(neighbour(port))).collect();
         let part = NodePart { receivers: of_part.collect(), branches, ..part() };
         self.node.control(Command::AddGroup(Box::new(part)))?;
         let behavior = SidBehavior::EndMt { require_hmac: false };

@@ -36,6 +36,12 @@ impl Node {
             }
             Command::RemoveHmacKey(key_id) => self.remove_hmac_key(key_id),
             Command::AddGroup(part) => self.add_group(*part),
+            Command::PrepareGroup(part) => self.prepare_group(*part),
+            Command::CommitGroup { id, epoch } => self.commit_group(id, epoch),
+            Command::AbortGroup(id) => {
+                self.prepared.remove(&id);
+                Ok(())
+            }
             Command::RemoveGroup(id) => self.remove_group(id),
         }?;
         self.generation += 1;

@@ -11,7 +11,27 @@ use crate::reverse::{Acknowledgements, BranchIndex, CnpRules, CnpWindow, Rules, 
 use srdma_group::{CnpMode, GroupId, NodePart, NodeRole, Policy};
 
 impl Node {
-    pub(super) fn add_group(&mut self, part: NodePart) -> Result<(), ConfigError> {
+    /// First phase of a commit: what could refuse the part later is checked now (D31).
+    pub(super) fn prepare_group(&mut self, part: NodePart) -> Result<(), ConfigError> {
+        self.check_group(&part)?;
+        self.headers_for(&part)?;
+        self.prepared.insert(part.id, part);
+        Ok(())
+    }
+
+    /// Second phase. A commit that is said again finds its epoch in effect.
+    pub(super) fn commit_group(&mut self, id: GroupId, epoch: u32) -> Result<(), ConfigError> {
+        match self.prepared.remove(&id) {
+            Some(part) if part.epoch == epoch => self.add_group(part),
+            other => {
+                self.prepared.extend(other.map(|part| (id, part)));
+                let in_effect = self.group(id).is_some_and(|group| group.part.epoch == epoch);
+                if in_effect { Ok(()) } else { Err(ConfigError::NotPrepared { group: id.0, epoch }) }
+            }
+        }
+    }
+
+    fn check_group(&self, part: &NodePart) -> Result<(), ConfigError> {
         let owner = self.groups.iter().flatten().find(|group| group.part.proxy == part.proxy);
         if let Some(owner) = owner.filter(|owner| owner.part.id != part.id) {
             let (proxy, group) = (part.proxy, part.id.0);
@@ -20,6 +40,11 @@ impl Node {
         if self.main.lookup(&part.proxy.octets()) == Some(Target::Local) {
             return Err(ConfigError::ProxyIsOwn { proxy: part.proxy, group: part.id.0 });
         }
+        Ok(())
+    }
+
+    pub(super) fn add_group(&mut self, part: NodePart) -> Result<(), ConfigError> {
+        self.check_group(&part)?;
         let headers = self.headers_for(&part)?;
         let known = self.groups.iter().position(|group| group.as_ref().is_some_and(|group| group.part.id == part.id));
         let index = known.or_else(|| self.groups.iter().position(Option::is_none)).unwrap_or_else(|| {

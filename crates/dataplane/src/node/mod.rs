@@ -28,6 +28,7 @@ use crate::drop::{DropCounters, DropReason};
 use crate::egress::Egress;
 use crate::element::{Element, PortId};
 use crate::encaps::Encaps;
+use crate::event::Event;
 use crate::fib::{Fib, Prefix};
 use crate::frame::Frame;
 use crate::headers::AFTER_IPV6;
@@ -36,7 +37,7 @@ use crate::pool::Pool;
 use crate::reverse::{Acknowledgements, CnpUp, Response};
 use icmp::IcmpLimiter;
 use shared::Shared;
-use srdma_group::GroupId;
+use srdma_group::{GroupId, NodePart};
 use srdma_wire::Instant;
 use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target, Timers};
 use std::collections::BTreeMap;
@@ -58,6 +59,10 @@ pub struct Node {
     sids: Vec<Sid>,
     multicast_routes: BTreeMap<([u8; 16], [u8; 16]), MulticastEntry>,
     groups: Vec<Option<GroupState>>,
+    /// Parts of groups that were prepared and not yet committed (D31).
+    prepared: BTreeMap<GroupId, NodePart>,
+    /// What the control plane has to be told.
+    events: Vec<Event>,
     lists: ListCache,
     hmac_keys: HmacKeys,
     /// Raised with every change that resolved forwarding data may depend on.
@@ -110,6 +115,8 @@ impl Node {
             sids: Vec::new(),
             multicast_routes: BTreeMap::new(),
             groups: Vec::new(),
+            prepared: BTreeMap::new(),
+            events: Vec::new(),
             lists: ListCache::default(),
             hmac_keys: HmacKeys::default(),
             generation: 0,
@@ -152,6 +159,11 @@ impl Node {
     /// The groups that the node takes part in.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> {
         self.groups.iter().flatten().map(|group| group.part.id)
+    }
+
+    /// What the control plane has to be told since the last call.
+    pub fn take_events(&mut self) -> impl Iterator<Item = Event> {
+        self.events.drain(..)
     }
 
     fn group(&self, id: GroupId) -> Option<&GroupState> {

@@ -37,7 +37,7 @@ pub enum Start {
 }
 
 /// What happened at a node, each modulo 2^32.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counters {
     /// Responses above the highest PSN sent down, taken as ACKs of it (R1).
     pub above_highest: u32,
@@ -51,7 +51,7 @@ pub struct Counters {
 /// every receiver below (MT-5.3.1-1, MT-5.3.2-1).
 ///
 /// State besides configuration: 64 octets, and 24 for each branch (MT-8-1). Nothing allocates after [`Self::new`].
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acknowledgements {
     pub(super) rules: Rules,
     pub(super) group: Group,
@@ -60,7 +60,7 @@ pub struct Acknowledgements {
 }
 
 /// What is kept once per group.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
     /// `hi`: the highest PSN sent down.
     pub(super) highest: Option<Psn>,

@@ -26,7 +26,7 @@ use std::cmp::Ordering;
 ///
 /// At the same point a stronger kind replaces a weaker one (fatal > RNR > NAK) and an ACK leaves what stands there
 /// (R1). Ahead of it, a response replaces what stood behind; but what is fatal stays so (D24).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum State {
     /// Not heard since this node restarted (D17, R6).
     Unknown,
@@ -48,7 +48,7 @@ pub(super) enum State {
 }
 
 /// One branch, besides its point.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Branch {
     /// When what is pending was heard: the beginning of T_hold (R5).
     pub(super) since: Instant,

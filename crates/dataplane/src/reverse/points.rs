@@ -17,7 +17,7 @@ const ABSENT: u32 = u32::MAX;
 ///
 /// Eight octets a branch. Serial order is an order only within half the circle; the caller keeps all points within
 /// 2^22.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Points {
     entries: Box<[u32]>,
 }

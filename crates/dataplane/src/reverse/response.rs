@@ -3,7 +3,7 @@
 use srdma_wire::{Aeth, Psn, Syndrome};
 
 /// An ACK or NAK without its packet: the BTH's PSN and the AETH (D18).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Response {
     /// The BTH's PSN: the last one received for an ACK, the one expected next for all others.
     pub psn: Psn,
@@ -14,7 +14,7 @@ pub struct Response {
 }
 
 /// The kinds of response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// Everything up to the PSN was received.
     Ack,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// How responses are aggregated. The default is the forwarding rule R1-R7; the rest exists to be measured beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// The draft's literal 5.3.1: every ACK from below makes an ACK of the minimum (D19).
     pub literal_ack: bool,
@@ -23,7 +23,7 @@ pub struct Rules {
 }
 
 /// When a minimum that went upstream before is said again. All but the first were tried before R1-R7 were written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repeat {
     /// R2: when data going down show that the source has gone back.
     OnBackwardData,

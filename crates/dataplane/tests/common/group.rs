@@ -63,6 +63,7 @@ pub fn member(receiver: &multicast::Receiver, edge: usize) -> Receiver {
         qpn: Qpn::new(receiver.qpn).unwrap(),
         region: receiver.region.map(|(base, rkey)| ReceiverRegion { base, rkey }),
         edge: NodeIndex(edge),
+        joined: None,
     }
 }
 
@@ -78,6 +79,8 @@ pub fn record(nodes: &[(&str, &str, &str, Option<usize>)], receivers: Vec<Receiv
         parent_sid: None,
         role: if has_receivers(position) { NodeRole::Edge } else { NodeRole::Transit },
         multicast: None,
+        joined: None,
+        renewed: 0,
     };
     Record {
         id: GroupId(1),

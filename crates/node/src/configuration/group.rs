@@ -71,6 +71,7 @@ impl Reader<'_> {
         Ok(NodePart {
             id: GroupId(section.id.value.get() as u32),
             epoch: section.epoch.as_ref().map_or(0, |epoch| epoch.value.get() as u32),
+            renewed: 0,
             proxy: section.proxy.value.0,
             designated_qpn: section.designated_qpn.value,
             initial_psn: section.initial_psn.value,
@@ -188,7 +189,7 @@ impl Reader<'_> {
     /// Whose responses come (D14).
     fn branches(&self, receivers: &[Receiver]) -> Result<Vec<Branch>, Problem> {
         let Some(branches) = self.section.branches.as_ref().filter(|_| self.section.role == NodeRole::Transit) else {
-            return Ok(receivers.iter().map(|receiver| Branch { responder: receiver.address }).collect());
+            return Ok(receivers.iter().map(|receiver| Branch::new(receiver.address)).collect());
         };
         let parent = self.section.parent.as_ref().map(|parent| parent.get_ref().loopback.value.0);
         let mut known = BTreeSet::new();
@@ -202,7 +203,7 @@ impl Reader<'_> {
                 return self.problem(branch.at, format!("branch {address} stands here twice"));
             }
         }
-        Ok(branches.get_ref().iter().map(|branch| Branch { responder: branch.value.0 }).collect())
+        Ok(branches.get_ref().iter().map(|branch| Branch::new(branch.value.0)).collect())
     }
 
     /// Where a transit node's copies go (D3).
@@ -265,7 +266,7 @@ impl Reader<'_> {
                         return self.problem(at, format!("receiver {address} needs both of base and rkey, or neither"));
                     }
                 };
-                Ok(Receiver { address, qpn: receiver.qpn.value, region, edge: NodeIndex(0) })
+                Ok(Receiver { address, qpn: receiver.qpn.value, region, edge: NodeIndex(0), joined: None })
             })
             .collect()
     }
@@ -316,6 +317,7 @@ impl Reader<'_> {
             cnp_mode: section.cnp_mode,
             cnp_window: section.cnp_window.as_ref().map_or(default.cnp_window, |time| time.value),
             hmac_key_id: key_id.map(|key_id| key_id.value.get() as u32),
+            ..default
         })
     }
 }

@@ -30,6 +30,9 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             | Command::RemoveSid(_)
             | Command::RemoveMulticastRoute { .. }
             | Command::RemoveHmacKey(_)
+            | Command::PrepareGroup(_)
+            | Command::CommitGroup { .. }
+            | Command::AbortGroup(_)
             | Command::RemoveGroup(_) => None,
         };
     }

@@ -84,6 +84,9 @@ impl Subject {
             | Command::RemoveSid(_)
             | Command::RemoveMulticastRoute { .. }
             | Command::RemoveHmacKey(_)
+            | Command::PrepareGroup(_)
+            | Command::CommitGroup { .. }
+            | Command::AbortGroup(_)
             | Command::RemoveGroup(_) => None,
         }
     }
@@ -227,6 +230,9 @@ behavior = 'End.MT'
             Command::RemoveHmacKey(key_id) => format!("RemoveHmacKey {key_id}"),
             Command::AddPort(port) => format!("AddPort {}", port.name),
             Command::SetPort { link_mtu, .. } => format!("SetPort {link_mtu}"),
+            Command::PrepareGroup(part) => format!("PrepareGroup {}", part.id.0),
+            Command::CommitGroup { id, epoch } => format!("CommitGroup {} {epoch}", id.0),
+            Command::AbortGroup(id) => format!("AbortGroup {}", id.0),
         };
         changes.commands.iter().map(name).collect()
     }

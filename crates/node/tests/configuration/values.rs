@@ -127,7 +127,7 @@ fn a_headend() {
     assert_eq!((part.proxy, part.sid), (address("2001:db8:cc::1"), address("2001:db8:ff:6::f1")));
     assert_eq!((part.designated_qpn.get(), part.initial_psn), (0xD0_0000, Psn::new(0xFF_FFF0)));
     assert_eq!(part.branches.len(), 3);
-    assert_eq!(part.branches[2], Branch { responder: address("2001:db8:ff:7::1") });
+    assert_eq!(part.branches[2], Branch::new(address("2001:db8:ff:7::1")));
     let multicast = Downstream::Multicast(address("ff3e:20:2001:db8::6"));
     assert_eq!(part.downstream, [Downstream::Sid(address("2001:db8:ff:4::f")), multicast]);
     assert_eq!(part.region, Some(SourceRegion { base: 0x7F00_0000_0000, length: 64 << 20, rkey: 0x1234 }));
@@ -146,7 +146,7 @@ fn an_edge_and_a_transit_node() {
     let edge = part(2);
     assert_eq!(edge.role, NodeRole::Edge);
     assert_eq!(edge.parent, Parent::Node { loopback: address("2001:db8:ff:5::1"), sid: None });
-    assert_eq!(edge.branches, [Branch { responder: address("2001:db8:aa::1") }]);
+    assert_eq!(edge.branches, [Branch::new(address("2001:db8:aa::1"))]);
     assert_eq!((edge.receivers.len(), edge.downstream.len(), edge.headend), (1, 0, None));
     let transit = part(3);
     let sid = Some(address("5f00:0:900::"));
@@ -178,6 +178,7 @@ fn a_policy_without_defaults() {
         cnp_mode: CnpMode::Trailing,
         cnp_window: Duration::from_secs(2),
         hmac_key_id: Some(42),
+        ..Policy::default()
     };
     assert_eq!(policies[0], expected);
 }

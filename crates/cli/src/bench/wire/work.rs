@@ -211,7 +211,7 @@ fn lists(receivers: u16) -> Vec<u8> {
 
 /// An edge's part of a group.
 fn part(receivers: u16) -> NodePart {
-    let of_part = |(address, qpn)| Receiver { address, qpn, region: None, edge: NodeIndex(0) };
+    let of_part = |(address, qpn)| Receiver { address, qpn, region: None, edge: NodeIndex(0), joined: None };
     NodePart {
         id: GROUP,
         epoch: 0,
@@ -221,7 +221,7 @@ fn part(receivers: u16) -> NodePart {
         role: NodeRole::Edge,
         sid: SID,
         parent: Parent::Node { loopback: PARENT, sid: None },
-        branches: receivers_of(receivers).map(|(responder, _)| Branch { responder }).collect(),
+        branches: receivers_of(receivers).map(|(responder, _)| Branch::new(responder)).collect(),
         downstream: Vec::new(),
         receivers: receivers_of(receivers).map(of_part).collect(),
         region: None,

@@ -53,6 +53,9 @@ impl Fixed {
                 | Command::RemoveMulticastRoute { .. }
                 | Command::AddHmacKey { .. }
                 | Command::RemoveHmacKey(_)
+                | Command::PrepareGroup(_)
+                | Command::CommitGroup { .. }
+                | Command::AbortGroup(_)
                 | Command::RemoveGroup(_) => {}
             }
         }
