@@ -333,6 +333,7 @@ fn part() -> NodePart {
     NodePart {
         id: GROUP,
         epoch: 0,
+        renewed: 0,
         proxy: PROXY,
         designated_qpn: DESIGNATED_QPN,
         initial_psn: Psn::new(0),

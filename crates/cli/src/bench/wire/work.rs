@@ -215,6 +215,7 @@ fn part(receivers: u16) -> NodePart {
     NodePart {
         id: GROUP,
         epoch: 0,
+        renewed: 0,
         proxy: PROXY,
         designated_qpn: DESIGNATED_QPN,
         initial_psn: Psn::new(0),
