@@ -18,6 +18,7 @@ pub mod replica;
 pub mod scenario;
 mod set_up;
 pub mod station;
+pub mod storm;
 mod tap;
 pub mod timing;
 pub mod topology;

@@ -1,0 +1,3 @@
+//! Storms: very many small networks under every fault at once, each from a seed, each checked.
+
+pub mod schedule;
