@@ -60,6 +60,7 @@ impl Node {
         };
         self.claim(Prefix::host(state.part.proxy), Target::Group(index as u32));
         self.groups[index] = Some(state);
+        self.journal_membership(index as u32);
         self.assign_replication_sids();
         Ok(())
     }
@@ -71,6 +72,7 @@ impl Node {
             self.withdraw(Prefix::host(state.part.proxy), Target::Group(index as u32));
         }
         self.timers.arm(index as u32, None);
+        self.journal_membership(index as u32);
         self.assign_replication_sids();
         Ok(())
     }

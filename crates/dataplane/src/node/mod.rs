@@ -14,6 +14,7 @@ mod forward;
 mod groups;
 mod icmp;
 mod inspect;
+mod journal;
 mod multicast;
 mod proxy;
 mod replicate;
@@ -36,6 +37,8 @@ use crate::hmac::HmacKeys;
 use crate::pool::Pool;
 use crate::reverse::{Acknowledgements, CnpUp, Response};
 use icmp::IcmpLimiter;
+use journal::Journal;
+pub use journal::{Entry, HoldEnd, Occasion, What};
 use shared::Shared;
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::Instant;
@@ -63,6 +66,8 @@ pub struct Node {
     prepared: BTreeMap<GroupId, NodePart>,
     /// What the control plane has to be told.
     events: Vec<Event>,
+    /// What happened to the groups, while somebody observes the node.
+    journal: Option<Box<Journal>>,
     lists: ListCache,
     hmac_keys: HmacKeys,
     /// Raised with every change that resolved forwarding data may depend on.
@@ -117,6 +122,7 @@ impl Node {
             groups: Vec::new(),
             prepared: BTreeMap::new(),
             events: Vec::new(),
+            journal: None,
             lists: ListCache::default(),
             hmac_keys: HmacKeys::default(),
             generation: 0,

@@ -26,6 +26,10 @@ impl Data {
     pub(super) fn psn(&self) -> Psn {
         self.psn
     }
+
+    pub(super) fn ack_request(&self) -> bool {
+        self.ack_request
+    }
 }
 
 impl Node {
@@ -37,7 +41,11 @@ impl Node {
                 (Ok(view), Some(headend)) if view.source() == headend.source.address => {
                     return self.request(arrival, frame, pool, group);
                 }
-                (Ok(_), _) => self.response(arrival, &frame, pool, group),
+                (Ok(view), _) => {
+                    let responder = view.source();
+                    let taken = self.response(arrival, &frame, pool, group);
+                    taken.inspect_err(|reason| self.journal_drop(arrival.now, group, responder, *reason))
+                }
                 (Err(reason), _) => Err(reason),
             },
         };
@@ -90,6 +98,7 @@ impl Node {
         };
         state.counters.data_packets += 1;
         state.acks.data(data.psn, data.ack_request, &mut self.upstream);
+        self.journal_data(now, group, data);
         if !self.upstream.is_empty() {
             self.send_upstream(now, group, pool);
         }
@@ -159,6 +168,7 @@ impl Node {
             _ => state.counters.naks_received += 1,
         }
         let taken = state.acks.response(now, branch, response, &mut self.upstream);
+        self.journal_response(now, group, branch, response, taken);
         self.send_upstream(now, group, pool);
         taken.map_err(|refusal| match refusal {
             Refusal::NoSuchBranch(_) => DropReason::UnexpectedResponder,
@@ -179,6 +189,7 @@ impl Node {
         let state = self.groups[group as usize].as_mut().ok_or(DropReason::UnknownGroup)?;
         state.counters.cnps_received += 1;
         let taken = state.cnps.cnp(now, branch, count, &mut self.cnps);
+        self.journal_cnp(now, group, branch, count, taken.is_ok());
         self.send_cnps(now, group, pool);
         self.rearm(group);
         taken.map_err(|_| DropReason::CnpRateLimited)

@@ -46,6 +46,7 @@ impl Node {
         };
         state.acks.tick(now, &mut self.upstream);
         state.cnps.tick(now, &mut self.cnps);
+        self.journal_tick(now, group);
         self.send_cnps(now, group, pool);
         self.send_upstream(now, group, pool);
     }
@@ -65,6 +66,7 @@ impl Node {
         let mut upstream = std::mem::take(&mut self.upstream);
         if let Some(up) = upstream.first().and_then(|_| self.upward(group)) {
             for response in &upstream {
+                self.journal_statement(now, group, *response);
                 if let Some(state) = self.groups[group as usize].as_mut() {
                     match response.answer {
                         Answer::Ack => state.counters.acks_sent += 1,
@@ -97,6 +99,7 @@ impl Node {
         let mut cnps = std::mem::take(&mut self.cnps);
         if let Some(up) = cnps.first().and_then(|_| self.upward(group)) {
             for cnp in &cnps {
+                self.journal_cnp_up(now, group, *cnp);
                 if let Some(state) = self.groups[group as usize].as_mut() {
                     state.counters.cnps_sent += 1;
                 }

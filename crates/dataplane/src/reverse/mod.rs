@@ -27,6 +27,7 @@ mod points;
 mod refusal;
 mod response;
 mod rules;
+mod standing;
 mod upstream;
 
 pub use acknowledgements::{Acknowledgements, Counters, Start};
@@ -34,6 +35,7 @@ pub use cnp::{CnpRules, CnpUp, CnpWindow, TooManyCnps, WindowMode};
 pub use refusal::Refusal;
 pub use response::{Answer, Response};
 pub use rules::{Repeat, Rules};
+pub use standing::Standing;
 
 /// A branch of a group's tree at this node, by its position: a receiver at an edge node, a child at a transit node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
