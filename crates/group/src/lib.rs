@@ -4,12 +4,14 @@
 //! that cannot work, so that nothing behind it has to check again. [`Group::at`] gives a node's own part.
 
 mod group;
+mod lifecycle;
 mod lists;
 mod node_part;
 mod policy;
 mod tree;
 
 pub use group::{Group, GroupError, GroupId, Join, PathMtu, Receiver, Record, Source, SourceRegion};
+pub use lifecycle::{ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use node_part::{Branch, Downstream, HeadendPart, NodePart, Parent};
 pub use policy::{CnpMode, ListMode, OnFailure, Policy, Rules};

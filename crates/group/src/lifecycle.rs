@@ -1,0 +1,552 @@
+//! A group from its creation to its end, as a control plane drives it: what was asked for and answered goes in, orders
+//! come out (D25, D30, D31).
+//!
+//! ```text
+//!              all prepared                  stage by stage           those that leave
+//! create ──► Preparing ─────────► Store ──► Committing ──► … ──► Removing ──────────────────► Steady
+//!              │   ▲                                                           Ready, at last  │  ▲
+//!              │   └────────────────────── evict, re-home, join ──────────────────────────────┘  │
+//!              └─ refused: Abort ────────────────────────────────────────────────────────────────┘
+//!                          (of a creation: Closed)
+//!
+//! any ── close ──► Closing ── all removed ──► Closed
+//!
+//! source:  Waiting ── Ready ──► Running ── Pause ──► Pausing ── quiescent ──► Quiet ── Ready ──► Running
+//!                                                                              (joins happen here)
+//! ```
+//!
+//! What holds at any time, whatever is lost, repeated or late, and whichever nodes restart:
+//!
+//! * every node that is concerned and alive has prepared its part before the record is stored, so that nothing that is
+//!   stored can be refused;
+//! * the record is stored before any node commits;
+//! * nodes commit in the order of [`stages`], each stage after the one before; a node that restarts before its turn is
+//!   given back what it had;
+//! * the source is released only when all have committed, and while a join is made it is quiet.
+//!
+//! One change at a time is made, each under an epoch of its own; the others wait. A number of an epoch that was given up
+//! is not used again, so that a late answer is not taken for one to the next.
+
+mod change;
+mod draft;
+mod member;
+mod order;
+mod stages;
+
+pub use change::{ChangeError, NewNode, Newcomer, Rehoming};
+pub use order::Order;
+
+use crate::group::{Group, GroupError, Join, Record};
+use change::{Waiting, Wanted, check_eviction, is_over};
+use member::{Answer, Effect, Member, Presence, Step};
+use srdma_wire::Psn;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv6Addr;
+
+/// A group's life. It does no I/O and knows no time: who drives it carries out its [orders](Order), hands in the answers
+/// and calls [`repeat`](Lifecycle::repeat) when an answer is long in coming.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifecycle {
+    /// The group as it was stored last.
+    stored: Option<Group>,
+    change: Option<Change>,
+    phase: Phase,
+    members: BTreeMap<Ipv6Addr, Member>,
+    source: Source,
+    waiting: Waiting,
+    orders: VecDeque<Order>,
+    last_epoch: u32,
+    rounds: u32,
+}
+
+/// A change in progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Change {
+    before: Option<Group>,
+    after: Group,
+    stages: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Steady,
+    Preparing,
+    Committing { stage: usize },
+    Removing,
+    Closing,
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Waiting,
+    Running { heard: bool },
+    Pausing,
+    Quiet(Join),
+}
+
+impl Lifecycle {
+    /// Begins to create a group. What the nodes refuse later closes it again.
+    pub fn create(record: Record) -> Result<Self, GroupError> {
+        let after = Group::new(record)?;
+        let mut lifecycle = Lifecycle {
+            stored: None,
+            change: None,
+            phase: Phase::Steady,
+            members: BTreeMap::new(),
+            source: Source::Waiting,
+            waiting: Waiting::default(),
+            orders: VecDeque::new(),
+            last_epoch: after.record().epoch,
+            rounds: 0,
+        };
+        lifecycle.begin(after);
+        Ok(lifecycle)
+    }
+
+    /// The next order, if there is one now.
+    pub fn next_order(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+
+    /// The group as it was stored last; `None` while it is being created.
+    pub fn group(&self) -> Option<&Group> {
+        self.stored.as_ref()
+    }
+
+    /// Whether every node that can be reached has what the stored record gives it, and no change waits.
+    pub fn is_steady(&self) -> bool {
+        self.phase == Phase::Steady
+            && !self.members.values().any(|node| matches!(node.presence, Presence::Returning(_)))
+    }
+
+    /// Whether the group is closed: nothing more will come.
+    pub fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// Takes receivers out, whether they are stalled, have failed or want to leave (D25). The set shrinks, so that what
+    /// was said of it stays true: the source is not paused.
+    pub fn evict(&mut self, receivers: &[Ipv6Addr]) -> Result<(), ChangeError> {
+        if receivers.is_empty() {
+            return Err(ChangeError::Nothing);
+        }
+        let receivers: BTreeSet<Ipv6Addr> = receivers.iter().copied().collect();
+        let group = self.latest()?;
+        let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
+        let waiting = self.waiting.evictions().into_iter().filter(|receiver| members.contains(receiver));
+        check_eviction(group, &waiting.chain(receivers.iter().copied()).collect())?;
+        self.want(Wanted::Evict(receivers))
+    }
+
+    /// Receivers leave: an eviction that they ask for themselves (D30).
+    pub fn leave(&mut self, receivers: &[Ipv6Addr]) -> Result<(), ChangeError> {
+        self.evict(receivers)
+    }
+
+    /// Takes receivers in, with the nodes that the tree needs for them, once the source is quiet (D30).
+    pub fn join(&mut self, newcomers: Vec<Newcomer>, new_nodes: Vec<NewNode>) -> Result<(), ChangeError> {
+        if newcomers.is_empty() {
+            return Err(ChangeError::Nothing);
+        }
+        self.want_checked(Wanted::Join { newcomers, new_nodes })
+    }
+
+    /// Hangs a node, with all below it, below another one. The old parent may be dead; the source is not paused.
+    pub fn rehome(
+        &mut self,
+        node: Ipv6Addr,
+        parent: Ipv6Addr,
+        parent_sid: Option<Ipv6Addr>,
+    ) -> Result<(), ChangeError> {
+        self.rehome_by(Rehoming { node, parent, parent_sid, new_nodes: Vec::new() })
+    }
+
+    /// The same by way of nodes that are new to the tree.
+    pub fn rehome_by(&mut self, rehoming: Rehoming) -> Result<(), ChangeError> {
+        self.want_checked(Wanted::Rehome(rehoming))
+    }
+
+    /// Ends the group at every node. What was asked for and is not done is not done any more.
+    pub fn close(&mut self) {
+        match self.phase {
+            Phase::Closing | Phase::Closed => return,
+            Phase::Steady | Phase::Preparing | Phase::Committing { .. } | Phase::Removing => {}
+        }
+        self.waiting.clear();
+        self.orders.clear();
+        self.change = None;
+        self.phase = Phase::Closing;
+        self.members.retain(|_, member| member.presence != Presence::Lost);
+        for member in self.members.values_mut() {
+            *member = Member { step: Step::Removing, presence: Presence::Here, stage: 0 };
+        }
+        self.order_for_all();
+        self.advance();
+    }
+
+    /// The source has been told that everything before `psn` is there. Marks of joins that lie far enough behind go, in a
+    /// change of their own: to be called at least every 2^21 packets, because PSNs come again.
+    pub fn settled(&mut self, psn: Psn) {
+        let is_due = |group: &Group| group.record().receivers.iter().any(|receiver| is_over(receiver, psn));
+        if self.latest().is_ok_and(is_due) {
+            // One that does not fit now is asked for again by the next call.
+            let _ = self.want(Wanted::Settle(psn));
+        }
+    }
+
+    /// A node keeps its part for an epoch.
+    pub fn prepared(&mut self, node: Ipv6Addr, epoch: u32) {
+        self.hear(node, epoch, Answer::Prepared, String::new());
+    }
+
+    /// A node cannot take its part, or has none to commit.
+    pub fn refused(&mut self, node: Ipv6Addr, epoch: u32, reason: String) {
+        self.hear(node, epoch, Answer::Refused, reason);
+    }
+
+    /// A node's part of an epoch is in effect.
+    pub fn committed(&mut self, node: Ipv6Addr, epoch: u32) {
+        self.hear(node, epoch, Answer::Committed, String::new());
+    }
+
+    /// A node has left the group.
+    pub fn removed(&mut self, node: Ipv6Addr, epoch: u32) {
+        self.hear(node, epoch, Answer::Removed, String::new());
+    }
+
+    /// The source has nothing outstanding and begins nothing: `psn` is the one that it will use next, `msn` the messages
+    /// that it has completed, modulo 2^24.
+    pub fn quiescent(&mut self, round: u32, psn: Psn, msn: u32) {
+        match self.source {
+            Source::Pausing if round == self.rounds => self.source = Source::Quiet(Join { psn, msn }),
+            Source::Pausing | Source::Waiting | Source::Running { .. } | Source::Quiet(_) => {}
+        }
+        self.advance();
+    }
+
+    /// The source has heard that it may send.
+    pub fn running(&mut self, round: u32) {
+        match self.source {
+            Source::Running { .. } if round == self.rounds => self.source = Source::Running { heard: true },
+            Source::Running { .. } | Source::Waiting | Source::Pausing | Source::Quiet(_) => {}
+        }
+    }
+
+    /// A node came back without its state, and is given what it had. Answers that it gave before must not be handed in
+    /// any more.
+    pub fn restarted(&mut self, node: Ipv6Addr) {
+        let before_store = self.phase == Phase::Preparing;
+        let Some(member) = self.members.get_mut(&node) else {
+            return;
+        };
+        match (self.phase, member.step) {
+            (Phase::Closed, _) => {}
+            // What is empty need not be emptied.
+            (_, Step::Removing) => {
+                self.members.remove(&node);
+            }
+            (_, Step::Leaving) if !before_store => {
+                self.members.remove(&node);
+            }
+            (_, Step::Prepared | Step::Preparing) => {
+                member.step = Step::Preparing;
+                self.give_back(node);
+            }
+            (_, Step::Settled | Step::Committing | Step::Leaving) => self.give_back(node),
+        }
+        self.advance();
+    }
+
+    /// A node is known to be dead: nobody waits for it, and it will say nothing, to nobody, until it has
+    /// [restarted](Lifecycle::restarted). Before the record is stored, a node that is new to the tree must not be dead.
+    pub fn lost(&mut self, node: Ipv6Addr) {
+        let is_new = self.change.as_ref().is_some_and(|change| !change.is_known(node));
+        let Some(member) = self.members.get_mut(&node) else {
+            return;
+        };
+        member.presence = Presence::Lost;
+        match (self.phase, member.step) {
+            (Phase::Preparing, Step::Preparing | Step::Prepared) if is_new => {
+                self.give_up(format!("node {node} is lost"));
+            }
+            (_, Step::Removing) => {
+                self.members.remove(&node);
+            }
+            (_, Step::Settled | Step::Preparing | Step::Prepared | Step::Committing | Step::Leaving) => {}
+        }
+        self.advance();
+    }
+
+    /// Orders again whatever has not been answered.
+    pub fn repeat(&mut self) {
+        if self.orders.is_empty() {
+            self.order_for_all();
+            self.order_for_source();
+        }
+    }
+
+    /// The group that the next change starts from.
+    fn latest(&self) -> Result<&Group, ChangeError> {
+        match self.phase {
+            Phase::Closing | Phase::Closed => Err(ChangeError::Closed),
+            Phase::Steady | Phase::Preparing | Phase::Committing { .. } | Phase::Removing => {
+                let changing = self.change.as_ref().map(|change| &change.after);
+                changing.or(self.stored.as_ref()).ok_or(ChangeError::Closed)
+            }
+        }
+    }
+
+    /// Refuses at once what cannot be, as far as it can be known before the changes that wait.
+    fn want_checked(&mut self, wanted: Wanted) -> Result<(), ChangeError> {
+        let group = self.latest()?;
+        let join = Join { psn: group.record().initial_psn, msn: 0 };
+        draft::after(group, self.next_epoch()?, &wanted, Some(join))?;
+        self.want(wanted)
+    }
+
+    fn want(&mut self, wanted: Wanted) -> Result<(), ChangeError> {
+        self.waiting.push(wanted)?;
+        self.advance();
+        Ok(())
+    }
+
+    fn next_epoch(&self) -> Result<u32, ChangeError> {
+        self.last_epoch.checked_add(1).ok_or(ChangeError::LastEpoch(self.last_epoch))
+    }
+
+    /// First phase: every node that is concerned is told its part.
+    fn begin(&mut self, after: Group) {
+        let (concerned, stages) = stages::stages(self.stored.as_ref(), &after);
+        let stays: BTreeSet<Ipv6Addr> = after.record().tree.nodes().iter().map(|node| node.loopback).collect();
+        for (loopback, member) in &mut self.members {
+            member.step = if stays.contains(loopback) { Step::Settled } else { Step::Leaving };
+        }
+        for (loopback, stage) in concerned {
+            let new = Member { step: Step::Preparing, presence: Presence::Here, stage };
+            let member = self.members.entry(loopback).or_insert(new);
+            *member = Member { presence: member.presence, ..new };
+        }
+        self.last_epoch = after.record().epoch;
+        self.change = Some(Change { before: self.stored.clone(), after, stages });
+        self.phase = Phase::Preparing;
+        self.order_for_all();
+    }
+
+    fn hear(&mut self, node: Ipv6Addr, epoch: u32, answer: Answer, reason: String) {
+        let can_refuse = self.phase == Phase::Preparing;
+        let Some(member) = self.members.get_mut(&node) else {
+            return;
+        };
+        let meant = match member.presence {
+            Presence::Returning(given_back) => given_back,
+            Presence::Here | Presence::Lost => self.last_epoch,
+        };
+        if epoch != meant {
+            return;
+        }
+        match member.hear(answer, can_refuse) {
+            Effect::Nothing | Effect::Progress => {}
+            Effect::Prepare => self.order_for(node),
+            Effect::Refusal => self.give_up(format!("node {node} refuses epoch {epoch}: {reason}")),
+            Effect::Gone => {
+                self.members.remove(&node);
+            }
+        }
+        self.advance();
+    }
+
+    /// Gives a node back what it had before it restarted: what it is to have, as soon as it has been told to commit.
+    fn give_back(&mut self, node: Ipv6Addr) {
+        let Some(member) = self.members.get_mut(&node) else {
+            return;
+        };
+        let before = self.change.as_ref().and_then(|change| change.before.as_ref());
+        let group = match member.step {
+            Step::Settled | Step::Committing => self.stored.as_ref(),
+            Step::Preparing | Step::Prepared | Step::Leaving | Step::Removing => before,
+        };
+        match group.and_then(|group| stages::part_of(group, node)) {
+            Some(part) => {
+                member.presence = Presence::Returning(part.epoch);
+                self.orders.push_back(Order::Restore { node, part: Box::new(part) });
+            }
+            None => {
+                member.presence = Presence::Here;
+                self.order_for(node);
+            }
+        }
+    }
+
+    /// Everything is as it was before.
+    fn give_up(&mut self, reason: String) {
+        let Some(change) = self.change.take() else {
+            return;
+        };
+        let epoch = change.after.record().epoch;
+        for (node, member) in &mut self.members {
+            match (member.presence, member.step) {
+                (Presence::Here, Step::Preparing | Step::Prepared) => {
+                    self.orders.push_back(Order::Abort { node: *node, epoch });
+                }
+                (Presence::Returning(_) | Presence::Lost, _)
+                | (Presence::Here, Step::Settled | Step::Committing | Step::Leaving | Step::Removing) => {}
+            }
+            member.step = Step::Settled;
+        }
+        self.members.retain(|node, _| change.is_known(*node));
+        self.orders.push_back(Order::GivenUp { reason });
+        self.phase = if self.stored.is_some() { Phase::Steady } else { Phase::Closing };
+    }
+
+    /// Goes on as far as nothing is waited for.
+    fn advance(&mut self) {
+        loop {
+            let goes_on = match self.phase {
+                Phase::Preparing => !self.members.values().any(Member::delays_store) && self.store(),
+                Phase::Committing { stage } => self.commit_stage(stage),
+                Phase::Removing => self.members.values().all(|member| member.step == Step::Settled) && self.finish(),
+                Phase::Steady => self.start_next(),
+                Phase::Closing => {
+                    let is_done = self.members.is_empty();
+                    if is_done {
+                        self.phase = Phase::Closed;
+                        self.orders.push_back(Order::Closed);
+                    }
+                    is_done
+                }
+                Phase::Closed => false,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn store(&mut self) -> bool {
+        let Some(change) = &self.change else { return false };
+        self.orders.push_back(Order::Store(Box::new(change.after.record().clone())));
+        self.stored = Some(change.after.clone());
+        self.phase = Phase::Committing { stage: 0 };
+        true
+    }
+
+    /// Tells the nodes of a stage to commit; goes on when they have.
+    fn commit_stage(&mut self, stage: usize) -> bool {
+        let epoch = self.last_epoch;
+        for (node, member) in self.members.iter_mut().filter(|(_, member)| member.stage == stage) {
+            match (member.presence, member.step) {
+                (Presence::Here, Step::Prepared) => {
+                    member.step = Step::Committing;
+                    self.orders.push_back(Order::Commit { node: *node, epoch });
+                }
+                // When it returns it is given what it is to have now.
+                (Presence::Lost, Step::Preparing | Step::Prepared | Step::Committing) => member.step = Step::Settled,
+                (Presence::Here | Presence::Returning(_), Step::Preparing | Step::Committing)
+                | (Presence::Returning(_), Step::Prepared)
+                | (_, Step::Settled | Step::Leaving | Step::Removing) => {}
+            }
+        }
+        if self.members.values().any(|member| member.stage == stage && member.delays_stage()) {
+            return false;
+        }
+        let stages = self.change.as_ref().map_or(0, |change| change.stages);
+        if stage + 1 < stages {
+            self.phase = Phase::Committing { stage: stage + 1 };
+        } else {
+            self.phase = Phase::Removing;
+            self.members.retain(|_, member| (member.presence, member.step) != (Presence::Lost, Step::Leaving));
+            for (node, member) in &mut self.members {
+                if member.step == Step::Leaving {
+                    member.step = Step::Removing;
+                    self.orders.push_back(Order::Remove { node: *node, epoch });
+                }
+            }
+        }
+        true
+    }
+
+    fn finish(&mut self) -> bool {
+        let Some(change) = self.change.take() else { return false };
+        let stay: BTreeSet<Ipv6Addr> =
+            change.after.record().receivers.iter().map(|receiver| receiver.address).collect();
+        let before = change.before.iter().flat_map(|before| &before.record().receivers);
+        for receiver in before.filter(|receiver| !stay.contains(&receiver.address)) {
+            self.orders.push_back(Order::Evicted { receiver: receiver.address });
+        }
+        self.orders.push_back(Order::Changed { epoch: self.last_epoch });
+        self.phase = Phase::Steady;
+        true
+    }
+
+    /// The next change that can be made now, or the source's release.
+    fn start_next(&mut self) -> bool {
+        let quiet = match self.source {
+            Source::Quiet(join) => Some(join),
+            Source::Waiting | Source::Running { .. } | Source::Pausing => None,
+        };
+        if let (Some(wanted), Some(group)) = (self.waiting.pop(quiet.is_some()), &self.stored) {
+            match self.next_epoch().and_then(|epoch| draft::after(group, epoch, &wanted, quiet)) {
+                Ok(after) => self.begin(after),
+                Err(error) => self.orders.push_back(Order::GivenUp { reason: error.to_string() }),
+            }
+            return true;
+        }
+        match (self.source, self.waiting.needs_quiet_source()) {
+            (Source::Waiting | Source::Quiet(_), false) | (Source::Waiting, true) => {
+                self.source = Source::Running { heard: false };
+                self.orders.push_back(Order::Ready { round: self.rounds });
+                true
+            }
+            (Source::Running { .. }, true) => {
+                self.rounds = self.rounds.wrapping_add(1);
+                self.source = Source::Pausing;
+                self.orders.push_back(Order::Pause { round: self.rounds });
+                false
+            }
+            (Source::Quiet(_) | Source::Pausing, true) | (Source::Running { .. } | Source::Pausing, false) => false,
+        }
+    }
+
+    fn order_for_all(&mut self) {
+        let nodes: Vec<Ipv6Addr> = self.members.keys().copied().collect();
+        for node in nodes {
+            self.order_for(node);
+        }
+    }
+
+    fn order_for_source(&mut self) {
+        let round = self.rounds;
+        match (self.source, self.phase) {
+            (_, Phase::Closing | Phase::Closed) => {}
+            (Source::Pausing, _) => self.orders.push_back(Order::Pause { round }),
+            (Source::Running { heard: false }, _) => self.orders.push_back(Order::Ready { round }),
+            (Source::Waiting | Source::Running { heard: true } | Source::Quiet(_), _) => {}
+        }
+    }
+
+    /// What a node has been told and not answered.
+    fn order_for(&mut self, node: Ipv6Addr) {
+        let Some(member) = self.members.get(&node) else {
+            return;
+        };
+        let epoch = self.last_epoch;
+        let next = self.change.as_ref().and_then(|change| stages::part_of(&change.after, node));
+        match (member.presence, member.step) {
+            (Presence::Returning(_), _) => self.give_back(node),
+            (Presence::Here, Step::Preparing) => {
+                self.orders.extend(next.map(|part| Order::Prepare { node, part: Box::new(part) }));
+            }
+            (Presence::Here, Step::Committing) => self.orders.push_back(Order::Commit { node, epoch }),
+            (Presence::Here, Step::Removing) => self.orders.push_back(Order::Remove { node, epoch }),
+            (Presence::Here, Step::Settled | Step::Prepared | Step::Leaving) | (Presence::Lost, _) => {}
+        }
+    }
+}
+
+impl Change {
+    /// Whether the node was in the tree before.
+    fn is_known(&self, node: Ipv6Addr) -> bool {
+        self.before.as_ref().is_some_and(|before| stages::part_of(before, node).is_some())
+    }
+}

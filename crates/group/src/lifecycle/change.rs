@@ -1,0 +1,215 @@
+//! Changes that can be asked for, those that wait, and why one cannot be.
+
+use crate::group::{Group, GroupError, Receiver};
+use crate::lists::ReceiverRegion;
+use crate::tree::{NodeRole, TreeError};
+use srdma_wire::{Psn, Qpn};
+use std::collections::{BTreeSet, VecDeque};
+use std::net::Ipv6Addr;
+
+/// A receiver that is to join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newcomer {
+    /// Unicast address.
+    pub address: Ipv6Addr,
+    /// Its own queue pair.
+    pub qpn: Qpn,
+    /// Its memory, when the group carries WRITE.
+    pub region: Option<ReceiverRegion>,
+    /// Loopback of the edge that it hangs on.
+    pub edge: Ipv6Addr,
+}
+
+/// A node that is to come into the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewNode {
+    /// Its name, for people.
+    pub name: String,
+    /// Its loopback address.
+    pub loopback: Ipv6Addr,
+    /// Its SID for the group's data.
+    pub sid: Ipv6Addr,
+    /// Loopback of the node above.
+    pub parent: Ipv6Addr,
+    /// Where the parent is not a neighbour, the SID of the parent that responses are encapsulated to (D12).
+    pub parent_sid: Option<Ipv6Addr>,
+    /// Edge or transit.
+    pub role: NodeRole,
+    /// Data goes on to the children by this IPv6 multicast group (D3).
+    pub multicast: Option<Ipv6Addr>,
+}
+
+/// A node that is to hang elsewhere, with all that is below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rehoming {
+    /// Loopback of the node.
+    pub node: Ipv6Addr,
+    /// Loopback of its new parent.
+    pub parent: Ipv6Addr,
+    /// Where the new parent is not a neighbour, the SID that responses are encapsulated to (D12).
+    pub parent_sid: Option<Ipv6Addr>,
+    /// Nodes that come into the tree for it: those between the new parent and the tree.
+    pub new_nodes: Vec<NewNode>,
+}
+
+/// Why a change cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// The group is closed, or about to be.
+    #[error("the group is closed")]
+    Closed,
+    /// Too many changes wait.
+    #[error("{MOST_WAITING} changes wait already: ask again when one is done")]
+    Busy,
+    /// A change of nothing.
+    #[error("no receiver is named")]
+    Nothing,
+    /// Not in the group.
+    #[error("{0} is not a receiver of the group")]
+    NotAReceiver(Ipv6Addr),
+    /// The policy forbids to go on with so few (D25).
+    #[error("{left} receivers would be left, `min_receivers` is {least}: close the group, or lower the policy's bound")]
+    TooFew {
+        /// Receivers that would be left.
+        left: usize,
+        /// The fewest that may be.
+        least: usize,
+    },
+    /// Not in the tree.
+    #[error("{0} is not the loopback of a node of the tree")]
+    NotANode(Ipv6Addr),
+    /// The headend has no parent that could be changed.
+    #[error("{0} is the headend: it cannot hang below another node")]
+    Headend(Ipv6Addr),
+    /// Nothing to change.
+    #[error("{node} hangs below {parent} already")]
+    InPlace {
+        /// The node.
+        node: Ipv6Addr,
+        /// Its parent.
+        parent: Ipv6Addr,
+    },
+    /// A loop.
+    #[error("{parent} hangs below {node} itself, so it cannot be its parent")]
+    Loop {
+        /// The node.
+        node: Ipv6Addr,
+        /// The parent asked for.
+        parent: Ipv6Addr,
+    },
+    /// The next epoch's number does not exist.
+    #[error("epoch {0} is the last that there is: close the group and create it anew")]
+    LastEpoch(u32),
+    /// The nodes would form no tree.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The record would be no group.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+}
+
+/// Changes that may wait at a time.
+pub(super) const MOST_WAITING: usize = 64;
+
+/// How far the source must have got past J before the mark of a join goes: packets. As far as a node looks back for
+/// what is old (R1).
+const JOIN_OVER: i32 = 1 << 22;
+
+/// A change that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Evict(BTreeSet<Ipv6Addr>),
+    Rehome(Rehoming),
+    Join {
+        newcomers: Vec<Newcomer>,
+        new_nodes: Vec<NewNode>,
+    },
+    /// The source was told of everything before this PSN: old marks of joins can go.
+    Settle(Psn),
+}
+
+impl Wanted {
+    pub(super) fn needs_quiet_source(&self) -> bool {
+        match self {
+            Wanted::Join { .. } => true,
+            Wanted::Evict(_) | Wanted::Rehome(_) | Wanted::Settle(_) => false,
+        }
+    }
+}
+
+/// The changes that wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Waiting(VecDeque<Wanted>);
+
+impl Waiting {
+    /// Evictions become one, of two re-homings of a node the later holds.
+    pub(super) fn push(&mut self, wanted: Wanted) -> Result<(), ChangeError> {
+        for waits in &mut self.0 {
+            match (waits, &wanted) {
+                (Wanted::Evict(set), Wanted::Evict(more)) => {
+                    set.extend(more);
+                    return Ok(());
+                }
+                (Wanted::Rehome(waits), Wanted::Rehome(new)) if waits.node == new.node => {
+                    *waits = new.clone();
+                    return Ok(());
+                }
+                (Wanted::Settle(psn), Wanted::Settle(newer)) => {
+                    *psn = *newer;
+                    return Ok(());
+                }
+                (Wanted::Evict(_) | Wanted::Rehome(_) | Wanted::Join { .. } | Wanted::Settle(_), _) => {}
+            }
+        }
+        if self.0.len() >= MOST_WAITING {
+            return Err(ChangeError::Busy);
+        }
+        self.0.push_back(wanted);
+        Ok(())
+    }
+
+    /// The next that can be done. Those that need a quiet source are behind all others: a dead receiver or node, which
+    /// they do not cure, may be what the source waits for.
+    pub(super) fn pop(&mut self, quiet: bool) -> Option<Wanted> {
+        let any = self.0.iter().position(|wanted| !wanted.needs_quiet_source());
+        self.0.remove(any.or_else(|| quiet.then_some(0))?)
+    }
+
+    /// Whether one waits that needs a quiet source.
+    pub(super) fn needs_quiet_source(&self) -> bool {
+        self.0.iter().any(Wanted::needs_quiet_source)
+    }
+
+    /// The receivers whose eviction waits.
+    pub(super) fn evictions(&self) -> BTreeSet<Ipv6Addr> {
+        let sets = self.0.iter().filter_map(|wanted| match wanted {
+            Wanted::Evict(set) => Some(set),
+            Wanted::Rehome(_) | Wanted::Join { .. } | Wanted::Settle(_) => None,
+        });
+        sets.flatten().copied().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Whether the mark of a receiver's join can go, when the source was told of everything before `psn`.
+pub(super) fn is_over(receiver: &Receiver, psn: Psn) -> bool {
+    receiver.joined.is_some_and(|join| psn.distance_from(join.psn) >= JOIN_OVER)
+}
+
+/// Checks that the group can do without these (D25).
+pub(super) fn check_eviction(group: &Group, receivers: &BTreeSet<Ipv6Addr>) -> Result<(), ChangeError> {
+    let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
+    if let Some(stranger) = receivers.difference(&members).next() {
+        return Err(ChangeError::NotAReceiver(*stranger));
+    }
+    let left = members.len() - receivers.len();
+    let least = (group.record().policy.min_receivers as usize).max(1);
+    if left < least { Err(ChangeError::TooFew { left, least }) } else { Ok(()) }
+}

@@ -1,0 +1,196 @@
+//! The record of the next epoch, made from that of the last.
+
+use super::change::{ChangeError, NewNode, Newcomer, Rehoming, Wanted, check_eviction, is_over};
+use crate::group::{Group, Join, Receiver, Record};
+use crate::tree::{NodeIndex, Tree, TreeNode};
+use srdma_wire::Psn;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+
+/// Responses name their epoch by 14 bits, compared serially. A mark of a renewal that lies further back than this is set
+/// anew, long before the comparison turns round (at 2^13); the branch is heard once more, as after a restart.
+const RENEWAL_LASTS_EPOCHS: u32 = 1 << 12;
+
+/// The next record, with nodes named by their loopbacks: positions change while the tree does.
+pub(super) struct Draft {
+    record: Record,
+    nodes: Vec<Placed>,
+    receivers: Vec<(Receiver, Ipv6Addr)>,
+}
+
+struct Placed {
+    node: TreeNode,
+    parent: Option<Ipv6Addr>,
+}
+
+/// The group after a change. `join` is J, which only a join needs.
+pub(super) fn after(group: &Group, epoch: u32, wanted: &Wanted, join: Option<Join>) -> Result<Group, ChangeError> {
+    let mut draft = Draft::new(group, epoch);
+    match wanted {
+        Wanted::Evict(receivers) => {
+            check_eviction(group, receivers)?;
+            draft.evict(receivers);
+        }
+        Wanted::Rehome(rehoming) => draft.rehome(rehoming)?,
+        Wanted::Join { newcomers, new_nodes } => draft.join(newcomers, new_nodes, join)?,
+        Wanted::Settle(psn) => draft.settle(*psn),
+    }
+    draft.finish()
+}
+
+impl Draft {
+    /// Marks of the nodes' joins are for the epoch that brings the node: were they to stay, the node would begin at a PSN
+    /// of long ago when it is re-homed.
+    fn new(group: &Group, epoch: u32) -> Self {
+        let record = group.record();
+        let loopbacks: Vec<Ipv6Addr> = record.tree.nodes().iter().map(|node| node.loopback).collect();
+        let loopback = |index: NodeIndex| loopbacks.get(index.0).copied();
+        let nodes = record.tree.nodes().iter().map(|node| {
+            let is_old = node.renewed != 0 && epoch.saturating_sub(node.renewed) >= RENEWAL_LASTS_EPOCHS;
+            let renewed = if is_old { epoch } else { node.renewed };
+            Placed { parent: node.parent.and_then(loopback), node: TreeNode { joined: None, renewed, ..node.clone() } }
+        });
+        let receivers = record.receivers.iter().filter_map(|receiver| Some((*receiver, loopback(receiver.edge)?)));
+        let (nodes, receivers) = (nodes.collect(), receivers.collect());
+        Draft { record: Record { epoch, ..record.clone() }, nodes, receivers }
+    }
+
+    fn evict(&mut self, receivers: &BTreeSet<Ipv6Addr>) {
+        let (gone, stay) = self.receivers.drain(..).partition(|(receiver, _)| receivers.contains(&receiver.address));
+        self.receivers = stay;
+        let gone: Vec<(Receiver, Ipv6Addr)> = gone;
+        for (_, edge) in gone {
+            self.prune(edge);
+        }
+    }
+
+    /// Every node from the new parent up to, excluding, the common ancestor with the old place is renewed: what it said
+    /// before is not true of what hangs below it now.
+    fn rehome(&mut self, rehoming: &Rehoming) -> Result<(), ChangeError> {
+        let &Rehoming { node, parent, parent_sid, ref new_nodes } = rehoming;
+        let before = self.placed(node).ok_or(ChangeError::NotANode(node))?.parent;
+        let before = before.ok_or(ChangeError::Headend(node))?;
+        if before == parent {
+            return Err(ChangeError::InPlace { node, parent });
+        }
+        self.add_nodes(new_nodes, None)?;
+        let old_place = self.way_up(before)?;
+        let new_place = self.way_up(parent)?;
+        if new_place.contains(&node) {
+            return Err(ChangeError::Loop { node, parent });
+        }
+        let epoch = self.record.epoch;
+        for placed in &mut self.nodes {
+            let loopback = placed.node.loopback;
+            if new_place.contains(&loopback) && !old_place.contains(&loopback) {
+                placed.node.renewed = epoch;
+            }
+            if loopback == node {
+                placed.parent = Some(parent);
+                placed.node.parent_sid = parent_sid;
+            }
+        }
+        self.prune(before);
+        Ok(())
+    }
+
+    fn join(&mut self, newcomers: &[Newcomer], nodes: &[NewNode], join: Option<Join>) -> Result<(), ChangeError> {
+        self.add_nodes(nodes, join)?;
+        for newcomer in newcomers {
+            let Newcomer { address, qpn, region, edge } = *newcomer;
+            let _ = self.placed(edge).ok_or(ChangeError::NotANode(edge))?;
+            let receiver = Receiver { address, qpn, region, edge: NodeIndex(0), joined: join };
+            self.receivers.push((receiver, edge));
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, psn: Psn) {
+        for (receiver, _) in &mut self.receivers {
+            if is_over(receiver, psn) {
+                receiver.joined = None;
+            }
+        }
+    }
+
+    fn add_nodes(&mut self, nodes: &[NewNode], joined: Option<Join>) -> Result<(), ChangeError> {
+        for new in nodes {
+            let NewNode { name, loopback, sid, parent, parent_sid, role, multicast } = new.clone();
+            let node = TreeNode { name, loopback, sid, parent: None, parent_sid, role, multicast, joined, renewed: 0 };
+            self.nodes.push(Placed { node, parent: Some(parent) });
+        }
+        for new in nodes {
+            self.way_up(new.parent)?;
+        }
+        Ok(())
+    }
+
+    fn placed(&self, loopback: Ipv6Addr) -> Option<&Placed> {
+        self.nodes.iter().find(|placed| placed.node.loopback == loopback)
+    }
+
+    /// A node and all above it.
+    fn way_up(&self, from: Ipv6Addr) -> Result<Vec<Ipv6Addr>, ChangeError> {
+        let mut way = Vec::new();
+        let mut next = Some(from);
+        while let Some(loopback) = next {
+            if way.contains(&loopback) {
+                return Err(ChangeError::Loop { node: loopback, parent: from });
+            }
+            way.push(loopback);
+            next = self.placed(loopback).ok_or(ChangeError::NotANode(loopback))?.parent;
+        }
+        Ok(way)
+    }
+
+    /// Takes a node out that is left without branches, and so on upwards (D25). The headend stays.
+    fn prune(&mut self, from: Ipv6Addr) {
+        let mut next = Some(from);
+        while let Some(loopback) = next {
+            let Some(parent) = self.placed(loopback).and_then(|placed| placed.parent) else { return };
+            let has_receivers = self.receivers.iter().any(|(_, edge)| *edge == loopback);
+            if has_receivers || self.nodes.iter().any(|placed| placed.parent == Some(loopback)) {
+                return;
+            }
+            self.nodes.retain(|placed| placed.node.loopback != loopback);
+            next = Some(parent);
+        }
+    }
+
+    /// Puts parents before children, leaving all else in its order, and checks the record.
+    fn finish(mut self) -> Result<Group, ChangeError> {
+        let mut positions: BTreeMap<Ipv6Addr, NodeIndex> = BTreeMap::new();
+        let mut nodes = Vec::new();
+        while !self.nodes.is_empty() {
+            let before = self.nodes.len();
+            let mut later = Vec::new();
+            for placed in self.nodes {
+                match placed.parent.map(|parent| positions.get(&parent).copied()) {
+                    Some(None) => later.push(placed),
+                    Some(Some(parent)) => place(&mut nodes, &mut positions, placed.node, Some(parent)),
+                    None => place(&mut nodes, &mut positions, placed.node, None),
+                }
+            }
+            if let Some(stuck) = later.first().filter(|_| later.len() == before) {
+                return Err(ChangeError::NotANode(stuck.parent.unwrap_or(stuck.node.loopback)));
+            }
+            self.nodes = later;
+        }
+        let receivers = self.receivers.into_iter().map(|(receiver, edge)| match positions.get(&edge) {
+            Some(position) => Ok(Receiver { edge: *position, ..receiver }),
+            None => Err(ChangeError::NotANode(edge)),
+        });
+        let receivers = receivers.collect::<Result<_, _>>()?;
+        Ok(Group::new(Record { receivers, tree: Tree::new(nodes)?, ..self.record })?)
+    }
+}
+
+fn place(
+    nodes: &mut Vec<TreeNode>,
+    positions: &mut BTreeMap<Ipv6Addr, NodeIndex>,
+    node: TreeNode,
+    parent: Option<NodeIndex>,
+) {
+    positions.insert(node.loopback, NodeIndex(nodes.len()));
+    nodes.push(TreeNode { parent, ..node });
+}

@@ -1,0 +1,146 @@
+//! A node of a group as its lifecycle sees it.
+//!
+//! ```text
+//!                 concerned                prepared                its stage              committed
+//!     Settled ───────────────► Preparing ───────────► Prepared ───────────► Committing ───────────► Settled
+//!        ▲                      │  ▲  ▲                  │                   │      │
+//!        └──── given up ────────┘  │  └──── restarted ───┘                   │      └─ restarted: Committing, of what is
+//!                                  └──────────── refused ────────────────────┘         given back to it
+//!
+//!     Leaving ───────────────► Removing ───────────► (out of the group)
+//!              all committed             removed
+//! ```
+//!
+//! Beside it, whether the node can be heard: `Here`, `Returning` (it came back empty and is given back what it had,
+//! before anything else), or `Lost` (nobody waits for it, and nothing that it says counts, until it returns).
+
+/// How far a node is with the change in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It has what it is to have; outside a change, always.
+    Settled,
+    /// It was told its next part.
+    Preparing,
+    /// It can commit.
+    Prepared,
+    /// It was told to commit.
+    Committing,
+    /// It is not in the next record.
+    Leaving,
+    /// It was told to leave.
+    Removing,
+}
+
+/// Whether a node can be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It can.
+    Here,
+    /// It is given back its part of this epoch.
+    Returning(u32),
+    /// It is known dead.
+    Lost,
+}
+
+/// A node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) step: Step,
+    pub(super) presence: Presence,
+    /// When it commits: see [`stages`](super::stages).
+    pub(super) stage: usize,
+}
+
+/// What a node said. With each goes the epoch that it speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Prepared,
+    Refused,
+    Committed,
+    Removed,
+}
+
+/// What follows from an answer, besides the member's new step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing: the answer was one to an earlier order.
+    Nothing,
+    /// Somebody waited for this.
+    Progress,
+    /// The node is to be told its next part.
+    Prepare,
+    /// The node cannot take its next part.
+    Refusal,
+    /// The node is out of the group.
+    Gone,
+}
+
+impl Member {
+    /// Takes an answer about the epoch of the change in progress, or, from a node that returns, about the epoch that it
+    /// is given back. `can_refuse`: whether the record is not stored yet.
+    pub(super) fn hear(&mut self, answer: Answer, can_refuse: bool) -> Effect {
+        use Answer::{Committed, Prepared, Refused, Removed};
+        match (self.presence, self.step, answer) {
+            (Presence::Lost, _, Prepared | Refused | Committed | Removed) => Effect::Nothing,
+            (Presence::Returning(_), step, Committed) => {
+                self.presence = Presence::Here;
+                match step {
+                    Step::Settled | Step::Leaving => Effect::Progress,
+                    Step::Preparing | Step::Prepared => {
+                        self.step = Step::Preparing;
+                        Effect::Prepare
+                    }
+                    Step::Committing => {
+                        self.step = Step::Settled;
+                        Effect::Progress
+                    }
+                    Step::Removing => Effect::Nothing,
+                }
+            }
+            (Presence::Returning(_), Step::Removing, Removed) => Effect::Gone,
+            (Presence::Returning(_), _, Prepared | Refused | Removed) => Effect::Nothing,
+            (Presence::Here, Step::Preparing, Prepared) => {
+                self.step = Step::Prepared;
+                Effect::Progress
+            }
+            (Presence::Here, Step::Preparing, Refused) if can_refuse => Effect::Refusal,
+            // It has lost what it had prepared. To be told again, by `repeat`: a node that goes on refusing is not to
+            // be asked as fast as it can answer.
+            (Presence::Here, Step::Committing, Refused) => {
+                self.step = Step::Preparing;
+                Effect::Nothing
+            }
+            (Presence::Here, Step::Committing, Committed) => {
+                self.step = Step::Settled;
+                Effect::Progress
+            }
+            // A node that knows nothing of the group cannot leave it.
+            (Presence::Here, Step::Removing, Removed | Refused) => Effect::Gone,
+            (Presence::Here, Step::Settled | Step::Prepared | Step::Leaving, _)
+            | (Presence::Here, Step::Preparing, Refused | Committed | Removed)
+            | (Presence::Here, Step::Committing, Prepared | Removed)
+            | (Presence::Here, Step::Removing, Prepared | Committed) => Effect::Nothing,
+        }
+    }
+
+    /// Whether the change in progress waits for the node to be prepared.
+    pub(super) fn delays_store(&self) -> bool {
+        match (self.presence, self.step) {
+            (Presence::Lost, _) => false,
+            (Presence::Here | Presence::Returning(_), Step::Preparing) => true,
+            (
+                Presence::Here | Presence::Returning(_),
+                Step::Settled | Step::Prepared | Step::Committing | Step::Leaving | Step::Removing,
+            ) => false,
+        }
+    }
+
+    /// Whether the change in progress waits for the node to have committed.
+    pub(super) fn delays_stage(&self) -> bool {
+        match (self.presence, self.step) {
+            (Presence::Lost, _) => false,
+            (Presence::Here | Presence::Returning(_), Step::Preparing | Step::Prepared | Step::Committing) => true,
+            (Presence::Here | Presence::Returning(_), Step::Settled | Step::Leaving | Step::Removing) => false,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What a lifecycle orders.
+
+use crate::group::Record;
+use crate::node_part::NodePart;
+use std::net::Ipv6Addr;
+
+/// One order of a [`Lifecycle`](super::Lifecycle), to be carried out in the order in which they come. All may be carried
+/// out more than once.
+///
+/// What a node must see to, because messages may be repeated and overtake each other: a part, a commit or a removal whose
+/// epoch is before that of what it has in effect is ignored. What the source's side must see to: a pause of a round that
+/// has been released is ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The source finishes what it has begun and begins nothing new (D30). Answer: `quiescent` with the same round.
+    Pause {
+        /// Counts the pauses.
+        round: u32,
+    },
+    /// Every node has its part: the source may send, for the first time (round 0, D31) or again. Answer: `running`.
+    Ready {
+        /// The pause that ends.
+        round: u32,
+    },
+    /// The record is put where it outlives everything, before the next order is carried out.
+    Store(Box<Record>),
+    /// First phase at a node. Answer: `prepared` or `refused`.
+    Prepare {
+        /// Its loopback.
+        node: Ipv6Addr,
+        /// What it is to have.
+        part: Box<NodePart>,
+    },
+    /// Second phase at a node. Answer: `committed`, or `refused` when it has nothing prepared for this epoch.
+    Commit {
+        /// Its loopback.
+        node: Ipv6Addr,
+        /// What was prepared.
+        epoch: u32,
+    },
+    /// What was prepared for this epoch is forgotten. No answer: a later part takes its place anyway.
+    Abort {
+        /// Its loopback.
+        node: Ipv6Addr,
+        /// What was prepared.
+        epoch: u32,
+    },
+    /// A node that has lost its state takes its part again, both phases at once, and knows nothing of its branches (R6,
+    /// D17). Answer: `committed` with the part's epoch.
+    Restore {
+        /// Its loopback.
+        node: Ipv6Addr,
+        /// What it had.
+        part: Box<NodePart>,
+    },
+    /// The node leaves the group, and forgets what was prepared. Answer: `removed`.
+    Remove {
+        /// Its loopback.
+        node: Ipv6Addr,
+        /// The epoch from which it is not in the tree.
+        epoch: u32,
+    },
+    /// News: the receiver is out of the group, at every node.
+    Evicted {
+        /// Its address.
+        receiver: Ipv6Addr,
+    },
+    /// News: every node that can be reached has its part of this epoch.
+    Changed {
+        /// The epoch.
+        epoch: u32,
+    },
+    /// News: a change was given up, everything is as it was before.
+    GivenUp {
+        /// Why.
+        reason: String,
+    },
+    /// News: no node has a part of the group any more, and the record can go.
+    Closed,
+}

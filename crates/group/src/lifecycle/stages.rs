@@ -1,0 +1,81 @@
+//! Which nodes a change concerns, and in which order they commit.
+//!
+//! Nodes to which something comes commit first, from the top down, level by level; then those of which only something
+//! else has changed; then those that lose a branch. Each level has committed before the next begins.
+//!
+//! It is what makes re-homing safe at any time. Let a node M move from below P to below Q, and let A be the lowest node
+//! above both places. While A has not committed, it believes its branch towards Q to speak for less than M, and M to be
+//! vouched for by the branch towards P. So P must go on vouching for M until A has made the branch towards Q unknown,
+//! and hears it again only by the words of nodes that know of M: A commits before P. A is above P, and something comes to
+//! it or to a branch of it, whereas P only loses. Were P first, P would drop M and speak for less, and A would take that,
+//! with Q's old point, for the word of all.
+
+use crate::group::Group;
+use crate::node_part::NodePart;
+use crate::tree::NodeIndex;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// The nodes of the group after a change that need a new part, each with its stage; and how many stages there are.
+///
+/// A part is needed when it differs in more than its epoch. The others stay at the epoch that they have: what they say
+/// is held against `renewed` alone, and a node at whose branches nothing has come since is right to speak under an older
+/// one.
+pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Addr, usize>, usize) {
+    let mut concerned = Vec::new();
+    for (loopback, level, now) in parts(after) {
+        let known = before.and_then(|before| part_of(before, loopback));
+        let known = known.map(|known| NodePart { epoch: now.epoch, ..known });
+        if known.as_ref() != Some(&now) {
+            concerned.push((loopback, turn(level, known.as_ref(), &now)));
+        }
+    }
+    let mut turns: Vec<Turn> = concerned.iter().map(|(_, turn)| *turn).collect();
+    turns.sort_unstable();
+    turns.dedup();
+    let stage_of = |turn: Turn| turns.partition_point(|earlier| *earlier < turn);
+    (concerned.iter().map(|(loopback, turn)| (*loopback, stage_of(*turn))).collect(), turns.len())
+}
+
+/// When a node commits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// Something came to it: with all those of its level.
+    Gains { level: usize },
+    /// Its parent, its policy, or the receivers of the headend's lists.
+    Other,
+    /// Something that was below it is not any more.
+    Loses,
+}
+
+fn turn(level: usize, known: Option<&NodePart>, now: &NodePart) -> Turn {
+    let Some(known) = known else { return Turn::Gains { level } };
+    let was_there = |responder, renewed| {
+        known.branches.iter().any(|branch| branch.responder == responder && branch.renewed == renewed)
+    };
+    let is_there = |responder| now.branches.iter().any(|branch| branch.responder == responder);
+    if now.renewed != known.renewed || !now.branches.iter().all(|branch| was_there(branch.responder, branch.renewed)) {
+        Turn::Gains { level }
+    } else if known.branches.iter().all(|branch| is_there(branch.responder)) {
+        Turn::Other
+    } else {
+        Turn::Loses
+    }
+}
+
+/// All nodes: loopback, levels below the headend, part.
+fn parts(group: &Group) -> impl Iterator<Item = (Ipv6Addr, usize, NodePart)> {
+    let nodes = group.record().tree.nodes();
+    let mut levels: Vec<usize> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        levels.push(node.parent.and_then(|parent| levels.get(parent.0)).map_or(0, |level| level + 1));
+    }
+    let at = |index: usize| group.at(NodeIndex(index));
+    nodes.iter().enumerate().filter_map(move |(index, node)| Some((node.loopback, levels[index], at(index)?)))
+}
+
+/// The part of the node with this loopback.
+pub(super) fn part_of(group: &Group, loopback: Ipv6Addr) -> Option<NodePart> {
+    let index = group.record().tree.nodes().iter().position(|node| node.loopback == loopback)?;
+    group.at(NodeIndex(index))
+}
