@@ -1,10 +1,11 @@
 //! What a node is told: its ports and addresses, routes, SIDs, keys and groups.
 
 use crate::behavior::Flavors;
+use crate::border::Domain;
 use crate::element::PortId;
 use crate::encaps::{EncapsError, EncapsMode};
 use crate::fib::Prefix;
-use crate::hmac::HmacKey;
+use crate::hmac::{Cover, HmacKey};
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::MacAddress;
 use srdma_wire::tlv::TlvTypes;
@@ -58,6 +59,8 @@ pub struct NodeConfig {
     pub replication_hop_limit: u8,
     /// End, End.X and End.DT6 take packets with an SRH only if its HMAC is valid (RFC 8754 section 2.1.2.1).
     pub require_hmac: bool,
+    /// What an HMAC covers at least that End.MT demands (D9): `Tlvs`, or that of keys which sign less.
+    pub end_mt_cover: Cover,
     /// After a restart: groups begin with unknown branches (D17).
     pub restarted: bool,
 }
@@ -74,6 +77,7 @@ impl NodeConfig {
             icmp_errors_per_second: 100,
             replication_hop_limit: 0,
             require_hmac: false,
+            end_mt_cover: Cover::Tlvs,
             restarted: false,
         }
     }
@@ -211,6 +215,19 @@ pub enum Command {
     },
     /// Removes an HMAC key that no group of this headend signs with.
     RemoveHmacKey(u32),
+    /// Says what addresses the SR domain has. Without it nothing is refused for being outside.
+    SetDomain(Domain),
+    /// There is no domain any more.
+    RemoveDomain,
+    /// Makes a port a border: hosts or strangers are behind it (RFC 8754 section 5.1, BCP 38).
+    SetBorder {
+        /// The port.
+        port: PortId,
+        /// The prefixes that it may send from; all but the domain's when there is none.
+        sources: Vec<Prefix>,
+    },
+    /// Makes a port an inside one again, as it began.
+    RemoveBorder(PortId),
     /// Takes part in a group, or in a new epoch of it; its Proxy Address becomes this node's to intercept. Both phases
     /// of a commit at once.
     AddGroup(Box<NodePart>),
@@ -279,6 +296,16 @@ pub enum ConfigError {
         /// The epoch.
         epoch: u32,
     },
+    /// A later epoch has taken effect.
+    #[error("group {group}: epoch {epoch} is older than {in_effect}, which is in effect at this node")]
+    OldEpoch {
+        /// The group.
+        group: u32,
+        /// The epoch that was to take effect.
+        epoch: u32,
+        /// The epoch that is in effect.
+        in_effect: u32,
+    },
     /// One Proxy Address, one group (D2).
     #[error("Proxy Address {proxy} of group {group} already belongs to group {owner}")]
     ProxyInUse {
@@ -326,6 +353,30 @@ pub enum ConfigError {
         prefix: Prefix,
         /// The key id.
         key_id: u32,
+    },
+    /// A SID outside the domain's blocks.
+    #[error("SID {0} is in none of the domain's blocks of SIDs")]
+    SidOutsideDomain(Prefix),
+    /// A node outside its own domain.
+    #[error("the node's loopback {0} is in none of the domain's infrastructure prefixes")]
+    LoopbackOutsideDomain(Ipv6Addr),
+    /// A Proxy Address that hosts could not reach, or could send from.
+    #[error("Proxy Address {proxy} of group {group} is in none of the domain's prefixes of Proxy Addresses")]
+    ProxyOutsideDomain {
+        /// The address.
+        proxy: Ipv6Addr,
+        /// The group.
+        group: u32,
+    },
+    /// Hosts behind a border have addresses of their own.
+    #[error("sources {sources} of the border at port {port} meet {of_domain} of the domain")]
+    SourcesOfDomain {
+        /// The number of the port.
+        port: u16,
+        /// The prefix of the hosts.
+        sources: Prefix,
+        /// The prefix of the domain.
+        of_domain: Prefix,
     },
     /// The receiver lists do not fit the SRH.
     #[error("group {0}: receiver lists exceed an SRH of 2048 octets")]

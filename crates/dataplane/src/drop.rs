@@ -86,6 +86,20 @@ drop_reasons! {
     HmacUnknownKey = "hmac_unknown_key",
     /// The HMAC does not match.
     HmacMismatch = "hmac_mismatch",
+    /// The HMAC's key does not cover the receiver lists, as End.MT demands (D9).
+    HmacCover = "hmac_cover",
+    /// In by a border port with a source address of the SR domain (BCP 38, RFC 8754 section 5.1).
+    ForgedSource = "forged_source",
+    /// In by a border port with a source address that its hosts do not have (BCP 38).
+    SourceNotAssigned = "source_not_assigned",
+    /// In by a border port to a SID (RFC 8754 section 5.1).
+    SidFromOutside = "sid_from_outside",
+    /// In by a border port to an address of a node (RFC 8754 section 5.1).
+    NodeFromOutside = "node_from_outside",
+    /// To a SID of this node from a source address that is no node's (RFC 8754 section 5.1).
+    ForeignSource = "foreign_source",
+    /// To a SID of the domain, or with an SRH that names one, and about to leave by a border port (RFC 8754 section 7.2).
+    LeavesDomain = "leaves_domain",
     /// No multicast route for this source and group.
     NoMulticastRoute = "no_multicast_route",
     /// A multicast packet from the wrong side.

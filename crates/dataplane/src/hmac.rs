@@ -97,15 +97,30 @@ impl HmacKeys {
         self.0.get(&key_id)
     }
 
-    /// Verifies an SRH that came from `source` to `destination` (MT-9-1). The comparison takes the same time wherever
-    /// the octets differ.
+    /// Verifies an SRH that came from `source` to `destination` before its receiver lists are believed (MT-9-1). A key
+    /// that does not cover them will not do, unless keys of that cover were admitted: what it signed for another
+    /// purpose could be taken, with any lists put behind it (D9).
+    pub(crate) fn verify_lists(
+        &self,
+        source: &[u8; 16],
+        destination: &[u8; 16],
+        srh: &Srh<'_>,
+        types: TlvTypes,
+        admitted: Cover,
+    ) -> Result<(), DropReason> {
+        let cover = self.verify(source, destination, srh, types)?;
+        if cover == Cover::Tlvs || cover == admitted { Ok(()) } else { Err(DropReason::HmacCover) }
+    }
+
+    /// Verifies an SRH that came from `source` to `destination`; returns what its key covers. The comparison takes the
+    /// same time wherever the octets differ.
     pub(crate) fn verify(
         &self,
         source: &[u8; 16],
         destination: &[u8; 16],
         srh: &Srh<'_>,
         types: TlvTypes,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Cover, DropReason> {
         let found = Tlvs::new(srh.tlvs, types).find_map(|tlv| match tlv {
             Ok(Tlv::Hmac(view, hmac)) => Some((view, hmac)),
             _ => None,
@@ -116,7 +131,7 @@ impl HmacKeys {
             return Err(DropReason::HmacMismatch);
         }
         let expected = key.sign(source, srh, view, types);
-        if bool::from(expected.as_slice().ct_eq(hmac)) { Ok(()) } else { Err(DropReason::HmacMismatch) }
+        if bool::from(expected.as_slice().ct_eq(hmac)) { Ok(key.cover) } else { Err(DropReason::HmacMismatch) }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod behavior;
 mod body;
+mod border;
 mod config;
 mod counters;
 mod drop;
@@ -25,6 +26,7 @@ pub mod reverse;
 mod ring;
 
 pub use behavior::{Flavors, NextCsid};
+pub use border::Domain;
 pub use config::{
     Command, ConfigError, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
 };

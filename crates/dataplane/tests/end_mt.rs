@@ -48,19 +48,22 @@ fn eleven_receivers_and_a_multicast_sid() {
     assert_eq!(sent, copies);
 }
 
-/// MT-9-1, D9: scapy signed packet 3 over RFC 8754's text and packet 4 over the TLVs too.
+/// MT-9-1, D9: scapy signed packet 3 over RFC 8754's text and packet 4 over the TLVs too. The first is enough only where
+/// that was admitted.
 #[test]
 fn hmac_is_verified_before_any_receiver_is_believed() {
     let packets = golden("scapy_02_endmt_in.pcap");
-    let verdict = |packet: &[u8], cover: Option<Cover>, secret: &[u8]| {
-        let mut bench = edge(true);
+    let verdict_at = |admitted: Cover, packet: &[u8], cover: Option<Cover>, secret: &[u8]| {
+        let mut bench = edge_with(true, |config| config.end_mt_cover = admitted);
         if let Some(cover) = cover {
             bench.control(Command::AddHmacKey { key_id: 42, key: HmacKey::new(secret, cover) });
         }
         let sent = bench.send(0, packet).len();
         (sent, bench.drops(0))
     };
-    assert_eq!(verdict(&packets[2], Some(Cover::Rfc8754), SECRET), (2, vec![]));
+    let verdict = |packet: &[u8], cover, secret: &[u8]| verdict_at(Cover::Tlvs, packet, cover, secret);
+    assert_eq!(verdict_at(Cover::Rfc8754, &packets[2], Some(Cover::Rfc8754), SECRET), (2, vec![]));
+    assert_eq!(verdict(&packets[2], Some(Cover::Rfc8754), SECRET), (0, vec![("hmac_cover", 1)]));
     assert_eq!(verdict(&packets[3], Some(Cover::Tlvs), SECRET), (2, vec![]));
     assert_eq!(verdict(&packets[2], Some(Cover::Tlvs), SECRET), (0, vec![("hmac_mismatch", 1)]));
     assert_eq!(verdict(&packets[3], Some(Cover::Tlvs), b"other"), (0, vec![("hmac_mismatch", 1)]));
@@ -71,7 +74,7 @@ fn hmac_is_verified_before_any_receiver_is_believed() {
     for (index, cover, result) in [(2, Cover::Rfc8754, 2), (3, Cover::Tlvs, 0)] {
         let mut tampered = packets[index].clone();
         tampered[receiver] ^= 0x40;
-        assert_eq!(verdict(&tampered, Some(cover), SECRET).0, result);
+        assert_eq!(verdict_at(cover, &tampered, Some(cover), SECRET).0, result);
     }
 }
 

@@ -35,6 +35,10 @@ impl Node {
                 self.rebuild_headers()
             }
             Command::RemoveHmacKey(key_id) => self.remove_hmac_key(key_id),
+            Command::SetDomain(domain) => self.set_domain(domain),
+            Command::RemoveDomain => self.remove_domain(),
+            Command::SetBorder { port, sources } => self.set_border(port, &sources),
+            Command::RemoveBorder(port) => self.remove_border(port),
             Command::AddGroup(part) => self.add_group(*part),
             Command::PrepareGroup(part) => self.prepare_group(*part),
             Command::CommitGroup { id, epoch } => self.commit_group(id, epoch),
@@ -165,6 +169,7 @@ impl Node {
     }
 
     fn add_sid(&mut self, prefix: Prefix, behavior: SidBehavior) -> Result<(), ConfigError> {
+        self.check_sid_in_domain(prefix)?;
         if let SidBehavior::End(flavors) | SidBehavior::EndX(flavors, _) = behavior {
             check_flavors(flavors)?;
         }

@@ -96,7 +96,8 @@ impl Node {
     ) -> Result<ReceiverList, DropReason> {
         let types = self.config.tlv_types;
         if require_hmac {
-            self.hmac_keys.verify(outer.source_octets(), outer.destination_octets(), srh, types)?;
+            let (source, destination) = (outer.source_octets(), outer.destination_octets());
+            self.hmac_keys.verify_lists(source, destination, srh, types, self.config.end_mt_cover)?;
         }
         let (source, proxy) = flow.inner_addresses.split_at(16);
         let [source, proxy] = [source, proxy].map(|octets| *octets.first_chunk().expect("two addresses of 16 octets"));

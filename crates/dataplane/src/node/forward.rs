@@ -1,6 +1,6 @@
 //! From a port to the FIB and out again.
 
-use super::state::Target;
+use super::state::{Adjacency, Target};
 use super::{Arrival, Node};
 use crate::behavior::{Verdict, end, end_dt6, end_x};
 use crate::config::{SidBehavior, TableId};
@@ -9,11 +9,10 @@ use crate::element::PortId;
 use crate::entropy;
 use crate::fib::Fib;
 use crate::frame::Frame;
-use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, ipv6_mut, srh_drop};
+use crate::headers::{AFTER_IPV6, IPV6, ipv6, ipv6_mut};
 use crate::pool::Pool;
 use srdma_wire::EtherType;
 use srdma_wire::icmpv6::Icmpv6Error;
-use srdma_wire::ipv6::NextHeader;
 
 /// How often one packet may meet SIDs of this node before it is taken for a loop.
 const MAX_LOCAL_SEGMENTS: usize = 16;
@@ -49,8 +48,19 @@ const HOP_LIMIT_EXCEEDED: Fate = Fate::Report(DropReason::HopLimitExceeded, Icmp
 impl Node {
     /// Takes a frame as it comes from the wire.
     #[inline]
-    pub(super) fn ingress(&mut self, mut arrival: Arrival, port: PortId, mut frame: Frame, pool: &mut Pool) {
-        let fate = match self.admit(port, &mut frame, pool) {
+    pub(super) fn ingress(
+        &mut self,
+        mut arrival: Arrival,
+        port: PortId,
+        is_border: bool,
+        mut frame: Frame,
+        pool: &mut Pool,
+    ) {
+        let mut admitted = self.admit(port, &mut frame, pool);
+        if is_border {
+            admitted = admitted.and_then(|()| self.enter(port, &frame, pool));
+        }
+        let fate = match admitted {
             Ok(()) => self.route(&mut arrival, &mut frame, pool),
             Err(reason) => Fate::Drop(reason),
         };
@@ -127,8 +137,8 @@ impl Node {
                 Some(Target::Adjacency(adjacency)) => adjacency,
                 Some(Target::Ecmp(set)) => self.ecmp[set as usize].choose(entropy::of_packet(head)),
                 Some(Target::Sid(sid)) => {
-                    if self.config.require_hmac
-                        && let Err(reason) = self.verify_srh(sid, head)
+                    if self.guards_sids
+                        && let Err(reason) = self.guard_sid(sid, head)
                     {
                         return Fate::Drop(reason);
                     }
@@ -189,23 +199,6 @@ impl Node {
         Fate::Drop(DropReason::SegmentLoop)
     }
 
-    /// That the SRH of a packet to a SID carries a valid HMAC, where there is an SRH. End.MT sees to it itself, and
-    /// replication leaves it to those below.
-    #[cold]
-    fn verify_srh(&self, sid: u32, head: &[u8]) -> Result<(), DropReason> {
-        match self.sids[sid as usize].behavior {
-            SidBehavior::End(_) | SidBehavior::EndX(..) | SidBehavior::EndDt6(_) => {}
-            SidBehavior::EndMt { .. } | SidBehavior::EndReplicate(_) => return Ok(()),
-        }
-        let outer = ipv6(head)?;
-        let place = Place::first(outer).behind_options(head)?;
-        if place.header != NextHeader::ROUTING {
-            return Ok(());
-        }
-        let srh = place.srh(head).map_err(srh_drop)?;
-        self.hmac_keys.verify(outer.source_octets(), outer.destination_octets(), &srh, self.config.tlv_types)
-    }
-
     /// Sends a packet to a neighbour.
     pub(super) fn transmit(&mut self, arrival: Arrival, mut frame: Frame, pool: &mut Pool, adjacency: u32) {
         let fate = self.finish(&mut frame, pool, adjacency);
@@ -217,11 +210,10 @@ impl Node {
     fn finish(&self, frame: &mut Frame, pool: &mut Pool, adjacency: u32) -> Fate {
         let adjacency = &self.adjacencies[adjacency as usize];
         let len = frame.len();
-        if !adjacency.carries(len) {
-            return match adjacency.resolved {
-                true => Fate::Report(DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(adjacency.link_mtu.into())),
-                false => Fate::Drop(DropReason::NoNeighbour),
-            };
+        if !adjacency.carries_any(len)
+            && let Some(fate) = self.hinder(adjacency, frame, pool)
+        {
+            return fate;
         }
         if !self.egress.has_room(adjacency.port, len) {
             return Fate::Drop(DropReason::QueueFull);
@@ -230,6 +222,19 @@ impl Node {
             *place = adjacency.ethernet;
         }
         Fate::Enqueue(adjacency.port, len)
+    }
+
+    /// Why a packet does not leave by an adjacency, unless it does.
+    #[cold]
+    fn hinder(&self, adjacency: &Adjacency, frame: &Frame, pool: &Pool) -> Option<Fate> {
+        if !adjacency.resolved {
+            return Some(Fate::Drop(DropReason::NoNeighbour));
+        }
+        if !adjacency.carries(frame.len()) {
+            let link_mtu = adjacency.link_mtu.into();
+            return Some(Fate::Report(DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(link_mtu)));
+        }
+        self.boundary.leave(frame.head(pool)).err().map(Fate::Drop)
     }
 
     /// Puts a finished frame into a port's queue, which has room.

@@ -40,7 +40,7 @@ impl Node {
         if self.main.lookup(&part.proxy.octets()) == Some(Target::Local) {
             return Err(ConfigError::ProxyIsOwn { proxy: part.proxy, group: part.id.0 });
         }
-        Ok(())
+        self.check_proxy_in_domain(part)
     }
 
     pub(super) fn add_group(&mut self, part: NodePart) -> Result<(), ConfigError> {

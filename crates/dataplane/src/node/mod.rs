@@ -8,6 +8,7 @@
 //! any refusal → one counter per reason and port
 //! ```
 
+mod border;
 mod control;
 mod end_mt;
 mod forward;
@@ -23,6 +24,7 @@ mod state;
 mod targets;
 mod upstream;
 
+use crate::border::Boundary;
 use crate::config::{ConfigError, NodeConfig, TableId};
 use crate::counters::{GroupCounters, PortCounters, Traffic};
 use crate::drop::{DropCounters, DropReason};
@@ -70,6 +72,9 @@ pub struct Node {
     journal: Option<Box<Journal>>,
     lists: ListCache,
     hmac_keys: HmacKeys,
+    boundary: Boundary,
+    /// Packets to SIDs of the node are looked at before the SID takes them.
+    guards_sids: bool,
     /// Raised with every change that resolved forwarding data may depend on.
     generation: u64,
     timers: Timers,
@@ -110,6 +115,7 @@ impl Node {
             port_counters: vec![PortCounters::default(); config.ports.len()],
             own_drops: DropCounters::default(),
             icmp: IcmpLimiter::new(config.icmp_errors_per_second),
+            guards_sids: config.require_hmac,
             config,
             egress,
             tables: BTreeMap::new(),
@@ -125,6 +131,7 @@ impl Node {
             journal: None,
             lists: ListCache::default(),
             hmac_keys: HmacKeys::default(),
+            boundary: Boundary::default(),
             generation: 0,
             timers: Timers::default(),
             upstream: Vec::new(),
@@ -228,11 +235,12 @@ fn fetch_headers(frames: &[Frame], pool: &Pool) {
 impl Element for Node {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, decapsulated: false };
+        let is_border = self.boundary.is_border(port);
         let mut coming = frames.drain(..);
         while coming.len() > 0 {
             fetch_headers(&coming.as_slice()[..coming.len().min(FETCHED_TOGETHER)], pool);
             for frame in coming.by_ref().take(FETCHED_TOGETHER) {
-                self.ingress(arrival, port, frame, pool);
+                self.ingress(arrival, port, is_border, frame, pool);
             }
         }
     }

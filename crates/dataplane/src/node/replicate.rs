@@ -145,7 +145,7 @@ impl Node {
         let segment = Segment::new(chunk, HEADROOM, head.len());
         let len = head.len() + body.len();
         match self.egress.place(adjacency.port, len) {
-            Some(place) if adjacency.carries(len) => {
+            Some(place) if adjacency.carries_any(len) => {
                 place.fill(Frame::copy_of(segment, body, None));
                 self.port_counters[adjacency.port.index()].sent.count(len);
             }

@@ -31,6 +31,8 @@ pub(super) struct Adjacency {
     pub(super) port: PortId,
     pub(super) link_mtu: u16,
     pub(super) resolved: bool,
+    /// The port is a border: not every packet may leave there.
+    pub(super) is_border: bool,
     /// The main table leads to the address by this adjacency for want of anything else.
     pub(super) has_host_route: bool,
     pub(super) address: [u8; 16],
@@ -41,6 +43,12 @@ impl Adjacency {
     #[inline]
     pub(super) fn carries(&self, len: usize) -> bool {
         self.resolved && len <= IPV6 + usize::from(self.link_mtu)
+    }
+
+    /// The same for a packet that may carry an SRH, of which a border asks more.
+    #[inline]
+    pub(super) fn carries_any(&self, len: usize) -> bool {
+        self.carries(len) && !self.is_border
     }
 }
 

@@ -92,7 +92,8 @@ impl Node {
                 ethernet[6..12].copy_from_slice(&port.mac.0);
                 ethernet[12..].copy_from_slice(&EtherType::IPV6.0.to_be_bytes());
                 let (port, link_mtu) = (next_hop.port, port.link_mtu);
-                Adjacency { ethernet, port, link_mtu, resolved: false, has_host_route: false, address }
+                let is_border = self.boundary.is_border(port);
+                Adjacency { ethernet, port, link_mtu, resolved: false, is_border, has_host_route: false, address }
             },
         )
     }

@@ -1,6 +1,7 @@
 //! `node.toml` as it is written: one type a section, one field a key. What the keys mean stands in
 //! `docs/configuration.md`.
 
+use super::border::{BorderSection, DomainSection};
 use super::value::{HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, Secret, ZonedAddress};
 use serde::Deserialize;
 use srdma_dataplane::{Cover, EncapsMode, IcrcMode, Prefix};
@@ -25,6 +26,9 @@ pub(super) struct File {
     pub(super) daemon: DaemonSection,
     #[serde(default)]
     pub(super) port: Vec<PortSection>,
+    pub(super) domain: Option<Spanned<DomainSection>>,
+    #[serde(default)]
+    pub(super) border: Vec<BorderSection>,
     #[serde(default)]
     pub(super) neighbour: Vec<NeighbourSection>,
     #[serde(default)]
@@ -53,6 +57,8 @@ pub(super) struct NodeSection {
     pub(super) replication_hop_limit: Option<Located<Integer<0, 255>>>,
     #[serde(default)]
     pub(super) require_hmac: bool,
+    #[serde(default, with = "CoverName")]
+    pub(super) end_mt_cover: Cover,
     pub(super) end_mt_tlv_type: Option<Located<TlvType>>,
     pub(super) mr_tlv_type: Option<Located<TlvType>>,
 }

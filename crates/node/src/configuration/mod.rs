@@ -4,6 +4,7 @@
 //! modules turn its sections into what the dataplane takes, and refuse what contradicts itself: names that are not
 //! defined, addresses with two meanings, trees that loop. Either way the error names the line.
 
+mod border;
 mod claims;
 mod daemon;
 mod error;
@@ -101,6 +102,7 @@ impl Configuration {
         let (node, interfaces) = ports::node(&file, &mut claims)?;
         let mut commands = Commands { node: Node::new(node.clone()), done: Vec::new() };
         keys::add(&file, &mut commands)?;
+        border::add(&file, &node, &mut commands)?;
         routes::add(&file, &node, &mut claims, &mut commands)?;
         sids::add(&file, &node, &mut claims, &mut commands)?;
         group::add(&file, &node, &mut claims, &mut commands)?;

@@ -37,6 +37,7 @@ pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<(NodeConfig, 
     config.icrc = section.icrc;
     config.verify_icrc = section.verify_icrc;
     config.require_hmac = section.require_hmac;
+    config.end_mt_cover = section.end_mt_cover;
     if let Some(rate) = &section.icmp_errors_per_second {
         config.icmp_errors_per_second = rate.value.get() as u32;
     }

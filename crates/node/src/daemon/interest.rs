@@ -30,6 +30,10 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             | Command::RemoveSid(_)
             | Command::RemoveMulticastRoute { .. }
             | Command::RemoveHmacKey(_)
+            | Command::SetDomain(_)
+            | Command::RemoveDomain
+            | Command::SetBorder { .. }
+            | Command::RemoveBorder(_)
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)

@@ -64,6 +64,8 @@ enum Subject {
     Sid(Prefix),
     Route(TableId, Prefix),
     Neighbour(PortId, Ipv6Addr),
+    Border(PortId),
+    Domain,
     Key(u32),
 }
 
@@ -75,6 +77,8 @@ impl Subject {
             Command::AddSid { prefix, .. } => Some(Subject::Sid(*prefix)),
             Command::AddMulticastRoute(route) => Some(Subject::MulticastRoute(route.source, route.group)),
             Command::AddHmacKey { key_id, .. } => Some(Subject::Key(*key_id)),
+            Command::SetDomain(_) => Some(Subject::Domain),
+            Command::SetBorder { port, .. } => Some(Subject::Border(*port)),
             Command::AddGroup(part) => Some(Subject::Group(part.id.0)),
             // No file has these.
             Command::AddPort(_)
@@ -84,6 +88,8 @@ impl Subject {
             | Command::RemoveSid(_)
             | Command::RemoveMulticastRoute { .. }
             | Command::RemoveHmacKey(_)
+            | Command::RemoveDomain
+            | Command::RemoveBorder(_)
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)
@@ -99,6 +105,8 @@ impl Subject {
             Subject::Route(table, prefix) => Command::RemoveRoute { table, prefix },
             Subject::Neighbour(port, address) => Command::RemoveNeighbour(NextHop { port, address }),
             Subject::Key(key_id) => Command::RemoveHmacKey(key_id),
+            Subject::Domain => Command::RemoveDomain,
+            Subject::Border(port) => Command::RemoveBorder(port),
         }
     }
 }
@@ -124,6 +132,8 @@ fn is_same(before: &Command, after: &Command) -> bool {
         (Command::AddSid { behavior: before, .. }, Command::AddSid { behavior: after, .. }) => before == after,
         (Command::AddMulticastRoute(before), Command::AddMulticastRoute(after)) => before == after,
         (Command::AddGroup(before), Command::AddGroup(after)) => before == after,
+        (Command::SetDomain(before), Command::SetDomain(after)) => before == after,
+        (Command::SetBorder { sources: before, .. }, Command::SetBorder { sources: after, .. }) => before == after,
         // Keys are kept ready for use and cannot be compared; told again, they change nothing.
         _ => false,
     }
@@ -136,6 +146,7 @@ fn check_node(old: &NodeConfig, new: &NodeConfig) -> Result<(), NeedsRestart> {
         (old.icrc == new.icrc, "icrc"),
         (old.verify_icrc == new.verify_icrc, "verify_icrc"),
         (old.require_hmac == new.require_hmac, "require_hmac"),
+        (old.end_mt_cover == new.end_mt_cover, "end_mt_cover"),
         (old.icmp_errors_per_second == new.icmp_errors_per_second, "icmp_errors_per_second"),
         (old.replication_hop_limit == new.replication_hop_limit, "replication_hop_limit"),
         (old.require_hmac == new.require_hmac, "require_hmac"),
@@ -230,6 +241,10 @@ behavior = 'End.MT'
             Command::RemoveHmacKey(key_id) => format!("RemoveHmacKey {key_id}"),
             Command::AddPort(port) => format!("AddPort {}", port.name),
             Command::SetPort { link_mtu, .. } => format!("SetPort {link_mtu}"),
+            Command::SetDomain(_) => "SetDomain".to_owned(),
+            Command::RemoveDomain => "RemoveDomain".to_owned(),
+            Command::SetBorder { port, .. } => format!("SetBorder {}", port.0),
+            Command::RemoveBorder(port) => format!("RemoveBorder {}", port.0),
             Command::PrepareGroup(part) => format!("PrepareGroup {}", part.id.0),
             Command::CommitGroup { id, epoch } => format!("CommitGroup {} {epoch}", id.0),
             Command::AbortGroup(id) => format!("AbortGroup {}", id.0),

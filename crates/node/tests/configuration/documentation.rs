@@ -17,6 +17,8 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[node]", "[node]\nzzz = 1"),
     ("[daemon]", "[daemon]\nzzz = 1"),
     ("[[port]]", "[[port]]\nzzz = 1"),
+    ("[domain]", "[domain]\nzzz = 1"),
+    ("[[border]]", "[[border]]\nzzz = 1"),
     ("[[neighbour]]", "[[neighbour]]\nzzz = 1"),
     ("[[route]]", "[[route]]\nzzz = 1"),
     ("[route.encaps]", "[[route]]\nencaps = { zzz = 1 }"),

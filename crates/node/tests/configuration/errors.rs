@@ -101,7 +101,7 @@ fn keys_and_types() {
         file,
         "[node]",
         "[nodes]",
-        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `neighbour`, `route`, \
+        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `border`, `neighbour`, `route`, \
          `multicast_route`, `sid`, `hmac_key`, `group`",
     );
     refused(file, "loopback = '2001:db8:4::1'\n", "", "1: missing key `loopback`");

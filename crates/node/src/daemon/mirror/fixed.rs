@@ -53,6 +53,10 @@ impl Fixed {
                 | Command::RemoveMulticastRoute { .. }
                 | Command::AddHmacKey { .. }
                 | Command::RemoveHmacKey(_)
+                | Command::SetDomain(_)
+                | Command::RemoveDomain
+                | Command::SetBorder { .. }
+                | Command::RemoveBorder(_)
                 | Command::PrepareGroup(_)
                 | Command::CommitGroup { .. }
                 | Command::AbortGroup(_)

@@ -1,0 +1,124 @@
+//! Telling a node its boundary, and asking it: who may come in, who may go to a SID (RFC 8754 section 5.1, BCP 38).
+
+use super::Node;
+use crate::border::{Domain, covers};
+use crate::config::{ConfigError, SidBehavior};
+use crate::drop::DropReason;
+use crate::element::PortId;
+use crate::fib::Prefix;
+use crate::frame::Frame;
+use crate::headers::{Place, ipv6, srh_drop};
+use crate::pool::Pool;
+use srdma_group::NodePart;
+use srdma_wire::NextHeader;
+
+impl Node {
+    /// Whether SIDs are open to anybody: the node has some, and was told no domain.
+    pub fn has_open_sids(&self) -> bool {
+        !self.sids.is_empty() && self.boundary.domain().is_none()
+    }
+
+    /// What the node has must lie in its domain: a SID outside the blocks would be open to hosts, and a node outside
+    /// the infrastructure would be taken for one.
+    pub(super) fn set_domain(&mut self, domain: Domain) -> Result<(), ConfigError> {
+        let loopback = self.config.loopback;
+        if !covers(&domain.infrastructure, Prefix::host(loopback)) {
+            return Err(ConfigError::LoopbackOutsideDomain(loopback));
+        }
+        self.sids.iter().try_for_each(|sid| sid_in(&domain, sid.prefix))?;
+        self.groups.iter().flatten().try_for_each(|group| proxy_in(&domain, &group.part))?;
+        for (port, sources) in self.boundary.sources() {
+            sources.iter().try_for_each(|source| source_outside(&domain, port, *source))?;
+        }
+        self.put_domain(Some(domain));
+        Ok(())
+    }
+
+    pub(super) fn remove_domain(&mut self) -> Result<(), ConfigError> {
+        self.put_domain(None);
+        Ok(())
+    }
+
+    fn put_domain(&mut self, domain: Option<Domain>) {
+        self.guards_sids = self.config.require_hmac || domain.is_some();
+        self.boundary.set_domain(domain);
+    }
+
+    pub(super) fn set_border(&mut self, port: PortId, sources: &[Prefix]) -> Result<(), ConfigError> {
+        self.check_port(port)?;
+        if let Some(domain) = self.boundary.domain() {
+            sources.iter().try_for_each(|source| source_outside(domain, port, *source))?;
+        }
+        self.put_border(port, Some(sources));
+        Ok(())
+    }
+
+    pub(super) fn remove_border(&mut self, port: PortId) -> Result<(), ConfigError> {
+        self.check_port(port)?;
+        self.put_border(port, None);
+        Ok(())
+    }
+
+    fn put_border(&mut self, port: PortId, sources: Option<&[Prefix]>) {
+        self.boundary.set_border(port, sources);
+        for adjacency in self.adjacencies.values_mut().filter(|adjacency| adjacency.port == port) {
+            adjacency.is_border = sources.is_some();
+        }
+    }
+
+    pub(super) fn check_sid_in_domain(&self, sid: Prefix) -> Result<(), ConfigError> {
+        self.boundary.domain().map_or(Ok(()), |domain| sid_in(domain, sid))
+    }
+
+    pub(super) fn check_proxy_in_domain(&self, part: &NodePart) -> Result<(), ConfigError> {
+        self.boundary.domain().map_or(Ok(()), |domain| proxy_in(domain, part))
+    }
+
+    /// Whether an admitted frame may come in by a border port.
+    #[inline(never)]
+    pub(super) fn enter(&self, port: PortId, frame: &Frame, pool: &Pool) -> Result<(), DropReason> {
+        let headers = frame.head(pool).first_chunk().ok_or(DropReason::Truncated)?;
+        self.boundary.enter(port, headers)
+    }
+
+    /// Whether a packet may go to a SID of the node: where it comes from, and where there is an SRH, that its HMAC is
+    /// valid, if the node demands one. End.MT sees to the HMAC itself, and replication leaves it to those below.
+    pub(super) fn guard_sid(&self, sid: u32, head: &[u8]) -> Result<(), DropReason> {
+        let outer = ipv6(head)?;
+        self.boundary.admits_to_sid(outer.source_octets())?;
+        if self.config.require_hmac { self.verify_srh(sid, head) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn verify_srh(&self, sid: u32, head: &[u8]) -> Result<(), DropReason> {
+        match self.sids[sid as usize].behavior {
+            SidBehavior::End(_) | SidBehavior::EndX(..) | SidBehavior::EndDt6(_) => {}
+            SidBehavior::EndMt { .. } | SidBehavior::EndReplicate(_) => return Ok(()),
+        }
+        let outer = ipv6(head)?;
+        let place = Place::first(outer).behind_options(head)?;
+        if place.header != NextHeader::ROUTING {
+            return Ok(());
+        }
+        let srh = place.srh(head).map_err(srh_drop)?;
+        let (source, destination) = (outer.source_octets(), outer.destination_octets());
+        self.hmac_keys.verify(source, destination, &srh, self.config.tlv_types).map(drop)
+    }
+}
+
+fn sid_in(domain: &Domain, sid: Prefix) -> Result<(), ConfigError> {
+    if covers(&domain.sids, sid) { Ok(()) } else { Err(ConfigError::SidOutsideDomain(sid)) }
+}
+
+fn proxy_in(domain: &Domain, part: &NodePart) -> Result<(), ConfigError> {
+    let (proxy, group) = (part.proxy, part.id.0);
+    let is_inside = covers(&domain.proxies, Prefix::host(proxy));
+    if is_inside { Ok(()) } else { Err(ConfigError::ProxyOutsideDomain { proxy, group }) }
+}
+
+fn source_outside(domain: &Domain, port: PortId, sources: Prefix) -> Result<(), ConfigError> {
+    match domain.overlap(sources) {
+        Some(of_domain) => Err(ConfigError::SourcesOfDomain { port: port.0, sources, of_domain }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,69 @@
+//! `[domain]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
+
+use super::Commands;
+use super::error::Problem;
+use super::file::File;
+use super::ports::port_named;
+use super::value::{Located, PortName};
+use serde::Deserialize;
+use srdma_dataplane::{Command, Domain, NodeConfig, Prefix};
+use std::collections::BTreeSet;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DomainSection {
+    sids: Vec<Located<Prefix>>,
+    infrastructure: Vec<Located<Prefix>>,
+    #[serde(default)]
+    proxies: Vec<Located<Prefix>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BorderSection {
+    port: Located<PortName>,
+    #[serde(default)]
+    sources: Vec<Located<Prefix>>,
+}
+
+/// Adds the domain and its borders. They come before SIDs and groups, so that each of those which lies outside is
+/// refused where it stands.
+pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> Result<(), Problem> {
+    let domain = file.domain.as_ref().map(|section| domain(section.get_ref())).transpose()?;
+    if let (Some(section), Some(domain)) = (&file.domain, &domain) {
+        commands.add(section.span().start, Command::SetDomain(domain.clone()))?;
+    }
+    let mut ports = BTreeSet::new();
+    for section in &file.border {
+        let port = port_named(config, &section.port)?;
+        let (at, name) = (section.port.at, &section.port.value.0);
+        if !ports.insert(port) {
+            return Err(Problem::new(at, format!("port {name} is a border already")));
+        }
+        if domain.is_none() && section.sources.is_empty() {
+            let text = format!("the border at port {name} keeps nothing out: there is neither [domain] nor `sources`");
+            return Err(Problem::new(at, text));
+        }
+        for source in &section.sources {
+            if let Some(of_domain) = domain.as_ref().and_then(|domain| domain.overlap(source.value)) {
+                let text =
+                    format!("sources {} meet {of_domain}, which [domain] has: hosts have none of it", source.value);
+                return Err(Problem::new(source.at, text));
+            }
+        }
+        let sources = section.sources.iter().map(|prefix| prefix.value).collect();
+        commands.add(at, Command::SetBorder { port, sources })?;
+    }
+    Ok(())
+}
+
+fn domain(section: &DomainSection) -> Result<Domain, Problem> {
+    let DomainSection { sids, infrastructure, proxies } = section;
+    if let Some(everything) =
+        [sids, infrastructure, proxies].into_iter().flatten().find(|at| at.value.prefix_len() == 0)
+    {
+        return Err(Problem::new(everything.at, "::/0 is no domain: everything would be inside it"));
+    }
+    let of = |prefixes: &[Located<Prefix>]| prefixes.iter().map(|prefix| prefix.value).collect();
+    Ok(Domain { sids: of(sids), infrastructure: of(infrastructure), proxies: of(proxies) })
+}
