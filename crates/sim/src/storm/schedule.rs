@@ -36,15 +36,17 @@ pub struct Schedule {
 pub struct NodePlan {
     /// The next node toward the sources, of a smaller position; `None` for node 0 alone.
     pub parent: Option<usize>,
-    /// Nodes without receivers to which there is a link beside the one to the parent, so that this node may be re-homed
-    /// there. None of them lies below this node.
+    /// Nodes without receivers, of smaller positions, to which there is a link beside the one to the parent, so that this
+    /// node may be re-homed there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<usize>,
 }
 
 /// A receiving host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct ReceiverPlan {
-    /// The node that it is attached to: not node 0, and one that is no other node's parent.
+    /// The node that it is attached to: not node 0, and neither another node's parent nor its spare.
     pub edge: usize,
 }
 

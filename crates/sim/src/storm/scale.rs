@@ -1,0 +1,62 @@
+//! How long things take in a schedule's network: what times are drawn from.
+
+use super::schedule::{LinkPlan, PATH_MTU_OCTETS, Schedule};
+use crate::link::LinkModel;
+use crate::timing::Timing;
+use srdma_rc::PathMtu;
+
+/// Octets of a full packet on a link, headers included, roughly.
+const PACKET_OCTETS: usize = PATH_MTU_OCTETS as usize + 200;
+
+/// Typical times of a schedule, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// The sources' ACK timeout.
+    pub ack_timeout_ns: u64,
+    /// How long the largest group takes if nothing goes wrong, roughly.
+    pub transfer_ns: u64,
+    /// Packets that a source may have outstanding.
+    pub window_packets: u32,
+}
+
+impl Scale {
+    /// The scale of a schedule's network and groups.
+    pub fn of(schedule: &Schedule) -> Scale {
+        let timing = timing(schedule);
+        let link = model(&schedule.link);
+        let octets: u64 = schedule.groups.iter().map(|group| group.octets).max().unwrap_or(0);
+        let packets = octets.div_ceil(u64::from(PATH_MTU_OCTETS));
+        // Groups share the first link when they share a source, and often others.
+        let sending_ns = packets * schedule.groups.len() as u64 * link.transmission_ps(PACKET_OCTETS) / 1000;
+        let round_trips = packets.div_ceil(u64::from(timing.window_packets)) + 1;
+        Scale {
+            ack_timeout_ns: 4096 << timing.ack_timeout,
+            transfer_ns: sending_ns + round_trips * timing.round_trip_ns,
+            window_packets: timing.window_packets,
+        }
+    }
+}
+
+/// Timers and windows that fit the schedule's longest path.
+pub fn timing(schedule: &Schedule) -> Timing {
+    let levels = levels(schedule);
+    // From the source to node 0, down the levels, and to the receiver.
+    Timing::new(&model(&schedule.link), levels + 1, levels, PathMtu::Octets1024)
+}
+
+/// Nodes on the longest path that the nodes can take through their parents and spares.
+fn levels(schedule: &Schedule) -> usize {
+    let mut depth: Vec<usize> = Vec::new();
+    for node in &schedule.nodes {
+        // Parents and spares have smaller positions.
+        let above = node.parent.iter().chain(&node.spares).filter_map(|above| depth.get(*above)).max();
+        let own = above.map_or(1, |above| above + 1);
+        depth.push(own);
+    }
+    depth.into_iter().max().unwrap_or(1)
+}
+
+/// A schedule's link without its faults.
+fn model(link: &LinkPlan) -> LinkModel {
+    LinkModel::perfect(link.rate_bits_per_s.max(1), link.delay_ns)
+}
