@@ -142,6 +142,7 @@ impl Node {
                     {
                         return Fate::Drop(reason);
                     }
+                    let outer_source = *headers[IPV6 + 8..].first_chunk().expect("an IPv6 header has 40 octets");
                     let sid = &mut self.sids[sid as usize];
                     sid.traffic.count(frame.len());
                     arrival.encapsulated = 0;
@@ -161,7 +162,7 @@ impl Node {
                         Verdict::Forward => hop_limit = HopLimit::Done,
                         Verdict::Inner => {
                             hop_limit = HopLimit::ToDecrement;
-                            arrival.decapsulated = true;
+                            arrival.tunnelled_by = Some(outer_source);
                         }
                         Verdict::Drop(reason) => return Fate::Drop(reason),
                         Verdict::Report(reason, error) => return Fate::Report(reason, error),

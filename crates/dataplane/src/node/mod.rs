@@ -95,8 +95,8 @@ struct Arrival {
     replicated: bool,
     /// Octets of outer headers that this node has put in front of it, and that no SID of its own has met since.
     encapsulated: usize,
-    /// It came out of a tunnel: the port says nothing about who sent it.
-    decapsulated: bool,
+    /// The outer source address, when it came out of a tunnel: the port says nothing about who sent it then.
+    tunnelled_by: Option<[u8; 16]>,
 }
 
 impl Node {
@@ -234,7 +234,7 @@ fn fetch_headers(frames: &[Frame], pool: &Pool) {
 
 impl Element for Node {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
-        let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, decapsulated: false };
+        let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, tunnelled_by: None };
         let is_border = self.boundary.is_border(port);
         let mut coming = frames.drain(..);
         while coming.len() > 0 {

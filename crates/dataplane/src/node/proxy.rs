@@ -78,7 +78,7 @@ impl Node {
     ) -> Result<(Data, bool), DropReason> {
         let state = self.groups[group as usize].as_ref().ok_or(DropReason::UnknownGroup)?;
         let packet = data_packet(frame.head(pool).get(IPV6..).unwrap_or(&[]), frame.len() - IPV6)?;
-        if !self.may_come_from(arrival, packet.ipv6.source_octets()) {
+        if arrival.tunnelled_by.is_some() || !self.may_come_from(arrival, packet.ipv6.source_octets()) {
             return Err(DropReason::WrongIncomingPort);
         }
         if packet.bth.dest_qpn() != state.part.designated_qpn {
@@ -110,7 +110,13 @@ impl Node {
         let head = frame.head(pool);
         let responder = ipv6(head)?.source_octets();
         let branch = state.branch_of(responder).ok_or(DropReason::UnexpectedResponder)?;
-        if !self.may_come_from(arrival, responder) {
+        let from_node = !matches!(state.part.role, srdma_group::NodeRole::Edge);
+        // Nodes may be far off, and tunnel in their own name (D12); receivers are not.
+        let came_right = match arrival.tunnelled_by {
+            Some(outer_source) => from_node && outer_source == *responder,
+            None => self.may_come_from(arrival, responder),
+        };
+        if !came_right {
             return Err(DropReason::UnexpectedResponder);
         }
         let packet =
@@ -122,7 +128,6 @@ impl Node {
         if packet.bth.dest_qpn() != state.part.designated_qpn {
             return Err(DropReason::WrongQpn);
         }
-        let from_node = !matches!(state.part.role, srdma_group::NodeRole::Edge);
         let further = frame.body().iter().map(|segment| segment.octets(pool));
         let check = packet.icrc(further.chain([frame.tail()])).map_err(|_| DropReason::Truncated)?;
         if !check.is_good() {
@@ -142,14 +147,14 @@ impl Node {
         }
     }
 
-    /// Whether the port is one where the sender is, when that is known (D14). Out of a tunnel any sender may come.
+    /// Whether the port is one where the sender is (D14). Where that is not known, any port of the inside will do.
     fn may_come_from(&self, arrival: Arrival, sender: &[u8; 16]) -> bool {
         let is_arrivals = |adjacency: &u32| Some(self.adjacencies[*adjacency as usize].port) == arrival.port;
-        match self.main.lookup(sender).filter(|_| !arrival.decapsulated) {
+        match self.main.lookup(sender) {
             Some(Target::Adjacency(adjacency)) => is_arrivals(&adjacency),
             Some(Target::Ecmp(set)) => self.ecmp[set as usize].adjacencies.iter().any(is_arrivals),
             Some(Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Local | Target::Blackhole) | None => {
-                true
+                !arrival.port.is_some_and(|port| self.boundary.is_border(port))
             }
         }
     }
