@@ -106,6 +106,14 @@ impl<M: Memory> Endpoint<M> {
         Ok(())
     }
 
+    /// From now on a queue pair refuses the request that it expects, with a NAK for a remote operational error, and so
+    /// fails: what an endpoint does whose device or memory has failed. A queue pair that is not there takes no notice.
+    pub fn refuse(&mut self, qpn: Qpn) {
+        if let Some(slot) = self.slots.get(&qpn.get()) {
+            self.queue_pairs[*slot].responder.refuse();
+        }
+    }
+
     /// Sends the peer a CNP, when its turn comes.
     pub fn send_cnp(&mut self, qpn: Qpn) -> Result<(), PostError> {
         let slot = self.ready_slot(qpn)?;

@@ -57,6 +57,19 @@ impl<T: Copy> Calendar<T> {
         }
     }
 
+    /// Forgets all events and begins again at the origin of time.
+    pub fn clear(&mut self) {
+        for (index, word) in self.occupied.iter_mut().enumerate() {
+            while *word != 0 {
+                self.slots[index * 64 + word.trailing_zeros() as usize].clear();
+                *word &= *word - 1;
+            }
+        }
+        self.current.clear();
+        self.later.clear();
+        (self.current_slot, self.pushed) = (0, 0);
+    }
+
     /// Adds an event, of a rank below 2^24. One that lies before the last event taken is taken next.
     #[inline]
     pub fn push(&mut self, time: Instant, rank: u32, event: T) {

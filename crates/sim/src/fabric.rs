@@ -90,7 +90,7 @@ impl Fabric {
     pub fn host(&self, id: ElementId) -> &Host {
         match self.network.element(id) {
             Member::Host(host) => host,
-            Member::Node(_) => panic!("{id:?} is a node, not a host"),
+            Member::Node(_) | Member::Absent => panic!("{id:?} is not a host"),
         }
     }
 
@@ -102,7 +102,7 @@ impl Fabric {
     pub fn with_host<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Host, Instant) -> R) -> R {
         self.network.with(id, |member, now, _| match member {
             Member::Host(host) => action(host, now),
-            Member::Node(_) => panic!("{id:?} is a node, not a host"),
+            Member::Node(_) | Member::Absent => panic!("{id:?} is not a host"),
         })
     }
 
@@ -114,7 +114,7 @@ impl Fabric {
     pub fn with_node<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Node) -> R) -> R {
         self.network.with(id, |member, _, _| match member {
             Member::Node(node) => action(node),
-            Member::Host(_) => panic!("{id:?} is a host, not a node"),
+            Member::Host(_) | Member::Absent => panic!("{id:?} is not a node"),
         })
     }
 
@@ -161,11 +161,11 @@ struct Layout<'a> {
 }
 
 /// A neighbour of a node, as its routes know it.
-struct Neighbour {
-    address: Ipv6Addr,
-    mac: MacAddress,
+pub(crate) struct Neighbour {
+    pub(crate) address: Ipv6Addr,
+    pub(crate) mac: MacAddress,
     /// What lies behind it.
-    prefixes: Vec<Prefix>,
+    pub(crate) prefixes: Vec<Prefix>,
 }
 
 const SOURCE_POSITION: usize = 0;
@@ -199,7 +199,7 @@ impl<'a> Layout<'a> {
         let mut down = self.child(0);
         down.prefixes.push(default_route());
         let position = self.switch.unwrap_or(SOURCE_POSITION);
-        node(position, NodeAddresses::of_switch().loopback, settings, [up, down])
+        node(position, NodeAddresses::of_switch().loopback, settings, false, [up, down])
     }
 
     fn node(&self, position: usize, settings: &LinkSettings) -> Result<Node, ConfigError> {
@@ -220,7 +220,7 @@ impl<'a> Layout<'a> {
             prefixes: Vec::new(),
         });
         let neighbours = std::iter::once(up).chain(children).chain(hosts);
-        node(self.first_node + position, NodeAddresses::of(own).loopback, settings, neighbours)
+        node(self.first_node + position, NodeAddresses::of(own).loopback, settings, false, neighbours)
     }
 
     fn above_root(&self) -> Neighbour {
@@ -252,15 +252,16 @@ impl<'a> Layout<'a> {
     }
 }
 
-fn default_route() -> Prefix {
+pub(crate) fn default_route() -> Prefix {
     Prefix::new(Ipv6Addr::UNSPECIFIED, 0).expect("a prefix may have length 0")
 }
 
 /// A node with a port for each neighbour, in order.
-fn node(
+pub(crate) fn node(
     position: usize,
     loopback: Ipv6Addr,
     settings: &LinkSettings,
+    restarted: bool,
     neighbours: impl IntoIterator<Item = Neighbour>,
 ) -> Result<Node, ConfigError> {
     let neighbours: Vec<Neighbour> = neighbours.into_iter().collect();
@@ -271,7 +272,7 @@ fn node(
         link_mtu: settings.link_mtu,
         queue_limit_octets: settings.queue_limit_octets,
     });
-    let mut node = Node::new(NodeConfig::new(loopback, ports.collect()));
+    let mut node = Node::new(NodeConfig { restarted, ..NodeConfig::new(loopback, ports.collect()) });
     for (port, neighbour) in (0..).zip(neighbours) {
         let next_hop = NextHop { port: PortId(port), address: neighbour.address };
         node.control(Command::AddNeighbour { next_hop, mac: neighbour.mac })?;

@@ -5,9 +5,13 @@ use crate::network::Station;
 use crate::program::{Intake, Outgoing};
 use crate::replica::Replica;
 use srdma_dataplane::{Element, Frame, Pool, PortId};
-use srdma_rc::{Access, ConfigError, Endpoint, EndpointConfig, MemoryKey, QueuePairConfig, QueuePairCounters, Status};
+use srdma_rc::{
+    Access, Completion, ConfigError, Endpoint, EndpointConfig, MemoryKey, QueuePairConfig, QueuePairCounters, Status,
+};
+use srdma_wire::icrc::Computation;
 use srdma_wire::{
-    Aeth, AethView, Bth, EtherType, Ethernet, EthernetView, Instant, Ipv6, MacAddress, Opcode, Qpn, Udp, View,
+    Aeth, AethView, Bth, BthView, EtherType, Ethernet, EthernetView, Instant, Ipv6, Ipv6View, MacAddress, Opcode, Qpn,
+    Udp, UdpView, View,
 };
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
@@ -39,9 +43,12 @@ pub struct Host {
     ethernet: EthernetView,
     packet: Vec<u8>,
     outgoing: Vec<Outgoing>,
-    intake: Option<Intake>,
+    intakes: Vec<Intake>,
+    /// No receive is posted.
+    is_starving: bool,
     failure: Option<(Qpn, Status)>,
     responses: Option<Vec<Response>>,
+    completions: Option<Vec<Completion>>,
     misdelivered: u64,
 }
 
@@ -55,9 +62,11 @@ impl Host {
             ethernet: ethernet.emit(),
             packet: Vec::new(),
             outgoing: Vec::new(),
-            intake: None,
+            intakes: Vec::new(),
+            is_starving: false,
             failure: None,
             responses: None,
+            completions: None,
             misdelivered: 0,
         }
     }
@@ -79,6 +88,13 @@ impl Host {
         self.endpoint.register_memory(replica, base_address, Access::REMOTE_WRITE, key_tag)
     }
 
+    /// Has a memory region hold something else, of the same length.
+    pub fn replace_region(&mut self, key: MemoryKey, replica: Replica) {
+        if let Some(region) = self.endpoint.memory_mut(key) {
+            *region = replica;
+        }
+    }
+
     /// Has the program send: at once what is there, the rest as it is received.
     pub fn send(&mut self, outgoing: Outgoing) {
         self.outgoing.push(outgoing);
@@ -86,12 +102,41 @@ impl Host {
 
     /// Has the program receive messages that use up posted receives.
     pub fn take_in(&mut self, intake: Intake) {
-        self.intake = Some(intake);
+        self.intakes.push(intake);
     }
 
-    /// Has the host remember every response that arrives, whether its endpoint believes it or not.
+    /// Has the program post no receive, or again those that are due.
+    pub fn starve(&mut self, is_starving: bool) {
+        self.is_starving = is_starving;
+        self.post_receives();
+    }
+
+    /// Has the program send no further message by a queue pair, or go on (D30).
+    pub fn pause(&mut self, qpn: Qpn, is_paused: bool) {
+        if let Some(outgoing) = self.outgoing.iter_mut().find(|outgoing| outgoing.qpn() == qpn) {
+            outgoing.pause(is_paused);
+        }
+        self.post_outgoing();
+    }
+
+    /// Has a queue pair refuse every request from now on, as a peer whose device has failed.
+    pub fn refuse(&mut self, qpn: Qpn) {
+        self.endpoint.refuse(qpn);
+    }
+
+    /// Has the host remember every undamaged response that arrives, whether its endpoint believes it or not.
     pub fn observe_responses(&mut self) {
         self.responses = Some(Vec::new());
+    }
+
+    /// Has the host remember how work requests and receives end.
+    pub fn observe_completions(&mut self) {
+        self.completions = Some(Vec::new());
+    }
+
+    /// What has ended since the last call.
+    pub fn take_completions(&mut self) -> impl Iterator<Item = Completion> {
+        self.completions.iter_mut().flat_map(|completions| completions.drain(..))
     }
 
     /// The responses that arrived since the last call.
@@ -99,16 +144,15 @@ impl Host {
         self.responses.iter_mut().flat_map(|responses| responses.drain(..))
     }
 
-    /// Whether responses wait to be taken.
-    pub fn has_responses(&self) -> bool {
+    /// Whether responses or completions wait to be taken.
+    pub fn has_news(&self) -> bool {
         self.responses.as_ref().is_some_and(|responses| !responses.is_empty())
+            || self.completions.as_ref().is_some_and(|completions| !completions.is_empty())
     }
 
     /// Starts the program: posts what can be posted.
     pub fn start(&mut self) {
-        if let Some(intake) = &mut self.intake {
-            intake.post(&mut self.endpoint);
-        }
+        self.post_receives();
         self.post_outgoing();
     }
 
@@ -140,23 +184,35 @@ impl Host {
     /// The program: takes what has completed, and posts what can go out now.
     fn work(&mut self, now: Instant) {
         while let Some(completion) = self.endpoint.poll_completion() {
+            if let Some(completions) = &mut self.completions {
+                completions.push(completion);
+            }
             if completion.status != Status::Success {
                 self.failure.get_or_insert((completion.qpn, completion.status));
                 continue;
             }
             if let Some(outgoing) = self.outgoing.iter_mut().find(|outgoing| outgoing.qpn() == completion.qpn) {
                 outgoing.complete(&completion, now);
-                outgoing.post(&mut self.endpoint, self.intake.as_ref().map(Intake::received_octets));
-            } else if let Some(intake) = &mut self.intake {
+                outgoing.post(&mut self.endpoint, self.intakes.first().map(Intake::received_octets));
+            } else if let Some(intake) = self.intakes.iter_mut().find(|intake| intake.qpn() == completion.qpn) {
                 intake.complete(&completion);
-                intake.post(&mut self.endpoint);
+                self.post_receives();
                 self.post_outgoing();
             }
         }
     }
 
+    fn post_receives(&mut self) {
+        if !self.is_starving {
+            for intake in &mut self.intakes {
+                intake.post(&mut self.endpoint);
+            }
+        }
+    }
+
+    /// A host that takes in and sends is a relay.
     fn post_outgoing(&mut self) {
-        let received_octets = self.intake.as_ref().map(Intake::received_octets);
+        let received_octets = self.intakes.first().map(Intake::received_octets);
         for outgoing in &mut self.outgoing {
             outgoing.post(&mut self.endpoint, received_octets);
         }
@@ -189,8 +245,14 @@ fn response_of(packet: &[u8]) -> Option<Response> {
     if bth.opcode != Opcode::ACKNOWLEDGE {
         return None;
     }
-    let (aeth, _) = Aeth::parse(rest).ok()?;
-    Some(Response { psn: bth.psn, syndrome: aeth.syndrome })
+    let (aeth, icrc) = Aeth::parse(rest).ok()?;
+    let (ipv6, rest) = Ipv6View::split(packet).ok()?;
+    let (udp, rest) = UdpView::split(rest).ok()?;
+    let (bth_view, rest) = BthView::split(rest).ok()?;
+    let mut computation = Computation::begin(ipv6, 0, udp, bth_view);
+    computation.update(rest.get(..AethView::LEN)?);
+    let is_whole = icrc.get(..4)? == computation.finish().0;
+    is_whole.then_some(Response { qpn: bth.dest_qpn, psn: bth.psn, syndrome: aeth.syndrome })
 }
 
 impl Element for Host {

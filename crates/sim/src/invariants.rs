@@ -3,7 +3,7 @@
 //! Nothing here knows how responses are aggregated. The checker sees each response that reaches the source, works out
 //! from the layout of the messages which octets it vouches for, and compares with the memory of every receiver.
 
-use srdma_wire::{Psn, Syndrome};
+use srdma_wire::{Psn, Qpn, Syndrome};
 use std::fmt;
 
 /// How a stream of octets is cut into messages and packets.
@@ -27,9 +27,7 @@ impl Layout {
 
     /// How many packets there are.
     pub fn packets(&self) -> u64 {
-        let full = self.size_octets / u64::from(self.message_octets);
-        let rest = self.size_octets % u64::from(self.message_octets);
-        full * self.packets_of_message() + rest.div_ceil(u64::from(self.path_mtu_octets))
+        self.packets_before(self.size_octets)
     }
 
     /// Octets in the first `packets` packets.
@@ -40,6 +38,13 @@ impl Layout {
         (messages * u64::from(self.message_octets) + octets_behind).min(self.size_octets)
     }
 
+    /// Packets of the first `octets` octets, which end where a message does.
+    pub fn packets_before(&self, octets: u64) -> u64 {
+        let full = octets / u64::from(self.message_octets);
+        let rest = octets % u64::from(self.message_octets);
+        full * self.packets_of_message() + rest.div_ceil(u64::from(self.path_mtu_octets))
+    }
+
     fn packets_of_message(&self) -> u64 {
         u64::from(self.message_octets.div_ceil(self.path_mtu_octets))
     }
@@ -48,6 +53,8 @@ impl Layout {
 /// A response as the source got it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
+    /// The queue pair that it is for.
+    pub qpn: Qpn,
     /// Its PSN.
     pub psn: Psn,
     /// What it says.
@@ -75,6 +82,8 @@ pub struct Checker {
     layout: Layout,
     /// Packets that the responses so far vouched for, rightly.
     confirmed_packets: u64,
+    /// Octets that every receiver was seen to have. Memory is never emptied, so that this stays true.
+    octets_everywhere: u64,
     violations: u64,
     first: Option<Violation>,
 }
@@ -113,18 +122,23 @@ impl fmt::Display for Violation {
 impl Checker {
     /// A checker for a stream of this layout.
     pub fn new(layout: Layout) -> Self {
-        Checker { layout, confirmed_packets: 0, violations: 0, first: None }
+        Checker { layout, confirmed_packets: 0, octets_everywhere: 0, violations: 0, first: None }
     }
 
     /// Checks a response that has just reached the source. `octets_there` is, receiver by receiver, how many octets are
     /// in its memory without a gap from the start.
-    pub fn check(&mut self, time_ns: u64, response: Response, octets_there: impl Iterator<Item = u64>) {
+    pub fn check(&mut self, time_ns: u64, response: Response, octets_there: impl Iterator<Item = u64> + Clone) {
         let vouched_for = response.packets_vouched_for(&self.layout, self.confirmed_packets);
         let packets = u64::try_from(vouched_for).unwrap_or(0);
         let octets = self.layout.octets_of(packets);
         // More packets than the stream has is a lie even when all octets are there.
         let beyond_end = packets > self.layout.packets();
-        let missing = octets_there.enumerate().find(|(_, there)| *there < octets || beyond_end);
+        if octets > self.octets_everywhere {
+            self.octets_everywhere = octets_there.clone().min().unwrap_or(0);
+        }
+        let is_true = octets <= self.octets_everywhere && !beyond_end;
+        let mut receivers = octets_there.enumerate();
+        let missing = if is_true { None } else { receivers.find(|(_, there)| *there < octets || beyond_end) };
         match missing {
             Some((receiver, octets_there)) => {
                 self.violations += 1;
@@ -133,6 +147,11 @@ impl Checker {
             }
             None => self.confirmed_packets = self.confirmed_packets.max(packets),
         }
+    }
+
+    /// Packets that the responses so far vouched for, rightly.
+    pub fn confirmed_packets(&self) -> u64 {
+        self.confirmed_packets
     }
 
     /// How many responses said more than was true.
@@ -155,12 +174,14 @@ mod tests {
         Layout { size_octets: 25_000, message_octets: 2500, path_mtu_octets: 1024, first_psn: Psn::new(0xFF_FFFE) }
     }
 
+    const QPN: Qpn = Qpn::new(0x100).expect("24 bits");
+
     fn ack(psn: u32) -> Response {
-        Response { psn: Psn::new(psn), syndrome: Syndrome::ACK }
+        Response { qpn: QPN, psn: Psn::new(psn), syndrome: Syndrome::ACK }
     }
 
     fn nak(psn: u32) -> Response {
-        Response { psn: Psn::new(psn), syndrome: Syndrome::SEQUENCE_ERROR }
+        Response { qpn: QPN, psn: Psn::new(psn), syndrome: Syndrome::SEQUENCE_ERROR }
     }
 
     fn violations(response: Response, octets_there: &[u64]) -> u64 {
@@ -195,7 +216,7 @@ mod tests {
         assert_eq!(violations(nak(0xFF_FFFE), &[0]), 0);
         assert_eq!(violations(nak(0xFF_FFFF), &[1024]), 0);
         assert_eq!(violations(nak(0xFF_FFFF), &[1024, 1023]), 1);
-        let not_ready = Response { psn: Psn::new(1), syndrome: Syndrome::RnrNak(3) };
+        let not_ready = Response { qpn: QPN, psn: Psn::new(1), syndrome: Syndrome::RnrNak(3) };
         assert_eq!(violations(not_ready, &[2499]), 1);
     }
 
@@ -227,10 +248,10 @@ mod tests {
         let mut checker = Checker::new(layout);
         for packets in (1..40 << 24).step_by(3_000_000) {
             let psn = Psn::new(9).plus((packets & 0xFF_FFFF) as u32).previous();
-            checker.check(packets, Response { psn, syndrome: Syndrome::ACK }, [packets].into_iter());
+            checker.check(packets, Response { qpn: QPN, psn, syndrome: Syndrome::ACK }, [packets].into_iter());
             assert_eq!(checker.violations(), 0, "{packets} packets");
         }
-        checker.check(0, Response { psn: Psn::new(9), syndrome: Syndrome::ACK }, [1].into_iter());
+        checker.check(0, Response { qpn: QPN, psn: Psn::new(9), syndrome: Syndrome::ACK }, [1].into_iter());
         assert_eq!(checker.violations(), 1, "PSN 9 has come round 39 times");
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod baseline;
 pub mod calendar;
+mod damage;
 pub mod fabric;
 pub mod host;
 pub mod invariants;
@@ -14,6 +15,7 @@ pub mod network;
 pub mod plan;
 pub mod program;
 pub mod random;
+mod record;
 pub mod replica;
 pub mod scenario;
 mod set_up;
@@ -23,8 +25,8 @@ mod tap;
 pub mod timing;
 pub mod topology;
 
-pub use link::{Counters, LinkModel};
+pub use link::{Counters, LinkModel, Trouble};
 pub use multicast::Multicast;
-pub use network::{ElementId, LinkId, Network, Place, Station};
+pub use network::{ElementId, LinkId, Network, Place, Station, Way};
 pub use random::{Probability, Stream};
 pub use set_up::SetUpError;

@@ -44,6 +44,25 @@ impl LinkModel {
     }
 }
 
+/// What is wrong with one direction of a link for a time, besides what its model says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trouble {
+    /// Nothing arrives.
+    pub is_cut: bool,
+    /// How probably one bit of a frame arrives changed.
+    pub corrupt: Probability,
+    /// How probably a frame is held back for `spike_ns`, and all behind it with it.
+    pub spike: Probability,
+    /// See `spike`.
+    pub spike_ns: u64,
+    /// Nothing arrives before this time; then all of it.
+    pub held_until: Instant,
+    /// What is at the other end takes so long over each frame.
+    pub per_frame_ns: u64,
+    /// Frames arrive marked as having met congestion.
+    pub marks_congestion: bool,
+}
+
 /// What one direction of a link has carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -57,14 +76,27 @@ pub struct Counters {
     pub duplicated: u64,
     /// Frames that arrived late.
     pub reordered: u64,
+    /// Frames that did not arrive because the link was cut.
+    pub cut: u64,
+    /// Frames that arrived with a bit changed.
+    pub corrupted: u64,
+    /// Frames that held back all behind them.
+    pub spiked: u64,
+    /// Frames that waited for what is at the other end.
+    pub waited: u64,
+    /// Frames that arrived marked as having met congestion.
+    pub marked: u64,
 }
 
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    model: LinkModel,
+    pub(crate) model: LinkModel,
+    pub(crate) trouble: Trouble,
     chance: Stream,
     free_at_ps: u64,
+    /// No frame arrives before one that was held back.
+    not_before_ps: u64,
     pub(crate) counters: Counters,
 }
 
@@ -77,11 +109,16 @@ pub(crate) struct Fate {
     pub(crate) arrival: Option<Instant>,
     /// When it arrives again.
     pub(crate) again: Option<Instant>,
+    /// The bit that arrives changed: any number, to be taken modulo those that may change.
+    pub(crate) changed_bit: Option<u64>,
+    /// Whether it arrives marked as having met congestion.
+    pub(crate) is_marked: bool,
 }
 
 impl Wire {
     pub(crate) fn new(model: LinkModel, chance: Stream) -> Self {
-        Wire { model, chance, free_at_ps: 0, counters: Counters::default() }
+        let (trouble, counters) = (Trouble::default(), Counters::default());
+        Wire { model, trouble, chance, free_at_ps: 0, not_before_ps: 0, counters }
     }
 
     /// Sends a frame of `octets` (without FCS) on a transmitter that is free.
@@ -96,17 +133,46 @@ impl Wire {
         self.counters.frames += 1;
         self.counters.octets += octets as u64;
         let in_order_ps = self.free_at_ps + self.model.delay_ns * PS_PER_NS;
-        let arrival_ps = self.draw_arrival(in_order_ps, transmission_ps);
+        let arrival_ps = self.draw_arrival(in_order_ps, transmission_ps).map(|at_ps| self.hold_back(at_ps));
+        let changed_bit =
+            (arrival_ps.is_some() && self.chance.happens(self.trouble.corrupt)).then(|| self.chance.below(u64::MAX));
+        let is_marked = arrival_ps.is_some() && self.trouble.marks_congestion;
+        self.counters.corrupted += u64::from(changed_bit.is_some());
+        self.counters.marked += u64::from(is_marked);
         let again = arrival_ps.is_some() && self.chance.happens(self.model.duplicate);
         self.counters.duplicated += u64::from(again);
         Fate {
             free_at: instant(self.free_at_ps),
             arrival: arrival_ps.map(instant),
             again: arrival_ps.filter(|_| again).map(|arrival_ps| instant(arrival_ps + transmission_ps)),
+            changed_bit,
+            is_marked,
         }
     }
 
+    /// When a frame arrives that would arrive at `at_ps`, if nothing held it back.
+    #[inline]
+    fn hold_back(&mut self, at_ps: u64) -> u64 {
+        let trouble = &self.trouble;
+        let mut arrival_ps = at_ps.max(self.not_before_ps).max(trouble.held_until.as_ns() * PS_PER_NS);
+        self.counters.waited += u64::from(arrival_ps > at_ps || trouble.per_frame_ns > 0);
+        if trouble.per_frame_ns > 0 {
+            arrival_ps += trouble.per_frame_ns * PS_PER_NS;
+            self.not_before_ps = arrival_ps;
+        }
+        if self.chance.happens(trouble.spike) {
+            arrival_ps += trouble.spike_ns * PS_PER_NS;
+            self.not_before_ps = arrival_ps;
+            self.counters.spiked += 1;
+        }
+        arrival_ps
+    }
+
     fn draw_arrival(&mut self, in_order_ps: u64, transmission_ps: u64) -> Option<u64> {
+        if self.trouble.is_cut {
+            self.counters.cut += 1;
+            return None;
+        }
         if self.chance.happens(self.model.loss) {
             self.counters.lost += 1;
             return None;

@@ -115,7 +115,7 @@ impl Multicast {
 
     /// Compares what the source was just told with what the receivers have.
     fn check_responses(&mut self) {
-        if !self.source().has_responses() {
+        if !self.source().has_news() {
             return;
         }
         let responses: Vec<_> =

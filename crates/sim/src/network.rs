@@ -1,8 +1,10 @@
 //! Elements joined by links, in virtual time.
 
 use crate::calendar::Calendar;
-use crate::link::{Counters, Fate, LinkModel, Wire};
+use crate::damage;
+use crate::link::{Counters, Fate, LinkModel, Trouble, Wire};
 use crate::random::Stream;
+use crate::record::Record;
 use crate::tap::Tap;
 use srdma_dataplane::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
@@ -26,6 +28,15 @@ pub struct LinkId(u32);
 /// A port of an element.
 pub type Place = (ElementId, PortId);
 
+/// One of the two directions of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// From the upper end to the lower.
+    Down,
+    /// From the lower end to the upper.
+    Up,
+}
+
 /// Elements, links, and what happens next.
 ///
 /// Everything that happens follows from the elements, the order in which they and the links were added, and the seed.
@@ -33,6 +44,8 @@ pub type Place = (ElementId, PortId);
 /// elements' positions.
 pub struct Network<S> {
     seed: u64,
+    /// Chunks that the pool may have, of each size.
+    chunks: usize,
     now: Instant,
     calendar: Calendar<Event>,
     pool: Pool,
@@ -83,6 +96,7 @@ struct Direction {
     wire: Wire,
     sending: bool,
     tap: Option<Tap>,
+    record: Option<Record>,
 }
 
 /// Frames on the wires.
@@ -97,6 +111,7 @@ impl<S: Station> Network<S> {
     pub fn new(seed: u64, chunks: usize) -> Self {
         Network {
             seed,
+            chunks,
             now: Instant::ZERO,
             calendar: Calendar::new(),
             pool: Pool::new(chunks),
@@ -109,6 +124,24 @@ impl<S: Station> Network<S> {
             again: Vec::new(),
             hops: 0,
             starved: 0,
+        }
+    }
+
+    /// Empties the network and goes back to the origin of time. Memory is kept for what comes next.
+    pub fn reset(&mut self, seed: u64) {
+        for (frame, _) in self.travelling.frames.drain(..).flatten() {
+            frame.release(&mut self.pool);
+        }
+        self.travelling.free.clear();
+        self.seed = seed;
+        self.now = Instant::ZERO;
+        self.calendar.clear();
+        self.elements.clear();
+        self.directions.clear();
+        self.names.clear();
+        (self.hops, self.starved) = (0, 0);
+        if self.pool.in_use() > 0 {
+            self.pool = Pool::new(self.chunks);
         }
     }
 
@@ -128,7 +161,8 @@ impl<S: Station> Network<S> {
                 ports.resize(from.1.index() + 1, None);
             }
             ports[from.1.index()] = Some(self.directions.len() as u32);
-            self.directions.push(Direction { from, to, wire: Wire::new(model, chance), sending: false, tap: None });
+            let wire = Wire::new(model, chance);
+            self.directions.push(Direction { from, to, wire, sending: false, tap: None, record: None });
         }
         self.names.push(name.to_owned());
         LinkId(self.names.len() as u32 - 1)
@@ -146,6 +180,67 @@ impl<S: Station> Network<S> {
         self.directions[first].tap = Some(down);
         self.directions[first + 1].tap = Some(up);
         Ok(())
+    }
+
+    /// What one direction of a link is like from now on.
+    pub fn set_model(&mut self, link: LinkId, way: Way, model: LinkModel) {
+        self.direction_mut(link, way).wire.model = model;
+    }
+
+    /// What is wrong with one direction of a link, to be changed from now on.
+    pub fn trouble_mut(&mut self, link: LinkId, way: Way) -> &mut Trouble {
+        &mut self.direction_mut(link, way).wire.trouble
+    }
+
+    /// Keeps the newest `frames` frames that one direction of a link has carried.
+    pub fn record(&mut self, link: LinkId, way: Way, frames: usize) {
+        self.direction_mut(link, way).record = Some(Record::of_newest(frames));
+    }
+
+    /// Sends at most `frames` recorded frames over the link once more, the newest first, one each nanosecond. Returns
+    /// how many.
+    pub fn replay(&mut self, link: LinkId, way: Way, frames: usize) -> usize {
+        let number = direction_of(link, way);
+        let direction = &self.directions[number];
+        let Some(record) = &direction.record else {
+            return 0;
+        };
+        let first = self.now.after_ns(1 + direction.wire.model.delay_ns);
+        let again: Vec<Frame> = record
+            .newest_first()
+            .take(frames)
+            .filter_map(|octets| Frame::from_octets(octets, &mut self.pool))
+            .collect();
+        let count = again.len();
+        for (frame, behind) in again.into_iter().zip(0..) {
+            let arrival = Event::Arrival(self.travelling.put(frame, number as u32));
+            self.schedule(first.after_ns(behind), number as u32, arrival);
+        }
+        count
+    }
+
+    /// Hands a frame of these octets to an element, as if it had come in at a port.
+    pub fn inject(&mut self, to: Place, octets: &[u8]) {
+        let (id, port) = to;
+        match Frame::from_octets(octets, &mut self.pool) {
+            Some(frame) => {
+                let mut frames = std::mem::take(&mut self.frames);
+                frames.push(frame);
+                self.elements[id.0 as usize].station.receive(self.now, port, &mut frames, &mut self.pool);
+                self.frames = frames;
+                self.serve(id);
+            }
+            None => self.starved += 1,
+        }
+    }
+
+    fn direction_mut(&mut self, link: LinkId, way: Way) -> &mut Direction {
+        &mut self.directions[direction_of(link, way)]
+    }
+
+    /// Lets time pass until `time`, before which nothing happens any more.
+    pub fn wait_until(&mut self, time: Instant) {
+        self.now = self.now.max(time);
     }
 
     /// Ends all captures.
@@ -318,6 +413,9 @@ impl<S: Station> Network<S> {
         if let Some(tap) = &mut direction.tap {
             tap.write(self.now, &frame, &self.pool);
         }
+        if let Some(record) = &mut direction.record {
+            record.keep(frame.pieces(&self.pool));
+        }
         let fate = direction.wire.send(self.now, frame.len());
         direction.sending = true;
         self.schedule(fate.free_at, number, Event::Free(number));
@@ -330,6 +428,9 @@ impl<S: Station> Network<S> {
     }
 
     fn deliver(&mut self, frame: Frame, direction: u32, fate: Fate) {
+        let Some(frame) = self.damage(frame, fate) else {
+            return;
+        };
         if let Some(time) = fate.again {
             self.again.clear();
             frame.pieces(&self.pool).for_each(|piece| self.again.extend_from_slice(piece));
@@ -349,6 +450,30 @@ impl<S: Station> Network<S> {
             None => frame.release(&mut self.pool),
         }
     }
+
+    /// The frame as it arrives; `None` when no chunk was left for its copy.
+    #[inline]
+    fn damage(&mut self, frame: Frame, fate: Fate) -> Option<Frame> {
+        if fate.changed_bit.is_none() && !fate.is_marked {
+            return Some(frame);
+        }
+        self.again.clear();
+        frame.pieces(&self.pool).for_each(|piece| self.again.extend_from_slice(piece));
+        frame.release(&mut self.pool);
+        if fate.is_marked {
+            damage::mark_congestion(&mut self.again);
+        }
+        if let Some(number) = fate.changed_bit {
+            damage::change_bit(&mut self.again, number);
+        }
+        let copy = Frame::from_octets(&self.again, &mut self.pool);
+        self.starved += u64::from(copy.is_none());
+        copy
+    }
+}
+
+fn direction_of(link: LinkId, way: Way) -> usize {
+    link.0 as usize * 2 + usize::from(way == Way::Up)
 }
 
 impl Travelling {

@@ -30,6 +30,8 @@ pub struct Outgoing {
     carriage: Carriage,
     acknowledged_octets: u64,
     completed_at: Option<Instant>,
+    /// No further message is posted.
+    is_paused: bool,
 }
 
 /// A region that messages are cut from or put into, one after the other.
@@ -59,7 +61,13 @@ impl Outgoing {
             carriage,
             acknowledged_octets: 0,
             completed_at: None,
+            is_paused: false,
         }
+    }
+
+    /// The same stream, of which nothing is posted before it is resumed.
+    pub fn paused(self) -> Self {
+        Outgoing { is_paused: true, ..self }
     }
 
     /// The queue pair.
@@ -77,6 +85,26 @@ impl Outgoing {
         self.completed_at
     }
 
+    /// Octets of messages that were posted.
+    pub fn posted_octets(&self) -> u64 {
+        self.stream.posted_octets
+    }
+
+    /// Octets of the whole stream.
+    pub fn size_octets(&self) -> u64 {
+        self.stream.size_octets
+    }
+
+    /// Whether everything that was posted is acknowledged, so that nothing is on its way.
+    pub fn is_quiescent(&self) -> bool {
+        self.acknowledged_octets == self.stream.posted_octets
+    }
+
+    /// Posts no further message until it is resumed; those that were posted go on (D30).
+    pub(crate) fn pause(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+    }
+
     pub(crate) fn complete(&mut self, completion: &Completion, now: Instant) {
         self.acknowledged_octets += u64::from(completion.length_octets);
         if self.acknowledged_octets == self.stream.size_octets {
@@ -86,7 +114,9 @@ impl Outgoing {
 
     /// Posts the messages that the queue has room for. A relay posts those that it has `received_octets` of.
     pub(crate) fn post(&mut self, endpoint: &mut Endpoint<Replica>, received_octets: Option<u64>) {
-        while let Some(message) = self.stream.next_message() {
+        while !self.is_paused
+            && let Some(message) = self.stream.next_message()
+        {
             let end = message.offset + u64::from(message.length_octets);
             if received_octets.is_some_and(|received| received < end) {
                 return;
@@ -127,6 +157,17 @@ impl Intake {
     pub fn new(qpn: Qpn, region: MemoryKey, size_octets: u64, message_octets: u32) -> Self {
         let stream = Stream { qpn, region, size_octets, message_octets, posted_octets: 0 };
         Intake { stream, received_octets: 0 }
+    }
+
+    /// The same for a peer that begins at `offset` of the stream, where a message does.
+    pub fn beginning_at(mut self, offset: u64) -> Self {
+        self.stream.posted_octets = offset;
+        self
+    }
+
+    /// The queue pair.
+    pub fn qpn(&self) -> Qpn {
+        self.stream.qpn
     }
 
     /// Octets of the messages that have come completely.

@@ -31,7 +31,12 @@ impl Replica {
         Replica { original, complete_octets: 0, own: None }
     }
 
-    /// Octets from the start that were written without a gap.
+    /// A region of which nothing before `offset` will be written: the data of a receiver that joins there.
+    pub fn beginning_at(original: Rc<Vec<u8>>, offset: u64) -> Self {
+        Replica { original, complete_octets: offset as usize, own: None }
+    }
+
+    /// Octets from the start that were written without a gap; what lies before a late beginning counts as written.
     pub fn complete_octets(&self) -> u64 {
         self.complete_octets as u64
     }
@@ -40,6 +45,14 @@ impl Replica {
     pub fn is_faithful(&self) -> bool {
         let len = self.original.len();
         self.complete_octets == len && self.own.as_deref().is_none_or(|own| *own == **self.original)
+    }
+
+    /// Whether each octet that was written, from `offset` on, is the source's at its place.
+    pub fn agrees_from(&self, offset: u64) -> bool {
+        let range = (offset as usize).min(self.complete_octets)..self.complete_octets;
+        self.own.as_deref().is_none_or(|own| {
+            own[range.clone()] == self.original[range.clone()] && own[range.end..].iter().all(|octet| *octet == 0)
+        })
     }
 
     /// SHA-256 of the [`Replica::complete_octets`]. A faithful replica's is the source's, which the caller has computed

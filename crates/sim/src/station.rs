@@ -1,12 +1,16 @@
 //! What stands at the ends of links: nodes and hosts.
 
 use crate::host::Host;
-use crate::network::Station;
+use crate::network::{ElementId, Network, Station};
 use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
 use srdma_wire::Instant;
 
 /// A node of the dataplane, or a host.
+#[derive(Default)]
 pub enum Member {
+    /// Nothing: a node that is down. What arrives is gone.
+    #[default]
+    Absent,
     /// A node.
     Node(Box<Node>),
     /// A host.
@@ -17,6 +21,7 @@ impl Element for Member {
     #[inline]
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         match self {
+            Member::Absent => frames.drain(..).for_each(|frame| frame.release(pool)),
             Member::Node(node) => node.receive(now, port, frames, pool),
             Member::Host(host) => host.receive(now, port, frames, pool),
         }
@@ -24,6 +29,7 @@ impl Element for Member {
 
     fn tick(&mut self, now: Instant, pool: &mut Pool) {
         match self {
+            Member::Absent => {}
             Member::Node(node) => node.tick(now, pool),
             Member::Host(host) => host.tick(now, pool),
         }
@@ -32,6 +38,7 @@ impl Element for Member {
     #[inline]
     fn next_deadline(&self) -> Option<Instant> {
         match self {
+            Member::Absent => None,
             Member::Node(node) => node.next_deadline(),
             Member::Host(host) => host.next_deadline(),
         }
@@ -40,6 +47,7 @@ impl Element for Member {
     #[inline]
     fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
         match self {
+            Member::Absent => None,
             Member::Node(node) => node.dequeue(now, port, pool),
             Member::Host(host) => host.dequeue(now, port, pool),
         }
@@ -48,6 +56,7 @@ impl Element for Member {
     #[inline]
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {
         match self {
+            Member::Absent => {}
             Member::Node(node) => node.take_ready(wake),
             Member::Host(host) => host.take_ready(wake),
         }
@@ -57,8 +66,43 @@ impl Element for Member {
 impl Station for Member {
     fn wants_driver_layout(&self) -> bool {
         match self {
+            Member::Absent => false,
             Member::Node(_) => true,
             Member::Host(host) => host.wants_driver_layout(),
         }
+    }
+}
+
+impl Network<Member> {
+    /// One of the hosts; `None` when the element is none.
+    pub fn host(&self, id: ElementId) -> Option<&Host> {
+        match self.element(id) {
+            Member::Host(host) => Some(host),
+            Member::Node(_) | Member::Absent => None,
+        }
+    }
+
+    /// One of the nodes; `None` when the element is none, or a node that is down.
+    pub fn node(&self, id: ElementId) -> Option<&Node> {
+        match self.element(id) {
+            Member::Node(node) => Some(node),
+            Member::Host(_) | Member::Absent => None,
+        }
+    }
+
+    /// Lets `action` change one of the hosts; `None` when the element is none.
+    pub fn with_host<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Host) -> R) -> Option<R> {
+        self.with(id, |member, _, _| match member {
+            Member::Host(host) => Some(action(host)),
+            Member::Node(_) | Member::Absent => None,
+        })
+    }
+
+    /// Lets `action` change one of the nodes; `None` when the element is none, or a node that is down.
+    pub fn with_node<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Node) -> R) -> Option<R> {
+        self.with(id, |member, _, _| match member {
+            Member::Node(node) => Some(action(node)),
+            Member::Host(_) | Member::Absent => None,
+        })
     }
 }

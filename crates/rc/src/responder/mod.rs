@@ -67,6 +67,8 @@ pub(crate) struct Responder {
     complaint: Complaint,
     receives: VecDeque<Receive>,
     responses: Responses,
+    /// It can carry out no request any more.
+    refuses: bool,
     failed: bool,
 }
 
@@ -80,6 +82,7 @@ impl Responder {
             complaint: Complaint::None,
             receives: VecDeque::new(),
             responses: Responses::new(config),
+            refuses: false,
             failed: false,
             config: config.clone(),
         }
@@ -92,6 +95,11 @@ impl Responder {
 
     pub(crate) fn post(&mut self, receive: Receive) {
         self.receives.push_back(receive);
+    }
+
+    /// Carries out no further request.
+    pub(crate) fn refuse(&mut self) {
+        self.refuses = true;
     }
 
     /// Whether the queue pair has to enter the error state.
@@ -118,7 +126,12 @@ impl Responder {
             context.counters.duplicates_received += 1;
             return self.on_duplicate(context, packet, ahead.unsigned_abs());
         }
-        match self.execute(context, packet) {
+        let executed = if self.refuses {
+            Err(Refusal::Fatal(Syndrome::REMOTE_OPERATIONAL_ERROR))
+        } else {
+            self.execute(context, packet)
+        };
+        match executed {
             Ok(packets) => {
                 self.accept(context, packet, packets);
                 Ok(())

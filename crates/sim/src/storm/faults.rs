@@ -1,0 +1,274 @@
+//! What happens to nodes, links and receivers.
+
+use super::outcome::ComplaintKind;
+use super::schedule::{Event, NodePlan};
+use super::world::{Task, World};
+use crate::network::Way;
+use crate::station::Member;
+use srdma_dataplane::{DropReason, PortId};
+use srdma_wire::Instant;
+use std::collections::BTreeMap;
+
+/// What is wrong with a node.
+#[derive(Clone, Debug)]
+pub(super) struct NodeState {
+    /// The node above it now.
+    pub(super) parent: Option<usize>,
+    /// Down until then.
+    down_until: Instant,
+    /// Cut off from the node above, each until then.
+    cuts: Vec<(usize, Instant)>,
+    /// When all that is wrong with it, of what has begun, is over.
+    pub(super) troubled_until: Instant,
+}
+
+impl NodeState {
+    pub(super) fn new(plan: &NodePlan) -> Self {
+        NodeState { parent: plan.parent, down_until: Instant::ZERO, cuts: Vec::new(), troubled_until: Instant::ZERO }
+    }
+}
+
+/// What is wrong with a receiver, each until a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReceiverState {
+    cut: Instant,
+    slow: Instant,
+    slow_by_ns: u64,
+    starving: Instant,
+    congested: Instant,
+    /// When all that is wrong with it, of what has begun, is over; never for a dead one.
+    pub(super) troubled_until: Instant,
+}
+
+/// Never.
+pub(super) const NEVER: Instant = Instant::from_ns(u64::MAX);
+
+impl World<'_> {
+    /// An event of the schedule.
+    pub(super) fn happen(&mut self, event: &Event) {
+        self.tell(&format_args!("{event:?}"));
+        let now = self.network.now();
+        match *event {
+            Event::CrashNode { node, for_ns } => self.crash(node, now.after_ns(for_ns)),
+            Event::CutNode { node, for_ns } => self.cut_node(node, now.after_ns(for_ns)),
+            Event::CutReceiver { receiver, for_ns } => {
+                self.receivers[receiver].cut = self.receivers[receiver].cut.max(now.after_ns(for_ns));
+                self.trouble_receiver(receiver, now.after_ns(for_ns));
+            }
+            Event::KillReceiver { receiver } => {
+                self.receivers[receiver].cut = NEVER;
+                self.count("receiver death", 1);
+                self.trouble_receiver(receiver, NEVER);
+            }
+            Event::FreezeReceiver { receiver, for_ns } => {
+                let thaw = now.after_ns(for_ns);
+                for way in [Way::Down, Way::Up] {
+                    let trouble = self.network.trouble_mut(self.site.receiver_links[receiver], way);
+                    trouble.held_until = trouble.held_until.max(thaw);
+                }
+                self.count("receiver freeze", 1);
+                self.trouble_receiver(receiver, thaw);
+            }
+            Event::SlowReceiver { receiver, for_ns, by_ns } => {
+                let state = &mut self.receivers[receiver];
+                (state.slow, state.slow_by_ns) = (state.slow.max(now.after_ns(for_ns)), by_ns);
+                self.count("slow receiver", 1);
+                self.trouble_receiver(receiver, now.after_ns(for_ns));
+            }
+            Event::StarveReceiver { receiver, for_ns } => {
+                let state = &mut self.receivers[receiver];
+                state.starving = state.starving.max(now.after_ns(for_ns));
+                self.count("receiver not ready", 1);
+                self.trouble_receiver(receiver, now.after_ns(for_ns));
+            }
+            Event::FailReceiver { receiver, group } => self.fail_receiver(receiver, group),
+            Event::Congest { receiver, for_ns } => {
+                let state = &mut self.receivers[receiver];
+                state.congested = state.congested.max(now.after_ns(for_ns));
+                self.agenda.note(now.after_ns(for_ns), Task::MendReceiver(receiver));
+                self.mend_receiver(receiver);
+            }
+            Event::Forge(ref forgery) => self.forge(forgery),
+            Event::Replay { node, up, frames } => self.replay(node, up, frames),
+            Event::Leave { group, receiver } => self.leave(group, receiver),
+            Event::Join { group, receiver } => self.join(group, receiver),
+            Event::Rehome { node, parent } => self.rehome(node, parent),
+        }
+    }
+
+    /// Something has begun that lasts until then.
+    fn trouble(&mut self, until: Instant) {
+        self.trouble_began = self.network.now();
+        if until < NEVER {
+            self.trouble_until = self.trouble_until.max(until);
+        }
+    }
+
+    fn trouble_receiver(&mut self, receiver: usize, until: Instant) {
+        self.trouble(until);
+        let state = &mut self.receivers[receiver];
+        state.troubled_until = state.troubled_until.max(until);
+        if until < NEVER {
+            self.agenda.note(until, Task::MendReceiver(receiver));
+        }
+        self.mend_receiver(receiver);
+    }
+
+    /// Brings links and host of a receiver to what its state is now.
+    pub(super) fn mend_receiver(&mut self, receiver: usize) {
+        let (now, state) = (self.network.now(), self.receivers[receiver].clone());
+        let link = self.site.receiver_links[receiver];
+        for way in [Way::Down, Way::Up] {
+            let trouble = self.network.trouble_mut(link, way);
+            trouble.is_cut = now < state.cut;
+            trouble.per_frame_ns = if now < state.slow { state.slow_by_ns } else { 0 };
+            trouble.marks_congestion = way == Way::Down && now < state.congested;
+        }
+        self.network.with_host(self.site.receivers[receiver], |host| host.starve(now < state.starving));
+    }
+
+    fn fail_receiver(&mut self, receiver: usize, group: usize) {
+        let member = self.flows[group].members.iter().find(|member| member.receiver == receiver);
+        if let Some(qpn) = member.map(|member| member.qpn) {
+            self.network.with_host(self.site.receivers[receiver], |host| host.refuse(qpn));
+            self.flows[group].failed.push(receiver);
+            self.count("fatal NAK", 1);
+            self.trouble(NEVER);
+        }
+    }
+
+    fn cut_node(&mut self, node: usize, until: Instant) {
+        let Some(parent) = self.nodes[node].parent else {
+            return;
+        };
+        self.nodes[node].cuts.push((parent, until));
+        self.trouble_node(node, until);
+        self.agenda.note(until, Task::MendNode(node));
+        self.mend_node(node);
+    }
+
+    fn trouble_node(&mut self, node: usize, until: Instant) {
+        self.trouble(until);
+        self.nodes[node].troubled_until = self.nodes[node].troubled_until.max(until);
+    }
+
+    /// Brings the links above a node to what its state is now.
+    pub(super) fn mend_node(&mut self, node: usize) {
+        let now = self.network.now();
+        for (parent, until) in &self.nodes[node].cuts {
+            if let Some(link) = self.site.link_above(node, *parent) {
+                for way in [Way::Down, Way::Up] {
+                    let trouble = self.network.trouble_mut(link, way);
+                    trouble.is_cut = now < *until;
+                }
+            }
+        }
+        let cuts = &mut self.nodes[node].cuts;
+        let over = cuts.iter().any(|(_, until)| *until <= now);
+        cuts.retain(|(_, until)| now < *until);
+        if over {
+            // Those that last longer have their say.
+            self.mend_node(node);
+        }
+    }
+
+    /// The node is gone, with all that it had queued and learnt.
+    fn crash(&mut self, node: usize, until: Instant) {
+        let state = &mut self.nodes[node];
+        state.down_until = state.down_until.max(until);
+        self.trouble_node(node, until);
+        self.agenda.note(until, Task::NodeBack(node));
+        self.take_down(node);
+    }
+
+    fn take_down(&mut self, node: usize) {
+        let ports = self.site.port_count(node);
+        let was_up = self.network.with(self.site.nodes[node], |member, _, pool| match std::mem::take(member) {
+            Member::Node(mut value) => {
+                (0..ports).for_each(|port| drop(value.drop_queue(PortId(port as u16), pool)));
+                Some(value)
+            }
+            Member::Absent => None,
+            Member::Host(host) => {
+                *member = Member::Host(host);
+                None
+            }
+        });
+        if let Some(value) = was_up {
+            self.count("node crash", 1);
+            self.agent_down(node);
+            add_drops(&mut self.outcome.drops, &value, ports);
+        }
+    }
+
+    /// The node starts again with what was committed, and knows nothing else.
+    pub(super) fn bring_back(&mut self, node: usize) {
+        let now = self.network.now();
+        if now < self.nodes[node].down_until {
+            return;
+        }
+        match self.site.node(node, true) {
+            Ok(value) => {
+                self.network.with(self.site.nodes[node], |member, _, _| *member = Member::Node(Box::new(value)));
+            }
+            Err(error) => return self.complain(ComplaintKind::SetUp, format!("node {node}: {error}")),
+        }
+        self.outcome.restarts += 1;
+        self.tell(&format_args!("node {node} is back"));
+        self.agent_back(node);
+        for group in 0..self.flows.len() {
+            if self.is_in_tree(group, node) && !self.flows[group].is_over() {
+                self.comebacks[group].push(now);
+            }
+        }
+    }
+
+    fn replay(&mut self, node: usize, up: bool, frames: u32) {
+        let way = if up { Way::Up } else { Way::Down };
+        let link = self.nodes[node].parent.and_then(|parent| self.site.link_above(node, parent));
+        if let Some(link) = link {
+            let replayed = self.network.replay(link, way, frames as usize);
+            self.count("replay", replayed as u64);
+        }
+    }
+
+    /// Counts what chance has done so far; to be called once.
+    pub(super) fn count_links(&mut self) {
+        let mut sums = [0; 7];
+        for link in self.site.links() {
+            for counters in self.network.counters(link) {
+                let of_link = [
+                    counters.lost,
+                    counters.duplicated,
+                    counters.reordered,
+                    counters.spiked,
+                    counters.corrupted,
+                    counters.cut,
+                    counters.marked,
+                ];
+                sums.iter_mut().zip(of_link).for_each(|(sum, count)| *sum += count);
+            }
+        }
+        let names = ["loss", "duplication", "reordering", "delay spike", "corruption", "link cut", "congestion"];
+        names.into_iter().zip(sums).for_each(|(name, sum)| self.count(name, sum));
+    }
+
+    /// Adds up what the nodes that are there have dropped.
+    pub(super) fn count_drops(&mut self) {
+        for node in 0..self.site.nodes.len() {
+            let ports = self.site.port_count(node);
+            if let Some(value) = self.network.node(self.site.nodes[node]) {
+                add_drops(&mut self.outcome.drops, value, ports);
+            }
+        }
+    }
+}
+
+fn add_drops(drops: &mut BTreeMap<&'static str, u64>, node: &srdma_dataplane::Node, ports: usize) {
+    let of_ports = (0..ports).filter_map(|port| node.port_counters(PortId(port as u16)));
+    for counters in of_ports.map(|counters| &counters.drops).chain([node.own_drops()]) {
+        for (reason, count) in counters.iter() {
+            *drops.entry(DropReason::name(reason)).or_default() += count;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Packets that lie.
+
+use super::address;
+use super::schedule::{Claim, Forger, Forgery, Message, PATH_MTU_OCTETS};
+use super::summary::message_name;
+use super::world::World;
+use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::icrc::Computation;
+use srdma_wire::tlv::{ReceiverView, TlvTypes, TlvWriter};
+use srdma_wire::{
+    Aeth, Bth, CnpView, EtherType, Ethernet, Ipv6, MacAddress, NextHeader, Opcode, Psn, Qpn, SrhValue, Syndrome, Udp,
+};
+use std::net::Ipv6Addr;
+use zerocopy::IntoBytes;
+
+/// Fill of forged data.
+const FORGED: u8 = 0xF0;
+
+/// The MAC address of a forger.
+const FORGERS_MAC: MacAddress = MacAddress([0x02, 0xBA, 0xD0, 0, 0, 0]);
+
+impl World<'_> {
+    /// Somebody sends what is not so.
+    pub(super) fn forge(&mut self, forgery: &Forgery) {
+        let Some((node, port)) = self.site.port_of_forger(forgery.from) else {
+            return;
+        };
+        let psn = self.flows[forgery.group].next_psn(&self.network);
+        let psn = psn.plus(forgery.psn_offset.rem_euclid(1 << 24).unsigned_abs());
+        let Some(packet) = self.forged_packet(forgery, psn) else {
+            return;
+        };
+        let ethernet = Ethernet {
+            destination: self.site.mac_of_port(node, port),
+            source: FORGERS_MAC,
+            ethertype: EtherType::IPV6,
+        };
+        let mut frame = ethernet.emit().as_bytes().to_vec();
+        frame.extend(packet);
+        let drops_at = |world: &Self| {
+            let node = world.network.node(world.site.nodes[node]);
+            let counters = node.and_then(|node| node.port_counters(port));
+            counters.map_or(0, |counters| counters.drops.iter().map(|(_, count)| count).sum())
+        };
+        let before: u64 = drops_at(self);
+        for _ in 0..forgery.copies {
+            self.network.inject((self.site.nodes[node], port), &frame);
+        }
+        let refused = drops_at(self) - before;
+        self.count(message_name(forgery.message), u64::from(forgery.copies));
+        self.count("forged and not dropped at once", u64::from(forgery.copies).saturating_sub(refused));
+        self.look_at(self.site.nodes[node]);
+    }
+
+    fn claimed(&self, forgery: &Forgery) -> Ipv6Addr {
+        match forgery.claims {
+            Claim::Receiver(receiver) => self.site.receiver_address(receiver),
+            Claim::Node(node) => address::node(node).loopback,
+            Claim::Proxy => address::proxy(forgery.group),
+            Claim::Source => address::source(self.flows[forgery.group].plan.source),
+            Claim::Stranger => match forgery.from {
+                Forger::Stranger(node) => address::stranger(node),
+                Forger::Receiver(receiver) => self.site.receiver_address(receiver),
+            },
+        }
+    }
+
+    /// From the IPv6 header on; `None` when there is nobody left to lie to.
+    fn forged_packet(&mut self, forgery: &Forgery, psn: Psn) -> Option<Vec<u8>> {
+        let (proxy, source) = (address::proxy(forgery.group), self.claimed(forgery));
+        let designated = address::designated_qpn(forgery.group);
+        let response = |syndrome| {
+            let aeth = Aeth { syndrome, msn: 0 }.emit();
+            Some(packet(source, proxy, Bth::new(Opcode::ACKNOWLEDGE, designated, psn), aeth.as_bytes()))
+        };
+        match forgery.message {
+            Message::Ack => response(Syndrome::ACK),
+            Message::SequenceNak => response(Syndrome::SEQUENCE_ERROR),
+            Message::RnrNak => response(Syndrome::RnrNak(31)),
+            Message::FatalNak => response(Syndrome::REMOTE_OPERATIONAL_ERROR),
+            Message::Cnp => {
+                let payload = CnpView::with_count(0);
+                let bth = Bth { becn: true, ..Bth::new(Opcode::CNP, designated, Psn::new(0)) };
+                Some(packet(source, proxy, bth, payload.as_bytes()))
+            }
+            Message::Data => {
+                let (address, qpn, _) = self.victim(forgery.group)?;
+                Some(packet(source, address, data_header(qpn, psn), &[FORGED; PATH_MTU_OCTETS as usize]))
+            }
+            Message::TamperedTlv => {
+                let (address, qpn, edge) = self.victim(forgery.group)?;
+                let inside = address::source(self.flows[forgery.group].plan.source);
+                let inner = packet(inside, proxy, data_header(designated, psn), &[FORGED; PATH_MTU_OCTETS as usize]);
+                encapsulated(source, edge, proxy, (address, qpn), &inner)
+            }
+        }
+    }
+
+    /// A member of the group, any, and its edge.
+    fn victim(&mut self, group: usize) -> Option<(Ipv6Addr, Qpn, usize)> {
+        let members = &self.flows[group].members;
+        let member = members.get(self.chance.below(members.len() as u64) as usize)?;
+        Some((self.site.receiver_address(member.receiver), member.qpn, self.site.edge_of(member.receiver)))
+    }
+}
+
+fn data_header(qpn: Qpn, psn: Psn) -> Bth {
+    Bth { ack_request: true, ..Bth::new(Opcode::SEND_MIDDLE, qpn, psn) }
+}
+
+/// A RoCEv2 packet that is as it should be.
+fn packet(source: Ipv6Addr, destination: Ipv6Addr, bth: Bth, behind_bth: &[u8]) -> Vec<u8> {
+    let udp_len = Udp::LEN + Bth::LEN + behind_bth.len() + 4;
+    let ipv6 = Ipv6 {
+        traffic_class: 0,
+        flow_label: 0,
+        payload_length: udp_len as u16,
+        next_header: NextHeader::UDP,
+        hop_limit: 64,
+        source,
+        destination,
+    };
+    let udp = Udp { source_port: 0xC000, destination_port: ROCEV2_PORT, length: udp_len as u16, checksum: 0 };
+    let (ipv6, udp, bth) = (ipv6.emit(), udp.emit(), bth.emit());
+    let mut computation = Computation::begin(&ipv6, 0, &udp, &bth);
+    computation.update(behind_bth);
+    let icrc = computation.finish();
+    [ipv6.as_bytes(), udp.as_bytes(), bth.as_bytes(), behind_bth, &icrc.0].concat()
+}
+
+/// A packet as a headend would send it to one edge, with a list of one receiver.
+fn encapsulated(
+    source: Ipv6Addr,
+    edge: usize,
+    proxy: Ipv6Addr,
+    receiver: (Ipv6Addr, Qpn),
+    inner: &[u8],
+) -> Option<Vec<u8>> {
+    let edge = address::node(edge);
+    let mut tlvs = [0; 256];
+    let mut writer = TlvWriter::new(&mut tlvs, TlvTypes::default());
+    writer.end_mt(edge.loopback, &[ReceiverView::new(receiver.0, receiver.1)])?;
+    let tlv_octets = writer.len();
+    let mut srh = vec![0; SrhValue::len_octets(1, tlv_octets)?];
+    let value = SrhValue { next_header: NextHeader::IPV6, segments_left: 1, flags: 0, tag: 0 };
+    value.emit(&[proxy], &tlvs[..tlv_octets], &mut srh)?;
+    let outer = Ipv6 {
+        traffic_class: 0,
+        flow_label: 0,
+        payload_length: (srh.len() + inner.len()) as u16,
+        next_header: NextHeader::ROUTING,
+        hop_limit: 64,
+        source,
+        destination: edge.end_mt,
+    };
+    Some([outer.emit().as_bytes(), &srh, inner].concat())
+}

@@ -1,0 +1,497 @@
+//! The control plane of a storm: it drives each group's [`Lifecycle`] over a channel of its own, which delays, loses and
+//! repeats, and carries out its orders at nodes and sources (D25, D30, D31).
+//!
+//! ```text
+//!   lifecycle ── orders ──► channel ──► node's agent, source's agent
+//!       ▲                                  │
+//!       └───────────── channel ◄── answers, evictions wanted
+//! ```
+
+use super::address;
+use super::flow::Participant;
+use super::outcome::ComplaintKind;
+use super::world::{Task, World};
+use crate::random::Probability;
+use srdma_dataplane::{Command, Event as NodeEvent};
+use srdma_group::{Lifecycle, NewNode, Newcomer, NodePart, NodeRole, Order, Record, Rehoming};
+use srdma_wire::Psn;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// How probably the channel loses a message, and repeats one, in hundredths.
+const CHANNEL_FAULTS_PERCENT: u32 = 5;
+
+/// The channel takes this part of an ACK timeout at least, and so many times that at most.
+const CHANNEL_PART: u64 = 16;
+const CHANNEL_SPREAD: u64 = 4;
+
+/// A node that is silent for so many ACK timeouts is taken for dead.
+const DETECTION_ACK_TIMEOUTS: u64 = 2;
+
+/// What the control plane knows of one group.
+pub(super) struct Control {
+    lifecycle: Lifecycle,
+    /// Receivers that have asked to join, and what was made ready for them.
+    newcomers: Vec<Participant>,
+    /// The pause that the source is in, or was last.
+    round: u32,
+    is_pausing: bool,
+    /// [`Task::Repeat`] is noted.
+    repeats: bool,
+}
+
+/// The agent of the control plane at a node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agent {
+    /// How often the node has come back: what it said before counts no more.
+    incarnation: u32,
+    is_down: bool,
+    /// The epoch in effect of each group, or from which it has left the group.
+    epochs: BTreeMap<usize, (u32, bool)>,
+    /// What the control plane believes the incarnation to be.
+    known_incarnation: u32,
+}
+
+/// A message on the channel.
+#[derive(Clone, Debug)]
+pub(super) enum Message {
+    Prepare { node: usize, part: Box<NodePart> },
+    Commit { node: usize, epoch: u32 },
+    Abort { node: usize },
+    Restore { node: usize, part: Box<NodePart> },
+    Remove { node: usize, epoch: u32 },
+    Pause { round: u32 },
+    Ready { round: u32 },
+    Prepared { node: usize, incarnation: u32, epoch: u32 },
+    Refused { node: usize, incarnation: u32, epoch: u32, reason: String },
+    Committed { node: usize, incarnation: u32, epoch: u32 },
+    Removed { node: usize, incarnation: u32, epoch: u32 },
+    Quiescent { round: u32, psn: Psn, msn: u32 },
+    Running { round: u32 },
+    EvictionWanted { receiver: Ipv6Addr },
+}
+
+impl World<'_> {
+    /// Creates a group, at once and without any loss.
+    pub(super) fn create_group(&mut self, record: Record) -> Result<Control, srdma_group::GroupError> {
+        let lifecycle = Lifecycle::create(record)?;
+        Ok(Control { lifecycle, newcomers: Vec::new(), round: 0, is_pausing: false, repeats: false })
+    }
+
+    /// A group's source begins, unless the control plane holds it.
+    pub(super) fn start(&mut self, group: usize) {
+        if !self.controls[group].is_pausing {
+            self.flows[group].pause(&mut self.network, false);
+        }
+    }
+
+    /// Carries out what a group's lifecycle orders before anything is sent.
+    pub(super) fn commit_at_once(&mut self, group: usize) {
+        while let Some(order) = self.controls[group].lifecycle.next_order() {
+            if let Some(message) = self.message_of(group, order) {
+                for answer in self.carry_out(group, message) {
+                    self.take_answer(group, answer);
+                }
+            }
+        }
+    }
+
+    /// Sends what a group's lifecycle orders.
+    fn send_orders(&mut self, group: usize) {
+        while let Some(order) = self.controls[group].lifecycle.next_order() {
+            if let Some(message) = self.message_of(group, order) {
+                self.send(group, message);
+            }
+        }
+        let control = &mut self.controls[group];
+        if !control.repeats && (!control.lifecycle.is_steady() || control.is_pausing) {
+            control.repeats = true;
+            let at = self.network.now().after_ns(self.flows[group].ack_timeout_ns());
+            self.agenda.note(at, Task::Repeat(group));
+        }
+    }
+
+    /// An answer is long in coming.
+    pub(super) fn repeat(&mut self, group: usize) {
+        self.controls[group].repeats = false;
+        if !self.flows[group].is_over() {
+            self.controls[group].lifecycle.repeat();
+            self.send_orders(group);
+        }
+    }
+
+    /// A message of the control plane is on its way.
+    fn send(&mut self, group: usize, message: Message) {
+        let is_rough = self.network.now() < self.chances_end;
+        let fault = Probability::new(f64::from(CHANNEL_FAULTS_PERCENT) / 100.0).unwrap_or_default();
+        if is_rough && self.chance.happens(fault) {
+            return self.count("control message lost", 1);
+        }
+        let times = 1 + u64::from(is_rough && self.chance.happens(fault));
+        for _ in 0..times {
+            let least_ns = self.flows[group].ack_timeout_ns() / CHANNEL_PART;
+            let delay_ns = least_ns + self.chance.below(least_ns * (CHANNEL_SPREAD - 1));
+            self.messages.push(Some((group, message.clone())));
+            let number = self.messages.len() - 1;
+            self.agenda.note(self.network.now().after_ns(delay_ns), Task::Deliver(number));
+        }
+    }
+
+    /// A message of the control plane arrives.
+    pub(super) fn deliver(&mut self, number: usize) {
+        let Some((group, message)) = self.messages[number].take() else {
+            return;
+        };
+        if self.flows[group].is_over() {
+            return;
+        }
+        for answer in self.carry_out(group, message) {
+            self.send(group, answer);
+        }
+        self.send_orders(group);
+    }
+
+    /// What an order says to whom; `None` when it is not for the channel.
+    fn message_of(&mut self, group: usize, order: Order) -> Option<Message> {
+        let nodes = self.schedule.nodes.len();
+        let at = |node: Ipv6Addr| address::node_of(node, nodes);
+        match order {
+            Order::Pause { round } => Some(Message::Pause { round }),
+            Order::Ready { round } => Some(Message::Ready { round }),
+            Order::Prepare { node, part } => Some(Message::Prepare { node: at(node)?, part }),
+            Order::Commit { node, epoch } => Some(Message::Commit { node: at(node)?, epoch }),
+            Order::Abort { node, epoch: _ } => Some(Message::Abort { node: at(node)? }),
+            Order::Restore { node, part } => Some(Message::Restore { node: at(node)?, part }),
+            Order::Remove { node, epoch } => Some(Message::Remove { node: at(node)?, epoch }),
+            Order::Store(record) => {
+                self.store(group, &record);
+                None
+            }
+            Order::Evicted { receiver } => {
+                self.tell(&format_args!("group {group}: {receiver} is evicted at every node"));
+                None
+            }
+            Order::Changed { epoch } => {
+                self.tell(&format_args!("group {group}: epoch {epoch} is in effect"));
+                None
+            }
+            Order::GivenUp { reason } => {
+                self.tell(&format_args!("group {group}: given up: {reason}"));
+                None
+            }
+            Order::Closed => None,
+        }
+    }
+
+    /// The record outlives everything from now on: who is not in it is no member any more, who is new in it is one.
+    fn store(&mut self, group: usize, record: &Record) {
+        let mut newcomers = Vec::new();
+        for receiver in &record.receivers {
+            let waits = self.controls[group].newcomers.iter().position(|newcomer| newcomer.qpn == receiver.qpn);
+            if let (Some(position), Some(join)) = (waits, receiver.joined) {
+                let newcomer = self.controls[group].newcomers.swap_remove(position);
+                match self.flows[group].connect(newcomer, Some(join), &self.site, &mut self.network) {
+                    Ok(newcomer) => newcomers.push(newcomer),
+                    Err(error) => self.complain(ComplaintKind::SetUp, format!("group {group}: {error}")),
+                }
+                self.outcome.joins += 1;
+                self.count("join", 1);
+            }
+        }
+        let before = self.flows[group].members.len();
+        let (site, stored) = (&self.site, &record.receivers);
+        let keep = |receiver: usize| {
+            let address = site.receiver_address(receiver);
+            stored.iter().any(|stored| stored.address == address)
+        };
+        self.flows[group].change_members(keep, &newcomers);
+        let gone = (before + newcomers.len()).saturating_sub(self.flows[group].members.len());
+        self.outcome.evictions += gone as u64;
+        self.tell(&format_args!(
+            "group {group}: epoch {} is stored, {gone} gone, {} new",
+            record.epoch,
+            newcomers.len()
+        ));
+    }
+
+    /// What an agent or the control plane does with a message, and what it answers.
+    fn carry_out(&mut self, group: usize, message: Message) -> Vec<Message> {
+        match message {
+            Message::Pause { round } => {
+                let control = &mut self.controls[group];
+                if round > control.round {
+                    (control.round, control.is_pausing) = (round, true);
+                    self.flows[group].pause(&mut self.network, true);
+                }
+                self.quiescence(group).into_iter().collect()
+            }
+            Message::Ready { round } => {
+                let control = &mut self.controls[group];
+                if round >= control.round {
+                    (control.round, control.is_pausing) = (round, false);
+                    if self.network.now().as_ns() >= self.schedule.groups[group].start_ns {
+                        self.flows[group].pause(&mut self.network, false);
+                    }
+                }
+                vec![Message::Running { round }]
+            }
+            Message::Prepare { .. }
+            | Message::Commit { .. }
+            | Message::Abort { .. }
+            | Message::Restore { .. }
+            | Message::Remove { .. } => self.at_node(group, message).into_iter().collect(),
+            Message::Prepared { .. }
+            | Message::Refused { .. }
+            | Message::Committed { .. }
+            | Message::Removed { .. }
+            | Message::Quiescent { .. }
+            | Message::Running { .. }
+            | Message::EvictionWanted { .. } => {
+                self.take_answer(group, message);
+                Vec::new()
+            }
+        }
+    }
+
+    /// What the source says while it pauses, as soon as nothing is on its way (D30).
+    fn quiescence(&self, group: usize) -> Option<Message> {
+        let control = &self.controls[group];
+        let join = self.flows[group].join_point(&self.network).filter(|_| control.is_pausing)?;
+        Some(Message::Quiescent { round: control.round, psn: join.psn, msn: join.msn })
+    }
+
+    /// A group's source may have become quiet.
+    pub(super) fn look_for_quiet(&mut self, group: usize) {
+        if let Some(message) = self.quiescence(group) {
+            self.send(group, message);
+        }
+    }
+
+    /// A node's agent takes an order. One that was overtaken by a newer epoch means nothing any more.
+    fn at_node(&mut self, group: usize, message: Message) -> Option<Message> {
+        let (node, epoch, command) = match message {
+            Message::Prepare { node, part } => (node, part.epoch, Some(Command::PrepareGroup(part))),
+            Message::Commit { node, epoch } => {
+                (node, epoch, Some(Command::CommitGroup { id: self.flows[group].id(), epoch }))
+            }
+            Message::Abort { node } => {
+                let id = self.flows[group].id();
+                self.network.with_node(self.site.nodes[node], |node| node.control(Command::AbortGroup(id)));
+                return None;
+            }
+            Message::Restore { node, part } => (node, part.epoch, Some(Command::AddGroup(part))),
+            Message::Remove { node, epoch } => (node, epoch, None),
+            _ => return None,
+        };
+        let agent = &mut self.agents[node];
+        if agent.is_down {
+            return None;
+        }
+        let incarnation = agent.incarnation;
+        let in_effect = agent.epochs.get(&group).copied();
+        if in_effect.is_some_and(|(known, _)| known > epoch) {
+            return None;
+        }
+        let Some(command) = command else {
+            let id = self.flows[group].id();
+            agent.epochs.insert(group, (epoch, false));
+            self.network.with_node(self.site.nodes[node], |node| {
+                // What it does not know it has left.
+                let _ = node.control(Command::AbortGroup(id)).and(node.control(Command::RemoveGroup(id)));
+            });
+            return Some(Message::Removed { node, incarnation, epoch });
+        };
+        let is_prepare = matches!(command, Command::PrepareGroup(_));
+        if in_effect == Some((epoch, true)) {
+            // Said again.
+            return Some(if is_prepare {
+                Message::Prepared { node, incarnation, epoch }
+            } else {
+                Message::Committed { node, incarnation, epoch }
+            });
+        }
+        match self.network.with_node(self.site.nodes[node], |node| node.control(command))? {
+            Ok(()) if is_prepare => Some(Message::Prepared { node, incarnation, epoch }),
+            Ok(()) => {
+                self.agents[node].epochs.insert(group, (epoch, true));
+                Some(Message::Committed { node, incarnation, epoch })
+            }
+            Err(error) => Some(Message::Refused { node, incarnation, epoch, reason: error.to_string() }),
+        }
+    }
+
+    /// The control plane hears something.
+    fn take_answer(&mut self, group: usize, answer: Message) {
+        let speaker = match &answer {
+            Message::Prepared { node, incarnation, .. }
+            | Message::Refused { node, incarnation, .. }
+            | Message::Committed { node, incarnation, .. }
+            | Message::Removed { node, incarnation, .. } => Some((*node, *incarnation)),
+            _ => None,
+        };
+        if speaker.is_some_and(|(node, incarnation)| self.agents[node].known_incarnation != incarnation) {
+            return;
+        }
+        let loopback = speaker.map_or(Ipv6Addr::UNSPECIFIED, |(node, _)| address::node(node).loopback);
+        let lifecycle = &mut self.controls[group].lifecycle;
+        match answer {
+            Message::Prepared { epoch, .. } => lifecycle.prepared(loopback, epoch),
+            Message::Refused { epoch, reason, .. } => lifecycle.refused(loopback, epoch, reason),
+            Message::Committed { epoch, .. } => lifecycle.committed(loopback, epoch),
+            Message::Removed { epoch, .. } => lifecycle.removed(loopback, epoch),
+            Message::Quiescent { round, psn, msn } => lifecycle.quiescent(round, psn, msn),
+            Message::Running { round } => lifecycle.running(round),
+            Message::EvictionWanted { receiver } => self.evict(group, receiver),
+            Message::Prepare { .. }
+            | Message::Commit { .. }
+            | Message::Abort { .. }
+            | Message::Restore { .. }
+            | Message::Remove { .. }
+            | Message::Pause { .. }
+            | Message::Ready { .. } => {}
+        }
+    }
+
+    /// An edge's wish arrives: granted unless the policy forbids it (D25).
+    fn evict(&mut self, group: usize, address: Ipv6Addr) {
+        let member =
+            self.flows[group].members.iter().find(|member| self.site.receiver_address(member.receiver) == address);
+        let Some(receiver) = member.map(|member| member.receiver) else {
+            return;
+        };
+        if self.controls[group].lifecycle.evict(&[address]).is_ok() {
+            self.count("eviction granted", 1);
+            self.check_eviction(group, receiver);
+        }
+    }
+
+    /// Edges say which receivers they want evicted.
+    pub(super) fn take_wishes(&mut self, node: usize) {
+        let events = self.network.with_node(self.site.nodes[node], |node| node.take_events().collect::<Vec<_>>());
+        for NodeEvent::EvictionWanted { group, receiver, cause: _ } in events.unwrap_or_default() {
+            self.count("eviction wanted", 1);
+            self.send(group.0 as usize - 1, Message::EvictionWanted { receiver });
+        }
+    }
+
+    /// A member leaves by its own wish (D30).
+    pub(super) fn leave(&mut self, group: usize, receiver: usize) {
+        let address = self.site.receiver_address(receiver);
+        if !self.flows[group].is_over() && self.controls[group].lifecycle.leave(&[address]).is_ok() {
+            self.count("leave", 1);
+            self.send_orders(group);
+        }
+    }
+
+    /// A receiver joins, with the nodes that it needs (D30).
+    pub(super) fn join(&mut self, group: usize, receiver: usize) {
+        let is_known = |participant: &Participant| participant.receiver == receiver;
+        let is_there =
+            self.flows[group].members.iter().any(is_known) || self.controls[group].newcomers.iter().any(is_known);
+        if self.flows[group].is_over() || is_there {
+            return;
+        }
+        let newcomer = self.flows[group].enroll(receiver, &self.site, &mut self.network);
+        let edge = self.site.edge_of(receiver);
+        let wanted = Newcomer {
+            address: self.site.receiver_address(receiver),
+            qpn: newcomer.qpn,
+            region: self.flows[group].region_of(&newcomer),
+            edge: address::node(edge).loopback,
+        };
+        let nodes = self.new_nodes(group, edge);
+        if self.controls[group].lifecycle.join(vec![wanted], nodes).is_ok() {
+            self.controls[group].newcomers.push(newcomer);
+            self.send_orders(group);
+        }
+    }
+
+    /// A node hangs below another, in all groups that it is in.
+    pub(super) fn rehome(&mut self, node: usize, parent: usize) {
+        self.nodes[node].parent = Some(parent);
+        let loopback = address::node(node).loopback;
+        for group in 0..self.flows.len() {
+            let rehoming = Rehoming {
+                node: loopback,
+                parent: address::node(parent).loopback,
+                parent_sid: None,
+                new_nodes: self.new_nodes(group, parent),
+            };
+            if !self.flows[group].is_over() && self.controls[group].lifecycle.rehome_by(rehoming).is_ok() {
+                self.count("re-homing", 1);
+                self.send_orders(group);
+            }
+        }
+    }
+
+    /// The nodes from this one upwards that are not in a group's tree.
+    fn new_nodes(&self, group: usize, from: usize) -> Vec<NewNode> {
+        let stored = self.controls[group].lifecycle.group();
+        let is_there = |node: usize| {
+            let loopback = address::node(node).loopback;
+            stored.is_some_and(|group| group.record().tree.nodes().iter().any(|node| node.loopback == loopback))
+        };
+        let mut nodes = Vec::new();
+        let mut next = Some(from);
+        while let Some(node) = next.filter(|node| !is_there(*node)) {
+            next = self.nodes[node].parent;
+            let is_edge = self.site.is_edge(node);
+            let addresses = address::node(node);
+            nodes.extend(next.map(|parent| NewNode {
+                name: format!("N{node}"),
+                loopback: addresses.loopback,
+                sid: if is_edge { addresses.end_mt } else { address::replication(node, group) },
+                parent: address::node(parent).loopback,
+                parent_sid: None,
+                role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+                multicast: None,
+            }));
+        }
+        nodes.reverse();
+        nodes
+    }
+
+    /// Whether a node is in a group's tree.
+    pub(super) fn is_in_tree(&self, group: usize, node: usize) -> bool {
+        let loopback = address::node(node).loopback;
+        let stored = self.controls[group].lifecycle.group();
+        stored.is_some_and(|group| group.record().tree.nodes().iter().any(|node| node.loopback == loopback))
+    }
+
+    /// A node has gone down: what it knew is gone, and after a while it is missed.
+    pub(super) fn agent_down(&mut self, node: usize) {
+        let agent = &mut self.agents[node];
+        agent.is_down = true;
+        agent.epochs.clear();
+        let missed_ns = DETECTION_ACK_TIMEOUTS * self.scale.ack_timeout_ns;
+        self.agenda.note(self.network.now().after_ns(missed_ns), Task::Miss { node, incarnation: agent.incarnation });
+    }
+
+    /// A node has been silent for a while.
+    pub(super) fn miss(&mut self, node: usize, incarnation: u32) {
+        let agent = &self.agents[node];
+        if agent.is_down && agent.incarnation == incarnation {
+            let loopback = address::node(node).loopback;
+            self.tell(&format_args!("node {node} is taken for dead"));
+            for group in 0..self.controls.len() {
+                self.controls[group].lifecycle.lost(loopback);
+                self.send_orders(group);
+            }
+        }
+    }
+
+    /// A node is back, and says so; what it said before counts no more.
+    pub(super) fn agent_back(&mut self, node: usize) {
+        let agent = &mut self.agents[node];
+        agent.is_down = false;
+        agent.incarnation += 1;
+        agent.known_incarnation = agent.incarnation;
+        let loopback = address::node(node).loopback;
+        for group in 0..self.controls.len() {
+            if !self.flows[group].is_over() {
+                self.controls[group].lifecycle.restarted(loopback);
+                self.send_orders(group);
+            }
+        }
+    }
+}
