@@ -126,12 +126,16 @@ drop_reasons! {
     ImplausiblePsn = "implausible_psn",
     /// A response behind what its branch has confirmed before (rule R1).
     StaleResponse = "stale_response",
+    /// A child's response of an epoch in which it did not speak for all that is below it now (re-homing).
+    OldEpoch = "old_epoch",
     /// A reserved AETH syndrome.
     ReservedSyndrome = "reserved_syndrome",
     /// More CNPs from one branch than it may send (MT-9-3).
     CnpRateLimited = "cnp_rate_limited",
     /// A copy withheld because its receiver has confirmed it (D22).
     Pruned = "pruned",
+    /// A copy withheld because its PSN is from before its receiver joined (D30).
+    BeforeJoin = "before_join",
 }
 
 impl DropReason {

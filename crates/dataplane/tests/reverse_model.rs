@@ -38,6 +38,8 @@ struct Model {
     up: Option<u64>,
     /// The minimum at which a NAK went up, unless the data there went down since.
     nak_up_at: Option<u64>,
+    /// The same for an RNR NAK, with the longest wait said.
+    rnr_up_at: Option<(u64, Duration)>,
 }
 
 impl Model {
@@ -129,7 +131,10 @@ impl Model {
             3 if !known => said.push(Said(of_it[0].kind, m)),
             2 if advanced || rnr_came => {
                 let longest = of_it.iter().max_by_key(|pend| wait(pend.kind)).unwrap();
-                said.push(Said(longest.kind, m));
+                if self.rnr_up_at.is_none_or(|(at, said)| at != m || wait(longest.kind) > said) {
+                    said.push(Said(longest.kind, m));
+                    self.rnr_up_at = Some((m, wait(longest.kind)));
+                }
             }
             1 if !known && self.nak_up_at != Some(m) => {
                 said.push(Said(Answer::SequenceNak, m));
@@ -155,7 +160,7 @@ impl Model {
             branch.pend = branch.pend.filter(|pend| strength(pend.kind) == 3);
         }
         if floor == Some(x) {
-            self.nak_up_at = None;
+            (self.nak_up_at, self.rnr_up_at) = (None, None);
         }
         let backward = self.last_data.is_some_and(|last| x <= last);
         self.last_data = Some(x);
@@ -308,7 +313,7 @@ proptest! {
                     if model.is_ambiguous(x) {
                         continue;
                     }
-                    machine.data(psn(x), ack_request, &mut out);
+                    machine.data(now, psn(x), ack_request, &mut out);
                     model.data(x, ack_request, &mut said);
                 }
                 Event::Response { branch, .. } | Event::Near { branch, .. } if branch >= branches => continue,
@@ -334,12 +339,12 @@ proptest! {
                     model.remove(branch, &mut said);
                 }
             }
-            let sent: Vec<(Answer, Psn)> = out.iter().map(|response| (response.answer, response.psn)).collect();
+            let sent: Vec<(Answer, Psn)> = out.iter().map(|said| (said.response.answer, said.response.psn)).collect();
             prop_assert_eq!(sent, wire(&said));
             // D18: the MSN is that of a branch at the minimum.
             let at_minimum = model.living().filter(|branch| branch.next == model.least_known());
             let msns: Vec<u32> = at_minimum.map(|branch| branch.msn).collect();
-            prop_assert!(out.iter().all(|response| msns.contains(&response.msn)));
+            prop_assert!(out.iter().all(|said| msns.contains(&said.response.msn)));
             prop_assert_eq!(machine.minimum(), model.least_known().map(psn));
             prop_assert_eq!(machine.highest(), model.hi.map(psn));
             for (index, branch) in (0..).zip(&model.branches) {

@@ -1,6 +1,8 @@
 //! The forwarding rule R1-R7 step by step, and the decisions behind it.
 
-use srdma_dataplane::reverse::{Acknowledgements, Answer, BranchIndex, Refusal, Repeat, Response, Rules, Start};
+use srdma_dataplane::reverse::{
+    Acknowledgements, Answer, BranchIndex, Refusal, Repeat, Response, Rules, Start, Statement,
+};
 use srdma_wire::{Instant, Psn};
 use std::fmt::Write;
 use std::time::Duration;
@@ -33,7 +35,7 @@ impl Node {
 
     fn data(&mut self, psn: u32, ack_request: bool) -> String {
         let mut out = Vec::new();
-        self.machine.data(Psn::new(psn), ack_request, &mut out);
+        self.machine.data(self.now, Psn::new(psn), ack_request, &mut out);
         text(&out)
     }
 
@@ -87,9 +89,9 @@ impl Node {
     }
 }
 
-fn text(out: &[Response]) -> String {
+fn text(out: &[Statement]) -> String {
     let mut text = String::new();
-    for response in out {
+    for Statement { response, .. } in out {
         let separator = if text.is_empty() { "" } else { ", " };
         match response.answer {
             Answer::Ack => write!(text, "{separator}ACK {}", response.psn),
@@ -290,19 +292,24 @@ fn r4_a_nak_at_another_minimum_is_new() {
     assert_eq!(node.nak(1, 0), "NAK 0", "0 went down when nothing else was pending");
 }
 
-/// R4, D23: every RNR NAK at the minimum goes up, repeats included, with the longest time asked for: code 0, 655 ms, is
-/// longer than code 31, 492 ms, and that longer than code 1, 10 microseconds.
+/// R4, D23: an RNR NAK at the minimum goes up with the longest time asked for: code 0, 655 ms, is longer than code 31,
+/// 492 ms, and that longer than code 1, 10 microseconds. It goes once for each time that the data there go down: what
+/// several receivers say to one sending must not cost the source one retry each.
 #[test]
 fn r4_rnr_goes_up_with_the_longest_time() {
     let mut node = Node::sent(3, 9);
     assert_eq!((node.ack(0, 4), node.ack(1, 4), node.ack(2, 4)), (String::new(), String::new(), "ACK 4".into()));
     assert_eq!(node.rnr(0, 5, 1), "RNR 1 at 5");
-    assert_eq!(node.rnr(1, 5, 31), "RNR 31 at 5");
-    assert_eq!(node.rnr(0, 5, 1), "RNR 31 at 5");
+    assert_eq!(node.rnr(0, 5, 1), "", "the source is waiting");
+    assert_eq!(node.rnr(1, 5, 31), "RNR 31 at 5", "not for so long");
+    assert_eq!(node.rnr(0, 5, 1), "");
     assert_eq!(node.rnr(2, 5, 0), "RNR 0 at 5");
-    assert_eq!(node.rnr(1, 5, 31), "RNR 0 at 5");
+    assert_eq!(node.rnr(1, 5, 31), "");
     assert_eq!(node.data(5, false), "");
     assert_eq!(node.rnr(0, 5, 1), "RNR 1 at 5", "the others were served");
+    assert_eq!(node.remove(0), "");
+    assert_eq!(node.data(5, false), "");
+    assert_eq!(node.rnr(1, 5, 1), "RNR 1 at 5", "each sending counts anew");
 }
 
 /// D23: an RNR NAK above the minimum waits for it; it is an ACK of what is before it.
@@ -489,7 +496,7 @@ fn the_msn_is_that_of_the_minimum() {
     let mut out = Vec::new();
     let response = Response { psn: Psn::new(4), msn: 1_234, answer: Answer::Ack };
     node.machine.response(node.now, BranchIndex(2), response, &mut out).unwrap();
-    assert_eq!(out, [response]);
+    assert_eq!(out.iter().map(|said| said.response).collect::<Vec<_>>(), [response]);
 }
 
 /// D22: only with the option, only what the receiver has confirmed.

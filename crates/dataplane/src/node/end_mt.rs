@@ -169,15 +169,16 @@ impl Node {
         }
         list.prepare_for(rewrite.len() - IPV6);
         body.share(list.copies.len(), pool);
-        let pruning = list.group.filter(|group| self.prunes(*group));
+        let withholding = list.group.filter(|group| self.withholds_any(*group));
         let mut made = list.copies.len();
         for copy in &list.copies {
-            if pruning.is_some_and(|group| self.withholds(group, copy.branch, data.psn())) {
-                made -= 1;
-                body.release(pool);
-                self.count_drop(*arrival, DropReason::Pruned);
-            } else {
-                self.copy_to(arrival, pool, &rewrite, copy, body);
+            match withholding.and_then(|group| self.withholds(group, copy.branch, data.psn())) {
+                None => self.copy_to(arrival, pool, &rewrite, copy, body),
+                Some(reason) => {
+                    made -= 1;
+                    body.release(pool);
+                    self.count_drop(*arrival, reason);
+                }
             }
         }
         if let Some(state) = list.group.and_then(|group| self.groups[group as usize].as_mut()) {
@@ -204,13 +205,12 @@ impl Node {
         if check.is_good() { Ok(()) } else { Err(DropReason::BadIcrc) }
     }
 
-    fn prunes(&self, group: u32) -> bool {
-        self.groups[group as usize].as_ref().is_some_and(|state| state.part.policy.prune_retransmit)
+    fn withholds_any(&self, group: u32) -> bool {
+        self.groups[group as usize].as_ref().is_some_and(|state| state.withholds_any)
     }
 
-    fn withholds(&self, group: u32, branch: Option<BranchIndex>, psn: Psn) -> bool {
-        let state = self.groups[group as usize].as_ref();
-        branch.zip(state).is_some_and(|(branch, state)| state.acks.withholds(branch, psn))
+    fn withholds(&self, group: u32, branch: Option<BranchIndex>, psn: Psn) -> Option<DropReason> {
+        self.groups[group as usize].as_ref()?.withholds(branch?, psn)
     }
 
     /// S07–S11: one copy, whose share of the body has been counted.

@@ -7,8 +7,11 @@ use crate::counters::GroupCounters;
 use crate::fib::Prefix;
 use crate::headers::IPV6;
 use crate::multicast;
-use crate::reverse::{Acknowledgements, BranchIndex, CnpRules, CnpWindow, Rules, Start, WindowMode};
-use srdma_group::{CnpMode, GroupId, NodePart, NodeRole, Policy};
+use crate::reverse::{
+    Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, WindowMode, is_older,
+};
+use srdma_group::{Branch, CnpMode, GroupId, Join, NodePart, NodeRole, Policy};
+use srdma_wire::Psn;
 
 impl Node {
     /// First phase of a commit: what could refuse the part later is checked now (D31).
@@ -32,6 +35,9 @@ impl Node {
     }
 
     fn check_group(&self, part: &NodePart) -> Result<(), ConfigError> {
+        if let Some(known) = self.group(part.id).filter(|known| is_older(part.epoch, known.part.epoch)) {
+            return Err(ConfigError::OldEpoch { group: part.id.0, epoch: part.epoch, in_effect: known.part.epoch });
+        }
         let owner = self.groups.iter().flatten().find(|group| group.part.proxy == part.proxy);
         if let Some(owner) = owner.filter(|owner| owner.part.id != part.id) {
             let (proxy, group) = (part.proxy, part.id.0);
@@ -60,6 +66,7 @@ impl Node {
         };
         self.claim(Prefix::host(state.part.proxy), Target::Group(index as u32));
         self.groups[index] = Some(state);
+        self.rearm(index as u32);
         self.journal_membership(index as u32);
         self.assign_replication_sids();
         Ok(())
@@ -135,15 +142,20 @@ pub(super) fn transit_group(groups: &[Option<GroupState>], id: GroupId) -> Optio
 }
 
 fn group_state(part: NodePart, headers: Vec<u8>, restarted: bool) -> GroupState {
-    let branches = part.branches.len() as u16;
-    let start = if restarted { Start::Unknown } else { Start::Committed(part.initial_psn) };
-    let mut responders: Vec<([u8; 16], BranchIndex)> =
-        (0..).zip(&part.branches).map(|(index, branch)| (branch.responder.octets(), BranchIndex(index))).collect();
-    responders.sort_unstable();
+    let node = match (restarted, part.renewed) {
+        (true, _) => NodeBefore::Restarted,
+        (false, 0) => NodeBefore::New,
+        (false, _) => NodeBefore::Renewed,
+    };
+    let origin = |branch| Origin::of(node, BranchBefore::Absent, joined_at(branch, None), part.initial_psn);
+    let origins: Vec<Origin> = part.branches.iter().map(origin).collect();
     GroupState {
-        acks: Acknowledgements::new(&rules_of(&part.policy), branches, start),
-        cnps: CnpWindow::new(&cnp_rules_of(&part.policy), branches),
-        responders,
+        acks: Acknowledgements::of_branches(&rules_of(&part), &origins),
+        cnps: CnpWindow::new(&cnp_rules_of(&part.policy), part.branches.len() as u16),
+        responders: responders_of(&part),
+        msn_offsets: part.branches.iter().map(|branch| branch.joined.map_or(0, |join| join.msn)).collect(),
+        withholds_any: withholds_any(&part),
+        owed: Vec::new(),
         headers,
         copies: Vec::new(),
         resolved_for: None,
@@ -153,21 +165,73 @@ fn group_state(part: NodePart, headers: Vec<u8>, restarted: bool) -> GroupState 
     }
 }
 
+fn responders_of(part: &NodePart) -> Vec<([u8; 16], BranchIndex)> {
+    let mut responders: Vec<([u8; 16], BranchIndex)> =
+        (0..).zip(&part.branches).map(|(index, branch)| (branch.responder.octets(), BranchIndex(index))).collect();
+    responders.sort_unstable();
+    responders
+}
+
 /// The state of a group that is committed anew. From another initial PSN everything begins again (D17, D28). Otherwise
-/// the data go on: what the branches have said stays true while they are the same; when they are not, the node knows as
-/// little of them as after a restart, until each has been heard (R6).
+/// the data go on, and each branch begins where `reverse/succession.rs` says.
 fn succeeding_state(before: GroupState, part: NodePart, headers: Vec<u8>) -> GroupState {
-    let known = &before.part;
-    if known.initial_psn != part.initial_psn {
-        GroupState { counters: before.counters, ..group_state(part, headers, false) }
-    } else if known.branches == part.branches && known.policy == part.policy {
-        GroupState { part, headers, copies: Vec::new(), resolved_for: None, ..before }
-    } else {
-        GroupState { counters: before.counters, ..group_state(part, headers, true) }
+    if before.part.initial_psn != part.initial_psn {
+        return GroupState { counters: before.counters, ..group_state(part, headers, false) };
+    }
+    let (mut origins, mut msn_offsets) = (Vec::new(), Vec::new());
+    for branch in &part.branches {
+        let index = before.branch_of(&branch.responder.octets());
+        let known = index.and_then(|index| before.part.branches.get(index.index()));
+        let branch_before = match (index, known) {
+            (Some(index), Some(known)) if known.renewed == branch.renewed => BranchBefore::Same(index),
+            (Some(_), _) => BranchBefore::Renewed,
+            (None, _) => BranchBefore::Absent,
+        };
+        let origin = Origin::of(NodeBefore::Present, branch_before, joined_at(branch, known), part.initial_psn);
+        // A record forgets where a member joined; the member's MSN lags for good (D18).
+        let kept = match origin {
+            Origin::Kept(index) => before.msn_offsets.get(index.index()).copied().unwrap_or(0),
+            Origin::At(_) | Origin::Unknown => 0,
+        };
+        msn_offsets.push(branch.joined.map_or(kept, |join| join.msn));
+        origins.push(origin);
+    }
+    // What was said upstream is not true of what hangs below now, or somebody else is upstream, who has not heard it.
+    let renewed = before.part.renewed != part.renewed;
+    let forgets = renewed || before.part.parent != part.parent;
+    let GroupState { mut acks, mut cnps, mut owed, .. } = before;
+    if renewed {
+        owed.clear();
+    }
+    acks.succeed(&rules_of(&part), &origins, forgets, &mut owed);
+    cnps.succeed(&cnp_rules_of(&part.policy), &origins);
+    GroupState {
+        responders: responders_of(&part),
+        msn_offsets: msn_offsets.into_boxed_slice(),
+        withholds_any: withholds_any(&part),
+        acks,
+        cnps,
+        owed,
+        headers,
+        copies: Vec::new(),
+        resolved_for: None,
+        part,
+        ..before
     }
 }
 
-fn rules_of(policy: &Policy) -> Rules {
+fn withholds_any(part: &NodePart) -> bool {
+    part.policy.prune_retransmit || part.branches.iter().any(|branch| branch.joined.is_some())
+}
+
+/// J of a branch that was not known to have joined there. One that was renewed is not what it was when it joined.
+fn joined_at(branch: &Branch, known: Option<&Branch>) -> Option<Psn> {
+    let is_new = |join: &Join| branch.renewed == 0 && known.is_none_or(|known| known.joined != Some(*join));
+    branch.joined.filter(is_new).map(|join| join.psn)
+}
+
+fn rules_of(part: &NodePart) -> Rules {
+    let policy = &part.policy;
     let rules = match policy.rules {
         srdma_group::Rules::Default => Rules::default(),
         srdma_group::Rules::Literal => Rules::literal(),

@@ -37,10 +37,10 @@ use crate::frame::Frame;
 use crate::headers::AFTER_IPV6;
 use crate::hmac::HmacKeys;
 use crate::pool::Pool;
-use crate::reverse::{Acknowledgements, CnpUp, Response};
+use crate::reverse::{Acknowledgements, CnpUp, Statement};
 use icmp::IcmpLimiter;
 use journal::Journal;
-pub use journal::{Entry, HoldEnd, Occasion, What};
+pub use journal::{Entry, HoldEnd, What};
 use shared::Shared;
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::Instant;
@@ -80,7 +80,7 @@ pub struct Node {
     timers: Timers,
     icmp: IcmpLimiter,
     /// What the reverse path has to say; kept for its memory.
-    upstream: Vec<Response>,
+    upstream: Vec<Statement>,
     /// CNPs that it has to send; kept for its memory.
     cnps: Vec<CnpUp>,
 }

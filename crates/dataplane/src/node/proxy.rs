@@ -7,7 +7,7 @@ use crate::frame::Frame;
 use crate::headers::{IPV6, ipv6};
 use crate::multicast::{data_packet, is_carried};
 use crate::pool::Pool;
-use crate::reverse::{Answer, BranchIndex, Refusal, Response};
+use crate::reverse::{Answer, BranchIndex, EpochTag, Refusal, Response};
 use srdma_wire::rocev2::{Extended, Packet};
 use srdma_wire::{BthView, Instant, Opcode, Psn};
 
@@ -97,7 +97,7 @@ impl Node {
             return;
         };
         state.counters.data_packets += 1;
-        state.acks.data(data.psn, data.ack_request, &mut self.upstream);
+        state.acks.data(now, data.psn, data.ack_request, &mut self.upstream);
         self.journal_data(now, group, data);
         if !self.upstream.is_empty() {
             self.send_upstream(now, group, pool);
@@ -137,6 +137,11 @@ impl Node {
         match packet.extended {
             Extended::Aeth(aeth) => {
                 let response = Response::from_aeth(psn, aeth.value()).ok_or(DropReason::ReservedSyndrome)?;
+                let tag = EpochTag::from_port(packet.udp.source_port());
+                if from_node && state.is_of_old_epoch(branch, tag) {
+                    return Err(DropReason::OldEpoch);
+                }
+                let response = Response { msn: state.raised_msn(branch, response.msn), ..response };
                 self.acknowledgement(arrival.now, group, branch, response, pool)
             }
             Extended::Cnp(cnp) => {

@@ -2,11 +2,12 @@
 
 use crate::config::SidBehavior;
 use crate::counters::{GroupCounters, Traffic};
+use crate::drop::DropReason;
 use crate::element::PortId;
 use crate::fib::Prefix;
 use crate::headers::IPV6;
 use crate::multicast::{RethRule, Rewritten, behind_qpn};
-use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow};
+use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Statement};
 use srdma_group::NodePart;
 use srdma_wire::{Instant, Psn};
 use std::cmp::Reverse;
@@ -96,6 +97,12 @@ pub(super) struct GroupState {
     pub(super) cnps: CnpWindow,
     /// The branches by their responders' addresses, sorted.
     pub(super) responders: Vec<([u8; 16], BranchIndex)>,
+    /// What is added to each branch's MSN: the messages that were over when it joined (D18).
+    pub(super) msn_offsets: Box<[u32]>,
+    /// Whether receivers may have to be spared copies: [`Self::withholds`] says which.
+    pub(super) withholds_any: bool,
+    /// What a commit has made the node say (R7), and what has not been sent, for want of time and frames.
+    pub(super) owed: Vec<Statement>,
     /// The headend's outer headers; empty elsewhere.
     pub(super) headers: Vec<u8>,
     /// Where copies go, resolved; valid for `resolved_for`.
@@ -113,6 +120,37 @@ impl GroupState {
         let position = self.responders.binary_search_by(|(address, _)| address.cmp(responder)).ok()?;
         Some(self.responders[position].1)
     }
+
+    /// Whether a child said something before its branch was last renewed: it is not true of all that is below it now.
+    pub(super) fn is_of_old_epoch(&self, branch: BranchIndex, tag: EpochTag) -> bool {
+        let renewed = self.part.branches.get(branch.index()).map_or(0, |branch| branch.renewed);
+        tag.is_before(renewed, self.part.epoch)
+    }
+
+    /// The MSN of a member's response, as if it had been there from the first message on (D18).
+    pub(super) fn raised_msn(&self, branch: BranchIndex, msn: u32) -> u32 {
+        msn.wrapping_add(self.msn_offsets.get(branch.index()).copied().unwrap_or(0)) & 0xFF_FFFF
+    }
+
+    /// Why a copy must not be sent to a receiver (D22, D30).
+    pub(super) fn withholds(&self, branch: BranchIndex, psn: Psn) -> Option<DropReason> {
+        let joined = self.part.branches.get(branch.index()).and_then(|branch| branch.joined);
+        if joined.is_some_and(|join| is_before_join(psn, join.psn, self.acks.point(branch))) {
+            Some(DropReason::BeforeJoin)
+        } else if self.acks.withholds(branch, psn) {
+            Some(DropReason::Pruned)
+        } else {
+            None
+        }
+    }
+}
+
+/// Nothing before J is sent to a receiver until it has confirmed something from J on: one that sees a duplicate before its
+/// first request answers with PSN 0xFFFFFF (D30). Rule R2 answers for it, for its point is J.
+fn is_before_join(psn: Psn, join: Psn, point: Option<Psn>) -> bool {
+    const WINDOW: i32 = 1 << 22;
+    let behind = join.distance_from(psn);
+    (1..=WINDOW).contains(&behind) && !point.is_some_and(|point| point.is_after(join))
 }
 
 /// A copy of a transit node: its outer destination and the adjacency it leaves by.

@@ -5,7 +5,7 @@ use crate::drop::DropReason;
 use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6};
 use crate::pool::Pool;
-use crate::reverse::{Answer, Response};
+use crate::reverse::{Answer, EpochTag, Response, Rule, Statement};
 use srdma_group::Parent;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
@@ -26,6 +26,8 @@ struct Upward {
     tunnel: Option<(Ipv6Addr, Ipv6Addr)>,
     adjacency: Option<u32>,
     to_host: bool,
+    /// Of the UDP datagram.
+    source_port: u16,
 }
 
 impl Node {
@@ -55,7 +57,8 @@ impl Node {
         let Some(state) = self.groups[group as usize].as_ref() else {
             return;
         };
-        let deadline = [state.acks.next_deadline(), state.cnps.next_deadline()].into_iter().flatten().min();
+        let owed = (!state.owed.is_empty()).then_some(Instant::ZERO);
+        let deadline = [owed, state.acks.next_deadline(), state.cnps.next_deadline()].into_iter().flatten().min();
         self.timers.arm(group, deadline);
     }
 
@@ -64,9 +67,13 @@ impl Node {
     pub(super) fn send_upstream(&mut self, now: Instant, group: u32, pool: &mut Pool) {
         self.add_refusal(group);
         let mut upstream = std::mem::take(&mut self.upstream);
+        if let Some(state) = self.groups[group as usize].as_mut().filter(|state| !state.owed.is_empty()) {
+            upstream.splice(0..0, state.owed.drain(..));
+        }
         if let Some(up) = upstream.first().and_then(|_| self.upward(group)) {
-            for response in &upstream {
-                self.journal_statement(now, group, *response);
+            for statement in &upstream {
+                let response = &statement.response;
+                self.journal_statement(now, group, *statement);
                 if let Some(state) = self.groups[group as usize].as_mut() {
                     match response.answer {
                         Answer::Ack => state.counters.acks_sent += 1,
@@ -90,7 +97,8 @@ impl Node {
         };
         if state.refused.is_some() && state.refused == state.acks.minimum() && state.acks.unknown() == 0 {
             let psn = state.refused.take().unwrap_or_default();
-            self.upstream.push(Response { psn, msn: 0, answer: Answer::Fatal(INVALID_REQUEST) });
+            let response = Response { psn, msn: state.acks.minimum_msn(), answer: Answer::Fatal(INVALID_REQUEST) };
+            self.upstream.push(Statement { response, rule: Rule::RefusedRequest });
         }
     }
 
@@ -123,6 +131,7 @@ impl Node {
                 tunnel: None,
                 adjacency: self.resolve(&source.address.octets(), &proxy),
                 to_host: true,
+                source_port: 0xC000 | (source.qpn.get() & 0x3FFF) as u16,
             },
             Parent::Node { loopback: parent, sid } => Upward {
                 source: loopback,
@@ -131,6 +140,7 @@ impl Node {
                 tunnel: sid.map(|sid| (loopback, sid)),
                 adjacency: self.resolve(&sid.unwrap_or(parent).octets(), &proxy),
                 to_host: false,
+                source_port: EpochTag::of(part.epoch).port(),
             },
         })
     }
@@ -154,8 +164,9 @@ impl Node {
             destination,
         };
         let ipv6 = header(up.source, up.destination, NextHeader::UDP, udp_len).emit();
-        let source_port = 0xC000 | (bth.dest_qpn.get() & 0x3FFF) as u16;
-        let udp = Udp { source_port, destination_port: ROCEV2_PORT, length: udp_len as u16, checksum: 0 }.emit();
+        let udp =
+            Udp { source_port: up.source_port, destination_port: ROCEV2_PORT, length: udp_len as u16, checksum: 0 }
+                .emit();
         let bth = bth.emit();
         let mut computation = Computation::begin(&ipv6, 0, &udp, &bth);
         computation.update(extended);

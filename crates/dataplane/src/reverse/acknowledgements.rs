@@ -11,14 +11,17 @@
 //! * R6, a branch is unknown: nothing goes upstream.
 //! * R7, a branch is removed: m anew, and what follows from it at once.
 //!
-//! Nothing is sent again because time has passed: any response rearms a requester's timer.
+//! Nothing is sent again because time has passed: any response rearms a requester's timer. How the branches of one epoch
+//! become those of the next stands in `succession.rs`.
 
 use super::BranchIndex;
 use super::branch::{Branch, State};
+use super::optional_psn::OptionalPsn;
 use super::points::Points;
 use super::refusal::Refusal;
 use super::response::{Answer, Response};
 use super::rules::Rules;
+use super::statement::Statement;
 use srdma_wire::{Instant, Psn};
 use std::cmp::Ordering;
 
@@ -50,11 +53,13 @@ pub struct Counters {
 /// The aggregation of one group's ACKs and NAKs at one node (MT-5.3.1-2, MT-5.3.2-2): what goes upstream is true of
 /// every receiver below (MT-5.3.1-1, MT-5.3.2-1).
 ///
-/// State besides configuration: 64 octets, and 24 for each branch (MT-8-1). Nothing allocates after [`Self::new`].
+/// State besides configuration and counters: 32 octets, and 24 for each branch (MT-8-1). Nothing allocates but a change
+/// of branches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acknowledgements {
     pub(super) rules: Rules,
     pub(super) group: Group,
+    pub(super) counters: Counters,
     pub(super) points: Points,
     pub(super) branches: Box<[Branch]>,
 }
@@ -63,16 +68,15 @@ pub struct Acknowledgements {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
     /// `hi`: the highest PSN sent down.
-    pub(super) highest: Option<Psn>,
+    pub(super) highest: OptionalPsn,
     /// The previous data PSN.
-    pub(super) previous: Option<Psn>,
+    pub(super) previous: OptionalPsn,
     /// `up`: the last minimum sent upstream.
-    pub(super) up: Option<Psn>,
-    /// Not later than the first end of a T_hold.
-    pub(super) deadline: Option<Instant>,
-    pub(super) counters: Counters,
-    /// Branches not heard since a restart.
+    pub(super) up: OptionalPsn,
+    /// Branches not heard since a restart, or since they were renewed.
     pub(super) unknown: u16,
+    /// Not later than the first end of a T_hold; [`NEVER`] when nothing is held.
+    pub(super) deadline: Instant,
     /// Branches on which a NAK or an RNR NAK is pending.
     pub(super) awaiting_data: u16,
     /// Branches that failed.
@@ -81,10 +85,12 @@ pub(super) struct Group {
     pub(super) repeats: u16,
     /// A NAK of the minimum has gone upstream, and the data at the minimum have not come down since.
     pub(super) nak_up: bool,
+    /// The same for an RNR NAK, with the timer code of the longest wait said.
+    pub(super) rnr_up: Option<u8>,
 }
 
-/// MT-8-1: with the four octets of the CNP window, 28 of the 32 that a branch may take.
-const _: () = assert!(size_of::<Group>() <= 64 && size_of::<Branch>() + Points::OCTETS_PER_BRANCH <= 24);
+/// The end of time.
+pub(super) const NEVER: Instant = Instant::from_ns(u64::MAX);
 
 impl Acknowledgements {
     /// A group with `branches` branches at this node.
@@ -94,20 +100,21 @@ impl Acknowledgements {
             Start::Unknown => (None, State::Unknown, branches),
         };
         let group = Group {
-            highest: None,
-            previous: None,
-            up: point,
-            deadline: None,
-            counters: Counters::default(),
+            highest: OptionalPsn::NONE,
+            previous: OptionalPsn::NONE,
+            up: point.into(),
             unknown,
+            deadline: NEVER,
             awaiting_data: 0,
             fatal: 0,
             repeats: 0,
             nak_up: false,
+            rnr_up: None,
         };
         Acknowledgements {
             rules: *rules,
             group,
+            counters: Counters::default(),
             points: Points::new(usize::from(branches), point.filter(|_| branches > 0)),
             branches: (0..branches).map(|_| Branch { since: Instant::ZERO, msn: 0, state, repeated: false }).collect(),
         }
@@ -119,7 +126,7 @@ impl Acknowledgements {
         now: Instant,
         branch: BranchIndex,
         response: Response,
-        out: &mut Vec<Response>,
+        out: &mut Vec<Statement>,
     ) -> Result<(), Refusal> {
         let index = branch.index();
         let state = self.branches.get(index).map_or(State::Removed, |branch| branch.state);
@@ -129,6 +136,7 @@ impl Acknowledgements {
         // R1, response with point n: drop what cannot be, ignore what is behind, else move `next` and what is pending
         // there.
         let (next, answer) = self.plausible(response)?;
+        let (next, answer) = if state == State::Unknown { self.at_least_said(next, answer) } else { (next, answer) };
         // An unknown branch stands before whatever it says.
         let point = self.points.get(index).unwrap_or(next.previous());
         let relation = next.serial_cmp(point);
@@ -153,23 +161,24 @@ impl Acknowledgements {
             self.branches[index].since = now;
         }
         self.speak(index, next, answer, relation, out);
-        if self.branches[index].state.is_held() {
-            let end = self.branches[index].since + self.rules.t_hold;
-            self.group.deadline = Some(self.group.deadline.map_or(end, |deadline| deadline.min(end)));
+        if state == State::Unknown && self.group.unknown == 0 {
+            self.arm_holds();
+        } else if self.branches[index].state.is_held() && self.group.unknown == 0 {
+            self.group.deadline = self.group.deadline.min(self.branches[index].since + self.rules.t_hold);
         }
         Ok(())
     }
 
     /// Takes note of a data packet that goes down, once, before its copies do (R2).
     #[inline]
-    pub fn data(&mut self, psn: Psn, ack_request: bool, out: &mut Vec<Response>) {
-        let backward = self.group.previous.is_some_and(|previous| !psn.is_after(previous));
-        self.group.previous = Some(psn);
-        if self.group.highest.is_none_or(|highest| psn.is_after(highest)) {
+    pub fn data(&mut self, now: Instant, psn: Psn, ack_request: bool, out: &mut Vec<Statement>) {
+        let backward = self.group.previous.get().is_some_and(|previous| !psn.is_after(previous));
+        self.group.previous = psn.into();
+        if self.group.highest.get().is_none_or(|highest| psn.is_after(highest)) {
             self.raise_highest(psn);
         }
         // R2, data with PSN x going down: if x = `next`, clear that branch's NAK or RNR.
-        if self.group.awaiting_data > 0 || self.group.nak_up {
+        if self.group.awaiting_data > 0 || self.group.nak_up || self.group.rnr_up.is_some() {
             self.serve(psn);
         }
         if backward || ack_request {
@@ -184,48 +193,49 @@ impl Acknowledgements {
     }
 
     /// R7: takes a branch out of the tree; adds to `out` what the others have been waiting to say.
-    pub fn remove_branch(&mut self, branch: BranchIndex, out: &mut Vec<Response>) {
+    pub fn remove_branch(&mut self, branch: BranchIndex, out: &mut Vec<Statement>) {
         let index = branch.index();
         if self.branches.get(index).is_none_or(|branch| branch.state == State::Removed) {
             return;
         }
         self.enter(index, State::Removed);
         self.points.set(index, None);
-        let Some(minimum) = self.settled_minimum() else {
-            return;
-        };
-        let advanced = self.advance_to(minimum);
-        if advanced {
-            self.say(minimum, Answer::Ack, out);
-        }
-        self.tell_pending(minimum, advanced, out);
+        self.end_epoch_change(out);
     }
 
     /// R5: NAKs, and fatal NAKs (D24), that waited above the minimum for T_hold go up at the minimum.
-    pub fn tick(&mut self, now: Instant, out: &mut Vec<Response>) {
-        let (Some(minimum), true) = (self.settled_minimum(), self.group.deadline.is_some_and(|at| at <= now)) else {
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<Statement>) {
+        if now < self.group.deadline {
             return;
-        };
-        self.group.deadline = None;
-        let (mut nak, mut fatal) = (false, None);
-        for branch in self.branches.iter_mut().filter(|branch| branch.state.is_held()) {
-            let end = branch.since + self.rules.t_hold;
-            if end > now {
-                self.group.deadline = Some(self.group.deadline.map_or(end, |deadline| deadline.min(end)));
-                continue;
-            }
-            match branch.state.fatal_code() {
-                Some(code) => fatal = fatal.or(Some(code)),
-                None => nak = true,
-            }
-            branch.state = branch.state.told();
         }
-        self.end_hold(minimum, fatal, nak, out);
+        let (mut nak, mut fatal) = (false, None);
+        if let Some(minimum) = self.settled_minimum() {
+            for branch in self.branches.iter_mut().filter(|branch| branch.state.is_held()) {
+                if branch.since + self.rules.t_hold > now {
+                    continue;
+                }
+                match branch.state.fatal_code() {
+                    Some(code) => fatal = fatal.or(Some(code)),
+                    None => nak = true,
+                }
+                branch.state = branch.state.told();
+            }
+            self.end_hold(minimum, fatal, nak, out);
+        }
+        self.arm_holds();
     }
 
     /// When [`Self::tick`] is wanted. A held NAK that resolved itself may leave its deadline behind.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.group.deadline.filter(|_| self.group.unknown == 0)
+        Some(self.group.deadline).filter(|&deadline| deadline != NEVER)
+    }
+
+    /// The deadline anew, from what is held.
+    pub(super) fn arm_holds(&mut self) {
+        let held = self.branches.iter().filter(|branch| branch.state.is_held());
+        let ends = held.map(|branch| branch.since + self.rules.t_hold);
+        // Nothing is held for a minimum that nobody may speak of (R6).
+        self.group.deadline = self.settled_minimum().and_then(|_| ends.min()).unwrap_or(NEVER);
     }
 
     /// The PSN that a branch expects next; `None` when it is unknown, removed or not there.
@@ -240,12 +250,12 @@ impl Acknowledgements {
 
     /// The highest PSN sent down.
     pub fn highest(&self) -> Option<Psn> {
-        self.group.highest
+        self.group.highest.get()
     }
 
     /// How many packets sent down a branch has not confirmed.
     pub fn lag(&self, branch: BranchIndex) -> Option<u32> {
-        let lag = self.group.highest?.next().distance_from(self.point(branch)?);
+        let lag = self.group.highest.get()?.next().distance_from(self.point(branch)?);
         Some(lag.max(0).unsigned_abs())
     }
 
@@ -256,7 +266,12 @@ impl Acknowledgements {
 
     /// What happened so far.
     pub fn counters(&self) -> Counters {
-        self.group.counters
+        self.counters
+    }
+
+    /// What happened since this was last asked for; what is to come does not depend on it.
+    pub fn take_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.counters)
     }
 }
 
@@ -269,7 +284,7 @@ impl Acknowledgements {
         if !self.rules.forwards_data {
             return self.plausible_without_data(next, answer);
         }
-        let highest = self.group.highest.ok_or(Refusal::NothingSent { next })?;
+        let highest = self.group.highest.get().ok_or(Refusal::NothingSent { next })?;
         let above = next.distance_from(highest);
         if above > AHEAD {
             return Err(Refusal::ImplausiblePsn { next, highest });
@@ -281,12 +296,24 @@ impl Acknowledgements {
             return Ok((next, answer));
         }
         // A node that restarted has not seen the newest data again. What has failed has failed at any PSN.
-        self.group.counters.above_highest = self.group.counters.above_highest.wrapping_add(1);
+        self.counters.above_highest = self.counters.above_highest.wrapping_add(1);
         let answer = match answer {
             Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_) => Answer::Ack,
             Answer::Fatal(code) => Answer::Fatal(code),
         };
         Ok((highest.next(), answer))
+    }
+
+    /// What was said upstream is true of everything below, so that a branch which has not been heard since stands at
+    /// least there: what it said further back was overtaken on its way. What has failed has failed at any PSN.
+    fn at_least_said(&self, next: Psn, answer: Answer) -> (Psn, Answer) {
+        match (self.group.up.get(), answer) {
+            (Some(up), Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_)) if next.is_before(up) => {
+                (up, Answer::Ack)
+            }
+            (Some(up), Answer::Fatal(code)) if next.is_before(up) => (up, Answer::Fatal(code)),
+            (Some(_) | None, answer) => (next, answer),
+        }
     }
 
     /// D15: a node that does not forward the data can only compare branches with each other.
@@ -308,16 +335,16 @@ impl Acknowledgements {
     fn raise_highest(&mut self, psn: Psn) {
         let ahead = self.points.minimum().map_or(0, |minimum| psn.distance_from(minimum));
         if (0..=WINDOW).contains(&ahead) {
-            self.group.highest = Some(psn);
-        } else if self.group.highest.is_none() && ahead < 0 {
-            self.group.highest = self.points.minimum().map(Psn::previous);
+            self.group.highest = psn.into();
+        } else if self.group.highest.get().is_none() && ahead < 0 {
+            self.group.highest = self.points.minimum().map(Psn::previous).into();
         }
     }
 
     /// R2: what branches at `psn` missed, or were not ready for, is on its way again.
     fn serve(&mut self, psn: Psn) {
         if self.points.minimum() == Some(psn) {
-            self.group.nak_up = false;
+            (self.group.nak_up, self.group.rnr_up) = (false, None);
         }
         for index in self.points.at(psn) {
             let branch = &mut self.branches[index];

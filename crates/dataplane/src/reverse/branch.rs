@@ -99,6 +99,15 @@ impl State {
         }
     }
 
+    /// A new epoch: what upstream was told counts for nothing.
+    pub(super) fn untold(self) -> State {
+        match self {
+            State::NakTold => State::Nak,
+            State::FatalTold(code) => State::Fatal(code),
+            State::Unknown | State::Clear | State::Nak | State::Rnr(_) | State::Fatal(_) | State::Removed => self,
+        }
+    }
+
     /// Whether something waits for the minimum, or for T_hold, to go upstream (R5, D24).
     pub(super) fn is_held(self) -> bool {
         match self {
@@ -173,6 +182,7 @@ mod tests {
         }
         row("data at next".into(), &State::served);
         row("told upstream".into(), &State::told);
+        row("up forgotten".into(), &State::untold);
         let table: Vec<&str> = table.lines().map(str::trim_end).collect();
         insta::assert_snapshot!(table.join("\n"), @r"
                       Unknown      Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Removed
@@ -190,6 +200,7 @@ mod tests {
         FATAL ahead   Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(2)     FatalTold(2) Removed
         data at next  Unknown      Clear        Clear        Clear        Clear        Fatal(2)     FatalTold(2) Removed
         told upstream Unknown      Clear        NakTold      NakTold      Rnr(14)      FatalTold(2) FatalTold(2) Removed
+        up forgotten  Unknown      Clear        Nak          Nak          Rnr(14)      Fatal(2)     Fatal(2)     Removed
         ");
     }
 }

@@ -1,6 +1,7 @@
 //! CNP aggregation: one notification per window and group, for the most congested path (MT-5.3.3-1, MT-5.3.3-2, D29).
 
 use super::BranchIndex;
+use super::succession::Origin;
 use srdma_wire::Instant;
 use std::time::Duration;
 use thiserror::Error;
@@ -156,6 +157,16 @@ impl CnpWindow {
     /// The CCount of a branch in the open window.
     pub fn count(&self, branch: BranchIndex) -> Option<u32> {
         self.branches.get(branch.index()).map(|state| u32::from(state.count))
+    }
+
+    /// Takes over into another epoch. Counts of branches that are kept go on, and so does the window.
+    pub fn succeed(&mut self, rules: &CnpRules, origins: &[Origin]) {
+        let kept = |origin: &Origin| match origin {
+            Origin::Kept(index) => self.branches.get(index.index()).copied().unwrap_or_default(),
+            Origin::At(_) | Origin::Unknown => BranchCnps::default(),
+        };
+        self.branches = origins.iter().map(kept).collect();
+        self.rules = *rules;
     }
 
     /// Forgets what a branch has counted; it is no longer part of the tree.

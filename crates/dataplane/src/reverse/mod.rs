@@ -16,26 +16,33 @@
 //! ```
 //!
 //! * [`Rules`]: the forwarding rule R1-R7, the drafts' literal readings and the readings that failed.
-//! * [`Response`]: what comes from a branch, and what goes upstream: the same thing.
+//! * [`Response`]: what comes from a branch, and what goes upstream: the same thing, but that a [`Statement`] says why.
 //! * [`Acknowledgements`]: the machine of one group; its per-branch part is drawn in `branch.rs`.
 //! * [`CnpWindow`]: the machine of one group's congestion notifications.
 
 mod acknowledgements;
 mod branch;
 mod cnp;
+mod epoch;
+mod optional_psn;
 mod points;
 mod refusal;
 mod response;
 mod rules;
 mod standing;
+mod statement;
+mod succession;
 mod upstream;
 
 pub use acknowledgements::{Acknowledgements, Counters, Start};
 pub use cnp::{CnpRules, CnpUp, CnpWindow, TooManyCnps, WindowMode};
+pub use epoch::{EpochTag, is_older};
 pub use refusal::Refusal;
 pub use response::{Answer, Response};
 pub use rules::{Repeat, Rules};
 pub use standing::Standing;
+pub use statement::{Rule, Statement};
+pub use succession::{BranchBefore, NodeBefore, Origin};
 
 /// A branch of a group's tree at this node, by its position: a receiver at an edge node, a child at a transit node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

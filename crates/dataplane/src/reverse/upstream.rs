@@ -4,6 +4,7 @@ use super::acknowledgements::Acknowledgements;
 use super::branch::State;
 use super::response::{Answer, Response};
 use super::rules::Repeat;
+use super::statement::{Rule, Statement};
 use srdma_wire::Psn;
 use srdma_wire::transport::rnr_timer;
 use std::cmp::Ordering;
@@ -38,7 +39,7 @@ impl Acknowledgements {
         next: Psn,
         answer: Answer,
         relation: Ordering,
-        out: &mut Vec<Response>,
+        out: &mut Vec<Statement>,
     ) {
         let Some(minimum) = self.settled_minimum() else {
             return;
@@ -46,14 +47,14 @@ impl Acknowledgements {
         let advanced = self.advance_to(minimum);
         if self.rules.literal_nak && answer == Answer::SequenceNak {
             if advanced && !self.rules.literal_ack {
-                self.say(minimum, Answer::Ack, out);
+                self.say(Rule::R3, minimum, Answer::Ack, out);
             }
             self.forward_literally(answer, out);
             self.group.nak_up = true;
             self.tell_nak(index);
         } else if advanced {
             // R3: first what is confirmed, for a requester that sees only NAKs spends a retry on each (D21).
-            self.say(minimum, Answer::Ack, out);
+            self.say(Rule::R3, minimum, Answer::Ack, out);
         } else if answer == Answer::Ack {
             self.forward_literally(answer, out);
             if relation == Ordering::Equal && next == minimum {
@@ -61,14 +62,14 @@ impl Acknowledgements {
             }
         }
         if advanced {
-            self.tell_pending(minimum, true, out);
+            self.tell_pending(minimum, Rule::R3, true, out);
         } else if next == minimum && answer != Answer::Ack {
             // R4; of many NAKs of the same data the first one goes.
             if self.group.nak_up {
                 self.tell_nak(index);
             }
             if self.branches[index].state != State::NakTold {
-                self.tell_pending(minimum, matches!(answer, Answer::RnrNak(_)), out);
+                self.tell_pending(minimum, Rule::R4, matches!(answer, Answer::RnrNak(_)), out);
             }
         }
     }
@@ -85,13 +86,13 @@ impl Acknowledgements {
     /// R2, data with PSN x going down that has AckReq, or is not above the previous data PSN: if x < m, the source has
     /// not heard what is confirmed: ACK(m-1) now. And a failure is said again (D24): on AckReq too, for where the
     /// network changed the order of the data, a step back may not look like one.
-    pub(super) fn answer_data(&mut self, psn: Psn, out: &mut Vec<Response>) {
+    pub(super) fn answer_data(&mut self, psn: Psn, out: &mut Vec<Statement>) {
         let Some(minimum) = self.settled_minimum() else {
             return;
         };
         if psn.is_before(minimum) && self.rules.answers_data() {
-            self.group.counters.answered_data = self.group.counters.answered_data.wrapping_add(1);
-            self.say(minimum, Answer::Ack, out);
+            self.counters.answered_data = self.counters.answered_data.wrapping_add(1);
+            self.say(Rule::R2, minimum, Answer::Ack, out);
         }
         if self.group.fatal == 0 {
             return;
@@ -107,41 +108,53 @@ impl Acknowledgements {
             | State::Removed => None,
         });
         if let Some(code) = told {
-            self.say(minimum, Answer::Fatal(code), out);
+            self.say(Rule::FailureAgain, minimum, Answer::Fatal(code), out);
         }
     }
 
     /// Whether the minimum is above `up`, which it then is no longer.
     #[inline]
     pub(super) fn advance_to(&mut self, minimum: Psn) -> bool {
-        if self.group.up == Some(minimum) {
+        if self.group.up.get() == Some(minimum) {
             return false;
         }
-        self.group.up = Some(minimum);
-        self.group.nak_up = false;
+        self.group.up = minimum.into();
+        (self.group.nak_up, self.group.rnr_up) = (false, None);
         self.group.repeats = 0;
         true
     }
 
-    /// The end of R3, and R4: the strongest of what is pending at the minimum, unless upstream knows of it. RNR NAKs
-    /// are repeated as often as they come; `rnr` says that one has, or that the minimum has come to it (D23).
-    pub(super) fn tell_pending(&mut self, minimum: Psn, rnr: bool, out: &mut Vec<Response>) {
+    /// R7: what there is to say after the branches have changed.
+    pub(super) fn tell_all(&mut self, minimum: Psn, rule: Rule, out: &mut Vec<Statement>) {
+        let advanced = self.advance_to(minimum);
+        if advanced {
+            self.say(rule, minimum, Answer::Ack, out);
+        }
+        self.tell_pending(minimum, rule, advanced, out);
+    }
+
+    /// The end of R3, and R4: the strongest of what is pending at the minimum, unless upstream knows of it. RNR NAKs are
+    /// repeated as they come; `rnr` says that one has, or that the minimum has come to it. But of those that answer one
+    /// sending of the data only the longest wait goes up, or each receiver that is not ready would cost the source one of
+    /// its `rnr_retry` (D23).
+    pub(super) fn tell_pending(&mut self, minimum: Psn, rule: Rule, rnr: bool, out: &mut Vec<Statement>) {
         if self.group.awaiting_data + self.group.fatal == 0 {
             return;
         }
         let pending = self.pending_at(minimum);
         if let Some(code) = pending.fatal {
             if !pending.fatal_told {
-                self.say(minimum, Answer::Fatal(code), out);
+                self.say(rule, minimum, Answer::Fatal(code), out);
             }
         } else if let Some(timer) = pending.rnr {
-            if rnr {
-                self.say(minimum, Answer::RnrNak(timer), out);
+            if rnr && self.group.rnr_up.is_none_or(|said| longer(said, timer) != said) {
+                self.group.rnr_up = Some(timer);
+                self.say(rule, minimum, Answer::RnrNak(timer), out);
             }
             return; // A NAK now would end the receiver's wait (D23); it stays held.
         } else if pending.nak && !pending.nak_told && !self.group.nak_up {
             self.group.nak_up = true;
-            self.say(minimum, Answer::SequenceNak, out);
+            self.say(rule, minimum, Answer::SequenceNak, out);
         }
         // What one branch at the minimum has said, it has said for all of them.
         for index in self.points.at(minimum) {
@@ -151,7 +164,7 @@ impl Acknowledgements {
     }
 
     /// R5 for branches whose hold has ended: NAK(m), or FATAL(m) if one of them failed (D24).
-    pub(super) fn end_hold(&mut self, minimum: Psn, fatal: Option<u8>, nak: bool, out: &mut Vec<Response>) {
+    pub(super) fn end_hold(&mut self, minimum: Psn, fatal: Option<u8>, nak: bool, out: &mut Vec<Statement>) {
         let pending = self.pending_at(minimum);
         let answer = match fatal {
             Some(code) => Answer::Fatal(code),
@@ -162,24 +175,28 @@ impl Acknowledgements {
             None => return,
         };
         self.group.nak_up |= answer == Answer::SequenceNak;
-        self.group.counters.hold_expired = self.group.counters.hold_expired.wrapping_add(1);
-        self.say(minimum, answer, out);
+        self.counters.hold_expired = self.counters.hold_expired.wrapping_add(1);
+        self.say(Rule::R5, minimum, answer, out);
     }
 
     /// The literal rules forward each ACK and each NAK as the minimum, whether it tells anything new or not (D19, D20).
-    pub(super) fn forward_literally(&mut self, answer: Answer, out: &mut Vec<Response>) {
+    pub(super) fn forward_literally(&mut self, answer: Answer, out: &mut Vec<Statement>) {
         let forwards = match answer {
             Answer::Ack => self.rules.literal_ack,
             Answer::SequenceNak => self.rules.literal_nak,
             Answer::RnrNak(_) | Answer::Fatal(_) => false,
         };
         if let (true, Some(minimum)) = (forwards, self.settled_minimum()) {
-            self.say(minimum, answer, out);
+            self.say(Rule::Literal, minimum, answer, out);
         }
     }
 
     /// The ablations of R2: a branch at the minimum has repeated itself.
-    fn hear_repeat(&mut self, index: usize, minimum: Psn, out: &mut Vec<Response>) {
+    fn hear_repeat(&mut self, index: usize, minimum: Psn, out: &mut Vec<Statement>) {
+        match self.rules.repeat {
+            Repeat::OnBackwardData | Repeat::Never => return,
+            Repeat::AllRepeated | Repeat::RepeatCount => {}
+        }
         self.group.repeats = self.group.repeats.saturating_add(1);
         self.branches[index].repeated = true;
         let due = match self.rules.repeat {
@@ -192,7 +209,7 @@ impl Acknowledgements {
             for index in self.points.at(minimum) {
                 self.branches[index].repeated = false;
             }
-            self.say(minimum, Answer::Ack, out);
+            self.say(Rule::Repetition, minimum, Answer::Ack, out);
         }
     }
 
@@ -213,13 +230,17 @@ impl Acknowledgements {
 
     /// Adds a response of this node: an ACK of what is before the minimum, any other kind at it (MT-5.3.1-3,
     /// MT-5.3.2-4), with the MSN of a branch that holds it (D18).
-    pub(super) fn say(&self, minimum: Psn, answer: Answer, out: &mut Vec<Response>) {
+    pub(super) fn say(&self, rule: Rule, minimum: Psn, answer: Answer, out: &mut Vec<Statement>) {
         let psn = match answer {
             Answer::Ack => minimum.previous(),
             Answer::SequenceNak | Answer::RnrNak(_) | Answer::Fatal(_) => minimum,
         };
-        let msn = self.points.holder().map_or(0, |index| self.branches[index].msn);
-        out.push(Response { psn, msn, answer });
+        out.push(Statement { response: Response { psn, msn: self.minimum_msn(), answer }, rule });
+    }
+
+    /// The message sequence number that goes with the minimum: that of a branch which holds it (D18).
+    pub fn minimum_msn(&self) -> u32 {
+        self.points.holder().map_or(0, |index| self.branches[index].msn)
     }
 }
 

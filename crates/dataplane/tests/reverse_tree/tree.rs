@@ -3,7 +3,7 @@
 
 use crate::endpoints::{Receiver, ReceiverHabit, Source, SourceHabit, TIMEOUT_NS};
 use crate::random::Random;
-use srdma_dataplane::reverse::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start};
+use srdma_dataplane::reverse::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start, Statement};
 use srdma_wire::{Instant, Psn};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -272,7 +272,7 @@ impl Tree {
     fn data_at_node(&mut self, node: usize, packet: u64, ack_request: bool) {
         let psn = self.source.psn(packet);
         let mut out = Vec::new();
-        self.nodes[node].machine.data(psn, ack_request, &mut out);
+        self.nodes[node].machine.data(Instant::from_ns(self.now_ns), psn, ack_request, &mut out);
         self.send_up(node, out);
         for branch in 0..self.nodes[node].children.len() {
             let parent = &self.nodes[node];
@@ -351,8 +351,8 @@ impl Tree {
         }
     }
 
-    fn send_up(&mut self, node: usize, out: Vec<Response>) {
-        for response in out {
+    fn send_up(&mut self, node: usize, out: Vec<Statement>) {
+        for Statement { response, .. } in out {
             let response = self.remember(response);
             let event = match self.nodes[node].parent {
                 Some((parent, branch)) => Event::ResponseAtNode { node: parent, branch: branch.0, response },
