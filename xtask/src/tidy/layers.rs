@@ -12,12 +12,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rc", &["wire"]),
     ("capture", &[]),
     ("sim", &["wire", "group", "dataplane", "rc", "capture"]),
+    ("search", &["wire", "group", "dataplane"]),
     ("io", &["wire", "dataplane", "capture"]),
     ("host", &["wire", "dataplane", "rc", "io"]),
     ("node", &["wire", "group", "dataplane", "capture", "io"]),
     ("lab", &["wire", "group", "dataplane", "capture", "io", "host", "node"]),
     ("cli", &["wire", "group", "dataplane", "rc", "capture", "sim", "io", "host", "node", "lab"]),
     ("testkit", &["wire", "group"]),
+    ("fuzz-targets", &["wire", "group", "dataplane", "rc", "capture", "node", "lab", "cli", "testkit"]),
 ];
 
 /// What tests may use on top.

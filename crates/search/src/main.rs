@@ -1,0 +1,201 @@
+//! `srdma-search`: searches trees of the reverse path within bounds given on the command line.
+
+use clap::{Parser, ValueEnum};
+use srdma_dataplane::reverse::{Repeat, Rules};
+use srdma_search::{
+    Bounds, CommitOrder, Faults, Finding, Order, ReceiverHabit, SHAPES, Shape, SourceHabit, search,
+};
+use srdma_wire::Psn;
+
+/// Searches everything that can happen in small trees of the reverse path: every order of arrivals, losses, restarts
+/// and changes of membership within bounds, on the machines that the nodes run.
+#[derive(Debug, Parser)]
+#[command(name = "srdma-search", version)]
+struct Options {
+    /// The tree; without it, all of them.
+    #[arg(long)]
+    shape: Option<String>,
+    /// Print the trees and stop.
+    #[arg(long)]
+    list: bool,
+    /// Packets of the source, 1 to 6.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=6))]
+    packets: u8,
+    /// Packets in flight.
+    #[arg(long, default_value_t = 6)]
+    window: u8,
+    /// Packets of a message, the last of which asks for an ACK.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    message: u8,
+    /// PSN of the first packet.
+    #[arg(long, default_value_t = 0xFF_FFFF)]
+    initial_psn: u32,
+    /// Messages lost.
+    #[arg(long, default_value_t = 1)]
+    losses: u8,
+    /// Messages that arrive twice.
+    #[arg(long, default_value_t = 0)]
+    duplicates: u8,
+    /// Messages that overtake others; 255: no link keeps any order.
+    #[arg(long, default_value_t = 0)]
+    overtakings: u8,
+    /// Links that are slow for a while; 255: any link at any time.
+    #[arg(long, default_value_t = 255)]
+    delays: u8,
+    /// Restarts of nodes.
+    #[arg(long, default_value_t = 0)]
+    restarts: u8,
+    /// Timeouts of the source while something is on its way.
+    #[arg(long, default_value_t = 0)]
+    early_timeouts: u8,
+    /// Packets that a receiver is not ready for.
+    #[arg(long, default_value_t = 0)]
+    unready: u8,
+    /// Receivers that fail and say so.
+    #[arg(long, default_value_t = 0)]
+    failures: u8,
+    /// Receivers that die in silence.
+    #[arg(long, default_value_t = 0)]
+    deaths: u8,
+    /// Changes of membership: evictions, or what the shape names.
+    #[arg(long, default_value_t = 0)]
+    changes: u8,
+    /// Timeouts without progress after the last fault that are no failure yet.
+    #[arg(long, default_value_t = 2)]
+    patience: u8,
+    /// Messages on a link in one direction.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=8))]
+    depth: u8,
+    /// The requester's way with NAKs is soft-RoCE's: ignored from the first until an ACK comes.
+    #[arg(long)]
+    soft_roce: bool,
+    /// Receivers answer only duplicates that ask for it.
+    #[arg(long)]
+    quiet_receivers: bool,
+    /// What the nodes do.
+    #[arg(long, default_value = "default")]
+    rules: RuleSet,
+    /// Re-homing commits in any order.
+    #[arg(long)]
+    any_order: bool,
+    /// Nodes do not look at epochs.
+    #[arg(long)]
+    no_epochs: bool,
+    /// Visit the deepest states first: less memory, longer ways to a failure.
+    #[arg(long)]
+    deepest: bool,
+    /// Threads.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Give up after about so many states, those met again included.
+    #[arg(long)]
+    most_states: Option<usize>,
+}
+
+/// What the nodes do.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RuleSet {
+    Default,
+    Prune,
+    Literal,
+    LiteralAck,
+    LiteralNak,
+    Never,
+    AllRepeated,
+    RepeatCount,
+}
+
+impl RuleSet {
+    fn rules(self) -> Rules {
+        let default = Rules::default();
+        match self {
+            RuleSet::Default => default,
+            RuleSet::Prune => Rules { prune_retransmit: true, ..default },
+            RuleSet::Literal => Rules::literal(),
+            RuleSet::LiteralAck => Rules { literal_ack: true, ..default },
+            RuleSet::LiteralNak => Rules { literal_nak: true, ..default },
+            RuleSet::Never => Rules { repeat: Repeat::Never, ..default },
+            RuleSet::AllRepeated => Rules { repeat: Repeat::AllRepeated, ..default },
+            RuleSet::RepeatCount => Rules { repeat: Repeat::RepeatCount, ..default },
+        }
+    }
+}
+
+impl Options {
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            initial_psn: Psn::new(self.initial_psn),
+            packets: self.packets,
+            window: self.window,
+            message: self.message,
+            source: if self.soft_roce { SourceHabit::SoftRoce } else { SourceHabit::Strict },
+            receivers: if self.quiet_receivers {
+                ReceiverHabit::AnswersRequests
+            } else {
+                ReceiverHabit::AnswersDuplicates
+            },
+            rules: self.rules.rules(),
+            depth: usize::from(self.depth),
+            faults: Faults {
+                losses: self.losses,
+                duplicates: self.duplicates,
+                overtakings: self.overtakings,
+                delays: self.delays,
+                restarts: self.restarts,
+                early_timeouts: self.early_timeouts,
+                unready: self.unready,
+                failures: self.failures,
+                deaths: self.deaths,
+                changes: self.changes,
+            },
+            patience: self.patience,
+            order: if self.any_order { CommitOrder::Any } else { CommitOrder::OldPathLast },
+            epochs_checked: !self.no_epochs,
+        }
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    if options.list {
+        SHAPES.iter().for_each(|shape| println!("{:<8} {}", shape.name, shape.drawing));
+        return Ok(());
+    }
+    let shapes: Vec<&Shape> = match &options.shape {
+        Some(name) => vec![Shape::named(name)?],
+        None => SHAPES.iter().collect(),
+    };
+    let order = if options.deepest { Order::Deepest } else { Order::Shortest };
+    let mut failed = false;
+    for shape in shapes {
+        let finding = search(shape, options.bounds(), order, options.threads, options.most_states);
+        report(shape, &finding);
+        failed |= finding.failure.is_some();
+    }
+    if failed {
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+fn report(shape: &Shape, finding: &Finding) {
+    let result = match (&finding.failure, finding.complete, finding.completed) {
+        (Some(failure), _, _) => format!("FAILS: {}", failure.property),
+        (None, true, true) => "holds".to_owned(),
+        (None, true, false) => "holds, but nothing was completed".to_owned(),
+        (None, false, _) => "given up".to_owned(),
+    };
+    println!(
+        "{:<8} {:>11} states {:>5} deep {:>6} machines {:>8.1} s  {result}",
+        shape.name,
+        finding.states,
+        finding.depth,
+        finding.machines,
+        finding.took.as_secs_f64()
+    );
+    if let Some(failure) = &finding.failure {
+        for (number, action) in failure.path.iter().enumerate() {
+            println!("  {number:>3} {action:?}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Who hangs where: the committed record of each epoch that a search can reach, and how one follows from another.
+
+/// What hangs on a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Child {
+    Node(usize),
+    Receiver(usize),
+}
+
+/// A branch of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Branch {
+    pub(crate) child: Child,
+    /// The epoch from which the child speaks of all that is below it now.
+    pub(crate) renewed: u8,
+    /// It joined a group that had begun (D30).
+    pub(crate) joined: bool,
+}
+
+/// A node's place in the tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The node above; `None` at the root, and for a node that is not in the tree.
+    pub(crate) parent: Option<usize>,
+    pub(crate) branches: Vec<Branch>,
+    /// The last epoch at which something came to hang below it that had been in the group before.
+    pub(crate) renewed: u8,
+}
+
+/// A change of membership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// A receiver is evicted, or leaves, and with it the nodes that are left without branches (D25).
+    Evict(usize),
+    /// A node and all below it get another parent.
+    Rehome {
+        /// The node that moves.
+        node: usize,
+        /// Its new parent.
+        to: usize,
+    },
+    /// A receiver joins at an edge node while the source is quiescent (D30).
+    Join {
+        /// The receiver.
+        receiver: usize,
+        /// The edge node.
+        edge: usize,
+    },
+}
+
+/// The record of one epoch. Node 0 is the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) epoch: u8,
+    pub(crate) places: Vec<Place>,
+    /// For each receiver whether it is a member.
+    pub(crate) members: Vec<bool>,
+    /// The record before it, by position.
+    pub(crate) before: usize,
+    pub(crate) change: Option<Change>,
+    /// For each node whose part has changed the phase of its commit: all of one phase come before those of the next.
+    pub(crate) phases: Vec<Option<u8>>,
+}
+
+/// In which order the nodes on a re-homing's two paths commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommitOrder {
+    /// The old path only after the common ancestor, so that nobody speaks for the common ancestor without what moved
+    /// before the common ancestor has ceased to believe in the new path's old words.
+    #[default]
+    OldPathLast,
+    /// Any order: what a search is to refute.
+    Any,
+}
+
+impl Record {
+    /// The record that a group begins with: each node's parent, each receiver's edge node if it is a member.
+    pub(crate) fn first(parents: &[Option<usize>], edges: &[Option<usize>]) -> Self {
+        let mut places = vec![Place::default(); parents.len()];
+        for (node, &parent) in parents.iter().enumerate() {
+            places[node].parent = parent;
+            if let Some(parent) = parent {
+                places[parent].branches.push(Branch { child: Child::Node(node), renewed: 0, joined: false });
+            }
+        }
+        for (receiver, edge) in edges.iter().enumerate() {
+            if let Some(edge) = *edge {
+                places[edge].branches.push(Branch { child: Child::Receiver(receiver), renewed: 0, joined: false });
+            }
+        }
+        let members = edges.iter().map(Option::is_some).collect();
+        let phases = vec![None; places.len()];
+        Record { epoch: 0, places, members, before: 0, change: None, phases }
+    }
+
+    /// The record after a change, `self` being at position `before`; `None` where the change is not possible.
+    pub(crate) fn after(&self, change: Change, before: usize, order: CommitOrder) -> Option<Record> {
+        let mut next = Record { epoch: self.epoch + 1, before, change: Some(change), ..self.clone() };
+        for branch in next.places.iter_mut().flat_map(|place| &mut place.branches) {
+            branch.joined = false;
+        }
+        match change {
+            Change::Evict(receiver) => next.evict(receiver)?,
+            Change::Rehome { node, to } => next.rehome(node, to)?,
+            Change::Join { receiver, edge } => next.join(receiver, edge)?,
+        }
+        let last = next.last_to_commit(self, change, order);
+        let changed = self.places.iter().zip(&next.places).map(|(old, new)| old != new);
+        next.phases =
+            changed.enumerate().map(|(node, changed)| changed.then_some(u8::from(last.contains(&node)))).collect();
+        Some(next)
+    }
+
+    fn evict(&mut self, receiver: usize) -> Option<()> {
+        // The last receiver does not go: the group ends.
+        if !self.members[receiver] || self.members.iter().filter(|&&member| member).count() == 1 {
+            return None;
+        }
+        self.members[receiver] = false;
+        let mut child = Child::Receiver(receiver);
+        while let Some(node) = self.parent_of(child) {
+            self.places[node].branches.retain(|branch| branch.child != child);
+            if !self.places[node].branches.is_empty() {
+                break;
+            }
+            child = Child::Node(node);
+        }
+        if let Child::Node(node) = child {
+            self.places[node].parent = None;
+        }
+        Some(())
+    }
+
+    fn rehome(&mut self, node: usize, to: usize) -> Option<()> {
+        let from = self.places[node].parent?;
+        if from == to {
+            return None;
+        }
+        let ancestor = self.common_ancestor(from, to);
+        self.places[from].branches.retain(|branch| branch.child != Child::Node(node));
+        let renewed = self.places[node].renewed;
+        self.places[to].branches.push(Branch { child: Child::Node(node), renewed, joined: false });
+        self.places[node].parent = Some(to);
+        let mut on_path = to;
+        while on_path != ancestor {
+            self.places[on_path].renewed = self.epoch;
+            let parent = self.places[on_path].parent?;
+            let branches = &mut self.places[parent].branches;
+            branches.iter_mut().find(|branch| branch.child == Child::Node(on_path))?.renewed = self.epoch;
+            on_path = parent;
+        }
+        Some(())
+    }
+
+    fn join(&mut self, receiver: usize, edge: usize) -> Option<()> {
+        if std::mem::replace(&mut self.members[receiver], true) {
+            return None;
+        }
+        self.places[edge].branches.push(Branch { child: Child::Receiver(receiver), renewed: 0, joined: true });
+        Some(())
+    }
+
+    /// The nodes of a re-homing's old path, below the common ancestor.
+    fn last_to_commit(&self, before: &Record, change: Change, order: CommitOrder) -> Vec<usize> {
+        let (Change::Rehome { node, to }, CommitOrder::OldPathLast) = (change, order) else {
+            return Vec::new();
+        };
+        let Some(from) = before.places[node].parent else {
+            return Vec::new();
+        };
+        let ancestor = self.common_ancestor(from, to);
+        self.path_up(from).take_while(|&on_path| on_path != ancestor).collect()
+    }
+
+    fn common_ancestor(&self, one: usize, other: usize) -> usize {
+        self.path_up(one).find(|above| self.path_up(other).any(|node| node == *above)).unwrap_or(0)
+    }
+
+    /// A node and all nodes above it.
+    fn path_up(&self, node: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(node), |&node| self.places[node].parent)
+    }
+
+    /// The node that a child hangs on.
+    pub(crate) fn parent_of(&self, child: Child) -> Option<usize> {
+        self.places.iter().position(|place| place.branches.iter().any(|branch| branch.child == child))
+    }
+
+    /// Whether a node is in the tree.
+    pub(crate) fn has_node(&self, node: usize) -> bool {
+        node == 0 || self.places[node].parent.is_some()
+    }
+}
