@@ -14,7 +14,7 @@ use super::Node;
 use super::proxy::Data;
 use super::state::GroupState;
 use crate::drop::DropReason;
-use crate::reverse::{Acknowledgements, BranchIndex, CnpUp, Refusal, Response, Standing};
+use crate::reverse::{BranchIndex, CnpUp, Refusal, Response, Standing, Statement};
 use srdma_group::GroupId;
 use srdma_wire::{Instant, Psn};
 use std::collections::BTreeMap;
@@ -104,14 +104,12 @@ pub enum What {
     },
     /// The node says something upstream.
     Statement {
-        /// What it says.
-        response: Response,
+        /// What, and by which rule.
+        statement: Statement,
         /// Whose word made it say so now: a branch's response, or a hold that ended; `None` for data and commands.
         because_of: Option<Ipv6Addr>,
         /// The first branch that expects the minimum.
         holder: Option<Ipv6Addr>,
-        /// What made it speak.
-        occasion: Occasion,
     },
     /// A CNP of a branch.
     Cnp {
@@ -144,19 +142,6 @@ pub enum HoldEnd {
     Removed,
 }
 
-/// What makes a node speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
-    /// Data went down (R2).
-    Data,
-    /// A branch responded (R3, R4).
-    Response,
-    /// Time has passed (R5).
-    Time,
-    /// Membership has changed (R7).
-    Membership,
-}
-
 /// The journal of an observed node.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -164,6 +149,17 @@ pub(super) struct Journal {
     lost: u64,
     now: Instant,
     groups: BTreeMap<u32, Shadow>,
+}
+
+/// What happened last to the machines of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    /// Data went down, or membership has changed.
+    Other,
+    /// A branch responded.
+    Response(Ipv6Addr),
+    /// Time has passed; with the first branch whose hold has ended by it (R5).
+    Time(Option<Ipv6Addr>),
 }
 
 /// A group as it was after the last entry.
@@ -174,7 +170,6 @@ struct Shadow {
     previous_data: Option<Psn>,
     branches: Vec<BranchShadow>,
     occasion: Occasion,
-    because_of: Option<Ipv6Addr>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -259,16 +254,16 @@ impl Node {
     #[inline]
     pub(super) fn journal_tick(&mut self, now: Instant, group: u32) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.groups[group as usize]) {
-            journal.occasion(group, Occasion::Time, None);
+            journal.occasion(group, Occasion::Time(None));
             journal.compare(now, group, state, false);
         }
     }
 
     /// The node says something upstream.
     #[inline]
-    pub(super) fn journal_statement(&mut self, now: Instant, group: u32, response: Response) {
+    pub(super) fn journal_statement(&mut self, now: Instant, group: u32, statement: Statement) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.groups[group as usize]) {
-            journal.statement(now, group, state, response);
+            journal.statement(now, group, state, statement);
         }
     }
 
@@ -333,8 +328,7 @@ impl Journal {
             epoch,
             previous_data: previous.as_ref().and_then(|shadow| shadow.previous_data),
             branches: branches.collect(),
-            occasion: Occasion::Membership,
-            because_of: None,
+            occasion: Occasion::Other,
         };
         self.groups.insert(group, shadow);
     }
@@ -347,7 +341,7 @@ impl Journal {
         let backward = shadow.previous_data.is_some_and(|previous| !psn.is_after(previous));
         shadow.previous_data = Some(psn);
         self.push(now, state.part.id, What::Data { psn, ack_request, backward });
-        self.occasion(group, Occasion::Data, None);
+        self.occasion(group, Occasion::Other);
         self.compare(now, group, state, true);
     }
 
@@ -369,13 +363,13 @@ impl Journal {
             Err(refusal) => What::Refused { branch, response, refusal },
         };
         self.push(now, state.part.id, what);
-        self.occasion(group, Occasion::Response, Some(branch));
+        self.occasion(group, Occasion::Response(branch));
         self.compare(now, group, state, false);
     }
 
-    fn occasion(&mut self, group: u32, occasion: Occasion, because_of: Option<Ipv6Addr>) {
+    fn occasion(&mut self, group: u32, occasion: Occasion) {
         if let Some(shadow) = self.groups.get_mut(&group) {
-            (shadow.occasion, shadow.because_of) = (occasion, because_of);
+            shadow.occasion = occasion;
         }
     }
 
@@ -400,8 +394,8 @@ impl Journal {
                     Standing::Unknown | Standing::Clear | Standing::Pending { .. } => HoldEnd::Overtaken,
                 };
                 self.push(now, state.part.id, What::HoldEnded { branch, psn, since, end });
-                if shadow.occasion == Occasion::Time && end == HoldEnd::Told {
-                    shadow.because_of = shadow.because_of.or(Some(branch));
+                if shadow.occasion == Occasion::Time(None) && end == HoldEnd::Told {
+                    shadow.occasion = Occasion::Time(Some(branch));
                 }
                 was.held_since = None;
             }
@@ -414,13 +408,19 @@ impl Journal {
         self.groups.insert(group, shadow);
     }
 
-    fn statement(&mut self, now: Instant, group: u32, state: &GroupState, response: Response) {
+    fn statement(&mut self, now: Instant, group: u32, state: &GroupState, statement: Statement) {
         let Some(shadow) = self.groups.get(&group) else {
             return;
         };
-        let (occasion, because_of) = (shadow.occasion, shadow.because_of);
-        let holder = holder(state, &state.acks);
-        self.push(now, state.part.id, What::Statement { response, because_of, holder, occasion });
+        let because_of = match shadow.occasion {
+            Occasion::Other => None,
+            Occasion::Response(branch) => Some(branch),
+            Occasion::Time(branch) => branch,
+        };
+        let minimum = state.acks.minimum();
+        let mut holders = shadow.branches.iter().filter(|branch| minimum.is_some() && branch.point == minimum);
+        let holder = holders.next().map(|branch| branch.responder);
+        self.push(now, state.part.id, What::Statement { statement, because_of, holder });
     }
 }
 
@@ -429,11 +429,4 @@ fn is_held(standing: Standing) -> bool {
         Standing::Pending { held, .. } => held,
         Standing::Unknown | Standing::Clear | Standing::Removed => false,
     }
-}
-
-/// The first branch that expects the minimum.
-fn holder(state: &GroupState, acks: &Acknowledgements) -> Option<Ipv6Addr> {
-    let minimum = acks.minimum()?;
-    let mut branches = (0..).map(BranchIndex).zip(&state.part.branches);
-    branches.find(|(index, _)| acks.point(*index) == Some(minimum)).map(|(_, branch)| branch.responder)
 }
