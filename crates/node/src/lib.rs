@@ -1,9 +1,11 @@
 //! The node as a library: its configuration and its run over captures.
 //!
-//! [`Configuration`] reads `node.toml` into what the dataplane takes; [`process()`] runs a node over captures.
+//! [`Configuration`] reads `node.toml` into what the dataplane takes; [`process()`] runs a node over captures, and
+//! [`explain`] tells what captures say of a node's groups.
 
 mod configuration;
 pub mod daemon;
+pub mod explain;
 mod process;
 
 pub use configuration::{

@@ -1,7 +1,7 @@
 //! `srdma process`: one node run over captures. Their time stamps are its clock.
 
 mod output;
-mod replay;
+pub(crate) mod replay;
 mod report;
 
 pub use output::OutputError;
@@ -126,7 +126,7 @@ pub fn process(
     }
     replay.run_on(run_on)?;
     let report = replay.report();
-    replay.into_outputs().finish()?;
+    replay.into_sink().finish()?;
     Ok(report)
 }
 

@@ -1,5 +1,6 @@
 //! The captures that a run writes: one a port, under their names only when all are complete.
 
+use super::replay::Sink;
 use srdma_capture::{InterfaceId, Writer};
 use srdma_dataplane::PortId;
 use srdma_wire::Instant;
@@ -46,8 +47,26 @@ impl Outputs {
         outputs.collect::<Result<_, _>>().map(Outputs)
     }
 
-    /// Writes a frame, whose octets are those of `pieces`, that leaves a port at `time`.
-    pub(super) fn write<'p>(
+    /// Gives the captures their names.
+    pub(super) fn finish(self) -> Result<(), OutputError> {
+        let mut complete = Vec::new();
+        for Output { file, writer, .. } in self.0 {
+            match writer.finish().and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error)) {
+                Ok(written) => complete.push((file, written)),
+                Err(error) => return Err(OutputError { file, error }),
+            }
+        }
+        for (file, written) in complete {
+            written.persist(&file).map_err(|error| OutputError { file, error: error.error })?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Outputs {
+    type Error = OutputError;
+
+    fn write<'p>(
         &mut self,
         port: PortId,
         time: Instant,
@@ -64,21 +83,6 @@ impl Outputs {
         }
         let written = output.writer.write_packet(output.interface, time.as_ns(), &gathered[..count]);
         written.map_err(|error| OutputError { file: output.file.clone(), error })
-    }
-
-    /// Gives the captures their names.
-    pub(super) fn finish(self) -> Result<(), OutputError> {
-        let mut complete = Vec::new();
-        for Output { file, writer, .. } in self.0 {
-            match writer.finish().and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error)) {
-                Ok(written) => complete.push((file, written)),
-                Err(error) => return Err(OutputError { file, error }),
-            }
-        }
-        for (file, written) in complete {
-            written.persist(&file).map_err(|error| OutputError { file, error: error.error })?;
-        }
-        Ok(())
     }
 }
 

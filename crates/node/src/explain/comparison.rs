@@ -1,0 +1,148 @@
+//! What a node really said upstream beside what the rules make of the same packets.
+
+use super::happening::{Difference, Said};
+use serde::Serialize;
+use srdma_wire::{Instant, Psn};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How far apart a captured response and the statement of the rules may be. A node needs some time, and captures of
+/// several ports do not agree to the microsecond on what came first.
+pub(super) const TOLERANCE: Duration = Duration::from_millis(5);
+
+/// How often what was said is what the rules give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// Responses of the node that the captures have.
+    pub captured: u64,
+    /// Those that the rules give as well.
+    pub as_the_rules: u64,
+    /// Those that the rules do not give, though they are true.
+    pub not_by_the_rules: u64,
+    /// Those that say more than all branches have confirmed.
+    pub untrue: u64,
+    /// Statements of the rules that the captures have not.
+    pub missing: u64,
+    /// Responses that cannot be judged, because a branch was unknown: the captures begin in mid-flow.
+    pub not_judged: u64,
+}
+
+/// Pairs captured responses with statements.
+#[derive(Debug, Default)]
+pub(super) struct Comparison {
+    captured: VecDeque<Captured>,
+    stated: VecDeque<(Instant, Said)>,
+    pub(super) counts: Compared,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Captured {
+    time: Instant,
+    said: Said,
+}
+
+/// A difference that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) time: Instant,
+    pub(super) said: Said,
+    pub(super) difference: Difference,
+}
+
+impl Comparison {
+    /// The rules give a statement.
+    pub(super) fn state(&mut self, time: Instant, said: Said) {
+        match self.captured.iter().position(|captured| captured.said == said) {
+            Some(position) => {
+                self.captured.remove(position);
+                self.counts.as_the_rules += 1;
+            }
+            None => self.stated.push_back((time, said)),
+        }
+    }
+
+    /// The node was seen to say something.
+    pub(super) fn capture(&mut self, time: Instant, said: Said) {
+        self.counts.captured += 1;
+        match self.stated.iter().position(|(_, stated)| *stated == said) {
+            Some(position) => {
+                self.stated.remove(position);
+                self.counts.as_the_rules += 1;
+            }
+            None => self.captured.push_back(Captured { time, said }),
+        }
+    }
+
+    /// What has found no partner within the tolerance. `minimum` is what all branches have confirmed, `None` while a
+    /// branch is unknown.
+    pub(super) fn expire(&mut self, now: Instant, minimum: Option<Psn>, found: &mut Vec<Found>) {
+        let is_over = |time: Instant| time + TOLERANCE < now;
+        while let Some((time, said)) = self.stated.front().copied().filter(|(time, _)| is_over(*time)) {
+            self.stated.pop_front();
+            self.counts.missing += 1;
+            found.push(Found { time, said, difference: Difference::Missing });
+        }
+        while let Some(Captured { time, said }) = self.captured.front().copied().filter(|other| is_over(other.time)) {
+            self.captured.pop_front();
+            let difference = match minimum {
+                None => {
+                    self.counts.not_judged += 1;
+                    continue;
+                }
+                Some(minimum) if said.next().is_after(minimum) => Difference::Untrue,
+                Some(_) => Difference::NotByTheRules,
+            };
+            match difference {
+                Difference::Untrue => self.counts.untrue += 1,
+                Difference::NotByTheRules | Difference::Missing => self.counts.not_by_the_rules += 1,
+            }
+            found.push(Found { time, said, difference });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::happening::Kind;
+
+    fn ack(psn: u32) -> Said {
+        Said { answer: Kind::Ack, psn, code: None }
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_ns(ms * 1_000_000)
+    }
+
+    /// Captures of two ports need not agree on what came first; but not for longer than the tolerance.
+    #[test]
+    fn either_may_come_first() {
+        let mut comparison = Comparison::default();
+        let mut found = Vec::new();
+        comparison.capture(at(1), ack(7));
+        comparison.state(at(2), ack(7));
+        comparison.state(at(3), ack(8));
+        comparison.capture(at(4), ack(8));
+        comparison.expire(at(100), Some(Psn::new(9)), &mut found);
+        assert_eq!((found.len(), comparison.counts.as_the_rules, comparison.counts.captured), (0, 2, 2));
+    }
+
+    /// What is true and not by the rules differs from what is not true; a statement that is not there is missing.
+    #[test]
+    fn differences_are_told_apart() {
+        let mut comparison = Comparison::default();
+        let mut found = Vec::new();
+        comparison.capture(at(1), ack(6));
+        comparison.capture(at(1), ack(9));
+        comparison.state(at(2), ack(8));
+        comparison.expire(at(5), Some(Psn::new(9)), &mut found);
+        assert_eq!(found, []);
+        comparison.expire(at(50), Some(Psn::new(9)), &mut found);
+        let differences: Vec<_> = found.iter().map(|found| (found.said.psn, found.difference)).collect();
+        let expected = [(8, Difference::Missing), (6, Difference::NotByTheRules), (9, Difference::Untrue)];
+        assert_eq!(differences, expected);
+        comparison.capture(at(60), ack(3));
+        comparison.expire(at(100), None, &mut found);
+        assert_eq!((found.len(), comparison.counts.not_judged), (3, 1));
+    }
+}

@@ -1,0 +1,88 @@
+//! Why there is nothing to explain.
+
+use srdma_capture::{LinkType, ReadError, Reason};
+use srdma_dataplane::ConfigError;
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+
+/// Why a run ended without an explanation.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// A capture that cannot be opened.
+    #[error("cannot read {}: {reason}", file.display())]
+    Open {
+        /// The capture.
+        file: PathBuf,
+        /// Why.
+        reason: Reason,
+    },
+    /// A capture that is damaged.
+    #[error("{}: {error}", file.display())]
+    Read {
+        /// The capture.
+        file: PathBuf,
+        /// Where, and why.
+        error: ReadError,
+    },
+    /// A capture of another link layer.
+    #[error("{}: packet {frame} has {found}, expected {}", file.display(), LinkType::ETHERNET)]
+    NotEthernet {
+        /// The capture.
+        file: PathBuf,
+        /// The packet.
+        frame: u64,
+        /// Its link type.
+        found: LinkType,
+    },
+    /// The configuration has no groups at all.
+    #[error("the configuration has no [[group]]: there is nothing to explain")]
+    NoGroups,
+    /// A group that the configuration has not.
+    #[error("no group {wanted}, the configuration has {}", list("group", found))]
+    UnknownGroup {
+        /// The group asked for.
+        wanted: u32,
+        /// Those that there are.
+        found: Vec<u32>,
+    },
+    /// A branch that no group has.
+    #[error("no branch {wanted}, there are {}", list("branch", found))]
+    UnknownBranch {
+        /// The branch asked for.
+        wanted: Ipv6Addr,
+        /// Those that there are.
+        found: Vec<Ipv6Addr>,
+    },
+    /// Captures without a single packet.
+    #[error("the captures have no packet")]
+    NoPackets,
+    /// A capture of somebody else's traffic.
+    #[error("no packet of the captures belongs to a group of this configuration ({groups}); there are {seen}{advice}")]
+    NotOurs {
+        /// The groups and their Proxy Addresses.
+        groups: String,
+        /// The addresses seen.
+        seen: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// What the node refuses of its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// The things of one kind that there are.
+fn list<T: ToString>(kind: &str, things: &[T]) -> String {
+    /// More are only counted.
+    const MOST: usize = 12;
+    let mut names: Vec<String> = things.iter().take(MOST).map(T::to_string).collect();
+    if things.len() > MOST {
+        names.push(format!("{} more", things.len() - MOST));
+    }
+    match names.as_slice() {
+        [] => format!("no {kind}"),
+        [one] => format!("{kind} {one}"),
+        _ if kind == "branch" => format!("branches {}", names.join(", ")),
+        _ => format!("{kind}s {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,34 @@
+//! `srdma explain`: what captures of a node's ports tell of its groups.
+//!
+//! ```text
+//!   captures ──→ what came in ──→ the very node, observed ──→ journal ──→ stories ──→ verdicts, timelines
+//!          └───→ what the node really sent ──────────────────────────────────^
+//! ```
+//!
+//! The rules are not told a second time here: the node itself is run over what came in, and its journal says what it
+//! did and why. What the captures have of the real node's own words is put beside it.
+
+mod branch;
+mod captures;
+mod comparison;
+mod error;
+mod happening;
+mod packet;
+mod report;
+mod run;
+mod sends;
+mod story;
+mod timeline;
+mod verdict;
+
+pub use captures::Capture;
+pub use comparison::Compared;
+pub use error::ExplainError;
+pub use happening::{Difference, EndOfHold, Happening, Kind, Said};
+pub use report::{
+    At, Beginning, BranchExplanation, Explanation, GroupExplanation, LastStatement, PortSeen, Upstream,
+};
+pub use run::{Wanted, explain};
+pub use srdma_dataplane::reverse::Rule;
+pub use timeline::{Line, LineWhat, Run};
+pub use verdict::{Condition, Verdict};

@@ -1,0 +1,76 @@
+//! What a captured frame has to do with groups, without a node.
+
+use super::happening::Said;
+use srdma_dataplane::reverse::Response;
+use srdma_wire::extension::ExtensionHeaders;
+use srdma_wire::rocev2::{Extended, Packet};
+use srdma_wire::{EthernetView, Ipv6View, MacAddress, NextHeader, Opcode, Psn, View};
+use std::net::Ipv6Addr;
+
+/// More IPv6 headers in one another than any packet of a group has.
+const MOST_TUNNELS: usize = 8;
+
+/// A frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sighting {
+    pub(super) from: MacAddress,
+    pub(super) to: MacAddress,
+    /// Source and destination of the innermost IPv6 header, if it has one.
+    pub(super) addresses: Option<(Ipv6Addr, Ipv6Addr)>,
+    /// What it says, if it is RoCEv2.
+    pub(super) says: Option<Says>,
+}
+
+/// What a RoCEv2 packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// A request.
+    Request(Psn),
+    /// An ACK or NAK.
+    Response(Said),
+    /// Anything else.
+    Other,
+}
+
+impl Sighting {
+    /// What an Ethernet frame has; `None` without an Ethernet header.
+    pub(super) fn of(frame: &[u8]) -> Option<Self> {
+        let (ethernet, rest) = EthernetView::split(frame).ok()?;
+        let ethernet = ethernet.value();
+        let mut sighting =
+            Sighting { from: ethernet.source, to: ethernet.destination, addresses: None, says: None };
+        let mut octets = rest;
+        for _ in 0..MOST_TUNNELS {
+            let Ok((ipv6, after)) = Ipv6View::split(octets) else {
+                return Some(sighting);
+            };
+            if ipv6.version() != 6 {
+                return Some(sighting);
+            }
+            sighting.addresses = Some((ipv6.source(), ipv6.destination()));
+            let mut headers = ExtensionHeaders::new(ipv6.next_header(), after);
+            while let Some(Ok(_)) = headers.next() {}
+            match headers.next_header() {
+                NextHeader::IPV6 => octets = headers.rest(),
+                NextHeader::UDP => {
+                    sighting.says = says(octets);
+                    return Some(sighting);
+                }
+                _ => return Some(sighting),
+            }
+        }
+        Some(sighting)
+    }
+}
+
+fn says(octets: &[u8]) -> Option<Says> {
+    let packet = Packet::parse(octets, octets.len()).ok()?;
+    let (opcode, psn) = (packet.bth.opcode(), packet.bth.psn());
+    Some(match packet.extended {
+        Extended::Aeth(aeth) if opcode == Opcode::ACKNOWLEDGE => {
+            Response::from_aeth(psn, aeth.value()).map_or(Says::Other, |response| Says::Response(response.into()))
+        }
+        _ if opcode.is_request() => Says::Request(psn),
+        _ => Says::Other,
+    })
+}

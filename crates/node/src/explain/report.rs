@@ -1,0 +1,172 @@
+//! The explanation as a value. Its names in JSON do not change.
+
+use super::comparison::Compared;
+use super::happening::Said;
+use super::timeline::Line;
+use super::verdict::{Condition, Verdict};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// What the captures of a node's ports tell of its groups. Times are nanoseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Packets of the captures.
+    pub packets: u64,
+    /// Those that the captures have not whole.
+    pub cut_short: u64,
+    /// Those of which no port is known; the node never saw them.
+    pub without_port: u64,
+    /// The first packet's time.
+    pub first_time_ns: u64,
+    /// The time up to which the node was run.
+    pub end_time_ns: u64,
+    /// What was seen at each port.
+    pub ports: Vec<PortSeen>,
+    /// The groups.
+    pub groups: Vec<GroupExplanation>,
+}
+
+/// What was seen at a port.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PortSeen {
+    /// Its name.
+    pub name: String,
+    /// Packets that came in.
+    pub received: u64,
+    /// Packets that the node really sent.
+    pub sent: u64,
+    /// What the node drops of those that came in, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
+}
+
+/// How the captures begin for a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Beginning {
+    /// With the group's first PSN: every branch is known to expect it.
+    FirstPsn,
+    /// Later: the node is run as one that has restarted, its branches unknown until each is heard (D17, R6).
+    MidFlow,
+    /// The configuration says that the node has restarted.
+    Restarted,
+    /// Without any data.
+    NoData,
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupExplanation {
+    /// Its number.
+    pub id: u32,
+    /// Its Proxy Address.
+    pub proxy: Ipv6Addr,
+    /// `edge` or `transit`.
+    pub role: &'static str,
+    /// How the captures begin.
+    pub begins: Beginning,
+    /// How the group is at the end.
+    pub verdict: Verdict,
+    /// Whom it waits for, if it does.
+    pub waits_for: Vec<Ipv6Addr>,
+    /// The least PSN that a branch expects.
+    pub minimum: Option<u32>,
+    /// Since when that is so.
+    pub minimum_since_ns: Option<u64>,
+    /// The highest PSN that went down.
+    pub highest: Option<u32>,
+    /// Data packets that went down.
+    pub data: u64,
+    /// Those that went back.
+    pub backward: u64,
+    /// The last data packet: its PSN and when it went down.
+    pub last_data: Option<At>,
+    /// The branches.
+    pub branches: Vec<BranchExplanation>,
+    /// What goes upstream.
+    pub upstream: Upstream,
+    /// What happened.
+    pub timeline: Vec<Line>,
+}
+
+/// A PSN and a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct At {
+    /// The PSN.
+    pub psn: u32,
+    /// When.
+    pub time_ns: u64,
+}
+
+/// A branch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BranchExplanation {
+    /// Its address.
+    pub branch: Ipv6Addr,
+    /// How it is.
+    pub condition: Condition,
+    /// The PSN that it expects; `null` when it is unknown or removed.
+    pub expects: Option<u32>,
+    /// Since when it expects that.
+    pub since_ns: Option<u64>,
+    /// Whether it holds the minimum.
+    pub holds_minimum: bool,
+    /// Packets that went down and that it has not confirmed.
+    pub behind: Option<u32>,
+    /// How often what it expects went down.
+    pub sent: u64,
+    /// When that went down first.
+    pub first_sent_ns: Option<u64>,
+    /// When it went down last.
+    pub last_sent_ns: Option<u64>,
+    /// Copies of it that the captures have on their way to the receiver; absent when they could not have any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies_seen: Option<u64>,
+    /// When it was heard last.
+    pub last_heard_ns: Option<u64>,
+    /// What it said last.
+    pub last_said: Option<Said>,
+    /// Responses that were taken.
+    pub taken: u64,
+    /// NAKs of all kinds among them.
+    pub naks: u64,
+    /// Responses that were refused, by the name of the drop reason.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Why the last one was, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_refusal: Option<String>,
+    /// Times that a NAK of it was held (R5).
+    pub holds: u64,
+    /// The longest, in nanoseconds.
+    pub longest_hold_ns: u64,
+    /// Since when one is held now.
+    pub held_since_ns: Option<u64>,
+}
+
+/// What goes upstream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Upstream {
+    /// Statements of the rules, by rule.
+    pub by_rule: BTreeMap<&'static str, u64>,
+    /// The last one.
+    pub last: Option<LastStatement>,
+    /// ACKs that answered the source's going back since the minimum advanced last (R2).
+    pub answers: u64,
+    /// How the node's own words compare; absent when the captures have none of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
+}
+
+/// The last statement.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LastStatement {
+    /// When.
+    pub time_ns: u64,
+    /// What.
+    #[serde(flatten)]
+    pub said: Said,
+    /// By which rule.
+    pub rule: &'static str,
+    /// Whose word caused it.
+    pub because_of: Option<Ipv6Addr>,
+}

@@ -1,0 +1,266 @@
+//! The run: captures through an observed node.
+
+use super::captures::{Capture, Census, Read, Seen, whole};
+use super::error::ExplainError;
+use super::packet::{Says, Sighting};
+use super::report::{Beginning, Explanation, PortSeen};
+use super::story::{Interest, Story};
+use crate::configuration::Configuration;
+use crate::process::Progress;
+use crate::process::replay::{Replay, Sink};
+use srdma_dataplane::{Command, Event, Node, PortId};
+use srdma_group::{NodePart, Parent};
+use srdma_wire::Instant;
+use std::convert::Infallible;
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+/// What is to be explained. Times count from the first packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// This group alone.
+    pub group: Option<u32>,
+    /// In the timeline, of the branches this one alone.
+    pub branch: Option<Ipv6Addr>,
+    /// The timeline from here on.
+    pub from: Option<Duration>,
+    /// Nothing that happened later.
+    pub to: Option<Duration>,
+    /// All entries, nothing summed up.
+    pub all: bool,
+}
+
+/// Nobody wants what the replayed node sends.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    type Error = Infallible;
+
+    fn write<'p>(&mut self, _: PortId, _: Instant, _: impl Iterator<Item = &'p [u8]>) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// A group's first data may be lost before the first node: with no more than so many missing, the captures have its
+/// beginning.
+const MOST_LOST_FIRST: i32 = 64;
+
+/// Explains what captures of a node's ports tell of its groups. The captures are read twice.
+///
+/// # Errors
+///
+/// When a capture cannot be read, what is wanted is not there, or no packet belongs to a group of the configuration.
+pub fn explain(
+    configuration: &Configuration,
+    captures: &[Capture],
+    wanted: &Wanted,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Explanation, ExplainError> {
+    let parts = wanted_parts(configuration, wanted)?;
+    let mut census = Census::take(captures, &configuration.node, &parts, progress)?;
+    let (Some(first), Some(last)) = (census.first, census.last) else {
+        return Err(ExplainError::NoPackets);
+    };
+    check_ours(&census, &parts)?;
+    let beginnings: Vec<Beginning> = parts.iter().map(|part| beginning(configuration, &census, part)).collect();
+    let node = observed_node(configuration, &parts, &beginnings)?;
+    let compares = |part: &NodePart| census.said.contains(&part.proxy);
+    let stories = parts.iter().zip(beginnings);
+    let interest = Interest { branch: wanted.branch, from: wanted.from.map(|from| first + from), all: wanted.all };
+    let stories = stories.map(|(part, begins)| Story::new(part.clone(), begins, interest, compares(part)));
+    let mut run = Run { replay: Replay::new(node, Nowhere), stories: stories.collect(), now: first };
+    let mut read = Read::new(captures)?;
+    let mut without_port = 0;
+    let end = wanted.to.map_or(last, |to| last.min(first + to));
+    while let Some((index, packet)) = read.next(progress)? {
+        let time = Instant::from_ns(packet.time_ns);
+        if time > end {
+            break;
+        }
+        let sighting = Sighting::of(&packet.octets);
+        match census.place(index, captures[index].port, &configuration.node, sighting.as_ref()) {
+            Some(Seen::In(port)) => run.come_in(port, time, &whole(&packet)),
+            Some(Seen::Out(_)) => run.go_out(time, sighting),
+            None => without_port += 1,
+        }
+    }
+    run.end(end);
+    let Run { mut replay, stories, .. } = run;
+    let report = replay.report();
+    let ports = configuration.node.ports.iter().zip(0..).zip(report.ports).map(|((port, id), counted)| {
+        let [received, sent] = census.seen.get(&PortId(id)).copied().unwrap_or_default();
+        PortSeen { name: port.name.clone(), received, sent, drops: counted.drops }
+    });
+    let ports: Vec<PortSeen> = ports.collect();
+    let node = replay.node();
+    let groups = stories.into_iter().filter_map(|story| {
+        let sees_copies = census.copies.contains(&story.part().proxy);
+        let acks = node.acknowledgements(story.part().id)?;
+        Some(story.finish(acks, sees_copies))
+    });
+    Ok(Explanation {
+        packets: census.packets,
+        cut_short: census.cut_short,
+        without_port,
+        first_time_ns: first.as_ns(),
+        end_time_ns: end.as_ns(),
+        ports,
+        groups: groups.collect(),
+    })
+}
+
+/// A replay and the stories that come of it.
+struct Run {
+    replay: Replay<Nowhere>,
+    stories: Vec<Story>,
+    now: Instant,
+}
+
+impl Run {
+    fn come_in(&mut self, port: PortId, time: Instant, octets: &[u8]) {
+        self.now = self.now.max(time);
+        let Ok(()) = self.replay.packet(port, time, octets);
+        self.listen();
+    }
+
+    fn go_out(&mut self, time: Instant, sighting: Option<Sighting>) {
+        self.now = self.now.max(time);
+        let Ok(()) = self.replay.run_until(self.now);
+        self.listen();
+        let Some(Sighting { addresses: Some((source, destination)), says: Some(says), .. }) = sighting else {
+            return;
+        };
+        let now = self.now;
+        for story in &mut self.stories {
+            match says {
+                Says::Response(said) if goes_up(story.part(), source, destination) => story.see_said(now, said),
+                Says::Request(psn) if story.part().proxy == source => story.see_copy(destination, psn),
+                Says::Response(_) | Says::Request(_) | Says::Other => {}
+            }
+        }
+    }
+
+    fn end(&mut self, end: Instant) {
+        self.now = self.now.max(end);
+        let Ok(()) = self.replay.run_until(end);
+        self.listen();
+    }
+
+    /// Takes what the node has to tell.
+    fn listen(&mut self) {
+        let node = self.replay.node();
+        let (entries, _) = node.take_journal();
+        for entry in entries {
+            // The journal begins before the first packet does.
+            let entry = srdma_dataplane::Entry { time: if entry.time == Instant::ZERO { self.now } else { entry.time }, ..entry };
+            let story = self.stories.iter_mut().find(|story| story.part().id == entry.group);
+            story.into_iter().for_each(|story| story.tell(entry));
+        }
+        for event in node.take_events() {
+            let Event::EvictionWanted { group, receiver, cause } = event;
+            let story = self.stories.iter_mut().find(|story| story.part().id == group);
+            story.into_iter().for_each(|story| story.want_eviction(self.now, receiver, cause));
+        }
+        for story in &mut self.stories {
+            let acks = node.acknowledgements(story.part().id);
+            let minimum = acks.filter(|acks| acks.unknown() == 0).and_then(|acks| acks.minimum());
+            story.settle(self.now, minimum);
+        }
+    }
+}
+
+/// Whether a response between these addresses is the node's own word to its parent or the source (D12).
+pub(super) fn goes_up(part: &NodePart, source: Ipv6Addr, destination: Ipv6Addr) -> bool {
+    match part.parent {
+        Parent::Source(host) => source == part.proxy && destination == host.address,
+        Parent::Node { .. } => destination == part.proxy,
+    }
+}
+
+fn wanted_parts(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<NodePart>, ExplainError> {
+    let parts: Vec<&NodePart> = configuration.commands.iter().filter_map(part_of).collect();
+    if parts.is_empty() {
+        return Err(ExplainError::NoGroups);
+    }
+    let is_wanted = |part: &&&NodePart| wanted.group.is_none_or(|group| part.id.0 == group);
+    let chosen: Vec<NodePart> = parts.iter().filter(is_wanted).map(|part| (*part).clone()).collect();
+    if let (Some(group), true) = (wanted.group, chosen.is_empty()) {
+        return Err(ExplainError::UnknownGroup { wanted: group, found: parts.iter().map(|part| part.id.0).collect() });
+    }
+    let branches: Vec<Ipv6Addr> =
+        chosen.iter().flat_map(|part| &part.branches).map(|branch| branch.responder).collect();
+    match wanted.branch {
+        Some(branch) if !branches.contains(&branch) => {
+            Err(ExplainError::UnknownBranch { wanted: branch, found: branches })
+        }
+        Some(_) | None => Ok(chosen),
+    }
+}
+
+fn part_of(command: &Command) -> Option<&NodePart> {
+    match command {
+        Command::AddGroup(part) => Some(part),
+        _ => None,
+    }
+}
+
+/// That some packet is to or from a Proxy Address.
+fn check_ours(census: &Census, parts: &[NodePart]) -> Result<(), ExplainError> {
+    /// More pairs are only counted.
+    const MOST: usize = 6;
+    let ours = |address: &Ipv6Addr| parts.iter().any(|part| part.proxy == *address);
+    if census.pairs.keys().any(|(source, destination)| ours(source) || ours(destination)) {
+        return Ok(());
+    }
+    let groups = parts.iter().map(|part| format!("group {}: Proxy Address {}", part.id.0, part.proxy));
+    let mut pairs: Vec<_> = census.pairs.iter().collect();
+    pairs.sort_by_key(|(pair, count)| (std::cmp::Reverse(**count), **pair));
+    let packets = |count: u64| if count == 1 { "1 packet".to_owned() } else { format!("{count} packets") };
+    let mut seen: Vec<String> = pairs
+        .iter()
+        .take(MOST)
+        .map(|((source, destination), count)| format!("{source} > {destination} ({})", packets(**count)))
+        .collect();
+    if pairs.len() > MOST {
+        seen.push(format!("{} further pairs of addresses", pairs.len() - MOST));
+    }
+    if seen.is_empty() {
+        seen.push(format!("{} without IPv6", packets(census.packets)));
+    }
+    let advice = if census.ports.iter().all(Option::is_none) {
+        "; none has a MAC address of this node's ports either: is it another node's capture, or configuration?"
+    } else {
+        "; the MAC addresses are this node's: is the configuration of another group, or the capture of another time?"
+    };
+    Err(ExplainError::NotOurs { groups: groups.collect::<Vec<_>>().join(", "), seen: seen.join(", "), advice })
+}
+
+fn beginning(configuration: &Configuration, census: &Census, part: &NodePart) -> Beginning {
+    match census.first_psn.get(&part.proxy) {
+        _ if configuration.node.restarted => Beginning::Restarted,
+        None => Beginning::NoData,
+        Some(psn) if (0..=MOST_LOST_FIRST).contains(&psn.distance_from(part.initial_psn)) => Beginning::FirstPsn,
+        Some(_) => Beginning::MidFlow,
+    }
+}
+
+/// The node of the configuration, observed. Groups whose beginning the captures have not are such as the node knows
+/// nothing of yet, though they had begun before.
+fn observed_node(
+    configuration: &Configuration,
+    parts: &[NodePart],
+    beginnings: &[Beginning],
+) -> Result<Node, ExplainError> {
+    let mut node = Node::new(configuration.node.clone());
+    for command in &configuration.commands {
+        let mut command = command.clone();
+        if let Command::AddGroup(part) = &mut command
+            && parts.iter().zip(beginnings).any(|(other, begins)| other.id == part.id && *begins == Beginning::MidFlow)
+        {
+            part.renewed = part.renewed.max(1);
+        }
+        node.control(command)?;
+    }
+    node.observe(true);
+    Ok(node)
+}

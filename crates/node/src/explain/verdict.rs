@@ -1,0 +1,156 @@
+//! What a group is waiting for, and why.
+
+use super::sends::Sent;
+use serde::Serialize;
+use srdma_dataplane::reverse::{Answer, Standing};
+use srdma_wire::{Instant, Psn};
+
+/// How a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// No data of the group went down.
+    NoData,
+    /// Branches are unknown: nothing goes upstream until each has been heard (R6).
+    Unheard,
+    /// A branch has failed for good (D24).
+    Failed,
+    /// A branch keeps the minimum where it is.
+    Waiting,
+    /// Data are on their way, and nothing is unusual.
+    InFlight,
+    /// Everything is confirmed and was said upstream, but the source sends it again.
+    Unheeded,
+    /// Everything that went down is confirmed.
+    Complete,
+}
+
+/// How a branch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// It has confirmed everything that went down.
+    Confirmed,
+    /// What it expects went down at most once.
+    InFlight,
+    /// Nothing has been heard of it since the captures began, or since the node restarted.
+    Unheard,
+    /// What it expects went down again, and it has said nothing since.
+    Silent,
+    /// It answers, but is not believed.
+    Refused,
+    /// It answers, but what it expects never gets there.
+    Losing,
+    /// Its NAK is held for the minimum, or for T_hold (R5).
+    NakHeld,
+    /// Its NAK went upstream, and the data have not come again.
+    NotResent,
+    /// It is not ready to receive.
+    NotReady,
+    /// It has failed for good.
+    Failed,
+    /// It was removed.
+    Removed,
+}
+
+/// What is known of a branch at the end.
+pub(super) struct Facts {
+    pub(super) standing: Standing,
+    pub(super) point: Option<Psn>,
+    pub(super) highest: Option<Psn>,
+    /// How often what it expects went down.
+    pub(super) sent: Sent,
+    /// When it was taken at its word last.
+    pub(super) last_taken: Option<Instant>,
+    /// When it was refused last.
+    pub(super) last_refused: Option<Instant>,
+}
+
+impl Condition {
+    /// What the facts amount to.
+    pub(super) fn of(facts: &Facts) -> Self {
+        let Facts { sent, .. } = *facts;
+        let is_since = |time: Option<Instant>, begin: Instant| time.is_some_and(|time| time >= begin);
+        let (Some(point), Some(highest)) = (facts.point, facts.highest) else {
+            return match (facts.standing, facts.last_refused) {
+                (Standing::Removed, _) => Condition::Removed,
+                (Standing::Unknown, Some(_)) => Condition::Refused,
+                (Standing::Unknown, None) => Condition::Unheard,
+                (Standing::Clear | Standing::Pending { .. }, _) => Condition::Confirmed,
+            };
+        };
+        match facts.standing {
+            Standing::Removed => Condition::Removed,
+            Standing::Pending { answer: Answer::Fatal(_), .. } => Condition::Failed,
+            _ if point.is_after(highest) => Condition::Confirmed,
+            Standing::Pending { answer: Answer::RnrNak(_), .. } => Condition::NotReady,
+            Standing::Pending { held: true, .. } => Condition::NakHeld,
+            // It went down twice more, and the branch has asked for it again.
+            Standing::Pending { held: false, .. } if sent.times > 2 => Condition::Losing,
+            Standing::Pending { held: false, .. } => Condition::NotResent,
+            Standing::Unknown | Standing::Clear if sent.times < 2 => Condition::InFlight,
+            Standing::Unknown | Standing::Clear if is_since(facts.last_taken, sent.second) => Condition::Losing,
+            Standing::Unknown | Standing::Clear if is_since(facts.last_refused, sent.second) => Condition::Refused,
+            Standing::Unknown | Standing::Clear => Condition::Silent,
+        }
+    }
+
+    /// Whether a group that waits for such a branch is in trouble.
+    pub(super) fn is_trouble(self) -> bool {
+        match self {
+            Condition::Confirmed | Condition::InFlight | Condition::Removed => false,
+            Condition::Unheard
+            | Condition::Silent
+            | Condition::Refused
+            | Condition::Losing
+            | Condition::NakHeld
+            | Condition::NotResent
+            | Condition::NotReady
+            | Condition::Failed => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every standing, whatever else is known.
+    #[test]
+    fn conditions() {
+        let at = |ns| Some(Instant::from_ns(ns));
+        let sent = |times| Sent {
+            times,
+            first: Instant::from_ns(10),
+            second: Instant::from_ns(20),
+            last: Instant::from_ns(90),
+        };
+        let nak = |held| Standing::Pending { answer: Answer::SequenceNak, held };
+        let rows = [
+            (Standing::Unknown, None, 0, None, None),
+            (Standing::Unknown, None, 3, None, at(30)),
+            (Standing::Removed, None, 3, at(5), None),
+            (Standing::Clear, Some(8), 0, at(5), None),
+            (Standing::Clear, Some(7), 1, at(5), None),
+            (Standing::Clear, Some(7), 2, at(15), None),
+            (Standing::Clear, Some(7), 2, at(25), None),
+            (Standing::Clear, Some(7), 2, at(15), at(25)),
+            (nak(true), Some(7), 1, at(15), None),
+            (nak(false), Some(7), 1, at(15), None),
+            (nak(false), Some(7), 3, at(15), None),
+            (Standing::Pending { answer: Answer::RnrNak(9), held: false }, Some(7), 4, at(15), None),
+            (Standing::Pending { answer: Answer::Fatal(2), held: true }, Some(8), 4, at(15), None),
+        ];
+        let conditions: Vec<Condition> = rows
+            .into_iter()
+            .map(|(standing, point, times, last_taken, last_refused)| {
+                let (point, highest) = (point.map(Psn::new), Some(Psn::new(7)));
+                Condition::of(&Facts { standing, point, highest, sent: sent(times), last_taken, last_refused })
+            })
+            .collect();
+        use Condition::*;
+        let expected =
+            [Unheard, Refused, Removed, Confirmed, InFlight, Silent, Losing, Refused, NakHeld, NotResent, Losing, NotReady, Failed];
+        assert_eq!(conditions, expected);
+    }
+}
