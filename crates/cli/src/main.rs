@@ -5,6 +5,7 @@ mod decode;
 mod demo;
 mod doctor;
 mod endpoint;
+mod explain;
 mod lab;
 mod node;
 mod process;
@@ -29,6 +30,7 @@ enum Command {
     Decode(decode::Arguments),
     Demo(Box<demo::Arguments>),
     Doctor(doctor::Arguments),
+    Explain(explain::Arguments),
     Lab(Box<lab::Arguments>),
     Node(node::Arguments),
     Process(process::Arguments),
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),

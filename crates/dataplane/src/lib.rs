@@ -38,5 +38,5 @@ pub use event::{Cause, Event};
 pub use fib::{Fib, Prefix};
 pub use frame::{Frame, HEADER_SPAN, Segment};
 pub use hmac::{Cover, HmacKey};
-pub use node::{Entry, HoldEnd, Node, Occasion, What};
+pub use node::{Entry, HoldEnd, Node, What};
 pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Page, Pool};

@@ -1,0 +1,138 @@
+//! `srdma explain`: why ACKs and NAKs were held, sent or dropped, from captures. Described in `docs/explain.md`.
+
+mod text;
+mod timeline;
+mod words;
+
+use anyhow::{Context, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use srdma_node::explain::{Capture, Wanted};
+use srdma_node::{Configuration, Progress, parse_duration};
+use std::io::{self, Write};
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Explain from captures why a node's groups wait, and what it says upstream.
+///
+/// The captures of the node's ports are run through the very node that the configuration describes. What it takes,
+/// refuses, holds and says is told for each group, and what the captures have of the real node's own words is compared
+/// with it.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Captures (pcap or pcapng, of Ethernet) of the node's ports. Packets are assigned to ports by their MAC addresses.
+    #[arg(value_name = "CAPTURE", required_unless_present = "inputs")]
+    captures: Vec<PathBuf>,
+    /// The node's configuration; docs/configuration.md describes it.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// A capture that was made at this port, whatever MAC addresses it has. Repeat it for further captures and ports.
+    #[arg(long = "in", visible_alias = "port", value_name = "PORT=FILE", value_parser = parse_input)]
+    inputs: Vec<(String, PathBuf)>,
+    /// This group alone.
+    #[arg(long, value_name = "ID")]
+    group: Option<u32>,
+    /// In the timeline, of all branches this one alone: a receiver, or the loopback of a node below.
+    #[arg(long, value_name = "ADDRESS")]
+    branch: Option<Ipv6Addr>,
+    /// Begin the timeline here: seconds since the first packet, or with a unit, such as 1.5 or 1500ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    from: Option<Duration>,
+    /// Stop here, the verdict included.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    to: Option<Duration>,
+    /// Show every single entry of the timeline.
+    #[arg(long)]
+    all: bool,
+    /// Verdicts and timelines as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma explain up.pcapng hosts.pcapng --config node.toml
+      Which receiver each group waits for, since when, and what led to it.
+
+  srdma explain *.pcapng --config node.toml --group 1 --branch 2001:db8:bb::3 --from 1.2 --to 1.3 --all
+      Everything that one receiver said in a tenth of a second, and what the node made of it.
+
+  srdma explain --in up=a.pcap --in hosts=b.pcap --config node.toml --json | jq '.groups[] | {id, verdict, waits_for}'
+      The verdicts for a program.";
+
+/// How long a run may take before it shows its progress.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the configuration is wrong, a capture cannot be read, or nothing in them belongs to what is asked for.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let configuration = Configuration::read(&arguments.config)?;
+    let captures = captures(arguments, &configuration)?;
+    let begin = Instant::now();
+    let mut bar = None;
+    let mut progress = |progress: Progress| {
+        if begin.elapsed() > QUIET {
+            bar.get_or_insert_with(|| progress_bar(progress.total_octets)).set_position(progress.read_octets);
+        }
+    };
+    let wanted = Wanted {
+        group: arguments.group,
+        branch: arguments.branch,
+        from: arguments.from,
+        to: arguments.to,
+        all: arguments.all,
+    };
+    let result = srdma_node::explain::explain(&configuration, &captures, &wanted, &mut progress);
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let explanation = result.with_context(|| arguments.config.display().to_string())?;
+    let text = match arguments.json {
+        true => serde_json::to_string(&explanation)? + "\n",
+        false => text::explanation(&explanation),
+    };
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
+    }
+}
+
+fn captures(arguments: &Arguments, configuration: &Configuration) -> anyhow::Result<Vec<Capture>> {
+    let named = |(name, file): &(String, PathBuf)| {
+        let port = configuration.port(name).ok_or_else(|| {
+            let names: Vec<&str> = configuration.node.ports.iter().map(|port| port.name.as_str()).collect();
+            let (config, file) = (arguments.config.display(), file.display());
+            anyhow!("--in {name}={file}: unknown port {name}, {config} has {}", names.join(", "))
+        })?;
+        Ok(Capture { port: Some(port), file: file.clone() })
+    };
+    let others = arguments.captures.iter().map(|file| Ok(Capture { port: None, file: file.clone() }));
+    arguments.inputs.iter().map(named).chain(others).collect()
+}
+
+fn progress_bar(total_octets: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(total_octets).with_style(style)
+}
+
+/// An input as `--in` takes it: `PORT=FILE`.
+fn parse_input(argument: &str) -> Result<(String, PathBuf), String> {
+    match argument.split_once('=') {
+        Some((port, file)) if !port.is_empty() && !file.is_empty() => Ok((port.to_owned(), file.into())),
+        Some(_) => Err("expected PORT=FILE, found nothing beside '='".to_owned()),
+        None => Err("expected PORT=FILE, found no '='".to_owned()),
+    }
+}
+
+fn parse_time(argument: &str) -> Result<Duration, String> {
+    let seconds = || parse_duration(&format!("{argument}s"));
+    parse_duration(argument)
+        .or_else(seconds)
+        .ok_or_else(|| "expected seconds, or a number and one of ns, us, ms, s, such as 1.5 or 200ms".to_owned())
+}

@@ -1,0 +1,103 @@
+//! What verdicts and conditions mean for those who have to do something about them.
+
+use srdma_node::explain::{BranchExplanation, Condition, GroupExplanation, Kind, Said, Verdict};
+
+/// A response in words: `ACK 41`, `RNR NAK 42`.
+pub(super) fn said(said: &Said) -> String {
+    match (said.answer, said.code) {
+        (Kind::Ack, _) => format!("ACK {}", said.psn),
+        (Kind::Nak, _) => format!("NAK {}", said.psn),
+        (Kind::RnrNak, timer) => format!("RNR NAK {} (timer {})", said.psn, timer.unwrap_or_default()),
+        (Kind::FatalNak, code) => format!("NAK {} {}", fatal(code.unwrap_or_default()), said.psn),
+    }
+}
+
+/// The name of a NAK code.
+fn fatal(code: u8) -> &'static str {
+    match code {
+        1 => "invalid request",
+        2 => "remote access error",
+        3 => "remote operational error",
+        _ => "of an unknown code",
+    }
+}
+
+/// A condition in one or two words, for a table.
+pub(super) fn condition(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Confirmed => "has all",
+        Condition::InFlight => "in flight",
+        Condition::Unheard => "not heard",
+        Condition::Silent => "silent",
+        Condition::Refused => "refused",
+        Condition::Losing => "losing",
+        Condition::NakHeld => "NAK held",
+        Condition::NotResent => "not resent",
+        Condition::NotReady => "not ready",
+        Condition::Failed => "failed",
+        Condition::Removed => "removed",
+    }
+}
+
+/// What the condition of a branch that a group waits for comes from, as a rule, and what to do next.
+pub(super) fn advice(branch: &BranchExplanation) -> (&'static str, &'static str) {
+    if branch.copies_seen == Some(0) && branch.sent > 1 {
+        return (
+            "the node never sent it: no neighbour, no route, or a full queue",
+            "look at the node's drops (srdma status, or srdma process over the same captures) and at its neighbours",
+        );
+    }
+    match branch.condition {
+        Condition::Silent | Condition::Unheard => (
+            "the host or its link is down, its queue pair has failed or is not connected to the Proxy Address, or \
+             data or responses are lost every time",
+            "capture at the host: do the data arrive (right MAC address, DestQP, P_Key, ICRC), and does it answer?",
+        ),
+        Condition::Refused if branch.refused.contains_key("bad_icrc") => (
+            "its responses are damaged on their way, or something rewrites them",
+            "compare a response at the host and here: srdma decode shows the ICRC",
+        ),
+        Condition::Refused => (
+            "it answers to something else than these data: an old connection, another first PSN, a forged response",
+            "compare its queue pair (rq_psn, destination QPN, source port) with the group's record",
+        ),
+        Condition::Losing => (
+            "this very packet never reaches it whole: too long for a link behind the node, or always damaged",
+            "compare the link MTU toward it with the length of the packet; count ICRC errors at the host",
+        ),
+        Condition::NakHeld => (
+            "it has lost the packet; the NAK waits until the others have got as far, or for T_hold (R5)",
+            "nothing, if the capture goes on; else look for who keeps the minimum",
+        ),
+        Condition::NotResent => (
+            "the NAK went upstream; it, or what the source sent again, was lost above this node",
+            "explain the captures of the parent node, or capture at the source",
+        ),
+        Condition::NotReady => (
+            "its application posts no receives, or too slowly",
+            "look at the application's receive queue; a longer RNR timer or more receives help",
+        ),
+        Condition::Failed => (
+            "the receiver refuses the request: region, rkey or rights are not what the group's record says",
+            "compare the receiver's region with the record, and read its queue pair's error",
+        ),
+        Condition::InFlight => ("nothing unusual: the captures end while it is on its way", "capture for longer"),
+        Condition::Confirmed | Condition::Removed => ("nothing is missing here", "look at the other branches"),
+    }
+}
+
+/// A verdict in a few words; whom the group waits for stands behind them.
+pub(super) fn verdict(group: &GroupExplanation) -> String {
+    let who: Vec<String> = group.waits_for.iter().take(3).map(ToString::to_string).collect();
+    let more = group.waits_for.len().saturating_sub(3);
+    let who = who.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+    match group.verdict {
+        Verdict::NoData => "no data went down".to_owned(),
+        Verdict::Unheard => format!("silent upstream until {who} is heard (R6)"),
+        Verdict::Failed => format!("failed: {who} has refused for good"),
+        Verdict::Waiting => format!("waiting for {who}"),
+        Verdict::InFlight => format!("in flight, {who} comes last"),
+        Verdict::Unheeded => "confirmed, but the source sends again what it was told".to_owned(),
+        Verdict::Complete => "all that went down is confirmed".to_owned(),
+    }
+}
