@@ -4,6 +4,7 @@ use crate::hosts::{ReceiverHabit, SourceHabit};
 use crate::record::CommitOrder;
 use srdma_dataplane::reverse::Rules;
 use srdma_wire::Psn;
+use std::fmt;
 
 /// How much of everything there is in a search. Within it, everything that can happen is tried in every order.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ pub struct Bounds {
 }
 
 /// How often each thing may go wrong.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Faults {
     /// Messages lost, data and responses.
     pub losses: u8,
@@ -63,4 +64,44 @@ pub struct Faults {
 impl Faults {
     /// No bound.
     pub const ANY: u8 = u8::MAX;
+
+    /// Nothing goes wrong.
+    pub const NONE: Faults = Faults {
+        losses: 0,
+        duplicates: 0,
+        overtakings: 0,
+        delays: 0,
+        restarts: 0,
+        early_timeouts: 0,
+        unready: 0,
+        failures: 0,
+        deaths: 0,
+        changes: 0,
+    };
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            ("losses", self.losses),
+            ("duplicates", self.duplicates),
+            ("overtakings", self.overtakings),
+            ("delays", self.delays),
+            ("restarts", self.restarts),
+            ("early timeouts", self.early_timeouts),
+            ("unready", self.unready),
+            ("failures", self.failures),
+            ("deaths", self.deaths),
+            ("changes", self.changes),
+        ];
+        let mut separator = "";
+        for (name, number) in all.into_iter().filter(|&(_, number)| number > 0) {
+            match number {
+                Faults::ANY => write!(f, "{separator}any {name}")?,
+                number => write!(f, "{separator}{name} {number}")?,
+            }
+            separator = ", ";
+        }
+        Ok(())
+    }
 }

@@ -3,18 +3,26 @@
 use clap::{Parser, ValueEnum};
 use srdma_dataplane::reverse::{Repeat, Rules};
 use srdma_search::{
-    Bounds, CommitOrder, Faults, Finding, Order, ReceiverHabit, SHAPES, Shape, SourceHabit, search,
+    Bounds, CommitOrder, Configuration, Faults, Finding, LARGE, Order, ReceiverHabit, SHAPES, SMALL, Shape,
+    SourceHabit, search, shortest,
 };
 use srdma_wire::Psn;
+use std::process::ExitCode;
 
 /// Searches everything that can happen in small trees of the reverse path: every order of arrivals, losses, restarts
 /// and changes of membership within bounds, on the machines that the nodes run.
 #[derive(Debug, Parser)]
 #[command(name = "srdma-search", version)]
 struct Options {
-    /// The tree; without it, all of them.
-    #[arg(long)]
+    /// The tree. The other options say what may happen in it.
+    #[arg(long, required_unless_present_any = ["all", "small", "list"])]
     shape: Option<String>,
+    /// The searches of the documentation: up to an hour and some GiB of memory. Their bounds are fixed.
+    #[arg(long, conflicts_with = "shape")]
+    all: bool,
+    /// The searches of the tests: seconds. Their bounds are fixed.
+    #[arg(long, conflicts_with_all = ["shape", "all"])]
+    small: bool,
     /// Print the trees and stop.
     #[arg(long)]
     list: bool,
@@ -155,46 +163,46 @@ impl Options {
     }
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     let options = Options::parse();
     if options.list {
         SHAPES.iter().for_each(|shape| println!("{:<8} {}", shape.name, shape.drawing));
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
-    let shapes: Vec<&Shape> = match &options.shape {
-        Some(name) => vec![Shape::named(name)?],
-        None => SHAPES.iter().collect(),
+    let searches: Vec<(&Shape, Bounds)> = match &options.shape {
+        Some(name) => vec![(Shape::named(name)?, options.bounds())],
+        None => {
+            let suite: &[Configuration] = if options.all { &LARGE } else { &SMALL };
+            suite
+                .iter()
+                .map(|configuration| Ok((Shape::named(configuration.shape)?, configuration.bounds())))
+                .collect::<anyhow::Result<_>>()?
+        }
     };
-    let order = if options.deepest { Order::Deepest } else { Order::Shortest };
+    println!("{}", HEADING);
     let mut failed = false;
-    for shape in shapes {
-        let finding = search(shape, options.bounds(), order, options.threads, options.most_states);
-        report(shape, &finding);
+    for (shape, bounds) in searches {
+        let order = if options.deepest { Order::Deepest } else { Order::Shortest };
+        let finding = search(shape, &bounds, order, options.threads, options.most_states);
+        report(shape, &bounds, &finding);
         failed |= finding.failure.is_some();
     }
-    if failed {
-        std::process::exit(1);
-    }
-    Ok(())
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn report(shape: &Shape, finding: &Finding) {
+const HEADING: &str = "shape   packets       states depth     seconds  result, bounds";
+
+fn report(shape: &Shape, bounds: &Bounds, finding: &Finding) {
     let result = match (&finding.failure, finding.complete, finding.completed) {
         (Some(failure), _, _) => format!("FAILS: {}", failure.property),
         (None, true, true) => "holds".to_owned(),
         (None, true, false) => "holds, but nothing was completed".to_owned(),
         (None, false, _) => "given up".to_owned(),
     };
-    println!(
-        "{:<8} {:>11} states {:>5} deep {:>6} machines {:>8.1} s  {result}",
-        shape.name,
-        finding.states,
-        finding.depth,
-        finding.machines,
-        finding.took.as_secs_f64()
-    );
+    let (states, depth, seconds) = (finding.states, finding.depth, finding.took.as_secs_f64());
+    println!("{:<8}{:>7}{states:>13}{depth:>6}{seconds:>12.1}  {result}: {}", shape.name, bounds.packets, bounds.faults);
     if let Some(failure) = &finding.failure {
-        for (number, action) in failure.path.iter().enumerate() {
+        for (number, action) in shortest(shape, bounds, failure.clone()).path.iter().enumerate() {
             println!("  {number:>3} {action:?}");
         }
     }

@@ -146,7 +146,7 @@ impl Model for Tree {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if self.is_done(state) {
+        if self.is_done(state) || state.fruitless > self.bounds.patience {
             return;
         }
         if self.can_send(state) {

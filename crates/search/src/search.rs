@@ -46,15 +46,30 @@ pub struct Failure {
 
 /// Searches all that can happen in a tree within bounds, until something fails, everything is reached, or so many
 /// states were reached.
-pub fn search(shape: &Shape, bounds: Bounds, order: Order, threads: usize, most_states: Option<usize>) -> Finding {
+pub fn search(shape: &Shape, bounds: &Bounds, order: Order, threads: usize, most_states: Option<usize>) -> Finding {
     let begin = Instant::now();
-    let mut builder = Tree::new(shape, bounds).checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
+    let mut builder =
+        Tree::new(shape, bounds.clone()).checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
     if let Some(most) = most_states {
         builder = builder.target_state_count(most);
     }
     match order {
         Order::Shortest => finding(&builder.spawn_bfs().join(), begin, most_states),
         Order::Deepest => finding(&builder.spawn_dfs().join(), begin, most_states),
+    }
+}
+
+/// The shortest way to a failure, from one that was found: searched anew with ever fewer steps.
+pub fn shortest(shape: &Shape, bounds: &Bounds, found: Failure) -> Failure {
+    let mut least = found;
+    loop {
+        // A way of so many steps has one state more; those that have as many are left out.
+        let builder = Tree::new(shape, bounds.clone()).checker().finish_when(HasDiscoveries::AnyFailures);
+        let checker = builder.target_max_depth(least.path.len() + 1).spawn_bfs().join();
+        match finding(&checker, Instant::now(), None).failure {
+            Some(shorter) => least = shorter,
+            None => return least,
+        }
     }
 }
 
