@@ -8,9 +8,10 @@ use crate::fib::Prefix;
 use crate::headers::IPV6;
 use crate::multicast;
 use crate::reverse::{
-    Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, WindowMode, is_older,
+    Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, StallRules,
+    WindowMode, is_older,
 };
-use srdma_group::{Branch, CnpMode, GroupId, Join, NodePart, NodeRole, Policy};
+use srdma_group::{Branch, CnpMode, GroupId, Join, NodePart, NodeRole, OnFailure, Policy};
 use srdma_wire::Psn;
 
 impl Node {
@@ -236,7 +237,12 @@ fn rules_of(part: &NodePart) -> Rules {
         srdma_group::Rules::Default => Rules::default(),
         srdma_group::Rules::Literal => Rules::literal(),
     };
-    Rules { t_hold: policy.t_hold, prune_retransmit: policy.prune_retransmit, ..rules }
+    // Only an edge asks for evictions (D25): it alone knows what its receivers were sent.
+    let evict = match (policy.on_failure, part.role) {
+        (OnFailure::Evict, NodeRole::Edge) => Some(StallRules { t_stall: policy.t_stall, sends: policy.stall_sends }),
+        (OnFailure::Evict, NodeRole::Transit) | (OnFailure::Strict, _) => None,
+    };
+    Rules { t_hold: policy.t_hold, prune_retransmit: policy.prune_retransmit, evict, ..rules }
 }
 
 fn cnp_rules_of(policy: &Policy) -> CnpRules {
@@ -244,5 +250,6 @@ fn cnp_rules_of(policy: &Policy) -> CnpRules {
         CnpMode::Leading => WindowMode::Leading,
         CnpMode::Trailing => WindowMode::Trailing,
     };
-    CnpRules { mode, window: policy.cnp_window, ..CnpRules::default() }
+    let (window, window_most, limit) = (policy.cnp_window, policy.cnp_window_most, policy.cnp_limit);
+    CnpRules { mode, window, window_most, limit }
 }

@@ -78,7 +78,7 @@ impl Node {
     ) -> Result<(Data, bool), DropReason> {
         let state = self.groups[group as usize].as_ref().ok_or(DropReason::UnknownGroup)?;
         let packet = data_packet(frame.head(pool).get(IPV6..).unwrap_or(&[]), frame.len() - IPV6)?;
-        if arrival.tunnelled_by.is_some() || !self.may_come_from(arrival, packet.ipv6.source_octets()) {
+        if arrival.decapsulated || !self.may_come_from(arrival, packet.ipv6.source_octets()) {
             return Err(DropReason::WrongIncomingPort);
         }
         if packet.bth.dest_qpn() != state.part.designated_qpn {
@@ -97,10 +97,15 @@ impl Node {
             return;
         };
         state.counters.data_packets += 1;
+        let before = state.acks.next_deadline();
         state.acks.data(now, data.psn, data.ack_request, &mut self.upstream);
+        let deadline = state.acks.next_deadline();
         self.journal_data(now, group, data);
+        self.ask_for_evictions(now, group);
         if !self.upstream.is_empty() {
             self.send_upstream(now, group, pool);
+        } else if deadline != before {
+            self.rearm(group);
         }
     }
 
@@ -112,9 +117,9 @@ impl Node {
         let branch = state.branch_of(responder).ok_or(DropReason::UnexpectedResponder)?;
         let from_node = !matches!(state.part.role, srdma_group::NodeRole::Edge);
         // Nodes may be far off, and tunnel in their own name (D12); receivers are not.
-        let came_right = match arrival.tunnelled_by {
-            Some(outer_source) => from_node && outer_source == *responder,
-            None => self.may_come_from(arrival, responder),
+        let came_right = match arrival.decapsulated {
+            true => from_node && self.outer_source == *responder,
+            false => self.may_come_from(arrival, responder),
         };
         if !came_right {
             return Err(DropReason::UnexpectedResponder);
@@ -179,6 +184,7 @@ impl Node {
         }
         let taken = state.acks.response(now, branch, response, &mut self.upstream);
         self.journal_response(now, group, branch, response, taken);
+        self.ask_for_evictions(now, group);
         self.send_upstream(now, group, pool);
         taken.map_err(|refusal| match refusal {
             Refusal::NoSuchBranch(_) => DropReason::UnexpectedResponder,

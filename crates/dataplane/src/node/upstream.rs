@@ -1,7 +1,9 @@
 //! What a node says upstream: responses and CNPs as packets to its parent or, at the root, to the source (D12, D13).
 
+use super::state::GroupState;
 use super::{Arrival, Node};
 use crate::drop::DropReason;
+use crate::event::Event;
 use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6};
 use crate::pool::Pool;
@@ -49,8 +51,36 @@ impl Node {
         state.acks.tick(now, &mut self.upstream);
         state.cnps.tick(now, &mut self.cnps);
         self.journal_tick(now, group);
+        self.ask_for_evictions(now, group);
         self.send_cnps(now, group, pool);
         self.send_upstream(now, group, pool);
+    }
+
+    /// Tells the control plane which receivers hold the group back (D24, D25). What it has not fetched yet is not told
+    /// twice.
+    #[inline]
+    pub(super) fn ask_for_evictions(&mut self, now: Instant, group: u32) {
+        if self.groups[group as usize].as_ref().is_some_and(|state| state.acks.wants_evictions()) {
+            self.tell_evictions(now, group);
+        }
+    }
+
+    #[cold]
+    fn tell_evictions(&mut self, now: Instant, group: u32) {
+        let Some(GroupState { part, acks, .. }) = self.groups[group as usize].as_mut() else {
+            return;
+        };
+        let (mut wanted, id) = (Vec::new(), part.id);
+        acks.take_evictions(now, |branch, cause| {
+            let receiver = part.branches.get(branch.index()).map(|branch| branch.responder);
+            wanted.extend(receiver.map(|receiver| Event::EvictionWanted { group: id, receiver, cause }));
+        });
+        for event in wanted {
+            if !self.events.contains(&event) {
+                self.events.push(event);
+            }
+        }
+        self.rearm(group);
     }
 
     pub(super) fn rearm(&mut self, group: u32) {
@@ -149,7 +179,7 @@ impl Node {
     fn send_response(&mut self, now: Instant, up: &Upward, bth: &Bth, extended: &[u8], pool: &mut Pool) {
         const OUTER: usize = Ipv6::LEN;
         const MOST: usize = AFTER_IPV6 + OUTER + Udp::LEN + Bth::LEN + CnpView::LEN + Icrc::LEN;
-        let arrival = Arrival { now, port: None, replicated: false, encapsulated: 0, tunnelled_by: None };
+        let arrival = Arrival { now, port: None, replicated: false, encapsulated: 0, decapsulated: false };
         let Some(adjacency) = up.adjacency else {
             return self.count_drop(arrival, DropReason::NoRoute);
         };

@@ -21,7 +21,9 @@ use super::points::Points;
 use super::refusal::Refusal;
 use super::response::{Answer, Response};
 use super::rules::Rules;
+use super::stall::StallWatch;
 use super::statement::Statement;
+use crate::event::Cause;
 use srdma_wire::{Instant, Psn};
 use std::cmp::Ordering;
 
@@ -62,6 +64,8 @@ pub struct Acknowledgements {
     pub(super) counters: Counters,
     pub(super) points: Points,
     pub(super) branches: Box<[Branch]>,
+    /// Where evictions are asked for.
+    pub(super) stall: Option<StallWatch>,
 }
 
 /// What is kept once per group.
@@ -93,6 +97,10 @@ pub(super) struct Group {
 pub(super) const NEVER: Instant = Instant::from_ns(u64::MAX);
 
 impl Acknowledgements {
+    /// State per group and per branch, without the watch over stalls (MT-8-1).
+    pub(super) const OCTETS_PER_GROUP: usize = size_of::<Group>();
+    pub(super) const OCTETS_PER_BRANCH: usize = size_of::<Branch>() + Points::OCTETS_PER_BRANCH;
+
     /// A group with `branches` branches at this node.
     pub fn new(rules: &Rules, branches: u16, start: Start) -> Self {
         let (point, state, unknown) = match start {
@@ -117,6 +125,7 @@ impl Acknowledgements {
             counters: Counters::default(),
             points: Points::new(usize::from(branches), point.filter(|_| branches > 0)),
             branches: (0..branches).map(|_| Branch { since: Instant::ZERO, msn: 0, state, repeated: false }).collect(),
+            stall: rules.evict.map(|rules| StallWatch::new(rules, usize::from(branches))),
         }
     }
 
@@ -152,13 +161,20 @@ impl Acknowledgements {
             }
         }
         self.branches[index].msn = response.msn;
-        let heard = state.heard(relation, answer);
+        let heard = state.heard(relation, answer).under(self.rules.evict.is_some());
         if heard != state {
             self.enter(index, heard);
         }
         // T_hold begins with what is pending now; for a failure, which stays, with its first word.
         if state.fatal_code().is_none() && (heard != state || relation == Ordering::Greater) {
             self.branches[index].since = now;
+        }
+        if let Some(stall) = &mut self.stall {
+            if let State::Failed(_) = heard {
+                stall.failed(index);
+            } else if relation == Ordering::Greater {
+                stall.progress(now, index, next, self.group.highest.get());
+            }
         }
         self.speak(index, next, answer, relation, out);
         if state == State::Unknown && self.group.unknown == 0 {
@@ -174,8 +190,12 @@ impl Acknowledgements {
     pub fn data(&mut self, now: Instant, psn: Psn, ack_request: bool, out: &mut Vec<Statement>) {
         let backward = self.group.previous.get().is_some_and(|previous| !psn.is_after(previous));
         self.group.previous = psn.into();
-        if self.group.highest.get().is_none_or(|highest| psn.is_after(highest)) {
+        let before = self.group.highest.get();
+        if before.is_none_or(|highest| psn.is_after(highest)) {
             self.raise_highest(psn);
+        }
+        if self.stall.is_some() {
+            self.watch_data(now, psn, before, backward);
         }
         // R2, data with PSN x going down: if x = `next`, clear that branch's NAK or RNR.
         if self.group.awaiting_data > 0 || self.group.nak_up || self.group.rnr_up.is_some() {
@@ -200,6 +220,9 @@ impl Acknowledgements {
         }
         self.enter(index, State::Removed);
         self.points.set(index, None);
+        if let Some(stall) = &mut self.stall {
+            stall.forget(index);
+        }
         self.end_epoch_change(out);
     }
 
@@ -222,6 +245,7 @@ impl Acknowledgements {
             }
             self.end_hold(minimum, fatal, nak, out);
         }
+        self.group.deadline = self.stall.as_mut().and_then(|stall| stall.tick(now)).unwrap_or(NEVER);
         self.arm_holds();
     }
 
@@ -230,12 +254,39 @@ impl Acknowledgements {
         Some(self.group.deadline).filter(|&deadline| deadline != NEVER)
     }
 
-    /// The deadline anew, from what is held.
+    /// The deadline anew, from what is held; what the watch over stalls asked for before may be too early.
     pub(super) fn arm_holds(&mut self) {
         let held = self.branches.iter().filter(|branch| branch.state.is_held());
         let ends = held.map(|branch| branch.since + self.rules.t_hold);
         // Nothing is held for a minimum that nobody may speak of (R6).
-        self.group.deadline = self.settled_minimum().and_then(|_| ends.min()).unwrap_or(NEVER);
+        let end = self.settled_minimum().and_then(|_| ends.min()).unwrap_or(NEVER);
+        self.group.deadline = if self.stall.is_some() { self.group.deadline.min(end) } else { end };
+    }
+
+    /// Whether [`Self::take_evictions`] has something to give.
+    #[inline]
+    pub fn wants_evictions(&self) -> bool {
+        self.stall.as_ref().is_some_and(StallWatch::is_due)
+    }
+
+    /// Gives the receivers whose eviction is to be asked for, and why: they are stalled (D25), or have failed (D24). What
+    /// is not granted is given again after T_stall.
+    pub fn take_evictions(&mut self, now: Instant, mut wanted: impl FnMut(BranchIndex, Cause)) {
+        let (branches, Some(stall)) = (&self.branches, &mut self.stall) else {
+            return;
+        };
+        let again = stall.ask(now, |index| match branches[index].state {
+            State::Removed => {}
+            State::Failed(code) => wanted(BranchIndex(index as u16), Cause::Failed(code)),
+            State::Unknown
+            | State::Clear
+            | State::Nak
+            | State::NakTold
+            | State::Rnr(_)
+            | State::Fatal(_)
+            | State::FatalTold(_) => wanted(BranchIndex(index as u16), Cause::Stalled),
+        });
+        self.group.deadline = self.group.deadline.min(again.unwrap_or(NEVER));
     }
 
     /// The PSN that a branch expects next; `None` when it is unknown, removed or not there.
@@ -338,6 +389,23 @@ impl Acknowledgements {
             self.group.highest = psn.into();
         } else if self.group.highest.get().is_none() && ahead < 0 {
             self.group.highest = self.points.minimum().map(Psn::previous).into();
+        }
+    }
+
+    /// D25: what has been sent to branches that wait for it.
+    fn watch_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, backward: bool) {
+        let (Some(stall), highest) = (&mut self.stall, self.group.highest.get()) else {
+            return;
+        };
+        if before.is_some_and(|before| !psn.is_after(before)) {
+            // Whoever has not been heard waits for anything that the source sends again.
+            let looked_at = if backward && self.group.unknown > 0 { self.branches.len() } else { 0 };
+            let unknown = self.branches[..looked_at].iter().enumerate();
+            let unknown = unknown.filter(|(_, branch)| branch.state == State::Unknown).map(|(index, _)| index);
+            let look = stall.old_data(now, psn, &self.points, unknown);
+            self.group.deadline = self.group.deadline.min(look.unwrap_or(NEVER));
+        } else if highest == Some(psn) {
+            stall.new_data(now, psn, before, self.points.minimum());
         }
     }
 

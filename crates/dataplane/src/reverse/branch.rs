@@ -20,7 +20,8 @@ use std::cmp::Ordering;
 ///     |                  +-----+
 ///     '--- from Nak, NakTold, Rnr: ACK ahead, or the data at `next` go down (R2)
 ///
-///   from Clear, Nak, NakTold, Rnr --- fatal ---> Fatal --- told ---> FatalTold       for good (D24)
+///   from Clear, Nak, NakTold, Rnr --- fatal ---> Fatal --- told ---> FatalTold       for good (D24, strict)
+///                                                  '------ evict ---> Failed          for good (D24, evict)
 ///   from any --- removed ---> Removed                                                for good (R7)
 /// ```
 ///
@@ -43,6 +44,8 @@ pub(super) enum State {
     Fatal(u8),
     /// Failed at `next`, and upstream has been told.
     FatalTold(u8),
+    /// Failed at `next`, with the NAK code; upstream is not told, for its eviction is asked for (D24).
+    Failed(u8),
     /// No longer part of the tree (R7).
     Removed,
 }
@@ -66,7 +69,7 @@ impl State {
             (State::Removed, _, _) => State::Removed,
             (State::Unknown, _, answer) => pending(answer),
             (state, Ordering::Less, _) => state,
-            (state @ (State::Fatal(_) | State::FatalTold(_)), _, _) => state,
+            (state @ (State::Fatal(_) | State::FatalTold(_) | State::Failed(_)), _, _) => state,
             (_, Ordering::Greater, answer) => pending(answer),
             (state, Ordering::Equal, Answer::Ack) => state,
             (State::Clear | State::Nak | State::NakTold | State::Rnr(_), Ordering::Equal, Answer::Fatal(code)) => {
@@ -80,11 +83,31 @@ impl State {
         }
     }
 
+    /// Its name in the drawing.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            State::Unknown => "Unknown",
+            State::Clear => "Clear",
+            State::Nak => "Nak",
+            State::NakTold => "NakTold",
+            State::Rnr(_) => "Rnr",
+            State::Fatal(_) => "Fatal",
+            State::FatalTold(_) => "FatalTold",
+            State::Failed(_) => "Failed",
+            State::Removed => "Removed",
+        }
+    }
+
     /// R2: the data at `next` go down once more, so what the branch missed or was not ready for is on its way.
     pub(super) fn served(self) -> State {
         match self {
             State::Nak | State::NakTold | State::Rnr(_) => State::Clear,
-            State::Unknown | State::Clear | State::Fatal(_) | State::FatalTold(_) | State::Removed => self,
+            State::Unknown
+            | State::Clear
+            | State::Fatal(_)
+            | State::FatalTold(_)
+            | State::Failed(_)
+            | State::Removed => self,
         }
     }
 
@@ -93,9 +116,30 @@ impl State {
         match self {
             State::Nak => State::NakTold,
             State::Fatal(code) => State::FatalTold(code),
-            State::Unknown | State::Clear | State::NakTold | State::Rnr(_) | State::FatalTold(_) | State::Removed => {
-                self
-            }
+            State::Unknown
+            | State::Clear
+            | State::NakTold
+            | State::Rnr(_)
+            | State::FatalTold(_)
+            | State::Failed(_)
+            | State::Removed => self,
+        }
+    }
+
+    /// D24: whether a failure is said upstream, or the receiver's eviction is asked for.
+    pub(super) fn under(self, evicts: bool) -> State {
+        match self {
+            State::Fatal(code) | State::FatalTold(code) if evicts => State::Failed(code),
+            State::Failed(code) if !evicts => State::Fatal(code),
+            State::Unknown
+            | State::Clear
+            | State::Nak
+            | State::NakTold
+            | State::Rnr(_)
+            | State::Fatal(_)
+            | State::FatalTold(_)
+            | State::Failed(_)
+            | State::Removed => self,
         }
     }
 
@@ -104,7 +148,13 @@ impl State {
         match self {
             State::NakTold => State::Nak,
             State::FatalTold(code) => State::Fatal(code),
-            State::Unknown | State::Clear | State::Nak | State::Rnr(_) | State::Fatal(_) | State::Removed => self,
+            State::Unknown
+            | State::Clear
+            | State::Nak
+            | State::Rnr(_)
+            | State::Fatal(_)
+            | State::Failed(_)
+            | State::Removed => self,
         }
     }
 
@@ -112,9 +162,13 @@ impl State {
     pub(super) fn is_held(self) -> bool {
         match self {
             State::Nak | State::Fatal(_) => true,
-            State::Unknown | State::Clear | State::NakTold | State::Rnr(_) | State::FatalTold(_) | State::Removed => {
-                false
-            }
+            State::Unknown
+            | State::Clear
+            | State::NakTold
+            | State::Rnr(_)
+            | State::FatalTold(_)
+            | State::Failed(_)
+            | State::Removed => false,
         }
     }
 
@@ -123,11 +177,17 @@ impl State {
         self != self.served()
     }
 
-    /// The NAK code of a branch that has failed for good.
+    /// The NAK code of a branch whose failure is said upstream.
     pub(super) fn fatal_code(self) -> Option<u8> {
         match self {
             State::Fatal(code) | State::FatalTold(code) => Some(code),
-            State::Unknown | State::Clear | State::Nak | State::NakTold | State::Rnr(_) | State::Removed => None,
+            State::Unknown
+            | State::Clear
+            | State::Nak
+            | State::NakTold
+            | State::Rnr(_)
+            | State::Failed(_)
+            | State::Removed => None,
         }
     }
 }
@@ -146,7 +206,7 @@ fn pending(answer: Answer) -> State {
 mod tests {
     use super::*;
 
-    const STATES: [State; 8] = [
+    const STATES: [State; 9] = [
         State::Unknown,
         State::Clear,
         State::Nak,
@@ -154,6 +214,7 @@ mod tests {
         State::Rnr(14),
         State::Fatal(2),
         State::FatalTold(2),
+        State::Failed(2),
         State::Removed,
     ];
 
@@ -183,24 +244,28 @@ mod tests {
         row("data at next".into(), &State::served);
         row("told upstream".into(), &State::told);
         row("up forgotten".into(), &State::untold);
+        row("evict".into(), &|state: State| state.under(true));
+        row("strict".into(), &|state: State| state.under(false));
         let table: Vec<&str> = table.lines().map(str::trim_end).collect();
         insta::assert_snapshot!(table.join("\n"), @r"
-                      Unknown      Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Removed
-        ACK behind    Clear        Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Removed
-        ACK at next   Clear        Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Removed
-        ACK ahead     Clear        Clear        Clear        Clear        Clear        Fatal(2)     FatalTold(2) Removed
-        NAK behind    Nak          Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Removed
-        NAK at next   Nak          Nak          Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Removed
-        NAK ahead     Nak          Nak          Nak          Nak          Nak          Fatal(2)     FatalTold(2) Removed
-        RNR behind    Rnr(3)       Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Removed
-        RNR at next   Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Fatal(2)     FatalTold(2) Removed
-        RNR ahead     Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Fatal(2)     FatalTold(2) Removed
-        FATAL behind  Fatal(1)     Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Removed
-        FATAL at next Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(2)     FatalTold(2) Removed
-        FATAL ahead   Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(2)     FatalTold(2) Removed
-        data at next  Unknown      Clear        Clear        Clear        Clear        Fatal(2)     FatalTold(2) Removed
-        told upstream Unknown      Clear        NakTold      NakTold      Rnr(14)      FatalTold(2) FatalTold(2) Removed
-        up forgotten  Unknown      Clear        Nak          Nak          Rnr(14)      Fatal(2)     Fatal(2)     Removed
+                      Unknown      Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
+        ACK behind    Clear        Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
+        ACK at next   Clear        Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
+        ACK ahead     Clear        Clear        Clear        Clear        Clear        Fatal(2)     FatalTold(2) Failed(2)    Removed
+        NAK behind    Nak          Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
+        NAK at next   Nak          Nak          Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
+        NAK ahead     Nak          Nak          Nak          Nak          Nak          Fatal(2)     FatalTold(2) Failed(2)    Removed
+        RNR behind    Rnr(3)       Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
+        RNR at next   Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Fatal(2)     FatalTold(2) Failed(2)    Removed
+        RNR ahead     Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Fatal(2)     FatalTold(2) Failed(2)    Removed
+        FATAL behind  Fatal(1)     Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
+        FATAL at next Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(2)     FatalTold(2) Failed(2)    Removed
+        FATAL ahead   Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(2)     FatalTold(2) Failed(2)    Removed
+        data at next  Unknown      Clear        Clear        Clear        Clear        Fatal(2)     FatalTold(2) Failed(2)    Removed
+        told upstream Unknown      Clear        NakTold      NakTold      Rnr(14)      FatalTold(2) FatalTold(2) Failed(2)    Removed
+        up forgotten  Unknown      Clear        Nak          Nak          Rnr(14)      Fatal(2)     Fatal(2)     Failed(2)    Removed
+        evict         Unknown      Clear        Nak          NakTold      Rnr(14)      Failed(2)    Failed(2)    Failed(2)    Removed
+        strict        Unknown      Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Fatal(2)     Removed
         ");
     }
 }

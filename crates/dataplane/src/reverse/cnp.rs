@@ -7,7 +7,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// When the notifications of a window go upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WindowMode {
     /// The first CNP goes at once and opens a window; at its end one goes for the branch with the highest count.
     Leading,
@@ -17,20 +17,23 @@ pub enum WindowMode {
 }
 
 /// How congestion notifications are aggregated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CnpRules {
     /// When they go upstream.
     pub mode: WindowMode,
-    /// The window T.
+    /// The window T, to begin with.
     pub window: Duration,
+    /// How far T grows while congestion lasts (MT-5.3.3-3); not above `window`: T is fixed.
+    pub window_most: Duration,
     /// CNPs that count in one window for one branch; further ones are refused (MT-9-3).
     pub limit: u16,
 }
 
 impl Default for CnpRules {
-    /// A leading window of 50 microseconds, in which a branch may send 64.
+    /// A leading window of 50 microseconds, always, in which a branch may send 64.
     fn default() -> Self {
-        CnpRules { mode: WindowMode::Leading, window: Duration::from_micros(50), limit: 64 }
+        let window = Duration::from_micros(50);
+        CnpRules { mode: WindowMode::Leading, window, window_most: window, limit: 64 }
     }
 }
 
@@ -59,22 +62,35 @@ pub struct TooManyCnps {
 ///              CNP: leading: send it at once            CNP: CCount[branch] += its count
 ///            .--- trailing: CCount[branch] += count ---.   .--------.
 ///            |                                         v   |        v
-///         Closed                                     Open until T ends
-///            ^                                         |   ^        |
-///            '---- T ends, every CCount zero ----------'   '--------'
-///                                                  T ends, some CCount not zero: send the highest, all to zero, T anew
+///         Closed, T                                  Open until T ends
+///          ^ |  ^                                      |   ^        |
+///          '-'  '-- T ends, every CCount zero: halve T-'   '--------'
+///     quiet for T:                                 T ends, some CCount not zero: send the highest, all to zero, T anew
+///     halve T                                                                    and twice as long
 /// ```
 ///
-/// State: four octets a branch (MT-8-1).
-#[derive(Debug)]
+/// T stays between the window that the rules begin with and the longest that they allow (MT-5.3.3-3): where congestion
+/// lasts, the source hears of it less often, and the first CNP after a quiet time opens a short window again.
+///
+/// State: four octets a branch, and 16 (MT-8-1).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CnpWindow {
     rules: CnpRules,
-    /// The end of the open window.
-    end: Option<Instant>,
+    window: Window,
     branches: Box<[BranchCnps]>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// What is kept once per group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Window {
+    /// The end of the open window, or up to when the quiet since the last one has been reckoned.
+    end: Instant,
+    /// How often T has been doubled.
+    doublings: u8,
+    is_open: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct BranchCnps {
     /// CCount, at most 65,535.
     count: u16,
@@ -82,15 +98,19 @@ struct BranchCnps {
     taken: u16,
 }
 
-/// MT-8-1.
-const _: () = assert!(size_of::<BranchCnps>() == 4);
+/// T never grows by more than this power of two.
+const MOST_DOUBLINGS: u8 = 20;
 
 impl CnpWindow {
+    /// State per group and per branch (MT-8-1).
+    pub(super) const OCTETS_PER_GROUP: usize = size_of::<Window>();
+    pub(super) const OCTETS_PER_BRANCH: usize = size_of::<BranchCnps>();
+
     /// No window is open.
     pub fn new(rules: &CnpRules, branches: u16) -> Self {
         CnpWindow {
             rules: *rules,
-            end: None,
+            window: Window { end: Instant::ZERO, doublings: 0, is_open: false },
             branches: vec![BranchCnps::default(); usize::from(branches)].into_boxed_slice(),
         }
     }
@@ -110,16 +130,16 @@ impl CnpWindow {
         let state = self.branches.get_mut(branch.index()).filter(|state| state.taken < limit).ok_or(refusal)?;
         state.taken += 1;
         let count = count.max(1);
-        match (self.end, self.rules.mode) {
-            (None, WindowMode::Leading) => {
-                self.end = Some(now + self.rules.window);
+        match (self.window.is_open, self.rules.mode) {
+            (false, WindowMode::Leading) => {
                 out.push(CnpUp { branch, count });
+                self.open_after_quiet(now);
             }
-            (None, WindowMode::Trailing) => {
-                self.end = Some(end_of_window(now, self.rules.window));
+            (false, WindowMode::Trailing) => {
                 state.add(count);
+                self.open_after_quiet(now);
             }
-            (Some(_), WindowMode::Leading | WindowMode::Trailing) => state.add(count),
+            (true, WindowMode::Leading | WindowMode::Trailing) => state.add(count),
         }
         Ok(())
     }
@@ -127,7 +147,7 @@ impl CnpWindow {
     /// Ends the window when its time has come: the branch with the highest CCount, the lowest of several, sends one
     /// CNP.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<CnpUp>) {
-        if self.end.is_none_or(|end| now < end) {
+        if !self.window.is_open || now < self.window.end {
             return;
         }
         let mut most = (0, 0);
@@ -139,19 +159,45 @@ impl CnpWindow {
         self.branches.fill(BranchCnps::default());
         let (branch, count) = most;
         if count == 0 {
-            self.end = None;
+            self.window = Window { end: now, doublings: self.window.doublings.saturating_sub(1), is_open: false };
             return;
         }
         out.push(CnpUp { branch: BranchIndex(branch), count: u32::from(count) });
-        self.end = Some(match self.rules.mode {
-            WindowMode::Leading => now + self.rules.window,
-            WindowMode::Trailing => end_of_window(now, self.rules.window),
-        });
+        if self.length() < self.rules.window_most {
+            self.window.doublings = (self.window.doublings + 1).min(MOST_DOUBLINGS);
+        }
+        self.open(now);
     }
 
     /// The end of the open window.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.end
+        self.window.is_open.then_some(self.window.end)
+    }
+
+    /// T as it is now.
+    pub fn length(&self) -> Duration {
+        self.doubled(self.window.doublings).min(self.rules.window_most.max(self.rules.window))
+    }
+
+    fn doubled(&self, doublings: u8) -> Duration {
+        self.rules.window.saturating_mul(1 << doublings.min(MOST_DOUBLINGS))
+    }
+
+    fn open(&mut self, now: Instant) {
+        self.window.is_open = true;
+        self.window.end = match self.rules.mode {
+            WindowMode::Leading => now + self.length(),
+            WindowMode::Trailing => end_of_window(now, self.length()),
+        };
+    }
+
+    /// T is halved for each T that has passed since a window was open.
+    fn open_after_quiet(&mut self, now: Instant) {
+        while self.window.doublings > 0 && now - self.window.end >= self.length() {
+            self.window.end += self.length();
+            self.window.doublings -= 1;
+        }
+        self.open(now);
     }
 
     /// The CCount of a branch in the open window.
@@ -167,12 +213,9 @@ impl CnpWindow {
         };
         self.branches = origins.iter().map(kept).collect();
         self.rules = *rules;
-    }
-
-    /// Forgets what a branch has counted; it is no longer part of the tree.
-    pub fn remove_branch(&mut self, branch: BranchIndex) {
-        if let Some(state) = self.branches.get_mut(branch.index()) {
-            *state = BranchCnps::default();
+        // Where the rules allow less now, T is halved from what they allow.
+        while self.window.doublings > 0 && self.doubled(self.window.doublings - 1) >= rules.window_most {
+            self.window.doublings -= 1;
         }
     }
 }
@@ -198,7 +241,8 @@ mod tests {
     const T_NS: u64 = 1_000;
 
     fn rules(mode: WindowMode) -> CnpRules {
-        CnpRules { mode, window: Duration::from_nanos(T_NS), limit: 5 }
+        let window = Duration::from_nanos(T_NS);
+        CnpRules { mode, window, window_most: window, limit: 5 }
     }
 
     /// (branch, count) of what went upstream.
@@ -278,47 +322,189 @@ mod tests {
         assert!(window.cnp(Instant::from_ns(T_NS), BranchIndex(2), 1, &mut out).is_err());
     }
 
-    /// R7: a removed branch is not the most congested one.
+    /// The counts of branches that are kept go on in the next epoch, those of others are gone (R7).
     #[test]
-    fn a_removed_branch_does_not_count() {
-        let mut window = CnpWindow::new(&rules(WindowMode::Trailing), 2);
-        assert_eq!((cnp(&mut window, 0, 0, 9), cnp(&mut window, 0, 1, 2)), Default::default());
-        window.remove_branch(BranchIndex(0));
-        assert_eq!(tick(&mut window, T_NS), [(1, 2)]);
+    fn counts_outlive_an_epoch() {
+        let mut window = CnpWindow::new(&rules(WindowMode::Trailing), 3);
+        let counts = (cnp(&mut window, 0, 0, 9), cnp(&mut window, 0, 1, 2), cnp(&mut window, 0, 2, 3));
+        assert_eq!(counts, Default::default());
+        let origins = [Origin::Unknown, Origin::Kept(BranchIndex(2)), Origin::Kept(BranchIndex(1))];
+        window.succeed(&rules(WindowMode::Trailing), &origins);
+        assert_eq!(window.next_deadline(), Some(Instant::from_ns(T_NS)));
+        assert_eq!(tick(&mut window, T_NS), [(1, 3)]);
+    }
+
+    fn adaptive(mode: WindowMode) -> CnpRules {
+        CnpRules { window_most: Duration::from_nanos(6 * T_NS), limit: u16::MAX, ..rules(mode) }
+    }
+
+    /// MT-5.3.3-3: every state under every event, for both modes: whether a window is open, T in units of the first one,
+    /// and what goes upstream. Windows of the trailing mode end at multiples of T.
+    #[test]
+    fn the_full_table() {
+        let open = |doublings, is_open, count: u16| {
+            move |mode| {
+                let mut window = CnpWindow::new(&adaptive(mode), 1);
+                window.window = Window { end: Instant::from_ns(100 * T_NS), doublings, is_open };
+                window.branches[0].count = count;
+                window
+            }
+        };
+        let states: [(&str, &dyn Fn(WindowMode) -> CnpWindow); 6] = [
+            ("Closed, T 1", &open(0, false, 0)),
+            ("Closed, T 6", &open(3, false, 0)),
+            ("Open, T 1, quiet", &open(0, true, 0)),
+            ("Open, T 1, counts", &open(0, true, 7)),
+            ("Open, T 6, quiet", &open(3, true, 0)),
+            ("Open, T 6, counts", &open(3, true, 7)),
+        ];
+        let mut table = String::new();
+        for mode in [WindowMode::Leading, WindowMode::Trailing] {
+            for (name, make) in states {
+                table += &format!("{mode:?}, {name}\n");
+                let events: [(&str, u64, bool); 4] = [
+                    ("CNP", 99 * T_NS, true),
+                    ("T ends", 100 * T_NS, false),
+                    ("CNP after 7 quiet", 107 * T_NS, true),
+                    ("CNP after 1000 quiet", 1_100 * T_NS, true),
+                ];
+                for (event, at_ns, is_cnp) in events {
+                    let mut window = make(mode);
+                    let up = if is_cnp { cnp(&mut window, at_ns, 0, 1) } else { tick(&mut window, at_ns) };
+                    let up: Vec<String> = up.iter().map(|(_, count)| format!("CNP of {count}")).collect();
+                    let length = window.length().as_nanos() as u64 / T_NS;
+                    let state = match window.next_deadline() {
+                        Some(end) => format!("Open to {}, T {length}", end.as_ns() / T_NS),
+                        None => format!("Closed, T {length}"),
+                    };
+                    table += &format!("    {event:<21} {state:<20} {}\n", up.join(", "));
+                }
+            }
+        }
+        let table: Vec<&str> = table.lines().map(str::trim_end).collect();
+        insta::assert_snapshot!(table.join("\n"), @r"
+        Leading, Closed, T 1
+            CNP                   Open to 100, T 1     CNP of 1
+            T ends                Closed, T 1
+            CNP after 7 quiet     Open to 108, T 1     CNP of 1
+            CNP after 1000 quiet  Open to 1101, T 1    CNP of 1
+        Leading, Closed, T 6
+            CNP                   Open to 105, T 6     CNP of 1
+            T ends                Closed, T 6
+            CNP after 7 quiet     Open to 111, T 4     CNP of 1
+            CNP after 1000 quiet  Open to 1101, T 1    CNP of 1
+        Leading, Open, T 1, quiet
+            CNP                   Open to 100, T 1
+            T ends                Closed, T 1
+            CNP after 7 quiet     Open to 108, T 1     CNP of 1
+            CNP after 1000 quiet  Open to 1101, T 1    CNP of 1
+        Leading, Open, T 1, counts
+            CNP                   Open to 100, T 1
+            T ends                Open to 102, T 2     CNP of 7
+            CNP after 7 quiet     Open to 109, T 2     CNP of 7
+            CNP after 1000 quiet  Open to 1102, T 2    CNP of 7
+        Leading, Open, T 6, quiet
+            CNP                   Open to 100, T 6
+            T ends                Closed, T 4
+            CNP after 7 quiet     Open to 111, T 4     CNP of 1
+            CNP after 1000 quiet  Open to 1104, T 4    CNP of 1
+        Leading, Open, T 6, counts
+            CNP                   Open to 100, T 6
+            T ends                Open to 106, T 6     CNP of 7
+            CNP after 7 quiet     Open to 113, T 6     CNP of 7
+            CNP after 1000 quiet  Open to 1106, T 6    CNP of 7
+        Trailing, Closed, T 1
+            CNP                   Open to 100, T 1
+            T ends                Closed, T 1
+            CNP after 7 quiet     Open to 108, T 1
+            CNP after 1000 quiet  Open to 1101, T 1
+        Trailing, Closed, T 6
+            CNP                   Open to 102, T 6
+            T ends                Closed, T 6
+            CNP after 7 quiet     Open to 108, T 4
+            CNP after 1000 quiet  Open to 1101, T 1
+        Trailing, Open, T 1, quiet
+            CNP                   Open to 100, T 1
+            T ends                Closed, T 1
+            CNP after 7 quiet     Open to 108, T 1
+            CNP after 1000 quiet  Open to 1101, T 1
+        Trailing, Open, T 1, counts
+            CNP                   Open to 100, T 1
+            T ends                Open to 102, T 2     CNP of 7
+            CNP after 7 quiet     Open to 108, T 2     CNP of 7
+            CNP after 1000 quiet  Open to 1102, T 2    CNP of 7
+        Trailing, Open, T 6, quiet
+            CNP                   Open to 100, T 6
+            T ends                Closed, T 4
+            CNP after 7 quiet     Open to 108, T 4
+            CNP after 1000 quiet  Open to 1104, T 4
+        Trailing, Open, T 6, counts
+            CNP                   Open to 100, T 6
+            T ends                Open to 102, T 6     CNP of 7
+            CNP after 7 quiet     Open to 108, T 6     CNP of 7
+            CNP after 1000 quiet  Open to 1104, T 6    CNP of 7
+        ");
     }
 
     proptest! {
-        /// Against a list of all that came since the window began: one CNP a window and never two within T, for the
-        /// branch that has the most.
+        /// Against a list of all that came since the window began: one CNP a window and never two within the first T, for
+        /// the branch that has the most; T is doubled where a window has counts, halved where it has none and for each T
+        /// that passes without (MT-5.3.3-1 to MT-5.3.3-3).
         #[test]
-        fn leading_window_equals_model(
-            steps in prop::collection::vec((0_u64..700, 0_u16..4, 1_u32..4), 0..100),
+        fn window_equals_model(
+            trailing in any::<bool>(),
+            most in 0_u64..40,
+            steps in prop::collection::vec((prop_oneof![9 => 0_u64..700, 1 => 0_u64..60_000], 0_u16..4, 1_u32..4), 0..100),
         ) {
-            let rules = CnpRules { limit: u16::MAX, ..rules(WindowMode::Leading) };
+            let mode = if trailing { WindowMode::Trailing } else { WindowMode::Leading };
+            let rules = CnpRules { limit: u16::MAX, window_most: Duration::from_nanos(most * T_NS / 2), ..rules(mode) };
+            let most_ns = T_NS.max(most * T_NS / 2);
             let mut window = CnpWindow::new(&rules, 4);
-            let (mut now_ns, mut end_ns, mut heard) = (0, None, Vec::new());
+            // Lengths that T may have, and which of them it has.
+            let lengths: Vec<u64> = (0..7).map(|power| (T_NS << power).min(most_ns)).collect();
+            let mut at = 0;
+            let (mut now_ns, mut end_ns, mut quiet_since_ns, mut heard) = (0, None, 0, Vec::new());
             let mut last_sent_ns: Option<u64> = None;
             for (step_ns, branch, count) in steps {
                 let mut expected = Vec::new();
                 now_ns += step_ns;
+                let next_end = |now_ns: u64, length: u64| if trailing { (now_ns / length + 1) * length } else { now_ns + length };
                 if end_ns.is_some_and(|end_ns| now_ns >= end_ns) {
                     let mut sums = BTreeMap::new();
                     heard.drain(..).for_each(|(branch, count)| *sums.entry(branch).or_insert(0) += count);
-                    let most = sums.iter().max_by_key(|&(&branch, &sum)| (sum, u16::MAX - branch));
-                    end_ns = most.map(|_| now_ns + T_NS);
-                    expected.extend(most.map(|(&branch, &sum)| (branch, sum)));
-                }
-                match end_ns {
-                    Some(_) => heard.push((branch, count)),
-                    None => {
-                        expected.push((branch, count));
-                        end_ns = Some(now_ns + T_NS);
+                    match sums.iter().max_by_key(|&(&branch, &sum)| (sum, u16::MAX - branch)) {
+                        Some((&branch, &sum)) => {
+                            expected.push((branch, sum));
+                            at = if lengths[at] < most_ns { at + 1 } else { at };
+                            end_ns = Some(next_end(now_ns, lengths[at]));
+                        }
+                        None => {
+                            at = at.saturating_sub(1);
+                            (end_ns, quiet_since_ns) = (None, now_ns);
+                        }
                     }
+                }
+                if end_ns.is_none() {
+                    while at > 0 && now_ns >= quiet_since_ns + lengths[at] {
+                        quiet_since_ns += lengths[at];
+                        at -= 1;
+                    }
+                    end_ns = Some(next_end(now_ns, lengths[at]));
+                    if trailing {
+                        heard.push((branch, count));
+                    } else {
+                        expected.push((branch, count));
+                    }
+                } else {
+                    heard.push((branch, count));
                 }
                 let sent = cnp(&mut window, now_ns, branch, count);
                 prop_assert_eq!(&sent, &expected);
+                prop_assert_eq!(window.next_deadline(), end_ns.map(Instant::from_ns));
+                prop_assert!((T_NS..=most_ns).contains(&(window.length().as_nanos() as u64)));
                 if !sent.is_empty() {
-                    prop_assert!(last_sent_ns.is_none_or(|last_ns| now_ns - last_ns >= T_NS) && sent.len() == 1);
+                    let is_apart = last_sent_ns.is_none_or(|last_ns| trailing || now_ns - last_ns >= T_NS);
+                    prop_assert!(is_apart && sent.len() == 1);
                     last_sent_ns = Some(now_ns);
                 }
             }

@@ -20,6 +20,18 @@ pub struct Rules {
     /// for the branches (R2); a node that only sees responses has to forward each of them, see
     /// [`Rules::responses_only`].
     pub forwards_data: bool,
+    /// At an edge node of a group whose policy is `evict`: it asks for the eviction of receivers that are stalled (D25),
+    /// and of those that have failed, whose failure it does not say upstream then (D24).
+    pub evict: Option<StallRules>,
+}
+
+/// When a receiver is stalled: what it expects next was sent down `sends` times over `t_stall` without progress (D25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StallRules {
+    /// Also after which time an eviction that was not granted is asked for again.
+    pub t_stall: Duration,
+    /// At most 15.
+    pub sends: u8,
 }
 
 /// When a minimum that went upstream before is said again. All but the first were tried before R1-R7 were written down.
@@ -64,6 +76,7 @@ impl Default for Rules {
             t_hold: Duration::from_micros(200),
             repeat: Repeat::OnBackwardData,
             forwards_data: true,
+            evict: None,
         }
     }
 }

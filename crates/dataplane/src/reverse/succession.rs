@@ -23,6 +23,7 @@ use super::branch::{Branch, State};
 use super::optional_psn::OptionalPsn;
 use super::points::Points;
 use super::rules::Rules;
+use super::stall::StallWatch;
 use super::statement::{Rule, Statement};
 use srdma_wire::{Instant, Psn};
 
@@ -81,6 +82,7 @@ impl Acknowledgements {
     pub fn of_branches(rules: &Rules, origins: &[Origin]) -> Self {
         let mut fresh = Self::new(rules, 0, Start::Unknown);
         fresh.put_branches(rules, origins);
+        fresh.stall = rules.evict.map(|rules| StallWatch::new(rules, origins.len()));
         if fresh.group.unknown == 0 {
             // Upstream stands there as well.
             fresh.group.up = fresh.points.minimum().into();
@@ -120,7 +122,10 @@ impl Acknowledgements {
         for (place, origin) in origins.iter().enumerate() {
             let (branch, point) = match origin {
                 Origin::Kept(index) => match known(index) {
-                    Some(branch) => (branch.clone(), self.points.get(index.index())),
+                    Some(branch) => {
+                        let state = branch.state.under(rules.evict.is_some());
+                        (Branch { state, ..branch.clone() }, self.points.get(index.index()))
+                    }
                     None => (fresh(State::Unknown), None),
                 },
                 Origin::At(psn) => (fresh(State::Clear), Some(*psn)),
@@ -130,6 +135,18 @@ impl Acknowledgements {
             branches.push(branch);
         }
         (self.rules, self.points, self.branches) = (*rules, points, branches.into_boxed_slice());
+        self.stall = match (rules.evict, self.stall.take()) {
+            (None, _) => None,
+            (Some(rules), known) => {
+                let mut stall = known.unwrap_or_else(|| StallWatch::new(rules, 0));
+                stall.succeed(rules, origins);
+                Some(stall)
+            }
+        };
+        if let Some(stall) = &mut self.stall {
+            let failed = self.branches.iter().enumerate().filter(|(_, it)| matches!(it.state, State::Failed(_)));
+            failed.for_each(|(index, _)| stall.failed(index));
+        }
         let count = |is_it: fn(State) -> bool| self.branches.iter().filter(|branch| is_it(branch.state)).count() as u16;
         let unknown = count(|state| state == State::Unknown);
         let awaiting_data = count(State::is_served_by_data);
@@ -170,7 +187,7 @@ mod tests {
         }
         let table: Vec<&str> = table.lines().map(str::trim_end).collect();
         insta::assert_snapshot!(table.join("\n"), @r"
-                               New        Renewed    Restarted  Present
+                                 New        Renewed    Restarted  Present
         not there              at 1       unknown    unknown    unknown
         there                  at 1       unknown    unknown    as 4
         renewed                at 1       unknown    unknown    unknown

@@ -105,6 +105,7 @@ impl Acknowledgements {
             | State::NakTold
             | State::Rnr(_)
             | State::Fatal(_)
+            | State::Failed(_)
             | State::Removed => None,
         });
         if let Some(code) = told {
@@ -217,7 +218,7 @@ impl Acknowledgements {
         let mut pending = Pending::default();
         for index in self.points.at(point) {
             match self.branches[index].state {
-                State::Unknown | State::Clear | State::Removed => {}
+                State::Unknown | State::Clear | State::Failed(_) | State::Removed => {}
                 State::Nak => pending.nak = true,
                 State::NakTold => pending.nak_told = true,
                 State::Rnr(timer) => pending.rnr = Some(pending.rnr.map_or(timer, |other| longer(other, timer))),
