@@ -260,7 +260,8 @@ impl Acknowledgements {
         let ends = held.map(|branch| branch.since + self.rules.t_hold);
         // Nothing is held for a minimum that nobody may speak of (R6).
         let end = self.settled_minimum().and_then(|_| ends.min()).unwrap_or(NEVER);
-        self.group.deadline = if self.stall.is_some() { self.group.deadline.min(end) } else { end };
+        let is_watched = self.stall.as_ref().is_some_and(StallWatch::is_waiting);
+        self.group.deadline = if is_watched { self.group.deadline.min(end) } else { end };
     }
 
     /// Whether [`Self::take_evictions`] has something to give.

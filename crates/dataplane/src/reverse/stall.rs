@@ -287,6 +287,11 @@ impl StallWatch {
         next
     }
 
+    /// Whether some branch is to be looked at when time has passed.
+    pub(super) fn is_waiting(&self) -> bool {
+        (0..self.branches.len()).any(|branch| self.deadline_of(Instant::ZERO, self.watch(branch)).is_some())
+    }
+
     /// Whether some eviction is to be asked for.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
