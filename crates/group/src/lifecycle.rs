@@ -116,8 +116,8 @@ impl Lifecycle {
 
     /// Whether every node that can be reached has what the stored record gives it, and no change waits.
     pub fn is_steady(&self) -> bool {
-        self.phase == Phase::Steady
-            && !self.members.values().any(|node| matches!(node.presence, Presence::Returning(_)))
+        let is_returning = |member: &Member| matches!(member.presence, Presence::Returning(_));
+        self.phase == Phase::Steady && self.waiting.is_empty() && !self.members.values().any(is_returning)
     }
 
     /// Whether the group is closed: nothing more will come.
@@ -237,6 +237,7 @@ impl Lifecycle {
     /// any more.
     pub fn restarted(&mut self, node: Ipv6Addr) {
         let before_store = self.phase == Phase::Preparing;
+        self.orders.retain(|order| order.node() != Some(node));
         let Some(member) = self.members.get_mut(&node) else {
             return;
         };

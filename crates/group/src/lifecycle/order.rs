@@ -7,9 +7,9 @@ use std::net::Ipv6Addr;
 /// One order of a [`Lifecycle`](super::Lifecycle), to be carried out in the order in which they come. All may be carried
 /// out more than once.
 ///
-/// What a node must see to, because messages may be repeated and overtake each other: a part, a commit or a removal whose
-/// epoch is before that of what it has in effect is ignored. What the source's side must see to: a pause of a round that
-/// has been released is ignored.
+/// What a node must see to, because messages may be repeated and overtake each other: it ignores a part, a commit or a
+/// removal whose epoch is before the newest that it has prepared or has in effect. What the source's side must see to: a
+/// pause of a round that has been released is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The source finishes what it has begun and begins nothing new (D30). Answer: `quiescent` with the same round.
@@ -77,4 +77,24 @@ pub enum Order {
     },
     /// News: no node has a part of the group any more, and the record can go.
     Closed,
+}
+
+impl Order {
+    /// The loopback of the node that carries it out; `None` for orders to the source, the store and whoever drives.
+    pub fn node(&self) -> Option<Ipv6Addr> {
+        match self {
+            Order::Prepare { node, .. }
+            | Order::Commit { node, .. }
+            | Order::Abort { node, .. }
+            | Order::Restore { node, .. }
+            | Order::Remove { node, .. } => Some(*node),
+            Order::Pause { .. }
+            | Order::Ready { .. }
+            | Order::Store(_)
+            | Order::Evicted { .. }
+            | Order::Changed { .. }
+            | Order::GivenUp { .. }
+            | Order::Closed => None,
+        }
+    }
 }

@@ -25,8 +25,7 @@ pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Add
     let mut concerned = Vec::new();
     for (loopback, level, now) in parts(after) {
         let known = before.and_then(|before| part_of(before, loopback));
-        let known = known.map(|known| NodePart { epoch: now.epoch, ..known });
-        if known.as_ref() != Some(&now) {
+        if known.as_ref().map(|known| essence(known, now.epoch)) != Some(essence(&now, now.epoch)) {
             concerned.push((loopback, turn(level, known.as_ref(), &now)));
         }
     }
@@ -35,6 +34,20 @@ pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Add
     turns.dedup();
     let stage_of = |turn: Turn| turns.partition_point(|earlier| *earlier < turn);
     (concerned.iter().map(|(loopback, turn)| (*loopback, stage_of(*turn))).collect(), turns.len())
+}
+
+/// A part without what means nothing to the node: the epoch, positions in the record's tree, and in the headend's lists
+/// the marks of joins.
+fn essence(part: &NodePart, epoch: u32) -> NodePart {
+    let mut part = NodePart { epoch, ..part.clone() };
+    for receiver in &mut part.receivers {
+        receiver.edge = NodeIndex(0);
+    }
+    for receiver in part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers) {
+        receiver.edge = NodeIndex(0);
+        receiver.joined = None;
+    }
+    part
 }
 
 /// When a node commits.
