@@ -46,11 +46,17 @@ enum Kind {
 /// The events of a schedule whose other parts are there, in the order of time.
 pub(super) fn draw(dice: &mut Dice, schedule: &Schedule, scale: &Scale) -> Vec<Timed> {
     let count = if dice.one_in(8) { 0 } else { dice.over_doublings(1, MOST_EVENTS) };
-    let horizon_ns = 2 * scale.transfer_ns + 2 * scale.ack_timeout_ns;
     let mut events = Vec::new();
     for _ in 0..count {
-        let at_ns = dice.between(0, horizon_ns);
         let event = draw_event(dice, schedule, scale);
+        // What takes its time to come into effect begins early, or the group is over before.
+        let is_change = matches!(event, Some(Event::Leave { .. } | Event::Join { .. } | Event::Rehome { .. }));
+        let latest_ns = match dice.position(4) {
+            _ if is_change => scale.transfer_ns / 2,
+            0 => 2 * scale.transfer_ns + 2 * scale.ack_timeout_ns,
+            _ => scale.transfer_ns,
+        };
+        let at_ns = dice.between(0, latest_ns);
         events.extend(event.map(|event| Timed { at_ns, event }));
     }
     events.sort_by_key(|timed| timed.at_ns);

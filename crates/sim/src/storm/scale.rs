@@ -1,6 +1,6 @@
 //! How long things take in a schedule's network: what times are drawn from.
 
-use super::schedule::{LinkPlan, PATH_MTU_OCTETS, Schedule};
+use super::schedule::{GroupPlan, LinkPlan, PATH_MTU_OCTETS, Schedule};
 use crate::link::LinkModel;
 use crate::timing::Timing;
 use srdma_rc::PathMtu;
@@ -24,8 +24,7 @@ impl Scale {
     pub fn of(schedule: &Schedule) -> Scale {
         let timing = timing(schedule);
         let link = model(&schedule.link);
-        let octets: u64 = schedule.groups.iter().map(|group| group.octets).max().unwrap_or(0);
-        let packets = octets.div_ceil(u64::from(PATH_MTU_OCTETS));
+        let packets = schedule.groups.iter().map(packets).max().unwrap_or(0);
         // Groups share the first link when they share a source, and often others.
         let sending_ns = packets * schedule.groups.len() as u64 * link.transmission_ps(PACKET_OCTETS) / 1000;
         let round_trips = packets.div_ceil(u64::from(timing.window_packets)) + 1;
@@ -35,6 +34,13 @@ impl Scale {
             window_packets: timing.window_packets,
         }
     }
+}
+
+/// The packets that a group's source has to send.
+fn packets(group: &GroupPlan) -> u64 {
+    let message_octets = u64::from(group.message_octets.max(1));
+    let packets_of = |octets: u64| octets.div_ceil(u64::from(PATH_MTU_OCTETS));
+    group.octets / message_octets * packets_of(message_octets) + packets_of(group.octets % message_octets)
 }
 
 /// Timers and windows that fit the schedule's longest path.

@@ -2,7 +2,7 @@
 //! long as the same kind of complaint is heard.
 
 use super::outcome::ComplaintKind;
-use super::schedule::{Event, GroupPlan, ListsPlan, OperationPlan, Schedule};
+use super::schedule::{Event, GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, Schedule};
 
 /// What came of shrinking.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,7 +196,7 @@ fn visit_numbers(schedule: &mut Schedule, visit: &mut dyn FnMut(&mut u64, u64)) 
     for group in &mut schedule.groups {
         visit(&mut group.start_ns, 0);
         visit(&mut group.octets, 1);
-        visit_narrow(&mut group.message_octets, 1, visit);
+        visit_narrow(&mut group.message_octets, u64::from(PATH_MTU_OCTETS), visit);
         visit_narrow(&mut group.first_psn, 0, visit);
         visit_narrow(&mut group.policy.min_receivers, 1, visit);
     }
