@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// How far apart a captured response and the statement of the rules may be. A node needs some time, and captures of
 /// several ports do not agree to the microsecond on what came first.
-pub(super) const TOLERANCE: Duration = Duration::from_millis(5);
+pub(super) const TOLERANCE: Duration = Duration::from_millis(1);
 
 /// How often what was said is what the rules give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -82,22 +82,31 @@ impl Comparison {
             self.counts.missing += 1;
             found.push(Found { time, said, difference: Difference::Missing });
         }
-        while let Some(Captured { time, said }) = self.captured.front().copied().filter(|other| is_over(other.time)) {
-            self.captured.pop_front();
-            let difference = match minimum {
-                None => {
-                    self.counts.not_judged += 1;
-                    continue;
-                }
-                Some(minimum) if said.next().is_after(minimum) => Difference::Untrue,
-                Some(_) => Difference::NotByTheRules,
-            };
-            match difference {
-                Difference::Untrue => self.counts.untrue += 1,
-                Difference::NotByTheRules | Difference::Missing => self.counts.not_by_the_rules += 1,
-            }
-            found.push(Found { time, said, difference });
+        while let Some(captured) = self.captured.pop_front_if(|captured| is_over(captured.time)) {
+            self.judge(captured, minimum, found);
         }
+    }
+
+    /// The captures end: nothing that was captured will find a partner any more. A statement may have one that was not
+    /// captured.
+    pub(super) fn end(&mut self, minimum: Option<Psn>, found: &mut Vec<Found>) {
+        while let Some(captured) = self.captured.pop_front() {
+            self.judge(captured, minimum, found);
+        }
+    }
+
+    fn judge(&mut self, captured: Captured, minimum: Option<Psn>, found: &mut Vec<Found>) {
+        let Captured { time, said } = captured;
+        let (count, difference) = match minimum {
+            None => {
+                self.counts.not_judged += 1;
+                return;
+            }
+            Some(minimum) if said.next().is_after(minimum) => (&mut self.counts.untrue, Difference::Untrue),
+            Some(_) => (&mut self.counts.not_by_the_rules, Difference::NotByTheRules),
+        };
+        *count += 1;
+        found.push(Found { time, said, difference });
     }
 }
 
@@ -135,7 +144,7 @@ mod tests {
         comparison.capture(at(1), ack(6));
         comparison.capture(at(1), ack(9));
         comparison.state(at(2), ack(8));
-        comparison.expire(at(5), Some(Psn::new(9)), &mut found);
+        comparison.expire(at(2), Some(Psn::new(9)), &mut found);
         assert_eq!(found, []);
         comparison.expire(at(50), Some(Psn::new(9)), &mut found);
         let differences: Vec<_> = found.iter().map(|found| (found.said.psn, found.difference)).collect();
@@ -144,5 +153,9 @@ mod tests {
         comparison.capture(at(60), ack(3));
         comparison.expire(at(100), None, &mut found);
         assert_eq!((found.len(), comparison.counts.not_judged), (3, 1));
+        comparison.capture(at(100), ack(7));
+        comparison.state(at(100), ack(8));
+        comparison.end(Some(Psn::new(9)), &mut found);
+        assert_eq!((found.len(), comparison.counts.not_by_the_rules, comparison.counts.missing), (4, 2, 1));
     }
 }

@@ -166,20 +166,19 @@ impl Story {
         if let Some(comparison) = &mut self.comparison {
             comparison.expire(now, minimum, &mut self.found);
         }
-        for Found { time, said, difference } in std::mem::take(&mut self.found) {
-            let minimum = minimum.map(Psn::get);
-            let position = self.recent.partition_point(|recent| recent.time <= time);
-            let before = self.recent.get(position).map_or(minimum, |recent| recent.before);
-            let what = Happening::Difference { said, difference, minimum };
-            self.recent.insert(position, Recent { time, before, after: before, what });
-        }
+        self.insert_found(minimum);
         while let Some(recent) = self.recent.pop_front_if(|recent| recent.time + 2 * TOLERANCE < now) {
             self.write(recent);
         }
     }
 
-    /// What became of the group by `end`.
+    /// What became of the group.
     pub(super) fn finish(mut self, acks: &Acknowledgements, sees_copies: bool) -> GroupExplanation {
+        let spoken_of = acks.minimum().filter(|_| acks.unknown() == 0);
+        if let Some(comparison) = &mut self.comparison {
+            comparison.end(spoken_of, &mut self.found);
+        }
+        self.insert_found(spoken_of);
         while let Some(recent) = self.recent.pop_front() {
             self.write(recent);
         }
@@ -218,6 +217,17 @@ impl Story {
             },
             branches,
             timeline: self.timeline.finish(),
+        }
+    }
+
+    /// Puts differences where they belong in time.
+    fn insert_found(&mut self, minimum: Option<Psn>) {
+        for Found { time, said, difference } in std::mem::take(&mut self.found) {
+            let minimum = minimum.map(Psn::get);
+            let position = self.recent.partition_point(|recent| recent.time <= time);
+            let before = self.recent.get(position).map_or(minimum, |recent| recent.before);
+            let what = Happening::Difference { said, difference, minimum };
+            self.recent.insert(position, Recent { time, before, after: before, what });
         }
     }
 
