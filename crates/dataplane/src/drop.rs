@@ -74,6 +74,8 @@ drop_reasons! {
     EndMtNoSegment = "end_mt_no_segment",
     /// A TLV reaches beyond the SRH, or its Length contradicts its content (D8).
     MalformedTlv = "malformed_tlv",
+    /// The inner packet is not for the Proxy Address that the Segment List ends with (D4).
+    WrongProxy = "wrong_proxy",
     /// A receiver that cannot be one: multicast, unspecified or loopback address, reserved QPN, or twice (D8).
     BadReceiver = "bad_receiver",
     /// No End.MT TLV for this node and no provisioned list, or a list of nobody (D6).

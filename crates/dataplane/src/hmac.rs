@@ -25,12 +25,18 @@ pub enum Cover {
 /// The flag H, which RFC 8754 no longer has and the Linux kernel asks for: "an HMAC TLV is present".
 const FLAG_H: u8 = 0x08;
 
-/// A key, ready for use.
+/// A key, ready for use. Its octets are overwritten when it goes.
 #[derive(Clone)]
 pub struct HmacKey {
     prepared: Hmac<Sha256>,
     cover: Cover,
 }
+
+/// The library does so, if it was built to.
+const _: fn() = || {
+    fn overwrites_itself<T: sha2::digest::zeroize::ZeroizeOnDrop>() {}
+    overwrites_itself::<Sha256>();
+};
 
 impl std::fmt::Debug for HmacKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -83,9 +83,9 @@ impl Node {
 
     /// Whether a packet may go to a SID of the node: where it comes from, and where there is an SRH, that its HMAC is
     /// valid, if the node demands one. End.MT sees to the HMAC itself, and replication leaves it to those below.
-    pub(super) fn guard_sid(&self, sid: u32, head: &[u8]) -> Result<(), DropReason> {
-        let outer = ipv6(head)?;
-        self.boundary.admits_to_sid(outer.source_octets())?;
+    #[inline]
+    pub(super) fn guard_sid(&self, sid: u32, source: &[u8; 16], head: &[u8]) -> Result<(), DropReason> {
+        self.boundary.admits_to_sid(source)?;
         if self.config.require_hmac { self.verify_srh(sid, head) } else { Ok(()) }
     }
 

@@ -101,6 +101,10 @@ impl Node {
         }
         let (source, proxy) = flow.inner_addresses.split_at(16);
         let [source, proxy] = [source, proxy].map(|octets| *octets.first_chunk().expect("two addresses of 16 octets"));
+        // The Segment List ends with the Proxy Address (D4): a list that was signed for one group serves no other.
+        if srh.segments.first() != Some(&proxy) {
+            return Err(DropReason::WrongProxy);
+        }
         let designated_qpn = *flow.designated_qpn;
         let group = match self.main.lookup(&proxy) {
             Some(Target::Group(group)) => Some(group),

@@ -77,6 +77,9 @@ pub struct Node {
     guards_sids: bool,
     /// Raised with every change that resolved forwarding data may depend on.
     generation: u64,
+    /// The outer source address of the packet that came out of a tunnel last. Apart from its [`Arrival`], which every
+    /// packet carries along.
+    outer_source: [u8; 16],
     timers: Timers,
     icmp: IcmpLimiter,
     /// What the reverse path has to say; kept for its memory.
@@ -95,8 +98,8 @@ struct Arrival {
     replicated: bool,
     /// Octets of outer headers that this node has put in front of it, and that no SID of its own has met since.
     encapsulated: usize,
-    /// The outer source address, when it came out of a tunnel: the port says nothing about who sent it then.
-    tunnelled_by: Option<[u8; 16]>,
+    /// It came out of a tunnel: the port says nothing about who sent it, but [`Node::outer_source`] does.
+    decapsulated: bool,
 }
 
 impl Node {
@@ -133,6 +136,7 @@ impl Node {
             hmac_keys: HmacKeys::default(),
             boundary: Boundary::default(),
             generation: 0,
+            outer_source: [0; 16],
             timers: Timers::default(),
             upstream: Vec::new(),
             cnps: Vec::new(),
@@ -234,13 +238,16 @@ fn fetch_headers(frames: &[Frame], pool: &Pool) {
 
 impl Element for Node {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
-        let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, tunnelled_by: None };
+        let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, decapsulated: false };
         let is_border = self.boundary.is_border(port);
         let mut coming = frames.drain(..);
         while coming.len() > 0 {
             fetch_headers(&coming.as_slice()[..coming.len().min(FETCHED_TOGETHER)], pool);
             for frame in coming.by_ref().take(FETCHED_TOGETHER) {
-                self.ingress(arrival, port, is_border, frame, pool);
+                match is_border {
+                    false => self.ingress::<false>(arrival, port, frame, pool),
+                    true => self.ingress_at_border(arrival, port, frame, pool),
+                }
             }
         }
     }
