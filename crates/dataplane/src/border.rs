@@ -1,4 +1,4 @@
-//! The boundary of the SR domain (RFC 8754 section 5.1) and of the hosts on its edge (BCP 38).
+//! The boundary of the SR domain (RFC 8754 section 5.1) and of the hosts on its edge (BCP 38, D36).
 //!
 //! ```text
 //! in by a border port:   source of the domain, or not one of the port's ─→ drop

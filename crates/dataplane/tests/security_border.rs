@@ -1,4 +1,4 @@
-//! The boundary of the SR domain (RFC 8754 section 5.1), and source addresses at its edge (BCP 38, MT-9-2).
+//! The boundary of the SR domain (RFC 8754 section 5.1, D36), and source addresses at its edge (BCP 38, MT-9-2).
 
 mod common;
 
