@@ -12,6 +12,7 @@ mod process;
 mod recv;
 mod send;
 mod status;
+mod storm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ enum Command {
     Recv(recv::Arguments),
     Send(Box<send::Arguments>),
     Status(status::Arguments),
+    Storm(storm::Arguments),
 }
 
 /// Exit code of a run that failed before it began: input that cannot be read, an argument that makes no sense.
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Recv(arguments) => recv::run(&arguments),
         Command::Send(arguments) => send::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Storm(arguments) => storm::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("srdma: {error:#}");

@@ -2,7 +2,9 @@
 
 use super::timeline;
 use super::words;
-use srdma_node::explain::{Beginning, BranchExplanation, Condition, Explanation, GroupExplanation, Upstream, Verdict};
+use srdma_node::explain::{
+    Beginning, BranchExplanation, Condition, Explanation, GroupExplanation, Upstream, Verdict,
+};
 use std::fmt::{Result, Write};
 
 /// Branches that a table shows.
@@ -55,10 +57,9 @@ fn write(text: &mut String, explanation: &Explanation) -> Result {
         let count = explanation.cut_short;
         writeln!(text, "{count} packets were cut short by the capture; zeros stand for what is missing")?;
     }
-    let drops = explanation
-        .ports
-        .iter()
-        .flat_map(|port| port.drops.iter().map(|(reason, count)| format!("{count} {reason} at {}", port.name)));
+    let drops = explanation.ports.iter().flat_map(|port| {
+        port.drops.iter().map(|(reason, count)| format!("{count} {reason} at {}", port.name))
+    });
     let drops: Vec<String> = drops.collect();
     if !drops.is_empty() {
         writeln!(text, "dropped of what came in: {}", drops.join(", "))?;
@@ -79,7 +80,7 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
         Beginning::NoData => writeln!(text, "  No data packet of the source is in the captures.")?,
     }
     for branch in group.branches.iter().filter(|branch| group.waits_for.contains(&branch.branch)).take(3) {
-        write_wait(text, clock, branch, group.role == "transit")?;
+        write_wait(text, clock, branch)?;
     }
     match group.verdict {
         Verdict::Unheeded => write_unheeded(text, group)?,
@@ -95,7 +96,7 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
 }
 
 /// Why a branch is waited for.
-fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_node: bool) -> Result {
+fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation) -> Result {
     let expects = match branch.expects {
         Some(psn) => format!("expects PSN {psn}"),
         None => "has not been heard".to_owned(),
@@ -119,7 +120,7 @@ fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_no
         let last = branch.last_refusal.as_ref().map_or(String::new(), |last| format!("; the last: {last}"));
         writeln!(text, "  Refused: {}{last}.", reasons.join(", "))?;
     }
-    let (likely, next) = words::advice(branch, is_node);
+    let (likely, next) = words::advice(branch);
     writeln!(text, "  Likely: {likely}.\n  Next: {next}.")
 }
 
@@ -141,16 +142,15 @@ fn write_upstream(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExp
         None => writeln!(text, "  upstream: nothing was said")?,
         Some(last) => {
             let because = last.because_of.map_or(String::new(), |branch| format!(", because of {branch}"));
-            let rules: Vec<String> = by_rule.iter().map(|(rule, count)| format!("{count} by {rule}")).collect();
-            let silent_ns = end_ns.saturating_sub(last.time_ns);
-            let silent = if silent_ns > 0 { format!("; silent for {} since", span(silent_ns)) } else { String::new() };
+            let rules: Vec<String> = by_rule.iter().map(|(rule, count)| format!("{rule} {count}")).collect();
+            let since = span(end_ns.saturating_sub(last.time_ns));
             writeln!(
                 text,
-                "  upstream: {}; last {} at {} s by {}{because}{silent}",
-                rules.join(", "),
+                "  upstream: last {} at {} s by {}{because}; nothing for {since} since ({})",
                 words::said(&last.said),
                 clock.at(last.time_ns),
                 last.rule,
+                rules.join(", ")
             )?;
         }
     }

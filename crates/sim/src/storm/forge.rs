@@ -1,15 +1,20 @@
 //! Packets that lie.
 
 use super::address;
+use super::outcome::{ComplaintKind, Fates};
 use super::schedule::{Claim, Forger, Forgery, Message, PATH_MTU_OCTETS};
 use super::summary::message_name;
 use super::world::World;
+use srdma_dataplane::PortId;
+use srdma_dataplane::reverse::Acknowledgements;
+use srdma_group::GroupId;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
 use srdma_wire::tlv::{ReceiverView, TlvTypes, TlvWriter};
 use srdma_wire::{
     Aeth, Bth, CnpView, EtherType, Ethernet, Ipv6, MacAddress, NextHeader, Opcode, Psn, Qpn, SrhValue, Syndrome, Udp,
 };
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
@@ -37,19 +42,49 @@ impl World<'_> {
         };
         let mut frame = ethernet.emit().as_bytes().to_vec();
         frame.extend(packet);
-        let drops_at = |world: &Self| {
-            let node = world.network.node(world.site.nodes[node]);
-            let counters = node.and_then(|node| node.port_counters(port));
-            counters.map_or(0, |counters| counters.drops.iter().map(|(_, count)| count).sum())
-        };
-        let before: u64 = drops_at(self);
+        let (name, place) = (message_name(forgery.message), (self.site.nodes[node], port));
+        let mut fates = Fates::default();
         for _ in 0..forgery.copies {
-            self.network.inject((self.site.nodes[node], port), &frame);
+            let (drops, standing) = (self.drops_at(node, port), self.standing(node));
+            self.network.inject(place, &frame);
+            fates.sent += 1;
+            fates.believed += u64::from(self.standing(node) != standing);
+            let refused = self
+                .drops_at(node, port)
+                .into_iter()
+                .find(|(reason, count)| drops.get(reason).copied().unwrap_or(0) < *count);
+            match refused {
+                Some((reason, _)) => *fates.refused.entry(reason).or_default() += 1,
+                None => fates.passed_on += 1,
+            }
         }
-        let refused = drops_at(self) - before;
-        self.count(message_name(forgery.message), u64::from(forgery.copies));
-        self.count("forged and not dropped at once", u64::from(forgery.copies).saturating_sub(refused));
+        self.count(name, fates.sent);
+        if fates.believed > 0 {
+            let text = format!("node {node} believed {} of {} times: {forgery:?}", fates.believed, fates.sent);
+            self.complain(ComplaintKind::Believed, text);
+        }
+        self.outcome.forged.entry(name).or_default().merge(&fates);
         self.look_at(self.site.nodes[node]);
+    }
+
+    /// What a node has dropped of what came in at a port.
+    fn drops_at(&self, node: usize, port: PortId) -> BTreeMap<&'static str, u64> {
+        let node = self.network.node(self.site.nodes[node]);
+        let counters = node.and_then(|node| node.port_counters(port));
+        let drops = counters.into_iter().flat_map(|counters| counters.drops.iter());
+        drops.map(|(reason, count)| (reason.name(), count)).collect()
+    }
+
+    /// Where a node's aggregation stands, group by group.
+    fn standing(&self, node: usize) -> Vec<(GroupId, Option<Acknowledgements>, Option<u64>)> {
+        let Some(node) = self.network.node(self.site.nodes[node]) else {
+            return Vec::new();
+        };
+        let standing = |group| {
+            let cnps = node.group_counters(group).map(|counters| counters.cnps_received + counters.cnps_sent);
+            (group, node.acknowledgements(group).cloned(), cnps)
+        };
+        node.groups().map(standing).collect()
     }
 
     fn claimed(&self, forgery: &Forgery) -> Ipv6Addr {

@@ -2,6 +2,7 @@
 
 mod address;
 mod agenda;
+pub mod attack;
 mod cut;
 mod dice;
 mod events;

@@ -17,6 +17,8 @@ pub struct Outcome {
     pub faults: BTreeMap<&'static str, u64>,
     /// What was dropped anywhere in the nodes, by the reason's name.
     pub drops: BTreeMap<&'static str, u64>,
+    /// What became of forged packets, by what they were.
+    pub forged: BTreeMap<&'static str, Fates>,
     /// Receivers that were evicted.
     pub evictions: u64,
     /// Receivers that joined.
@@ -27,6 +29,19 @@ pub struct Outcome {
     pub groups: Vec<GroupOutcome>,
     /// One line for each thing that happened, when the run was asked to tell.
     pub timeline: Vec<String>,
+}
+
+/// What became of forged packets at the node that got them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Fates {
+    /// How many were sent.
+    pub sent: u64,
+    /// Those that were dropped at once, by the reason's name.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Those that were passed on as anybody's packets are.
+    pub passed_on: u64,
+    /// Those after which the node's aggregation of responses or CNPs was another one.
+    pub believed: u64,
 }
 
 /// What came of one group.
@@ -70,6 +85,8 @@ pub struct Complaint {
 pub enum ComplaintKind {
     /// The source was told of more than every receiver has (MT-5.3.1-1, MT-5.3.2-1).
     Untrue,
+    /// A forged packet changed what a node aggregates.
+    Believed,
     /// A receiver's memory holds what the source never sent, or what is not there is said to be complete.
     WrongData,
     /// The source's queue pair failed though nothing that happened entitles it to.
@@ -91,6 +108,7 @@ impl ComplaintKind {
     pub const fn name(self) -> &'static str {
         match self {
             ComplaintKind::Untrue => "untrue",
+            ComplaintKind::Believed => "believed",
             ComplaintKind::WrongData => "wrong data",
             ComplaintKind::Failed => "failed",
             ComplaintKind::Stuck => "stuck",

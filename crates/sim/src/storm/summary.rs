@@ -1,6 +1,6 @@
 //! What many runs together come to. Merging two summaries does not depend on the order.
 
-use super::outcome::{Complaint, Outcome};
+use super::outcome::{Complaint, Fates, Outcome};
 use super::schedule::{Event, Message, Schedule};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ pub struct Summary {
     pub faults: BTreeMap<&'static str, u64>,
     /// What nodes dropped, by reason.
     pub drops: BTreeMap<&'static str, u64>,
+    /// What became of forged packets, by what they were.
+    pub forged: BTreeMap<&'static str, Fates>,
     /// Receivers that were evicted.
     pub evictions: u64,
     /// Receivers that joined.
@@ -77,6 +79,16 @@ impl Recoveries {
     }
 }
 
+impl Fates {
+    /// Adds what became of others.
+    pub fn merge(&mut self, other: &Fates) {
+        self.sent += other.sent;
+        add_counts(&mut self.refused, &other.refused);
+        self.passed_on += other.passed_on;
+        self.believed += other.believed;
+    }
+}
+
 impl Summary {
     /// Adds one run.
     pub fn add(&mut self, seed: u64, schedule: &Schedule, outcome: &Outcome) {
@@ -88,6 +100,9 @@ impl Summary {
         }
         add_counts(&mut self.faults, &outcome.faults);
         add_counts(&mut self.drops, &outcome.drops);
+        for (name, fates) in &outcome.forged {
+            self.forged.entry(name).or_default().merge(fates);
+        }
         self.evictions += outcome.evictions;
         self.joins += outcome.joins;
         self.restarts += outcome.restarts;
@@ -116,6 +131,9 @@ impl Summary {
         add_counts(&mut self.drawn, &other.drawn);
         add_counts(&mut self.faults, &other.faults);
         add_counts(&mut self.drops, &other.drops);
+        for (name, fates) in &other.forged {
+            self.forged.entry(name).or_default().merge(fates);
+        }
         self.evictions += other.evictions;
         self.joins += other.joins;
         self.restarts += other.restarts;

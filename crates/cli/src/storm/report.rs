@@ -1,0 +1,120 @@
+//! A storm's figures, as JSON gives them and as the text is made from.
+
+use serde::Serialize;
+use srdma_sim::storm::line::Line;
+use srdma_sim::storm::runner::Order;
+use srdma_sim::storm::summary::Summary;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A storm's figures.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// The first seed.
+    pub(super) first: String,
+    pub(super) schedules: u64,
+    pub(super) threads: usize,
+    pub(super) wall_s: f64,
+    pub(super) schedules_per_s_and_core: f64,
+    pub(super) hops: u64,
+    pub(super) hops_per_s_and_core: f64,
+    /// Virtual time of all schedules together.
+    pub(super) virtual_s: f64,
+    pub(super) groups: u64,
+    pub(super) groups_complete: u64,
+    pub(super) packets_sent: u64,
+    pub(super) packets_retransmitted: u64,
+    pub(super) source_timeouts: u64,
+    pub(super) evictions: u64,
+    pub(super) joins: u64,
+    pub(super) restarts: u64,
+    pub(super) recovery: Recovery,
+    pub(super) faults: Vec<Fault>,
+    pub(super) drops: BTreeMap<&'static str, u64>,
+    pub(super) failures: Vec<Failure>,
+}
+
+/// From the end of a fault to the next progress, in ACK timeouts.
+#[derive(Debug, Serialize)]
+pub(super) struct Recovery {
+    pub(super) measured: u64,
+    pub(super) least: Option<f64>,
+    pub(super) median: Option<f64>,
+    pub(super) of_1000_but_10: Option<f64>,
+    pub(super) worst: Option<f64>,
+}
+
+/// A kind of fault.
+#[derive(Debug, Serialize)]
+pub(super) struct Fault {
+    pub(super) name: &'static str,
+    /// In how many schedules it was drawn.
+    pub(super) schedules: u64,
+    /// How often it took place.
+    pub(super) times: u64,
+}
+
+/// A schedule that failed.
+#[derive(Debug, Serialize)]
+pub(super) struct Failure {
+    pub(super) line: String,
+    pub(super) kind: &'static str,
+    pub(super) complaint: String,
+    pub(super) complaints: usize,
+    pub(super) shrunk: Option<String>,
+}
+
+impl Report {
+    pub(super) fn new(order: &Order, summary: &Summary, shrunk: &BTreeMap<u64, String>, wall: Duration) -> Self {
+        let core_seconds = wall.as_secs_f64() * order.threads as f64;
+        let names: BTreeSet<&'static str> = summary.drawn.keys().chain(summary.faults.keys()).copied().collect();
+        let count = |counts: &BTreeMap<&'static str, u64>, name| counts.get(name).copied().unwrap_or(0);
+        let faults = names.into_iter().map(|name| Fault {
+            name,
+            schedules: count(&summary.drawn, name),
+            times: count(&summary.faults, name),
+        });
+        Report {
+            first: Line::Seed(order.first).to_string(),
+            schedules: summary.schedules,
+            threads: order.threads,
+            wall_s: wall.as_secs_f64(),
+            schedules_per_s_and_core: summary.schedules as f64 / core_seconds,
+            hops: summary.hops,
+            hops_per_s_and_core: summary.hops as f64 / core_seconds,
+            virtual_s: summary.virtual_ns as f64 / 1e9,
+            groups: summary.groups,
+            groups_complete: summary.completed,
+            packets_sent: summary.packets_sent,
+            packets_retransmitted: summary.packets_retransmitted,
+            source_timeouts: summary.timeouts,
+            evictions: summary.evictions,
+            joins: summary.joins,
+            restarts: summary.restarts,
+            recovery: Recovery {
+                measured: summary.recoveries.count(),
+                least: summary.recoveries.quantile(0),
+                median: summary.recoveries.quantile(500),
+                of_1000_but_10: summary.recoveries.quantile(990),
+                worst: summary.recoveries.quantile(1000),
+            },
+            faults: faults.collect(),
+            drops: summary.drops.clone(),
+            failures: Failure::all(summary, shrunk),
+        }
+    }
+}
+
+impl Failure {
+    /// All that failed, by seed.
+    pub(super) fn all(summary: &Summary, shrunk: &BTreeMap<u64, String>) -> Vec<Failure> {
+        let failures = summary.failures.iter().map(|(seed, failure)| Failure {
+            line: Line::Seed(*seed).to_string(),
+            kind: failure.complaint.kind.name(),
+            complaint: failure.complaint.to_string(),
+            complaints: failure.complaints,
+            shrunk: shrunk.get(seed).cloned(),
+        });
+        failures.collect()
+    }
+}
