@@ -85,7 +85,7 @@ impl World<'_> {
             Event::Congest { receiver, for_ns } => {
                 let state = &mut self.receivers[receiver];
                 state.congested = state.congested.max(now.after_ns(for_ns));
-                self.agenda.note(now.after_ns(for_ns), Task::MendReceiver(receiver));
+                self.agenda.note(now.after_ns(for_ns), Task::EndCongestion(receiver));
                 self.mend_receiver(receiver);
             }
             Event::Forge(ref forgery) => self.forge(forgery),
@@ -185,7 +185,9 @@ impl World<'_> {
         let ports = self.site.port_count(node);
         let was_up = self.network.with(self.site.nodes[node], |member, _, pool| match std::mem::take(member) {
             Member::Node(mut value) => {
-                (0..ports).for_each(|port| drop(value.drop_queue(PortId(port as u16), pool)));
+                for port in 0..ports {
+                    value.drop_queue(PortId(port as u16), pool);
+                }
                 Some(value)
             }
             Member::Absent => None,
@@ -216,8 +218,25 @@ impl World<'_> {
         self.outcome.restarts += 1;
         self.tell(&format_args!("node {node} is back"));
         self.agent_back(node);
+        self.node_is_whole(node);
+    }
+
+    /// What was wrong with a node is over: from now on the groups that it serves are to make progress.
+    pub(super) fn node_is_whole(&mut self, node: usize) {
+        let now = self.network.now();
         for group in 0..self.flows.len() {
-            if self.is_in_tree(group, node) && !self.flows[group].is_over() {
+            if self.is_in_tree(group, node) && !self.flows[group].is_over() && self.nodes[node].troubled_until <= now {
+                self.comebacks[group].push(now);
+            }
+        }
+    }
+
+    /// The same of a receiver.
+    pub(super) fn receiver_is_well(&mut self, receiver: usize) {
+        let now = self.network.now();
+        for group in 0..self.flows.len() {
+            let is_member = self.flows[group].members.iter().any(|member| member.receiver == receiver);
+            if is_member && !self.flows[group].is_over() && self.receivers[receiver].troubled_until <= now {
                 self.comebacks[group].push(now);
             }
         }
@@ -232,25 +251,21 @@ impl World<'_> {
         }
     }
 
-    /// Counts what chance has done so far; to be called once.
+    /// Counts what links have done to frames; to be called once.
     pub(super) fn count_links(&mut self) {
-        let mut sums = [0; 7];
-        for link in self.site.links() {
+        let of_receivers = self.site.receiver_links.iter().map(|link| (*link, "receiver link cut"));
+        let links: Vec<_> = self.site.upper_links().map(|link| (link, "node link cut")).chain(of_receivers).collect();
+        for (link, cut) in links {
             for counters in self.network.counters(link) {
-                let of_link = [
-                    counters.lost,
-                    counters.duplicated,
-                    counters.reordered,
-                    counters.spiked,
-                    counters.corrupted,
-                    counters.cut,
-                    counters.marked,
-                ];
-                sums.iter_mut().zip(of_link).for_each(|(sum, count)| *sum += count);
+                self.count("loss", counters.lost);
+                self.count("duplication", counters.duplicated);
+                self.count("reordering", counters.reordered);
+                self.count("delay spike", counters.spiked);
+                self.count("corruption", counters.corrupted);
+                self.count("congestion", counters.marked);
+                self.count(cut, counters.cut);
             }
         }
-        let names = ["loss", "duplication", "reordering", "delay spike", "corruption", "link cut", "congestion"];
-        names.into_iter().zip(sums).for_each(|(name, sum)| self.count(name, sum));
     }
 
     /// Adds up what the nodes that are there have dropped.

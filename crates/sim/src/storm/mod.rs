@@ -11,6 +11,8 @@ mod flow;
 mod forge;
 mod generate;
 mod judge;
+#[cfg(test)]
+mod judge_tests;
 pub mod line;
 mod membership;
 pub mod outcome;

@@ -192,9 +192,14 @@ impl Site {
     }
 
     /// Every link.
-    pub(super) fn links(&self) -> impl Iterator<Item = LinkId> {
+    fn links(&self) -> impl Iterator<Item = LinkId> {
+        self.upper_links().chain(self.receiver_links.iter().copied())
+    }
+
+    /// Every link but those of receivers.
+    pub(super) fn upper_links(&self) -> impl Iterator<Item = LinkId> {
         let above = self.above.iter().flatten().map(|(_, link)| *link);
-        self.source_links.iter().copied().chain(above).chain(self.receiver_links.iter().copied())
+        self.source_links.iter().copied().chain(above)
     }
 
     fn connect(&mut self, schedule: &Schedule, network: &mut Network<Member>) {

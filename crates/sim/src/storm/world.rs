@@ -83,6 +83,8 @@ pub(super) enum Task {
     MendNode(usize),
     /// A receiver may be well again.
     MendReceiver(usize),
+    /// A receiver's link may have room again.
+    EndCongestion(usize),
     /// A message of the control plane arrives.
     Deliver(usize),
     /// What a group's control plane ordered and has no answer to is ordered again.
@@ -123,7 +125,11 @@ pub(super) struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    fn new(schedule: &'s Schedule, mut network: Network<Member>, tells: bool) -> Result<Self, Box<dyn Error>> {
+    pub(super) fn new(
+        schedule: &'s Schedule,
+        mut network: Network<Member>,
+        tells: bool,
+    ) -> Result<Self, Box<dyn Error>> {
         let timing = scale::timing(schedule);
         let site = Site::new(schedule, &mut network)?;
         let sources = site.sources.iter().enumerate().map(|(source, element)| {
@@ -185,20 +191,31 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    fn run(&mut self) {
-        while !self.is_over() {
-            let limit = self.agenda.next().unwrap_or_else(|| self.patience_ends());
-            match self.network.step(limit) {
-                Some(element) => self.look_at(element),
-                None if self.agenda.next().is_some() => {
-                    self.network.wait_until(limit);
-                    if let Some(task) = self.agenda.take() {
-                        self.perform(task);
-                    }
-                }
-                None => break,
+    /// Runs until all groups are over, or have had time enough.
+    pub(super) fn run(&mut self) {
+        while !self.is_over() && self.advance(self.patience_ends()) {}
+    }
+
+    /// Runs until a time.
+    #[cfg(test)]
+    pub(super) fn run_until(&mut self, time: Instant) {
+        while self.advance(time) {}
+    }
+
+    /// Lets the next thing happen, unless it lies after `limit`; returns whether there was one.
+    fn advance(&mut self, limit: Instant) -> bool {
+        let next = self.agenda.next().filter(|next| *next <= limit);
+        match self.network.step(next.unwrap_or(limit)) {
+            Some(element) => self.look_at(element),
+            None => {
+                self.network.wait_until(next.unwrap_or(limit));
+                let Some(task) = next.and_then(|_| self.agenda.take()) else {
+                    return false;
+                };
+                self.perform(task);
             }
         }
+        true
     }
 
     /// When every group must be over, unless something entitles it not to.
@@ -228,8 +245,15 @@ impl<'s> World<'s> {
                 self.tell(&"links have no faults of chance any more");
             }
             Task::NodeBack(node) => self.bring_back(node),
-            Task::MendNode(node) => self.mend_node(node),
-            Task::MendReceiver(receiver) => self.mend_receiver(receiver),
+            Task::MendNode(node) => {
+                self.mend_node(node);
+                self.node_is_whole(node);
+            }
+            Task::MendReceiver(receiver) => {
+                self.mend_receiver(receiver);
+                self.receiver_is_well(receiver);
+            }
+            Task::EndCongestion(receiver) => self.mend_receiver(receiver),
             Task::Deliver(message) => self.deliver(message),
             Task::Repeat(group) => self.repeat(group),
             Task::Miss { node, incarnation } => self.miss(node, incarnation),
@@ -289,7 +313,7 @@ impl<'s> World<'s> {
     }
 
     /// Lets frames that are still on their way arrive, and judges.
-    fn finish(mut self) -> (Outcome, Network<Member>) {
+    pub(super) fn finish(mut self) -> (Outcome, Network<Member>) {
         let ended = self.network.now();
         self.outcome.ended_ns = ended.as_ns();
         self.judge_progress(ended);
