@@ -2,9 +2,7 @@
 
 use super::timeline;
 use super::words;
-use srdma_node::explain::{
-    Beginning, BranchExplanation, Condition, Explanation, GroupExplanation, Upstream, Verdict,
-};
+use srdma_node::explain::{Beginning, BranchExplanation, Condition, Explanation, GroupExplanation, Upstream, Verdict};
 use std::fmt::{Result, Write};
 
 /// Branches that a table shows.
@@ -57,9 +55,10 @@ fn write(text: &mut String, explanation: &Explanation) -> Result {
         let count = explanation.cut_short;
         writeln!(text, "{count} packets were cut short by the capture; zeros stand for what is missing")?;
     }
-    let drops = explanation.ports.iter().flat_map(|port| {
-        port.drops.iter().map(|(reason, count)| format!("{count} {reason} at {}", port.name))
-    });
+    let drops = explanation
+        .ports
+        .iter()
+        .flat_map(|port| port.drops.iter().map(|(reason, count)| format!("{count} {reason} at {}", port.name)));
     let drops: Vec<String> = drops.collect();
     if !drops.is_empty() {
         writeln!(text, "dropped of what came in: {}", drops.join(", "))?;
@@ -80,7 +79,7 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
         Beginning::NoData => writeln!(text, "  No data packet of the source is in the captures.")?,
     }
     for branch in group.branches.iter().filter(|branch| group.waits_for.contains(&branch.branch)).take(3) {
-        write_wait(text, clock, branch)?;
+        write_wait(text, clock, branch, group.role == "transit")?;
     }
     match group.verdict {
         Verdict::Unheeded => write_unheeded(text, group)?,
@@ -96,7 +95,7 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
 }
 
 /// Why a branch is waited for.
-fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation) -> Result {
+fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_node: bool) -> Result {
     let expects = match branch.expects {
         Some(psn) => format!("expects PSN {psn}"),
         None => "has not been heard".to_owned(),
@@ -120,7 +119,7 @@ fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation) -> Re
         let last = branch.last_refusal.as_ref().map_or(String::new(), |last| format!("; the last: {last}"));
         writeln!(text, "  Refused: {}{last}.", reasons.join(", "))?;
     }
-    let (likely, next) = words::advice(branch);
+    let (likely, next) = words::advice(branch, is_node);
     writeln!(text, "  Likely: {likely}.\n  Next: {next}.")
 }
 
@@ -142,15 +141,16 @@ fn write_upstream(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExp
         None => writeln!(text, "  upstream: nothing was said")?,
         Some(last) => {
             let because = last.because_of.map_or(String::new(), |branch| format!(", because of {branch}"));
-            let rules: Vec<String> = by_rule.iter().map(|(rule, count)| format!("{rule} {count}")).collect();
-            let since = span(end_ns.saturating_sub(last.time_ns));
+            let rules: Vec<String> = by_rule.iter().map(|(rule, count)| format!("{count} by {rule}")).collect();
+            let silent_ns = end_ns.saturating_sub(last.time_ns);
+            let silent = if silent_ns > 0 { format!("; silent for {} since", span(silent_ns)) } else { String::new() };
             writeln!(
                 text,
-                "  upstream: last {} at {} s by {}{because}; nothing for {since} since ({})",
+                "  upstream: {}; last {} at {} s by {}{because}{silent}",
+                rules.join(", "),
                 words::said(&last.said),
                 clock.at(last.time_ns),
                 last.rule,
-                rules.join(", ")
             )?;
         }
     }

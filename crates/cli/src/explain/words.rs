@@ -39,8 +39,24 @@ pub(super) fn condition(condition: Condition) -> &'static str {
     }
 }
 
-/// What the condition of a branch that a group waits for comes from, as a rule, and what to do next.
-pub(super) fn advice(branch: &BranchExplanation) -> (&'static str, &'static str) {
+/// What the condition of a branch that a group waits for comes from, as a rule, and what to do next. `is_node`: the
+/// branch is a node, not a receiver.
+pub(super) fn advice(branch: &BranchExplanation, is_node: bool) -> (&'static str, &'static str) {
+    let of_node = match branch.condition {
+        Condition::Silent | Condition::Unheard | Condition::Losing | Condition::NotReady | Condition::Failed => is_node,
+        Condition::Refused
+        | Condition::NakHeld
+        | Condition::NotResent
+        | Condition::InFlight
+        | Condition::Confirmed
+        | Condition::Removed => false,
+    };
+    if of_node {
+        return (
+            "that node itself waits for a receiver below it, has restarted, or its responses are lost",
+            "explain the captures of that node with its own configuration",
+        );
+    }
     if branch.copies_seen == Some(0) && branch.sent > 1 {
         return (
             "the node never sent it: no neighbour, no route, or a full queue",

@@ -17,8 +17,13 @@ fn captures_of_others_are_named() {
     );
     std::fs::write(bench.path("node.toml"), N1.replace("2001:db8:cc::1", "2001:db8:cc::2")).expect("written");
     let text = bench.refused(&["r1.pcapng"]);
-    assert!(text.ends_with("none has a MAC address of this node's ports either: is it another node's capture, or \
-                            configuration?\n"), "{text}");
+    assert!(
+        text.ends_with(
+            "none has a MAC address of this node's ports either: is it another node's capture, or \
+                            configuration?\n"
+        ),
+        "{text}"
+    );
 }
 
 #[test]

@@ -183,10 +183,7 @@ impl Read {
     }
 
     /// The next packet and the position of its capture.
-    pub(super) fn next(
-        &mut self,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Option<(usize, Packet)>, ExplainError> {
+    pub(super) fn next(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Option<(usize, Packet)>, ExplainError> {
         let Some((index, packet)) = self.merge.next() else {
             return Ok(None);
         };

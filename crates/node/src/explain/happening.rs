@@ -241,9 +241,7 @@ impl Happening {
             Happening::Data { .. } => true,
             Happening::Response { said, before, .. } => said.answer == Kind::Ack && before.is_some(),
             Happening::Refused { reason, said, .. } => *reason == "stale_response" && said.answer == Kind::Ack,
-            Happening::Statement { said, rule, .. } => {
-                said.answer == Kind::Ack && matches!(rule, Rule::R2 | Rule::R3)
-            }
+            Happening::Statement { said, rule, .. } => said.answer == Kind::Ack && matches!(rule, Rule::R2 | Rule::R3),
             Happening::Began { .. }
             | Happening::NotTaken { .. }
             | Happening::HoldBegan { .. }

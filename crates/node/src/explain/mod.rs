@@ -25,9 +25,7 @@ pub use captures::Capture;
 pub use comparison::Compared;
 pub use error::ExplainError;
 pub use happening::{Difference, EndOfHold, Happening, Kind, Said};
-pub use report::{
-    At, Beginning, BranchExplanation, Explanation, GroupExplanation, LastStatement, PortSeen, Upstream,
-};
+pub use report::{At, Beginning, BranchExplanation, Explanation, GroupExplanation, LastStatement, PortSeen, Upstream};
 pub use run::{Wanted, explain};
 pub use srdma_dataplane::reverse::Rule;
 pub use timeline::{Line, LineWhat, Run};

@@ -37,8 +37,7 @@ impl Sighting {
     pub(super) fn of(frame: &[u8]) -> Option<Self> {
         let (ethernet, rest) = EthernetView::split(frame).ok()?;
         let ethernet = ethernet.value();
-        let mut sighting =
-            Sighting { from: ethernet.source, to: ethernet.destination, addresses: None, says: None };
+        let mut sighting = Sighting { from: ethernet.source, to: ethernet.destination, addresses: None, says: None };
         let mut octets = rest;
         for _ in 0..MOST_TUNNELS {
             let Ok((ipv6, after)) = Ipv6View::split(octets) else {

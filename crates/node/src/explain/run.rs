@@ -152,7 +152,10 @@ impl Run {
         let (entries, _) = node.take_journal();
         for entry in entries {
             // The journal begins before the first packet does.
-            let entry = srdma_dataplane::Entry { time: if entry.time == Instant::ZERO { self.now } else { entry.time }, ..entry };
+            let entry = srdma_dataplane::Entry {
+                time: if entry.time == Instant::ZERO { self.now } else { entry.time },
+                ..entry
+            };
             let story = self.stories.iter_mut().find(|story| story.part().id == entry.group);
             story.into_iter().for_each(|story| story.tell(entry));
         }

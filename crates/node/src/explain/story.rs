@@ -244,7 +244,8 @@ impl Story {
         if branches.iter().any(|(condition, _)| *condition == Condition::Failed) {
             return Verdict::Failed;
         }
-        let went_back = acks.minimum().zip(self.last_data).is_some_and(|(minimum, last)| Psn::new(last.psn).is_before(minimum));
+        let went_back =
+            acks.minimum().zip(self.last_data).is_some_and(|(minimum, last)| Psn::new(last.psn).is_before(minimum));
         if self.answers >= UNHEEDED && went_back {
             return Verdict::Unheeded;
         }

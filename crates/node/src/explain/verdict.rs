@@ -149,8 +149,10 @@ mod tests {
             })
             .collect();
         use Condition::*;
-        let expected =
-            [Unheard, Refused, Removed, Confirmed, InFlight, Silent, Losing, Refused, NakHeld, NotResent, Losing, NotReady, Failed];
+        let expected = [
+            Unheard, Refused, Removed, Confirmed, InFlight, Silent, Losing, Refused, NakHeld, NotResent, Losing,
+            NotReady, Failed,
+        ];
         assert_eq!(conditions, expected);
     }
 }
