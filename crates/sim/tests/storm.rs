@@ -58,7 +58,8 @@ fn what_failed_once_fails_no_more() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let schedule = line.parse::<Line>().unwrap_or_else(|error| panic!("{}: {error}", path.display())).schedule();
+            let schedule =
+                line.parse::<Line>().unwrap_or_else(|error| panic!("{}: {error}", path.display())).schedule();
             let complaints = runner::guarded(&world::run, &schedule).complaints;
             assert!(complaints.is_empty(), "{}: {}", path.display(), complaints[0]);
             replayed += 1;

@@ -36,7 +36,8 @@ pub(crate) struct Arguments {
     first: u64,
 
     /// Begin no further schedule after so many minutes.
-    #[arg(long, value_name = "M", value_parser = parse_minutes, conflicts_with_all = ["seed", "replay"])]
+    #[arg(long, value_name = "M", value_parser = parse_minutes, allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["seed", "replay"])]
     minutes: Option<Duration>,
 
     /// Begin no further schedule after so many failures.

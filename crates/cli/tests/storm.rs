@@ -1,0 +1,81 @@
+//! `srdma storm`, as its users see it.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn storm(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).arg("storm").args(arguments).output().unwrap()
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = storm(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_storm_reports_what_it_ran() {
+    let output = storm(&["--seeds", "12", "--threads", "2"]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert!(report.starts_with("12 schedules from v1:1 on, in "), "{report}");
+    assert!(report.ends_with("failures    none\n"), "{report}");
+}
+
+#[test]
+fn the_figures_are_the_same_on_any_number_of_threads() {
+    let figures = |threads| {
+        let mut report = json(&["--seeds", "12", "--first", "v1:40", "--json", "--threads", threads]);
+        let object = report.as_object_mut().unwrap();
+        for of_this_machine in ["threads", "wall_s", "schedules_per_s_and_core", "hops_per_s_and_core"] {
+            object.remove(of_this_machine).unwrap();
+        }
+        report
+    };
+    let one = figures("1");
+    assert_eq!(one, figures("3"));
+    assert_eq!((&one["schedules"], &one["first"]), (&Value::from(12), &Value::from("v1:40")));
+    assert!(one["hops"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_schedule_replays_from_its_line() {
+    let seed = json(&["--seed", "7", "--json", "--verbose"]);
+    let line = format!("v1:{}", seed["schedule"]);
+    let replayed = json(&["--replay", &line, "--json", "--verbose"]);
+    for figure in ["schedule", "hops", "ended_ns", "faults", "drops", "groups", "timeline"] {
+        assert_eq!(seed[figure], replayed[figure], "{figure}");
+    }
+    assert!(!seed["timeline"].as_array().unwrap().is_empty());
+}
+
+/// D9, MT-9-3
+#[test]
+fn an_attack_is_reported_beside_the_same_without_it() {
+    let report = json(&["--attack", "--seeds", "6", "--json"]);
+    assert_eq!((&report["schedules"], &report["believed"]), (&Value::from(6), &Value::from(0)));
+    let sent: u64 = report["forged"].as_object().unwrap().values().map(|fates| fates["sent"].as_u64().unwrap()).sum();
+    assert!(sent > 0);
+    assert!(report["groups_compared"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_reason() {
+    for (arguments, reason) in [
+        (["--replay", "v0:1"], "the line is of version 0"),
+        (["--replay", "4711"], "no version in front"),
+        (["--replay", "v1:{}"], "missing field"),
+        (["--seed", "many"], "no version in front"),
+        (["--minutes", "-1"], "expected a number of minutes"),
+        (["--minutes", "soon"], "expected a number of minutes"),
+        (["--threads", "0"], "0 is not in"),
+    ] {
+        let output = storm(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
