@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Captures (pcap or pcapng, of Ethernet) of the node's ports. Packets are assigned to ports by their MAC addresses.
+    /// Captures (pcap or pcapng, of Ethernet) of the node's ports. A packet belongs to the port whose MAC address it
+    /// has.
     #[arg(value_name = "CAPTURE", required_unless_present = "inputs")]
     captures: Vec<PathBuf>,
     /// The node's configuration; docs/configuration.md describes it.

@@ -72,8 +72,8 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
         Beginning::FirstPsn => {}
         Beginning::MidFlow => writeln!(
             text,
-            "  The captures begin in mid-flow: what was confirmed before is not known, so that the node is run as one\n  \
-             that has restarted; it says nothing before each branch has been heard (R6)."
+            "  The captures begin in mid-flow: what was confirmed before is not known, so that the node is run as\n  \
+             one that has restarted; it says nothing before each branch has been heard (R6)."
         )?,
         Beginning::Restarted => writeln!(text, "  The configuration has restarted = true: branches begin unknown.")?,
         Beginning::NoData => writeln!(text, "  No data packet of the source is in the captures.")?,

@@ -33,7 +33,8 @@ fn wrong_arguments_are_named() {
     assert_eq!(says(&["up.pcapng", "--group", "7"]), "srdma: node.toml: no group 7, the configuration has group 1\n");
     assert_eq!(
         says(&["up.pcapng", "--branch", "2001:db8:bb::9"]),
-        "srdma: node.toml: no branch 2001:db8:bb::9, there are branches 2001:db8:bb::1, 2001:db8:bb::2, 2001:db8:bb::3\n"
+        "srdma: node.toml: no branch 2001:db8:bb::9, there are branches 2001:db8:bb::1, 2001:db8:bb::2, \
+         2001:db8:bb::3\n"
     );
     assert_eq!(
         says(&["--in", "r9=up.pcapng"]),

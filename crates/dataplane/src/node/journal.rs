@@ -7,8 +7,8 @@
 //!                              entries, in the order in which it happened
 //! ```
 //!
-//! Nobody observes a node unless asked to: a hook then costs one branch that the processor predicts. The journal looks at
-//! the machines and never changes them, so that a node does the same whether it is observed or not.
+//! Nobody observes a node unless asked to: a hook then costs one branch that the processor predicts. The journal looks
+//! at the machines and never changes them, so that a node does the same whether it is observed or not.
 
 use super::Node;
 use super::proxy::Data;
@@ -196,8 +196,8 @@ impl Node {
         }
     }
 
-    /// What happened since the last call, and how many entries were lost because nobody took them. Empty for a node that
-    /// is not observed.
+    /// What happened since the last call, and how many entries were lost because nobody took them. Empty for a node
+    /// that is not observed.
     pub fn take_journal(&mut self) -> (Vec<Entry>, u64) {
         let Some(journal) = &mut self.journal else {
             return (Vec::new(), 0);

@@ -19,7 +19,8 @@ pub(super) struct Sends {
     sent: VecDeque<Sent>,
 }
 
-/// Data further above the minimum are not counted: no source has so many on their way, and a forged PSN costs no memory.
+/// Data further above the minimum are not counted: no source has so many on their way, and a forged PSN costs no
+/// memory.
 const MOST: usize = 1 << 16;
 
 impl Sends {
