@@ -19,7 +19,7 @@ use anyhow::Context;
 use hmac::Keys;
 use record::{Damage, Dissection, Record, Within};
 use srdma_capture::{Packet, ReadError, Reader};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 /// damaged packet is reported with its offset and the reason; the others are shown all the same.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The capture: pcap or pcapng, of Ethernet interfaces.
     file: PathBuf,
     /// One JSON object per packet and line.
@@ -58,7 +58,7 @@ Examples:
 ///
 /// When the file cannot be opened or is no capture, or the output cannot be written. That the reader of the output has
 /// gone, as `head` does, is no error.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let keys = Keys::from_iter(arguments.hmac_keys.iter().map(|(id, secret)| (*id, secret.as_slice())));
     let reader = Reader::open(&arguments.file)
         .map_err(|error| error.reason)
@@ -68,6 +68,22 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
     }
+}
+
+/// Decodes a capture from its octets, as the command does: a line for each packet, or a JSON object. The keys are those
+/// of HMAC TLVs, under their ids.
+///
+/// # Errors
+///
+/// When it is no capture, or the output cannot be written.
+pub fn decode(
+    capture: impl Read,
+    hmac_keys: &[(u32, &[u8])],
+    json: bool,
+    output: &mut impl Write,
+) -> anyhow::Result<()> {
+    let reader = Reader::new(capture).map_err(|error| error.reason)?;
+    Ok(write_packets(output, reader, &hmac_keys.iter().copied().collect(), json)?)
 }
 
 fn write_packets(

@@ -1,7 +1,6 @@
 //! `srdma`: SRv6 for RDMA.
 
 mod bench;
-mod decode;
 mod demo;
 mod doctor;
 mod endpoint;
@@ -15,6 +14,7 @@ mod status;
 mod storm;
 
 use clap::{Parser, Subcommand};
+use srdma_cli::decode;
 use std::process::ExitCode;
 
 /// SRv6 for RDMA: multicast of Reliable Connection traffic in the network.

@@ -1,0 +1,3 @@
+//! What of the command line is also driven by something else than its user.
+
+pub mod decode;

@@ -1,0 +1,44 @@
+//! The bodies of the fuzz targets: what is done with a fuzzer's octets, and what must come of it. `fuzz/` runs them
+//! under libFuzzer; the tests here replay what it has found worth keeping.
+
+mod capture;
+mod choices;
+pub mod corpus;
+#[cfg(feature = "files")]
+mod files;
+mod node;
+mod rc;
+pub mod wire;
+
+pub use capture::capture;
+#[cfg(feature = "files")]
+pub use files::{configuration, decode, topology};
+pub use node::{LIFETIME, NodeTarget};
+pub use rc::rc;
+
+/// Runs inputs of a target one after the other.
+pub type Run = Box<dyn FnMut(&[u8])>;
+
+/// Every target: its name, and how a run of it begins.
+pub const TARGETS: &[(&str, fn() -> Run)] = &[
+    ("ethernet", || Box::new(wire::ethernet)),
+    ("ipv6", || Box::new(wire::ipv6)),
+    ("srh", || Box::new(wire::srh)),
+    ("tlvs", || Box::new(wire::tlvs)),
+    ("rocev2", || Box::new(wire::rocev2)),
+    ("icmpv6", || Box::new(wire::icmpv6)),
+    ("udp", || Box::new(wire::udp)),
+    ("icrc", || Box::new(wire::icrc)),
+    ("capture", || Box::new(capture)),
+    ("rc", || Box::new(rc)),
+    ("node", || {
+        let mut target = NodeTarget::default();
+        Box::new(move |input| target.run(input))
+    }),
+    #[cfg(feature = "files")]
+    ("configuration", || Box::new(configuration)),
+    #[cfg(feature = "files")]
+    ("topology", || Box::new(topology)),
+    #[cfg(feature = "files")]
+    ("decode", || Box::new(decode)),
+];

@@ -1,0 +1,196 @@
+//! A node with everything, given frame after frame.
+//!
+//! An input is a script of up to eight steps for one of three nodes, which live on for many inputs. Of every frame that
+//! leaves it is checked that it is whole and that its ICRC is as good as it came; after every script that all chunks
+//! have come back, that time goes on, and that no table and no memory has grown.
+
+mod check;
+mod headers;
+mod packets;
+mod plan;
+mod script;
+mod world;
+
+use crate::choices::Choices;
+use check::{Carried, carried};
+use script::Step;
+use srdma_dataplane::{DropReason, Element, Frame, PortId};
+use srdma_group::GroupId;
+use std::collections::BTreeMap;
+use world::{GROUPS, PORTS, Temper, World};
+
+/// Steps of a script, at most.
+const MAX_STEPS: usize = 8;
+
+/// Executions after which the nodes are made anew.
+pub const LIFETIME: usize = 4096;
+
+/// Events that a script may cause: an edge says again what has not been granted, at every backward step.
+const MAX_EVENTS: usize = 1000;
+
+/// Octets that a node may come to hold over its life: receiver lists, kept under the octets that they were made from, are
+/// at most 256 of a few kilobytes.
+const MAX_GROWTH_OCTETS: i64 = 4 << 20;
+
+/// The nodes under test.
+#[derive(Debug)]
+pub struct NodeTarget {
+    worlds: [World; Temper::ALL.len()],
+    executions: usize,
+    grown_octets: i64,
+    bench: Bench,
+}
+
+/// Buffers, kept for their memory, and what has been counted.
+#[derive(Debug, Default)]
+struct Bench {
+    frames: Vec<Frame>,
+    octets: Vec<u8>,
+    leaving: Vec<u8>,
+    frames_in: u64,
+    frames_out: u64,
+}
+
+impl Default for NodeTarget {
+    fn default() -> Self {
+        let worlds = Temper::ALL.map(World::new);
+        NodeTarget { worlds, executions: 0, grown_octets: 0, bench: Bench::default() }
+    }
+}
+
+impl NodeTarget {
+    /// Runs a script.
+    pub fn run(&mut self, input: &[u8]) {
+        if self.executions == LIFETIME {
+            *self = Self { bench: std::mem::take(&mut self.bench), ..Self::default() };
+        }
+        self.executions += 1;
+        let mut choices = Choices::new(input);
+        let world = &mut self.worlds[choices.below(Temper::ALL.len())];
+        let bench = &mut self.bench;
+        let allocated = allocation_counter::measure(|| {
+            for _ in 0..MAX_STEPS {
+                if choices.is_empty() {
+                    break;
+                }
+                step(&mut choices, world, bench);
+            }
+            world.restore_neighbours();
+        });
+        self.grown_octets += allocated.bytes_current;
+        assert!(self.grown_octets < MAX_GROWTH_OCTETS, "the nodes have grown by {} octets", self.grown_octets);
+        assert!(world.node.groups().count() <= usize::from(GROUPS), "groups of the node");
+        assert!(world.node.take_events().count() < MAX_EVENTS, "events of one script");
+    }
+
+    /// Frames that were given to the nodes, and frames that left them, so far.
+    pub fn frames(&self) -> (u64, u64) {
+        (self.bench.frames_in, self.bench.frames_out)
+    }
+
+    /// What the nodes have counted in this life: reasons of drops, packets of each kind of SID, and what the groups did.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        let mut add = |name: String, count: u64| *counts.entry(name).or_default() += count;
+        for world in &self.worlds {
+            for reason in DropReason::ALL {
+                let ports = (0..PORTS).filter_map(|port| world.node.port_counters(PortId(port)));
+                let drops: u64 = ports.map(|counters| counters.drops.get(*reason)).sum();
+                add(format!("drop {}", reason.name()), drops + world.node.own_drops().get(*reason));
+            }
+            for (_, behavior, traffic) in world.node.sids() {
+                let name = format!("{behavior:?}");
+                let name = name.split([' ', '(']).next().unwrap_or_default();
+                add(format!("SID {name}"), traffic.frames);
+            }
+            for group in 1..=GROUPS {
+                let Some(group) = world.node.group_counters(GroupId(group.into())) else { continue };
+                let all = [
+                    ("data packets", group.data_packets),
+                    ("copies", group.copies),
+                    ("ACKs received", group.acks_received),
+                    ("NAKs received", group.naks_received),
+                    ("CNPs received", group.cnps_received),
+                    ("ACKs sent", group.acks_sent),
+                    ("NAKs sent", group.naks_sent),
+                    ("CNPs sent", group.cnps_sent),
+                ];
+                all.into_iter().for_each(|(name, count)| add(format!("group {name}"), count));
+            }
+        }
+        counts
+    }
+}
+
+fn step(choices: &mut Choices<'_>, world: &mut World, bench: &mut Bench) {
+    let mut octets = std::mem::take(&mut bench.octets);
+    match Step::choose(choices, world, &mut octets) {
+        Step::Frame { port } => frame(world, bench, port, &octets),
+        Step::Pass { ns } => pass(world, bench, ns),
+        Step::Commit { group, change } => world.commit(group, change),
+        Step::Rejoin { group } => world.rejoin(group),
+        Step::RemoveNeighbour { port } => world.remove_neighbour(port),
+        Step::RestoreNeighbours => world.restore_neighbours(),
+    }
+    bench.octets = octets;
+}
+
+/// A frame comes in: it must leave a trace, and every chunk must come back.
+fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
+    let Some(frame) = Frame::from_octets(octets, &mut world.pool) else {
+        return;
+    };
+    bench.frames_in += 1;
+    bench.frames.push(frame);
+    let counted = counted(world, port);
+    world.node.receive(world.now, PortId(port), &mut bench.frames, &mut world.pool);
+    assert!(bench.frames.is_empty(), "receive leaves frames behind");
+    let came = carried(octets);
+    let left = drain(world, bench, octets, came.as_ref());
+    assert!(left > 0 || port >= PORTS || self::counted(world, port) > counted, "a frame vanished");
+    pass(world, bench, 700);
+}
+
+/// What a port has dropped and the groups have taken.
+fn counted(world: &World, port: u16) -> u64 {
+    let drops = world
+        .node
+        .port_counters(PortId(port))
+        .map_or(0, |counters| DropReason::ALL.iter().map(|reason| counters.drops.get(*reason)).sum());
+    let groups = (1..=GROUPS).filter_map(|group| world.node.group_counters(GroupId(group.into())));
+    drops + groups.map(|group| group.acks_received + group.naks_received + group.cnps_received).sum::<u64>()
+}
+
+/// Time passes.
+fn pass(world: &mut World, bench: &mut Bench, ns: u64) {
+    world.now = world.now.after_ns(ns);
+    if world.node.next_deadline().is_some_and(|deadline| deadline <= world.now) {
+        world.node.tick(world.now, &mut world.pool);
+        drain(world, bench, &[], None);
+    }
+    let deadline = world.node.next_deadline();
+    assert!(deadline.is_none_or(|deadline| deadline > world.now), "{deadline:?} is due at {:?} for ever", world.now);
+}
+
+/// Takes and judges what wants to leave; returns how many frames that were.
+fn drain(world: &mut World, bench: &mut Bench, octets: &[u8], came: Option<&Carried>) -> usize {
+    let mut left = 0;
+    for port in 0..PORTS {
+        while let Some(frame) = world.node.dequeue(world.now, PortId(port), &mut world.pool) {
+            bench.leaving.clear();
+            frame.pieces(&world.pool).for_each(|piece| bench.leaving.extend(piece));
+            frame.release(&mut world.pool);
+            left += 1;
+            check::is_whole(port, &bench.leaving, octets);
+            if let Some(leaves) = carried(&bench.leaving) {
+                check::is_as_good(came, &leaves, world.temper == Temper::Recomputing);
+                if (bench.frames_out + left) % 64 == 0 {
+                    check::agrees_with_the_reference(&bench.leaving, &leaves);
+                }
+            }
+        }
+    }
+    bench.frames_out += left;
+    assert_eq!(world.pool.in_use(), 0, "every chunk comes back");
+    left as usize
+}

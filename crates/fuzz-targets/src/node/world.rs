@@ -1,0 +1,427 @@
+//! Nodes with everything that a node can have, and what the fuzzer remembers beside them.
+
+use super::plan::*;
+use srdma_dataplane::*;
+use srdma_group::*;
+use srdma_wire::{Instant, MacAddress, Psn, Qpn};
+use std::net::Ipv6Addr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Ports: 0 upwards, 1 and 2 downwards, 3 with little MTU.
+pub(super) const PORTS: u16 = 4;
+
+/// Groups of each node are numbered from 1.
+pub(super) const GROUPS: u16 = 6;
+
+/// The region that WRITEs of every source address.
+pub(super) const REGION: SourceRegion = SourceRegion { base: 0x7f00_0000_0000, length: 1 << 20, rkey: 0x1234 };
+
+/// HMAC keys: what each covers, under these ids.
+pub(super) const KEYS: [(u32, Cover); 3] = [(7, Cover::Tlvs), (8, Cover::Rfc8754), (9, Cover::Linux)];
+const SECRET: &[u8] = b"secret";
+
+/// The keys themselves, in the order of [`KEYS`].
+pub(super) static HMAC_KEYS: LazyLock<[HmacKey; 3]> = LazyLock::new(|| KEYS.map(|(_, cover)| key(cover)));
+
+fn key(cover: Cover) -> HmacKey {
+    HmacKey::new(SECRET, cover)
+}
+
+/// How a node differs from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Temper {
+    /// Defaults.
+    Plain,
+    /// Verifies ICRCs and HMACs, and has been restarted.
+    Strict,
+    /// Makes ICRCs anew; has little memory and a threshold for replication.
+    Recomputing,
+    /// At the boundary of a domain: hosts behind port 0, strangers behind port 2.
+    Bordering,
+}
+
+impl Temper {
+    pub(super) const ALL: [Temper; 4] = [Temper::Plain, Temper::Strict, Temper::Recomputing, Temper::Bordering];
+}
+
+/// What is new in an epoch of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing.
+    Nothing,
+    /// What hangs below the node itself.
+    Renewed,
+    /// What hangs below the node's first child.
+    ChildRenewed,
+    /// The last member has left.
+    Left,
+    /// The last member has joined at the source's next PSN.
+    Joined,
+}
+
+impl Change {
+    pub(super) const ALL: [Change; 5] =
+        [Change::Nothing, Change::Renewed, Change::ChildRenewed, Change::Left, Change::Joined];
+}
+
+/// A node, its memory, and how far its groups have come.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) node: Node,
+    pub(super) pool: Pool,
+    pub(super) now: Instant,
+    pub(super) temper: Temper,
+    /// The highest PSN that was given to the node for each group.
+    pub(super) sent: [Psn; GROUPS as usize],
+    epoch: u32,
+    /// Ports whose neighbour has gone.
+    gone: [bool; PORTS as usize],
+}
+
+pub(super) fn port_mac(port: u16) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0, port as u8])
+}
+
+/// The MAC address of the neighbour at a port.
+pub(super) fn neighbour_mac(port: u16) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 1, port as u8])
+}
+
+fn next_hop(port: u16) -> NextHop {
+    NextHop { port: PortId(port), address: Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, port + 1) }
+}
+
+/// The queue pair that all participants of a group send to.
+pub(super) fn designated_qpn(group: u16) -> Qpn {
+    Qpn::from_octets([0, 0xAB, group as u8])
+}
+
+/// Who answers this node for a group.
+pub(super) fn responders(group: u16) -> &'static [Ipv6Addr] {
+    const RECEIVERS: [[Ipv6Addr; 3]; 2] =
+        [[receiver(1), receiver(2), receiver(3)], [receiver(4), receiver(5), receiver(6)]];
+    match group {
+        3 => &RECEIVERS[0],
+        4 => &RECEIVERS[1],
+        _ => &BELOW,
+    }
+}
+
+fn initial_psn(group: u16) -> Psn {
+    if group.is_multiple_of(2) { Psn::new(0xFF_FFFD) } else { Psn::new(100) }
+}
+
+impl World {
+    pub(super) fn new(temper: Temper) -> Self {
+        let port = |port| PortConfig {
+            name: format!("p{port}"),
+            mac: port_mac(port),
+            addresses: vec![Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 1, port)],
+            link_mtu: if port == 3 { 1280 } else { 4608 },
+            queue_limit_octets: if port == 2 { 9000 } else { 1 << 20 },
+        };
+        let mut config = NodeConfig::new(LOOPBACK, (0..PORTS).map(port).collect());
+        config.icmp_errors_per_second = 1_000_000;
+        match temper {
+            Temper::Plain | Temper::Bordering => {}
+            Temper::Strict => {
+                config.verify_icrc = true;
+                config.require_hmac = true;
+                config.restarted = true;
+            }
+            Temper::Recomputing => {
+                config.icrc = IcrcMode::Recompute;
+                config.replication_hop_limit = 5;
+            }
+        }
+        let limit = if temper == Temper::Recomputing { 5 } else { 4096 };
+        let mut sent = [Psn::default(); GROUPS as usize];
+        (1..).zip(&mut sent).for_each(|(group, sent)| *sent = initial_psn(group).previous());
+        let (node, pool) = (Node::new(config), Pool::new(limit));
+        let mut world = World { node, pool, now: Instant::ZERO, temper, sent, epoch: 1, gone: [false; 4] };
+        world.add_neighbours_and_keys();
+        world.add_routes();
+        world.add_sids();
+        if temper == Temper::Bordering {
+            world.add_borders();
+        }
+        for group in 1..=GROUPS {
+            world.rejoin(group);
+        }
+        world
+    }
+
+    fn control(&mut self, command: Command) {
+        self.node.control(command).expect("a command that the node carries out");
+    }
+
+    fn add_neighbours_and_keys(&mut self) {
+        for port in 0..PORTS {
+            self.control(Command::AddNeighbour { next_hop: next_hop(port), mac: neighbour_mac(port) });
+        }
+        for (key_id, cover) in KEYS {
+            self.control(Command::AddHmacKey { key_id, key: key(cover) });
+        }
+    }
+
+    fn add_routes(&mut self) {
+        let via = |ports: &[u16]| RouteAction::Via(ports.iter().map(|port| next_hop(*port)).collect());
+        let encaps = |segments: &[Ipv6Addr], mode, hmac_key_id| RouteAction::Encaps {
+            segments: segments.to_vec(),
+            mode,
+            hmac_key_id,
+        };
+        let unresolved = NextHop { port: PortId(1), address: behind(UNRESOLVED) };
+        let far = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1);
+        let routes = [
+            (source(0), 64, via(&[0])),
+            (receiver(0), 64, via(&[1])),
+            (receiver(1), 64, via(&[2])),
+            (ABOVE, 128, via(&[0])),
+            (BELOW[0], 128, via(&[1])),
+            (BELOW[1], 128, via(&[2])),
+            (ABOVE_SID, 128, via(&[0])),
+            (BELOW_SIDS[0], 48, via(&[1])),
+            (BELOW_SIDS[1], 48, via(&[2])),
+            (behind(ENCAPSULATED), 48, encaps(&[far, END_X, ABOVE], EncapsMode::Encaps, None)),
+            (behind(ENCAPSULATED_SIGNED), 48, encaps(&[far, BELOW[0]], EncapsMode::Reduced, Some(7))),
+            (behind(ENCAPSULATED_MULTICAST), 48, encaps(&[COPIED], EncapsMode::Reduced, None)),
+            (behind(BLACKHOLE), 48, RouteAction::Blackhole),
+            (behind(UNRESOLVED), 48, RouteAction::Via(vec![unresolved])),
+            (behind(NARROW), 48, via(&[3])),
+            (behind(SEVERAL), 48, via(&[1, 2])),
+            (behind(LOOP), 48, encaps(&[END_DT6], EncapsMode::Encaps, None)),
+            (behind(NESTED), 48, encaps(&[behind(NESTED_AGAIN), far, far], EncapsMode::Encaps, None)),
+            (behind(NESTED_AGAIN), 48, encaps(&[behind(ENCAPSULATED), far, far], EncapsMode::Encaps, None)),
+            (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0), 15, via(&[2])),
+            (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16, via(&[2, 0])),
+        ];
+        for (address, len, action) in routes {
+            let prefix = Prefix::new(address, len).expect("a length of at most 128");
+            self.control(Command::AddRoute { table: TableId(0), prefix, action });
+        }
+        let prefix = Prefix::new(receiver(0), 48).expect("a length of at most 128");
+        self.control(Command::AddRoute { table: TableId(5), prefix, action: via(&[1]) });
+        let prefix = Prefix::new(source(0), 48).expect("a length of at most 128");
+        let action = encaps(&[far], EncapsMode::Reduced, None);
+        self.control(Command::AddRoute { table: TableId(5), prefix, action });
+        let routes = [
+            (ABOVE, COPIED, None, &[1, 2][..], true, false),
+            (LOOPBACK, COPIED, None, &[1, 2], false, false),
+            (ABOVE, FROM_ABOVE, Some(0), &[1], false, false),
+            (ABOVE, SIGNED, None, &[], true, true),
+            (LOOPBACK, HANDED_OVER, None, &[1, 2], false, false),
+            (ABOVE, NOWHERE, None, &[], false, false),
+        ];
+        for (source, group, incoming, outgoing, end_mt, require_hmac) in routes {
+            let outgoing = outgoing.iter().map(|port| PortId(*port)).collect();
+            let incoming = incoming.map(PortId);
+            let route = MulticastRoute { source, group, incoming, outgoing, end_mt, require_hmac };
+            self.control(Command::AddMulticastRoute(route));
+        }
+    }
+
+    fn add_sids(&mut self) {
+        let all = Flavors { psp: true, usp: true, usd: true, next_csid: None };
+        let psp = Flavors { psp: true, ..Flavors::default() };
+        let sids = [
+            (END, 128, SidBehavior::End(Flavors::default())),
+            (END_ALL, 128, SidBehavior::End(all)),
+            (END_X, 128, SidBehavior::EndX(Flavors::default(), next_hop(1))),
+            (END_X_PSP, 128, SidBehavior::EndX(psp, next_hop(2))),
+            (END_DT6, 128, SidBehavior::EndDt6(TableId(0))),
+            (END_DT6_OTHER, 128, SidBehavior::EndDt6(TableId(5))),
+            (REPLICATE, 128, SidBehavior::EndReplicate(GroupId(2))),
+            (REPLICATE_MULTICAST, 128, SidBehavior::EndReplicate(GroupId(6))),
+            (REPLICATE_NOTHING, 128, SidBehavior::EndReplicate(GroupId(99))),
+            (END_MT, 128, SidBehavior::EndMt { require_hmac: false }),
+            (END_MT_SIGNED, 128, SidBehavior::EndMt { require_hmac: true }),
+            (UN[0], 48, SidBehavior::End(Flavors::MICRO)),
+            (UN[1], 48, SidBehavior::End(Flavors::MICRO)),
+            (UA, 48, SidBehavior::EndX(Flavors::MICRO, next_hop(2))),
+        ];
+        for (sid, len, behavior) in sids {
+            let prefix = Prefix::new(sid, len).expect("a length of at most 128");
+            self.control(Command::AddSid { prefix, behavior });
+        }
+    }
+
+    fn add_borders(&mut self) {
+        let prefix = |address, len| Prefix::new(address, len).expect("a length of at most 128");
+        let sids = vec![
+            prefix(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0), 15),
+            prefix(Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16),
+        ];
+        let infrastructure = [LOOPBACK, ABOVE, BELOW[0]].map(|address| prefix(address, 48)).to_vec();
+        let proxies = vec![prefix(proxy(0), 48)];
+        self.control(Command::SetDomain(Domain { sids, infrastructure, proxies }));
+        self.control(Command::SetBorder { port: PortId(0), sources: vec![prefix(source(0), 64)] });
+        self.control(Command::SetBorder { port: PortId(2), sources: Vec::new() });
+    }
+
+    /// Commits a new epoch of a group, in two phases; what no group can be is not committed.
+    pub(super) fn commit(&mut self, group: u16, change: Change) {
+        self.epoch += 1;
+        let (id, epoch) = (GroupId(group.into()), self.epoch);
+        let Ok(whole) = Group::new(record(group, epoch, change, self.sent[usize::from(group) - 1].next())) else {
+            return;
+        };
+        self.control(Command::PrepareGroup(Box::new(part(group, &whole))));
+        self.control(Command::CommitGroup { id, epoch });
+    }
+
+    /// Takes part in a group anew.
+    pub(super) fn rejoin(&mut self, group: u16) {
+        let id = GroupId(group.into());
+        if self.node.groups().any(|known| known == id) {
+            self.control(Command::RemoveGroup(id));
+        }
+        let first = initial_psn(group);
+        let whole = Group::new(record(group, self.epoch, Change::Nothing, first)).expect("a group that can work");
+        self.control(Command::AddGroup(Box::new(part(group, &whole))));
+        self.sent[usize::from(group) - 1] = first.previous();
+    }
+
+    /// The neighbour at a port goes, until [`restore_neighbours`](Self::restore_neighbours); it may have gone already.
+    pub(super) fn remove_neighbour(&mut self, port: u16) {
+        if self.gone[usize::from(port)] {
+            return;
+        }
+        self.gone[usize::from(port)] = true;
+        self.control(Command::RemoveNeighbour(next_hop(port)));
+    }
+
+    /// All neighbours are there again.
+    pub(super) fn restore_neighbours(&mut self) {
+        for port in 0..PORTS {
+            if std::mem::take(&mut self.gone[usize::from(port)]) {
+                self.control(Command::AddNeighbour { next_hop: next_hop(port), mac: neighbour_mac(port) });
+            }
+        }
+    }
+}
+
+/// What the node is to a group: its headend (1, 5), a transit node (2, 6), an edge (3, 4).
+fn part(group: u16, whole: &Group) -> NodePart {
+    let index = if matches!(group, 1 | 5) { 0 } else { 1 };
+    whole.at(NodeIndex(index)).expect("a node of the tree")
+}
+
+fn record(group: u16, epoch: u32, change: Change, next: Psn) -> Record {
+    let (mut nodes, mut receivers) = (tree(group), receivers(group));
+    let own = if matches!(group, 1 | 5) { 0 } else { 1 };
+    let join = Join { psn: next, msn: 5 };
+    let edges = nodes.len() - own - 1;
+    match change {
+        Change::Nothing => {}
+        Change::Renewed => nodes[own].renewed = epoch,
+        Change::ChildRenewed => {
+            if let Some(child) = nodes.get_mut(own + 1) {
+                child.renewed = epoch;
+            }
+        }
+        Change::Left => {
+            receivers.pop();
+            if edges > 0 {
+                nodes.pop();
+            }
+        }
+        Change::Joined => {
+            if let Some(receiver) = receivers.last_mut() {
+                receiver.joined = Some(join);
+            }
+            if edges > 0
+                && let Some(node) = nodes.last_mut()
+            {
+                node.joined = Some(join);
+            }
+        }
+    }
+    Record {
+        id: GroupId(group.into()),
+        epoch,
+        proxy: proxy(group),
+        designated_qpn: designated_qpn(group),
+        initial_psn: initial_psn(group),
+        path_mtu: PathMtu::new(if group == 5 { 256 } else { 4096 }).expect("an RDMA path MTU"),
+        link_mtu: if group == 5 { 1280 } else { 4608 },
+        source: Source { address: source(group), qpn: Qpn::from_octets([0, 0, 0x77]) },
+        region: matches!(group, 1 | 3).then_some(REGION),
+        tree: Tree::new(nodes).expect("a tree"),
+        receivers,
+        policy: Policy { hmac_key_id: (group == 1).then_some(7), ..policy(group) },
+    }
+}
+
+fn policy(group: u16) -> Policy {
+    let default = Policy { lists: ListMode::Provisioned, ..Policy::default() };
+    match group {
+        1 => Policy { lists: ListMode::Tlv, ..default },
+        4 => Policy {
+            prune_retransmit: true,
+            cnp_mode: CnpMode::Trailing,
+            cnp_limit: 3,
+            on_failure: OnFailure::Evict,
+            t_stall: Duration::from_micros(200),
+            stall_sends: 2,
+            ..default
+        },
+        5 => Policy { rules: Rules::Literal, ..default },
+        _ => default,
+    }
+}
+
+fn receivers(group: u16) -> Vec<Receiver> {
+    let on_this_node = matches!(group, 3 | 4);
+    let hosts = if on_this_node { responders(group).to_vec() } else { vec![receiver(1), receiver(2)] };
+    let first_edge = if matches!(group, 1 | 5) { 1 } else { 2 };
+    let member = |(position, address): (usize, Ipv6Addr)| Receiver {
+        address,
+        qpn: Qpn::from_octets([0, 1, 0x10 + position as u8]),
+        region: matches!(group, 1 | 3).then_some(ReceiverRegion { base: 0x1000 << position, rkey: position as u32 }),
+        edge: NodeIndex(if on_this_node { 1 } else { first_edge + position }),
+        joined: None,
+    };
+    hosts.into_iter().enumerate().map(member).collect()
+}
+
+fn tree(group: u16) -> Vec<TreeNode> {
+    let handed_over = matches!(group, 5 | 6);
+    let node = |name: &str, loopback, sid, parent: Option<usize>, role| TreeNode {
+        name: name.to_owned(),
+        loopback,
+        sid,
+        parent: parent.map(NodeIndex),
+        parent_sid: None,
+        role,
+        multicast: None,
+        joined: None,
+        renewed: 0,
+    };
+    let own_sid = match group {
+        2 => REPLICATE,
+        6 => REPLICATE_MULTICAST,
+        _ => END_MT,
+    };
+    let is_headend = matches!(group, 1 | 5);
+    let role = if matches!(group, 3 | 4) { NodeRole::Edge } else { NodeRole::Transit };
+    let own = TreeNode {
+        parent_sid: matches!(group, 4 | 6).then_some(ABOVE_SID),
+        multicast: handed_over.then_some(HANDED_OVER),
+        ..node("own", LOOPBACK, own_sid, (!is_headend).then_some(0), role)
+    };
+    let mut nodes = Vec::new();
+    if !is_headend {
+        nodes.push(node("above", ABOVE, ABOVE_SID, None, NodeRole::Transit));
+    }
+    nodes.push(own);
+    if role == NodeRole::Transit {
+        let parent = nodes.len() - 1;
+        for (loopback, sid) in BELOW.into_iter().zip(BELOW_SIDS) {
+            let sid = if handed_over { HANDED_OVER } else { sid };
+            nodes.push(node("below", loopback, sid, Some(parent), NodeRole::Edge));
+        }
+    }
+    nodes
+}

@@ -1,0 +1,4 @@
+//! Capture files.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::capture(input));

@@ -1,0 +1,4 @@
+//! `srdma decode`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::decode(input));

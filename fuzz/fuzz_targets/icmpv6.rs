@@ -1,0 +1,4 @@
+//! ICMPv6 errors.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::wire::icmpv6(input));

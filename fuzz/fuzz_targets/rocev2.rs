@@ -1,0 +1,4 @@
+//! RoCEv2 packets.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::wire::rocev2(input));

@@ -1,0 +1,4 @@
+//! The SRH and its TLVs.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::wire::srh(input));

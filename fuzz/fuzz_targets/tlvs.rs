@@ -1,0 +1,4 @@
+//! The TLVs of an SRH.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::wire::tlvs(input));

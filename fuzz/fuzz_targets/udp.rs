@@ -1,0 +1,4 @@
+//! UDP and its checksum.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::wire::udp(input));
