@@ -28,8 +28,8 @@ pub const LIFETIME: usize = 4096;
 /// Events that a script may cause: an edge says again what has not been granted, at every backward step.
 const MAX_EVENTS: usize = 1000;
 
-/// Octets that a node may come to hold over its life: receiver lists, kept under the octets that they were made from, are
-/// at most 256 of a few kilobytes.
+/// Octets that the nodes may come to hold over their life: receiver lists, kept under the octets that they were made
+/// from, are at most 256 of a few kilobytes.
 const MAX_GROWTH_OCTETS: i64 = 4 << 20;
 
 /// The nodes under test.
@@ -88,7 +88,7 @@ impl NodeTarget {
         (self.bench.frames_in, self.bench.frames_out)
     }
 
-    /// What the nodes have counted in this life: reasons of drops, packets of each kind of SID, and what the groups did.
+    /// What the nodes have counted in this life: reasons of drops, packets of each kind of SID, what the groups did.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         let mut add = |name: String, count: u64| *counts.entry(name).or_default() += count;
