@@ -227,6 +227,13 @@ impl Site {
                 self.receiver_links.push(network.connect(&format!("R{receiver}"), upper, lower, model));
             }
         }
+        for node in 0..schedule.nodes.len() {
+            if let Some(port) = self.port_toward(node, Beyond::Outside) {
+                // What a node says to a stranger is gone.
+                let outside = network.add(Member::Absent);
+                network.connect(&format!("N{node}-X"), (self.nodes[node], port), (outside, HOST_PORT), model);
+            }
+        }
         for timed in &schedule.events {
             if let Event::Replay { node, up, frames } = &timed.event {
                 let way = if *up { Way::Up } else { Way::Down };
@@ -255,7 +262,6 @@ impl Site {
                 Neighbour { address: self.receiver_address(receiver), mac, prefixes: Vec::new() }
             }
             Beyond::Outside => {
-                // No link, so it does not matter what its address would be.
                 let mac = plan::mac(self.first_receiver + self.edges.len() + node, HOST_PORT);
                 Neighbour { address: address::stranger(node), mac, prefixes: Vec::new() }
             }
