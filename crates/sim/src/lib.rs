@@ -24,6 +24,7 @@ pub mod storm;
 mod tap;
 pub mod timing;
 pub mod topology;
+mod travelling;
 
 pub use link::{Counters, LinkModel, Trouble};
 pub use multicast::Multicast;

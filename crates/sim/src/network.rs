@@ -6,6 +6,7 @@ use crate::link::{Counters, Fate, LinkModel, Trouble, Wire};
 use crate::random::Stream;
 use crate::record::Record;
 use crate::tap::Tap;
+use crate::travelling::Travelling;
 use srdma_dataplane::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
 use std::io::{self, Write};
@@ -97,13 +98,6 @@ struct Direction {
     sending: bool,
     tap: Option<Tap>,
     record: Option<Record>,
-}
-
-/// Frames on the wires.
-#[derive(Default)]
-struct Travelling {
-    frames: Vec<Option<(Frame, u32)>>,
-    free: Vec<u32>,
 }
 
 impl<S: Station> Network<S> {
@@ -474,31 +468,4 @@ impl<S: Station> Network<S> {
 
 fn direction_of(link: LinkId, way: Way) -> usize {
     link.0 as usize * 2 + usize::from(way == Way::Up)
-}
-
-impl Travelling {
-    #[inline]
-    fn put(&mut self, frame: Frame, direction: u32) -> u32 {
-        match self.free.pop() {
-            Some(place) => {
-                self.frames[place as usize] = Some((frame, direction));
-                place
-            }
-            None => {
-                self.frames.push(Some((frame, direction)));
-                self.frames.len() as u32 - 1
-            }
-        }
-    }
-
-    /// The frame at a place that [`Travelling::put`] returned, once.
-    #[inline]
-    fn take(&mut self, place: u32) -> (Frame, u32) {
-        self.free.push(place);
-        self.frames[place as usize].take().expect("a place is taken once")
-    }
-
-    fn direction(&self, place: u32) -> Option<u32> {
-        self.frames[place as usize].as_ref().map(|(_, direction)| *direction)
-    }
 }

@@ -7,7 +7,8 @@
 //! | receiver 12 at node 7 | `2001:db8:bb:7::12` |
 //! | a group's Proxy Address | `2001:db8:cc::1` |
 //! | a stranger at node 7 | `2001:db8:dd:7::1` |
-//! | node 7: loopback, End.MT SID, Replication SID of group 1 | `2001:db8:ff:7::1`, `2001:db8:ff:7::e`, `2001:db8:ff:7:f::1` |
+//! | node 7: loopback, End.MT SID | `2001:db8:ff:7::1`, `2001:db8:ff:7::e` |
+//! | node 7: Replication SID of group 1 | `2001:db8:ff:7:f::1` |
 
 use crate::plan::{self, NodeAddresses};
 use srdma_dataplane::{Domain, Prefix};

@@ -8,29 +8,17 @@
 //! ```
 
 use super::address;
+use super::channel::Message;
 use super::flow::Participant;
 use super::outcome::ComplaintKind;
 use super::world::{Task, World};
-use crate::random::Probability;
-use srdma_dataplane::{Command, Event as NodeEvent};
-use srdma_group::{Lifecycle, NewNode, Newcomer, NodePart, NodeRole, Order, Record, Rehoming};
-use srdma_wire::Psn;
-use std::collections::BTreeMap;
+use srdma_dataplane::Event as NodeEvent;
+use srdma_group::{Lifecycle, NewNode, Newcomer, NodeRole, Order, Record, Rehoming};
 use std::net::Ipv6Addr;
-
-/// How probably the channel loses a message, and repeats one, in hundredths.
-const CHANNEL_FAULTS_PERCENT: u32 = 5;
-
-/// The channel takes this part of an ACK timeout at least, and so many times that at most.
-const CHANNEL_PART: u64 = 16;
-const CHANNEL_SPREAD: u64 = 4;
-
-/// A node that is silent for so many ACK timeouts is taken for dead.
-const DETECTION_ACK_TIMEOUTS: u64 = 2;
 
 /// What the control plane knows of one group.
 pub(super) struct Control {
-    lifecycle: Lifecycle,
+    pub(super) lifecycle: Lifecycle,
     /// Receivers that have asked to join, and what was made ready for them.
     newcomers: Vec<Participant>,
     /// The pause that the source is in, or was last.
@@ -38,37 +26,6 @@ pub(super) struct Control {
     is_pausing: bool,
     /// [`Task::Repeat`] is noted.
     repeats: bool,
-}
-
-/// The agent of the control plane at a node.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Agent {
-    /// How often the node has come back: what it said before counts no more.
-    incarnation: u32,
-    is_down: bool,
-    /// The epoch in effect of each group, or from which it has left the group.
-    epochs: BTreeMap<usize, (u32, bool)>,
-    /// What the control plane believes the incarnation to be.
-    known_incarnation: u32,
-}
-
-/// A message on the channel.
-#[derive(Clone, Debug)]
-pub(super) enum Message {
-    Prepare { node: usize, part: Box<NodePart> },
-    Commit { node: usize, epoch: u32 },
-    Abort { node: usize },
-    Restore { node: usize, part: Box<NodePart> },
-    Remove { node: usize, epoch: u32 },
-    Pause { round: u32 },
-    Ready { round: u32 },
-    Prepared { node: usize, incarnation: u32, epoch: u32 },
-    Refused { node: usize, incarnation: u32, epoch: u32, reason: String },
-    Committed { node: usize, incarnation: u32, epoch: u32 },
-    Removed { node: usize, incarnation: u32, epoch: u32 },
-    Quiescent { round: u32, psn: Psn, msn: u32 },
-    Running { round: u32 },
-    EvictionWanted { receiver: Ipv6Addr },
 }
 
 impl World<'_> {
@@ -97,7 +54,7 @@ impl World<'_> {
     }
 
     /// Sends what a group's lifecycle orders.
-    fn send_orders(&mut self, group: usize) {
+    pub(super) fn send_orders(&mut self, group: usize) {
         while let Some(order) = self.controls[group].lifecycle.next_order() {
             if let Some(message) = self.message_of(group, order) {
                 self.send(group, message);
@@ -118,37 +75,6 @@ impl World<'_> {
             self.controls[group].lifecycle.repeat();
             self.send_orders(group);
         }
-    }
-
-    /// A message of the control plane is on its way.
-    fn send(&mut self, group: usize, message: Message) {
-        let is_rough = self.network.now() < self.chances_end;
-        let fault = Probability::new(f64::from(CHANNEL_FAULTS_PERCENT) / 100.0).unwrap_or_default();
-        if is_rough && self.chance.happens(fault) {
-            return self.count("control message lost", 1);
-        }
-        let times = 1 + u64::from(is_rough && self.chance.happens(fault));
-        for _ in 0..times {
-            let least_ns = self.flows[group].ack_timeout_ns() / CHANNEL_PART;
-            let delay_ns = least_ns + self.chance.below(least_ns * (CHANNEL_SPREAD - 1));
-            self.messages.push(Some((group, message.clone())));
-            let number = self.messages.len() - 1;
-            self.agenda.note(self.network.now().after_ns(delay_ns), Task::Deliver(number));
-        }
-    }
-
-    /// A message of the control plane arrives.
-    pub(super) fn deliver(&mut self, number: usize) {
-        let Some((group, message)) = self.messages[number].take() else {
-            return;
-        };
-        if self.flows[group].is_over() {
-            return;
-        }
-        for answer in self.carry_out(group, message) {
-            self.send(group, answer);
-        }
-        self.send_orders(group);
     }
 
     /// What an order says to whom; `None` when it is not for the channel.
@@ -215,7 +141,7 @@ impl World<'_> {
     }
 
     /// What an agent or the control plane does with a message, and what it answers.
-    fn carry_out(&mut self, group: usize, message: Message) -> Vec<Message> {
+    pub(super) fn carry_out(&mut self, group: usize, message: Message) -> Vec<Message> {
         match message {
             Message::Pause { round } => {
                 let control = &mut self.controls[group];
@@ -264,59 +190,6 @@ impl World<'_> {
     pub(super) fn look_for_quiet(&mut self, group: usize) {
         if let Some(message) = self.quiescence(group) {
             self.send(group, message);
-        }
-    }
-
-    /// A node's agent takes an order. One that was overtaken by a newer epoch means nothing any more.
-    fn at_node(&mut self, group: usize, message: Message) -> Option<Message> {
-        let (node, epoch, command) = match message {
-            Message::Prepare { node, part } => (node, part.epoch, Some(Command::PrepareGroup(part))),
-            Message::Commit { node, epoch } => {
-                (node, epoch, Some(Command::CommitGroup { id: self.flows[group].id(), epoch }))
-            }
-            Message::Abort { node } => {
-                let id = self.flows[group].id();
-                self.network.with_node(self.site.nodes[node], |node| node.control(Command::AbortGroup(id)));
-                return None;
-            }
-            Message::Restore { node, part } => (node, part.epoch, Some(Command::AddGroup(part))),
-            Message::Remove { node, epoch } => (node, epoch, None),
-            _ => return None,
-        };
-        let agent = &mut self.agents[node];
-        if agent.is_down {
-            return None;
-        }
-        let incarnation = agent.incarnation;
-        let in_effect = agent.epochs.get(&group).copied();
-        if in_effect.is_some_and(|(known, _)| known > epoch) {
-            return None;
-        }
-        let Some(command) = command else {
-            let id = self.flows[group].id();
-            agent.epochs.insert(group, (epoch, false));
-            self.network.with_node(self.site.nodes[node], |node| {
-                // What it does not know it has left.
-                let _ = node.control(Command::AbortGroup(id)).and(node.control(Command::RemoveGroup(id)));
-            });
-            return Some(Message::Removed { node, incarnation, epoch });
-        };
-        let is_prepare = matches!(command, Command::PrepareGroup(_));
-        if in_effect == Some((epoch, true)) {
-            // Said again.
-            return Some(if is_prepare {
-                Message::Prepared { node, incarnation, epoch }
-            } else {
-                Message::Committed { node, incarnation, epoch }
-            });
-        }
-        match self.network.with_node(self.site.nodes[node], |node| node.control(command))? {
-            Ok(()) if is_prepare => Some(Message::Prepared { node, incarnation, epoch }),
-            Ok(()) => {
-                self.agents[node].epochs.insert(group, (epoch, true));
-                Some(Message::Committed { node, incarnation, epoch })
-            }
-            Err(error) => Some(Message::Refused { node, incarnation, epoch, reason: error.to_string() }),
         }
     }
 
@@ -456,42 +329,5 @@ impl World<'_> {
         let loopback = address::node(node).loopback;
         let stored = self.controls[group].lifecycle.group();
         stored.is_some_and(|group| group.record().tree.nodes().iter().any(|node| node.loopback == loopback))
-    }
-
-    /// A node has gone down: what it knew is gone, and after a while it is missed.
-    pub(super) fn agent_down(&mut self, node: usize) {
-        let agent = &mut self.agents[node];
-        agent.is_down = true;
-        agent.epochs.clear();
-        let missed_ns = DETECTION_ACK_TIMEOUTS * self.scale.ack_timeout_ns;
-        self.agenda.note(self.network.now().after_ns(missed_ns), Task::Miss { node, incarnation: agent.incarnation });
-    }
-
-    /// A node has been silent for a while.
-    pub(super) fn miss(&mut self, node: usize, incarnation: u32) {
-        let agent = &self.agents[node];
-        if agent.is_down && agent.incarnation == incarnation {
-            let loopback = address::node(node).loopback;
-            self.tell(&format_args!("node {node} is taken for dead"));
-            for group in 0..self.controls.len() {
-                self.controls[group].lifecycle.lost(loopback);
-                self.send_orders(group);
-            }
-        }
-    }
-
-    /// A node is back, and says so; what it said before counts no more.
-    pub(super) fn agent_back(&mut self, node: usize) {
-        let agent = &mut self.agents[node];
-        agent.is_down = false;
-        agent.incarnation += 1;
-        agent.known_incarnation = agent.incarnation;
-        let loopback = address::node(node).loopback;
-        for group in 0..self.controls.len() {
-            if !self.flows[group].is_over() {
-                self.controls[group].lifecycle.restarted(loopback);
-                self.send_orders(group);
-            }
-        }
     }
 }

@@ -2,7 +2,9 @@
 
 mod address;
 mod agenda;
+mod agent;
 pub mod attack;
+mod channel;
 mod cut;
 mod dice;
 mod events;

@@ -8,9 +8,11 @@
 //! ```
 
 use super::agenda::Agenda;
+use super::agent::Agent;
+use super::channel::Message;
 use super::faults::{NodeState, ReceiverState};
 use super::flow::{Flow, Seen};
-use super::membership::{Agent, Control, Message};
+use super::membership::Control;
 use super::outcome::{Complaint, ComplaintKind, Outcome};
 use super::scale::{self, Scale};
 use super::schedule::{Event, Schedule};

@@ -1,0 +1,66 @@
+//! The channel between control plane, nodes and sources: it delays, loses and repeats.
+
+use super::world::{Task, World};
+use crate::random::Probability;
+use srdma_group::NodePart;
+use srdma_wire::Psn;
+use std::net::Ipv6Addr;
+
+/// How probably the channel loses a message, and repeats one, in hundredths.
+const CHANNEL_FAULTS_PERCENT: u32 = 5;
+
+/// The channel takes this part of an ACK timeout at least, and so many times that at most.
+const CHANNEL_PART: u64 = 16;
+const CHANNEL_SPREAD: u64 = 4;
+
+/// A message on the channel.
+#[derive(Clone, Debug)]
+pub(super) enum Message {
+    Prepare { node: usize, part: Box<NodePart> },
+    Commit { node: usize, epoch: u32 },
+    Abort { node: usize },
+    Restore { node: usize, part: Box<NodePart> },
+    Remove { node: usize, epoch: u32 },
+    Pause { round: u32 },
+    Ready { round: u32 },
+    Prepared { node: usize, incarnation: u32, epoch: u32 },
+    Refused { node: usize, incarnation: u32, epoch: u32, reason: String },
+    Committed { node: usize, incarnation: u32, epoch: u32 },
+    Removed { node: usize, incarnation: u32, epoch: u32 },
+    Quiescent { round: u32, psn: Psn, msn: u32 },
+    Running { round: u32 },
+    EvictionWanted { receiver: Ipv6Addr },
+}
+
+impl World<'_> {
+    /// A message of the control plane is on its way.
+    pub(super) fn send(&mut self, group: usize, message: Message) {
+        let is_rough = self.network.now() < self.chances_end;
+        let fault = Probability::new(f64::from(CHANNEL_FAULTS_PERCENT) / 100.0).unwrap_or_default();
+        if is_rough && self.chance.happens(fault) {
+            return self.count("control message lost", 1);
+        }
+        let times = 1 + u64::from(is_rough && self.chance.happens(fault));
+        for _ in 0..times {
+            let least_ns = self.flows[group].ack_timeout_ns() / CHANNEL_PART;
+            let delay_ns = least_ns + self.chance.below(least_ns * (CHANNEL_SPREAD - 1));
+            self.messages.push(Some((group, message.clone())));
+            let number = self.messages.len() - 1;
+            self.agenda.note(self.network.now().after_ns(delay_ns), Task::Deliver(number));
+        }
+    }
+
+    /// A message of the control plane arrives.
+    pub(super) fn deliver(&mut self, number: usize) {
+        let Some((group, message)) = self.messages[number].take() else {
+            return;
+        };
+        if self.flows[group].is_over() {
+            return;
+        }
+        for answer in self.carry_out(group, message) {
+            self.send(group, answer);
+        }
+        self.send_orders(group);
+    }
+}
