@@ -30,6 +30,10 @@ impl World<'_> {
         let Some((node, port)) = self.site.port_of_forger(forgery.from) else {
             return;
         };
+        if self.network.node(self.site.nodes[node]).is_none() {
+            // Nobody is there to be lied to.
+            return;
+        }
         let psn = self.flows[forgery.group].next_psn(&self.network);
         let psn = psn.plus(forgery.psn_offset.rem_euclid(1 << 24).unsigned_abs());
         let Some(packet) = self.forged_packet(forgery, psn) else {
