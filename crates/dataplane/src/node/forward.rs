@@ -48,18 +48,8 @@ const HOP_LIMIT_EXCEEDED: Fate = Fate::Report(DropReason::HopLimitExceeded, Icmp
 impl Node {
     /// Takes a frame as it comes from the wire.
     #[inline]
-    pub(super) fn ingress<const BORDER: bool>(
-        &mut self,
-        mut arrival: Arrival,
-        port: PortId,
-        mut frame: Frame,
-        pool: &mut Pool,
-    ) {
+    pub(super) fn ingress(&mut self, mut arrival: Arrival, port: PortId, mut frame: Frame, pool: &mut Pool) {
         let fate = match self.admit(port, &mut frame, pool) {
-            Ok(()) if BORDER => match self.enter(port, &frame, pool) {
-                Ok(()) => self.route(&mut arrival, &mut frame, pool),
-                Err(reason) => Fate::Drop(reason),
-            },
             Ok(()) => self.route(&mut arrival, &mut frame, pool),
             Err(reason) => Fate::Drop(reason),
         };
@@ -67,12 +57,6 @@ impl Node {
             Fate::Enqueue(port, len) => self.enqueue(port, frame, len),
             fate => self.meet(fate, arrival, frame, pool),
         }
-    }
-
-    /// The same at a border port. Apart, so that the other ports pay nothing for it.
-    #[inline(never)]
-    pub(super) fn ingress_at_border(&mut self, arrival: Arrival, port: PortId, frame: Frame, pool: &mut Pool) {
-        self.ingress::<true>(arrival, port, frame, pool);
     }
 
     /// Carries out what becomes of a frame.

@@ -239,15 +239,14 @@ fn fetch_headers(frames: &[Frame], pool: &Pool) {
 impl Element for Node {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, decapsulated: false };
-        let is_border = self.boundary.is_border(port);
+        if self.boundary.is_border(port) {
+            self.keep_out(port, frames, pool);
+        }
         let mut coming = frames.drain(..);
         while coming.len() > 0 {
             fetch_headers(&coming.as_slice()[..coming.len().min(FETCHED_TOGETHER)], pool);
             for frame in coming.by_ref().take(FETCHED_TOGETHER) {
-                match is_border {
-                    false => self.ingress::<false>(arrival, port, frame, pool),
-                    true => self.ingress_at_border(arrival, port, frame, pool),
-                }
+                self.ingress(arrival, port, frame, pool);
             }
         }
     }
