@@ -459,7 +459,8 @@ impl Lifecycle {
             self.members.retain(|_, member| (member.presence, member.step) != (Presence::Lost, Step::Leaving));
             for (node, member) in &mut self.members {
                 if member.step == Step::Leaving {
-                    member.step = Step::Removing;
+                    // What has not come back yet need not come back.
+                    *member = Member { step: Step::Removing, presence: Presence::Here, ..*member };
                     self.orders.push_back(Order::Remove { node: *node, epoch });
                 }
             }

@@ -43,7 +43,8 @@ fn essence(part: &NodePart, epoch: u32) -> NodePart {
     for receiver in &mut part.receivers {
         receiver.edge = NodeIndex(0);
     }
-    for receiver in part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers) {
+    for receiver in part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers)
+    {
         receiver.edge = NodeIndex(0);
         receiver.joined = None;
     }

@@ -1,67 +1,8 @@
 //! What makes a group, what refuses to be one, and what each node gets of it.
 
+use crate::figure_1::{address, node, receiver, record};
 use srdma_group::*;
-use srdma_wire::{Psn, Qpn};
-use std::net::Ipv6Addr;
-
-fn address(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
-}
-
-fn node(number: usize, parent: Option<usize>, role: NodeRole) -> TreeNode {
-    TreeNode {
-        name: format!("N{number}"),
-        loopback: format!("2001:db8:{number:x}::1").parse().unwrap(),
-        sid: format!("5f00:0:{number:x}:e000::").parse().unwrap(),
-        parent: parent.map(NodeIndex),
-        parent_sid: None,
-        role,
-        multicast: None,
-        joined: None,
-        renewed: 0,
-    }
-}
-
-/// Figure 1: N6 above N4 and N5, N4 above N1 and N2, N5 above N3 (D34).
-fn figure_1() -> Tree {
-    use NodeRole::{Edge, Transit};
-    Tree::new(vec![
-        node(6, None, Transit),
-        node(4, Some(0), Transit),
-        node(5, Some(0), Transit),
-        node(1, Some(1), Edge),
-        node(2, Some(1), Edge),
-        node(3, Some(2), Edge),
-    ])
-    .unwrap()
-}
-
-fn receiver(number: u32, edge: usize) -> Receiver {
-    Receiver {
-        address: format!("2001:db8:100::{number:x}").parse().unwrap(),
-        qpn: Qpn::new(0x100 + number).unwrap(),
-        region: Some(ReceiverRegion { base: u64::from(number) << 32, rkey: number }),
-        edge: NodeIndex(edge),
-        joined: None,
-    }
-}
-
-fn record() -> Record {
-    Record {
-        id: GroupId(1),
-        epoch: 1,
-        proxy: address("2001:db8:ff::100"),
-        designated_qpn: Qpn::new(0xABCD).unwrap(),
-        initial_psn: Psn::new(0),
-        path_mtu: PathMtu::new(4096).unwrap(),
-        link_mtu: 4608,
-        source: Source { address: address("2001:db8:f::1"), qpn: Qpn::new(0x77).unwrap() },
-        region: Some(SourceRegion { base: 0, length: 1 << 20, rkey: 9 }),
-        receivers: vec![receiver(1, 3), receiver(2, 3), receiver(3, 4), receiver(4, 5), receiver(5, 5)],
-        tree: figure_1(),
-        policy: Policy::default(),
-    }
-}
+use srdma_wire::Qpn;
 
 fn refused(change: impl FnOnce(&mut Record)) -> String {
     let mut record = record();

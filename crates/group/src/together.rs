@@ -1,0 +1,96 @@
+//! What no single record can show: that groups do not stand in each other's way.
+
+use crate::group::{Group, GroupId};
+use crate::tree::NodeRole;
+use srdma_wire::Qpn;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// Why groups cannot be together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TogetherError {
+    /// Nodes know groups by their numbers.
+    #[error("group {} is there twice: a number belongs to one group", .0.0)]
+    Id(GroupId),
+    /// A Proxy Address belongs to its group and to nobody else (D2).
+    #[error("Proxy Address {proxy} of group {} is {whose} in group {}: it belongs to its group alone (D2)", .of.0, .other.0)]
+    Proxy {
+        /// The address.
+        proxy: Ipv6Addr,
+        /// Whose Proxy Address it is.
+        of: GroupId,
+        /// What it is besides.
+        whose: String,
+        /// Where it is that.
+        other: GroupId,
+    },
+    /// A queue pair is connected to one Proxy Address.
+    #[error("queue pair {qpn} of {address} is in groups {} and {}: it is connected to one Proxy Address (D2)", .one.0, .other.0)]
+    QueuePair {
+        /// Its host.
+        address: Ipv6Addr,
+        /// Its number.
+        qpn: Qpn,
+        /// One group.
+        one: GroupId,
+        /// The other.
+        other: GroupId,
+    },
+    /// A Replication SID says which group's data it takes.
+    #[error("SID {sid} replicates for groups {} and {}: a Replication SID belongs to one group (RFC 9524)", .one.0, .other.0)]
+    ReplicationSid {
+        /// The SID.
+        sid: Ipv6Addr,
+        /// One group.
+        one: GroupId,
+        /// The other.
+        other: GroupId,
+    },
+}
+
+/// Checks that groups can be in one network.
+pub fn check_together(groups: &[Group]) -> Result<(), TogetherError> {
+    let mut proxies = BTreeMap::new();
+    let mut ids = BTreeMap::new();
+    for group in groups {
+        let record = group.record();
+        if ids.insert(record.id, ()).is_some() {
+            return Err(TogetherError::Id(record.id));
+        }
+        if let Some(other) = proxies.insert(record.proxy, record.id) {
+            let whose = "the Proxy Address".to_string();
+            return Err(TogetherError::Proxy { proxy: record.proxy, of: other, whose, other: record.id });
+        }
+    }
+    let (mut queue_pairs, mut sids) = (BTreeMap::new(), BTreeMap::new());
+    for group in groups {
+        let record = group.record();
+        let other = record.id;
+        for (proxy, whose) in addresses(group) {
+            if let Some(of) = proxies.get(&proxy).copied().filter(|of| *of != other) {
+                return Err(TogetherError::Proxy { proxy, of, whose, other });
+            }
+        }
+        let receivers = record.receivers.iter().map(|receiver| (receiver.address, receiver.qpn));
+        for (address, qpn) in receivers.chain([(record.source.address, record.source.qpn)]) {
+            if let Some(one) = queue_pairs.insert((address, qpn), other).filter(|one| *one != other) {
+                return Err(TogetherError::QueuePair { address, qpn, one, other });
+            }
+        }
+        for node in record.tree.nodes().iter().filter(|node| node.role == NodeRole::Transit) {
+            if let Some(one) = sids.insert(node.sid, other).filter(|one| *one != other) {
+                return Err(TogetherError::ReplicationSid { sid: node.sid, one, other });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All addresses of a group but its Proxy Address.
+fn addresses(group: &Group) -> impl Iterator<Item = (Ipv6Addr, String)> {
+    let record = group.record();
+    let nodes = record.tree.nodes().iter();
+    let nodes = nodes.flat_map(|node| [node.loopback, node.sid].map(|address| (address, node.name.clone())));
+    let receivers = record.receivers.iter().map(|receiver| (receiver.address, "a receiver".to_string()));
+    nodes.chain(receivers).chain([(record.source.address, "the source".to_string())])
+}

@@ -1,0 +1,315 @@
+//! Each change of membership, as the orders that it takes (D25, D30, D31).
+
+use crate::figure_1::*;
+use crate::fleet::Fleet;
+use srdma_group::*;
+use srdma_wire::{Psn, Qpn};
+use std::net::Ipv6Addr;
+
+/// Figure 1, created and running.
+fn running() -> (Lifecycle, Fleet) {
+    running_with(record())
+}
+
+fn running_with(record: Record) -> (Lifecycle, Fleet) {
+    let mut lifecycle = Lifecycle::create(record).unwrap();
+    let mut fleet = Fleet::default();
+    fleet.settle(&mut lifecycle);
+    fleet.take_log();
+    (lifecycle, fleet)
+}
+
+fn newcomer(number: u32, edge: usize) -> Newcomer {
+    let Receiver { address, qpn, region, .. } = receiver(number, 0);
+    Newcomer { address, qpn, region, edge: loopback(edge) }
+}
+
+fn new_node(number: usize, parent: usize, role: NodeRole) -> NewNode {
+    let TreeNode { name, loopback: own, sid, parent_sid, multicast, .. } = node(number, None, role);
+    NewNode { name, loopback: own, sid, parent: loopback(parent), parent_sid, role, multicast }
+}
+
+fn part(fleet: &Fleet, number: usize) -> NodePart {
+    fleet.agents[&loopback(number)].part.clone().unwrap()
+}
+
+fn renewals(lifecycle: &Lifecycle) -> Vec<(String, u32)> {
+    let nodes = lifecycle.group().unwrap().record().tree.nodes();
+    nodes.iter().filter(|node| node.renewed != 0).map(|node| (node.name.clone(), node.renewed)).collect()
+}
+
+/// D31: every node has its state before the record is stored, and has committed before the source may send.
+#[test]
+fn creation_takes_two_phases() {
+    let mut lifecycle = Lifecycle::create(record()).unwrap();
+    let mut fleet = Fleet::default();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N1 1, prepare N2 1, prepare N3 1, prepare N4 1, prepare N5 1, prepare N6 1, store 1
+        commit N6 1, commit N4 1, commit N5 1, commit N1 1, commit N2 1, commit N3 1, changed 1
+        ready 0
+        ");
+    assert!(lifecycle.is_steady());
+    assert_eq!(fleet.stored, Some(record()));
+}
+
+/// D31: what one node refuses, no node has.
+#[test]
+fn a_refused_creation_leaves_nothing() {
+    let mut lifecycle = Lifecycle::create(record()).unwrap();
+    let mut fleet = Fleet::default();
+    fleet.agents.entry(loopback(5)).or_default().refuses = true;
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N1 1, prepare N2 1, prepare N3 1, prepare N4 1, prepare N5 1, prepare N6 1
+        abort N1 1, abort N2 1, abort N3 1, abort N4 1, abort N5 1, abort N6 1
+        given up: node 2001:db8:5::1 refuses epoch 1: no room, closed
+        ");
+    assert!(lifecycle.is_closed() && lifecycle.group().is_none());
+    assert!(fleet.agents.values().all(|agent| agent.part.is_none() && agent.prepared.is_none()));
+}
+
+/// D25: nodes left without branches go, recursively; the source is not paused.
+#[test]
+fn an_eviction_takes_idle_nodes_out() {
+    let (mut lifecycle, mut fleet) = running();
+    lifecycle.evict(&[receiver_address(4), receiver_address(5)]).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N6 2, store 2, commit N6 2, remove N3 2, remove N5 2, evicted R4, evicted R5
+        changed 2
+        ");
+    let root = part(&fleet, 6);
+    assert_eq!(root.branches, [Branch::new(loopback(4))]);
+    assert_eq!(fleet.agents[&loopback(5)].part, None);
+}
+
+/// D25: without these the group would be too small.
+#[test]
+fn an_eviction_respects_the_fewest_receivers() {
+    let mut record = record();
+    record.policy.min_receivers = 3;
+    let (mut lifecycle, _) = running_with(record);
+    let refusal = |error: Result<(), ChangeError>| error.unwrap_err().to_string();
+    let three = [1, 2, 3].map(receiver_address);
+    let message = "2 receivers would be left, `min_receivers` is 3: close the group, or lower the policy's bound";
+    assert_eq!(refusal(lifecycle.evict(&three)), message);
+    // Those that wait count, too.
+    lifecycle.evict(&three[..1]).unwrap();
+    lifecycle.evict(&three[1..2]).unwrap();
+    assert_eq!(refusal(lifecycle.evict(&three[2..])), message);
+    assert_eq!(refusal(lifecycle.evict(&[])), "no receiver is named");
+    let stranger = receiver_address(9);
+    assert_eq!(refusal(lifecycle.evict(&[stranger])), format!("{stranger} is not a receiver of the group"));
+}
+
+/// D30: the source is quiet from before the first node prepares until the last has committed, and J is its next PSN.
+#[test]
+fn a_join_pauses_the_source() {
+    let (mut lifecycle, mut fleet) = running();
+    fleet.next_psn = Psn::new(900);
+    let nodes = vec![new_node(7, 5, NodeRole::Edge)];
+    lifecycle.join(vec![newcomer(6, 2), newcomer(7, 7)], nodes).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        pause 1, prepare N2 2, prepare N5 2, prepare N6 2, prepare N7 2, store 2, commit N5 2
+        commit N2 2, commit N7 2, commit N6 2, changed 2, ready 1
+        ");
+    let join = Some(Join { psn: Psn::new(900), msn: 7 });
+    let branch = |number| Branch { joined: join, ..Branch::new(receiver_address(number)) };
+    assert_eq!(part(&fleet, 2).branches, [Branch::new(receiver_address(3)), branch(6)]);
+    assert_eq!(part(&fleet, 7).branches, [branch(7)]);
+    let of_node = Branch { joined: join, ..Branch::new(loopback(7)) };
+    assert_eq!(part(&fleet, 5).branches, [Branch::new(loopback(3)), of_node]);
+}
+
+/// D25, D30: a receiver that is dead keeps the source from becoming quiet, so its eviction goes first.
+#[test]
+fn an_eviction_overtakes_a_join_that_waits() {
+    let (mut lifecycle, mut fleet) = running();
+    lifecycle.join(vec![newcomer(6, 2)], vec![]).unwrap();
+    lifecycle.evict(&[receiver_address(1)]).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        pause 1, prepare N1 2, prepare N6 2, store 2, commit N6 2, commit N1 2, evicted R1
+        changed 2, prepare N2 3, prepare N6 3, store 3, commit N2 3, commit N6 3, changed 3
+        ready 1
+        ");
+}
+
+/// The path from the new parent to below the common ancestor is renewed; the ancestor commits first, the old parent
+/// last, and goes when nothing is left below it.
+#[test]
+fn a_node_is_rehomed() {
+    let (mut lifecycle, mut fleet) = running();
+    lifecycle.rehome(loopback(1), loopback(5), Some(sid(5))).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N1 2, prepare N4 2, prepare N5 2, prepare N6 2, store 2, commit N6 2, commit N5 2
+        commit N1 2, commit N4 2, changed 2
+        ");
+    assert_eq!(renewals(&lifecycle), [("N5".to_string(), 2)]);
+    let renewed = Branch { renewed: 2, ..Branch::new(loopback(5)) };
+    assert_eq!(part(&fleet, 6).branches, [Branch::new(loopback(4)), renewed]);
+    assert_eq!((part(&fleet, 5).renewed, part(&fleet, 5).branches.len()), (2, 2));
+    assert_eq!(part(&fleet, 1).parent, Parent::Node { loopback: loopback(5), sid: Some(sid(5)) });
+
+    fleet.dead.insert(loopback(4));
+    lifecycle.lost(loopback(4));
+    lifecycle.rehome(loopback(2), loopback(6), None).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @"prepare N2 3, prepare N6 3, store 3, commit N6 3, commit N2 3, changed 3");
+    assert_eq!(part(&fleet, 6).branches, [renewed, Branch::new(loopback(2))]);
+}
+
+/// A node that was dead and left the tree comes into it again.
+#[test]
+fn a_node_is_rehomed_below_one_that_is_new() {
+    let (mut lifecycle, mut fleet) = running();
+    let new_nodes = vec![new_node(8, 4, NodeRole::Transit), new_node(7, 8, NodeRole::Transit)];
+    lifecycle.rehome_by(Rehoming { node: loopback(3), parent: loopback(7), parent_sid: None, new_nodes }).unwrap();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N3 2, prepare N4 2, prepare N6 2, prepare N7 2, prepare N8 2, store 2, commit N6 2
+        commit N4 2, commit N8 2, commit N7 2, commit N3 2, remove N5 2, changed 2
+        ");
+    let all = [("N4".to_string(), 2), ("N8".to_string(), 2), ("N7".to_string(), 2)];
+    assert_eq!(renewals(&lifecycle), all);
+}
+
+/// What cannot be is refused when it is asked for.
+#[test]
+fn impossible_changes_are_named() {
+    let (mut lifecycle, mut fleet) = running();
+    let mut rehomed = |node, parent| lifecycle.rehome(node, parent, None).unwrap_err().to_string();
+    assert_eq!(rehomed(loopback(9), loopback(5)), "2001:db8:9::1 is not the loopback of a node of the tree");
+    assert_eq!(rehomed(loopback(1), loopback(9)), "2001:db8:9::1 is not the loopback of a node of the tree");
+    let message = "2001:db8:6::1 is the headend: it cannot hang below another node";
+    assert_eq!(rehomed(loopback(6), loopback(5)), message);
+    assert_eq!(rehomed(loopback(1), loopback(4)), "2001:db8:1::1 hangs below 2001:db8:4::1 already");
+    let message = "2001:db8:1::1 hangs below 2001:db8:4::1 itself, so it cannot be its parent";
+    assert_eq!(rehomed(loopback(4), loopback(1)), message);
+    assert_eq!(rehomed(loopback(1), loopback(3)), "edge node N3 cannot have nodes below it");
+
+    let mut joined = |newcomer, nodes| lifecycle.join(vec![newcomer], nodes).unwrap_err().to_string();
+    let message = "receiver 2001:db8:100::1 is in the group twice";
+    assert_eq!(joined(newcomer(1, 2), vec![]), message);
+    let reserved = Newcomer { qpn: Qpn::new(1).unwrap(), ..newcomer(6, 2) };
+    assert_eq!(joined(reserved, vec![]), "2001:db8:100::6: queue pair number 0x1 is reserved");
+    assert_eq!(joined(newcomer(6, 9), vec![]), "2001:db8:9::1 is not the loopback of a node of the tree");
+    let message = "receiver 2001:db8:100::6 hangs on node 1, which is not an edge of the tree";
+    assert_eq!(joined(newcomer(6, 4), vec![]), message);
+    let ring = vec![new_node(7, 8, NodeRole::Edge), new_node(8, 7, NodeRole::Transit)];
+    let message = "2001:db8:8::1 hangs below 2001:db8:8::1 itself, so it cannot be its parent";
+    assert_eq!(joined(newcomer(6, 7), ring), message);
+    assert_eq!(lifecycle.join(vec![], vec![]), Err(ChangeError::Nothing));
+
+    lifecycle.close();
+    fleet.settle(&mut lifecycle);
+    assert_eq!(lifecycle.evict(&[receiver_address(1)]), Err(ChangeError::Closed));
+}
+
+/// D31: the end of a group is its end at every node.
+#[test]
+fn a_group_is_closed() {
+    let (mut lifecycle, mut fleet) = running();
+    fleet.dead.insert(loopback(2));
+    lifecycle.lost(loopback(2));
+    lifecycle.close();
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @"remove N1 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1, closed");
+    assert!(lifecycle.is_closed());
+}
+
+/// D30: the mark of a join goes once the source is 2^22 packets past J, and not before.
+#[test]
+fn marks_of_joins_go() {
+    let (mut lifecycle, mut fleet) = running();
+    fleet.next_psn = Psn::new(0xFF_FFF0);
+    lifecycle.join(vec![newcomer(6, 2)], vec![]).unwrap();
+    fleet.settle(&mut lifecycle);
+    fleet.take_log();
+    lifecycle.settled(Psn::new(0x3F_FFEF));
+    fleet.settle(&mut lifecycle);
+    assert_eq!(fleet.take_log(), "");
+    lifecycle.settled(Psn::new(0x3F_FFF0));
+    lifecycle.settled(Psn::new(0x3F_FFF1));
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @"prepare N2 3, store 3, commit N2 3, changed 3");
+    assert!(part(&fleet, 2).receivers.iter().all(|receiver| receiver.joined.is_none()));
+}
+
+/// A node that restarts is given what it had; during a change, until its turn, what it had before.
+#[test]
+fn a_node_that_restarts_is_given_its_part() {
+    let (mut lifecycle, mut fleet) = running();
+    fleet.agents.remove(&loopback(4));
+    lifecycle.restarted(loopback(4));
+    fleet.settle(&mut lifecycle);
+    assert_eq!(fleet.take_log(), "restore N4 1");
+
+    // N4 loses a branch, so it comes last: while N6 has not committed it must go on vouching for N1.
+    lifecycle.rehome(loopback(1), loopback(5), None).unwrap();
+    while fleet.stored.as_ref().is_some_and(|stored| stored.epoch == 1) {
+        let order = lifecycle.next_order().unwrap();
+        let answer = fleet.carry_out(&order);
+        answer.into_iter().for_each(|answer| fleet.hand_in(&mut lifecycle, answer));
+    }
+    fleet.take_log();
+    fleet.agents.remove(&loopback(4));
+    lifecycle.restarted(loopback(4));
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @"commit N6 2, restore N4 1, commit N5 2, prepare N4 2, commit N1 2, commit N4 2, changed 2");
+}
+
+/// An epoch's number is used once, and there is an end to them.
+#[test]
+fn epochs_are_not_used_twice() {
+    let (mut lifecycle, mut fleet) = running();
+    fleet.agents.get_mut(&loopback(6)).unwrap().refuses = true;
+    lifecycle.rehome(loopback(1), loopback(5), None).unwrap();
+    fleet.settle(&mut lifecycle);
+    let reason = "given up: node 2001:db8:6::1 refuses epoch 2: no room";
+    assert!(fleet.log.contains(&reason.to_string()), "{:?}", fleet.log);
+    assert_eq!(fleet.agents[&loopback(5)].prepared, None);
+    fleet.agents.get_mut(&loopback(6)).unwrap().refuses = false;
+    lifecycle.rehome(loopback(1), loopback(5), None).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert_eq!(lifecycle.group().unwrap().record().epoch, 3);
+
+    let (mut lifecycle, _) = running_with(Record { epoch: u32::MAX, ..record() });
+    let message = lifecycle.rehome(loopback(1), loopback(5), None).unwrap_err().to_string();
+    assert_eq!(message, "epoch 4294967295 is the last that there is: close the group and create it anew");
+}
+
+/// Responses name their epoch by 14 bits: a renewal is said anew long before they turn round.
+#[test]
+fn a_renewal_is_not_left_behind() {
+    let mut record = record();
+    let mut nodes = record.tree.nodes().to_vec();
+    nodes[2].renewed = 5;
+    record.tree = Tree::new(nodes).unwrap();
+    record.epoch = 4099;
+    let (mut lifecycle, mut fleet) = running_with(record);
+    lifecycle.evict(&[receiver_address(1)]).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert_eq!(renewals(&lifecycle), [("N5".to_string(), 5)]);
+    lifecycle.evict(&[receiver_address(2)]).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert_eq!(renewals(&lifecycle), [("N5".to_string(), 4101)]);
+}
+
+/// A restarted node must not begin at the PSN at which it once joined, when it is moved to another parent.
+#[test]
+fn the_mark_of_a_nodes_join_lasts_one_epoch() {
+    let (mut lifecycle, mut fleet) = running();
+    lifecycle.join(vec![newcomer(6, 7)], vec![new_node(7, 5, NodeRole::Edge)]).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert!(part(&fleet, 5).branches[1].joined.is_some());
+    lifecycle.rehome(loopback(7), loopback(4), None).unwrap();
+    fleet.settle(&mut lifecycle);
+    let branches = part(&fleet, 4).branches;
+    assert_eq!(branches.last(), Some(&Branch::new(loopback(7))));
+    let unmarked: Vec<Ipv6Addr> = branches.iter().map(|branch| branch.responder).collect();
+    assert_eq!(unmarked, [1, 2, 7].map(loopback));
+}

@@ -1,0 +1,9 @@
+//! The group as a value: what makes one, what each node gets of it, and how its membership changes.
+
+mod changes;
+mod figure_1;
+mod fleet;
+mod record;
+mod storm;
+mod table;
+mod together;

@@ -1,0 +1,378 @@
+//! Any changes, with messages lost, repeated and overtaken, nodes that refuse, restart and die: what must hold at any
+//! time does, and in the end every node has its part (D25, D30, D31).
+
+use crate::figure_1::*;
+use crate::fleet::{Agent, Answer, Fleet};
+use proptest::prelude::*;
+use srdma_group::*;
+use srdma_wire::{Psn, Qpn};
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+
+/// What is on its way.
+#[derive(Clone, Debug)]
+enum Message {
+    Order(Order),
+    Answer(Option<Ipv6Addr>, Answer),
+}
+
+impl Message {
+    fn is_of(&self, node: Ipv6Addr) -> bool {
+        match self {
+            Message::Order(order) => order.node() == Some(node),
+            Message::Answer(from, _) => *from == Some(node),
+        }
+    }
+}
+
+struct Storm {
+    lifecycle: Lifecycle,
+    fleet: Fleet,
+    messages: Vec<Message>,
+    /// Receivers that the source has sent to.
+    served: BTreeSet<Ipv6Addr>,
+    next_number: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Deliver(usize),
+    Lose(usize),
+    Repeat(usize),
+    Unanswered,
+    Restart(usize),
+    Die(usize),
+    Notice(usize),
+    Refuse(usize),
+    Evict(usize),
+    Join(usize, bool),
+    Rehome(usize, usize),
+    Settled,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let number = 0..64_usize;
+    prop_oneof![
+        20 => number.clone().prop_map(Event::Deliver),
+        2 => number.clone().prop_map(Event::Lose),
+        3 => number.clone().prop_map(Event::Repeat),
+        3 => Just(Event::Unanswered),
+        2 => number.clone().prop_map(Event::Restart),
+        1 => number.clone().prop_map(Event::Die),
+        1 => number.clone().prop_map(Event::Notice),
+        1 => number.clone().prop_map(Event::Refuse),
+        1 => number.clone().prop_map(Event::Evict),
+        1 => (number.clone(), any::<bool>()).prop_map(|(edge, new)| Event::Join(edge, new)),
+        3 => (number.clone(), number).prop_map(|(node, parent)| Event::Rehome(node, parent)),
+        1 => Just(Event::Settled),
+    ]
+}
+
+/// Figure 1 with another edge below N3's parent, and a level more.
+fn deep_record() -> Record {
+    use NodeRole::{Edge, Transit};
+    let nodes = [
+        node(6, None, Transit),
+        node(4, Some(0), Transit),
+        node(5, Some(0), Transit),
+        node(7, Some(1), Transit),
+        node(8, Some(2), Transit),
+        node(1, Some(3), Edge),
+        node(2, Some(3), Edge),
+        node(3, Some(4), Edge),
+        node(9, Some(2), Edge),
+    ];
+    let receivers = vec![receiver(1, 5), receiver(2, 5), receiver(3, 6), receiver(4, 7), receiver(5, 8)];
+    Record { tree: Tree::new(nodes.to_vec()).unwrap(), receivers, ..record() }
+}
+
+/// A part without what means nothing to the node.
+fn essence(part: &NodePart) -> NodePart {
+    let mut part = NodePart { epoch: 0, ..part.clone() };
+    let lists = part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
+    lists.for_each(|receiver| receiver.joined = None);
+    let lists = part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
+    lists.chain(&mut part.receivers).for_each(|receiver| receiver.edge = NodeIndex(0));
+    part
+}
+
+fn parts(record: &Record) -> Vec<(Ipv6Addr, NodePart)> {
+    let group = Group::new(record.clone()).unwrap();
+    let nodes = record.tree.nodes().iter().enumerate();
+    nodes.map(|(index, node)| (node.loopback, essence(&group.at(NodeIndex(index)).unwrap()))).collect()
+}
+
+impl Storm {
+    fn new() -> Self {
+        Storm {
+            lifecycle: Lifecycle::create(deep_record()).unwrap(),
+            fleet: Fleet::default(),
+            messages: Vec::new(),
+            served: BTreeSet::new(),
+            next_number: 20,
+        }
+    }
+
+    fn has(&self, node: Ipv6Addr) -> Option<NodePart> {
+        self.fleet.agents.get(&node)?.part.as_ref().map(essence)
+    }
+
+    /// The node that a number means, among those of the tree.
+    fn node(&self, number: usize) -> Ipv6Addr {
+        let tree = self.lifecycle.group().map_or_else(|| deep_record().tree, |group| group.record().tree.clone());
+        tree.nodes()[number % tree.nodes().len()].loopback
+    }
+
+    fn take_orders(&mut self) {
+        while let Some(order) = self.lifecycle.next_order() {
+            self.take(order);
+        }
+    }
+
+    fn take(&mut self, order: Order) {
+        match &order {
+            Order::Store(record) => self.check_store(record),
+            Order::Commit { epoch, .. } => {
+                assert!(self.fleet.stored.as_ref().is_some_and(|stored| stored.epoch >= *epoch), "committed unstored");
+            }
+            Order::Ready { round } => self.check_ready(*round),
+            Order::Pause { .. }
+            | Order::Prepare { .. }
+            | Order::Abort { .. }
+            | Order::Restore { .. }
+            | Order::Remove { .. }
+            | Order::Evicted { .. }
+            | Order::Changed { .. }
+            | Order::GivenUp { .. }
+            | Order::Closed => {}
+        }
+        if matches!(order, Order::Store(_)) {
+            self.fleet.carry_out(&order);
+        } else {
+            self.messages.push(Message::Order(order));
+        }
+    }
+
+    /// Every living node has prepared what it does not have yet; and receivers come in only while the source is quiet,
+    /// at its next PSN.
+    fn check_store(&self, record: &Record) {
+        let before = self.fleet.stored.as_ref();
+        let parts_before = before.map(parts).unwrap_or_default();
+        for (node, part) in parts(record) {
+            let agent = self.fleet.agents.get(&node).cloned().unwrap_or_default();
+            let is_prepared = agent.prepared.as_ref().is_some_and(|prepared| prepared.epoch == record.epoch);
+            let is_unconcerned = parts_before.contains(&(node, part));
+            assert!(is_prepared || is_unconcerned || self.fleet.dead.contains(&node), "{node} has not prepared");
+        }
+        let known = before.map(|before| before.receivers.iter().map(|receiver| receiver.address).collect::<Vec<_>>());
+        for receiver in &record.receivers {
+            if known.as_ref().is_some_and(|known| !known.contains(&receiver.address)) {
+                assert!(self.fleet.paused.is_some(), "{} joins while the source sends", receiver.address);
+                assert_eq!(receiver.joined.map(|join| join.psn), Some(self.fleet.next_psn));
+            }
+        }
+    }
+
+    /// All living nodes have committed, but for those that have just come back empty.
+    fn check_ready(&mut self, round: u32) {
+        let stored = self.fleet.stored.clone().unwrap();
+        if self.fleet.ready.is_none_or(|ready| ready < round) || self.fleet.ready.is_none() {
+            for (node, part) in parts(&stored) {
+                if let Some(has) = self.has(node).filter(|_| !self.fleet.dead.contains(&node)) {
+                    assert_eq!(has, part, "{node} has not committed when the source is released");
+                }
+            }
+        }
+        self.served.extend(stored.receivers.iter().map(|receiver| receiver.address));
+    }
+
+    /// Whom the words of a node that are believed above speak for; `None`: it is silent.
+    fn speaks_for(&self, node: Ipv6Addr) -> Option<BTreeSet<Ipv6Addr>> {
+        let part = self.fleet.agents.get(&node).filter(|_| !self.fleet.dead.contains(&node))?.part.as_ref()?;
+        match part.role {
+            NodeRole::Edge => Some(part.branches.iter().map(|branch| branch.responder).collect()),
+            NodeRole::Transit => {
+                let mut all = BTreeSet::new();
+                for branch in &part.branches {
+                    let child = self.fleet.agents.get(&branch.responder)?.part.as_ref()?;
+                    all.extend(self.speaks_for(branch.responder).filter(|_| child.epoch >= branch.renewed)?);
+                }
+                Some(all)
+            }
+        }
+    }
+
+    /// The safety of the order of commits: what the root can say, it says for all that the source has sent to and that
+    /// are still members.
+    fn check_words(&self) {
+        let Some(stored) = &self.fleet.stored else { return };
+        let Some(heard) = self.speaks_for(loopback(6)) else { return };
+        let members = stored.receivers.iter().map(|receiver| receiver.address);
+        for receiver in members.filter(|receiver| self.served.contains(receiver)) {
+            assert!(heard.contains(&receiver), "the root speaks without {receiver}: {:#?}", self.fleet.log);
+        }
+    }
+
+    fn deliver(&mut self, index: usize) {
+        if self.messages.is_empty() {
+            return;
+        }
+        match self.messages.remove(index % self.messages.len()) {
+            Message::Order(order) => {
+                let answer = self.fleet.carry_out(&order);
+                self.messages.extend(answer.map(|answer| Message::Answer(order.node(), answer)));
+            }
+            Message::Answer(_, answer) => self.fleet.hand_in(&mut self.lifecycle, answer),
+        }
+    }
+
+    fn empty(&mut self, node: Ipv6Addr) {
+        self.fleet.log.push(format!("{node} is empty"));
+        self.messages.retain(|message| !message.is_of(node));
+        let agent = self.fleet.agents.entry(node).or_default();
+        *agent = Agent { refuses: agent.refuses, ..Agent::default() };
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match *event {
+            Event::Deliver(index) => self.deliver(index),
+            Event::Lose(index) if !self.messages.is_empty() => {
+                self.messages.remove(index % self.messages.len());
+            }
+            Event::Repeat(index) if !self.messages.is_empty() => {
+                self.messages.push(self.messages[index % self.messages.len()].clone());
+            }
+            Event::Lose(_) | Event::Repeat(_) => {}
+            Event::Unanswered => self.lifecycle.repeat(),
+            Event::Restart(number) => self.restart(self.node(number)),
+            Event::Die(number) => {
+                self.empty(self.node(number));
+                self.fleet.dead.insert(self.node(number));
+            }
+            Event::Notice(number) => {
+                let dead = self.fleet.dead.iter().nth(number % self.fleet.dead.len().max(1)).copied();
+                dead.into_iter().for_each(|node| self.lifecycle.lost(node));
+            }
+            Event::Refuse(number) => {
+                let agent = self.fleet.agents.entry(self.node(number)).or_default();
+                agent.refuses = !agent.refuses;
+            }
+            Event::Evict(number) => {
+                let receivers = self.lifecycle.group().map_or_else(Vec::new, |group| group.record().receivers.clone());
+                let receiver = receivers.get(number % receivers.len().max(1));
+                let _ = receiver.map(|receiver| self.lifecycle.evict(&[receiver.address]));
+            }
+            Event::Join(number, is_new) => self.join(number, is_new),
+            Event::Rehome(node, parent) => {
+                let _ = self.lifecycle.rehome(self.node(node), self.node(parent), None);
+            }
+            Event::Settled => self.lifecycle.settled(self.fleet.next_psn),
+        }
+        self.take_orders();
+        if self.fleet.paused.is_none() && self.fleet.ready.is_some() {
+            self.fleet.next_psn = self.fleet.next_psn.plus(1 << 18);
+        }
+        self.check_words();
+    }
+
+    fn restart(&mut self, node: Ipv6Addr) {
+        self.fleet.dead.remove(&node);
+        self.empty(node);
+        self.lifecycle.restarted(node);
+    }
+
+    fn join(&mut self, number: usize, is_new: bool) {
+        self.next_number += 1;
+        let Receiver { address, qpn, region, .. } = receiver(self.next_number, 0);
+        let below = self.node(number);
+        let mut new_nodes = Vec::new();
+        let mut newcomer = Newcomer { address, qpn, region, edge: below };
+        if is_new {
+            let edge = self.next_number as usize;
+            let TreeNode { name, loopback: own, sid, .. } = node(edge, None, NodeRole::Edge);
+            newcomer.edge = own;
+            let role = NodeRole::Edge;
+            new_nodes.push(NewNode {
+                name,
+                loopback: own,
+                sid,
+                parent: below,
+                parent_sid: None,
+                role,
+                multicast: None,
+            });
+        }
+        let _ = self.lifecycle.join(vec![newcomer], new_nodes);
+    }
+
+    /// From here on nothing is lost, nobody refuses and nobody stays dead.
+    fn calm_down(&mut self) {
+        self.fleet.agents.values_mut().for_each(|agent| agent.refuses = false);
+        for node in std::mem::take(&mut self.fleet.dead) {
+            self.restart(node);
+        }
+        for _ in 0..1000 {
+            self.take_orders();
+            while !self.messages.is_empty() {
+                self.deliver(0);
+                self.take_orders();
+                self.check_words();
+            }
+            let is_running = self.fleet.ready.is_some() && self.fleet.paused.is_none();
+            if self.lifecycle.is_closed() || (self.lifecycle.is_steady() && is_running) {
+                return;
+            }
+            self.lifecycle.repeat();
+        }
+        panic!("never steady: {:#?}\n{:#?}", self.lifecycle, self.fleet.log);
+    }
+
+    fn check_end(&self) {
+        let expected: Vec<_> = match self.lifecycle.is_closed() {
+            true => Vec::new(),
+            false => parts(self.fleet.stored.as_ref().unwrap()),
+        };
+        for (node, part) in &expected {
+            assert_eq!(self.has(*node).as_ref(), Some(part), "{node}: {:#?}", self.fleet.log);
+        }
+        let members: BTreeSet<Ipv6Addr> = expected.iter().map(|(node, _)| *node).collect();
+        for node in self.fleet.agents.keys().filter(|node| !members.contains(*node)) {
+            assert_eq!(self.has(*node), None, "{node} is not in the tree any more: {:#?}", self.fleet.log);
+        }
+        assert_eq!(self.lifecycle.group().map(Group::record), self.fleet.stored.as_ref());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_every_node_gets_its_part(begun: bool, events in prop::collection::vec(event(), 1..400)) {
+        let mut storm = Storm::new();
+        if begun {
+            storm.calm_down();
+        }
+        events.iter().for_each(|event| storm.happen(event));
+        storm.calm_down();
+        storm.check_end();
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("SRDMA_TEST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(512)
+}
+
+/// The storm's own numbers name what they are to name.
+#[test]
+fn newcomers_are_new() {
+    let mut storm = Storm::new();
+    storm.calm_down();
+    storm.join(8, false);
+    storm.join(1, true);
+    storm.calm_down();
+    storm.check_end();
+    let record = storm.lifecycle.group().unwrap().record().clone();
+    let newest = record.receivers.last().unwrap();
+    assert_eq!((record.receivers.len(), newest.qpn), (7, Qpn::new(0x100 + 22).unwrap()));
+    assert!(newest.joined.is_some_and(|join| join.psn == storm.fleet.next_psn && join.psn != Psn::new(1)));
+}
