@@ -7,6 +7,7 @@ mod machine;
 mod measure;
 mod packets;
 mod report;
+mod reverse;
 mod routes;
 mod scenario;
 mod wire;
@@ -17,7 +18,7 @@ use cases::{Case, WorkingSet};
 use indicatif::{ProgressBar, ProgressStyle};
 use machine::Machine;
 use measure::Bench;
-use report::{Report, Row};
+use report::{MemoryRow, Report, Row};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -100,8 +101,10 @@ fn dataplane(arguments: &DataplaneArguments) -> anyhow::Result<()> {
             WorkingSet::InsideL2 => arguments.repetitions * SHORT_REPETITIONS,
             WorkingSet::Memory => arguments.repetitions,
         };
-        let row = point.measure(&mut bench, repetitions)?;
-        progress.suspend(|| report.row(&row))?;
+        match point.measure(&mut bench, repetitions)? {
+            Measured::Time(row) => progress.suspend(|| report.row(&row))?,
+            Measured::Memory(rows) => progress.suspend(|| rows.iter().try_for_each(|row| report.memory(row)))?,
+        }
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -122,8 +125,22 @@ fn chosen(points: Vec<Point>, asked: &[String]) -> Vec<Point> {
 
 /// One row to be measured.
 enum Point {
-    Packet { case: Case, frame_octets: usize, routes: usize, working_set: WorkingSet },
+    Packet {
+        case: Case,
+        frame_octets: usize,
+        routes: usize,
+        working_set: WorkingSet,
+    },
     Yardstick(yardsticks::Yardstick),
+    Reverse(reverse::Reverse),
+    /// What groups take in memory; measured before anything else.
+    GroupMemory,
+}
+
+/// What was measured.
+enum Measured {
+    Time(Row),
+    Memory(Vec<MemoryRow>),
 }
 
 /// Every row, or the quick ones.
@@ -136,7 +153,7 @@ fn points(quick: bool) -> Vec<Point> {
     } else {
         (&all_sizes[..], &all_routes[..], &all_sets[..])
     };
-    let mut points = Vec::new();
+    let mut points = vec![Point::GroupMemory];
     for &working_set in sets {
         for &routes in routes {
             for case in Case::all() {
@@ -149,6 +166,7 @@ fn points(quick: bool) -> Vec<Point> {
             }
         }
     }
+    points.extend(reverse::Reverse::ALL.into_iter().map(Point::Reverse));
     points.extend(yardsticks::Yardstick::ALL.into_iter().map(Point::Yardstick));
     points
 }
@@ -158,22 +176,28 @@ impl Point {
         match self {
             Point::Packet { case, .. } => case.name(),
             Point::Yardstick(yardstick) => yardstick.name(),
+            Point::Reverse(reverse) => reverse.name(),
+            Point::GroupMemory => "memory of a group".to_owned(),
         }
     }
 
     fn working_set(&self) -> WorkingSet {
         match self {
             Point::Packet { working_set, .. } => *working_set,
-            Point::Yardstick(_) => WorkingSet::InsideL2,
+            Point::Yardstick(_) | Point::Reverse(_) => WorkingSet::InsideL2,
+            Point::GroupMemory => WorkingSet::Memory,
         }
     }
 
-    fn measure(&self, bench: &mut Bench<'_>, repetitions: u32) -> anyhow::Result<Row> {
-        match *self {
+    fn measure(&self, bench: &mut Bench<'_>, repetitions: u32) -> anyhow::Result<Measured> {
+        let row = match *self {
             Point::Packet { case, frame_octets, routes, working_set } => {
-                bench.packets(case, frame_octets, routes, working_set, repetitions)
+                bench.packets(case, frame_octets, routes, working_set, repetitions)?
             }
-            Point::Yardstick(yardstick) => bench.yardstick(yardstick, repetitions),
-        }
+            Point::Yardstick(yardstick) => bench.yardstick(yardstick, repetitions)?,
+            Point::Reverse(reverse) => bench.reverse(reverse, repetitions)?,
+            Point::GroupMemory => return Ok(Measured::Memory(reverse::memory()?)),
+        };
+        Ok(Measured::Time(row))
     }
 }

@@ -1,4 +1,17 @@
-//! The reverse path searched.
+//! The reverse path searched: everything that can happen in a small tree, within bounds, on the machines that the nodes
+//! run. What is searched, what must hold and what came of it stands in `docs/search.md`.
+//!
+//! ```text
+//!   source --- down[0] --> node 0 --- down[i] --> node i --- at once, or lost --> receiver
+//!          <---- up[0] ---        <---- up[i] ---        <---------- up[j] -----
+//!
+//!   State: what source, nodes and receivers know, what is on each link, which record is stored, which faults are left
+//!   Action: one thing that happens; `Tree` says which can, and what comes of it
+//! ```
+//!
+//! * [`Shape`], [`Bounds`], [`Faults`]: what is searched; [`SMALL`], [`LARGE`]: what is searched by tests and for the
+//!   documentation.
+//! * [`Tree`]: the model, for the checker of the crate `stateright`; [`search`] runs it.
 
 mod bounds;
 mod hosts;

@@ -23,10 +23,17 @@ impl Fingerprint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
     Data(u8),
-    Response { branch: u16, code: u8 },
+    Response {
+        branch: u16,
+        code: u8,
+    },
     HoldEnds,
     /// The part of a record takes effect, at this position; the J of those who join.
-    Commit { record: usize, node: usize, joined_at: u8 },
+    Commit {
+        record: usize,
+        node: usize,
+        joined_at: u8,
+    },
 }
 
 /// What comes of it: at most four things said upstream, the first first, 0 for none.
@@ -114,7 +121,9 @@ impl Machines {
     /// A data packet goes down.
     pub(crate) fn data(&self, from: Fingerprint, data: Data) -> Step {
         let psn = self.initial_psn.plus(u32::from(data.packet));
-        self.step(from, Event::Data(data.code()), |machine, out| machine.data(Instant::ZERO, psn, data.ack_request, out))
+        self.step(from, Event::Data(data.code()), |machine, out| {
+            machine.data(Instant::ZERO, psn, data.ack_request, out)
+        })
     }
 
     /// A branch has said something. What epoch it said it in is not the machine's business.

@@ -3,7 +3,7 @@
 use clap::{Parser, ValueEnum};
 use srdma_dataplane::reverse::{Repeat, Rules};
 use srdma_search::{
-    Bounds, CommitOrder, Configuration, Faults, Finding, LARGE, Order, ReceiverHabit, SHAPES, SMALL, Shape,
+    Action, Bounds, CommitOrder, Configuration, Faults, Finding, LARGE, Order, ReceiverHabit, SHAPES, SMALL, Shape,
     SourceHabit, search, shortest,
 };
 use srdma_wire::Psn;
@@ -12,8 +12,11 @@ use std::process::ExitCode;
 /// Searches everything that can happen in small trees of the reverse path: every order of arrivals, losses, restarts
 /// and changes of membership within bounds, on the machines that the nodes run.
 #[derive(Debug, Parser)]
-#[command(name = "srdma-search", version)]
+#[command(name = "srdma-search", version, after_long_help = EXAMPLES)]
 struct Options {
+    /// One JSON object per search and line.
+    #[arg(long)]
+    json: bool,
     /// The tree. The other options say what may happen in it.
     #[arg(long, required_unless_present_any = ["all", "small", "list"])]
     shape: Option<String>,
@@ -100,6 +103,17 @@ struct Options {
     most_states: Option<usize>,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  srdma-search --small --deepest
+      The searches of the tests.
+
+  srdma-search --shape three --delays 1 --losses 1 --restarts 1
+      A tree of three levels and three receivers: one loss, one restart, one slow link, anywhere and at any time.
+
+  srdma-search --shape star2 --losses 1 --rules never
+      A search that fails, and the shortest way there.";
+
 /// What the nodes do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RuleSet {
@@ -179,20 +193,21 @@ fn main() -> anyhow::Result<ExitCode> {
                 .collect::<anyhow::Result<_>>()?
         }
     };
-    println!("{}", HEADING);
+    if !options.json {
+        println!("shape   packets       states depth     seconds  result, bounds");
+    }
     let mut failed = false;
     for (shape, bounds) in searches {
         let order = if options.deepest { Order::Deepest } else { Order::Shortest };
         let finding = search(shape, &bounds, order, options.threads, options.most_states);
-        report(shape, &bounds, &finding);
+        let path = finding.failure.clone().map(|failure| shortest(shape, &bounds, failure).path);
+        report(shape, &bounds, &finding, &path.unwrap_or_default(), options.json);
         failed |= finding.failure.is_some();
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-const HEADING: &str = "shape   packets       states depth     seconds  result, bounds";
-
-fn report(shape: &Shape, bounds: &Bounds, finding: &Finding) {
+fn report(shape: &Shape, bounds: &Bounds, finding: &Finding, path: &[Action], json: bool) {
     let result = match (&finding.failure, finding.complete, finding.completed) {
         (Some(failure), _, _) => format!("FAILS: {}", failure.property),
         (None, true, true) => "holds".to_owned(),
@@ -200,10 +215,19 @@ fn report(shape: &Shape, bounds: &Bounds, finding: &Finding) {
         (None, false, _) => "given up".to_owned(),
     };
     let (states, depth, seconds) = (finding.states, finding.depth, finding.took.as_secs_f64());
-    println!("{:<8}{:>7}{states:>13}{depth:>6}{seconds:>12.1}  {result}: {}", shape.name, bounds.packets, bounds.faults);
-    if let Some(failure) = &finding.failure {
-        for (number, action) in shortest(shape, bounds, failure.clone()).path.iter().enumerate() {
-            println!("  {number:>3} {action:?}");
-        }
+    if json {
+        let path: Vec<String> = path.iter().map(|action| format!("{action:?}")).collect();
+        let row = serde_json::json!({
+            "shape": shape.name, "packets": bounds.packets, "bounds": bounds.faults.to_string(), "states": states,
+            "depth": depth, "seconds": seconds, "result": result, "path": path,
+        });
+        return println!("{row}");
+    }
+    println!(
+        "{:<8}{:>7}{states:>13}{depth:>6}{seconds:>12.1}  {result}: {}",
+        shape.name, bounds.packets, bounds.faults
+    );
+    for (number, action) in path.iter().enumerate() {
+        println!("  {number:>3} {action:?}");
     }
 }

@@ -154,7 +154,8 @@ impl Model for Tree {
         }
         self.traffic_actions(state, actions);
         let nodes = 0..self.stored(state).places.len();
-        actions.extend(nodes.clone().filter(|&node| self.is_holding(state, node)).map(|node| Action::HoldEnds { node }));
+        actions
+            .extend(nodes.clone().filter(|&node| self.is_holding(state, node)).map(|node| Action::HoldEnds { node }));
         let outstanding = state.source.next > state.source.completed;
         if outstanding && (state.left.early_timeouts > 0 || self.is_quiet(state)) {
             actions.push(Action::Timeout);
@@ -184,9 +185,7 @@ impl Model for Tree {
         vec![
             Property::always(TRUTH, |tree: &Tree, state: &State| tree.is_true(state)),
             Property::always(PROGRESS, |tree: &Tree, state: &State| state.fruitless <= tree.bounds.patience),
-            Property::sometimes(COMPLETION, |tree: &Tree, state: &State| {
-                state.source.completed == tree.bounds.packets
-            }),
+            Property::sometimes(COMPLETION, |tree: &Tree, state: &State| state.source.completed == tree.bounds.packets),
         ]
     }
 }

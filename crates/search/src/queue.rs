@@ -28,8 +28,8 @@ impl Queue {
         self.0.to_le_bytes().into_iter().take_while(|&code| code != 0)
     }
 
-    /// Adds a message behind all others, or where it belongs in a queue that keeps no order. False when there are `most`
-    /// already.
+    /// Adds a message behind all others, or where it belongs in a queue that keeps no order. False when there are
+    /// `most` already.
     pub(crate) fn push(&mut self, code: u8, keeps_order: bool, most: usize) -> bool {
         let len = self.len();
         if len >= most.min(8) {

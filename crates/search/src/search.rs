@@ -4,8 +4,12 @@ use crate::bounds::Bounds;
 use crate::model::{COMPLETION, PROGRESS, TRUTH, Tree};
 use crate::shape::Shape;
 use crate::state::Action;
+use indicatif::ProgressBar;
 use stateright::{Checker, HasDiscoveries, Model};
 use std::time::{Duration, Instant};
+
+/// How often progress is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// In which order states are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +58,26 @@ pub fn search(shape: &Shape, bounds: &Bounds, order: Order, threads: usize, most
         builder = builder.target_state_count(most);
     }
     match order {
-        Order::Shortest => finding(&builder.spawn_bfs().join(), begin, most_states),
-        Order::Deepest => finding(&builder.spawn_dfs().join(), begin, most_states),
+        Order::Shortest => finding(&watched(builder.spawn_bfs()), begin, most_states),
+        Order::Deepest => finding(&watched(builder.spawn_dfs()), begin, most_states),
     }
+}
+
+/// Waits for a checker, and says on a terminal how far it is.
+fn watched<C: Checker<Tree>>(mut checker: C) -> C {
+    let progress = ProgressBar::new_spinner();
+    for handle in checker.handles() {
+        while !handle.is_finished() {
+            std::thread::sleep(LOOK_EVERY);
+            progress.set_message(format!("{} states", checker.unique_state_count()));
+            progress.tick();
+        }
+        if let Err(panic) = handle.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+    progress.finish_and_clear();
+    checker
 }
 
 /// The shortest way to a failure, from one that was found: searched anew with ever fewer steps.

@@ -22,13 +22,7 @@ pub struct Shape {
 pub const SHAPES: [Shape; 9] = [
     Shape { name: "star2", drawing: "0(r0 r1)", parents: &[None], edges: &[Some(0), Some(0)], changes: &[] },
     Shape { name: "star3", drawing: "0(r0 r1 r2)", parents: &[None], edges: &[Some(0); 3], changes: &[] },
-    Shape {
-        name: "pair",
-        drawing: "0(1(r0 r1))",
-        parents: &[None, Some(0)],
-        edges: &[Some(1), Some(1)],
-        changes: &[],
-    },
+    Shape { name: "pair", drawing: "0(1(r0 r1))", parents: &[None, Some(0)], edges: &[Some(1), Some(1)], changes: &[] },
     Shape {
         name: "fork",
         drawing: "0(1(r0) 2(r1))",

@@ -79,7 +79,8 @@ fn other_hosts_and_withheld_copies_hold() {
 #[test]
 fn without_repetition_the_source_is_stuck() {
     let rules = Rules { repeat: Repeat::Never, ..Rules::default() };
-    let failure = failure("star2", &Bounds { rules, ..bounds("star2", Faults { losses: 1, delays: 1, ..Faults::NONE }) });
+    let failure =
+        failure("star2", &Bounds { rules, ..bounds("star2", Faults { losses: 1, delays: 1, ..Faults::NONE }) });
     assert_eq!(failure.property, PROGRESS);
     let lost = failure.path.iter().filter(|action| matches!(action, Action::LoseResponse { link: 0 })).count();
     let timeouts = failure.path.iter().filter(|action| matches!(action, Action::Timeout)).count();

@@ -4,6 +4,7 @@ use super::cases::{Case, Until, Work, WorkingSet};
 use super::check::check;
 use super::machine::Machine;
 use super::report::Row;
+use super::reverse::Reverse;
 use super::scenario::{EGRESS_PORTS, INGRESS, Scenario};
 use super::yardsticks::Yardstick;
 use anyhow::ensure;
@@ -80,6 +81,12 @@ impl<'m> Bench<'m> {
     /// Measures a yardstick.
     pub(super) fn yardstick(&mut self, yardstick: Yardstick, repetitions: u32) -> anyhow::Result<Row> {
         yardstick.measure(repetitions, self.machine)
+    }
+
+    /// Measures what the reverse path takes.
+    pub(super) fn reverse(&mut self, reverse: Reverse, repetitions: u32) -> anyhow::Result<Row> {
+        // Ten thousand groups are one long measurement, whatever the caches hold.
+        reverse.measure(if reverse.is_long() { repetitions.div_ceil(10) } else { repetitions }, self.machine)
     }
 
     /// Frames whose touched lines fill the working set.

@@ -3,7 +3,7 @@
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::rocev2::{Extended, PacketValue};
 use srdma_wire::tlv::{ReceiverView, TlvTypes, TlvWriter};
-use srdma_wire::{Bth, EtherType, Ipv6, Opcode, Psn, Qpn, SrhValue};
+use srdma_wire::{Aeth, Bth, EtherType, Ipv6, Opcode, Psn, Qpn, SrhValue, Syndrome};
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
@@ -102,12 +102,34 @@ pub(super) fn multicast(
     sid: Ipv6Addr,
     (proxy, qpn): (Ipv6Addr, Qpn),
     tlvs: &[u8],
+    psn: Psn,
     payload_octets: usize,
 ) -> Vec<u8> {
-    let inner = data_packet(proxy, qpn, Psn::new(0), &vec![0x5A; payload_octets]);
+    let inner = data_packet(proxy, qpn, psn, &vec![0x5A; payload_octets]);
     let srh = srh(proxy, 1, tlvs);
     let outer = ipv6(OUTER_SOURCE, sid, NextHeader::ROUTING, srh.len() + inner.len()).emit();
     [ethernet(mac), outer.as_bytes().to_vec(), srh, inner].concat()
+}
+
+/// A frame that carries a receiver's response to a group.
+pub(super) fn response(
+    mac: [u8; 6],
+    receiver: Ipv6Addr,
+    (proxy, qpn): (Ipv6Addr, Qpn),
+    psn: Psn,
+    syndrome: Syndrome,
+) -> Vec<u8> {
+    let aeth = Aeth { syndrome, msn: 1 }.emit();
+    let value = PacketValue {
+        ipv6: ipv6(receiver, proxy, NextHeader::UDP, 0),
+        source_port: SOURCE_PORT,
+        bth: Bth::new(Opcode::ACKNOWLEDGE, qpn, psn),
+        extended: Extended::Aeth(&aeth),
+        payload: &[],
+    };
+    let mut packet = vec![0; value.len_octets()];
+    value.emit(&mut packet).expect("the length was asked for");
+    [ethernet(mac), packet].concat()
 }
 
 /// A data packet of a group as its source sends it.

@@ -51,6 +51,17 @@ impl Row {
     }
 }
 
+/// What a group takes in memory.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct MemoryRow {
+    /// As the table writes it.
+    pub(super) case: String,
+    /// Branches of the group.
+    pub(super) branches: u16,
+    /// Octets of each group.
+    pub(super) octets_per_group: f64,
+}
+
 /// Writes rows as they come.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -77,6 +88,16 @@ impl Report {
             )?;
         }
         Ok(Report { json })
+    }
+
+    /// Writes what a group takes in memory.
+    pub(super) fn memory(&mut self, row: &MemoryRow) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut out, row)?;
+            return writeln!(out);
+        }
+        writeln!(out, "{:<40} {:>6.0} octets each", row.case, row.octets_per_group)
     }
 
     /// Writes a row.

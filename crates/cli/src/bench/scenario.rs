@@ -20,15 +20,15 @@ pub(super) const INGRESS: PortId = PortId(0);
 pub(super) const EGRESS_PORTS: u16 = 11;
 
 /// Frames are sent to this MAC address: that of the port they come in at.
-const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0];
+pub(super) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0];
 
 const LOOPBACK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
-const SID: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 0x100);
+pub(super) const SID: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 0x100);
 /// What uN and uA match: the block, and a compressed SID of 16 bits.
 const COMPRESSED_SID: u128 = BLOCK | 0x0100 << 80;
 /// What an encapsulation policy is for.
 const STEERED: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xaa, 0, 0, 0, 0, 0, 0);
-const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1);
+pub(super) const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1);
 const GROUP: GroupId = GroupId(1);
 const LINK_MTU: u16 = 9000;
 
@@ -255,7 +255,7 @@ impl Scenario {
         let overhead = packets::multicast_overhead(tlvs);
         let room = multicast_len(frame_octets).checked_sub(overhead);
         let payload = room.context("a frame too short for its headers")? / 4 * 4;
-        self.template = packets::multicast(MAC, SID, (PROXY, DESIGNATED_QPN), tlvs, payload);
+        self.template = packets::multicast(MAC, SID, (PROXY, DESIGNATED_QPN), tlvs, Psn::new(0), payload);
         self.varying = Varying::Psn { offset: AFTER_IPV6 + 8 + 16 + tlvs.len() };
         Ok(())
     }
@@ -267,13 +267,13 @@ const ONE_SEGMENT: usize = 8 + 16;
 /// Offset of the PSN in a RoCEv2 packet.
 const PSN: usize = Ipv6::LEN + 8 + 9;
 
-const DESIGNATED_QPN: Qpn = qpn(0x00_0100);
+pub(super) const DESIGNATED_QPN: Qpn = qpn(0x00_0100);
 
 const fn qpn(number: u32) -> Qpn {
     Qpn::new(number).expect("a queue pair number has 24 bits")
 }
 
-fn receiver_qpn(port: u16) -> Qpn {
+pub(super) fn receiver_qpn(port: u16) -> Qpn {
     qpn(0x01_0000 + port as u32)
 }
 
@@ -295,7 +295,7 @@ fn icrc_of(packet: &[u8]) -> anyhow::Result<Icrc> {
 }
 
 /// The neighbour at a port: next hop of routes, downstream node or receiver.
-fn neighbour(port: u16) -> Ipv6Addr {
+pub(super) fn neighbour(port: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xc, port, 0, 0, 0, 1)
 }
 
@@ -308,7 +308,7 @@ fn port_of(position: usize) -> PortId {
     PortId(1 + (position % usize::from(EGRESS_PORTS)) as u16)
 }
 
-fn node(prefixes: &[Prefix]) -> anyhow::Result<Node> {
+pub(super) fn node(prefixes: &[Prefix]) -> anyhow::Result<Node> {
     let ports = (0..=EGRESS_PORTS).map(|port| PortConfig {
         name: format!("port{port}"),
         mac: MacAddress([MAC[0], 0, 0, 0, 0, port as u8]),
@@ -329,7 +329,7 @@ fn node(prefixes: &[Prefix]) -> anyhow::Result<Node> {
 }
 
 /// An edge's part of the group, without receivers.
-fn part() -> NodePart {
+pub(super) fn part() -> NodePart {
     NodePart {
         id: GROUP,
         epoch: 0,
