@@ -1,5 +1,5 @@
-//! From one epoch of a group to the next at a node: branches that stay, go, join and are renewed; the epoch that responses
-//! between nodes carry; receivers that join late (D17, D18, D25, D30, R6, R7).
+//! From one epoch of a group to the next at a node: branches that stay, go, join and are renewed; the epoch that
+//! responses between nodes carry; receivers that join late (D17, D18, D25, D30, R6, R7).
 
 mod common;
 
@@ -118,8 +118,8 @@ fn unknown(bench: &Bench) -> u16 {
     bench.node.acknowledgements(GroupId(1)).unwrap().unknown()
 }
 
-/// A branch that goes holds nobody back (R7); one that stays keeps its point; what is said carries the epoch in which it
-/// is said.
+/// A branch that goes holds nobody back (R7); one that stays keeps its point; what is said carries the epoch in which
+/// it is said.
 #[test]
 fn a_branch_that_leaves_frees_the_others_at_once() {
     let mut bench = transit();
@@ -251,11 +251,11 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
     };
     let (to_r1, to_r2) = (address(R1).octets().to_vec(), address(R2).octets().to_vec());
     let sent = bench.send(0, &data(101, sid));
-    assert_eq!(destinations(&sent), [to_r1.clone()]);
+    assert_eq!(destinations(&sent), [&to_r1[..]]);
     assert_eq!(told(&sent), [(102, 0x1F, 0xC002)], "R2 answers for both");
     assert_eq!(bench.drops(0), [("before_join", 1)]);
     assert_eq!(destinations(&bench.send(0, &data(103, sid))), [to_r1.clone(), to_r2.clone()]);
-    assert_eq!(destinations(&bench.send(0, &data(102, sid))), [to_r1.clone()], "it has not confirmed 103");
+    assert_eq!(destinations(&bench.send(0, &data(102, sid))), [&to_r1[..]], "it has not confirmed 103");
     bench.send(1, &said(R1, 0, 103, 0x1F));
     let sent = bench.send(1, &said(R2, 0, 103, 0x1F));
     assert_eq!(told(&sent), [(103, 0x1F, 0xC002)]);
@@ -265,7 +265,8 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
     bench.send(0, &data(104, sid));
     bench.send(1, &said(R1, 0, 104, 0x1F));
     commit(&mut bench, part(2, 3, |_, _| ()));
-    // The holder of the minimum is the first of those that stand there, R1 with an MSN of 1; when R1 goes, R2's is 1 + 3.
+    // The holder of the minimum is the first of those that stand there, R1 with an MSN of 1; when R1 goes, R2's is 1 +
+    // 3.
     assert_eq!(msn(&bench.send(1, &said(R2, 0, 104, 0x1F))), 1);
     let only_r2 = |record: &mut Record, _: &mut Vec<TreeNode>| {
         record.receivers.remove(0);

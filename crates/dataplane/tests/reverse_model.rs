@@ -319,13 +319,15 @@ proptest! {
                 Event::Response { branch, .. } | Event::Near { branch, .. } if branch >= branches => continue,
                 Event::Response { branch, kind, offset } => {
                     let n = highest.checked_add_signed(offset).unwrap();
-                    let taken = machine.response(now, BranchIndex(branch as u16), response(kind, n, msn), &mut out).is_ok();
+                    let (index, response) = (BranchIndex(branch as u16), response(kind, n, msn));
+                    let taken = machine.response(now, index, response, &mut out).is_ok();
                     prop_assert_eq!(taken, model.response(now_ns, branch, kind, n, msn, &mut said));
                 }
                 Event::Near { branch, kind, offset } => {
                     let point = model.branches[branch].next.unwrap_or(highest);
                     let n = point.checked_add_signed(offset).unwrap();
-                    let taken = machine.response(now, BranchIndex(branch as u16), response(kind, n, msn), &mut out).is_ok();
+                    let (index, response) = (BranchIndex(branch as u16), response(kind, n, msn));
+                    let taken = machine.response(now, index, response, &mut out).is_ok();
                     prop_assert_eq!(taken, model.response(now_ns, branch, kind, n, msn, &mut said));
                 }
                 Event::Wait { ns } => {

@@ -83,7 +83,7 @@ impl Edge {
 fn a_dead_receiver_is_stalled_t_stall_after_the_first_data_it_does_not_answer() {
     let mut edge = Edge::committed(2);
     edge.data(0);
-    (edge.ack(0, 0), edge.ack(1, 0));
+    (0..2).for_each(|branch| edge.ack(branch, 0));
     assert_eq!(edge.wait(Duration::from_secs(50)), [], "nothing is asked of anybody");
     edge.data(1);
     edge.ack(0, 1);
@@ -183,7 +183,7 @@ fn data_lost_further_up_do_not_count() {
     edge.ack(0, 0);
     edge.data(2);
     edge.wait(Duration::from_secs(1));
-    (edge.data(1), edge.data(1));
+    (0..2).for_each(|_| edge.data(1));
     assert_eq!(edge.wait(Duration::from_secs(1)), []);
     edge.data(1);
     assert_eq!(edge.evicted(Duration::ZERO), [0]);
@@ -212,7 +212,8 @@ fn strict_groups_ask_for_nothing() {
     assert_eq!((edge.wait(Duration::from_secs(100)), edge.machine.next_deadline()), (vec![], None));
 }
 
-/// D24, `evict`: a failure is not said upstream; eviction is asked for at once, and again each T_stall. The others go on.
+/// D24, `evict`: a failure is not said upstream; eviction is asked for at once, and again each T_stall. The others go
+/// on.
 #[test]
 fn a_failure_asks_for_eviction_and_is_not_said_upstream() {
     let mut edge = Edge::committed(2);
@@ -279,4 +280,19 @@ fn a_failure_outlives_a_change_of_policy() {
     assert_eq!(edge.said.len(), 1, "nothing more is said of it");
     edge.machine.succeed(&Rules::default(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.said);
     assert_eq!(edge.said.last().map(|said| said.response.answer), Some(Answer::Fatal(1)));
+}
+
+/// D25: of data that are lost further up again and again, those that came down in between are no proof that the others
+/// did.
+#[test]
+fn a_gap_is_over_when_its_beginning_has_come_down() {
+    let mut edge = Edge::committed(1);
+    [2, 7, 4, 5].into_iter().for_each(|psn| edge.data(psn));
+    edge.wait(T_STALL);
+    edge.data(0);
+    assert_eq!(edge.wait(2 * T_STALL), []);
+    edge.data(0);
+    assert_eq!(edge.wait(2 * T_STALL), [], "the second sending");
+    edge.data(0);
+    assert_eq!(edge.evicted(Duration::ZERO), [0]);
 }

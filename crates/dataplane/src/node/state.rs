@@ -145,8 +145,8 @@ impl GroupState {
     }
 }
 
-/// Nothing before J is sent to a receiver until it has confirmed something from J on: one that sees a duplicate before its
-/// first request answers with PSN 0xFFFFFF (D30). Rule R2 answers for it, for its point is J.
+/// Nothing before J is sent to a receiver until it has confirmed something from J on: one that sees a duplicate before
+/// its first request answers with PSN 0xFFFFFF (D30). Rule R2 answers for it, for its point is J.
 fn is_before_join(psn: Psn, join: Psn, point: Option<Psn>) -> bool {
     const WINDOW: i32 = 1 << 22;
     let behind = join.distance_from(psn);

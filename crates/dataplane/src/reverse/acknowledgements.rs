@@ -11,8 +11,8 @@
 //! * R6, a branch is unknown: nothing goes upstream.
 //! * R7, a branch is removed: m anew, and what follows from it at once.
 //!
-//! Nothing is sent again because time has passed: any response rearms a requester's timer. How the branches of one epoch
-//! become those of the next stands in `succession.rs`.
+//! Nothing is sent again because time has passed: any response rearms a requester's timer. How the branches of one
+//! epoch become those of the next stands in `succession.rs`.
 
 use super::BranchIndex;
 use super::branch::{Branch, State};
@@ -173,7 +173,7 @@ impl Acknowledgements {
             if let State::Failed(_) = heard {
                 stall.failed(index);
             } else if relation == Ordering::Greater {
-                stall.progress(now, index, next, self.group.highest.get());
+                stall.progress(now, index, next, self.group.highest.get(), state == State::Unknown);
             }
         }
         self.speak(index, next, answer, relation, out);
@@ -270,8 +270,8 @@ impl Acknowledgements {
         self.stall.as_ref().is_some_and(StallWatch::is_due)
     }
 
-    /// Gives the receivers whose eviction is to be asked for, and why: they are stalled (D25), or have failed (D24). What
-    /// is not granted is given again after T_stall.
+    /// Gives the receivers whose eviction is to be asked for, and why: they are stalled (D25), or have failed (D24).
+    /// What is not granted is given again after T_stall.
     pub fn take_evictions(&mut self, now: Instant, mut wanted: impl FnMut(BranchIndex, Cause)) {
         let (branches, Some(stall)) = (&self.branches, &mut self.stall) else {
             return;
@@ -395,7 +395,8 @@ impl Acknowledgements {
 
     /// D25: what has been sent to branches that wait for it.
     fn watch_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, backward: bool) {
-        let (Some(stall), highest) = (&mut self.stall, self.group.highest.get()) else {
+        let (highest, least) = (self.group.highest.get(), self.settled_minimum());
+        let Some(stall) = &mut self.stall else {
             return;
         };
         if before.is_some_and(|before| !psn.is_after(before)) {
@@ -406,7 +407,7 @@ impl Acknowledgements {
             let look = stall.old_data(now, psn, &self.points, unknown);
             self.group.deadline = self.group.deadline.min(look.unwrap_or(NEVER));
         } else if highest == Some(psn) {
-            stall.new_data(now, psn, before, self.points.minimum());
+            stall.new_data(now, psn, before, least);
         }
     }
 

@@ -204,6 +204,7 @@ fn pending(answer: Answer) -> State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::table;
     use super::*;
 
     const STATES: [State; 9] = [
@@ -224,12 +225,9 @@ mod tests {
     fn the_full_table() {
         let answers = [Answer::Ack, Answer::SequenceNak, Answer::RnrNak(3), Answer::Fatal(1)];
         let relations = [(Ordering::Less, "behind"), (Ordering::Equal, "at next"), (Ordering::Greater, "ahead")];
-        let mut table = format!("{:<14}", "");
-        STATES.iter().for_each(|state| table += &format!("{:<13}", format!("{state:?}")));
-        let mut row = |name: String, next: &dyn Fn(State) -> State| {
-            table += &format!("\n{name:<14}");
-            STATES.iter().for_each(|&state| table += &format!("{:<13}", format!("{:?}", next(state))));
-        };
+        let cells = |next: &dyn Fn(State) -> State| STATES.map(|state| format!("{:?}", next(state)));
+        let mut rows = vec![[&[String::new()][..], &cells(&|state| state)].concat()];
+        let mut row = |name: String, next: &dyn Fn(State) -> State| rows.push([&[name][..], &cells(next)].concat());
         for answer in answers {
             let kind = match answer {
                 Answer::Ack => "ACK",
@@ -246,26 +244,25 @@ mod tests {
         row("up forgotten".into(), &State::untold);
         row("evict".into(), &|state: State| state.under(true));
         row("strict".into(), &|state: State| state.under(false));
-        let table: Vec<&str> = table.lines().map(str::trim_end).collect();
-        insta::assert_snapshot!(table.join("\n"), @r"
-                      Unknown      Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
-        ACK behind    Clear        Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
-        ACK at next   Clear        Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
-        ACK ahead     Clear        Clear        Clear        Clear        Clear        Fatal(2)     FatalTold(2) Failed(2)    Removed
-        NAK behind    Nak          Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
-        NAK at next   Nak          Nak          Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
-        NAK ahead     Nak          Nak          Nak          Nak          Nak          Fatal(2)     FatalTold(2) Failed(2)    Removed
-        RNR behind    Rnr(3)       Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
-        RNR at next   Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Fatal(2)     FatalTold(2) Failed(2)    Removed
-        RNR ahead     Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)       Fatal(2)     FatalTold(2) Failed(2)    Removed
-        FATAL behind  Fatal(1)     Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Failed(2)    Removed
-        FATAL at next Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(2)     FatalTold(2) Failed(2)    Removed
-        FATAL ahead   Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1)     Fatal(2)     FatalTold(2) Failed(2)    Removed
-        data at next  Unknown      Clear        Clear        Clear        Clear        Fatal(2)     FatalTold(2) Failed(2)    Removed
-        told upstream Unknown      Clear        NakTold      NakTold      Rnr(14)      FatalTold(2) FatalTold(2) Failed(2)    Removed
-        up forgotten  Unknown      Clear        Nak          Nak          Rnr(14)      Fatal(2)     Fatal(2)     Failed(2)    Removed
-        evict         Unknown      Clear        Nak          NakTold      Rnr(14)      Failed(2)    Failed(2)    Failed(2)    Removed
-        strict        Unknown      Clear        Nak          NakTold      Rnr(14)      Fatal(2)     FatalTold(2) Fatal(2)     Removed
+        insta::assert_snapshot!(table(&rows), @r"
+                      Unknown  Clear    Nak      NakTold  Rnr(14)  Fatal(2)     FatalTold(2) Failed(2) Removed
+        ACK behind    Clear    Clear    Nak      NakTold  Rnr(14)  Fatal(2)     FatalTold(2) Failed(2) Removed
+        ACK at next   Clear    Clear    Nak      NakTold  Rnr(14)  Fatal(2)     FatalTold(2) Failed(2) Removed
+        ACK ahead     Clear    Clear    Clear    Clear    Clear    Fatal(2)     FatalTold(2) Failed(2) Removed
+        NAK behind    Nak      Clear    Nak      NakTold  Rnr(14)  Fatal(2)     FatalTold(2) Failed(2) Removed
+        NAK at next   Nak      Nak      Nak      NakTold  Rnr(14)  Fatal(2)     FatalTold(2) Failed(2) Removed
+        NAK ahead     Nak      Nak      Nak      Nak      Nak      Fatal(2)     FatalTold(2) Failed(2) Removed
+        RNR behind    Rnr(3)   Clear    Nak      NakTold  Rnr(14)  Fatal(2)     FatalTold(2) Failed(2) Removed
+        RNR at next   Rnr(3)   Rnr(3)   Rnr(3)   Rnr(3)   Rnr(3)   Fatal(2)     FatalTold(2) Failed(2) Removed
+        RNR ahead     Rnr(3)   Rnr(3)   Rnr(3)   Rnr(3)   Rnr(3)   Fatal(2)     FatalTold(2) Failed(2) Removed
+        FATAL behind  Fatal(1) Clear    Nak      NakTold  Rnr(14)  Fatal(2)     FatalTold(2) Failed(2) Removed
+        FATAL at next Fatal(1) Fatal(1) Fatal(1) Fatal(1) Fatal(1) Fatal(2)     FatalTold(2) Failed(2) Removed
+        FATAL ahead   Fatal(1) Fatal(1) Fatal(1) Fatal(1) Fatal(1) Fatal(2)     FatalTold(2) Failed(2) Removed
+        data at next  Unknown  Clear    Clear    Clear    Clear    Fatal(2)     FatalTold(2) Failed(2) Removed
+        told upstream Unknown  Clear    NakTold  NakTold  Rnr(14)  FatalTold(2) FatalTold(2) Failed(2) Removed
+        up forgotten  Unknown  Clear    Nak      Nak      Rnr(14)  Fatal(2)     Fatal(2)     Failed(2) Removed
+        evict         Unknown  Clear    Nak      NakTold  Rnr(14)  Failed(2)    Failed(2)    Failed(2) Removed
+        strict        Unknown  Clear    Nak      NakTold  Rnr(14)  Fatal(2)     FatalTold(2) Fatal(2)  Removed
         ");
     }
 }

@@ -40,8 +40,8 @@ impl EpochTag {
         near.wrapping_add_signed(ahead)
     }
 
-    /// Whether a child said this before its branch was last renewed, as a node sees it that is in epoch `epoch`. What was
-    /// never renewed (0) is believed in every epoch.
+    /// Whether a child said this before its branch was last renewed, as a node sees it that is in epoch `epoch`. What
+    /// was never renewed (0) is believed in every epoch.
     pub const fn is_before(self, renewed: u32, epoch: u32) -> bool {
         renewed != 0 && is_older(self.near(epoch), renewed)
     }

@@ -34,6 +34,8 @@ mod stall;
 mod standing;
 mod statement;
 mod succession;
+#[cfg(test)]
+mod table;
 mod upstream;
 
 pub use acknowledgements::{Acknowledgements, Counters, Start};

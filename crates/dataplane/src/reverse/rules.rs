@@ -20,8 +20,8 @@ pub struct Rules {
     /// for the branches (R2); a node that only sees responses has to forward each of them, see
     /// [`Rules::responses_only`].
     pub forwards_data: bool,
-    /// At an edge node of a group whose policy is `evict`: it asks for the eviction of receivers that are stalled (D25),
-    /// and of those that have failed, whose failure it does not say upstream then (D24).
+    /// At an edge node of a group whose policy is `evict`: it asks for the eviction of receivers that are stalled
+    /// (D25), and of those that have failed, whose failure it does not say upstream then (D24).
     pub evict: Option<StallRules>,
 }
 

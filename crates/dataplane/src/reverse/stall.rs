@@ -1,6 +1,6 @@
 //! Receivers that do not come on (D25): for each branch, how often what it expects next has been sent down without
-//! progress, and since when. False evictions are worse than late ones: where two readings are possible, the clock begins
-//! with the later one.
+//! progress, and since when. False evictions are worse than late ones: where two readings are possible, the clock
+//! begins with the later one.
 //!
 //! ```text
 //!            new data go down                          the data at `next` go down again: one more
@@ -27,8 +27,8 @@ use srdma_wire::{Instant, Psn};
 /// How one branch comes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// It had everything, and nobody has looked since: what it expects now has been sent once at most, not later than the
-    /// latest data that a branch without arrears was sent.
+    /// It had everything, and nobody has looked since: what it expects now has been sent once at most, not later than
+    /// the latest data that a branch without arrears was sent.
     Idle,
     /// What it expects next has been sent so often since then, in ticks; at most [`MOST_SENDS`].
     Waiting { since: u32, sends: u8 },
@@ -45,12 +45,14 @@ pub(super) enum Progress {
     CaughtUp,
     /// They have gone down.
     OnTheirWay,
-    /// They were lost further up, while later ones have gone down.
+    /// They were lost further up, or may never have been sent to this branch, while later ones have gone down.
     Missing,
 }
 
 /// The greatest [`StallRules::sends`].
 const MOST_SENDS: u8 = 15;
+/// No point lies further behind the data that go down (R1).
+const FAR: u32 = 1 << 22;
 /// Bits of a tick count that a branch remembers; the others are those of the present.
 const TICK_BITS: u32 = 27;
 const TICK_MASK: u32 = (1 << TICK_BITS) - 1;
@@ -158,7 +160,7 @@ pub(super) struct StallWatch {
 struct Group {
     /// When new data last went down that an idle branch expected.
     mark: u32,
-    /// The data from here on, up to `gap_end`, have not gone down, later ones have.
+    /// Of the data from here on, up to `gap_end`, some have not gone down, although later ones have.
     gap: OptionalPsn,
     gap_end: OptionalPsn,
     /// Some branch has everything.
@@ -206,12 +208,12 @@ impl StallWatch {
         self.branches.get(branch).map_or(Watch::NEW, |packed| packed.watch())
     }
 
-    /// A branch has moved to `next`.
-    pub(super) fn progress(&mut self, now: Instant, branch: usize, next: Psn, highest: Option<Psn>) {
+    /// A branch has moved to `next`. `first_word`: it was unknown, and what went down before may have gone to others.
+    pub(super) fn progress(&mut self, now: Instant, branch: usize, next: Psn, highest: Option<Psn>, first_word: bool) {
         let progress = if highest.is_none_or(|highest| next.is_after(highest)) {
             self.group.idle = true;
             Progress::CaughtUp
-        } else if self.is_in_gap(next) {
+        } else if first_word || self.is_in_gap(next) {
             Progress::Missing
         } else {
             Progress::OnTheirWay
@@ -220,23 +222,30 @@ impl StallWatch {
         self.set(branch, |watch| watch.progress(now, progress));
     }
 
-    /// New data have gone down, where `before` was the highest; `least` is the least point.
+    /// New data have gone down, where `before` was the highest; `least` is the least point, once all have been heard.
     #[inline]
     pub(super) fn new_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, least: Option<Psn>) {
-        let expected = before.map(Psn::next).or(least).unwrap_or(psn);
-        if psn.is_after(expected) {
-            if self.group.gap.get().is_none() {
-                self.group.gap = expected.into();
+        match before.map(Psn::next) {
+            // Nobody knows what went down before a restart.
+            None => (self.group.gap, self.group.gap_end) = (psn.minus(FAR).into(), psn.into()),
+            Some(expected) if psn.is_after(expected) => {
+                if self.group.gap.get().is_none() {
+                    self.group.gap = expected.into();
+                }
+                self.group.gap_end = psn.into();
             }
-            self.group.gap_end = psn.into();
+            Some(_) => {}
+        }
+        if self.group.gap_end.get().zip(least).is_some_and(|(end, least)| !least.is_before(end)) {
+            (self.group.gap, self.group.gap_end) = (OptionalPsn::NONE, OptionalPsn::NONE);
         }
         if self.group.idle || before.is_none() {
             (self.group.idle, self.group.mark) = (false, self.ticks(now));
         }
     }
 
-    /// Data have gone down that are not above the highest. `unknown`: branches that any of them is for. Gives when to look
-    /// at the branches that have been sent enough.
+    /// Data have gone down that are not above the highest. `unknown`: branches that any of them is for. Gives when to
+    /// look at the branches that have been sent enough.
     pub(super) fn old_data(
         &mut self,
         now: Instant,
@@ -245,7 +254,7 @@ impl StallWatch {
         unknown: impl Iterator<Item = usize>,
     ) -> Option<Instant> {
         let first = self.is_in_gap(psn);
-        if first {
+        if self.group.gap.get() == Some(psn) {
             let rest = psn.next();
             let is_over = self.group.gap_end.get() == Some(rest);
             self.group.gap = if is_over { OptionalPsn::NONE } else { rest.into() };
@@ -350,6 +359,7 @@ impl StallWatch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::table;
     use super::*;
 
     const WATCHES: [Watch; 8] = [
@@ -366,7 +376,7 @@ mod tests {
     fn name(watch: Watch) -> String {
         match watch {
             Watch::Idle => "Idle".into(),
-            Watch::Waiting { since, sends } => format!("{sends}x since {since}"),
+            Watch::Waiting { since, sends } => format!("{sends}x, {since}"),
             Watch::Due => "Due".into(),
             Watch::Asked { since } => format!("Asked {since}"),
         }
@@ -376,12 +386,10 @@ mod tests {
     /// branches went down at tick 40 (D25).
     #[test]
     fn the_full_table() {
-        let mut table = format!("{:<16}", "");
-        WATCHES.iter().for_each(|&watch| table += &format!("{:<13}", name(watch)));
-        let mut row = |event: &str, next: &dyn Fn(Watch) -> Watch| {
-            table += &format!("\n{event:<16}");
-            WATCHES.iter().for_each(|&watch| table += &format!("{:<13}", name(next(watch))));
-        };
+        let cells = |next: &dyn Fn(Watch) -> Watch| WATCHES.map(|watch| name(next(watch)));
+        let mut rows = vec![[&[String::new()][..], &cells(&|watch| watch)].concat()];
+        let mut row =
+            |event: &str, next: &dyn Fn(Watch) -> Watch| rows.push([&[event.into()][..], &cells(next)].concat());
         row("caught up", &|watch| watch.progress(100, Progress::CaughtUp));
         row("on their way", &|watch| watch.progress(100, Progress::OnTheirWay));
         row("missing", &|watch| watch.progress(100, Progress::Missing));
@@ -390,17 +398,16 @@ mod tests {
         row("looked at", &|watch| watch.looked_at(100, 50, 3));
         row("failed", &Watch::failed);
         row("asked", &|watch| watch.asked(100));
-        let table: Vec<&str> = table.lines().map(str::trim_end).collect();
-        insta::assert_snapshot!(table.join("\n"), @r"
-                        Idle         0x since 0   1x since 10  3x since 10  3x since 80  Due          Asked 10     Asked 80
-        caught up       Idle         Idle         Idle         Idle         Idle         Idle         Idle         Idle
-        on their way    1x since 100 1x since 100 1x since 100 1x since 100 1x since 100 1x since 100 1x since 100 1x since 100
-        missing         0x since 100 0x since 100 0x since 100 0x since 100 0x since 100 0x since 100 0x since 100 0x since 100
-        sent again      2x since 40  1x since 100 2x since 10  4x since 10  4x since 80  Due          Asked 10     Asked 80
-        sent at last    1x since 100 1x since 100 2x since 10  4x since 10  4x since 80  Due          Asked 10     Asked 80
-        looked at       Idle         0x since 0   1x since 10  Due          3x since 80  Due          Due          Asked 80
-        failed          Due          Due          Due          Due          Due          Due          Asked 10     Asked 80
-        asked           Idle         0x since 0   1x since 10  3x since 10  3x since 80  Asked 100    Asked 10     Asked 80
+        insta::assert_snapshot!(table(&rows), @r"
+                     Idle    0x, 0   1x, 10  3x, 10  3x, 80  Due       Asked 10 Asked 80
+        caught up    Idle    Idle    Idle    Idle    Idle    Idle      Idle     Idle
+        on their way 1x, 100 1x, 100 1x, 100 1x, 100 1x, 100 1x, 100   1x, 100  1x, 100
+        missing      0x, 100 0x, 100 0x, 100 0x, 100 0x, 100 0x, 100   0x, 100  0x, 100
+        sent again   2x, 40  1x, 100 2x, 10  4x, 10  4x, 80  Due       Asked 10 Asked 80
+        sent at last 1x, 100 1x, 100 2x, 10  4x, 10  4x, 80  Due       Asked 10 Asked 80
+        looked at    Idle    0x, 0   1x, 10  Due     3x, 80  Due       Due      Asked 80
+        failed       Due     Due     Due     Due     Due     Due       Asked 10 Asked 80
+        asked        Idle    0x, 0   1x, 10  3x, 10  3x, 80  Asked 100 Asked 10 Asked 80
         ");
     }
 
@@ -415,7 +422,8 @@ mod tests {
         }
     }
 
-    /// However long T_stall is, a tick is less than its 2^16th part and T_stall less than a 2^9th of what is remembered.
+    /// However long T_stall is, a tick is less than its 2^16th part and T_stall less than a 2^9th of what is
+    /// remembered.
     #[test]
     fn ticks_suit_the_time() {
         for t_stall_ns in [1, 999, 65_536, 1_000_000, 1_000_000_000, 3_600_000_000_000, u64::MAX] {

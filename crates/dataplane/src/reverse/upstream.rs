@@ -134,10 +134,10 @@ impl Acknowledgements {
         self.tell_pending(minimum, rule, advanced, out);
     }
 
-    /// The end of R3, and R4: the strongest of what is pending at the minimum, unless upstream knows of it. RNR NAKs are
-    /// repeated as they come; `rnr` says that one has, or that the minimum has come to it. But of those that answer one
-    /// sending of the data only the longest wait goes up, or each receiver that is not ready would cost the source one of
-    /// its `rnr_retry` (D23).
+    /// The end of R3, and R4: the strongest of what is pending at the minimum, unless upstream knows of it. RNR NAKs
+    /// are repeated as they come; `rnr` says that one has, or that the minimum has come to it. But of those that answer
+    /// one sending of the data only the longest wait goes up, or each receiver that is not ready would cost the source
+    /// one of its `rnr_retry` (D23).
     pub(super) fn tell_pending(&mut self, minimum: Psn, rule: Rule, rnr: bool, out: &mut Vec<Statement>) {
         if self.group.awaiting_data + self.group.fatal == 0 {
             return;

@@ -42,6 +42,8 @@ pub(crate) struct Source {
     /// Retries spent since the last ACK, and the most of it.
     pub(crate) retries: u64,
     pub(crate) most_retries: u64,
+    /// It begins no new message.
+    pub(crate) paused: bool,
 }
 
 /// The ACK timeout.
@@ -70,6 +72,7 @@ impl Source {
             requests: 0,
             retries: 0,
             most_retries: 0,
+            paused: false,
         }
     }
 
@@ -89,12 +92,24 @@ impl Source {
         if self.waits_until_ns.is_some() || packet >= self.total || packet >= self.completed + self.window {
             return None;
         }
+        if self.paused && packet >= self.fresh && self.is_between_messages() {
+            return None;
+        }
         self.next += 1;
         self.fresh = self.fresh.max(self.next);
         self.sent += 1;
         let ack_request = packet + 1 == self.total || (packet + 1).is_multiple_of(self.message);
         self.requests += u64::from(ack_request);
         Some((packet, ack_request))
+    }
+
+    fn is_between_messages(&self) -> bool {
+        self.fresh.is_multiple_of(self.message)
+    }
+
+    /// Whether it is paused, and nothing that it sent is outstanding (D30).
+    pub(crate) fn is_quiescent(&self) -> bool {
+        self.paused && self.completed == self.fresh && self.next == self.fresh && self.is_between_messages()
     }
 
     /// Takes a response; says up to which packet it makes the source believe that all is delivered.
@@ -168,11 +183,30 @@ pub(crate) struct Receiver {
     /// It answers nothing any more.
     pub(crate) dead: bool,
     pub(crate) acks: u64,
+    /// How long its link takes.
+    pub(crate) latency_ns: u64,
+    /// The packet at which it joined.
+    pub(crate) joined_at: Option<u64>,
+    /// Which node has sent it which packet, and when; and when its point last moved there.
+    pub(crate) sendings: Vec<(usize, u64, u64)>,
+    pub(crate) progress_at_ns: u64,
 }
 
 impl Receiver {
     pub(crate) fn new(habit: ReceiverHabit, unready_per_mille: u64) -> Self {
-        Receiver { habit, expected: 0, nak_sent: false, unready_per_mille, fails_at: None, dead: false, acks: 0 }
+        Receiver {
+            habit,
+            expected: 0,
+            nak_sent: false,
+            unready_per_mille,
+            fails_at: None,
+            dead: false,
+            acks: 0,
+            latency_ns: 1_000,
+            joined_at: None,
+            sendings: Vec::new(),
+            progress_at_ns: 0,
+        }
     }
 
     /// Takes a packet; gives the answer with the packet that its PSN names (one below 0 for an ACK of nothing).

@@ -1,9 +1,11 @@
 //! A multicast tree whose nodes hold nothing but the aggregation machines, links that fail, and the two invariants
 //! checked at every response that reaches the source.
 
+use crate::control::Control;
 use crate::endpoints::{Receiver, ReceiverHabit, Source, SourceHabit, TIMEOUT_NS};
 use crate::random::Random;
-use srdma_dataplane::reverse::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start, Statement};
+use crate::record::{Branch, Change, Child, Part, Record};
+use srdma_dataplane::reverse::{Acknowledgements, Answer, EpochTag, Origin, Response, Rules, Statement};
 use srdma_wire::{Instant, Psn};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,8 +23,16 @@ pub(crate) struct Faults {
     pub(crate) fatal: bool,
     /// A receiver falls silent and is removed later (R7).
     pub(crate) removal: bool,
+    /// Changes of membership: receivers leave and join, receivers and nodes get other parents (D25, D30).
+    pub(crate) changes: u64,
+    /// A node dies, and what hung on it gets another parent.
+    pub(crate) death: bool,
     /// A node that restarts pretends to know its branches: wrong on purpose, to see the checks find it.
     pub(crate) pretending: bool,
+    /// Nodes believe what a child said before it was renewed: wrong on purpose.
+    pub(crate) credulous: bool,
+    /// Nodes on the old path of what moves commit when they like: wrong on purpose.
+    pub(crate) disorderly: bool,
 }
 
 /// What came out of a run.
@@ -30,6 +40,15 @@ pub(crate) struct Faults {
 pub(crate) struct Outcome {
     /// An acknowledgement of what a receiver does not have.
     pub(crate) unsafe_responses: u64,
+    /// Something from before J was sent to a receiver that joined at J and has confirmed nothing yet (D30).
+    pub(crate) sent_before_join: u64,
+    /// Evictions that were asked for, and those of receivers that were not stalled (D25).
+    pub(crate) evictions: u64,
+    pub(crate) false_evictions: u64,
+    /// Changes of membership that took effect everywhere.
+    pub(crate) changes: u64,
+    /// Responses of old epochs that were not believed.
+    pub(crate) old_epochs: u64,
     /// The source never ended.
     pub(crate) stuck: bool,
     /// Timeouts of the source after the links were made clean.
@@ -47,50 +66,47 @@ pub(crate) struct Outcome {
     pub(crate) deserted: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Child {
-    Node(usize),
-    Receiver(usize),
-}
-
-struct Node {
-    machine: Acknowledgements,
-    parent: Option<(usize, BranchIndex)>,
-    children: Vec<Child>,
-    /// How long the link to each child takes.
-    latency_ns: Vec<u64>,
-    removed: Vec<bool>,
+pub(crate) struct Node {
+    pub(crate) machine: Option<Acknowledgements>,
+    pub(crate) part: Part,
+    pub(crate) epoch: u32,
+    pub(crate) is_dead: bool,
+    /// How long the link above takes.
+    latency_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+pub(crate) enum Event {
     SourceSends,
     DataAtNode { node: usize, packet: u64, ack_request: bool },
     DataAtReceiver { receiver: usize, packet: u64, ack_request: bool },
-    ResponseAtNode { node: usize, branch: u16, response: usize },
+    ResponseAtNode { node: usize, from: Child, response: usize, epoch: u32 },
     ResponseAtSource { response: usize },
     Restart { node: usize },
     Falls { receiver: usize },
-    Remove { receiver: usize },
+    Dies { node: usize },
+    Rescue { node: usize },
+    Asked(Change),
+    Commit { node: usize },
 }
 
 pub(crate) struct Tree {
-    rules: Rules,
-    faults: Faults,
-    random: Random,
-    now_ns: u64,
-    clean_at_ns: u64,
+    pub(crate) rules: Rules,
+    pub(crate) faults: Faults,
+    pub(crate) random: Random,
+    pub(crate) now_ns: u64,
+    pub(crate) clean_at_ns: u64,
     /// When the source last completed something.
-    progress_at_ns: u64,
+    pub(crate) progress_at_ns: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     scheduled: u64,
     /// Responses on their way, by number.
     responses: Vec<Response>,
-    nodes: Vec<Node>,
-    receivers: Vec<Receiver>,
-    edges: Vec<(usize, u16)>,
-    source: Source,
-    outcome: Outcome,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) receivers: Vec<Receiver>,
+    pub(crate) control: Control,
+    pub(crate) source: Source,
+    pub(crate) outcome: Outcome,
 }
 
 /// Between two packets of the source.
@@ -116,49 +132,58 @@ impl Tree {
             responses: Vec::new(),
             nodes: Vec::new(),
             receivers: Vec::new(),
-            edges: Vec::new(),
+            control: Control::new(seed),
             source,
             outcome: Outcome::default(),
             random,
         };
         let levels = tree.random.between(1, 3);
         tree.grow(levels, None, 6);
+        let parts = tree.nodes.iter().map(|node| node.part.clone()).collect();
+        tree.control.record = Record { epoch: 1, parts };
         tree.misfortunes();
         tree
     }
 
     /// Adds a node and what is below it; gives the number of receivers below.
-    fn grow(&mut self, levels: u64, parent: Option<(usize, BranchIndex)>, most: u64) -> u64 {
-        let node = self.nodes.len();
-        let machine = Acknowledgements::new(&self.rules, 0, Start::Unknown);
-        self.nodes.push(Node { machine, parent, children: Vec::new(), latency_ns: Vec::new(), removed: Vec::new() });
+    fn grow(&mut self, levels: u64, parent: Option<usize>, most: u64) -> u64 {
+        let node = self.add_node(parent, 1_000);
         let wanted = self.random.between(1, 3);
         let mut receivers = 0;
-        for branch in 0..wanted {
+        for _ in 0..wanted {
             if receivers == most {
                 break;
             }
-            let index = BranchIndex(branch as u16);
             let child = if levels > 1 && self.random.happens(700) {
                 let child = self.nodes.len();
-                receivers += self.grow(levels - 1, Some((node, index)), (most - receivers).min(3));
+                receivers += self.grow(levels - 1, Some(node), (most - receivers).min(3));
                 Child::Node(child)
             } else {
                 receivers += 1;
-                let habit = self.random.one_of(&[ReceiverHabit::AnswersDuplicates, ReceiverHabit::AnswersRequests]);
-                self.receivers.push(Receiver::new(habit, self.faults.unready_per_mille));
-                self.edges.push((node, index.0));
-                Child::Receiver(self.receivers.len() - 1)
+                Child::Receiver(self.add_receiver())
             };
             let latency_ns = self.random.one_of(&[1_000, 1_000, 1_000, 20_000, 200_000]);
-            self.nodes[node].children.push(child);
-            self.nodes[node].latency_ns.push(latency_ns);
+            match child {
+                Child::Node(child) => self.nodes[child].latency_ns = latency_ns,
+                Child::Receiver(child) => self.receivers[child].latency_ns = latency_ns,
+            }
+            self.nodes[node].part.branches.push(Branch { child, joined: None, renewed: 0 });
         }
-        let branches = self.nodes[node].children.len();
-        self.nodes[node].removed = vec![false; branches];
-        self.nodes[node].machine =
-            Acknowledgements::new(&self.rules, branches as u16, Start::Committed(self.source.initial));
+        let origins = self.nodes[node].part.origins(None, false, |packet| self.source.psn(packet));
+        self.nodes[node].machine = Some(Acknowledgements::of_branches(&self.rules, &origins));
         receivers
+    }
+
+    pub(crate) fn add_node(&mut self, parent: Option<usize>, latency_ns: u64) -> usize {
+        let part = Part { parent, ..Part::default() };
+        self.nodes.push(Node { machine: None, part, epoch: 1, is_dead: false, latency_ns });
+        self.nodes.len() - 1
+    }
+
+    pub(crate) fn add_receiver(&mut self) -> usize {
+        let habit = self.random.one_of(&[ReceiverHabit::AnswersDuplicates, ReceiverHabit::AnswersRequests]);
+        self.receivers.push(Receiver::new(habit, self.faults.unready_per_mille));
+        self.receivers.len() - 1
     }
 
     fn misfortunes(&mut self) {
@@ -167,8 +192,8 @@ impl Tree {
             let receiver = self.random.below(self.receivers.len() as u64) as usize;
             self.receivers[receiver].fails_at = Some(self.random.below(self.source.total));
             // A receiver says once that it has failed. An edge node that forgets it has a silent receiver: no failure
-            // here.
-            spared = Some(self.edges[receiver].0);
+            // here, unless silence is one.
+            spared = self.control.record.holder(Child::Receiver(receiver)).filter(|_| self.rules.evict.is_none());
         }
         for _ in 0..self.faults.restarts {
             let node = self.random.below(self.nodes.len() as u64) as usize;
@@ -181,9 +206,12 @@ impl Tree {
             let receiver = self.random.below(self.receivers.len() as u64) as usize;
             let falls = self.random.below(self.clean_at_ns);
             self.schedule(falls, Event::Falls { receiver });
-            let removed = self.random.between(falls, self.clean_at_ns);
-            self.schedule(removed, Event::Remove { receiver });
+            if self.rules.evict.is_none() {
+                let removed = self.random.between(falls, self.clean_at_ns);
+                self.schedule(removed, Event::Asked(Change::Evict(receiver)));
+            }
         }
+        self.plan_changes();
     }
 
     /// Runs to the end of the source's work.
@@ -212,7 +240,8 @@ impl Tree {
     /// The next thing that happens: an event, a node's deadline or the source's timers. False when it is stuck.
     fn step(&mut self) -> bool {
         let event_at = self.events.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
-        let deadlines = self.nodes.iter().map(|node| node.machine.next_deadline().map_or(u64::MAX, Instant::as_ns));
+        let of_node = |node: &Node| node.machine.as_ref().filter(|_| !node.is_dead)?.next_deadline();
+        let deadlines = self.nodes.iter().map(|node| of_node(node).map_or(u64::MAX, Instant::as_ns));
         let (node, tick_at) = deadlines.enumerate().min_by_key(|&(_, at)| at).unwrap_or((0, u64::MAX));
         let source_at = self.source.waits_until_ns.unwrap_or(self.source.timeout_at_ns);
         self.now_ns = self.now_ns.max(event_at.min(tick_at).min(source_at));
@@ -220,9 +249,10 @@ impl Tree {
             return false;
         }
         if tick_at <= self.now_ns {
-            let mut out = Vec::new();
-            self.nodes[node].machine.tick(Instant::from_ns(self.now_ns), &mut out);
+            let (mut out, now) = (Vec::new(), Instant::from_ns(self.now_ns));
+            self.nodes[node].machine.iter_mut().for_each(|machine| machine.tick(now, &mut out));
             self.send_up(node, out);
+            self.hear_wishes(node);
         } else if source_at <= self.now_ns {
             self.source_timer();
         } else if let Some(Reverse((_, _, event))) = self.events.pop() {
@@ -252,58 +282,109 @@ impl Tree {
             Event::DataAtReceiver { receiver, packet, ack_request } => {
                 self.data_at_receiver(receiver, packet, ack_request);
             }
-            Event::ResponseAtNode { node, branch, response } => {
-                let mut out = Vec::new();
-                let (now, response) = (Instant::from_ns(self.now_ns), self.responses[response]);
-                // A refusal is the machine's business: what matters is what it sends.
-                let _refused = self.nodes[node].machine.response(now, BranchIndex(branch), response, &mut out);
-                self.send_up(node, out);
+            Event::ResponseAtNode { node, from, response, epoch } => {
+                self.response_at_node(node, from, self.responses[response], epoch);
             }
             Event::ResponseAtSource { response } => self.response_at_source(self.responses[response]),
             Event::Restart { node } => self.restart(node),
             Event::Falls { receiver } => self.receivers[receiver].dead = true,
-            Event::Remove { receiver } => {
-                let (node, branch) = self.edges[receiver];
-                self.remove(node, BranchIndex(branch));
-            }
+            Event::Dies { node } => self.dies(node),
+            Event::Rescue { node } => self.rescue(node),
+            Event::Asked(change) => self.asked(change),
+            Event::Commit { node } => self.commit(node),
         }
     }
 
     fn data_at_node(&mut self, node: usize, packet: u64, ack_request: bool) {
-        let psn = self.source.psn(packet);
+        let (psn, now) = (self.source.psn(packet), Instant::from_ns(self.now_ns));
         let mut out = Vec::new();
-        self.nodes[node].machine.data(Instant::from_ns(self.now_ns), psn, ack_request, &mut out);
+        let Node { machine: Some(machine), is_dead: false, .. } = &mut self.nodes[node] else {
+            return;
+        };
+        machine.data(now, psn, ack_request, &mut out);
         self.send_up(node, out);
-        for branch in 0..self.nodes[node].children.len() {
-            let parent = &self.nodes[node];
-            let edge = matches!(parent.children[branch], Child::Receiver(_));
-            if parent.removed[branch] || (edge && parent.machine.withholds(BranchIndex(branch as u16), psn)) {
-                continue;
+        for index in 0..self.nodes[node].part.branches.len() {
+            let branch = self.nodes[node].part.branches[index];
+            match branch.child {
+                Child::Node(node) => {
+                    self.transmit(self.nodes[node].latency_ns, Event::DataAtNode { node, packet, ack_request });
+                }
+                Child::Receiver(receiver) if !self.is_withheld(node, branch, packet) => {
+                    self.receivers[receiver].sendings.push((node, packet, self.now_ns));
+                    let event = Event::DataAtReceiver { receiver, packet, ack_request };
+                    self.transmit(self.receivers[receiver].latency_ns, event);
+                }
+                Child::Receiver(_) => {}
             }
-            let event = match parent.children[branch] {
-                Child::Node(node) => Event::DataAtNode { node, packet, ack_request },
-                Child::Receiver(receiver) => Event::DataAtReceiver { receiver, packet, ack_request },
-            };
-            self.transmit(parent.latency_ns[branch], event);
         }
+        self.hear_wishes(node);
+    }
+
+    /// D22, D30: copies that an edge does not make.
+    fn is_withheld(&self, node: usize, branch: Branch, packet: u64) -> bool {
+        let Node { machine: Some(machine), part, .. } = &self.nodes[node] else {
+            return false;
+        };
+        let Some(index) = part.branch_of(branch.child) else {
+            return false;
+        };
+        let point = machine.point(index);
+        let is_before_join = branch.joined.is_some_and(|joined| {
+            packet < joined && !point.is_some_and(|point| point.is_after(self.source.psn(joined)))
+        });
+        is_before_join || machine.withholds(index, self.source.psn(packet))
     }
 
     fn data_at_receiver(&mut self, receiver: usize, packet: u64, ack_request: bool) {
         if self.now_ns > self.clean_at_ns {
             self.receivers[receiver].unready_per_mille = 0;
         }
-        if let Some((packet, answer)) = self.receivers[receiver].receive(&mut self.random, packet, ack_request) {
+        if self.receivers[receiver]
+            .joined_at
+            .is_some_and(|joined| packet < joined && self.receivers[receiver].expected == joined)
+        {
+            self.outcome.sent_before_join += 1;
+        }
+        let answer = self.receivers[receiver].receive(&mut self.random, packet, ack_request);
+        let node =
+            (0..self.nodes.len()).find(|&node| self.nodes[node].part.branch_of(Child::Receiver(receiver)).is_some());
+        if let (Some((packet, answer)), Some(node)) = (answer, node) {
             let psn = self.source.initial.plus((packet & 0xFF_FFFF) as u32);
-            let (node, branch) = self.edges[receiver];
             let response = self.remember(Response { psn, msn: 0, answer });
-            let latency_ns = self.nodes[node].latency_ns[usize::from(branch)];
-            let event = Event::ResponseAtNode { node, branch, response };
+            let latency_ns = self.receivers[receiver].latency_ns;
+            let event = Event::ResponseAtNode { node, from: Child::Receiver(receiver), response, epoch: 0 };
             match answer {
                 // Said once only, so not lost here: the receiver would just be silent.
                 Answer::Fatal(_) => self.schedule(self.now_ns + latency_ns, event),
                 Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_) => self.transmit(latency_ns, event),
             }
         }
+    }
+
+    fn response_at_node(&mut self, node: usize, from: Child, response: Response, epoch: u32) {
+        let is_dead = self.nodes[node].is_dead;
+        let Node { machine: Some(machine), part, epoch: own_epoch, .. } = &mut self.nodes[node] else {
+            return;
+        };
+        let Some(branch) = part.branch_of(from).filter(|_| !is_dead) else {
+            return;
+        };
+        let renewed = part.branches[branch.index()].renewed;
+        if matches!(from, Child::Node(_))
+            && EpochTag::of(epoch).is_before(renewed, *own_epoch)
+            && !self.faults.credulous
+        {
+            self.outcome.old_epochs += 1;
+            return;
+        }
+        let (mut out, before) = (Vec::new(), machine.point(branch));
+        // A refusal is the machine's business: what matters is what it sends.
+        let _refused = machine.response(Instant::from_ns(self.now_ns), branch, response, &mut out);
+        if let (true, Child::Receiver(receiver)) = (machine.point(branch) != before, from) {
+            self.receivers[receiver].progress_at_ns = self.now_ns;
+        }
+        self.send_up(node, out);
+        self.hear_wishes(node);
     }
 
     /// MT-5.3.1-1 and MT-5.3.2-1: whatever the response says is confirmed, every receiver has.
@@ -313,63 +394,51 @@ impl Tree {
         if self.source.completed > completed {
             self.progress_at_ns = self.now_ns;
         }
-        let confirmed = (0..self.receivers.len()).filter(|&receiver| !self.is_removed(receiver));
-        let least = confirmed.map(|receiver| self.receivers[receiver].expected).min();
+        let members = (0..self.receivers.len()).filter(|&receiver| self.control.record.is_member(receiver));
+        let least = members.map(|receiver| self.receivers[receiver].expected).min();
         self.outcome.unsafe_responses += u64::from(least.is_some_and(|least| believed > least));
+        self.join_when_quiescent();
     }
 
     fn is_deserted(&self) -> bool {
-        self.nodes[0].removed.iter().all(|&removed| removed)
+        self.control.record.parts[0].branches.is_empty()
     }
 
-    fn is_removed(&self, receiver: usize) -> bool {
-        let (node, branch) = self.edges[receiver];
-        self.nodes[node].removed[usize::from(branch)]
-    }
-
-    /// The node forgets all traffic; its branches, and which were removed, are in the committed record (D17).
+    /// The node forgets all traffic; its part is in the committed record (D17).
     fn restart(&mut self, node: usize) {
         let newest = self.source.psn(self.source.fresh);
-        let start = if self.faults.pretending { Start::Committed(newest) } else { Start::Unknown };
-        let node = &mut self.nodes[node];
-        node.machine = Acknowledgements::new(&self.rules, node.children.len() as u16, start);
-        for branch in (0..).zip(&node.removed).filter(|&(_, &removed)| removed).map(|(branch, _)| branch) {
-            node.machine.remove_branch(BranchIndex(branch), &mut Vec::new());
+        let psn = |packet| self.source.psn(packet);
+        let mut origins = self.nodes[node].part.origins(None, true, psn);
+        if self.faults.pretending {
+            origins.fill(Origin::At(newest));
+        }
+        for branch in &self.nodes[node].part.branches {
+            if let Child::Receiver(receiver) = branch.child {
+                self.receivers[receiver].sendings.clear();
+                self.receivers[receiver].progress_at_ns = self.now_ns;
+            }
+        }
+        if self.nodes[node].machine.is_some() {
+            self.nodes[node].machine = Some(Acknowledgements::of_branches(&self.rules, &origins));
         }
     }
 
-    /// R7; and a node left without branches is removed at its parent.
-    fn remove(&mut self, node: usize, branch: BranchIndex) {
-        let mut out = Vec::new();
-        self.nodes[node].removed[branch.index()] = true;
-        self.nodes[node].machine.remove_branch(branch, &mut out);
-        self.send_up(node, out);
-        if let (true, Some((parent, branch))) =
-            (self.nodes[node].removed.iter().all(|&removed| removed), self.nodes[node].parent)
-        {
-            self.remove(parent, branch);
-        }
-    }
-
-    fn send_up(&mut self, node: usize, out: Vec<Statement>) {
+    /// What a node says, to whoever is above it now, in the epoch that it is in.
+    pub(crate) fn send_up(&mut self, node: usize, out: Vec<Statement>) {
+        let (epoch, parent) = (self.nodes[node].epoch, self.nodes[node].part.parent);
         for Statement { response, .. } in out {
             let response = self.remember(response);
-            let event = match self.nodes[node].parent {
-                Some((parent, branch)) => Event::ResponseAtNode { node: parent, branch: branch.0, response },
+            let event = match parent {
+                Some(parent) => Event::ResponseAtNode { node: parent, from: Child::Node(node), response, epoch },
                 None => Event::ResponseAtSource { response },
             };
-            self.transmit(self.latency_above_ns(node), event);
+            self.transmit(self.nodes[node].latency_ns, event);
         }
     }
 
     fn remember(&mut self, response: Response) -> usize {
         self.responses.push(response);
         self.responses.len() - 1
-    }
-
-    /// The latency of the link above a node.
-    fn latency_above_ns(&self, node: usize) -> u64 {
-        self.nodes[node].parent.map_or(1_000, |(parent, branch)| self.nodes[parent].latency_ns[branch.index()])
     }
 
     /// Over a link: lost, twice or late while the links are not clean.
@@ -386,7 +455,7 @@ impl Tree {
         }
     }
 
-    fn schedule(&mut self, at_ns: u64, event: Event) {
+    pub(crate) fn schedule(&mut self, at_ns: u64, event: Event) {
         self.scheduled += 1;
         self.events.push(Reverse((at_ns, self.scheduled, event)));
     }

@@ -1,0 +1,9 @@
+//! The forwarding rule R1-R7 step by step, and the decisions behind it.
+
+mod branches;
+mod data;
+mod failures;
+mod naks;
+mod node;
+mod points;
+mod readings;
