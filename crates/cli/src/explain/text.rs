@@ -31,9 +31,9 @@ impl Clock {
 /// A span of time with the unit that fits it.
 pub(super) fn span(ns: u64) -> String {
     match ns {
-        0..10_000 => format!("{ns} ns"),
-        10_000..10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
-        10_000_000..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
         _ => format!("{:.1} s", ns as f64 / 1e9),
     }
 }
@@ -94,6 +94,31 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
     timeline::write(text, clock, &group.timeline)
 }
 
+/// A sentence, indented.
+fn paragraph(text: &mut String, sentence: &str) -> Result {
+    wrapped(text, "  ", 6, sentence)
+}
+
+/// A sentence behind a prefix, broken where the line would be too long for a screen; further lines begin at a column.
+pub(super) fn wrapped(text: &mut String, prefix: &str, column: usize, sentence: &str) -> Result {
+    const WIDTH: usize = 110;
+    write!(text, "{prefix}")?;
+    let mut used = prefix.chars().count();
+    for (position, word) in sentence.split(' ').enumerate() {
+        let len = word.chars().count();
+        if position > 0 && used + 1 + len > WIDTH {
+            write!(text, "\n{:column$}", "")?;
+            used = column;
+        } else if position > 0 {
+            write!(text, " ")?;
+            used += 1;
+        }
+        write!(text, "{word}")?;
+        used += len;
+    }
+    writeln!(text)
+}
+
 /// Why a branch is waited for.
 fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_node: bool) -> Result {
     let expects = match branch.expects {
@@ -113,14 +138,20 @@ fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_no
         (Some(time), None) => format!("last heard at {} s", clock.at(time)),
         (None, _) => "never heard".to_owned(),
     };
-    writeln!(text, "  {} {expects}{sent};\n  {heard}: {}.", branch.branch, words::condition(branch.condition))?;
+    match branch.condition {
+        Condition::Unheard => writeln!(text, "  {} has not been heard since the captures began.", branch.branch)?,
+        condition => {
+            writeln!(text, "  {} {expects}{sent};\n  {heard}: {}.", branch.branch, words::condition(condition))?
+        }
+    }
     if branch.condition == Condition::Refused {
         let reasons: Vec<String> = branch.refused.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let last = branch.last_refusal.as_ref().map_or(String::new(), |last| format!("; the last: {last}"));
         writeln!(text, "  Refused: {}{last}.", reasons.join(", "))?;
     }
     let (likely, next) = words::advice(branch, is_node);
-    writeln!(text, "  Likely: {likely}.\n  Next: {next}.")
+    paragraph(text, &format!("Likely: {likely}."))?;
+    paragraph(text, &format!("Next: {next}{}", if next.ends_with('?') { "" } else { "." }))
 }
 
 fn write_unheeded(text: &mut String, group: &GroupExplanation) -> Result {
@@ -132,7 +163,13 @@ fn write_unheeded(text: &mut String, group: &GroupExplanation) -> Result {
          Likely: responses are lost between this node and the source, or the source does not believe them.\n  \
          Next: explain the captures of the parent node, or capture at the source.",
         group.upstream.answers
-    )
+    )?;
+    match &group.upstream.compared {
+        Some(compared) if compared.missing > 0 => {
+            paragraph(text, "But the node itself has not said all that the rules give: it may have restarted.")
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn write_upstream(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplanation) -> Result {
@@ -144,14 +181,9 @@ fn write_upstream(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExp
             let rules: Vec<String> = by_rule.iter().map(|(rule, count)| format!("{count} by {rule}")).collect();
             let silent_ns = end_ns.saturating_sub(last.time_ns);
             let silent = if silent_ns > 0 { format!("; silent for {} since", span(silent_ns)) } else { String::new() };
-            writeln!(
-                text,
-                "  upstream: {}; last {} at {} s by {}{because}{silent}",
-                rules.join(", "),
-                words::said(&last.said),
-                clock.at(last.time_ns),
-                last.rule,
-            )?;
+            let (said, at) = (words::said(&last.said), clock.at(last.time_ns));
+            let rules = rules.join(", ");
+            paragraph(text, &format!("upstream: {rules}; last {said} at {at} s by {}{because}{silent}", last.rule))?;
         }
     }
     let Some(compared) = compared else {

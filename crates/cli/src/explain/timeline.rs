@@ -1,6 +1,6 @@
 //! A timeline for people.
 
-use super::text::{Clock, span};
+use super::text::{Clock, span, wrapped};
 use super::words;
 use srdma_node::explain::{Difference, EndOfHold, Happening, Line, LineWhat, Run};
 use std::fmt::{Result, Write};
@@ -12,36 +12,35 @@ pub(super) fn write(text: &mut String, clock: Clock, lines: &[Line]) -> Result {
     }
     writeln!(text, "\n  {:>10}  what happened", "time, s")?;
     for line in lines {
-        let what = match &line.what {
+        let mut what = match &line.what {
             LineWhat::One(what) => happening(what),
             LineWhat::Run(run) => self::run(run),
         };
-        write!(text, "  {:>10}  {what}", clock.at(line.time_ns))?;
         if line.times > 1 {
-            write!(text, "; {} times until {}", line.times, clock.at(line.until_ns))?;
+            write!(what, "; {} times until {}", line.times, clock.at(line.until_ns))?;
         } else if line.until_ns > line.time_ns {
-            write!(text, " (until {})", clock.at(line.until_ns))?;
+            write!(what, " (until {})", clock.at(line.until_ns))?;
         }
-        writeln!(text)?;
+        wrapped(text, &format!("  {:>10}  ", clock.at(line.time_ns)), 16, &what)?;
     }
     Ok(())
 }
 
 fn run(run: &Run) -> String {
     let mut parts = Vec::new();
-    let mut add = |count: u64, what: &str| {
-        if count > 0 {
-            parts.push(format!("{count} {what}"));
-        }
+    let mut add = |count: u64, one: &str, many: &str| match count {
+        0 => {}
+        1 => parts.push(format!("1 {one}")),
+        _ => parts.push(format!("{count} {many}")),
     };
-    add(run.naks, "NAKs taken");
-    add(run.acks, "ACKs taken");
-    add(run.stale, "stale ones ignored");
-    add(run.refused, "responses refused");
-    add(run.cnps, "CNPs");
-    add(run.acks_sent, "ACKs upstream");
-    add(run.naks_sent, "NAKs upstream");
-    add(run.differences, "differences");
+    add(run.naks, "NAK taken", "NAKs taken");
+    add(run.acks, "ACK taken", "ACKs taken");
+    add(run.stale, "stale one ignored", "stale ones ignored");
+    add(run.refused, "response refused", "responses refused");
+    add(run.cnps, "CNP", "CNPs");
+    add(run.acks_sent, "ACK upstream", "ACKs upstream");
+    add(run.naks_sent, "NAK upstream", "NAKs upstream");
+    add(run.differences, "difference", "differences");
     if run.holds > 0 {
         parts.push(format!("{} holds, the longest {}", run.holds, span(run.longest_hold_ns)));
     }

@@ -25,8 +25,8 @@ pub(super) struct BranchStory {
     holds: u64,
     longest_hold_ns: u64,
     held_since: Option<Instant>,
-    /// Copies of what it expects that were seen on their way to it.
-    copies: u64,
+    /// Copies that were seen on their way to it.
+    copies: Sends,
 }
 
 impl BranchStory {
@@ -46,7 +46,7 @@ impl BranchStory {
             holds: 0,
             longest_hold_ns: 0,
             held_since: None,
-            copies: 0,
+            copies: Sends::default(),
         }
     }
 
@@ -57,7 +57,8 @@ impl BranchStory {
         self.last_taken = Some(now);
         self.last_said = Some(said);
         if after != self.point {
-            (self.point, self.since, self.copies) = (after, Some(now), 0);
+            (self.point, self.since) = (after, Some(now));
+            after.into_iter().for_each(|point| self.copies.confirm(point));
         }
     }
 
@@ -86,8 +87,8 @@ impl BranchStory {
     }
 
     /// A copy for it was seen.
-    pub(super) fn see_copy(&mut self, psn: Psn) {
-        self.copies += u64::from(self.point == Some(psn));
+    pub(super) fn see_copy(&mut self, now: Instant, psn: Psn) {
+        self.copies.send(now, psn);
     }
 
     /// How it is in the end. `sees_copies`: the captures have packets to it.
@@ -113,7 +114,7 @@ impl BranchStory {
             sent: sent.times,
             first_sent_ns: was_sent(sent.first),
             last_sent_ns: was_sent(sent.last),
-            copies_seen: sees_copies.then_some(self.copies),
+            copies_seen: point.filter(|_| sees_copies).map(|point| self.copies.of(point).times),
             last_heard_ns: last_taken.max(last_refused).map(Instant::as_ns),
             last_said: self.last_said,
             taken: self.taken,

@@ -43,7 +43,7 @@ impl Sink for Nowhere {
 
 /// A group's first data may be lost before the first node: with no more than so many missing, the captures have its
 /// beginning.
-const MOST_LOST_FIRST: i32 = 64;
+const MOST_LOST_FIRST: i32 = 4;
 
 /// Explains what captures of a node's ports tell of its groups. The captures are read twice.
 ///
@@ -134,7 +134,7 @@ impl Run {
         for story in &mut self.stories {
             match says {
                 Says::Response(said) if goes_up(story.part(), source, destination) => story.see_said(now, said),
-                Says::Request(psn) if story.part().proxy == source => story.see_copy(destination, psn),
+                Says::Request(psn) if story.part().proxy == source => story.see_copy(now, destination, psn),
                 Says::Response(_) | Says::Request(_) | Says::Other => {}
             }
         }

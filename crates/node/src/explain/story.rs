@@ -156,8 +156,8 @@ impl Story {
     }
 
     /// The node was seen to send data to somebody below.
-    pub(super) fn see_copy(&mut self, receiver: Ipv6Addr, psn: Psn) {
-        self.with_branch(receiver, |story| story.see_copy(psn));
+    pub(super) fn see_copy(&mut self, now: Instant, receiver: Ipv6Addr, psn: Psn) {
+        self.with_branch(receiver, |story| story.see_copy(now, psn));
     }
 
     /// Nothing earlier than `now` will be told any more. `minimum`: what the node may say, `None` while a branch is

@@ -189,8 +189,8 @@ impl Line {
         match (&self.what, &later.what) {
             (LineWhat::One(one), LineWhat::One(other)) => one.is_same(other),
             (LineWhat::Run(one), LineWhat::Run(other)) => {
-                one.back_to.is_some()
-                    && (one.back_to, one.last_psn) == (other.back_to, other.last_psn)
+                (one.back_to, one.first_psn, one.last_psn) == (other.back_to, other.first_psn, other.last_psn)
+                    && one.data > 0
                     && [one.minimum_after, other.minimum_before, other.minimum_after] == [one.minimum_before; 3]
             }
             (LineWhat::One(_), LineWhat::Run(_)) | (LineWhat::Run(_), LineWhat::One(_)) => false,
