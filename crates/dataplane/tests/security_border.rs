@@ -4,6 +4,7 @@ mod common;
 
 use common::group::{self, address, encapsulated, inner, receiver};
 use common::{Bench, next_hop};
+use proptest::prelude::*;
 use srdma_dataplane::*;
 
 /// The node's loopback, and its SIDs.
@@ -232,4 +233,32 @@ fn a_domain_without_its_own_node_is_refused() {
     assert!(matches!(refused, Err(ConfigError::SourcesOfDomain { port: 0, .. })));
     let refused = bench.node.control(Command::SetBorder { port: PortId(3), sources: Vec::new() });
     assert_eq!(refused, Err(ConfigError::UnknownPort(3, 3)));
+}
+
+/// An address near the prefixes that matter: one of them with some bits changed.
+fn near() -> impl Strategy<Value = std::net::Ipv6Addr> {
+    let bases = ["5f00::", "2001:db8:ff::", "2001:db8:cc::", "2001:db8:bb::", "2001:db8:dd::"];
+    (0..bases.len(), any::<u32>(), 0u32..96).prop_map(move |(base, noise, shift)| {
+        let changed = u128::from(address(bases[base])) ^ u128::from(noise) << shift;
+        changed.into()
+    })
+}
+
+proptest! {
+    /// What comes in by a border is what this says of the addresses' leading groups, and nothing else.
+    #[test]
+    fn the_border_is_where_the_prefixes_say(port in 0u16..2, source in near(), destination in near()) {
+        let starts = |address: std::net::Ipv6Addr, groups: &[u16]| address.segments().starts_with(groups);
+        let is_sid = |address| starts(address, &[0x5f00, 0]) || starts(address, &[0x2001, 0xdb8, 0xff]);
+        let is_proxy = |address| starts(address, &[0x2001, 0xdb8, 0xcc]);
+        let is_host = starts(source, &[0x2001, 0xdb8, 0xbb, 0]);
+        let passes = !is_sid(source)
+            && !is_proxy(source)
+            && (port == 1 || is_host)
+            && (is_proxy(destination) || !is_sid(destination));
+        prop_assume!(!source.is_multicast() && !destination.is_multicast());
+        let packet = udp(&source.to_string(), &destination.to_string());
+        let (sent, dropped) = fate(guarded(), port, &packet);
+        prop_assert_eq!((sent.len(), dropped.len()), if passes { (1, 0) } else { (0, 1) });
+    }
 }
