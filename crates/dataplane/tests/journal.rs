@@ -86,10 +86,10 @@ fn story(bench: &mut Bench) -> Vec<(u16, Vec<u8>)> {
     let mut sent = Vec::new();
     (10..14).for_each(|psn| sent.extend(bench.send(0, &data(psn))));
     sent.extend(bench.send(1, &response(N4, 12, NAK)));
-    bench.now = bench.now + Policy::default().t_hold;
+    bench.now += Policy::default().t_hold;
     bench.node.tick(bench.now, &mut bench.pool);
     sent.extend(bench.drain());
-    bench.now = bench.now + Duration::from_micros(5);
+    bench.now += Duration::from_micros(5);
     sent.extend(bench.send(2, &response(N5, 13, ACK)));
     sent.extend(bench.send(0, &data(11)));
     sent.extend(bench.send(1, &response("2001:db8:4::9", 13, ACK)));
