@@ -114,7 +114,7 @@ impl Work {
             Work::EndMt(receivers) => {
                 let tlvs = lists(receivers);
                 let payload = octets - packets::multicast_overhead(&tlvs);
-                let mut frame = packets::multicast(IN.0, SID, (PROXY, DESIGNATED_QPN), &tlvs, payload);
+                let mut frame = packets::multicast(IN.0, SID, (PROXY, DESIGNATED_QPN), &tlvs, Psn::new(0), payload);
                 let inner = &mut frame[AFTER_IPV6 + 24 + tlvs.len()..];
                 inner[PSN..PSN + 3].copy_from_slice(&Psn::new(number as u32).to_octets());
                 let icrc = Packet::parse(inner, inner.len())?.icrc([])?.computed;
