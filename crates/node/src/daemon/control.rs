@@ -124,6 +124,7 @@ impl<'r> Control<'r> {
     async fn work(&mut self, signals: &mut Signals) -> Result<&'static str, DaemonError> {
         self.publish().await?;
         (self.report)(&Event::Ready);
+        self.say_if_open();
         self.supervisor.ready();
         let mut period = interval_at(Instant::now() + PERIOD, PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);

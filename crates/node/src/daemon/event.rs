@@ -35,6 +35,8 @@ pub enum Event {
     },
     /// Everything is set up.
     Ready,
+    /// The configuration has SIDs and no `[domain]`: whoever reaches the node reaches them.
+    OpenSids,
     /// Another configuration is in force.
     Reloaded {
         /// Why it was read.
@@ -88,6 +90,7 @@ impl fmt::Display for Event {
             Event::Link { port, is_up: true } => write!(f, "port {port}: link up"),
             Event::Link { port, is_up: false } => write!(f, "port {port}: link down"),
             Event::Ready => f.write_str("ready"),
+            Event::OpenSids => f.write_str("the SIDs are open to anybody: there is no [domain]"),
             Event::Reloaded { cause, commands } => write!(f, "reloaded, {cause}: {commands} changes"),
             Event::ReloadRefused { reason } => write!(f, "not reloaded, the old configuration stays: {reason}"),
             Event::Failed { what } => f.write_str(what),

@@ -30,12 +30,22 @@ impl Control<'_> {
         };
         self.reporting.reloaded(outcome.as_ref().err());
         match outcome {
-            Ok(commands) => self.say(Event::Reloaded { cause, commands }),
+            Ok(commands) => {
+                self.say(Event::Reloaded { cause, commands });
+                self.say_if_open();
+            }
             Err(reason) => self.say(Event::ReloadRefused { reason }),
         }
         self.look_after_ports().await?;
         self.supervisor.ready();
         Ok(())
+    }
+
+    /// Says that the SIDs are open to anybody, if they are.
+    pub(super) fn say_if_open(&mut self) {
+        if self.configuration.node().is_ok_and(|node| node.has_open_sids()) {
+            self.say(Event::OpenSids);
+        }
     }
 
     /// Puts the content of a file into force; returns how many commands that took, or why it cannot be.
