@@ -188,8 +188,8 @@ impl StallWatch {
         }
     }
 
-    /// Takes over into another epoch.
-    pub(super) fn succeed(&mut self, rules: StallRules, origins: &[Origin]) {
+    /// Takes over into another epoch. What went down before has not gone to branches that come now and are unknown.
+    pub(super) fn succeed(&mut self, rules: StallRules, origins: &[Origin], highest: Option<Psn>) {
         let mut next = Self::new(rules, 0);
         let same_clock = (next.shift, next.t_stall) == (self.shift, self.t_stall);
         let watch = |origin: &Origin| match origin {
@@ -200,6 +200,9 @@ impl StallWatch {
         let watches = || origins.iter().map(watch);
         next.group = Group { idle: true, due: watches().any(|watch| watch == Watch::Due), ..self.group.clone() };
         next.branches = watches().map(Packed::new).collect();
+        if let (Some(highest), true) = (highest, origins.contains(&Origin::Unknown)) {
+            (next.group.gap, next.group.gap_end) = (highest.minus(FAR).into(), highest.next().into());
+        }
         *self = next;
     }
 

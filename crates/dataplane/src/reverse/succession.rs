@@ -139,7 +139,7 @@ impl Acknowledgements {
             (None, _) => None,
             (Some(rules), known) => {
                 let mut stall = known.unwrap_or_else(|| StallWatch::new(rules, 0));
-                stall.succeed(rules, origins);
+                stall.succeed(rules, origins, self.group.highest.get());
                 Some(stall)
             }
         };

@@ -141,9 +141,6 @@ impl Tree {
             self.receivers[receiver].expected = next_packet;
             self.receivers[receiver].joined_at = Some(next_packet);
         }
-        if let Change::Move { child: Child::Receiver(receiver), .. } = change {
-            self.receivers[receiver].has_moved = true;
-        }
         self.control.is_busy = true;
         self.control.record = record;
         self.control.last = if self.faults.disorderly { Vec::new() } else { last };
@@ -231,8 +228,7 @@ impl Tree {
         };
         let times: Vec<u64> = receiver.sendings.iter().filter(of_it).map(|&(_, _, at_ns)| at_ns).collect();
         let since_ns = times.first().copied().unwrap_or(u64::MAX).max(receiver.progress_at_ns);
-        let sends = times.len() + usize::from(receiver.has_moved);
         let waited_ns = self.now_ns.saturating_sub(since_ns);
-        sends >= usize::from(rules.sends) && waited_ns >= rules.t_stall.as_nanos() as u64
+        times.len() >= usize::from(rules.sends) && waited_ns >= rules.t_stall.as_nanos() as u64
     }
 }

@@ -190,8 +190,6 @@ pub(crate) struct Receiver {
     /// Which node has sent it which packet, and when; and when its point last moved there.
     pub(crate) sendings: Vec<(usize, u64, u64)>,
     pub(crate) progress_at_ns: u64,
-    /// It has had another node above it, which may have sent it what it expects.
-    pub(crate) has_moved: bool,
 }
 
 impl Receiver {
@@ -208,7 +206,6 @@ impl Receiver {
             joined_at: None,
             sendings: Vec::new(),
             progress_at_ns: 0,
-            has_moved: false,
         }
     }
 
