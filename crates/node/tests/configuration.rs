@@ -1,5 +1,7 @@
 //! `docs/configuration.md` and the errors of `node.toml`.
 
+#[path = "configuration/border.rs"]
+mod border;
 #[path = "configuration/contradictions.rs"]
 mod contradictions;
 #[path = "configuration/documentation.rs"]

@@ -120,6 +120,8 @@ fn by_subject(configuration: &Configuration) -> BTreeMap<Subject, &Command> {
 fn keeps_its_place(before: &Command, after: &Command) -> bool {
     match (before, after) {
         (Command::AddGroup(before), Command::AddGroup(after)) => before.proxy == after.proxy,
+        // A new domain may be where an old border had its hosts.
+        (Command::SetDomain(_), _) | (Command::SetBorder { .. }, _) => is_same(before, after),
         _ => true,
     }
 }
@@ -300,6 +302,39 @@ behavior = 'End.MT'
         let key = format!("{BASE}[[hmac_key]]\nid = 4\nkey = '00'\n");
         assert_eq!(commands(&key, BASE), ["RemoveHmacKey 4"]);
         assert_eq!(commands(BASE, &key), ["AddHmacKey 4"]);
+    }
+
+    /// The three files of a rotation, and all of it at once: the new key is there before anything is signed with it, the
+    /// old one goes when nothing is any more.
+    #[test]
+    fn a_key_is_rotated() {
+        let key = |id: u32| format!("[[hmac_key]]\nid = {id}\nkey = '001122334455660{id}'\n");
+        let signing = |id: u32| {
+            let route = "prefix = '2001:db8:dd::/64'\nencaps = { segments = ['2001:db8:bb::1', '2001:db8:bb::2']";
+            format!("{BASE}[[route]]\n{route}, hmac_key_id = {id} }}\n")
+        };
+        let (old, both) = (format!("{}{}", signing(4), key(4)), format!("{}{}{}", signing(4), key(4), key(5)));
+        let switched = format!("{}{}{}", signing(5), key(4), key(5));
+        let new = format!("{}{}", signing(5), key(5));
+        assert_eq!(commands(&old, &both), ["AddHmacKey 4", "AddHmacKey 5"]);
+        assert_eq!(commands(&both, &switched), ["AddHmacKey 4", "AddHmacKey 5", "AddRoute 2001:db8:dd::/64"]);
+        assert_eq!(commands(&switched, &new), ["AddHmacKey 5", "RemoveHmacKey 4"]);
+        assert_eq!(commands(&old, &new), ["AddHmacKey 5", "AddRoute 2001:db8:dd::/64", "RemoveHmacKey 4"]);
+    }
+
+    #[test]
+    fn the_boundary_follows() {
+        let domain = |nodes: &str, hosts: &str| {
+            format!(
+                "{BASE}[domain]\nsids = ['2001:db8:ff::/48']\ninfrastructure = ['2001:db8:ff::/48', '{nodes}']\n\
+                 [[border]]\nport = 'p'\nsources = ['{hosts}']\n"
+            )
+        };
+        let (one, other) = (domain("2001:db8:a::/48", "2001:db8:b::/64"), domain("2001:db8:b::/48", "2001:db8:a::/64"));
+        assert_eq!(commands(&one, &one), NOTHING);
+        assert_eq!(commands(BASE, &one), ["SetDomain", "SetBorder 0"]);
+        assert_eq!(commands(&one, BASE), ["RemoveBorder 0", "RemoveDomain"]);
+        assert_eq!(commands(&one, &other), ["RemoveBorder 0", "RemoveDomain", "SetDomain", "SetBorder 0"]);
     }
 
     #[test]
