@@ -19,8 +19,11 @@ pub use rc::rc;
 /// Runs inputs of a target one after the other.
 pub type Run = Box<dyn FnMut(&[u8])>;
 
-/// Every target: its name, and how a run of it begins.
-pub const TARGETS: &[(&str, fn() -> Run)] = &[
+/// How a run of a target begins.
+pub type Begin = fn() -> Run;
+
+/// Every target under its name.
+pub const TARGETS: &[(&str, Begin)] = &[
     ("ethernet", || Box::new(wire::ethernet)),
     ("ipv6", || Box::new(wire::ipv6)),
     ("srh", || Box::new(wire::srh)),

@@ -184,7 +184,7 @@ fn drain(world: &mut World, bench: &mut Bench, octets: &[u8], came: Option<&Carr
             check::is_whole(port, &bench.leaving, octets);
             if let Some(leaves) = carried(&bench.leaving) {
                 check::is_as_good(came, &leaves, world.temper == Temper::Recomputing);
-                if (bench.frames_out + left) % 64 == 0 {
+                if (bench.frames_out + left).is_multiple_of(64) {
                     check::agrees_with_the_reference(&bench.leaving, &leaves);
                 }
             }

@@ -53,8 +53,8 @@ fn frame(choices: &mut Choices<'_>, world: &mut World, into: &mut Vec<u8>, form:
     into.clear();
     into.resize(ETHERNET, 0);
     let mut offsets = [ETHERNET; 3];
-    for wrap in 0..wraps {
-        offsets[wrap] = into.len();
+    for (wrap, offset) in offsets[..wraps].iter_mut().enumerate() {
+        *offset = into.len();
         let next_header = if wrap + 1 < wraps || inner.kind != Kind::Raw { 41 } else { 59 };
         outer(choices, into, inner.destination, next_header);
     }
