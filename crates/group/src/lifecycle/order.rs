@@ -9,11 +9,13 @@ use std::net::Ipv6Addr;
 ///
 /// What a node must see to, because messages may be repeated and overtake each other: it ignores a part, a commit or a
 /// removal whose epoch is before the newest that it has prepared, has in effect or was removed by. What the source's side
-/// must see to: a pause of a round that has been released is ignored. What is still on its way to or from a node when it
-/// restarts must not arrive any more, as on a connection that breaks.
+/// must see to: it ignores what is of an earlier round than the newest it has seen, and the pause of a round that it was
+/// released from. What is still on its way to or from a node when it restarts must not arrive any more, as on a connection
+/// that breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The source finishes what it has begun and begins nothing new (D30). Answer: `quiescent` with the same round.
+    /// The source finishes what it has begun and begins nothing new (D30); one that has not begun yet is quiet. Answer:
+    /// `quiescent` with the same round.
     Pause {
         /// Counts the pauses.
         round: u32,

@@ -103,12 +103,14 @@ impl Fleet {
                 self.stored = Some((**record).clone());
                 None
             }
-            Order::Pause { round } if self.ready.is_some_and(|ready| ready < *round) => {
+            Order::Pause { round }
+                if self.ready.max(self.paused).is_none_or(|newest| newest < *round || self.paused == Some(*round)) =>
+            {
                 self.paused = Some(*round);
                 Some(Answer::Quiescent(*round))
             }
             Order::Pause { .. } => None,
-            Order::Ready { round } if self.paused.is_none_or(|paused| paused <= *round) => {
+            Order::Ready { round } if self.ready.max(self.paused).is_none_or(|newest| newest <= *round) => {
                 self.paused = None;
                 self.ready = Some(*round);
                 Some(Answer::Running(*round))

@@ -29,6 +29,8 @@ struct Storm {
     lifecycle: Lifecycle,
     fleet: Fleet,
     messages: Vec<Message>,
+    /// Rounds that have ended.
+    released: BTreeSet<u32>,
     /// Receivers that the source has sent to.
     served: BTreeSet<Ipv6Addr>,
     next_number: u32,
@@ -108,6 +110,7 @@ impl Storm {
             lifecycle: Lifecycle::create(deep_record()).unwrap(),
             fleet: Fleet::default(),
             messages: Vec::new(),
+            released: BTreeSet::new(),
             served: BTreeSet::new(),
             next_number: 20,
         }
@@ -176,7 +179,8 @@ impl Storm {
     /// All living nodes have committed, but for those that have just come back empty.
     fn check_ready(&mut self, round: u32) {
         let stored = self.fleet.stored.clone().unwrap();
-        if self.fleet.ready.is_none_or(|ready| ready < round) || self.fleet.ready.is_none() {
+        // What is said again may be so during a change that the source need not wait for.
+        if self.released.insert(round) {
             for (node, part) in parts(&stored) {
                 if let Some(has) = self.has(node).filter(|_| !self.fleet.dead.contains(&node)) {
                     assert_eq!(has, part, "{node} has not committed when the source is released");
@@ -308,8 +312,9 @@ impl Storm {
     /// From here on nothing is lost, nobody refuses and nobody stays dead.
     fn calm_down(&mut self) {
         self.fleet.agents.values_mut().for_each(|agent| agent.refuses = false);
-        for node in std::mem::take(&mut self.fleet.dead) {
+        for node in self.fleet.dead.clone() {
             self.restart(node);
+            self.take_orders();
         }
         for _ in 0..1000 {
             self.take_orders();
