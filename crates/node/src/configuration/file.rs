@@ -2,10 +2,11 @@
 //! `docs/configuration.md`.
 
 use super::border::{BorderSection, DomainSection};
+use super::member::{BranchSection, ReceiverSection};
 use super::value::{HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, Secret, ZonedAddress};
 use serde::Deserialize;
 use srdma_dataplane::{Cover, EncapsMode, IcrcMode, Prefix};
-use srdma_group::{CnpMode, NodeRole, Rules};
+use srdma_group::{CnpMode, NodeRole, OnFailure, Rules};
 use srdma_wire::{MacAddress, Psn, Qpn};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -225,6 +226,7 @@ enum CoverName {
 pub(super) struct GroupSection {
     pub(super) id: Located<U32>,
     pub(super) epoch: Option<Located<U32>>,
+    pub(super) renewed: Option<Located<U32>>,
     pub(super) proxy: Located<HostAddress>,
     pub(super) designated_qpn: Located<Qpn>,
     pub(super) initial_psn: Located<Psn>,
@@ -233,7 +235,7 @@ pub(super) struct GroupSection {
     pub(super) sid: Option<Located<Ipv6Addr>>,
     pub(super) source: Option<Spanned<SourceSection>>,
     pub(super) parent: Option<Spanned<ParentSection>>,
-    pub(super) branches: Option<Spanned<Vec<Located<HostAddress>>>>,
+    pub(super) branches: Option<Spanned<Vec<Spanned<BranchSection>>>>,
     pub(super) downstream: Option<Spanned<Vec<Located<Ipv6Addr>>>>,
     #[serde(default)]
     pub(super) receiver: Vec<Spanned<ReceiverSection>>,
@@ -262,15 +264,6 @@ pub(super) struct SourceSection {
 pub(super) struct ParentSection {
     pub(super) loopback: Located<HostAddress>,
     pub(super) sid: Option<Located<HostAddress>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ReceiverSection {
-    pub(super) address: Located<HostAddress>,
-    pub(super) qpn: Located<Qpn>,
-    pub(super) base: Option<Located<U64>>,
-    pub(super) rkey: Option<Located<U32>>,
 }
 
 #[derive(Deserialize)]
@@ -307,6 +300,13 @@ pub(super) struct PolicySection {
     #[serde(default, with = "CnpName")]
     pub(super) cnp_mode: CnpMode,
     pub(super) cnp_window: Option<Located<Duration>>,
+    pub(super) cnp_window_most: Option<Located<Duration>>,
+    pub(super) cnp_limit: Option<Located<Integer<1, 0xFFFF>>>,
+    #[serde(default, with = "FailureName")]
+    pub(super) on_failure: OnFailure,
+    pub(super) t_stall: Option<Located<Duration>>,
+    pub(super) stall_sends: Option<Located<Integer<2, 15>>>,
+    pub(super) min_receivers: Option<Located<Integer<1, 0xFFFF_FFFF>>>,
     pub(super) hmac_key_id: Option<Located<U32>>,
 }
 
@@ -322,4 +322,11 @@ enum RulesName {
 enum CnpName {
     Leading,
     Trailing,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "OnFailure", rename_all = "lowercase")]
+enum FailureName {
+    Strict,
+    Evict,
 }

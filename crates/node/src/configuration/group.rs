@@ -3,13 +3,14 @@
 use super::Commands;
 use super::claims::{Claims, Leads};
 use super::error::Problem;
-use super::file::{BehaviorName, File, GroupSection, HeadendSection, ListSection, PolicySection, ReceiverSection};
+use super::file::{BehaviorName, File, GroupSection, HeadendSection, ListSection, PolicySection};
+use super::member::{self, ReceiverSection};
 use srdma_dataplane::{Command, NodeConfig, Prefix};
 use srdma_group::{
     Branch, Downstream, EdgeList, GroupId, HeadendPart, ListMode, NodeIndex, NodePart, NodeRole, Parent, Policy,
     Receiver, ReceiverRegion, Source, SourceRegion,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use toml::Spanned;
 
@@ -30,10 +31,44 @@ pub(super) fn add(
         let owner = format!("the Proxy Address of group {}", id.value.get());
         claims.claim(proxy.at, Prefix::host(proxy.value.0), owner, Leads::Elsewhere)?;
     }
+    check_together(file)?;
     for section in &file.group {
         let reader = Reader { file, config, claims, at: section.span().start, section: section.get_ref() };
         let part = reader.part()?;
         commands.add(section.get_ref().id.at, Command::AddGroup(Box::new(part)))?;
+    }
+    Ok(())
+}
+
+/// That no group's address is another group's Proxy Address (D2), and no queue pair is in two groups (D8): it is
+/// connected to one Proxy Address.
+fn check_together(file: &File) -> Result<(), Problem> {
+    let groups = || file.group.iter().map(Spanned::get_ref);
+    let mut queue_pairs = BTreeMap::new();
+    for group in groups() {
+        let id = group.id.value.get();
+        let source = group.source.iter().map(|source| (&source.get_ref().address, &source.get_ref().qpn, "source"));
+        let receivers = group.receiver.iter().map(Spanned::get_ref);
+        let receivers = receivers.map(|receiver| (&receiver.address, &receiver.qpn, "receiver"));
+        for (address, qpn, who) in source.chain(receivers) {
+            let (at, address) = (address.at, address.value.0);
+            if let Some(owner) = groups().find(|other| other.proxy.value.0 == address && other.id.value.get() != id) {
+                let owner = owner.id.value.get();
+                let text = format!(
+                    "{who} {address} is the Proxy Address of group {owner}: such an address belongs to its group and to \
+                     nobody else (D2)"
+                );
+                return Err(Problem::new(at, text));
+            }
+            if let Some(other) = queue_pairs.insert((address, qpn.value), id).filter(|other| *other != id) {
+                let qpn = qpn.value;
+                let text = format!(
+                    "{who} {address}: its queue pair {qpn} is in group {other} already, and a queue pair is connected \
+                     to one Proxy Address (D2)"
+                );
+                return Err(Problem::new(at, text));
+            }
+        }
     }
     Ok(())
 }
@@ -70,8 +105,8 @@ impl Reader<'_> {
         let policy = self.policy(&section.policy, headend.as_ref())?;
         Ok(NodePart {
             id: GroupId(section.id.value.get() as u32),
-            epoch: section.epoch.as_ref().map_or(0, |epoch| epoch.value.get() as u32),
-            renewed: 0,
+            epoch: self.epoch(),
+            renewed: member::renewed(section.renewed.as_ref(), self.epoch())?,
             proxy: section.proxy.value.0,
             designated_qpn: section.designated_qpn.value,
             initial_psn: section.initial_psn.value,
@@ -85,6 +120,10 @@ impl Reader<'_> {
             headend,
             policy,
         })
+    }
+
+    fn epoch(&self) -> u32 {
+        self.section.epoch.as_ref().map_or(0, |epoch| epoch.value.get() as u32)
     }
 
     fn problem<T>(&self, at: usize, text: impl Into<String>) -> Result<T, Problem> {
@@ -189,21 +228,23 @@ impl Reader<'_> {
     /// Whose responses come (D14).
     fn branches(&self, receivers: &[Receiver]) -> Result<Vec<Branch>, Problem> {
         let Some(branches) = self.section.branches.as_ref().filter(|_| self.section.role == NodeRole::Transit) else {
-            return Ok(receivers.iter().map(|receiver| Branch::new(receiver.address)).collect());
+            let branch = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
+            return Ok(receivers.iter().map(branch).collect());
         };
         let parent = self.section.parent.as_ref().map(|parent| parent.get_ref().loopback.value.0);
         let mut known = BTreeSet::new();
-        for branch in branches.get_ref() {
-            let address = branch.value.0;
+        let branch = |section: &Spanned<member::BranchSection>| {
+            let (at, address) = (section.span().start, section.get_ref().loopback.0);
             if address == self.config.loopback || Some(address) == parent {
                 let whose = if Some(address) == parent { "the parent's loopback" } else { "this node's own" };
-                return self.problem(branch.at, format!("the tree loops: branch {address} is {whose}"));
+                return self.problem(at, format!("the tree loops: branch {address} is {whose}"));
             }
             if !known.insert(address) {
-                return self.problem(branch.at, format!("branch {address} stands here twice"));
+                return self.problem(at, format!("branch {address} stands here twice"));
             }
-        }
-        Ok(branches.get_ref().iter().map(|branch| Branch::new(branch.value.0)).collect())
+            section.get_ref().branch(self.epoch())
+        };
+        branches.get_ref().iter().map(branch).collect()
     }
 
     /// Where a transit node's copies go (D3).
@@ -248,7 +289,11 @@ impl Reader<'_> {
                 let (at, receiver) = (section.span().start, section.get_ref());
                 let address = receiver.address.value.0;
                 if !known.insert(address) {
-                    return self.problem(receiver.address.at, format!("receiver {address} is in the group twice"));
+                    let text = format!(
+                        "receiver {address} is in the group twice: two queue pairs of one host cannot be told apart on \
+                         the way back (D8)"
+                    );
+                    return self.problem(receiver.address.at, text);
                 }
                 if address == self.section.proxy.value.0 {
                     return self.problem(receiver.address.at, format!("receiver {address} is the Proxy Address"));
@@ -266,7 +311,8 @@ impl Reader<'_> {
                         return self.problem(at, format!("receiver {address} needs both of base and rkey, or neither"));
                     }
                 };
-                Ok(Receiver { address, qpn: receiver.qpn.value, region, edge: NodeIndex(0), joined: None })
+                let joined = member::join(receiver.joined.as_ref(), self.epoch())?;
+                Ok(Receiver { address, qpn: receiver.qpn.value, region, edge: NodeIndex(0), joined })
             })
             .collect()
     }
@@ -305,6 +351,14 @@ impl Reader<'_> {
                 return self.problem(key_id.at, format!("there is no [[hmac_key]] {}", key_id.value.get()));
             }
         }
+        let cnp_window = section.cnp_window.as_ref().map_or(default.cnp_window, |time| time.value);
+        if let Some(most) = section.cnp_window_most.as_ref().filter(|most| most.value < cnp_window) {
+            let text = "cnp_window_most is less than cnp_window: the window only grows (MT-5.3.3-3)";
+            return self.problem(most.at, text);
+        }
+        if let Some(t_stall) = section.t_stall.as_ref().filter(|t_stall| t_stall.value.is_zero()) {
+            return self.problem(t_stall.at, "t_stall is zero: every receiver would be stalled at once (D25)");
+        }
         Ok(Policy {
             rules: section.rules,
             lists: match headend {
@@ -315,9 +369,17 @@ impl Reader<'_> {
             prune_retransmit: section.prune_retransmit,
             t_hold: section.t_hold.as_ref().map_or(default.t_hold, |time| time.value),
             cnp_mode: section.cnp_mode,
-            cnp_window: section.cnp_window.as_ref().map_or(default.cnp_window, |time| time.value),
+            cnp_window,
+            cnp_window_most: section.cnp_window_most.as_ref().map_or(cnp_window, |time| time.value),
+            cnp_limit: section.cnp_limit.as_ref().map_or(default.cnp_limit, |limit| limit.value.get() as u16),
+            on_failure: section.on_failure,
+            t_stall: section.t_stall.as_ref().map_or(default.t_stall, |time| time.value),
+            stall_sends: section.stall_sends.as_ref().map_or(default.stall_sends, |sends| sends.value.get() as u8),
+            min_receivers: section
+                .min_receivers
+                .as_ref()
+                .map_or(default.min_receivers, |least| least.value.get() as u32),
             hmac_key_id: key_id.map(|key_id| key_id.value.get() as u32),
-            ..default
         })
     }
 }

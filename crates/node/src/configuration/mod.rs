@@ -12,6 +12,7 @@ mod file;
 mod group;
 mod interfaces;
 mod keys;
+mod member;
 mod ports;
 mod routes;
 mod sids;

@@ -93,7 +93,7 @@ impl<const MIN: u64, const MAX: u64> Notation for Integer<MIN, MAX> {
 
 impl Notation for Qpn {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a queue pair number of 24 bits, from 2 to 0xffffff")
+        f.write_str("a queue pair number of 24 bits, from 2 to 0xffffff: 0 and 1 are reserved")
     }
 
     fn from_integer(integer: u64) -> Option<Self> {
@@ -280,13 +280,16 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 pub(super) struct Secret(pub(super) Vec<u8>);
 
 impl Secret {
+    /// RFC 2104 section 3 advises against keys shorter than the hash, 32 octets; this much a key needs for not to be found
+    /// by trying, and those of 8 to 31 octets are in use with routers that take passwords.
+    const MIN_LEN: usize = 8;
     /// HMAC-SHA-256 hashes longer keys down to less than its block of 64 octets (RFC 2104 section 2).
     const MAX_LEN: usize = 64;
 }
 
 impl Notation for Secret {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a string of 1 to {} octets, each two hexadecimal digits", Self::MAX_LEN)
+        write!(f, "a string of {} to {} octets, each two hexadecimal digits", Self::MIN_LEN, Self::MAX_LEN)
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -294,7 +297,7 @@ impl Notation for Secret {
         let (pairs, odd) = text.as_bytes().as_chunks::<2>();
         let octets = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4 | digit(*low)?) as u8));
         let octets: Vec<u8> = octets.collect::<Option<_>>()?;
-        (odd.is_empty() && (1..=Self::MAX_LEN).contains(&octets.len())).then_some(Secret(octets))
+        (odd.is_empty() && (Self::MIN_LEN..=Self::MAX_LEN).contains(&octets.len())).then_some(Secret(octets))
     }
 }
 
@@ -348,8 +351,11 @@ mod tests {
 
     #[test]
     fn keys_are_whole_octets() {
-        assert_eq!(Secret::from_text("00fF").map(|secret| secret.0), Some(vec![0, 255]));
-        for wrong in ["", "0", "000", "0g", "0x00", &"00".repeat(65)] {
+        let octets = |text: &str| Secret::from_text(text).map(|secret| secret.0);
+        assert_eq!(octets(&"00fF".repeat(8)), Some([0, 255].repeat(8)));
+        assert_eq!(octets(&"00".repeat(64)).map(|octets| octets.len()), Some(64));
+        let odd = "0".repeat(33);
+        for wrong in ["", &odd, &"0g".repeat(16), &"0x00".repeat(8), &"00".repeat(7), &"00".repeat(65)] {
             assert!(Secret::from_text(wrong).is_none(), "{wrong}");
         }
     }

@@ -305,7 +305,8 @@ fn receivers() {
         EDGE,
         receiver,
         &with("address = '2001:db8:bb::1', qpn = 3"),
-        "27: receiver 2001:db8:bb::1 is in the group twice",
+        "27: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of one host cannot be told apart on the way \
+         back (D8)",
     );
     refused(
         EDGE,
@@ -334,7 +335,8 @@ fn receivers() {
         EDGE,
         "qpn = 2 }]",
         "qpn = 0x1ffffff }]",
-        "26: invalid value: integer `33554431`, expected a queue pair number of 24 bits, from 2 to 0xffffff",
+        "26: invalid value: integer `33554431`, expected a queue pair number of 24 bits, from 2 to 0xffffff: 0 \
+         and 1 are reserved",
     );
 }
 
@@ -348,7 +350,12 @@ fn headends() {
     let receiver = "receiver = [{ address = '2001:db8:bb::1', qpn = 2 }]\n";
     parse(&format!("{file}{}", list(receiver))).expect("right");
     let again = format!("{receiver}[[group.headend.list]]\nedge = '2001:db8:2::1'\n{receiver}");
-    refused_with(&file, &list(&again), "38: receiver 2001:db8:bb::1 is in the group twice");
+    refused_with(
+        &file,
+        &list(&again),
+        "38: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of one host cannot be told apart on the way \
+         back (D8)",
+    );
     let many: Vec<String> = (1..=99).map(|host| format!("{{ address = '2001:db8:bb::{host}', qpn = 2 }}")).collect();
     let many = format!("receiver = [{}]", many.join(", "));
     refused_with(&file, &list(&many), "23: group 7: receiver lists exceed an SRH of 2048 octets");
@@ -356,9 +363,70 @@ fn headends() {
     refused_with(&file, "policy = { hmac_key_id = 9 }", "32: hmac_key_id is a key of the headend, which signs");
 }
 
+/// D2, D8, D25, D28, D30: the message names the rule.
+#[test]
+fn members_and_policies_follow_their_rules() {
+    let receiver = "receiver = [{ address = '2001:db8:bb::1', qpn = 2 }]";
+    let joined = "receiver = [{ address = '2001:db8:bb::1', qpn = 2, joined = { psn = 9, msn = 1 } }]";
+    let message = "26: nobody has joined a group of epoch 0: each change of membership raises the epoch (D30)";
+    refused(EDGE, receiver, joined, message);
+    parse(&EDGE.replace(receiver, joined).replace("id = 7", "id = 7\nepoch = 1")).expect("right");
+    let qpn = |number: &str| {
+        let to = receiver.replace("qpn = 2", &format!("qpn = {number}"));
+        let value = number.parse::<u32>().expect("a number");
+        let text = format!(
+            "26: invalid value: integer `{value}`, expected a queue pair number of 24 bits, from 2 to 0xffffff: 0 and 1 \
+             are reserved"
+        );
+        refused(EDGE, receiver, &to, &text);
+    };
+    ["0", "1", "16777216"].into_iter().for_each(qpn);
+
+    let branches = "branches = ['2001:db8:1::1']";
+    let renewed = "branches = [{ loopback = '2001:db8:1::1', renewed = 3 }]";
+    let message = "30: renewed by epoch 3, but the group's epoch is 0: no later one can have been";
+    refused(TRANSIT, branches, renewed, message);
+    let right = TRANSIT.replace(branches, renewed).replace("[[group]]\nid = 7", "[[group]]\nid = 7\nepoch = 3");
+    parse(&right).expect("right");
+    refused(
+        &right,
+        "epoch = 3",
+        "epoch = 3\nrenewed = 4",
+        "25: renewed by epoch 4, but the group's epoch is 3: no later one can have been",
+    );
+    let message = "30: invalid type: integer `1`, expected a unicast IPv6 address such as \"2001:db8::1\", neither :: nor \
+                   ::1, or a table of loopback, joined and renewed";
+    refused(TRANSIT, branches, "branches = [1]", message);
+
+    let policy = |keys: &str, message: &str| {
+        refused_with(EDGE, &format!("policy = {{ {keys} }}"), &format!("27: {message}"));
+    };
+    policy("on_failure = 'ignore'", "unknown value `ignore`, expected `strict` or `evict`");
+    policy("rules = 'fast'", "unknown value `fast`, expected `default` or `literal`");
+    policy("t_stall = '0s'", "t_stall is zero: every receiver would be stalled at once (D25)");
+    policy("stall_sends = 1", "invalid value: integer `1`, expected an integer from 2 to 15");
+    policy("min_receivers = 0", "invalid value: integer `0`, expected an integer from 1 to 4294967295");
+    policy("cnp_limit = 0", "invalid value: integer `0`, expected an integer from 1 to 65535");
+    let message = "cnp_window_most is less than cnp_window: the window only grows (MT-5.3.3-3)";
+    policy("cnp_window = '50us', cnp_window_most = '40us'", message);
+
+    let (_, group) = EDGE.split_once("[[group]]").expect("the file has a group");
+    let second = |receiver: &str| {
+        let group = group.replace("id = 7", "id = 8").replace("cc::1'", "cc::2'");
+        format!("[[group]]{}", group.replace("'2001:db8:bb::1', qpn = 2", receiver))
+    };
+    let message = "35: receiver 2001:db8:cc::1 is the Proxy Address of group 7: such an address belongs to its group and \
+                   to nobody else (D2)";
+    refused_with(EDGE, &second("'2001:db8:cc::1', qpn = 2"), message);
+    let message = "35: receiver 2001:db8:bb::1: its queue pair 0x2 is in group 7 already, and a queue pair is connected \
+                   to one Proxy Address (D2)";
+    refused_with(EDGE, &second("'2001:db8:bb::1', qpn = 2"), message);
+    parse(&format!("{EDGE}{}", second("'2001:db8:bb::1', qpn = 3"))).expect("right");
+}
+
 #[test]
 fn keys_have_ids_of_their_own() {
-    let key = "[[hmac_key]]\nid = 1\nkey = '44'\n";
+    let key = "[[hmac_key]]\nid = 1\nkey = '4444444444444444'\n";
     refused_with(EDGE, key, "28: there is an HMAC key 1 already");
     refused(EDGE, "id = 1\n", "id = 0\n", "16: HMAC Key ID 0 means that there is no HMAC, expected 1 or more");
 }

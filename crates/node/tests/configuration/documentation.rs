@@ -28,6 +28,8 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[group]]", "[[group]]\nzzz = 1"),
     ("[group.source]", "[[group]]\nsource = { zzz = 1 }"),
     ("[group.parent]", "[[group]]\nparent = { zzz = 1 }"),
+    ("[[group.branches]]", "[[group]]\nbranches = [{ zzz = 1 }]"),
+    ("[group.receiver.joined]", "[[group]]\nreceiver = [{ joined = { zzz = 1 } }]"),
     ("[[group.receiver]]", "[[group]]\nreceiver = [{ zzz = 1 }]"),
     ("[group.region]", "[[group]]\nregion = { zzz = 1 }"),
     ("[group.headend]", "[[group]]\nheadend = { zzz = 1 }"),

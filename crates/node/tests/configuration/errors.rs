@@ -56,7 +56,7 @@ sid = '2001:db8:1::e'
 behavior = 'End.MT'
 [[hmac_key]]
 id = 1
-key = '00112233'
+key = '0011223344556677'
 [[group]]
 id = 7
 proxy = '2001:db8:cc::1'
@@ -162,13 +162,15 @@ fn keys_and_types() {
         file,
         "designated_qpn = 0xd00000",
         "designated_qpn = 0x1000000",
-        "25: invalid value: integer `16777216`, expected a queue pair number of 24 bits, from 2 to 0xffffff",
+        "25: invalid value: integer `16777216`, expected a queue pair number of 24 bits, from 2 to 0xffffff: 0 and \
+         1 are reserved",
     );
     refused(
         file,
         "designated_qpn = 0xd00000",
         "designated_qpn = 1",
-        "25: invalid value: integer `1`, expected a queue pair number of 24 bits, from 2 to 0xffffff",
+        "25: invalid value: integer `1`, expected a queue pair number of 24 bits, from 2 to 0xffffff: 0 and \
+         1 are reserved",
     );
     refused(file, "role = 'transit'", "role = 'leaf'", "27: unknown value `leaf`, expected `edge` or `transit`");
     refused(
@@ -208,33 +210,50 @@ fn wrong_shapes() {
 /// No error shows a key, or what may have been meant as one.
 #[test]
 fn keys_stay_secret() {
-    let expected = "wrong value, not shown here: expected a string of 1 to 64 octets, each two hexadecimal digits";
-    for key in ["'00112'", "'s3cret'", "''", "0x112233", "1.5", "['00112233']", "{ a = '00112233' }", "true"] {
-        refused(EDGE, "'00112233'", key, &format!("17: {expected}"));
+    let expected = "wrong value, not shown here: expected a string of 8 to 64 octets, each two hexadecimal digits";
+    for key in
+        ["'00112'", "'s3cret'", "''", "0x112233", "1.5", "['0011223344556677']", "{ a = '0011223344556677' }", "true"]
+    {
+        refused(EDGE, "'0011223344556677'", key, &format!("17: {expected}"));
     }
-    let long = format!("'{}'", "5e".repeat(65));
-    refused(EDGE, "'00112233'", &long, &format!("17: {expected}"));
+    for length in [1, 7, 65] {
+        let key = format!("'{}'", "5e".repeat(length));
+        refused(EDGE, "'0011223344556677'", &key, &format!("17: {expected}"));
+    }
     refused(
         EDGE,
         "id = 1\n",
-        "id = '00112233'\n",
+        "id = '0011223344556677'\n",
         "16: wrong value, not shown here: expected an integer from 0 to 4294967295",
     );
     refused(
         EDGE,
-        "key = '00112233'",
-        "key = '00112233'\ncover = '00112233'",
+        "key = '0011223344556677'",
+        "key = '0011223344556677'\ncover = '0011223344556677'",
         "18: wrong value, not shown here: expected one of `rfc8754`, `tlvs`, `linux`",
     );
-    let without = EDGE.replace("[[hmac_key]]\nid = 1\nkey = '00112233'\n", "");
+    let without = EDGE.replace("[[hmac_key]]\nid = 1\nkey = '0011223344556677'\n", "");
     let top = |value: &str| format!("{value}\n{without}");
     let array = "1: wrong value, not shown here: expected an array";
-    refused_with(&top("hmac_key = '00112233'"), "", array);
-    refused_with(&top("hmac_key = { id = 1, key = '00112233' }"), "", array);
-    refused_with(&top("hmac_key = ['00112233']"), "", "1: wrong value, not shown here: expected a table");
-    refused(EDGE, "'00112233'", "'00112233", "17: invalid literal string, expected `'`");
-    refused(EDGE, "'00112233'", "00112233", "17: unexpected leading zero, expected nothing");
-    refused(EDGE, "'00112233'", "s3cret", "17: string values must be quoted, expected literal string");
+    refused_with(&top("hmac_key = '0011223344556677'"), "", array);
+    refused_with(&top("hmac_key = { id = 1, key = '0011223344556677' }"), "", array);
+    refused_with(&top("hmac_key = ['0011223344556677']"), "", "1: wrong value, not shown here: expected a table");
+    refused(EDGE, "'0011223344556677'", "'0011223344556677", "17: invalid literal string, expected `'`");
+    refused(EDGE, "'0011223344556677'", "0011223344556677", "17: unexpected leading zero, expected nothing");
+    refused(EDGE, "'0011223344556677'", "s3cret", "17: string values must be quoted, expected literal string");
+}
+
+/// Nor does anything that holds one, however it is written out.
+#[test]
+fn whatever_holds_a_key_does_not_show_it() {
+    let configuration = parse(EDGE).expect("right");
+    let node = configuration.node().expect("a node takes it");
+    let all = format!("{configuration:?}{configuration:#?}{:?}{node:?}{node:#?}", configuration.commands);
+    let all: String = all.chars().filter(|character| !character.is_whitespace()).collect();
+    assert!(all.contains("HmacKey(Tlvs)"), "the key is there");
+    for octets in ["0011223344556677", "0,17,34,51,68", "0,11,22,33,44", "0x0,0x11,0x22", "00,11,22,33", "\\0\\u{11}"] {
+        assert!(!all.contains(octets), "{octets}");
+    }
 }
 
 /// Whatever line of the example is left out or cut off: the answer is a configuration, or an error with a line of the

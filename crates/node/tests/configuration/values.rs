@@ -6,8 +6,8 @@ use srdma_dataplane::{
     Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PortId, Prefix, RouteAction, SidBehavior, TableId,
 };
 use srdma_group::{
-    Branch, CnpMode, Downstream, GroupId, ListMode, NodePart, NodeRole, Parent, Policy, ReceiverRegion, Rules, Source,
-    SourceRegion,
+    Branch, CnpMode, Downstream, GroupId, Join, ListMode, NodePart, NodeRole, OnFailure, Parent, Policy,
+    ReceiverRegion, Rules, Source, SourceRegion,
 };
 use srdma_wire::{MacAddress, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -127,7 +127,10 @@ fn a_headend() {
     assert_eq!((part.proxy, part.sid), (address("2001:db8:cc::1"), address("2001:db8:ff:6::f1")));
     assert_eq!((part.designated_qpn.get(), part.initial_psn), (0xD0_0000, Psn::new(0xFF_FFF0)));
     assert_eq!(part.branches.len(), 3);
-    assert_eq!(part.branches[2], Branch::new(address("2001:db8:ff:7::1")));
+    let joined = Some(Join { psn: Psn::new(0x1000), msn: 16 });
+    assert_eq!(part.renewed, 0);
+    assert_eq!(part.branches[1], Branch { renewed: 2, ..Branch::new(address("2001:db8:ff:5::1")) });
+    assert_eq!(part.branches[2], Branch { joined, ..Branch::new(address("2001:db8:ff:7::1")) });
     let multicast = Downstream::Multicast(address("ff3e:20:2001:db8::6"));
     assert_eq!(part.downstream, [Downstream::Sid(address("2001:db8:ff:4::f")), multicast]);
     assert_eq!(part.region, Some(SourceRegion { base: 0x7F00_0000_0000, length: 64 << 20, rkey: 0x1234 }));
@@ -137,7 +140,18 @@ fn a_headend() {
     let receiver = headend.lists[1].receivers[0];
     assert_eq!((headend.lists[1].edge, receiver.address), (address("2001:db8:ff:7::1"), address("2001:db8:bb::3")));
     assert_eq!(receiver.region, Some(ReceiverRegion { base: 0x7F13_0000_0000, rkey: 0xA3 }));
-    let policy = Policy { lists: ListMode::Tlv, hmac_key_id: Some(42), ..Policy::default() };
+    assert_eq!(receiver.joined, joined);
+    let policy = Policy {
+        lists: ListMode::Tlv,
+        hmac_key_id: Some(42),
+        cnp_window_most: Duration::from_millis(1),
+        cnp_limit: 32,
+        on_failure: OnFailure::Evict,
+        t_stall: Duration::from_millis(200),
+        stall_sends: 4,
+        min_receivers: 2,
+        ..Policy::default()
+    };
     assert_eq!(part.policy, policy);
 }
 
@@ -161,6 +175,7 @@ fn a_policy_without_defaults() {
     let text = text
         .replace("\"leading\"", "\"trailing\"")
         .replace("\"50us\"", "\"2s\"")
+        .replace("\"1ms\"", "\"3s\"")
         .replace("retransmit = false", "retransmit = true");
     let commands = parse(&text).expect("right").commands;
     let policies: Vec<Policy> = commands
@@ -177,8 +192,13 @@ fn a_policy_without_defaults() {
         t_hold: Duration::from_micros(1500),
         cnp_mode: CnpMode::Trailing,
         cnp_window: Duration::from_secs(2),
+        cnp_window_most: Duration::from_secs(3),
+        cnp_limit: 32,
+        on_failure: OnFailure::Evict,
+        t_stall: Duration::from_millis(200),
+        stall_sends: 4,
+        min_receivers: 2,
         hmac_key_id: Some(42),
-        ..Policy::default()
     };
     assert_eq!(policies[0], expected);
 }
