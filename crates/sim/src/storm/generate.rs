@@ -23,7 +23,7 @@ const PACKETS: (u64, u64) = (16, 256);
 
 /// Copies of data packets that arrive at nodes and receivers without any fault, at most: what is above is cut down in
 /// packets, then in receivers.
-const MOST_COPIES: u64 = 3_000;
+const MOST_COPIES: u64 = 1_200;
 
 /// TLV lists are asked for up to so many receivers, so that those that join later still fit.
 const MOST_RECEIVERS_IN_TLVS: usize = 24;
