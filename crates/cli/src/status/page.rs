@@ -193,7 +193,11 @@ fn group_lines(seen: &Seen, group: &GroupSnapshot, width: usize) -> Vec<Line<'st
         Column::number("lag"),
         Column::text("").leaves(1),
     ];
+    let to_evict = group.to_evict.iter().map(|eviction| {
+        Line::raw(format!("    {} is {}: evict it by a new epoch", eviction.receiver, eviction.cause.name()))
+    });
     let mut lines = [title, traffic, responses].into_iter().map(Line::raw).collect::<Vec<_>>();
+    lines.extend(to_evict);
     lines.extend(table(&columns, rows.collect(), width));
     lines
 }

@@ -7,6 +7,7 @@
 //!                                              orders or the next timer
 //! ```
 
+use super::evictions::Evictions;
 use super::order::{Attached, Loss, Order, Refusal};
 use super::port::Port;
 use crate::configuration::PortInterface;
@@ -52,6 +53,7 @@ pub(super) struct DataThread {
     losses: UnboundedSender<Loss>,
     /// Readable when there is an order.
     wake: Arc<EventFd>,
+    evictions: Evictions,
     /// Kept for its memory.
     frames: Vec<Frame>,
     /// Kept for its memory.
@@ -81,6 +83,7 @@ impl DataThread {
             orders,
             losses,
             wake,
+            evictions: Evictions::default(),
             frames: Vec::new(),
             ready: Vec::new(),
         }
@@ -136,6 +139,9 @@ impl DataThread {
         if self.node.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.node.tick(now, &mut self.pool);
             worked = true;
+        }
+        for event in self.node.take_events() {
+            self.evictions.observe(event);
         }
         self.send(now) || worked
     }
@@ -202,7 +208,9 @@ impl DataThread {
                     state.note.clone_from(&port.note);
                     state.statistics = port.statistics();
                 }
-                let _ = reply.send(super::snapshot::Snapshot::of(&self.node, &state));
+                let mut snapshot = super::snapshot::Snapshot::of(&self.node, &state);
+                self.evictions.show(&mut snapshot);
+                let _ = reply.send(snapshot);
             }
             Order::Stop { .. } => {}
         }

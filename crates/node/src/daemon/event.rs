@@ -1,7 +1,9 @@
 //! What a daemon says to whoever started it: a line an event.
 
+use super::snapshot::EvictionCause;
 use srdma_io::DriverKind;
 use std::fmt;
+use std::net::Ipv6Addr;
 
 /// Something that happened to a running node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,15 @@ pub enum Event {
     Ready,
     /// The configuration has SIDs and no `[domain]`: whoever reaches the node reaches them.
     OpenSids,
+    /// A receiver holds its group back (D25).
+    EvictionWanted {
+        /// The group.
+        group: u32,
+        /// The receiver.
+        receiver: Ipv6Addr,
+        /// Why.
+        cause: EvictionCause,
+    },
     /// Another configuration is in force.
     Reloaded {
         /// Why it was read.
@@ -91,6 +102,10 @@ impl fmt::Display for Event {
             Event::Link { port, is_up: false } => write!(f, "port {port}: link down"),
             Event::Ready => f.write_str("ready"),
             Event::OpenSids => f.write_str("the SIDs are open to anybody: there is no [domain]"),
+            Event::EvictionWanted { group, receiver, cause } => {
+                let cause = cause.name();
+                write!(f, "receiver {receiver} of group {group} is {cause}: evict it by a new epoch of the group file")
+            }
             Event::Reloaded { cause, commands } => write!(f, "reloaded, {cause}: {commands} changes"),
             Event::ReloadRefused { reason } => write!(f, "not reloaded, the old configuration stays: {reason}"),
             Event::Failed { what } => f.write_str(what),

@@ -12,6 +12,7 @@ mod control;
 mod data;
 mod error;
 mod event;
+mod evictions;
 mod handle;
 mod interest;
 mod metrics;
@@ -31,8 +32,8 @@ pub use event::{Cause, Event};
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{
-    BranchSnapshot, ConfigurationSnapshot, DaemonState, DriverSnapshot, GroupSnapshot, PortSnapshot, PortState, Reload,
-    Role, SidSnapshot, Snapshot,
+    BranchSnapshot, ConfigurationSnapshot, DaemonState, DriverSnapshot, EvictionCause, EvictionSnapshot, GroupSnapshot,
+    PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

@@ -2,14 +2,22 @@
 
 use crate::Configuration;
 use srdma_dataplane::{Command, NextHop, NodeConfig, PortId, Prefix, TableId};
-use srdma_group::GroupId;
+use srdma_group::{GroupId, NodePart};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// Why a configuration cannot follow another while the node runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} cannot change while the node runs: restart it")]
-pub(super) struct NeedsRestart(String);
+pub(super) enum CannotFollow {
+    #[error("{0} cannot change while the node runs: restart it")]
+    Restart(String),
+    #[error(
+        "group {group} has changed, but its epoch is still {epoch}: each change of membership raises the epoch (D30)"
+    )]
+    SameEpoch { group: u32, epoch: u32 },
+    #[error("the epoch of group {group} goes back from {before} to {after}: it only rises (D30)")]
+    OlderEpoch { group: u32, before: u32, after: u32 },
+}
 
 /// What a change consists of.
 #[derive(Clone, Debug)]
@@ -26,13 +34,16 @@ pub(super) struct Changes {
 /// # Errors
 ///
 /// When they differ in what a node is made with.
-pub(super) fn changes(old: &Configuration, new: &Configuration) -> Result<Changes, NeedsRestart> {
+pub(super) fn changes(old: &Configuration, new: &Configuration) -> Result<Changes, CannotFollow> {
     check_node(&old.node, &new.node)?;
     if old.daemon != new.daemon {
-        return Err(NeedsRestart("[daemon]".to_owned()));
+        return Err(CannotFollow::Restart("[daemon]".to_owned()));
     }
     let (ports, moved) = ports(old, new)?;
     let (before, after) = (by_subject(old), by_subject(new));
+    for (subject, command) in &before {
+        after.get(subject).map_or(Ok(()), |next| check_epoch(command, next))?;
+    }
     let mut commands = Vec::new();
     let mut unused_keys = Vec::new();
     for (subject, command) in &before {
@@ -126,6 +137,25 @@ fn keeps_its_place(before: &Command, after: &Command) -> bool {
     }
 }
 
+/// That whoever changes the members or the tree of a group raises its epoch: words of before and after are told apart by
+/// it. A group from another initial PSN, or at another Proxy Address, is another group and begins anew (D28).
+fn check_epoch(before: &Command, after: &Command) -> Result<(), CannotFollow> {
+    let (Command::AddGroup(before), Command::AddGroup(after)) = (before, after) else {
+        return Ok(());
+    };
+    let members = |part: &NodePart| (part.branches.clone(), part.receivers.clone(), part.parent, part.renewed);
+    let group = before.id.0;
+    if (before.proxy, before.initial_psn) != (after.proxy, after.initial_psn) {
+        Ok(())
+    } else if after.epoch < before.epoch {
+        Err(CannotFollow::OlderEpoch { group, before: before.epoch, after: after.epoch })
+    } else if after.epoch == before.epoch && members(before) != members(after) {
+        Err(CannotFollow::SameEpoch { group, epoch: before.epoch })
+    } else {
+        Ok(())
+    }
+}
+
 /// Whether two commands about one subject say the same.
 fn is_same(before: &Command, after: &Command) -> bool {
     match (before, after) {
@@ -142,7 +172,7 @@ fn is_same(before: &Command, after: &Command) -> bool {
 }
 
 /// That the node's own settings are the same. `restarted` says only how it begins.
-fn check_node(old: &NodeConfig, new: &NodeConfig) -> Result<(), NeedsRestart> {
+fn check_node(old: &NodeConfig, new: &NodeConfig) -> Result<(), CannotFollow> {
     let same = [
         (old.loopback == new.loopback, "loopback"),
         (old.icrc == new.icrc, "icrc"),
@@ -156,21 +186,21 @@ fn check_node(old: &NodeConfig, new: &NodeConfig) -> Result<(), NeedsRestart> {
         (old.tlv_types.mr == new.tlv_types.mr, "mr_tlv_type"),
     ];
     match same.iter().find(|(is_same, _)| !is_same) {
-        Some((_, key)) => Err(NeedsRestart(format!("{key} of [node]"))),
+        Some((_, key)) => Err(CannotFollow::Restart(format!("{key} of [node]"))),
         None => Ok(()),
     }
 }
 
 /// Ports are numbered as they come in the file, and are never taken away: new ones stand at its end. What is said of
 /// their links comes from whoever follows these.
-fn ports(old: &Configuration, new: &Configuration) -> Result<(Vec<Command>, Vec<PortId>), NeedsRestart> {
+fn ports(old: &Configuration, new: &Configuration) -> Result<(Vec<Command>, Vec<PortId>), CannotFollow> {
     let (mut commands, mut moved) = (Vec::new(), Vec::new());
     for (index, port) in old.node.ports.iter().enumerate() {
         let Some(next) = new.node.ports.get(index).filter(|next| next.name == port.name) else {
-            return Err(NeedsRestart(format!("the place of port {} among the ports", port.name)));
+            return Err(CannotFollow::Restart(format!("the place of port {} among the ports", port.name)));
         };
         if port.queue_limit_octets != next.queue_limit_octets {
-            return Err(NeedsRestart(format!("queue_limit_octets of port {}", port.name)));
+            return Err(CannotFollow::Restart(format!("queue_limit_octets of port {}", port.name)));
         }
         let place = |configuration: &Configuration| {
             configuration.interfaces.get(index).map(|interface| (interface.name.clone(), interface.driver))
@@ -212,7 +242,7 @@ behavior = 'End.MT'
         format!(
             "[[group]]\nid = {id}\nproxy = '2001:db8:cc::{proxy}'\ndesignated_qpn = {}\ninitial_psn = 0\n\
              role = 'edge'\nsid = '2001:db8:ff:1::e'\nparent = {{ loopback = '2001:db8:bb::1' }}\n\
-             receiver = [{{ address = '2001:db8:bb::{receiver}', qpn = 7 }}]\n",
+             receiver = [{{ address = '2001:db8:bb::{receiver}', qpn = 3{id} }}]\n",
             16 + id
         )
     }
@@ -268,8 +298,21 @@ behavior = 'End.MT'
         let two = format!("{one}{}", group(2, 2, 2));
         assert_eq!(commands(&one, &two), ["AddGroup 2"]);
         assert_eq!(commands(&two, &one), ["RemoveGroup 2"]);
-        let other_receiver = format!("{BASE}{}", group(1, 1, 3));
+        let other_receiver = format!("{BASE}{}epoch = 1\n", group(1, 1, 3));
         assert_eq!(commands(&one, &other_receiver), ["AddGroup 1"]);
+    }
+
+    /// D30: an operator who forgets the epoch is told so, and the group goes on as it was.
+    #[test]
+    fn another_membership_has_another_epoch() {
+        let refused = |old: &str, new: &str| changes(&configuration(old), &configuration(new)).unwrap_err().to_string();
+        let (one, other) = (format!("{BASE}{}", group(1, 1, 2)), format!("{BASE}{}", group(1, 1, 3)));
+        let message = "group 1 has changed, but its epoch is still 0: each change of membership raises the epoch (D30)";
+        assert_eq!(refused(&one, &other), message);
+        let message = "the epoch of group 1 goes back from 4 to 3: it only rises (D30)";
+        assert_eq!(refused(&format!("{one}epoch = 4\n"), &format!("{one}epoch = 3\n")), message);
+        let policy = format!("{one}policy = {{ t_hold = '30us' }}\n");
+        assert_eq!(commands(&one, &policy), ["AddGroup 1"]);
     }
 
     #[test]
@@ -299,7 +342,7 @@ behavior = 'End.MT'
 
     #[test]
     fn a_key_goes_when_nobody_signs_with_it() {
-        let key = format!("{BASE}[[hmac_key]]\nid = 4\nkey = '00'\n");
+        let key = format!("{BASE}[[hmac_key]]\nid = 4\nkey = '0011223344556677'\n");
         assert_eq!(commands(&key, BASE), ["RemoveHmacKey 4"]);
         assert_eq!(commands(BASE, &key), ["AddHmacKey 4"]);
     }

@@ -133,8 +133,43 @@ pub struct GroupSnapshot {
     /// What has passed.
     #[serde(flatten)]
     pub counters: GroupCountersReport,
+    /// How often the node has asked for the eviction of a receiver (D25).
+    #[serde(default)]
+    pub evictions_wanted: u64,
+    /// The receivers that hold the group back, and are to be evicted by a new epoch.
+    #[serde(default)]
+    pub to_evict: Vec<EvictionSnapshot>,
     /// The branches, in the order of the configuration.
     pub branches: Vec<BranchSnapshot>,
+}
+
+/// A receiver that is to be evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvictionSnapshot {
+    /// Its address.
+    pub receiver: Ipv6Addr,
+    /// Why.
+    pub cause: EvictionCause,
+}
+
+/// Why a receiver is to be evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EvictionCause {
+    /// It was sent what it expects next again and again, without progress (D25).
+    Stalled,
+    /// It has answered with a fatal NAK (D24).
+    Failed,
+}
+
+impl EvictionCause {
+    /// What the receiver is.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EvictionCause::Stalled => "stalled",
+            EvictionCause::Failed => "failed",
+        }
+    }
 }
 
 /// A branch of a group.

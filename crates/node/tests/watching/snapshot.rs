@@ -33,7 +33,7 @@ fn it_has_groups_with_role_parent_and_points() {
     ];
     assert_eq!(groups, expected);
     let branch = snapshot.groups[0].branches[2];
-    assert_eq!((branch.address.to_string(), branch.point), ("2001:db8:ff:7::1".to_owned(), Some(0xff_fff0)));
+    assert_eq!((branch.address.to_string(), branch.point), ("2001:db8:ff:7::1".to_owned(), Some(0x1000)));
     assert_eq!(branch.lag, None);
     assert_eq!((snapshot.neighbours, snapshot.configuration.generation), (4, 2));
 }

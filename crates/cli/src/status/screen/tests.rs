@@ -75,6 +75,8 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
                 naks_sent: 1,
                 cnps_sent: 1,
             },
+            evictions_wanted: 0,
+            to_evict: Vec::new(),
             branches: (1..=branches).map(branch).collect(),
         }],
         prefixes: 23,

@@ -2,12 +2,15 @@
 
 use super::Control;
 use crate::configuration::PortInterface;
+use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
 use crate::daemon::metrics::MetricsServer;
-use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, PortState, Reload, Snapshot};
+use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, EvictionSnapshot, PortState, Reload, Snapshot};
 use crate::daemon::stalls::StallWatch;
 use crate::daemon::status::StatusServer;
 use srdma_io::DriverStatistics;
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
@@ -18,6 +21,8 @@ pub(super) struct Reporting {
     waiting: Option<(StatusServer, Option<MetricsServer>)>,
     serving: Option<Serving>,
     stalls: StallWatch,
+    /// Receivers whose eviction was asked for, and who have been told of.
+    to_evict: BTreeSet<(u32, Ipv6Addr)>,
     configuration: ConfigurationSnapshot,
     started: Instant,
     started_unix_s: u64,
@@ -35,6 +40,7 @@ impl Reporting {
             waiting: Some((status, metrics)),
             serving: None,
             stalls: StallWatch::default(),
+            to_evict: BTreeSet::new(),
             configuration: ConfigurationSnapshot { generation: 1, last_reload: None },
             started: Instant::now(),
             started_unix_s: unix_s(),
@@ -94,8 +100,23 @@ impl Control<'_> {
             configuration: self.reporting.configuration.clone(),
         };
         let snapshot = self.data.snapshot(Box::new(state)).await?;
+        self.say_whom_to_evict(&snapshot);
         self.reporting.publish(snapshot);
         Ok(())
+    }
+
+    /// Tells once of each receiver that is to be evicted, until it is not any more.
+    fn say_whom_to_evict(&mut self, snapshot: &Snapshot) {
+        let mut now = BTreeSet::new();
+        for group in &snapshot.groups {
+            for &EvictionSnapshot { receiver, cause } in &group.to_evict {
+                now.insert((group.id, receiver));
+                if !self.reporting.to_evict.contains(&(group.id, receiver)) {
+                    self.say(Event::EvictionWanted { group: group.id, receiver, cause });
+                }
+            }
+        }
+        self.reporting.to_evict = now;
     }
 }
 

@@ -127,6 +127,8 @@ fn groups(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {
     out.counters("srdma_group_data", "Data packets that came down", Some(packets()), data)?;
     let copies = with_id().map(|(labels, group)| (labels, group.counters.copies));
     out.counters("srdma_group_copied", "Copies made of data packets", Some(packets()), copies)?;
+    let wanted = with_id().map(|(labels, group)| (labels, group.evictions_wanted));
+    out.counters("srdma_group_evictions_wanted", "Requests for the eviction of a receiver", None, wanted)?;
     let responses: [Family<GroupSnapshot, [u64; 3]>; 2] = [
         ("srdma_group_responses_received", "Responses that came up", |group| {
             [group.counters.acks_received, group.counters.naks_received, group.counters.cnps_received]

@@ -107,6 +107,8 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         is_root,
         highest_psn: points.highest().map(|psn| psn.get()),
         counters: counters.into(),
+        evictions_wanted: 0,
+        to_evict: Vec::new(),
         branches: branches.collect(),
     })
 }
