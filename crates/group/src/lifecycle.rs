@@ -24,8 +24,8 @@
 //!   given back what it had;
 //! * the source is released only when all have committed, and while a join is made it is quiet.
 //!
-//! One change at a time is made, each under an epoch of its own; the others wait. A number of an epoch that was given up
-//! is not used again, so that a late answer is not taken for one to the next.
+//! One change at a time is made, each under an epoch of its own; the others wait. A number of an epoch that was given
+//! up is not used again, so that a late answer is not taken for one to the next.
 
 mod change;
 mod draft;
@@ -44,8 +44,8 @@ use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
-/// A group's life. It does no I/O and knows no time: who drives it carries out its [orders](Order), hands in the answers
-/// and calls [`repeat`](Lifecycle::repeat) when an answer is long in coming.
+/// A group's life. It does no I/O and knows no time: who drives it carries out its [orders](Order), hands in the
+/// answers and calls [`repeat`](Lifecycle::repeat) when an answer is long in coming.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
     /// The group as it was stored last.
@@ -186,8 +186,8 @@ impl Lifecycle {
         self.advance();
     }
 
-    /// The source has been told that everything before `psn` is there. Marks of joins that lie far enough behind go, in a
-    /// change of their own: to be called at least every 2^21 packets, because PSNs come again.
+    /// The source has been told that everything before `psn` is there. Marks of joins that lie far enough behind go,
+    /// in a change of their own: to be called at least every 2^21 packets, because PSNs come again.
     pub fn settled(&mut self, psn: Psn) {
         let is_due = |group: &Group| group.record().receivers.iter().any(|receiver| is_over(receiver, psn));
         if self.latest().is_ok_and(is_due) {
@@ -216,8 +216,8 @@ impl Lifecycle {
         self.hear(node, epoch, Answer::Removed, String::new());
     }
 
-    /// The source has nothing outstanding and begins nothing: `psn` is the one that it will use next, `msn` the messages
-    /// that it has completed, modulo 2^24.
+    /// The source has nothing outstanding and begins nothing: `psn` is the one that it will use next, `msn` the
+    /// messages that it has completed, modulo 2^24.
     pub fn quiescent(&mut self, round: u32, psn: Psn, msn: u32) {
         match self.source {
             Source::Pausing if round == self.rounds => self.source = Source::Quiet(Join { psn, msn }),

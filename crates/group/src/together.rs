@@ -13,7 +13,10 @@ pub enum TogetherError {
     #[error("group {} is there twice: a number belongs to one group", .0.0)]
     Id(GroupId),
     /// A Proxy Address belongs to its group and to nobody else (D2).
-    #[error("Proxy Address {proxy} of group {} is {whose} in group {}: it belongs to its group alone (D2)", .of.0, .other.0)]
+    #[error(
+        "Proxy Address {proxy} of group {} is {whose} in group {}: it belongs to its group alone (D2)",
+        .of.0, .other.0
+    )]
     Proxy {
         /// The address.
         proxy: Ipv6Addr,
@@ -25,7 +28,10 @@ pub enum TogetherError {
         other: GroupId,
     },
     /// A queue pair is connected to one Proxy Address.
-    #[error("queue pair {qpn} of {address} is in groups {} and {}: it is connected to one Proxy Address (D2)", .one.0, .other.0)]
+    #[error(
+        "queue pair {qpn} of {address} is in groups {} and {}: it is connected to one Proxy Address (D2)",
+        .one.0, .other.0
+    )]
     QueuePair {
         /// Its host.
         address: Ipv6Addr,
@@ -37,7 +43,10 @@ pub enum TogetherError {
         other: GroupId,
     },
     /// A Replication SID says which group's data it takes.
-    #[error("SID {sid} replicates for groups {} and {}: a Replication SID belongs to one group (RFC 9524)", .one.0, .other.0)]
+    #[error(
+        "SID {sid} replicates for groups {} and {}: a Replication SID belongs to one group (RFC 9524)",
+        .one.0, .other.0
+    )]
     ReplicationSid {
         /// The SID.
         sid: Ipv6Addr,

@@ -7,8 +7,8 @@ use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// Responses name their epoch by 14 bits, compared serially. A mark of a renewal that lies further back than this is set
-/// anew, long before the comparison turns round (at 2^13); the branch is heard once more, as after a restart.
+/// Responses name their epoch by 14 bits, compared serially. A mark of a renewal that lies further back than this is
+/// set anew, long before the comparison turns round (at 2^13); the branch is heard once more, as after a restart.
 const RENEWAL_LASTS_EPOCHS: u32 = 1 << 12;
 
 /// The next record, with nodes named by their loopbacks: positions change while the tree does.
@@ -39,8 +39,8 @@ pub(super) fn after(group: &Group, epoch: u32, wanted: &Wanted, join: Option<Joi
 }
 
 impl Draft {
-    /// Marks of the nodes' joins are for the epoch that brings the node: were they to stay, the node would begin at a PSN
-    /// of long ago when it is re-homed.
+    /// Marks of the nodes' joins are for the epoch that brings the node: were they to stay, the node would begin at a
+    /// PSN of long ago when it is re-homed.
     fn new(group: &Group, epoch: u32) -> Self {
         let record = group.record();
         let loopbacks: Vec<Ipv6Addr> = record.tree.nodes().iter().map(|node| node.loopback).collect();

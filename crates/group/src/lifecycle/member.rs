@@ -4,7 +4,8 @@
 //!                 concerned                prepared                its stage              committed
 //!     Settled ───────────────► Preparing ───────────► Prepared ───────────► Committing ───────────► Settled
 //!        ▲                      │  ▲  ▲                  │                   │      │
-//!        └──── given up ────────┘  │  └──── restarted ───┘                   │      └─ restarted: Committing, of what is
+//!        └──── given up ────────┘  │  └──── restarted ───┘                   │      └─ restarted: Committing, of what
+//!        is
 //!                                  └──────────── refused ────────────────────┘         given back to it
 //!
 //!     Leaving ───────────────► Removing ───────────► (out of the group)

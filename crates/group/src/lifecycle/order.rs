@@ -4,14 +4,14 @@ use crate::group::Record;
 use crate::node_part::NodePart;
 use std::net::Ipv6Addr;
 
-/// One order of a [`Lifecycle`](super::Lifecycle), to be carried out in the order in which they come. All may be carried
-/// out more than once.
+/// One order of a [`Lifecycle`](super::Lifecycle), to be carried out in the order in which they come. All may be
+/// carried out more than once.
 ///
 /// What a node must see to, because messages may be repeated and overtake each other: it ignores a part, a commit or a
-/// removal whose epoch is before the newest that it has prepared, has in effect or was removed by. What the source's side
-/// must see to: it ignores what is of an earlier round than the newest it has seen, and the pause of a round that it was
-/// released from. What is still on its way to or from a node when it restarts must not arrive any more, as on a connection
-/// that breaks.
+/// removal whose epoch is before the newest that it has prepared, has in effect or was removed by. What the source's
+/// side must see to: it ignores what is of an earlier round than the newest it has seen, and the pause of a round that
+/// it was released from. What is still on its way to or from a node when it restarts must not arrive any more, as on a
+/// connection that breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The source finishes what it has begun and begins nothing new (D30); one that has not begun yet is quiet. Answer:

@@ -6,9 +6,9 @@
 //! It is what makes re-homing safe at any time. Let a node M move from below P to below Q, and let A be the lowest node
 //! above both places. While A has not committed, it believes its branch towards Q to speak for less than M, and M to be
 //! vouched for by the branch towards P. So P must go on vouching for M until A has made the branch towards Q unknown,
-//! and hears it again only by the words of nodes that know of M: A commits before P. A is above P, and something comes to
-//! it or to a branch of it, whereas P only loses. Were P first, P would drop M and speak for less, and A would take that,
-//! with Q's old point, for the word of all.
+//! and hears it again only by the words of nodes that know of M: A commits before P. A is above P, and something comes
+//! to it or to a branch of it, whereas P only loses. Were P first, P would drop M and speak for less, and A would take
+//! that, with Q's old point, for the word of all.
 
 use crate::group::Group;
 use crate::node_part::NodePart;
@@ -19,8 +19,8 @@ use std::net::Ipv6Addr;
 /// The nodes of the group after a change that need a new part, each with its stage; and how many stages there are.
 ///
 /// A part is needed when it differs in more than its epoch. The others stay at the epoch that they have: what they say
-/// is held against `renewed` alone, and a node at whose branches nothing has come since is right to speak under an older
-/// one.
+/// is held against `renewed` alone, and a node at whose branches nothing has come since is right to speak under an
+/// older one.
 pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Addr, usize>, usize) {
     let mut concerned = Vec::new();
     for (loopback, level, now) in parts(after) {

@@ -158,7 +158,9 @@ fn a_node_is_rehomed() {
     lifecycle.lost(loopback(4));
     lifecycle.rehome(loopback(2), loopback(6), None).unwrap();
     fleet.settle(&mut lifecycle);
-    insta::assert_snapshot!(fleet.take_log(), @"prepare N2 3, prepare N6 3, store 3, commit N6 3, commit N2 3, changed 3");
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        prepare N2 3, prepare N6 3, store 3, commit N6 3, commit N2 3, changed 3
+        ");
     assert_eq!(part(&fleet, 6).branches, [renewed, Branch::new(loopback(2))]);
 }
 
@@ -217,7 +219,9 @@ fn a_group_is_closed() {
     lifecycle.lost(loopback(2));
     lifecycle.close();
     fleet.settle(&mut lifecycle);
-    insta::assert_snapshot!(fleet.take_log(), @"remove N1 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1, closed");
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        remove N1 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1, closed
+        ");
     assert!(lifecycle.is_closed());
 }
 
@@ -259,7 +263,9 @@ fn a_node_that_restarts_is_given_its_part() {
     fleet.agents.remove(&loopback(4));
     lifecycle.restarted(loopback(4));
     fleet.settle(&mut lifecycle);
-    insta::assert_snapshot!(fleet.take_log(), @"commit N6 2, restore N4 1, commit N5 2, prepare N4 2, commit N1 2, commit N4 2, changed 2");
+    insta::assert_snapshot!(fleet.take_log(), @r"
+        commit N6 2, restore N4 1, commit N5 2, prepare N4 2, commit N1 2, commit N4 2, changed 2
+        ");
 }
 
 /// An epoch's number is used once, and there is an end to them.

@@ -1,4 +1,5 @@
-//! Members of a group as `node.toml` writes them: receivers and branches, with what a change of membership says of them.
+//! Members of a group as `node.toml` writes them: receivers and branches, with what a change of membership says of
+//! them.
 
 use super::error::Problem;
 use super::value::{HostAddress, Integer, Located, Notation};

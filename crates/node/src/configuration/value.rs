@@ -280,8 +280,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 pub(super) struct Secret(pub(super) Vec<u8>);
 
 impl Secret {
-    /// RFC 2104 section 3 advises against keys shorter than the hash, 32 octets; this much a key needs for not to be found
-    /// by trying, and those of 8 to 31 octets are in use with routers that take passwords.
+    /// RFC 2104 section 3 advises against keys shorter than the hash, 32 octets; this much a key needs for not to be
+    /// found by trying, and those of 8 to 31 octets are in use with routers that take passwords.
     const MIN_LEN: usize = 8;
     /// HMAC-SHA-256 hashes longer keys down to less than its block of 64 octets (RFC 2104 section 2).
     const MAX_LEN: usize = 64;

@@ -137,8 +137,8 @@ fn keeps_its_place(before: &Command, after: &Command) -> bool {
     }
 }
 
-/// That whoever changes the members or the tree of a group raises its epoch: words of before and after are told apart by
-/// it. A group from another initial PSN, or at another Proxy Address, is another group and begins anew (D28).
+/// That whoever changes the members or the tree of a group raises its epoch: words of before and after are told apart
+/// by it. A group from another initial PSN, or at another Proxy Address, is another group and begins anew (D28).
 fn check_epoch(before: &Command, after: &Command) -> Result<(), CannotFollow> {
     let (Command::AddGroup(before), Command::AddGroup(after)) = (before, after) else {
         return Ok(());
@@ -347,8 +347,8 @@ behavior = 'End.MT'
         assert_eq!(commands(BASE, &key), ["AddHmacKey 4"]);
     }
 
-    /// The three files of a rotation, and all of it at once: the new key is there before anything is signed with it, the
-    /// old one goes when nothing is any more.
+    /// The three files of a rotation, and all of it at once: the new key is there before anything is signed with it,
+    /// the old one goes when nothing is any more.
     #[test]
     fn a_key_is_rotated() {
         let key = |id: u32| format!("[[hmac_key]]\nid = {id}\nkey = '001122334455660{id}'\n");
