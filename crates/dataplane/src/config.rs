@@ -233,7 +233,7 @@ pub enum Command {
     AddGroup(Box<NodePart>),
     /// First phase of a commit (D31): checks the part and keeps it, in place of one that was kept before.
     PrepareGroup(Box<NodePart>),
-    /// Second phase: the part that was prepared for this epoch takes effect. For an epoch that has taken effect, nothing.
+    /// Second phase: the part that was prepared for this epoch takes effect. If that epoch is in effect, nothing.
     CommitGroup {
         /// The group.
         id: GroupId,

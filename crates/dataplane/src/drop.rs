@@ -100,7 +100,7 @@ drop_reasons! {
     NodeFromOutside = "node_from_outside",
     /// To a SID of this node from a source address that is no node's (RFC 8754 section 5.1).
     ForeignSource = "foreign_source",
-    /// To a SID of the domain, or with an SRH that names one, and about to leave by a border port (RFC 8754 section 7.2).
+    /// To a SID of the domain, or with an SRH that names one, about to leave by a border port (RFC 8754 section 7.2).
     LeavesDomain = "leaves_domain",
     /// No multicast route for this source and group.
     NoMulticastRoute = "no_multicast_route",

@@ -70,7 +70,7 @@ fn print(outcome: &Outcome, shrunk: Option<&str>) {
             (None, None) => "not complete".to_owned(),
         };
         println!(
-            "group {position}: {end}; {} packets sent, {} of them again; {} timeouts of {} ns; {} ACKs, {} NAKs, {} CNPs",
+            "group {position}: {end}; {} packets, {} of them again; {} timeouts of {} ns; {} ACKs, {} NAKs, {} CNPs",
             group.packets_sent,
             group.packets_retransmitted,
             group.timeouts,

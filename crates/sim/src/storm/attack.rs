@@ -98,7 +98,7 @@ impl Comparison {
         self.attacked.forged.values().map(|fates| fates.believed).sum()
     }
 
-    /// The completion time under attack, in hundredths of that without, that so many of a thousand groups do not exceed.
+    /// The completion time under attack, in hundredths of that without, that so many of 1,000 groups do not exceed.
     pub fn quantile(&self, per_mille: u64) -> Option<u64> {
         let wanted = (self.pairs * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -136,8 +136,8 @@ impl Gathered for Comparison {
     }
 }
 
-/// Runs each seed without and with its attack. A schedule that fails without its attack is none of the attack's business
-/// and is left to ordinary storms.
+/// Runs each seed without and with its attack. A schedule that fails without its attack is none of the attack's
+/// business and is left to ordinary storms.
 pub fn run(order: &Order, world: World<'_>, go_on: &(dyn Fn(Progress) -> bool + Sync)) -> Comparison {
     run_each(order, go_on, &|seed, comparison: &mut Comparison| {
         let honest = guarded(world, &Schedule::honest(seed));

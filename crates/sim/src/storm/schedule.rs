@@ -36,8 +36,8 @@ pub struct Schedule {
 pub struct NodePlan {
     /// The next node toward the sources, of a smaller position; `None` for node 0 alone.
     pub parent: Option<usize>,
-    /// Nodes without receivers, of smaller positions, to which there is a link beside the one to the parent, so that this
-    /// node may be re-homed there.
+    /// Nodes without receivers, of smaller positions, to which there is a link beside the one to the parent, so that
+    /// this node may be re-homed there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<usize>,
 }
