@@ -122,7 +122,7 @@ impl Machines {
     pub(crate) fn data(&self, from: Fingerprint, data: Data) -> Step {
         let psn = self.initial_psn.plus(u32::from(data.packet));
         self.step(from, Event::Data(data.code()), |machine, out| {
-            machine.data(Instant::ZERO, psn, data.ack_request, out)
+            machine.data(Instant::ZERO, psn, data.ack_request, out);
         })
     }
 
