@@ -10,7 +10,7 @@ mod text;
 
 pub(crate) use arguments::Arguments;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use progress::Progress;
 use report::Report;
 use srdma_sim::storm::runner;
@@ -20,10 +20,14 @@ use std::time::Instant;
 
 /// Runs schedules. Exit code 1: something was wrong in one of them.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    if let Some(line) = arguments.one() {
+    if let Some(line) = arguments.one()? {
         return one::run(arguments, line);
     }
     if arguments.attack {
+        ensure!(
+            !arguments.shrink,
+            "--attack and --shrink go together for one schedule: name it by --seed, as the report of --attack does"
+        );
         return attack::run(arguments);
     }
     let order = arguments.order();

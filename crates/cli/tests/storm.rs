@@ -64,6 +64,46 @@ fn an_attack_is_reported_beside_the_same_without_it() {
 }
 
 #[test]
+fn a_kept_line_replays_with_its_comment() {
+    let kept = include_str!("../../sim/tests/storm_seeds/dead_receiver_of_an_evicting_group.txt");
+    assert!(kept.starts_with('#'));
+    let output = storm(&["--replay", kept]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(report.contains("1 receiver death"), "{report}");
+    assert!(report.ends_with("failures: none\n"), "{report}");
+}
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    for (arguments, reason) in [
+        (vec!["--seed", "7", "--first", "9"], "cannot be used with"),
+        (vec!["--seed", "7", "--max-failures", "9"], "cannot be used with"),
+        (vec!["--seed", "7", "--replay", "v1:7"], "cannot be used with"),
+        (vec!["--verbose", "--seeds", "2"], "--seed <SEED>"),
+        (vec!["--attack", "--shrink", "--seeds", "2"], "name it by --seed"),
+    ] {
+        let output = storm(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let output = storm(&["--seed", "7", "--shrink"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("nothing to shrink"));
+}
+
+#[test]
+fn a_bad_line_is_not_repeated() {
+    let schedule = json(&["--seed", "7", "--json"])["schedule"].to_string();
+    let line = format!("v1:{}", schedule.replace("\"parent\":0", "\"parent\":99"));
+    let output = storm(&["--replay", &line]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.starts_with("srdma: --replay: the schedule makes no sense: nodes[1]: Some(99)"), "{error}");
+    assert!(error.len() < 300, "{error}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_a_reason() {
     for (arguments, reason) in [
         (["--replay", "v0:1"], "the line is of version 0"),

@@ -1,7 +1,8 @@
 //! The command line of `srdma storm`.
 
+use anyhow::{Context, Result};
 use clap::{Args, value_parser};
-use srdma_sim::storm::line::Line;
+use srdma_sim::storm::line::{Line, LineError};
 use srdma_sim::storm::runner::Order;
 use srdma_sim::storm::schedule::Schedule;
 use std::thread;
@@ -27,21 +28,22 @@ Exit codes: 0 all is well, 1 a schedule failed, 2 the arguments make no sense.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Run so many seeds; 1000 when neither this nor --minutes is given.
-    #[arg(long, value_name = "N", conflicts_with_all = ["seed", "replay"])]
+    #[arg(long, value_name = "N", conflicts_with = "one")]
     #[arg(value_parser = value_parser!(u64).range(1..))]
     seeds: Option<u64>,
 
     /// The first seed.
-    #[arg(long, value_name = "SEED", default_value = "1", value_parser = parse_seed)]
+    #[arg(long, value_name = "SEED", default_value = "1", value_parser = parse_seed, conflicts_with = "one")]
     first: u64,
 
     /// Begin no further schedule after so many minutes.
     #[arg(long, value_name = "M", value_parser = parse_minutes, allow_negative_numbers = true)]
-    #[arg(conflicts_with_all = ["seed", "replay"])]
+    #[arg(conflicts_with = "one")]
     minutes: Option<Duration>,
 
     /// Begin no further schedule after so many failures.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u64).range(1..))]
+    #[arg(conflicts_with = "one")]
     max_failures: u64,
 
     /// Run on so many threads; as many as there are cores when not given.
@@ -49,24 +51,25 @@ pub(crate) struct Arguments {
     threads: Option<u16>,
 
     /// Run this seed alone: 4711, or v1:4711 as reports write it.
-    #[arg(long, value_name = "SEED", value_parser = parse_seed, conflicts_with = "replay")]
+    #[arg(long, value_name = "SEED", value_parser = parse_seed, group = "one")]
     seed: Option<u64>,
 
-    /// Run the schedule of this line alone.
-    #[arg(long, value_name = "LINE", value_parser = parse_line)]
-    replay: Option<Line>,
+    /// Run the schedule of this line alone. Lines before it that begin with # are left out, so that a whole file of
+    /// crates/sim/tests/storm_seeds will do.
+    #[arg(long, value_name = "LINE", group = "one")]
+    replay: Option<String>,
 
     /// Run each schedule without and with an attacker who forges and repeats packets, and compare; with --seed: that
     /// schedule under attack alone.
-    #[arg(long, conflicts_with_all = ["replay"])]
+    #[arg(long, conflicts_with = "replay")]
     pub(super) attack: bool,
 
     /// Look for a smaller schedule that fails in the same way, for each failure.
     #[arg(long)]
     pub(super) shrink: bool,
 
-    /// Tell what happens, line by line, when one schedule is run.
-    #[arg(long)]
+    /// Tell what happens, line by line; with --seed or --replay.
+    #[arg(long, requires = "one")]
     pub(super) verbose: bool,
 
     /// Print the result as one JSON object.
@@ -75,12 +78,16 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The one schedule that is to be run, when it is one.
-    pub(super) fn one(&self) -> Option<Line> {
+    /// The one schedule that is to be run, when it is one. An error says why the line of `--replay` is none.
+    pub(super) fn one(&self) -> Result<Option<Line>> {
         let line = |seed: u64| {
             if self.attack { Line::Schedule(Box::new(Schedule::attacked(seed))) } else { Line::Seed(seed) }
         };
-        self.replay.clone().or(self.seed.map(line))
+        // Not a parser of clap's: that would repeat the whole line, which is long, before it says what is wrong.
+        match &self.replay {
+            Some(text) => parse_line(text).context("--replay").map(Some),
+            None => Ok(self.seed.map(line)),
+        }
     }
 
     /// Which seeds are to be run, when it is more than one.
@@ -115,8 +122,9 @@ fn parse_seed(text: &str) -> Result<u64, String> {
     }
 }
 
-fn parse_line(text: &str) -> Result<Line, String> {
-    text.parse().map_err(|error: srdma_sim::storm::line::LineError| error.to_string())
+fn parse_line(text: &str) -> Result<Line, LineError> {
+    let said: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    said.join("\n").parse()
 }
 
 fn parse_minutes(text: &str) -> Result<Duration, String> {

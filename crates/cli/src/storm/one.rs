@@ -3,6 +3,7 @@
 use super::arguments::Arguments;
 use super::text::{self, Shell};
 use super::{exit_code, shrinking};
+use crate::demo::units::grouped;
 use anyhow::Result;
 use serde_json::json;
 use srdma_sim::storm::line::Line;
@@ -19,6 +20,9 @@ pub(super) fn run(arguments: &Arguments, line: Line) -> Result<ExitCode> {
     let outcome = runner::guarded(&world, &schedule);
     let gravest = outcome.complaints.iter().map(|complaint| complaint.kind).min();
     let shrunk = gravest.filter(|_| arguments.shrink).map(|kind| shrinking::line(&schedule, kind));
+    if arguments.shrink && gravest.is_none() {
+        eprintln!("srdma: nothing failed, so there is nothing to shrink");
+    }
     if arguments.json {
         let complaints: Vec<_> = outcome.complaints.iter().map(ToString::to_string).collect();
         let groups: Vec<_> = outcome.groups.iter().map(group_report).collect();
@@ -65,25 +69,28 @@ fn print(outcome: &Outcome, shrunk: Option<&str>) {
     }
     for (position, group) in outcome.groups.iter().enumerate() {
         let end = match (group.completed_ns, &group.failure) {
-            (Some(completed_ns), _) => format!("complete at {completed_ns} ns"),
+            (Some(completed_ns), _) => format!("complete at {} ns", grouped(completed_ns)),
             (None, Some(failure)) => format!("failed: {failure}"),
             (None, None) => "not complete".to_owned(),
         };
         println!(
             "group {position}: {end}; {} packets, {} of them again; {} timeouts of {} ns; {} ACKs, {} NAKs, {} CNPs",
-            group.packets_sent,
-            group.packets_retransmitted,
+            grouped(group.packets_sent),
+            grouped(group.packets_retransmitted),
             group.timeouts,
-            group.ack_timeout_ns,
-            group.acks_received,
-            group.naks_received,
-            group.cnps_received
+            grouped(group.ack_timeout_ns),
+            grouped(group.acks_received),
+            grouped(group.naks_received),
+            grouped(group.cnps_received)
         );
     }
     let counts = [("evictions", outcome.evictions), ("joins", outcome.joins), ("restarts", outcome.restarts)];
-    println!("{}, {} packet-hops", text::counts(counts), outcome.hops);
+    println!("{}, {} packet-hops", text::counts(counts), grouped(outcome.hops));
     println!("faults: {}", text::counts(outcome.faults.iter().map(|(name, count)| (*name, *count))));
     println!("drops: {}", text::counts(outcome.drops.iter().map(|(name, count)| (*name, *count))));
+    if outcome.complaints.is_empty() {
+        println!("failures: none");
+    }
     for complaint in &outcome.complaints {
         println!("FAILED {complaint}");
     }

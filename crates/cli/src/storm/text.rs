@@ -8,11 +8,12 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} schedules from {} on, in {:.1} s on {} threads",
+            "{} schedules from {} on, in {:.1} s on {} {}",
             grouped(self.schedules),
             self.first,
             self.wall_s,
-            self.threads
+            self.threads,
+            if self.threads == 1 { "thread" } else { "threads" }
         )?;
         writeln!(
             f,
