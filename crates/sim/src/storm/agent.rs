@@ -2,6 +2,7 @@
 
 use super::address;
 use super::channel::Message;
+use super::outcome::StepKind;
 use super::world::{Task, World};
 use srdma_dataplane::Command;
 use std::collections::BTreeMap;
@@ -69,6 +70,7 @@ impl World<'_> {
             Ok(()) if is_prepare => Some(Message::Prepared { node, incarnation, epoch }),
             Ok(()) => {
                 self.agents[node].epochs.insert(group, (epoch, true));
+                self.flows[group].note(self.network.now(), StepKind::InEffect(node));
                 Some(Message::Committed { node, incarnation, epoch })
             }
             Err(error) => Some(Message::Refused { node, incarnation, epoch, reason: error.to_string() }),

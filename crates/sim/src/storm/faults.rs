@@ -1,6 +1,6 @@
 //! What happens to nodes, links and receivers.
 
-use super::outcome::ComplaintKind;
+use super::outcome::{ComplaintKind, StepKind};
 use super::schedule::{Event, NodePlan};
 use super::world::{Task, World};
 use crate::network::Way;
@@ -57,6 +57,8 @@ impl World<'_> {
             }
             Event::KillReceiver { receiver } => {
                 self.receivers[receiver].cut = NEVER;
+                self.dying.push((receiver, self.cut_toward(receiver)));
+                self.note_everywhere(StepKind::Death(receiver));
                 self.count("receiver death", 1);
                 self.trouble_receiver(receiver, NEVER);
             }
@@ -125,6 +127,28 @@ impl World<'_> {
             trouble.marks_congestion = way == Way::Down && now < state.congested;
         }
         self.network.with_host(self.site.receivers[receiver], |host| host.starve(now < state.starving));
+    }
+
+    /// Frames that were sent to a receiver and did not reach it because its link was cut.
+    fn cut_toward(&self, receiver: usize) -> u64 {
+        self.network.counters(self.site.receiver_links[receiver])[0].cut
+    }
+
+    /// Notes which receivers have been sent something for the first time since they died.
+    pub(super) fn look_at_the_dying(&mut self) {
+        let dying = std::mem::take(&mut self.dying);
+        for (receiver, cut_before) in dying {
+            if self.cut_toward(receiver) > cut_before {
+                self.note_everywhere(StepKind::Unanswered(receiver));
+            } else {
+                self.dying.push((receiver, cut_before));
+            }
+        }
+    }
+
+    fn note_everywhere(&mut self, kind: StepKind) {
+        let now = self.network.now();
+        self.flows.iter_mut().for_each(|flow| flow.note(now, kind));
     }
 
     fn fail_receiver(&mut self, receiver: usize, group: usize) {
@@ -217,6 +241,7 @@ impl World<'_> {
         }
         self.outcome.restarts += 1;
         self.tell(&format_args!("node {node} is back"));
+        self.note_everywhere(StepKind::NodeBack(node));
         self.agent_back(node);
         self.node_is_whole(node);
     }

@@ -1,7 +1,7 @@
 //! One group of a storm: its source, its members, and whether what the source is told is true.
 
 use super::address;
-use super::outcome::{Complaint, ComplaintKind, GroupOutcome};
+use super::outcome::{Complaint, ComplaintKind, GroupOutcome, Step, StepKind};
 use super::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, Schedule};
 use super::site::{LINK_MTU, Site};
 use crate::invariants::{Checker, Layout, Response};
@@ -19,9 +19,6 @@ use srdma_rc::{Completion, Habits, MemoryKey, QueuePairConfig, RemoteAddress, St
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::rc::Rc;
 use std::time::Duration;
-
-/// T_stall, in ACK timeouts: a packet that was sent three times over two of them (D25).
-const STALL_ACK_TIMEOUTS: u32 = 2;
 
 /// At most one CNP of a receiver in so long.
 const CNP_INTERVAL_NS: u64 = 5_000;
@@ -67,6 +64,7 @@ pub(super) struct Flow<'s> {
     /// When the source was told of something new last.
     pub(super) progress_at: Instant,
     pub(super) recoveries_ns: Vec<u64>,
+    pub(super) steps: Vec<Step>,
 }
 
 /// What a look at a source showed.
@@ -115,6 +113,7 @@ impl<'s> Flow<'s> {
             failure: None,
             progress_at: Instant::ZERO,
             recoveries_ns: Vec::new(),
+            steps: Vec::new(),
         };
         flow.set_up_source(network)?;
         for receiver in &plan.members {
@@ -267,7 +266,7 @@ impl<'s> Flow<'s> {
     }
 
     fn policy(&self) -> Policy {
-        let PolicyPlan { literal, evict, prune_retransmit, lists, t_hold_percent, trailing_cnps, min_receivers } =
+        let PolicyPlan { literal, evict, prune_retransmit, lists, t_hold_percent, trailing_cnps, .. } =
             self.plan.policy;
         Policy {
             rules: if literal { Rules::Literal } else { Rules::Default },
@@ -281,14 +280,14 @@ impl<'s> Flow<'s> {
             cnp_mode: if trailing_cnps { CnpMode::Trailing } else { CnpMode::Leading },
             on_failure: if evict { OnFailure::Evict } else { OnFailure::Strict },
             t_stall: self.t_stall(),
-            min_receivers,
+            min_receivers: self.plan.policy.min_receivers,
             ..Policy::default()
         }
     }
 
     /// T_stall (D25).
     pub(super) fn t_stall(&self) -> Duration {
-        Duration::from_nanos(self.ack_timeout_ns()) * STALL_ACK_TIMEOUTS
+        Duration::from_nanos(self.ack_timeout_ns()) * u32::from(self.plan.policy.t_stall_percent) / 100
     }
 
     /// How long the source's ACK timer runs, in nanoseconds.
@@ -326,13 +325,14 @@ impl<'s> Flow<'s> {
         self.layout.first_psn.plus((new & 0xFF_FFFF) as u32)
     }
 
-    /// A new record is stored, in which these have left and those have come.
-    pub(super) fn change_members(&mut self, keep: impl Fn(usize) -> bool, newcomers: &[Participant]) {
+    /// A new record is stored, in which those that are not kept have left and others have come; gives who has left.
+    pub(super) fn change_members(&mut self, keep: impl Fn(usize) -> bool, newcomers: &[Participant]) -> Vec<usize> {
         let (stay, gone) = self.members.drain(..).partition(|member| keep(member.receiver));
         self.members = stay;
         let gone: Vec<Participant> = gone;
-        self.former.extend(gone);
+        self.former.extend(&gone);
         self.members.extend(newcomers);
+        gone.iter().map(|member| member.receiver).collect()
     }
 
     /// A response has reached the source (MT-5.3.1-1, MT-5.3.2-1).
@@ -352,6 +352,19 @@ impl<'s> Flow<'s> {
         if self.checker.confirmed_packets() > confirmed {
             self.progress_at = now;
             seen.progress = true;
+            self.note(now, StepKind::Progress);
+        }
+    }
+
+    /// Notes a step, unless it says what is known.
+    pub(super) fn note(&mut self, now: Instant, kind: StepKind) {
+        let is_known = match kind {
+            StepKind::Progress => self.steps.last().is_some_and(|last| last.kind == kind),
+            StepKind::EvictionWanted(_) => self.steps.iter().any(|step| step.kind == kind),
+            StepKind::NodeBack(_) | StepKind::InEffect(_) | StepKind::Death(_) | StepKind::Unanswered(_) => false,
+        };
+        if !is_known {
+            self.steps.push(Step { at_ns: now.as_ns(), kind });
         }
     }
 
@@ -414,6 +427,7 @@ impl<'s> Flow<'s> {
             failure: self.failure.map(|(_, status)| format!("{status:?}")),
             ack_timeout_ns: self.ack_timeout_ns(),
             recoveries_ns: self.recoveries_ns.clone(),
+            steps: self.steps.clone(),
             packets_sent: counters.packets_sent,
             packets_retransmitted: counters.packets_retransmitted,
             timeouts: counters.timeouts,

@@ -6,6 +6,7 @@
 use super::dice::Dice;
 use super::schedule::{
     GroupPlan, LinkPlan, ListsPlan, NodePlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, ReceiverPlan, Schedule,
+    USUAL_T_STALL_PERCENT,
 };
 use super::{events, scale::Scale};
 
@@ -156,6 +157,7 @@ fn draw_group(dice: &mut Dice, source: usize, members: Vec<usize>, packets: u64)
             t_hold_percent: dice.one_of(&[100, 100, 50, 10, 0]),
             trailing_cnps: dice.one_in(4),
             min_receivers: if dice.one_in(8) { dice.between(1, members.len() as u64) as u32 } else { 1 },
+            t_stall_percent: USUAL_T_STALL_PERCENT,
         },
         // Under the literal rules each NAK of each receiver spends a retry.
         unlimited_retries: literal || !dice.one_in(4),

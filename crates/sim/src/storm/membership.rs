@@ -1,5 +1,5 @@
-//! The control plane of a storm: it drives each group's [`Lifecycle`] over a channel of its own, which delays, loses and
-//! repeats, and carries out its orders at nodes and sources (D25, D30, D31).
+//! The control plane of a storm: it drives each group's [`Lifecycle`] over a channel of its own, which delays, loses
+//! and repeats, and carries out its orders at nodes and sources (D25, D30, D31).
 //!
 //! ```text
 //!   lifecycle ── orders ──► channel ──► node's agent, source's agent
@@ -10,7 +10,7 @@
 use super::address;
 use super::channel::Message;
 use super::flow::Participant;
-use super::outcome::ComplaintKind;
+use super::outcome::{ComplaintKind, StepKind};
 use super::world::{Task, World};
 use srdma_dataplane::Event as NodeEvent;
 use srdma_group::{Lifecycle, NewNode, Newcomer, NodeRole, Order, Record, Rehoming};
@@ -21,6 +21,8 @@ pub(super) struct Control {
     pub(super) lifecycle: Lifecycle,
     /// Receivers that have asked to join, and what was made ready for them.
     newcomers: Vec<Participant>,
+    /// Receivers that have asked to leave.
+    leavers: Vec<usize>,
     /// The pause that the source is in, or was last.
     round: u32,
     is_pausing: bool,
@@ -32,7 +34,14 @@ impl World<'_> {
     /// Creates a group, at once and without any loss.
     pub(super) fn create_group(&mut self, record: Record) -> Result<Control, srdma_group::GroupError> {
         let lifecycle = Lifecycle::create(record)?;
-        Ok(Control { lifecycle, newcomers: Vec::new(), round: 0, is_pausing: false, repeats: false })
+        Ok(Control {
+            lifecycle,
+            newcomers: Vec::new(),
+            leavers: Vec::new(),
+            round: 0,
+            is_pausing: false,
+            repeats: false,
+        })
     }
 
     /// A group's source begins, unless the control plane holds it.
@@ -124,18 +133,21 @@ impl World<'_> {
                 self.count("join", 1);
             }
         }
-        let before = self.flows[group].members.len();
         let (site, stored) = (&self.site, &record.receivers);
         let keep = |receiver: usize| {
             let address = site.receiver_address(receiver);
             stored.iter().any(|stored| stored.address == address)
         };
-        self.flows[group].change_members(keep, &newcomers);
-        let gone = (before + newcomers.len()).saturating_sub(self.flows[group].members.len());
-        self.outcome.evictions += gone as u64;
+        let gone = self.flows[group].change_members(keep, &newcomers);
+        let leavers = &mut self.controls[group].leavers;
+        let left = gone.iter().filter(|receiver| leavers.contains(receiver)).count();
+        leavers.retain(|receiver| !gone.contains(receiver));
+        self.outcome.leaves += left as u64;
+        self.outcome.evictions += (gone.len() - left) as u64;
         self.tell(&format_args!(
-            "group {group}: epoch {} is stored, {gone} gone, {} new",
+            "group {group}: epoch {} is stored, {} gone, {} new",
             record.epoch,
+            gone.len(),
             newcomers.len()
         ));
     }
@@ -242,8 +254,13 @@ impl World<'_> {
     pub(super) fn take_wishes(&mut self, node: usize) {
         let events = self.network.with_node(self.site.nodes[node], |node| node.take_events().collect::<Vec<_>>());
         for NodeEvent::EvictionWanted { group, receiver, cause: _ } in events.unwrap_or_default() {
+            let group = group.0 as usize - 1;
+            let position = (0..self.receivers.len()).find(|other| self.site.receiver_address(*other) == receiver);
+            if let Some(position) = position {
+                self.flows[group].note(self.network.now(), StepKind::EvictionWanted(position));
+            }
             self.count("eviction wanted", 1);
-            self.send(group.0 as usize - 1, Message::EvictionWanted { receiver });
+            self.send(group, Message::EvictionWanted { receiver });
         }
     }
 
@@ -252,6 +269,7 @@ impl World<'_> {
         let address = self.site.receiver_address(receiver);
         if !self.flows[group].is_over() && self.controls[group].lifecycle.leave(&[address]).is_ok() {
             self.count("leave", 1);
+            self.controls[group].leavers.push(receiver);
             self.send_orders(group);
         }
     }

@@ -19,8 +19,10 @@ pub struct Outcome {
     pub drops: BTreeMap<&'static str, u64>,
     /// What became of forged packets, by what they were.
     pub forged: BTreeMap<&'static str, Fates>,
-    /// Receivers that were evicted.
+    /// Receivers that were evicted against their will (D25).
     pub evictions: u64,
+    /// Receivers that left by their own wish (D30).
+    pub leaves: u64,
     /// Receivers that joined.
     pub joins: u64,
     /// Nodes that came back.
@@ -55,6 +57,8 @@ pub struct GroupOutcome {
     pub ack_timeout_ns: u64,
     /// For each failure that was repaired: from the end of the fault to the next progress of the source.
     pub recoveries_ns: Vec<u64>,
+    /// What failed, and what was done about it, in the order of time.
+    pub steps: Vec<Step>,
     /// Request packets that the source sent, retransmissions included.
     pub packets_sent: u64,
     /// Those that had been sent before.
@@ -67,6 +71,32 @@ pub struct GroupOutcome {
     pub naks_received: u64,
     /// CNPs that reached the source.
     pub cnps_received: u64,
+}
+
+/// A step on a group's way from a failure to going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When, in nanoseconds of virtual time.
+    pub at_ns: u64,
+    /// What.
+    pub kind: StepKind,
+}
+
+/// What a step is. Nodes and receivers are named by their positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// The source was told of something new, for the first time since the step before.
+    Progress,
+    /// A node that was down runs again, without its groups.
+    NodeBack(usize),
+    /// A node has its part of the group's record, by a commit or given back after a restart.
+    InEffect(usize),
+    /// A receiver died.
+    Death(usize),
+    /// The first frame since then was sent to a dead receiver.
+    Unanswered(usize),
+    /// An edge asked for a receiver's eviction, for the first time (D25).
+    EvictionWanted(usize),
 }
 
 /// Something wrong.

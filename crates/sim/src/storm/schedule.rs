@@ -120,6 +120,20 @@ pub struct PolicyPlan {
     pub trailing_cnps: bool,
     /// The fewest receivers that an eviction may leave.
     pub min_receivers: u32,
+    /// T_stall, in hundredths of the source's ACK timeout (D25).
+    #[serde(default = "usual_t_stall_percent", skip_serializing_if = "is_usual_t_stall")]
+    pub t_stall_percent: u16,
+}
+
+/// T_stall unless something else is said: a packet that was sent three times over two ACK timeouts.
+pub const USUAL_T_STALL_PERCENT: u16 = 200;
+
+fn usual_t_stall_percent() -> u16 {
+    USUAL_T_STALL_PERCENT
+}
+
+fn is_usual_t_stall(percent: &u16) -> bool {
+    *percent == USUAL_T_STALL_PERCENT
 }
 
 /// How edges learn their receivers (D7).

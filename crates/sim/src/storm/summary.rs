@@ -21,8 +21,10 @@ pub struct Summary {
     pub drops: BTreeMap<&'static str, u64>,
     /// What became of forged packets, by what they were.
     pub forged: BTreeMap<&'static str, Fates>,
-    /// Receivers that were evicted.
+    /// Receivers that were evicted against their will (D25).
     pub evictions: u64,
+    /// Receivers that left by their own wish (D30).
+    pub leaves: u64,
     /// Receivers that joined.
     pub joins: u64,
     /// Nodes that came back.
@@ -104,6 +106,7 @@ impl Summary {
             self.forged.entry(name).or_default().merge(fates);
         }
         self.evictions += outcome.evictions;
+        self.leaves += outcome.leaves;
         self.joins += outcome.joins;
         self.restarts += outcome.restarts;
         for group in &outcome.groups {
@@ -135,6 +138,7 @@ impl Summary {
             self.forged.entry(name).or_default().merge(fates);
         }
         self.evictions += other.evictions;
+        self.leaves += other.leaves;
         self.joins += other.joins;
         self.restarts += other.restarts;
         self.groups += other.groups;

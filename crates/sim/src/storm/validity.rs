@@ -90,6 +90,8 @@ impl Schedule {
         require(plan.first_psn < 1 << 24, &format!("{place}.first_psn"), plan.first_psn, "a PSN has 24 bits")?;
         let percent = plan.policy.t_hold_percent;
         require(percent <= 100, &format!("{place}.policy.t_hold_percent"), percent, "it must be at most 100")?;
+        let percent = plan.policy.t_stall_percent;
+        require(percent > 0, &format!("{place}.policy.t_stall_percent"), percent, "it must be more than 0")?;
         let least = plan.policy.min_receivers;
         require(least >= 1, &format!("{place}.policy.min_receivers"), least, "a group has at least one receiver")
     }

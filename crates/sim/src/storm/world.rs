@@ -112,6 +112,8 @@ pub(super) struct World<'s> {
     pub(super) trouble_began: Instant,
     /// Since when each node's comeback waits for progress, by group.
     pub(super) comebacks: Vec<Vec<Instant>>,
+    /// Receivers that died and were sent nothing since, with the frames that had not reached them before.
+    pub(super) dying: Vec<(usize, u64)>,
     pub(super) controls: Vec<Control>,
     pub(super) agents: Vec<Agent>,
     /// Messages of the control plane on their way, with their groups.
@@ -149,6 +151,7 @@ impl<'s> World<'s> {
             trouble_until: Instant::ZERO,
             trouble_began: Instant::ZERO,
             comebacks: vec![Vec::new(); schedule.groups.len()],
+            dying: Vec::new(),
             controls: Vec::new(),
             agents: vec![Agent::default(); schedule.nodes.len()],
             messages: Vec::new(),
@@ -216,6 +219,9 @@ impl<'s> World<'s> {
                 };
                 self.perform(task);
             }
+        }
+        if !self.dying.is_empty() {
+            self.look_at_the_dying();
         }
         true
     }

@@ -1,0 +1,254 @@
+//! How long a group takes to go on after exactly one fault, nothing else being wrong (D17, D25): a node that crashes and
+//! comes back, a receiver that dies and is evicted. `--nocapture` prints what was measured.
+//!
+//! The unit is the source's ACK timeout, which is constant: the endpoint's timer does not back off. What the control
+//! plane takes is counted apart.
+//!
+//! `SRDMA_TEST_SEEDS` says how many runs of each fault there are.
+
+use srdma_sim::random::Stream;
+use srdma_sim::storm::outcome::{GroupOutcome, StepKind};
+use srdma_sim::storm::schedule::{Event, LinkPlan, Schedule, Timed, USUAL_T_STALL_PERCENT};
+use srdma_sim::storm::{scale, world};
+use std::iter;
+
+const DEFAULT_RUNS: usize = 150;
+
+/// Networks with more are left out.
+const MOST_NODES: usize = 16;
+const MOST_RECEIVERS: usize = 24;
+
+/// What a network is tried with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Headend,
+    Transit,
+    Edge,
+    Death { t_stall_percent: u16 },
+}
+
+/// A run, and what became of its only group.
+struct Run {
+    seed: u64,
+    schedule: Schedule,
+    group: GroupOutcome,
+    round_trip_ns: u64,
+}
+
+impl Run {
+    /// When a step of a kind was first taken, not before a time, in nanoseconds.
+    fn step(&self, kind: StepKind, from_ns: u64) -> Option<u64> {
+        self.group.steps.iter().find(|step| step.kind == kind && step.at_ns >= from_ns).map(|step| step.at_ns)
+    }
+
+    /// The same of one that must have been.
+    fn must(&self, kind: StepKind, from_ns: u64) -> u64 {
+        let found = self.step(kind, from_ns);
+        found.unwrap_or_else(|| panic!("seed {}: no {kind:?} from {from_ns} ns on: {:?}", self.seed, self.group))
+    }
+}
+
+/// A seed's network with one group and without anything that goes wrong; only small ones.
+fn calm(seed: u64) -> Option<Schedule> {
+    let mut schedule = Schedule::from_seed(seed);
+    let LinkPlan { rate_bits_per_s, delay_ns, .. } = schedule.link;
+    schedule.link = LinkPlan {
+        rate_bits_per_s,
+        delay_ns,
+        loss_ppm: 0,
+        duplicate_ppm: 0,
+        reorder_ppm: 0,
+        spike_ppm: 0,
+        spike_ns: 0,
+        corrupt_ppm: 0,
+    };
+    (schedule.events, schedule.faults_end_ns) = (Vec::new(), 0);
+    schedule.nodes.iter_mut().for_each(|node| node.spares.clear());
+    schedule.groups.truncate(1);
+    let group = &mut schedule.groups[0];
+    (group.start_ns, group.octets, group.unlimited_retries) = (0, 256 << 10, true);
+    (group.policy.literal, group.policy.evict, group.policy.min_receivers) = (false, true, 1);
+    let is_small = schedule.nodes.len() <= MOST_NODES && schedule.receivers.len() <= MOST_RECEIVERS;
+    is_small.then_some(schedule)
+}
+
+/// How many members a node serves, directly or not.
+fn members_below(schedule: &Schedule, node: usize) -> usize {
+    let edges = schedule.groups[0].members.iter().map(|member| schedule.receivers[*member].edge);
+    edges.filter(|edge| iter::successors(Some(*edge), |of| schedule.nodes[*of].parent).any(|of| of == node)).count()
+}
+
+/// The node that removes a branch when a member goes: the lowest above it that others need (D25).
+fn remover(schedule: &Schedule, receiver: usize) -> usize {
+    let mut node = schedule.receivers[receiver].edge;
+    while let (1, Some(parent)) = (members_below(schedule, node), schedule.nodes[node].parent) {
+        node = parent;
+    }
+    node
+}
+
+/// A seed's network with one fault, somewhere, at any time of the transfer; `None` where it has no place.
+fn draw(seed: u64, fault: Fault) -> Option<Schedule> {
+    let mut schedule = calm(seed)?;
+    let mut chance = Stream::new(seed, "recovery");
+    let scale = scale::Scale::of(&schedule);
+    let is_edge = |node: usize| schedule.receivers.iter().any(|receiver| receiver.edge == node);
+    let inside = (1..schedule.nodes.len()).filter(|node| members_below(&schedule, *node) > 0);
+    let candidates: Vec<usize> = match fault {
+        Fault::Headend => vec![0],
+        Fault::Transit => inside.filter(|node| !is_edge(*node)).collect(),
+        Fault::Edge => inside.filter(|node| is_edge(*node)).collect(),
+        // Somebody has to stay.
+        Fault::Death { .. } if schedule.groups[0].members.len() == 1 => Vec::new(),
+        Fault::Death { .. } => schedule.groups[0].members.clone(),
+    };
+    if candidates.is_empty() {
+        return None;
+    }
+    let candidate = candidates[chance.below(candidates.len() as u64) as usize];
+    let event = match fault {
+        Fault::Death { t_stall_percent } => {
+            schedule.groups[0].policy.t_stall_percent = t_stall_percent;
+            Event::KillReceiver { receiver: candidate }
+        }
+        Fault::Headend | Fault::Transit | Fault::Edge => {
+            // Longer than anything may be on its way.
+            let for_ns = scale.ack_timeout_ns / 2 + chance.below(6 * scale.ack_timeout_ns);
+            Event::CrashNode { node: candidate, for_ns }
+        }
+    };
+    schedule.events = vec![Timed { at_ns: chance.below(scale.transfer_ns), event }];
+    schedule.check().unwrap_or_else(|error| panic!("seed {seed}, {fault:?}: {error}"));
+    Some(schedule)
+}
+
+/// The runs of a fault. All groups are complete, without any complaint.
+fn runs(fault: Fault) -> impl Iterator<Item = Run> {
+    (1..).filter_map(move |seed| draw(seed, fault).map(|schedule| (seed, schedule))).map(|(seed, schedule)| {
+        let mut outcome = world::run(&schedule);
+        assert!(outcome.complaints.is_empty(), "seed {seed}: {:?}", outcome.complaints);
+        let group = outcome.groups.remove(0);
+        assert!(group.completed_ns.is_some(), "seed {seed}: {group:?}");
+        let round_trip_ns = scale::timing(&schedule).round_trip_ns;
+        Run { seed, schedule, group, round_trip_ns }
+    })
+}
+
+fn wanted_runs() -> usize {
+    std::env::var("SRDMA_TEST_SEEDS").map_or(DEFAULT_RUNS, |text| text.parse().expect("SRDMA_TEST_SEEDS: a number"))
+}
+
+/// Times in parts of a unit.
+#[derive(Default)]
+struct Measured(Vec<f64>);
+
+impl Measured {
+    fn add(&mut self, ns: i64, unit_ns: u64) {
+        self.0.push(ns as f64 / unit_ns as f64);
+    }
+
+    fn worst(&self) -> f64 {
+        self.0.iter().copied().fold(f64::MIN, f64::max)
+    }
+
+    fn above(&self, bound: f64) -> usize {
+        self.0.iter().filter(|measured| **measured > bound).count()
+    }
+
+    /// Number, least, median, worst.
+    fn print(&mut self, what: &str) {
+        self.0.sort_by(f64::total_cmp);
+        let (Some(least), Some(worst)) = (self.0.first(), self.0.last()) else {
+            return println!("{what:<56} none");
+        };
+        let median = self.0[(self.0.len() - 1) / 2];
+        println!("{what:<56} {:>5} {least:>7.3} {median:>7.3} {worst:>7.3}", self.0.len());
+    }
+}
+
+/// From a node's having its part of the group again, with nothing of what it had learnt, to the source's being told of
+/// something new, in ACK timeouts. What counts is when the source goes back next, so there are two parts: up to one
+/// timeout until then, and the packet's way to the node and the answer's to the source, less than a round trip.
+fn restart(fault: Fault) -> Measured {
+    let (mut boot, mut recovery) = (Measured::default(), Measured::default());
+    for run in runs(fault) {
+        let Event::CrashNode { node, .. } = run.schedule.events[0].event else { unreachable!("{fault:?}: a crash") };
+        // Else the transfer was over before.
+        if let Some(back_ns) = run.step(StepKind::NodeBack(node), 0) {
+            let whole_ns = run.must(StepKind::InEffect(node), back_ns);
+            let recovery_ns = run.must(StepKind::Progress, whole_ns) - whole_ns;
+            let timeout_ns = run.group.ack_timeout_ns;
+            assert!(recovery_ns <= timeout_ns + run.round_trip_ns, "seed {}: {recovery_ns} ns", run.seed);
+            boot.add((whole_ns - back_ns) as i64, timeout_ns);
+            recovery.add(recovery_ns as i64, timeout_ns);
+        }
+        if recovery.0.len() == wanted_runs() {
+            break;
+        }
+    }
+    boot.print(&format!("{fault:?}, control plane: until it has its part"));
+    recovery.print(&format!("{fault:?}: from then until the source hears"));
+    println!("{:<56} {:>5}", "  above one ACK timeout", recovery.above(1.0));
+    recovery
+}
+
+/// D17: two ACK timeouts at most.
+#[test]
+fn a_group_recovers_from_the_restart_of_its_headend_or_a_transit_node() {
+    for fault in [Fault::Headend, Fault::Transit] {
+        assert!(restart(fault).worst() <= 2.0, "{fault:?}");
+    }
+}
+
+/// One ACK timeout and a round trip: who has its part again just after the source has gone back waits for the next time.
+/// That is above one timeout, seldom.
+#[test]
+fn a_group_recovers_from_the_restart_of_an_edge() {
+    let recovery = restart(Fault::Edge);
+    assert!(recovery.above(1.0) * 50 <= recovery.0.len(), "{} of {}", recovery.above(1.0), recovery.0.len());
+}
+
+/// From the first packet that a dead receiver did not get to the source's being told of something new, less what the
+/// control plane takes from the edge's asking to the removal of the branch, and less T_stall; in round trips.
+fn death(t_stall_percent: u16) -> Measured {
+    let (mut grant, mut whole, mut beyond) = (Measured::default(), Measured::default(), Measured::default());
+    for run in runs(Fault::Death { t_stall_percent }) {
+        let Event::KillReceiver { receiver } = run.schedule.events[0].event else { unreachable!("a death") };
+        // Else it had everything.
+        if let Some(unanswered_ns) = run.step(StepKind::Unanswered(receiver), 0) {
+            let asked_ns = run.must(StepKind::EvictionWanted(receiver), unanswered_ns);
+            let removed_ns = run.must(StepKind::InEffect(remover(&run.schedule, receiver)), asked_ns);
+            let on_ns = run.must(StepKind::Progress, removed_ns);
+            let timeout_ns = run.group.ack_timeout_ns;
+            let t_stall_ns = timeout_ns * u64::from(t_stall_percent) / 100;
+            let own_ns = (on_ns - unanswered_ns) - (removed_ns - asked_ns);
+            grant.add((removed_ns - asked_ns) as i64, timeout_ns);
+            whole.add((on_ns - unanswered_ns) as i64, timeout_ns);
+            beyond.add(own_ns as i64 - t_stall_ns as i64, run.round_trip_ns);
+        }
+        if beyond.0.len() == wanted_runs() {
+            break;
+        }
+    }
+    let t_stall = f64::from(t_stall_percent) / 100.0;
+    grant.print(&format!("Death, T_stall {t_stall}, control plane: grant"));
+    whole.print(&format!("Death, T_stall {t_stall}: all, in ACK timeouts"));
+    beyond.print(&format!("Death, T_stall {t_stall}: above T_stall, in round trips"));
+    println!("{:<56} {:>5}", "  above one round trip", beyond.above(1.0));
+    beyond
+}
+
+/// D25: T_stall and a round trip at most, where the third copy of a packet comes within T_stall: two ACK timeouts and a
+/// round trip.
+#[test]
+fn a_group_goes_on_without_a_dead_receiver() {
+    assert!(death(250).worst() <= 1.0);
+}
+
+/// Where T_stall is two ACK timeouts to the point, the third copy comes after it: up to a round trip later, as the
+/// source's timer began with the last answer. With the way up that makes one and a half.
+#[test]
+fn a_stall_is_not_concluded_before_the_third_copy() {
+    let beyond = death(USUAL_T_STALL_PERCENT);
+    assert!(beyond.worst() <= 1.5 && beyond.above(1.0) > 0, "{}", beyond.worst());
+}
