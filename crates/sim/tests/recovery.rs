@@ -1,5 +1,5 @@
-//! How long a group takes to go on after exactly one fault, nothing else being wrong (D17, D25): a node that crashes and
-//! comes back, a receiver that dies and is evicted. `--nocapture` prints what was measured.
+//! How long a group takes to go on after exactly one fault, nothing else being wrong (D17, D25): a node that crashes
+//! and comes back, a receiver that dies and is evicted. `--nocapture` prints what was measured.
 //!
 //! The unit is the source's ACK timeout, which is constant: the endpoint's timer does not back off. What the control
 //! plane takes is counted apart.
@@ -200,8 +200,8 @@ fn a_group_recovers_from_the_restart_of_its_headend_or_a_transit_node() {
     }
 }
 
-/// One ACK timeout and a round trip: who has its part again just after the source has gone back waits for the next time.
-/// That is above one timeout, seldom.
+/// One ACK timeout and a round trip: who has its part again just after the source has gone back waits for the next
+/// time. That is above one timeout, seldom.
 #[test]
 fn a_group_recovers_from_the_restart_of_an_edge() {
     let recovery = restart(Fault::Edge);
