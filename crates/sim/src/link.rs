@@ -121,6 +121,11 @@ impl Wire {
         Wire { model, trouble, chance, free_at_ps: 0, not_before_ps: 0, counters }
     }
 
+    /// Until when frames that were held back keep others from arriving.
+    pub(crate) fn held_back_until(&self) -> Instant {
+        instant(self.not_before_ps)
+    }
+
     /// Sends a frame of `octets` (without FCS) on a transmitter that is free.
     #[inline]
     pub(crate) fn send(&mut self, now: Instant, octets: usize) -> Fate {

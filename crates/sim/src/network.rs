@@ -186,6 +186,12 @@ impl<S: Station> Network<S> {
         &mut self.direction_mut(link, way).wire.trouble
     }
 
+    /// Until when frames that were held back keep others from arriving, in either direction of a link.
+    pub fn held_back_until(&self, link: LinkId) -> Instant {
+        let first = link.0 as usize * 2;
+        self.directions[first].wire.held_back_until().max(self.directions[first + 1].wire.held_back_until())
+    }
+
     /// Keeps the newest `frames` frames that one direction of a link has carried.
     pub fn record(&mut self, link: LinkId, way: Way, frames: usize) {
         self.direction_mut(link, way).record = Some(Record::of_newest(frames));

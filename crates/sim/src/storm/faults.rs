@@ -256,8 +256,18 @@ impl World<'_> {
         }
     }
 
+    /// A receiver that was slow is well when it has worked off what has come meanwhile.
+    pub(super) fn receiver_catches_up(&mut self, receiver: usize) {
+        let behind_until = self.network.held_back_until(self.site.receiver_links[receiver]);
+        if behind_until > self.network.now() {
+            self.trouble_receiver(receiver, behind_until);
+        } else {
+            self.receiver_is_well(receiver);
+        }
+    }
+
     /// The same of a receiver.
-    pub(super) fn receiver_is_well(&mut self, receiver: usize) {
+    fn receiver_is_well(&mut self, receiver: usize) {
         let now = self.network.now();
         for group in 0..self.flows.len() {
             let is_member = self.flows[group].members.iter().any(|member| member.receiver == receiver);

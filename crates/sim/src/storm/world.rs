@@ -259,7 +259,7 @@ impl<'s> World<'s> {
             }
             Task::MendReceiver(receiver) => {
                 self.mend_receiver(receiver);
-                self.receiver_is_well(receiver);
+                self.receiver_catches_up(receiver);
             }
             Task::EndCongestion(receiver) => self.mend_receiver(receiver),
             Task::Deliver(message) => self.deliver(message),
