@@ -4,6 +4,7 @@ use super::Node;
 use super::state::{GroupState, Target};
 use crate::config::{ConfigError, SidBehavior};
 use crate::counters::GroupCounters;
+use crate::event::Event;
 use crate::fib::Prefix;
 use crate::headers::IPV6;
 use crate::multicast;
@@ -67,6 +68,7 @@ impl Node {
         };
         self.claim(Prefix::host(state.part.proxy), Target::Group(index as u32));
         self.groups[index] = Some(state);
+        self.forget_wishes(index);
         self.rearm(index as u32);
         self.journal_membership(index as u32);
         self.assign_replication_sids();
@@ -74,6 +76,9 @@ impl Node {
     }
 
     pub(super) fn remove_group(&mut self, id: GroupId) -> Result<(), ConfigError> {
+        // A commit that comes late must not bring the node back.
+        self.prepared.remove(&id);
+        self.events.retain(|Event::EvictionWanted { group, .. }| *group != id);
         let index = self.groups.iter().position(|group| group.as_ref().is_some_and(|group| group.part.id == id));
         let index = index.ok_or(ConfigError::UnknownGroup(id.0))?;
         if let Some(state) = self.groups[index].take() {
@@ -83,6 +88,16 @@ impl Node {
         self.journal_membership(index as u32);
         self.assign_replication_sids();
         Ok(())
+    }
+
+    /// Evictions that were granted before anybody fetched the wish: the receiver may join again (D25, D30).
+    fn forget_wishes(&mut self, index: usize) {
+        let Some(state) = &self.groups[index] else {
+            return;
+        };
+        self.events.retain(|Event::EvictionWanted { group, receiver, .. }| {
+            *group != state.part.id || state.branch_of(&receiver.octets()).is_some()
+        });
     }
 
     /// Tells Replication SIDs where their groups are now.

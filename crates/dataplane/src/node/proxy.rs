@@ -146,6 +146,9 @@ impl Node {
                 if from_node && state.is_of_old_epoch(branch, tag) {
                     return Err(DropReason::OldEpoch);
                 }
+                if !from_node && state.is_of_earlier_member(branch, response) {
+                    return Err(DropReason::StaleResponse);
+                }
                 let response = Response { msn: state.raised_msn(branch, response.msn), ..response };
                 self.acknowledgement(arrival.now, group, branch, response, pool)
             }

@@ -7,8 +7,8 @@ use crate::element::PortId;
 use crate::fib::Prefix;
 use crate::headers::IPV6;
 use crate::multicast::{RethRule, Rewritten, behind_qpn};
-use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Statement};
-use srdma_group::NodePart;
+use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, Statement};
+use srdma_group::{Join, NodePart};
 use srdma_wire::{Instant, Psn};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -125,6 +125,14 @@ impl GroupState {
     pub(super) fn is_of_old_epoch(&self, branch: BranchIndex, tag: EpochTag) -> bool {
         let renewed = self.part.branches.get(branch.index()).map_or(0, |branch| branch.renewed);
         tag.is_before(renewed, self.part.epoch)
+    }
+
+    /// Whether an unknown receiver that joined at J speaks of what was before J: it was a member before, and what it
+    /// said then, a failure above all, is not true of it now (D24, D30).
+    pub(super) fn is_of_earlier_member(&self, branch: BranchIndex, response: Response) -> bool {
+        let joined = self.part.branches.get(branch.index()).and_then(|branch| branch.joined);
+        let is_before = |join: Join| is_before_join(response.next(), join.psn, None);
+        self.acks.point(branch).is_none() && joined.is_some_and(is_before)
     }
 
     /// The MSN of a member's response, as if it had been there from the first message on (D18).
