@@ -89,8 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn dataplane(arguments: &DataplaneArguments) -> anyhow::Result<()> {
     let machine = Machine::detect();
-    let points = chosen(points(arguments.quick), &arguments.cases);
-    ensure!(!points.is_empty(), "no case is called {:?}; without --case all are measured", arguments.cases);
+    let points = chosen(points(arguments.quick), &arguments.cases)?;
     let mut report = Report::new(arguments.json, &machine)?;
     let progress = ProgressBar::new(points.len() as u64)
         .with_style(ProgressStyle::with_template("{spinner} {pos}/{len} {wide_bar} {msg} {elapsed}")?);
@@ -111,16 +110,23 @@ fn dataplane(arguments: &DataplaneArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The points of the cases that are asked for; all when none is.
-fn chosen(points: Vec<Point>, asked: &[String]) -> Vec<Point> {
+/// The points of the cases that are asked for; all when none is. An error names the cases that there are.
+fn chosen(points: Vec<Point>, asked: &[String]) -> anyhow::Result<Vec<Point>> {
     let names: BTreeSet<String> = points.iter().map(|point| point.name().to_lowercase()).collect();
+    for text in asked {
+        ensure!(
+            names.iter().any(|name| name.contains(&text.to_lowercase())),
+            "--case {text}: no case has this in its name; there are:\n  {}",
+            points.iter().map(Point::name).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join("\n  ")
+        );
+    }
     let is_asked = |name: &str, text: &str| if names.contains(text) { name == text } else { name.contains(text) };
     let asked: Vec<String> = asked.iter().map(|text| text.to_lowercase()).collect();
     let keeps = |point: &Point| {
         let name = point.name().to_lowercase();
         asked.is_empty() || asked.iter().any(|text| is_asked(&name, text))
     };
-    points.into_iter().filter(keeps).collect()
+    Ok(points.into_iter().filter(keeps).collect())
 }
 
 /// One row to be measured.

@@ -4,7 +4,7 @@ mod text;
 mod timeline;
 mod words;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use srdma_node::explain::{Capture, Wanted};
 use srdma_node::{Configuration, Progress, parse_duration};
@@ -72,6 +72,9 @@ const QUIET: Duration = Duration::from_secs(1);
 ///
 /// When the configuration is wrong, a capture cannot be read, or nothing in them belongs to what is asked for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let (Some(from), Some(to)) = (arguments.from, arguments.to) {
+        ensure!(from <= to, "--from {from:?} is after --to {to:?}: the timeline would be empty");
+    }
     let configuration = Configuration::read(&arguments.config)?;
     let captures = captures(arguments, &configuration)?;
     let begin = Instant::now();
@@ -92,7 +95,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    let explanation = result.with_context(|| arguments.config.display().to_string())?;
+    let explanation = result.map_err(|error| match error.is_about_captures() {
+        true => anyhow::Error::from(error),
+        false => anyhow::Error::from(error).context(arguments.config.display().to_string()),
+    })?;
     let text = match arguments.json {
         true => serde_json::to_string(&explanation)? + "\n",
         false => text::explanation(&explanation),

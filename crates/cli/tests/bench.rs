@@ -63,7 +63,11 @@ fn people_get_a_table() {
 fn what_cannot_be_measured_is_refused() {
     let unknown = bench(&["--case", "End.Unheard"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&unknown.stderr).contains("End.Unheard"));
+    let error = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(error.starts_with("srdma: --case End.Unheard: no case has this in its name; there are:\n"), "{error}");
+    assert!(error.contains("\n  aggregation x8\n"), "{error}");
+    // One that is known does not hide another that is not.
+    assert_eq!(bench(&["--quick", "--case", "IPv6", "--case", "End.Unheard"]).status.code(), Some(2));
     let few = bench(&["--repetitions", "3"]);
     assert_eq!(few.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&few.stderr).contains("11"));

@@ -107,12 +107,13 @@ pub(super) fn verdict(group: &GroupExplanation) -> String {
     let who: Vec<String> = group.waits_for.iter().take(3).map(ToString::to_string).collect();
     let more = group.waits_for.len().saturating_sub(3);
     let who = who.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (is, has) = if group.waits_for.len() == 1 { ("is", "has") } else { ("are", "have") };
     match group.verdict {
         Verdict::NoData => "no data went down".to_owned(),
-        Verdict::Unheard => format!("silent upstream until {who} is heard (R6)"),
-        Verdict::Failed => format!("failed: {who} has refused for good"),
+        Verdict::Unheard => format!("silent upstream until {who} {is} heard (R6)"),
+        Verdict::Failed => format!("failed: {who} {has} refused for good"),
         Verdict::Waiting => format!("waiting for {who}"),
-        Verdict::InFlight => format!("in flight, {who} comes last"),
+        Verdict::InFlight => format!("in flight, {who} {has} not confirmed all yet"),
         Verdict::Unheeded => "confirmed, but the source sends again what it was told".to_owned(),
         Verdict::Complete => "all that went down is confirmed".to_owned(),
     }

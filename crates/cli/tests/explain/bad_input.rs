@@ -26,6 +26,19 @@ fn captures_of_others_are_named() {
     );
 }
 
+/// The group is the right one, the node is not: this is no silence of the node.
+#[test]
+fn captures_of_other_links_are_refused() {
+    let bench = Bench::of(Plan::quiet(), Of::N2, 0, |_, _, _| true);
+    std::fs::write(bench.path("node.toml"), N1).expect("written");
+    assert_eq!(
+        bench.refused(&["r1.pcapng"]),
+        "srdma: node.toml: none of the 96 packets has a MAC address of this node's ports (s1 02:00:00:00:01:01, n2 \
+         02:00:00:00:01:02, n3 02:00:00:00:01:03): is it another node's capture, or configuration? If it is this \
+         node's, name the port: --in PORT=FILE\n"
+    );
+}
+
 #[test]
 fn wrong_arguments_are_named() {
     let bench = Bench::of(Plan::quiet(), Of::N2, 0, |_, _, _| true);
@@ -40,13 +53,14 @@ fn wrong_arguments_are_named() {
         says(&["--in", "r9=up.pcapng"]),
         "srdma: --in r9=up.pcapng: unknown port r9, node.toml has up, r1, r2, r3\n"
     );
-    assert_eq!(
-        says(&["none.pcap"]),
-        "srdma: node.toml: cannot read none.pcap: No such file or directory (os error 2)\n"
-    );
+    assert_eq!(says(&["none.pcap"]), "srdma: cannot read none.pcap: No such file or directory (os error 2)\n");
     let text = says(&["node.toml"]);
     assert!(text.contains("cannot read node.toml: expected a pcap or pcapng capture, found"), "{text}");
     assert!(says(&["up.pcapng", "--from", "soon"]).contains("expected seconds, or a number and one of ns, us, ms, s"));
+    assert_eq!(
+        says(&["up.pcapng", "--from", "2", "--to", "500ms"]),
+        "srdma: --from 2s is after --to 500ms: the timeline would be empty\n"
+    );
     assert!(says(&[]).contains("<CAPTURE>"));
 }
 
@@ -54,7 +68,7 @@ fn wrong_arguments_are_named() {
 fn captures_without_packets_and_nodes_without_groups() {
     let mut bench = Bench::with(&edge(2, &[1], "20us"));
     bench.write("empty.pcapng", &[]);
-    assert_eq!(bench.refused(&["empty.pcapng"]), "srdma: node.toml: the captures have no packet\n");
+    assert_eq!(bench.refused(&["empty.pcapng"]), "srdma: the captures have no packet\n");
     let bench = Bench::with("[node]\nloopback = '2001:db8::1'\n");
     assert_eq!(
         bench.refused(&["empty.pcapng"]),

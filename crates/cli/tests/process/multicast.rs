@@ -78,22 +78,27 @@ fn a_multicast_group_is_an_end_mt_sid() {
 /// With `require_hmac` only the packet whose HMAC is that of the key and its cover passes (MT-9-1, D9).
 #[test]
 fn only_a_valid_hmac_passes() {
-    let keyed = |id: u32, key: &str, cover: &str| {
+    let keyed = |id: u32, key: &str, cover: &str, admitted: &str| {
         edge("require_hmac = true", &format!("[[hmac_key]]\nid = {id}\nkey = '{key}'\ncover = '{cover}'"))
+            .replace("loopback =", &format!("end_mt_cover = '{admitted}'\n        loopback ="))
     };
     let copies = packets(&golden("scapy_03_endmt_out"));
     let inputs = packets(&golden("scapy_02_endmt_in"));
     for (cover, passes) in [("rfc8754", 2), ("tlvs", 3)] {
-        let (bench, report) = run(&keyed(42, KEY, cover));
+        let (bench, report) = run(&keyed(42, KEY, cover, cover));
         let sent = bench.sent("hosts");
         assert_eq!(ipv6(&sent), ipv6(&copies), "{cover}");
         assert_eq!(sent[0].time_ns, inputs[passes].time_ns, "{cover}");
         let drops = json!({ "hmac_missing": 5, "hmac_mismatch": 1, "no_multicast_route": 1 });
         assert_eq!(port(&report, "up")["drops"], drops, "{cover}");
     }
+    let (bench, report) = run(&keyed(42, KEY, "rfc8754", "tlvs"));
+    assert_eq!(bench.sent("hosts"), [], "RFC 8754's text leaves the lists unsigned");
+    let drops = json!({ "hmac_missing": 5, "hmac_cover": 1, "hmac_mismatch": 1, "no_multicast_route": 1 });
+    assert_eq!(port(&report, "up")["drops"], drops);
     let wrong = KEY.replace("62", "63");
     for (id, key, reason) in [(42, wrong.as_str(), "hmac_mismatch"), (43, KEY, "hmac_unknown_key")] {
-        let (bench, report) = run(&keyed(id, key, "tlvs"));
+        let (bench, report) = run(&keyed(id, key, "tlvs", "tlvs"));
         assert_eq!(bench.sent("hosts"), []);
         let drops = json!({ "hmac_missing": 5, reason: 2, "no_multicast_route": 1 });
         assert_eq!(port(&report, "up")["drops"], drops);

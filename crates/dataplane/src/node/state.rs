@@ -158,7 +158,8 @@ impl GroupState {
 fn is_before_join(psn: Psn, join: Psn, point: Option<Psn>) -> bool {
     const WINDOW: i32 = 1 << 22;
     let behind = join.distance_from(psn);
-    (1..=WINDOW).contains(&behind) && !point.is_some_and(|point| point.is_after(join))
+    // A receiver that has come round to J has confirmed what is before it, so that it misses nothing then either.
+    (1..=WINDOW).contains(&behind) && point.is_none_or(|point| point == join)
 }
 
 /// A copy of a transit node: its outer destination and the adjacency it leaves by.
@@ -313,6 +314,17 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// D30; and where nobody has cleared the mark for twelve million packets, it costs a receiver nothing that it misses.
+    #[test]
+    fn only_a_receiver_at_j_is_kept_from_what_is_before_it() {
+        let join = Psn::new(100);
+        assert!(is_before_join(Psn::new(99), join, None) && is_before_join(Psn::new(99), join, Some(join)));
+        assert!(!is_before_join(join, join, Some(join)));
+        assert!(!is_before_join(Psn::new(99), join, Some(Psn::new(101))));
+        let come_round = Psn::new(0xF0_0000);
+        assert!(is_before_join(come_round, join, None) && !is_before_join(come_round, join, Some(come_round)));
+    }
 
     #[test]
     fn timers_come_in_order_and_only_as_armed_last() {

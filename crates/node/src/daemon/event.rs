@@ -106,6 +106,7 @@ impl fmt::Display for Event {
                 let cause = cause.name();
                 write!(f, "receiver {receiver} of group {group} is {cause}: evict it by a new epoch of the group file")
             }
+            Event::Reloaded { cause, commands: 1 } => write!(f, "reloaded, {cause}: 1 change"),
             Event::Reloaded { cause, commands } => write!(f, "reloaded, {cause}: {commands} changes"),
             Event::ReloadRefused { reason } => write!(f, "not reloaded, the old configuration stays: {reason}"),
             Event::Failed { what } => f.write_str(what),

@@ -66,9 +66,38 @@ pub enum ExplainError {
         /// What to do.
         advice: &'static str,
     },
+    /// A capture of other links.
+    #[error(
+        "none of the {packets} packets has a MAC address of this node's ports ({ports}): is it another node's capture, \
+         or configuration? If it is this node's, name the port: --in PORT=FILE"
+    )]
+    NotHere {
+        /// Packets in all captures.
+        packets: u64,
+        /// The ports and their MAC addresses.
+        ports: String,
+    },
     /// What the node refuses of its configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
+}
+
+impl ExplainError {
+    /// Whether a capture is to blame by itself, whatever the configuration is.
+    pub fn is_about_captures(&self) -> bool {
+        match self {
+            ExplainError::Open { .. }
+            | ExplainError::Read { .. }
+            | ExplainError::NotEthernet { .. }
+            | ExplainError::NoPackets => true,
+            ExplainError::NoGroups
+            | ExplainError::UnknownGroup { .. }
+            | ExplainError::UnknownBranch { .. }
+            | ExplainError::NotOurs { .. }
+            | ExplainError::NotHere { .. }
+            | ExplainError::Config(_) => false,
+        }
+    }
 }
 
 /// The things of one kind that there are.

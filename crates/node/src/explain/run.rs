@@ -62,6 +62,7 @@ pub fn explain(
         return Err(ExplainError::NoPackets);
     };
     check_ours(&census, &parts)?;
+    check_here(&census, configuration)?;
     let beginnings: Vec<Beginning> = parts.iter().map(|part| beginning(configuration, &census, part)).collect();
     let node = observed_node(configuration, &parts, &beginnings)?;
     let compares = |part: &NodePart| census.said.contains(&part.proxy);
@@ -178,6 +179,16 @@ pub(super) fn goes_up(part: &NodePart, source: Ipv6Addr, destination: Ipv6Addr) 
         Parent::Source(host) => source == part.proxy && destination == host.address,
         Parent::Node { .. } => destination == part.proxy,
     }
+}
+
+/// A capture of this group from other links would be told as silence of this node.
+fn check_here(census: &Census, configuration: &Configuration) -> Result<(), ExplainError> {
+    if census.ports.iter().any(Option::is_some) {
+        return Ok(());
+    }
+    let ports: Vec<String> =
+        configuration.node.ports.iter().map(|port| format!("{} {}", port.name, port.mac)).collect();
+    Err(ExplainError::NotHere { packets: census.packets, ports: ports.join(", ") })
 }
 
 fn wanted_parts(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<NodePart>, ExplainError> {
