@@ -282,7 +282,7 @@ impl Edge {
             let nak = Syndrome::SEQUENCE_ERROR;
             let time = self.hand_over(|group| Ok(packets::response(MAC, receiver(1), names(group), psn, nak)))?;
             begins.push(time.as_nanos() as f64 / f64::from(self.groups));
-            now = now + LONG;
+            now += LONG;
             ensure!(self.node.next_deadline().is_some_and(|at| at < now), "no T_hold has begun");
             let begin = Clock::now();
             self.node.tick(now, &mut self.pool);

@@ -141,7 +141,7 @@ fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_no
     match branch.condition {
         Condition::Unheard => writeln!(text, "  {} has not been heard since the captures began.", branch.branch)?,
         condition => {
-            writeln!(text, "  {} {expects}{sent};\n  {heard}: {}.", branch.branch, words::condition(condition))?
+            writeln!(text, "  {} {expects}{sent};\n  {heard}: {}.", branch.branch, words::condition(condition))?;
         }
     }
     if branch.condition == Condition::Refused {
