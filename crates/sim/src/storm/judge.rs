@@ -42,7 +42,11 @@ impl World<'_> {
                 let retries_ns = RETRY_ACK_TIMEOUTS * self.scale.ack_timeout_ns;
                 self.trouble_until.after_ns(retries_ns) >= at || self.may_be_blocked(group)
             }
-            Status::RemoteOperationalError => self.may_be_blocked(group),
+            // Who has failed may have left since: the source was told before the leave was in effect.
+            Status::RemoteOperationalError => {
+                let flow = &self.flows[group];
+                self.may_be_blocked(group) || (!flow.plan.policy.evict && !flow.failed.is_empty())
+            }
             Status::Success
             | Status::LocalLengthError
             | Status::RemoteInvalidRequest
@@ -59,7 +63,9 @@ impl World<'_> {
             |receiver: usize| self.receivers[receiver].troubled_until == NEVER || flow.failed.contains(&receiver);
         let lost = flow.members.iter().filter(|member| is_lost(member.receiver)).count();
         let left = flow.members.len() - lost;
-        lost > 0 && (!flow.plan.policy.evict || left < flow.plan.policy.min_receivers as usize)
+        let policy = &flow.plan.policy;
+        // Under the literal rules a node that lost an ACK upstream has nothing to say once a receiver is dead (D19).
+        lost > 0 && (!policy.evict || policy.literal || left < policy.min_receivers as usize)
     }
 
     /// Only who did not answer, or failed, may be evicted (D24, D25).
