@@ -23,6 +23,7 @@ use super::response::{Answer, Response};
 use super::rules::Rules;
 use super::stall::StallWatch;
 use super::statement::Statement;
+use super::succession::Origin;
 use crate::event::Cause;
 use srdma_wire::{Instant, Psn};
 use std::cmp::Ordering;
@@ -103,30 +104,11 @@ impl Acknowledgements {
 
     /// A group with `branches` branches at this node.
     pub fn new(rules: &Rules, branches: u16, start: Start) -> Self {
-        let (point, state, unknown) = match start {
-            Start::Committed(initial) => (Some(initial), State::Clear, 0),
-            Start::Unknown => (None, State::Unknown, branches),
+        let origin = match start {
+            Start::Committed(initial) => Origin::At(initial),
+            Start::Unknown => Origin::Unknown,
         };
-        let group = Group {
-            highest: OptionalPsn::NONE,
-            previous: OptionalPsn::NONE,
-            up: point.into(),
-            unknown,
-            deadline: NEVER,
-            awaiting_data: 0,
-            fatal: 0,
-            repeats: 0,
-            nak_up: false,
-            rnr_up: None,
-        };
-        Acknowledgements {
-            rules: *rules,
-            group,
-            counters: Counters::default(),
-            points: Points::new(usize::from(branches), point.filter(|_| branches > 0)),
-            branches: (0..branches).map(|_| Branch { since: Instant::ZERO, msn: 0, state, repeated: false }).collect(),
-            stall: rules.evict.map(|rules| StallWatch::new(rules, usize::from(branches))),
-        }
+        Self::of_branches(rules, &vec![origin; usize::from(branches)])
     }
 
     /// Takes a response of a branch; adds to `out` what goes upstream.

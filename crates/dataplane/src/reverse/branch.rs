@@ -83,21 +83,6 @@ impl State {
         }
     }
 
-    /// Its name in the drawing.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            State::Unknown => "Unknown",
-            State::Clear => "Clear",
-            State::Nak => "Nak",
-            State::NakTold => "NakTold",
-            State::Rnr(_) => "Rnr",
-            State::Fatal(_) => "Fatal",
-            State::FatalTold(_) => "FatalTold",
-            State::Failed(_) => "Failed",
-            State::Removed => "Removed",
-        }
-    }
-
     /// R2: the data at `next` go down once more, so what the branch missed or was not ready for is on its way.
     pub(super) fn served(self) -> State {
         match self {

@@ -45,7 +45,7 @@ pub use refusal::Refusal;
 pub use response::{Answer, Response};
 pub use rules::{Repeat, Rules, StallRules};
 pub use size::{STATE_OCTETS_PER_BRANCH, STATE_OCTETS_PER_GROUP};
-pub use standing::{BranchView, GroupView, StallView, Standing};
+pub use standing::Standing;
 pub use statement::{Rule, Statement};
 pub use succession::{BranchBefore, NodeBefore, Origin};
 

@@ -207,7 +207,7 @@ impl StallWatch {
     }
 
     /// How a branch comes on.
-    pub(super) fn watch(&self, branch: usize) -> Watch {
+    fn watch(&self, branch: usize) -> Watch {
         self.branches.get(branch).map_or(Watch::NEW, |packed| packed.watch())
     }
 

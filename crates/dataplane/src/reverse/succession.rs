@@ -18,7 +18,7 @@
 //! when it joined: its J counts for nothing.
 
 use super::BranchIndex;
-use super::acknowledgements::{Acknowledgements, Start};
+use super::acknowledgements::{Acknowledgements, Counters, Group, NEVER};
 use super::branch::{Branch, State};
 use super::optional_psn::OptionalPsn;
 use super::points::Points;
@@ -80,7 +80,20 @@ impl Origin {
 impl Acknowledgements {
     /// A node that takes part in a group from here on. There is nothing that a branch could be kept from.
     pub fn of_branches(rules: &Rules, origins: &[Origin]) -> Self {
-        let mut fresh = Self::new(rules, 0, Start::Unknown);
+        let group = Group {
+            highest: OptionalPsn::NONE,
+            previous: OptionalPsn::NONE,
+            up: OptionalPsn::NONE,
+            unknown: 0,
+            deadline: NEVER,
+            awaiting_data: 0,
+            fatal: 0,
+            repeats: 0,
+            nak_up: false,
+            rnr_up: None,
+        };
+        let (counters, points, branches) = (Counters::default(), Points::new(0, None), Box::default());
+        let mut fresh = Acknowledgements { rules: *rules, group, counters, points, branches, stall: None };
         fresh.put_branches(rules, origins);
         fresh.stall = rules.evict.map(|rules| StallWatch::new(rules, origins.len()));
         if fresh.group.unknown == 0 {
