@@ -52,16 +52,7 @@ impl Run {
 fn calm(seed: u64) -> Option<Schedule> {
     let mut schedule = Schedule::from_seed(seed);
     let LinkPlan { rate_bits_per_s, delay_ns, .. } = schedule.link;
-    schedule.link = LinkPlan {
-        rate_bits_per_s,
-        delay_ns,
-        loss_ppm: 0,
-        duplicate_ppm: 0,
-        reorder_ppm: 0,
-        spike_ppm: 0,
-        spike_ns: 0,
-        corrupt_ppm: 0,
-    };
+    schedule.link = LinkPlan::calm(rate_bits_per_s, delay_ns);
     (schedule.events, schedule.faults_end_ns) = (Vec::new(), 0);
     schedule.nodes.iter_mut().for_each(|node| node.spares.clear());
     schedule.groups.truncate(1);

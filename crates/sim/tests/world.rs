@@ -26,16 +26,7 @@ const LONG_NS: u64 = 600_000;
 /// ```
 fn calm() -> Schedule {
     let node = |parent, spares: &[usize]| NodePlan { parent, spares: spares.to_vec() };
-    let link = LinkPlan {
-        rate_bits_per_s: 10_000_000_000,
-        delay_ns: 1000,
-        loss_ppm: 0,
-        duplicate_ppm: 0,
-        reorder_ppm: 0,
-        spike_ppm: 0,
-        spike_ns: 0,
-        corrupt_ppm: 0,
-    };
+    let link = LinkPlan::calm(10_000_000_000, 1000);
     Schedule {
         seed: 1,
         nodes: vec![

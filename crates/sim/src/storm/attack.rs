@@ -144,8 +144,8 @@ pub fn run(order: &Order, world: World<'_>, go_on: &(dyn Fn(Progress) -> bool + 
         let schedule = Schedule::attacked(seed);
         let attacked = guarded(world, &schedule);
         let fails = !attacked.complaints.is_empty();
-        comparison.attacked.add(seed, &schedule, &attacked);
         comparison.compare(&honest, &attacked);
+        comparison.attacked.merge(Summary::of(seed, &schedule, attacked));
         fails
     })
 }

@@ -41,8 +41,9 @@ pub fn run(order: &Order, world: World<'_>, go_on: &(dyn Fn(Progress) -> bool + 
     run_each(order, go_on, &|seed, summary| {
         let schedule = Schedule::from_seed(seed);
         let outcome = guarded(world, &schedule);
-        summary.add(seed, &schedule, &outcome);
-        !outcome.complaints.is_empty()
+        let fails = !outcome.complaints.is_empty();
+        summary.merge(Summary::of(seed, &schedule, outcome));
+        fails
     })
 }
 

@@ -71,6 +71,34 @@ pub struct LinkPlan {
     pub corrupt_ppm: u32,
 }
 
+impl LinkPlan {
+    /// Links on which nothing goes wrong by chance.
+    pub fn calm(rate_bits_per_s: u64, delay_ns: u64) -> Self {
+        LinkPlan {
+            rate_bits_per_s,
+            delay_ns,
+            loss_ppm: 0,
+            duplicate_ppm: 0,
+            reorder_ppm: 0,
+            spike_ppm: 0,
+            spike_ns: 0,
+            corrupt_ppm: 0,
+        }
+    }
+
+    /// The faults that chance brings about, by the names that reports give them.
+    pub(super) fn faults(&self) -> impl Iterator<Item = &'static str> {
+        let of_links = [
+            ("loss", self.loss_ppm),
+            ("duplication", self.duplicate_ppm),
+            ("reordering", self.reorder_ppm),
+            ("delay spike", self.spike_ppm),
+            ("corruption", self.corrupt_ppm),
+        ];
+        of_links.into_iter().filter(|(_, ppm)| *ppm > 0).map(|(name, _)| name)
+    }
+}
+
 /// A group and what its source sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupPlan {

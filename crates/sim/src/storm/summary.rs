@@ -1,6 +1,6 @@
 //! What many runs together come to. Merging two summaries does not depend on the order.
 
-use super::outcome::{Complaint, Fates, Outcome};
+use super::outcome::{Complaint, Fates, GroupOutcome, Outcome};
 use super::schedule::{Event, Message, Schedule};
 use std::collections::BTreeMap;
 
@@ -92,37 +92,35 @@ impl Fates {
 }
 
 impl Summary {
-    /// Adds one run.
-    pub fn add(&mut self, seed: u64, schedule: &Schedule, outcome: &Outcome) {
-        self.schedules += 1;
-        self.hops += outcome.hops;
-        self.virtual_ns += outcome.ended_ns;
-        for name in drawn(schedule) {
-            *self.drawn.entry(name).or_default() += 1;
-        }
-        add_counts(&mut self.faults, &outcome.faults);
-        add_counts(&mut self.drops, &outcome.drops);
-        for (name, fates) in &outcome.forged {
-            self.forged.entry(name).or_default().merge(fates);
-        }
-        self.evictions += outcome.evictions;
-        self.leaves += outcome.leaves;
-        self.joins += outcome.joins;
-        self.restarts += outcome.restarts;
-        for group in &outcome.groups {
-            self.groups += 1;
-            self.completed += u64::from(group.completed_ns.is_some());
-            self.packets_sent += group.packets_sent;
-            self.packets_retransmitted += group.packets_retransmitted;
-            self.timeouts += group.timeouts;
-            for recovery_ns in &group.recoveries_ns {
-                self.recoveries.add(*recovery_ns, group.ack_timeout_ns);
-            }
-        }
+    /// One run.
+    pub fn of(seed: u64, schedule: &Schedule, outcome: Outcome) -> Self {
         let gravest = outcome.complaints.iter().min_by_key(|complaint| (complaint.kind, complaint.at_ns));
-        if let Some(complaint) = gravest {
-            let failure = Failure { complaint: complaint.clone(), complaints: outcome.complaints.len() };
-            self.failures.insert(seed, failure);
+        let failure =
+            gravest.map(|complaint| Failure { complaint: complaint.clone(), complaints: outcome.complaints.len() });
+        let sum = |of: fn(&GroupOutcome) -> u64| outcome.groups.iter().map(of).sum();
+        let mut recoveries = Recoveries::default();
+        for group in &outcome.groups {
+            group.recoveries_ns.iter().for_each(|recovery_ns| recoveries.add(*recovery_ns, group.ack_timeout_ns));
+        }
+        Summary {
+            schedules: 1,
+            virtual_ns: outcome.ended_ns,
+            drawn: drawn(schedule).into_iter().map(|name| (name, 1)).collect(),
+            groups: outcome.groups.len() as u64,
+            completed: sum(|group| u64::from(group.completed_ns.is_some())),
+            packets_sent: sum(|group| group.packets_sent),
+            packets_retransmitted: sum(|group| group.packets_retransmitted),
+            timeouts: sum(|group| group.timeouts),
+            recoveries,
+            failures: failure.map(|failure| (seed, failure)).into_iter().collect(),
+            hops: outcome.hops,
+            faults: outcome.faults,
+            drops: outcome.drops,
+            forged: outcome.forged,
+            evictions: outcome.evictions,
+            leaves: outcome.leaves,
+            joins: outcome.joins,
+            restarts: outcome.restarts,
         }
     }
 
@@ -160,15 +158,7 @@ pub(super) fn add_counts<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTree
 
 /// The kinds of faults and events of a schedule, each once.
 fn drawn(schedule: &Schedule) -> Vec<&'static str> {
-    let link = &schedule.link;
-    let of_links = [
-        ("loss", link.loss_ppm),
-        ("duplication", link.duplicate_ppm),
-        ("reordering", link.reorder_ppm),
-        ("delay spike", link.spike_ppm),
-        ("corruption", link.corrupt_ppm),
-    ];
-    let mut names: Vec<&str> = of_links.iter().filter(|(_, ppm)| *ppm > 0).map(|(name, _)| *name).collect();
+    let mut names: Vec<&str> = schedule.link.faults().collect();
     names.extend(schedule.events.iter().map(|timed| event_name(&timed.event)));
     names.sort_unstable();
     names.dedup();

@@ -15,7 +15,7 @@ use super::flow::{Flow, Seen};
 use super::membership::Control;
 use super::outcome::{Complaint, ComplaintKind, Outcome};
 use super::scale::{self, Scale};
-use super::schedule::{Event, Schedule};
+use super::schedule::{Event, LinkPlan, Schedule};
 use super::site::Site;
 use crate::network::{ElementId, Network};
 use crate::random::Stream;
@@ -175,9 +175,7 @@ impl<'s> World<'s> {
         for (position, timed) in self.schedule.events.iter().enumerate() {
             self.agenda.note(Instant::from_ns(timed.at_ns), Task::Event(position));
         }
-        let link = &self.schedule.link;
-        let chances = [link.loss_ppm, link.duplicate_ppm, link.reorder_ppm, link.spike_ppm, link.corrupt_ppm];
-        if chances.iter().any(|ppm| *ppm > 0) {
+        if self.schedule.link.faults().next().is_some() {
             self.agenda.note(Instant::from_ns(self.schedule.faults_end_ns), Task::ChancesEnd);
             self.chances_end = Instant::from_ns(self.schedule.faults_end_ns);
             self.trouble_until = self.chances_end;
@@ -246,10 +244,8 @@ impl<'s> World<'s> {
             }
             Task::Start(group) => self.start(group),
             Task::ChancesEnd => {
-                let mut link = self.schedule.link.clone();
-                (link.loss_ppm, link.duplicate_ppm, link.reorder_ppm) = (0, 0, 0);
-                (link.spike_ppm, link.corrupt_ppm) = (0, 0);
-                self.site.set_chances(&mut self.network, &link);
+                let link = &self.schedule.link;
+                self.site.set_chances(&mut self.network, &LinkPlan::calm(link.rate_bits_per_s, link.delay_ns));
                 self.tell(&"links have no faults of chance any more");
             }
             Task::NodeBack(node) => self.bring_back(node),
