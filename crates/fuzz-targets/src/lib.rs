@@ -31,6 +31,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("rocev2", || Box::new(wire::rocev2)),
     ("icmpv6", || Box::new(wire::icmpv6)),
     ("udp", || Box::new(wire::udp)),
+    ("fast_cnp", || Box::new(wire::fast_cnp)),
     ("icrc", || Box::new(wire::icrc)),
     ("capture", || Box::new(capture)),
     ("rc", || Box::new(rc)),

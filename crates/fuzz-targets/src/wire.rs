@@ -6,6 +6,9 @@ use srdma_testkit::checksums;
 use srdma_wire::checksum::{Sum, Update};
 use srdma_wire::ethernet::Vlan;
 use srdma_wire::extension::{ExtensionHeaders, MAX_EXTENSION_HEADERS};
+use srdma_wire::fast_cnp::{
+    FastCnp, FastCnpValue, MAX_FAST_CNP_LEN, MAX_TRACE_LEN, OptionTypes, Translation, standard_cnp,
+};
 use srdma_wire::icmpv6::{Icmpv6Error, Icmpv6View};
 use srdma_wire::icrc::{Delta, Shift};
 use srdma_wire::options::{Alignment, OptionTlv, OptionsHeader, OptionsWriter};
@@ -265,6 +268,48 @@ pub fn udp(input: &[u8]) {
     update.replace(&old, &new);
     packet[8..24].copy_from_slice(&new);
     assert_eq!(update.apply_udp(checksum), full(&packet, &[&packet[40..]]), "after a change of the source");
+}
+
+/// Fast CNPs: whatever is in the Destination Options header, what is found lies in it, is written and found again; and
+/// what is translated to a standard CNP has an ICRC as good or as bad as before.
+pub fn fast_cnp(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let types = OptionTypes::new(0x9E, choices.of(&[0x9E, 0x9D])).expect("discard and report");
+    let first = choices.of(&[NextHeader::DESTINATION_OPTIONS, NextHeader::HOP_BY_HOP, NextHeader::ROUTING]);
+    let headers = input.get(2..).unwrap_or(&[]);
+    let headers = &headers[..headers.len().min(600) & !7];
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend((headers.len() as u16 + 40).to_be_bytes());
+    packet.extend([if headers.is_empty() { 17 } else { first.0 }, 64]);
+    packet.extend([7; 32]);
+    packet.extend(headers);
+    packet.extend([0xC0, 0, 0x12, 0xB7, 0, 40, 0, 0, 0x81, 0, 0xFF, 0xFF, 0x40, 0, 0, 2, 0, 0, 0, 0]);
+    packet.extend([0; 20]);
+    let Ok(whole) = Packet::parse(&packet, packet.len()) else { return };
+    let icrc_is_good = whole.icrc([]).expect("whole").is_good();
+    let to = Translation { source: choices.address(), dest_qpn: Qpn::from_octets([1, 2, 3]) };
+    let standard = standard_cnp(&whole, &packet, to).expect("a CNP without a payload");
+    let standard = Packet::parse(&standard, standard.len()).expect("a CNP");
+    assert_eq!(standard.icrc([]).expect("whole").is_good(), icrc_is_good);
+    assert_eq!((standard.ipv6.source(), standard.bth.dest_qpn()), (to.source, to.dest_qpn));
+
+    let Ok(Some(found)) = FastCnp::find(&whole, types) else { return };
+    assert!(found.trace.is_none_or(|trace| (8..=MAX_TRACE_LEN).contains(&trace.len())));
+    let value = FastCnpValue {
+        source: to.source,
+        destination: whole.ipv6.source(),
+        traffic_class: FastCnpValue::TRAFFIC_CLASS,
+        hop_limit: FastCnpValue::HOP_LIMIT,
+        source_port: whole.udp.source_port(),
+        dest_qpn: whole.bth.dest_qpn(),
+        original_destination: found.original_destination,
+        trace: found.trace,
+    };
+    let mut written = [0; MAX_FAST_CNP_LEN];
+    let len = value.emit(types, &mut written).expect("what was found can be written");
+    let again = Packet::parse(&written[..len], len).expect("what was written is a packet");
+    assert!(again.icrc([]).expect("whole").is_good());
+    assert_eq!(FastCnp::find(&again, types), Ok(Some(found)));
 }
 
 /// The ICRC after changes anywhere: by difference, in full, and bit by bit.

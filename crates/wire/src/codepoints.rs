@@ -33,6 +33,14 @@ pub mod srh_tlv {
     pub const MR: u8 = 125;
 }
 
+/// IPv6 option types (RFC 8200 section 4.2; 0x9E is the one experimental value of RFC 4727 with act 10 and chg 0, D42).
+pub mod option {
+    /// "TBD1" of the Fast CNP draft: the original destination.
+    pub const FAST_CNP_ADDRESS: u8 = 0x9E;
+    /// "TBD2" of the Fast CNP draft: an IOAM trace and the original destination.
+    pub const FAST_CNP_TRACE: u8 = 0x9E;
+}
+
 /// UDP port of RoCEv2.
 pub const ROCEV2_PORT: u16 = 4791;
 

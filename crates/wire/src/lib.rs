@@ -20,6 +20,7 @@ pub mod checksum;
 pub mod codepoints;
 pub mod ethernet;
 pub mod extension;
+pub mod fast_cnp;
 pub mod icmpv6;
 pub mod icrc;
 pub mod ipv6;

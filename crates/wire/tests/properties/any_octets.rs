@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use srdma_wire::ethernet::Vlan;
 use srdma_wire::extension::{ExtensionHeaders, MAX_EXTENSION_HEADERS};
+use srdma_wire::fast_cnp::{FastCnp, MAX_TRACE_LEN, OptionTypes};
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::options::OptionsHeader;
@@ -145,6 +146,34 @@ proptest! {
             prop_assert!(packet.udp_checksum([]).is_ok() || !is_whole);
             let _ = packet.value();
             prop_assert_eq!(packet.extension_headers().filter(Result::is_err).count(), 0);
+        }
+    }
+
+    /// Whatever octets are where a Fast CNP has its options: an error, or a trace and an address that lie in them.
+    #[test]
+    fn fast_cnps(
+        length in 0..=255_u8,
+        tail in prop::collection::vec(any::<u8>(), 300),
+        units in 0..32_u8,
+        equal: bool,
+    ) {
+        let header_len = 8 + 8 * usize::from(units);
+        let mut packet = vec![0x60, 0, 0, 0];
+        packet.extend((header_len as u16 + 40).to_be_bytes());
+        packet.extend([60, 64]);
+        packet.extend([5; 32]);
+        packet.extend([17, units, 0x9E, length]);
+        packet.extend(&tail[..header_len - 4]);
+        packet.extend([0xC0, 0, 0x12, 0xB7, 0, 40, 0, 0, 0x81, 0, 0xFF, 0xFF, 0x40, 0, 0, 2, 0, 0, 0, 0]);
+        packet.extend([0; 20]);
+        let types = OptionTypes::new(0x9E, if equal { 0x9E } else { 0x9D }).unwrap();
+        let parsed = Packet::parse(&packet, packet.len()).unwrap();
+        if let Ok(fast_cnp) = FastCnp::find(&parsed, types) {
+            let fast_cnp = fast_cnp.unwrap();
+            let trace_len = fast_cnp.trace.map_or(0, <[u8]>::len);
+            prop_assert!(trace_len <= MAX_TRACE_LEN && trace_len.is_multiple_of(4));
+            let end = 44 + usize::from(length);
+            prop_assert_eq!(&packet[end - 16..end], fast_cnp.original_destination.octets());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use srdma_wire::ethernet::{EtherType, Ethernet, MacAddress, Vlan};
+use srdma_wire::fast_cnp::{FastCnp, FastCnpValue, OptionTypes, Translation, standard_cnp};
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::ipv6::{Ipv6, NextHeader};
 use srdma_wire::options::{Alignment, OptionTlv, OptionsHeader, OptionsWriter};
@@ -215,6 +216,46 @@ proptest! {
     }
 
     /// Headers that belong to another opcode are not sent.
+    /// FC-4-1, FC-4-2, D43: what a switch writes is what a host reads, and under a good ICRC; without its options, and
+    /// readdressed, it is a standard CNP under a good ICRC (D48).
+    #[test]
+    fn fast_cnps(
+        [source, destination, original_destination] in [address(), address(), address()],
+        [dest_qpn, source_qpn] in [qpn(), qpn()],
+        source_port: u16,
+        units in prop::option::of(0..=57_usize),
+        types in prop::sample::select(vec![(0x9E, 0x9E), (0x9E, 0x9D), (0x80, 0x9F)]),
+    ) {
+        let types = OptionTypes::new(types.0, types.1).unwrap();
+        let trace: Option<Vec<u8>> = units.map(|units| [&[0, 1, 8, 0, 2, 0, 0, 0][..], &vec![7; 4 * units]].concat());
+        let (traffic_class, hop_limit) = (FastCnpValue::TRAFFIC_CLASS, FastCnpValue::HOP_LIMIT);
+        let trace = trace.as_deref();
+        let value = FastCnpValue {
+            source, destination, traffic_class, hop_limit, source_port, dest_qpn, original_destination, trace,
+        };
+        let mut octets = [0xEE; 400];
+        let len = value.emit(types, &mut octets).unwrap();
+        prop_assert_eq!(len, value.len_octets());
+        let octets = &octets[..len];
+        let packet = Packet::parse(octets, len).unwrap();
+        prop_assert!(packet.icrc([]).unwrap().is_good());
+        prop_assert_eq!((packet.ipv6.source(), packet.ipv6.destination()), (source, destination));
+        prop_assert_eq!((packet.bth.dest_qpn(), packet.udp.source_port()), (dest_qpn, source_port));
+        prop_assert_eq!(FastCnp::find(&packet, types), Ok(Some(FastCnp { original_destination, trace })));
+
+        let to = Translation { source: original_destination, dest_qpn: source_qpn };
+        let standard = standard_cnp(&packet, octets, to).unwrap();
+        let standard = Packet::parse(&standard, standard.len()).unwrap();
+        prop_assert!(standard.icrc([]).unwrap().is_good() && standard.extension_octets() == 0);
+        prop_assert_eq!((standard.ipv6.source(), standard.ipv6.destination()), (original_destination, destination));
+        prop_assert_eq!(standard.bth.dest_qpn(), source_qpn);
+
+        let mut damaged = octets.to_vec();
+        damaged[len - 5] ^= 1;
+        let standard = standard_cnp(&Packet::parse(&damaged, len).unwrap(), &damaged, to).unwrap();
+        prop_assert!(!Packet::parse(&standard, standard.len()).unwrap().icrc([]).unwrap().is_good(), "damage stays");
+    }
+
     #[test]
     fn packets_with_headers_of_another_opcode_are_refused(
         ipv6 in ipv6(),

@@ -1,0 +1,88 @@
+use crate::bth::Opcode;
+use crate::options::OptionOverrun;
+use core::fmt;
+
+/// Why a packet with a Fast CNP option is no Fast CNP. Offsets count from the start of the options header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastCnpError {
+    /// An option reaches beyond its header.
+    Overrun(OptionOverrun),
+    /// The option stands in another header than the Destination Options header directly before UDP (D40).
+    WrongPlace {
+        /// Offset of that header from the start of the IPv6 header.
+        header_offset: usize,
+    },
+    /// There are two of them.
+    Twice {
+        /// Offset of the second.
+        offset: usize,
+    },
+    /// Its data are too short for an address, or for a trace's header and an address.
+    TooShort {
+        /// Offset of the option.
+        offset: usize,
+        /// Octets that were needed.
+        needed: usize,
+        /// Octets that were there.
+        found: usize,
+    },
+    /// Option 1 has more than an address, or option 2 a trace that is longer than [`super::MAX_TRACE_LEN`] or no multiple
+    /// of four octets.
+    TooLong {
+        /// Offset of the option.
+        offset: usize,
+        /// Octets of data that can be right.
+        limit: usize,
+        /// Octets that were there.
+        found: usize,
+    },
+    /// Option 2 carries another IOAM option than a pre-allocated trace: the IOAM Option-Type found instead of 0.
+    NotATrace(u8),
+    /// The trace says that more of it is unused than there is.
+    TraceOverclaims {
+        /// What it says, in octets.
+        remaining_octets: usize,
+        /// Octets of its node data.
+        held_octets: usize,
+    },
+    /// An option beside it that is not known and must not be passed over (RFC 8200 section 4.2): its type.
+    UnknownOption(u8),
+    /// The packet is no CNP.
+    NotACnp(Opcode),
+}
+
+impl fmt::Display for FastCnpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FastCnpError::Overrun(overrun) => overrun.fmt(f),
+            FastCnpError::WrongPlace { header_offset } => {
+                write!(f, "a Fast CNP option in the header at offset {header_offset}, not directly before UDP")
+            }
+            FastCnpError::Twice { offset } => write!(f, "a second Fast CNP option at offset {offset}"),
+            FastCnpError::TooShort { offset, needed, found } => {
+                write!(f, "Fast CNP option at offset {offset} needs {needed} octets, has {found}")
+            }
+            FastCnpError::TooLong { offset, limit, found } => {
+                write!(f, "Fast CNP option at offset {offset} can use {limit} octets, has {found}")
+            }
+            FastCnpError::NotATrace(found) => write!(f, "IOAM Option-Type must be 0 (trace), found {found}"),
+            FastCnpError::TraceOverclaims { remaining_octets, held_octets } => {
+                write!(f, "the trace leaves {remaining_octets} octets unused where it has {held_octets}")
+            }
+            FastCnpError::UnknownOption(kind) => {
+                write!(f, "option {kind:#04x} beside the Fast CNP option is not known")
+            }
+            FastCnpError::NotACnp(opcode) => {
+                write!(f, "a Fast CNP option in a packet with BTH opcode {:#04x}, no CNP", opcode.0)
+            }
+        }
+    }
+}
+
+impl core::error::Error for FastCnpError {}
+
+impl From<OptionOverrun> for FastCnpError {
+    fn from(overrun: OptionOverrun) -> Self {
+        FastCnpError::Overrun(overrun)
+    }
+}
