@@ -1,0 +1,33 @@
+//! Why a topology was refused.
+
+/// The element of a [`Plan`](crate::Plan) that is to blame, so that whoever read the plan from a file can name the
+/// line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The host at this position.
+    Host(usize),
+    /// The switch at this position.
+    Switch(usize),
+    /// The link at this position.
+    Link(usize),
+    /// A parameter of a generator, by the name of its field.
+    Parameter(&'static str),
+    /// The plan as a whole.
+    Whole,
+}
+
+/// Why a plan makes no topology.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct TopologyError {
+    /// What is to blame.
+    pub place: Place,
+    /// What is wrong, what was found, and what to do.
+    pub problem: String,
+}
+
+impl TopologyError {
+    pub(crate) fn new(place: Place, problem: impl Into<String>) -> Self {
+        TopologyError { place, problem: problem.into() }
+    }
+}

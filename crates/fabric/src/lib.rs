@@ -1,0 +1,26 @@
+//! Fabrics as values: which hosts and switches there are, what joins them, how they are addressed, and along which
+//! ports the shortest paths go.
+//!
+//! A [`Topology`] that exists can work: [`Topology::new`] refuses the rest and says what is wrong and where. It comes
+//! from a [`generator`](generate), from a [TOML file](file), or from a [`Plan`] that somebody wrote. [`NextHops`] has
+//! the shortest paths, [`AddressPlan`] the addresses.
+//!
+//! Nothing here depends on chance, on time, or on the order of a hash table: the same plan gives the same octets.
+
+pub mod address;
+mod connectivity;
+mod error;
+pub mod file;
+pub mod generate;
+mod next_hops;
+mod topology;
+
+pub use address::{AddressPlan, Destination};
+pub use error::{Place, TopologyError};
+pub use file::{FileError, Problem, TopologySection};
+pub use generate::{FatTree, LeafSpine, Speeds};
+pub use next_hops::NextHops;
+pub use topology::{
+    End, Host, HostId, Link, LinkId, MAX_HOSTS, MAX_LINKS, MAX_PORT, MAX_SWITCHES, NodeId, Plan, Port, Switch,
+    SwitchId, Topology,
+};
