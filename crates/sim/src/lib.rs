@@ -6,6 +6,7 @@
 pub mod baseline;
 pub mod calendar;
 mod damage;
+pub mod experiment;
 pub mod fabric;
 pub mod host;
 pub mod invariants;

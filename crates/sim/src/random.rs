@@ -36,6 +36,11 @@ impl Stream {
         ((u128::from(self.0.next_u64()) * u128::from(limit)) >> 64) as u64
     }
 
+    /// A number from 0 to 1, 1 excluded, evenly.
+    pub fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// Fills `octets`.
     pub fn fill(&mut self, octets: &mut [u8]) {
         self.0.fill_bytes(octets);

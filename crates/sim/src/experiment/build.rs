@@ -1,0 +1,192 @@
+//! A topology made of switches and servers, with routes along the shortest paths.
+
+use super::device::Device;
+use super::pages::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
+use super::scenario::Scenario;
+use super::server::{SERVER_PORT, Server, Workshop};
+use crate::fabric::default_route;
+use crate::link::LinkModel;
+use crate::network::{ElementId, Network};
+use crate::plan::mac;
+use srdma_dataplane::{
+    Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, TableId,
+};
+use srdma_fabric::{AddressPlan, End, HostId, NextHops, NodeId, SwitchId, Topology};
+use srdma_rc::EndpointConfig;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::rc::Rc;
+
+/// The addresses of everything.
+pub const ADDRESSES: AddressPlan = AddressPlan::DOCUMENTATION;
+
+/// Chunks of the frames' pool, of each size, at most. What runs short of them drops frames.
+const POOL_CHUNKS: usize = 1 << 22;
+
+/// Largest IPv6 packet of every link: a full RoCEv2 packet with room for SRH and trace.
+const LINK_MTU: u16 = 9000;
+
+/// A network, and which element is what.
+pub struct Fabric {
+    /// The network.
+    pub network: Network<Device>,
+    /// The switches, in the topology's order.
+    pub switches: Vec<ElementId>,
+    /// The servers, in the order of the topology's hosts.
+    pub servers: Vec<ElementId>,
+}
+
+impl Fabric {
+    /// Builds the network of a scenario.
+    ///
+    /// # Errors
+    ///
+    /// Those of the switches' configuration.
+    pub fn new(scenario: &Scenario, next_hops: &NextHops, seed: u64) -> Result<Self, ConfigError> {
+        let topology = &scenario.topology;
+        let mut network = Network::new(seed, POOL_CHUNKS);
+        let mut switches = Vec::new();
+        for switch in topology.switch_ids() {
+            let node = Builder { scenario, next_hops }.switch(switch)?;
+            switches.push(network.add(Device::Switch(Box::new(node))));
+        }
+        let page = octets_of_page();
+        let workshop = Workshop::new(SharedPage::new(Rc::clone(&page)));
+        let mut servers = Vec::new();
+        for host in topology.host_ids() {
+            let server = server(scenario, host, &page, &workshop);
+            servers.push(network.add(Device::Server(Box::new(server))));
+        }
+        let mut fabric = Fabric { network, switches, servers };
+        for (number, link) in topology.link_ids().zip(topology.links()) {
+            let model = LinkModel::perfect(link.rate_bits_per_s, link.delay_ns);
+            let [lower, upper] = link.ends.map(|end| fabric.place(end));
+            fabric.network.connect(&topology.link_name(number), upper, lower, model);
+        }
+        Ok(fabric)
+    }
+
+    fn place(&self, end: End) -> (ElementId, PortId) {
+        match end.node {
+            NodeId::Host(host) => (self.servers[host.index()], SERVER_PORT),
+            NodeId::Switch(switch) => (self.switches[switch.index()], PortId(end.port)),
+        }
+    }
+
+    /// Lets `action` change a server.
+    pub fn with_server<R>(&mut self, host: HostId, action: impl FnOnce(&mut Server) -> R) -> Option<R> {
+        self.network.with(self.servers[host.index()], |device, _, _| device.server_mut().map(action))
+    }
+
+    /// A server, to look at.
+    pub fn server(&self, host: HostId) -> Option<&Server> {
+        self.network.element(self.servers[host.index()]).server()
+    }
+}
+
+/// The position of a node among the elements.
+fn position(topology: &Topology, node: NodeId) -> usize {
+    match node {
+        NodeId::Switch(switch) => switch.index(),
+        NodeId::Host(host) => topology.switches().len() + host.index(),
+    }
+}
+
+/// The MAC address of a port.
+fn mac_of(topology: &Topology, end: End) -> srdma_wire::MacAddress {
+    let port = match end.node {
+        NodeId::Host(_) => SERVER_PORT,
+        NodeId::Switch(_) => PortId(end.port),
+    };
+    mac(position(topology, end.node), port)
+}
+
+fn address_of(topology: &Topology, node: NodeId) -> Ipv6Addr {
+    match node {
+        NodeId::Host(host) => ADDRESSES.host(topology, host),
+        NodeId::Switch(switch) => ADDRESSES.loopback(topology, switch),
+    }
+}
+
+fn server(
+    scenario: &Scenario,
+    host: HostId,
+    page: &Rc<[u8; PAGE_OCTETS]>,
+    workshop: &Rc<RefCell<Workshop>>,
+) -> Server {
+    let topology = &scenario.topology;
+    let node = NodeId::Host(host);
+    let own = mac(position(topology, node), SERVER_PORT);
+    // A host without a link is no part of a topology.
+    let gateway = topology.ports(node).first().map_or(own, |port| mac_of(topology, port.peer));
+    let mut config = EndpointConfig::new(ADDRESSES.host(topology, host));
+    config.verify_icrc = scenario.hosts.verify_icrc;
+    let period = scenario.hosts.path_mtu().octets() as usize;
+    let memory = PageMemory::new(Rc::clone(page), period, Server::region_octets());
+    Server::new(config, own, gateway, memory, Rc::clone(workshop))
+}
+
+struct Builder<'a> {
+    scenario: &'a Scenario,
+    next_hops: &'a NextHops,
+}
+
+impl Builder<'_> {
+    fn switch(&self, switch: SwitchId) -> Result<Node, ConfigError> {
+        let topology = &self.scenario.topology;
+        let node = NodeId::Switch(switch);
+        let ports = topology.ports(node);
+        let count = ports.last().map_or(0, |port| port.port + 1);
+        let configs = (0..count).map(|port| PortConfig {
+            name: topology.port(node, port).map_or_else(
+                || format!("port{port}"),
+                |port| format!("{}-{}", topology.name(node), topology.name(port.peer.node)),
+            ),
+            mac: mac_of(topology, End { node, port }),
+            addresses: Vec::new(),
+            link_mtu: LINK_MTU,
+            queue_limit_octets: self.scenario.switches.queue_limit_octets.get() as usize,
+        });
+        let mut element = Node::new(NodeConfig::new(ADDRESSES.loopback(topology, switch), configs.collect()));
+        for port in ports {
+            let next_hop = NextHop { port: PortId(port.port), address: address_of(topology, port.peer.node) };
+            element.control(Command::AddNeighbour { next_hop, mac: mac_of(topology, port.peer) })?;
+        }
+        for (prefix, ports) in self.routes(switch) {
+            let via = ports.iter().filter_map(|port| topology.port(node, *port)).map(|port| NextHop {
+                port: PortId(port.port),
+                address: address_of(topology, port.peer.node),
+            });
+            let action = RouteAction::Via(via.collect());
+            element.control(Command::AddRoute { table: TableId(0), prefix, action })?;
+        }
+        Ok(element)
+    }
+
+    /// The routes of a switch: the ports of most destinations by the default route, the others by their prefixes.
+    fn routes(&self, switch: SwitchId) -> Vec<(Prefix, Vec<u16>)> {
+        let topology = &self.scenario.topology;
+        let mut routes = Vec::new();
+        let mut users: BTreeMap<Vec<u16>, usize> = BTreeMap::new();
+        for destination in ADDRESSES.destinations(topology, self.next_hops) {
+            let ports = self.next_hops.toward_class(switch, destination.class);
+            let Some(prefix) = Prefix::new(destination.prefix, destination.length) else { continue };
+            if !ports.is_empty() {
+                *users.entry(ports.to_vec()).or_default() += 1;
+                routes.push((prefix, ports.to_vec()));
+            }
+        }
+        let most = users.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 1);
+        if let Some((ports, _)) = most {
+            routes.retain(|(_, other)| *other != ports);
+            routes.push((default_route(), ports));
+        }
+        for host in topology.host_ids().filter(|host| topology.attached_to(*host).any(|at| at == switch)) {
+            if let Some(prefix) = Prefix::new(ADDRESSES.host_prefix(topology, host), 64) {
+                routes.push((prefix, self.next_hops.toward(switch, host).to_vec()));
+            }
+        }
+        routes
+    }
+}

@@ -1,0 +1,90 @@
+//! What stands at the ends of an experiment's links: switches and servers.
+
+use super::server::Server;
+use crate::network::Station;
+use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_wire::Instant;
+
+/// A switch, which is a node of the dataplane, or a server.
+pub enum Device {
+    /// A switch.
+    Switch(Box<Node>),
+    /// A server.
+    Server(Box<Server>),
+}
+
+impl Device {
+    /// The server; `None` when it is a switch.
+    pub fn server(&self) -> Option<&Server> {
+        match self {
+            Device::Server(server) => Some(server),
+            Device::Switch(_) => None,
+        }
+    }
+
+    /// The server, to change it; `None` when it is a switch.
+    pub fn server_mut(&mut self) -> Option<&mut Server> {
+        match self {
+            Device::Server(server) => Some(server),
+            Device::Switch(_) => None,
+        }
+    }
+
+    /// The switch; `None` when it is a server.
+    pub fn switch(&self) -> Option<&Node> {
+        match self {
+            Device::Switch(node) => Some(node),
+            Device::Server(_) => None,
+        }
+    }
+}
+
+impl Element for Device {
+    #[inline]
+    fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        match self {
+            Device::Switch(node) => node.receive(now, port, frames, pool),
+            Device::Server(server) => server.receive(now, port, frames, pool),
+        }
+    }
+
+    fn tick(&mut self, now: Instant, pool: &mut Pool) {
+        match self {
+            Device::Switch(node) => node.tick(now, pool),
+            Device::Server(server) => server.tick(now, pool),
+        }
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Option<Instant> {
+        match self {
+            Device::Switch(node) => node.next_deadline(),
+            Device::Server(server) => server.next_deadline(),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
+        match self {
+            Device::Switch(node) => node.dequeue(now, port, pool),
+            Device::Server(server) => server.dequeue(now, port, pool),
+        }
+    }
+
+    #[inline]
+    fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        match self {
+            Device::Switch(node) => node.take_ready(wake),
+            Device::Server(server) => server.take_ready(wake),
+        }
+    }
+}
+
+impl Station for Device {
+    /// Frames of servers have all their headers in a first segment of their own, which is all that a switch which
+    /// forwards looks at: their payload stays where it is, however many hops they take.
+    #[inline]
+    fn wants_driver_layout(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,24 @@
+//! Experiments: a fabric under load, once for each arm and seed, as a file says.
+//!
+//! A [`Scenario`] is read from TOML: a topology, workloads, and arms, which differ in how hosts learn of congestion and
+//! what they make of it. [`run`] runs one arm with one seed and gives an [`ArmResult`]; runs share nothing, so that as
+//! many as there are cores may run at once. [`Results`] has them all, and what to compare.
+//!
+//! ```text
+//!   scenario.toml ──► Scenario ──► run(scenario, arm, seed) ──► ArmResult ──► Results ──► JSON, report
+//! ```
+
+mod build;
+mod device;
+mod flows;
+mod pages;
+mod path;
+pub mod results;
+mod run;
+pub mod scenario;
+mod server;
+mod sizes;
+
+pub use results::{ArmResult, Results};
+pub use run::{Progress, RunError, run};
+pub use scenario::{Scenario, ScenarioError};

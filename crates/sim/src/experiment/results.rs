@@ -1,0 +1,239 @@
+//! What comes out of an experiment.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that was run of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The scenario's title.
+    pub title: String,
+    /// The scenario's description.
+    pub description: String,
+    /// The name of the arm that others are compared with.
+    pub baseline: String,
+    /// Every run, arm by arm as the scenario has them, seeds in their order.
+    pub runs: Vec<ArmResult>,
+}
+
+/// One arm with one seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArmResult {
+    /// The arm's name.
+    pub arm: String,
+    /// What reports call it.
+    pub title: String,
+    /// The seed.
+    pub seed: u64,
+    /// Virtual nanoseconds until the last thing happened.
+    pub simulated_ns: u64,
+    /// Frames that have arrived anywhere.
+    pub packet_hops: u64,
+    /// Whether hosts verified the ICRC of what they received.
+    pub verified_icrc: bool,
+    /// Every flow, in the order of their beginnings.
+    pub flows: Vec<FlowResult>,
+    /// Every port of a switch that ever queued more than one full packet.
+    pub ports: Vec<PortResult>,
+    /// What was sampled, in the order of kinds and names.
+    pub series: Vec<Series>,
+    /// What senders learnt of congestion, and when.
+    pub notifications: Vec<NotificationResult>,
+    /// Sums over the fabric.
+    pub totals: Totals,
+    /// What reports compare.
+    pub summary: Summary,
+}
+
+/// What a flow is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowKind {
+    /// A burst of an incast.
+    Incast,
+    /// Background load.
+    Background,
+    /// A stream: it never ends.
+    Stream,
+    /// A permutation.
+    Permutation,
+    /// A multicast stream.
+    Multicast,
+}
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// What it is part of.
+    pub kind: FlowKind,
+    /// A stream's name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
+    /// The host that sends.
+    pub source: String,
+    /// The host that receives; a group's name.
+    pub destination: String,
+    /// Octets to carry; of a stream those that were acknowledged.
+    pub size_octets: u64,
+    /// When its first octet was ready.
+    pub started_ns: u64,
+    /// When the last octet was acknowledged; `None` when it was not, or when it never ends.
+    pub finished_ns: Option<u64>,
+    /// How long it would have taken alone on an idle fabric: propagation and serialisation of the first packet over
+    /// every link, of the rest over the slowest, and the acknowledgement's way back.
+    pub ideal_ns: u64,
+    /// Time taken over time ideal, at least 1.
+    pub slowdown: Option<f64>,
+    /// Packets sent more than once.
+    pub retransmitted: u64,
+}
+
+/// A port of a switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PortResult {
+    /// `SWITCH-PEER`.
+    pub name: String,
+    /// Most octets that ever waited there.
+    pub peak_octets: u64,
+    /// PAUSE frames that left here, those that let go not counted.
+    pub pauses_sent: u64,
+    /// Nanoseconds for which the neighbour kept it from sending the data's class.
+    pub paused_ns: u64,
+    /// Packets that were marked on their way through this queue.
+    pub marked: u64,
+    /// Fast CNPs that packets at this queue gave rise to.
+    pub fast_cnps: u64,
+    /// Packets dropped for want of room.
+    pub dropped: u64,
+}
+
+/// What a time series shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeriesKind {
+    /// Payload delivered, in bits a second, averaged over the step.
+    Rate,
+    /// Octets that wait, the most within the step.
+    Queue,
+    /// Share of the step for which a port was paused, from 0 to 1.
+    Pause,
+}
+
+/// A time series with evenly spaced points.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What it shows.
+    pub kind: SeriesKind,
+    /// A stream's name, `incast`, `background`; a port as `SWITCH-PEER`.
+    pub name: String,
+    /// Nanoseconds from point to point; the first is at this time.
+    pub step_ns: u64,
+    /// The points.
+    pub values: Vec<f64>,
+}
+
+/// A sender that learnt of congestion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotificationResult {
+    /// The flow, by its position in `flows`.
+    pub flow: usize,
+    /// The port, `SWITCH-PEER`, whose queue the packet met above the threshold.
+    pub port: String,
+    /// When the flow's first packet above the threshold was queued there.
+    pub met_ns: u64,
+    /// When the sender changed its rate, if it did.
+    pub changed_ns: Option<u64>,
+    /// The way back on idle links: propagation and the notification's serialisation on each.
+    pub way_back_ns: u64,
+}
+
+/// Sums over the fabric.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Data packets that hosts sent, those sent again included.
+    pub data_packets: u64,
+    /// Packets sent again.
+    pub retransmitted: u64,
+    /// Packets that switches dropped.
+    pub dropped: u64,
+    /// PAUSE frames, those that let go not counted.
+    pub pauses: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// CNPs that hosts received from receivers.
+    pub cnps: u64,
+    /// Fast CNPs that hosts received.
+    pub fast_cnps: u64,
+    /// Octets of payload that hosts sent for the first time.
+    pub octets_sent: u64,
+    /// Octets of payload that receivers put into memory.
+    pub octets_delivered: u64,
+}
+
+/// What reports compare: `None` where there was nothing of the kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Slowdown of short background flows, the median.
+    pub short_slowdown_p50: Option<f64>,
+    /// Slowdown of short background flows, the 99th percentile.
+    pub short_slowdown_p99: Option<f64>,
+    /// Slowdown of the other background flows, the median.
+    pub long_slowdown_p50: Option<f64>,
+    /// Slowdown of the other background flows, the 99th percentile.
+    pub long_slowdown_p99: Option<f64>,
+    /// From an incast's beginning to its last octet, in nanoseconds, the median.
+    pub incast_completion_p50_ns: Option<f64>,
+    /// The most octets that ever waited at a port.
+    pub peak_queue_octets: u64,
+    /// PAUSE frames.
+    pub pauses: u64,
+    /// What streams got of their fair rate, the least of them.
+    pub victim_share: Option<f64>,
+    /// Payload that streams delivered, in bits a second, the least of them.
+    pub victim_bits_per_s: Option<f64>,
+    /// From the first packet above the threshold to the change of the rate, the median, in nanoseconds.
+    pub notification_p50_ns: Option<f64>,
+    /// The same, the 99th percentile.
+    pub notification_p99_ns: Option<f64>,
+    /// How much longer than the way back on idle links that took, the 99th percentile, in nanoseconds.
+    pub notification_excess_p99_ns: Option<f64>,
+    /// Flows that had not ended when the run did.
+    pub unfinished: u64,
+    /// Packets sent more than once.
+    pub retransmitted: u64,
+}
+
+/// The value below which `share` of the values lie, by the nearest rank; `None` of none. Sorts the values.
+pub fn percentile(values: &mut [f64], share: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let rank = (share * values.len() as f64).ceil() as usize;
+    values.get(rank.clamp(1, values.len().max(1)) - 1).copied()
+}
+
+impl Results {
+    /// The runs of an arm.
+    pub fn of_arm<'a>(&'a self, arm: &'a str) -> impl Iterator<Item = &'a ArmResult> {
+        self.runs.iter().filter(move |run| run.arm == arm)
+    }
+
+    /// Least, median and greatest over the seeds of an arm of what `value` takes from a run's summary.
+    pub fn spread(&self, arm: &str, value: impl Fn(&Summary) -> Option<f64>) -> Option<[f64; 3]> {
+        let mut values: Vec<f64> = self.of_arm(arm).filter_map(|run| value(&run.summary)).collect();
+        let median = percentile(&mut values, 0.5)?;
+        Some([*values.first()?, median, *values.last()?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_by_the_nearest_rank() {
+        let mut values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(percentile(&mut values, 0.5), Some(100.0));
+        assert_eq!(percentile(&mut values, 0.99), Some(198.0));
+        assert_eq!(percentile(&mut values, 1.0), Some(200.0));
+        assert_eq!(percentile(&mut [3.0], 0.99), Some(3.0));
+        assert_eq!(percentile(&mut [], 0.5), None);
+    }
+}

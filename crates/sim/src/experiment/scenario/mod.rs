@@ -1,0 +1,145 @@
+//! Scenario files: how they are written. `docs/scenarios.md` describes the keys.
+//!
+//! A wrong key, type or value ends the reading, and the error names the line. What exists afterwards can be run.
+
+mod arm;
+mod error;
+mod number;
+mod settings;
+mod workload;
+
+pub use arm::{Arm, Control, DcqcnKeys, HpccKeys, Signal};
+pub use error::ScenarioError;
+use error::Problem;
+pub use number::{Fraction, Whole};
+pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
+pub use workload::{Background, FlowSizes, Incast, MulticastStream, Permutation, Stream, Workloads};
+
+use serde::Deserialize;
+use srdma_fabric::{HostId, NodeId, Topology, TopologySection};
+use std::path::Path;
+use toml::Spanned;
+
+/// A scenario: what is built, what is sent, and which arms are compared.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it is called, in a few words.
+    pub title: String,
+    /// What it shows, for the reader of a report.
+    pub description: String,
+    /// How many seeds are run unless somebody asks for another number: 1, 2, and so on.
+    pub seeds: u64,
+    /// The fabric.
+    pub topology: Topology,
+    /// What hosts are like.
+    pub hosts: Hosts,
+    /// What switches are like, in all arms that do not say otherwise.
+    pub switches: Switches,
+    /// What is sent.
+    pub workloads: Workloads,
+    /// What is measured, and how long.
+    pub measures: Measures,
+    /// What is compared; at least one.
+    pub arms: Vec<Arm>,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default = "default_seeds")]
+    seeds: Whole<1, 1000>,
+    topology: Spanned<TopologySection>,
+    #[serde(default)]
+    hosts: Hosts,
+    #[serde(default)]
+    switches: Switches,
+    #[serde(default)]
+    workload: Workloads,
+    measure: Measures,
+    arm: Vec<Spanned<Arm>>,
+}
+
+fn default_seeds() -> Whole<1, 1000> {
+    Whole(5)
+}
+
+impl Scenario {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, and those of [`Scenario::parse`].
+    pub fn read(file: &Path) -> Result<Self, ScenarioError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ScenarioError::Unreadable { file: file.to_owned(), error })?;
+        Self::parse(file, &text)
+    }
+
+    /// Reads the content of a file; `file` is for errors.
+    ///
+    /// # Errors
+    ///
+    /// [`ScenarioError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
+        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
+    }
+
+    /// The arm of this name, by its position.
+    pub fn arm(&self, name: &str) -> Option<usize> {
+        self.arms.iter().position(|arm| arm.name == name)
+    }
+
+    /// The arm that others are compared with: the one marked so, or the first.
+    pub fn baseline(&self) -> usize {
+        self.arms.iter().position(|arm| arm.baseline).unwrap_or(0)
+    }
+
+    fn resolve(text: &str) -> Result<Self, Problem> {
+        let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
+        let topology_at = file.topology.span().start;
+        let topology =
+            file.topology.as_ref().topology().map_err(|problem| Problem::new(problem.at, problem.text))?;
+        let has_one_port = |host: HostId| topology.ports(NodeId::Host(host)).len() == 1;
+        if let Some(host) = topology.host_ids().find(|host| !has_one_port(*host)) {
+            let name = topology.name(NodeId::Host(host));
+            return Err(Problem::new(topology_at, format!("host {name} has several links: expected one for each host")));
+        }
+        check_arms(&file.arm, text)?;
+        file.hosts.check()?;
+        file.workload.check(&topology, text)?;
+        file.measure.check(&topology)?;
+        Ok(Scenario {
+            title: file.title,
+            description: file.description,
+            seeds: file.seeds.get(),
+            topology,
+            hosts: file.hosts,
+            switches: file.switches,
+            workloads: file.workload,
+            measures: file.measure,
+            arms: file.arm.into_iter().map(Spanned::into_inner).collect(),
+        })
+    }
+}
+
+fn check_arms(arms: &[Spanned<Arm>], text: &str) -> Result<(), Problem> {
+    if arms.is_empty() {
+        return Err(Problem::new(text.len(), "no arm: expected at least one [[arm]]"));
+    }
+    for (position, arm) in arms.iter().enumerate() {
+        let (at, arm) = (arm.span().start, arm.as_ref());
+        if arms[..position].iter().any(|other| other.as_ref().name == arm.name) {
+            return Err(Problem::new(at, format!("two arms are called {:?}: give one another name", arm.name)));
+        }
+        if arm.baseline && arms[..position].iter().any(|other| other.as_ref().baseline) {
+            return Err(Problem::new(at, "a second arm is the baseline: expected one at most"));
+        }
+        arm.check().map_err(|problem| Problem::new(at, problem))?;
+    }
+    Ok(())
+}
+

@@ -1,0 +1,202 @@
+//! What is sent.
+
+use super::error::Problem;
+use super::{Fraction, Whole};
+use serde::Deserialize;
+use srdma_fabric::{HostId, NodeId, Topology};
+use toml::Spanned;
+
+/// The workloads of a scenario; all run at once.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workloads {
+    /// Many hosts send to one at the same time.
+    pub incast: Vec<Incast>,
+    /// Hosts send to each other at random times.
+    pub background: Vec<Background>,
+    /// One host sends to another without end.
+    pub stream: Vec<Stream>,
+    /// Every host sends to one other.
+    pub permutation: Vec<Permutation>,
+    /// One host sends to many by multicast, without end.
+    pub multicast: Vec<MulticastStream>,
+}
+
+/// Bursts from many hosts to one, all of which begin at one instant.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Incast {
+    receiver: Spanned<String>,
+    /// How many hosts send: drawn for each burst from those that are not attached to the receiver's switch and take no
+    /// part in a stream.
+    pub senders: Spanned<usize>,
+    /// Least octets of a burst, which are drawn evenly up to `max_octets`, for each sender anew.
+    pub min_octets: Whole<1, 1_073_741_824>,
+    /// Most octets of a burst.
+    pub max_octets: Spanned<u64>,
+    /// When the first burst begins, in microseconds.
+    pub start_us: Whole<0, 10_000_000>,
+    /// Microseconds from burst to burst; without it there is one.
+    pub period_us: Option<Whole<1, 10_000_000>>,
+}
+
+/// Poisson arrivals of flows between hosts drawn evenly, sizes from a published distribution.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// Share of the hosts' links that the flows' payload fills.
+    pub load: Fraction,
+    /// Where sizes come from.
+    pub sizes: FlowSizes,
+}
+
+/// A published distribution of the sizes of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowSizes {
+    /// Web search: Alizadeh and others, "Data Center TCP (DCTCP)", SIGCOMM 2010, as tabulated for the simulations of Li
+    /// and others, "HPCC: High Precision Congestion Control", SIGCOMM 2019.
+    WebSearch,
+    /// Hadoop: Roy and others, "Inside the Social Network's (Datacenter) Network", SIGCOMM 2015, as tabulated for the
+    /// same simulations.
+    Hadoop,
+}
+
+/// A flow that never ends, one message after the other: a victim, for example.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// What reports call it.
+    pub name: String,
+    from: Spanned<String>,
+    to: Spanned<String>,
+    /// When it begins, in microseconds.
+    #[serde(default = "at_once")]
+    pub start_us: Whole<0, 10_000_000>,
+    /// Octets of each message.
+    #[serde(default = "one_mebibyte")]
+    pub message_octets: Whole<1, 1_073_741_824>,
+}
+
+/// Every host sends to the host that a permutation without fixed points, drawn by the seed, assigns to it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Permutation {
+    /// Octets of each flow.
+    pub size_octets: Whole<1, 1_073_741_824>,
+    /// When all begin, in microseconds.
+    #[serde(default = "at_once")]
+    pub start_us: Whole<0, 10_000_000>,
+}
+
+/// A stream to a multicast group, which the switches replicate.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MulticastStream {
+    /// What reports call it.
+    pub name: String,
+    source: Spanned<String>,
+    /// How many hosts receive: those that the seed draws, the receivers of incasts left out.
+    pub receivers: Spanned<usize>,
+    /// Octets of each message.
+    #[serde(default = "one_mebibyte")]
+    pub message_octets: Whole<1, 1_073_741_824>,
+    /// When it begins, in microseconds.
+    #[serde(default = "at_once")]
+    pub start_us: Whole<0, 10_000_000>,
+}
+
+fn at_once() -> Whole<0, 10_000_000> {
+    Whole(0)
+}
+
+fn one_mebibyte() -> Whole<1, 1_073_741_824> {
+    Whole(1 << 20)
+}
+
+impl Incast {
+    /// The host that all send to.
+    pub fn receiver(&self, topology: &Topology) -> Option<HostId> {
+        host(topology, &self.receiver)
+    }
+}
+
+impl Stream {
+    /// The two hosts.
+    pub fn ends(&self, topology: &Topology) -> Option<(HostId, HostId)> {
+        Some((host(topology, &self.from)?, host(topology, &self.to)?))
+    }
+}
+
+impl MulticastStream {
+    /// The host that sends.
+    pub fn source(&self, topology: &Topology) -> Option<HostId> {
+        host(topology, &self.source)
+    }
+}
+
+fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
+    match topology.node(name.as_ref())? {
+        NodeId::Host(host) => Some(host),
+        NodeId::Switch(_) => None,
+    }
+}
+
+impl Workloads {
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        let Workloads { incast, background, stream, permutation, multicast } = self;
+        incast.is_empty()
+            && background.is_empty()
+            && stream.is_empty()
+            && permutation.is_empty()
+            && multicast.is_empty()
+    }
+
+    pub(super) fn check(&self, topology: &Topology, text: &str) -> Result<(), Problem> {
+        if self.is_empty() {
+            return Err(Problem::new(text.len(), "nothing is sent: expected at least one [[workload.KIND]]"));
+        }
+        for incast in &self.incast {
+            check_host(topology, &incast.receiver)?;
+            check_count(topology, &incast.senders, "senders")?;
+            let (most, least) = (*incast.max_octets.as_ref(), incast.min_octets.get());
+            if most < least || most > 1 << 30 {
+                let text = format!("max_octets {most}: expected an integer from min_octets, {least}, to {}", 1 << 30);
+                return Err(Problem::new(incast.max_octets.span().start, text));
+            }
+        }
+        for stream in &self.stream {
+            check_host(topology, &stream.from)?;
+            check_host(topology, &stream.to)?;
+            if stream.from.as_ref() == stream.to.as_ref() {
+                let text = format!("{:?} sends to itself: expected two hosts", stream.to.as_ref());
+                return Err(Problem::new(stream.to.span().start, text));
+            }
+        }
+        for multicast in &self.multicast {
+            check_host(topology, &multicast.source)?;
+            check_count(topology, &multicast.receivers, "receivers")?;
+        }
+        Ok(())
+    }
+}
+
+fn check_host(topology: &Topology, name: &Spanned<String>) -> Result<(), Problem> {
+    match host(topology, name) {
+        Some(_) => Ok(()),
+        None => {
+            let first = topology.hosts().first().map_or("", |host| host.name.as_str());
+            let text = format!("there is no host {:?} in the topology; the first is {first:?}", name.as_ref());
+            Err(Problem::new(name.span().start, text))
+        }
+    }
+}
+
+fn check_count(topology: &Topology, count: &Spanned<usize>, what: &str) -> Result<(), Problem> {
+    let (found, hosts) = (*count.as_ref(), topology.hosts().len());
+    if (1..hosts).contains(&found) {
+        return Ok(());
+    }
+    Err(Problem::new(count.span().start, format!("{found} {what}: expected 1 to {}, of {hosts} hosts", hosts - 1)))
+}

@@ -1,0 +1,279 @@
+//! A server of an experiment: an RC endpoint behind one port, with as many queue pairs as it has flows.
+
+use super::pages::{PageMemory, SharedPage};
+use crate::network::Station;
+use srdma_dataplane::{Element, Frame, Pool, PortId};
+use srdma_rc::{
+    Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
+    QueuePairConfig, RemoteAddress, Status, WorkRequest,
+};
+use srdma_wire::rocev2::Packet;
+use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Qpn, View};
+use std::cell::RefCell;
+use std::rc::Rc;
+use zerocopy::IntoBytes;
+
+/// The only port of a server.
+pub const SERVER_PORT: PortId = PortId(0);
+
+/// The most slices that a frame consists of.
+const MAX_PIECES: usize = 8;
+
+/// Where every region begins, in the eyes of peers.
+const BASE_ADDRESS: u64 = 0x1000_0000;
+
+/// Length of the regions: no message is longer.
+const REGION_OCTETS: u64 = 1 << 30;
+
+/// Tag of all regions' keys.
+const KEY_TAG: u8 = 0x5A;
+
+/// Messages of a stream that are posted ahead, so that one is never waited for.
+const MESSAGES_AHEAD: usize = 4;
+
+/// Packets longer than this have a payload that is worth sharing.
+const SHORT_PACKET_OCTETS: usize = 256;
+
+/// What all servers of a simulation use, one at a time.
+#[derive(Debug)]
+pub struct Workshop {
+    /// Where a packet is written before it is laid into chunks.
+    packet: Vec<u8>,
+    page: SharedPage,
+}
+
+impl Workshop {
+    /// For servers whose memory holds this page.
+    pub fn new(page: SharedPage) -> Rc<RefCell<Self>> {
+        Rc::new(RefCell::new(Workshop { packet: Vec::new(), page }))
+    }
+}
+
+/// A flow that has ended, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The flow's number.
+    pub flow: usize,
+    /// When its last octet was acknowledged.
+    pub at: Instant,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// A flow without end.
+#[derive(Debug)]
+struct EndlessFlow {
+    number: usize,
+    qpn: Qpn,
+    message_octets: u32,
+}
+
+/// A server.
+pub struct Server {
+    endpoint: Endpoint<PageMemory>,
+    mac: MacAddress,
+    ethernet: EthernetView,
+    workshop: Rc<RefCell<Workshop>>,
+    region: MemoryKey,
+    endless: Vec<EndlessFlow>,
+    ended: Vec<Ended>,
+    misdelivered: u64,
+    starved: u64,
+}
+
+impl Server {
+    /// A server without queue pairs, whose frames go to `gateway`.
+    pub fn new(
+        config: EndpointConfig,
+        mac: MacAddress,
+        gateway: MacAddress,
+        memory: PageMemory,
+        workshop: Rc<RefCell<Workshop>>,
+    ) -> Self {
+        let mut endpoint = Endpoint::new(config);
+        let region = endpoint.register_memory(memory, BASE_ADDRESS, Access::REMOTE_WRITE, KEY_TAG);
+        let ethernet = Ethernet { destination: gateway, source: mac, ethertype: EtherType::IPV6 }.emit();
+        Server {
+            endpoint,
+            mac,
+            ethernet,
+            workshop,
+            region,
+            endless: Vec::new(),
+            ended: Vec::new(),
+            misdelivered: 0,
+            starved: 0,
+        }
+    }
+
+    /// The memory that a server needs.
+    pub fn region_octets() -> u64 {
+        REGION_OCTETS
+    }
+
+    /// Adds a queue pair.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub fn connect(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
+        self.endpoint.add_queue_pair(config)?;
+        let mut workshop = self.workshop.borrow_mut();
+        let needed = EthernetView::LEN + self.endpoint.max_packet_octets();
+        if workshop.packet.len() < needed {
+            workshop.packet.resize(needed, 0);
+        }
+        Ok(())
+    }
+
+    /// Begins a flow of so many octets on a queue pair.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub fn begin(&mut self, flow: usize, qpn: Qpn, size_octets: u32) -> Result<(), PostError> {
+        self.endpoint.post_send(qpn, write(flow, self.region, size_octets))
+    }
+
+    /// Begins a flow without end on a queue pair, in messages of so many octets.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub fn begin_endless(&mut self, flow: usize, qpn: Qpn, message_octets: u32) -> Result<(), PostError> {
+        self.endless.push(EndlessFlow { number: flow, qpn, message_octets });
+        (0..MESSAGES_AHEAD).try_for_each(|_| self.endpoint.post_send(qpn, write(flow, self.region, message_octets)))
+    }
+
+    /// Posts no further message of flows without end.
+    pub fn finish_endless(&mut self) {
+        self.endless.clear();
+    }
+
+    /// The flows that have ended since the last call.
+    pub fn take_ended(&mut self) -> impl Iterator<Item = Ended> {
+        self.ended.drain(..)
+    }
+
+    /// The endpoint, to look at.
+    pub fn endpoint(&self) -> &Endpoint<PageMemory> {
+        &self.endpoint
+    }
+
+    /// The memory that peers write to.
+    pub fn memory(&self) -> Option<&PageMemory> {
+        self.endpoint.memory(self.region)
+    }
+
+    /// Frames that were for somebody else, or no IPv6 packets.
+    pub fn misdelivered(&self) -> u64 {
+        self.misdelivered
+    }
+
+    /// Packets that were not sent because the pool had no chunk left for them.
+    pub fn starved(&self) -> u64 {
+        self.starved
+    }
+
+    fn work(&mut self, now: Instant) {
+        while let Some(completion) = self.endpoint.poll_completion() {
+            self.on_completion(&completion, now);
+        }
+    }
+
+    fn on_completion(&mut self, completion: &Completion, now: Instant) {
+        let flow = completion.wr_id as usize;
+        let failed = completion.status != Status::Success;
+        match self.endless.iter().find(|endless| endless.number == flow) {
+            Some(endless) if !failed => {
+                let next = write(flow, self.region, endless.message_octets);
+                // The message that has just been completed left room for it.
+                let _ = self.endpoint.post_send(endless.qpn, next);
+            }
+            Some(_) | None => self.ended.push(Ended { flow, at: now, failed }),
+        }
+    }
+
+    fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
+        let mut pieces: [&[u8]; MAX_PIECES] = [&[]; MAX_PIECES];
+        let mut count = 0;
+        for (place, piece) in pieces.iter_mut().zip(frame.pieces(pool)) {
+            *place = piece;
+            count += 1;
+        }
+        match EthernetView::split(pieces[0]) {
+            Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
+                pieces[0] = packet;
+                // A refusal is counted by the endpoint.
+                let _ = self.endpoint.receive(now, &pieces[..count]);
+            }
+            Ok(_) | Err(_) => self.misdelivered += 1,
+        }
+    }
+}
+
+/// A WRITE of a flow's octets. Both regions hold the same at the same place.
+fn write(flow: usize, region: MemoryKey, length_octets: u32) -> WorkRequest {
+    let remote = RemoteAddress { virtual_address: BASE_ADDRESS, rkey: region };
+    WorkRequest {
+        wr_id: flow as u64,
+        operation: Operation::Write { remote, immediate: None },
+        local: LocalRange { key: region, offset: 0, length_octets },
+        signalled: true,
+    }
+}
+
+impl Element for Server {
+    fn receive(&mut self, now: Instant, _port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        for frame in frames.drain(..) {
+            self.take_frame(now, &frame, pool);
+            frame.release(pool);
+        }
+        self.work(now);
+    }
+
+    fn tick(&mut self, now: Instant, _pool: &mut Pool) {
+        self.endpoint.tick(now);
+        self.work(now);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.endpoint.next_deadline()
+    }
+
+    fn dequeue(&mut self, now: Instant, _port: PortId, pool: &mut Pool) -> Option<Frame> {
+        if !self.endpoint.may_transmit() {
+            return None;
+        }
+        let workshop = &mut *self.workshop.borrow_mut();
+        let packet_len = self.endpoint.poll_transmit(now, &mut workshop.packet[EthernetView::LEN..])?;
+        workshop.packet[..EthernetView::LEN].copy_from_slice(self.ethernet.as_bytes());
+        let octets = &workshop.packet[..EthernetView::LEN + packet_len];
+        let frame = if packet_len <= SHORT_PACKET_OCTETS {
+            Frame::small(octets, pool)
+        } else {
+            match Packet::parse(&octets[EthernetView::LEN..], packet_len) {
+                Ok(packet) => {
+                    let range = packet.payload_range();
+                    let payload = EthernetView::LEN + range.start..EthernetView::LEN + range.end;
+                    workshop.page.frame(octets, payload, pool)
+                }
+                Err(_) => Frame::from_octets(octets, pool),
+            }
+        };
+        self.starved += u64::from(frame.is_none());
+        frame
+    }
+
+    fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        if self.endpoint.may_transmit() {
+            wake.push(SERVER_PORT);
+        }
+    }
+}
+
+impl Station for Server {
+    fn wants_driver_layout(&self) -> bool {
+        false
+    }
+}
