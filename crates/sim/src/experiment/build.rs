@@ -19,7 +19,7 @@ use std::net::Ipv6Addr;
 use std::rc::Rc;
 
 /// The addresses of everything.
-pub const ADDRESSES: AddressPlan = AddressPlan::DOCUMENTATION;
+pub(super) const ADDRESSES: AddressPlan = AddressPlan::DOCUMENTATION;
 
 /// Chunks of the frames' pool, of each size, at most. What runs short of them drops frames.
 const POOL_CHUNKS: usize = 1 << 22;
@@ -28,13 +28,13 @@ const POOL_CHUNKS: usize = 1 << 22;
 const LINK_MTU: u16 = 9000;
 
 /// A network, and which element is what.
-pub struct Fabric {
+pub(super) struct Fabric {
     /// The network.
-    pub network: Network<Device>,
+    pub(super) network: Network<Device>,
     /// The switches, in the topology's order.
-    pub switches: Vec<ElementId>,
+    pub(super) switches: Vec<ElementId>,
     /// The servers, in the order of the topology's hosts.
-    pub servers: Vec<ElementId>,
+    pub(super) servers: Vec<ElementId>,
 }
 
 impl Fabric {
@@ -43,7 +43,7 @@ impl Fabric {
     /// # Errors
     ///
     /// Those of the switches' configuration.
-    pub fn new(scenario: &Scenario, next_hops: &NextHops, seed: u64) -> Result<Self, ConfigError> {
+    pub(super) fn new(scenario: &Scenario, next_hops: &NextHops, seed: u64) -> Result<Self, ConfigError> {
         let topology = &scenario.topology;
         let mut network = Network::new(seed, POOL_CHUNKS);
         let mut switches = Vec::new();
@@ -75,12 +75,12 @@ impl Fabric {
     }
 
     /// Lets `action` change a server.
-    pub fn with_server<R>(&mut self, host: HostId, action: impl FnOnce(&mut Server) -> R) -> Option<R> {
+    pub(super) fn with_server<R>(&mut self, host: HostId, action: impl FnOnce(&mut Server) -> R) -> Option<R> {
         self.network.with(self.servers[host.index()], |device, _, _| device.server_mut().map(action))
     }
 
     /// A server, to look at.
-    pub fn server(&self, host: HostId) -> Option<&Server> {
+    pub(super) fn server(&self, host: HostId) -> Option<&Server> {
         self.network.element(self.servers[host.index()]).server()
     }
 }
@@ -109,12 +109,7 @@ fn address_of(topology: &Topology, node: NodeId) -> Ipv6Addr {
     }
 }
 
-fn server(
-    scenario: &Scenario,
-    host: HostId,
-    page: &Rc<[u8; PAGE_OCTETS]>,
-    workshop: &Rc<RefCell<Workshop>>,
-) -> Server {
+fn server(scenario: &Scenario, host: HostId, page: &Rc<[u8; PAGE_OCTETS]>, workshop: &Rc<RefCell<Workshop>>) -> Server {
     let topology = &scenario.topology;
     let node = NodeId::Host(host);
     let own = mac(position(topology, node), SERVER_PORT);
@@ -154,10 +149,10 @@ impl Builder<'_> {
             element.control(Command::AddNeighbour { next_hop, mac: mac_of(topology, port.peer) })?;
         }
         for (prefix, ports) in self.routes(switch) {
-            let via = ports.iter().filter_map(|port| topology.port(node, *port)).map(|port| NextHop {
-                port: PortId(port.port),
-                address: address_of(topology, port.peer.node),
-            });
+            let via = ports
+                .iter()
+                .filter_map(|port| topology.port(node, *port))
+                .map(|port| NextHop { port: PortId(port.port), address: address_of(topology, port.peer.node) });
             let action = RouteAction::Via(via.collect());
             element.control(Command::AddRoute { table: TableId(0), prefix, action })?;
         }

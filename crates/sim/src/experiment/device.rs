@@ -6,7 +6,7 @@ use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
 use srdma_wire::Instant;
 
 /// A switch, which is a node of the dataplane, or a server.
-pub enum Device {
+pub(super) enum Device {
     /// A switch.
     Switch(Box<Node>),
     /// A server.
@@ -15,7 +15,7 @@ pub enum Device {
 
 impl Device {
     /// The server; `None` when it is a switch.
-    pub fn server(&self) -> Option<&Server> {
+    pub(super) fn server(&self) -> Option<&Server> {
         match self {
             Device::Server(server) => Some(server),
             Device::Switch(_) => None,
@@ -23,18 +23,10 @@ impl Device {
     }
 
     /// The server, to change it; `None` when it is a switch.
-    pub fn server_mut(&mut self) -> Option<&mut Server> {
+    pub(super) fn server_mut(&mut self) -> Option<&mut Server> {
         match self {
             Device::Server(server) => Some(server),
             Device::Switch(_) => None,
-        }
-    }
-
-    /// The switch; `None` when it is a server.
-    pub fn switch(&self) -> Option<&Node> {
-        match self {
-            Device::Switch(node) => Some(node),
-            Device::Server(_) => None,
         }
     }
 }

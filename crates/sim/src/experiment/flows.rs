@@ -7,26 +7,26 @@ use srdma_fabric::{HostId, NodeId, Topology};
 
 /// A flow that will begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedFlow {
+pub(super) struct PlannedFlow {
     /// What it is part of.
-    pub kind: FlowKind,
+    pub(super) kind: FlowKind,
     /// A stream's name.
-    pub name: Option<String>,
+    pub(super) name: Option<String>,
     /// The host that sends.
-    pub from: HostId,
+    pub(super) from: HostId,
     /// The host that receives.
-    pub to: HostId,
+    pub(super) to: HostId,
     /// When it begins, in nanoseconds.
-    pub start_ns: u64,
+    pub(super) start_ns: u64,
     /// What it carries.
-    pub size: FlowSize,
+    pub(super) size: FlowSize,
     /// Flows of one burst of an incast have the same number.
-    pub burst: Option<usize>,
+    pub(super) burst: Option<usize>,
 }
 
 /// How much a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlowSize {
+pub(super) enum FlowSize {
     /// So many octets.
     Octets(u32),
     /// No end: messages of so many octets.
@@ -39,7 +39,7 @@ const NS_PER_US: u64 = 1000;
 const MAX_OCTETS: u64 = 1 << 30;
 
 /// All flows of a scenario, in the order of their beginnings. The arm has no say in it.
-pub fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
+pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
     let mut flows = Vec::new();
     let end_ns = scenario.measures.duration_us.get() * NS_PER_US;
     for stream in &scenario.workloads.stream {
@@ -79,13 +79,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
     flows
 }
 
-fn add_incast(
-    scenario: &Scenario,
-    incast: &Incast,
-    end_ns: u64,
-    chance: &mut Stream,
-    flows: &mut Vec<PlannedFlow>,
-) {
+fn add_incast(scenario: &Scenario, incast: &Incast, end_ns: u64, chance: &mut Stream, flows: &mut Vec<PlannedFlow>) {
     let topology = &scenario.topology;
     let Some(receiver) = incast.receiver(topology) else {
         return;
@@ -98,8 +92,7 @@ fn add_incast(
         .flat_map(|(from, to)| [from, to])
         .collect();
     let is_near = |host: HostId| topology.attached_to(host).any(|at| topology.attached_to(receiver).any(|to| to == at));
-    let far: Vec<HostId> =
-        topology.host_ids().filter(|host| !is_near(*host) && !in_streams.contains(host)).collect();
+    let far: Vec<HostId> = topology.host_ids().filter(|host| !is_near(*host) && !in_streams.contains(host)).collect();
     let mut start_ns = incast.start_us.get() * NS_PER_US;
     let mut burst = flows.iter().filter_map(|flow| flow.burst).max().map_or(0, |last| last + 1);
     while start_ns < end_ns {

@@ -9,10 +9,10 @@ use srdma_rc::Memory;
 use std::rc::Rc;
 
 /// Octets of the page: the longest payload of a packet.
-pub const PAGE_OCTETS: usize = 4096;
+pub(super) const PAGE_OCTETS: usize = 4096;
 
 /// The octets of the page: random, so that no two places look alike, and the same in every run.
-pub fn octets_of_page() -> Rc<[u8; PAGE_OCTETS]> {
+pub(super) fn octets_of_page() -> Rc<[u8; PAGE_OCTETS]> {
     let mut octets = [0; PAGE_OCTETS];
     Stream::new(0, "page").fill(&mut octets);
     Rc::new(octets)
@@ -21,7 +21,7 @@ pub fn octets_of_page() -> Rc<[u8; PAGE_OCTETS]> {
 /// A memory region as long as one wishes, which holds the page over and over: octet n is that of the page at
 /// n mod `period`.
 #[derive(Debug)]
-pub struct PageMemory {
+pub(super) struct PageMemory {
     page: Rc<[u8; PAGE_OCTETS]>,
     /// Payload of a full packet, so that every packet's payload is the beginning of the page.
     period: usize,
@@ -32,17 +32,17 @@ pub struct PageMemory {
 
 impl PageMemory {
     /// A region of `len` octets. Packets begin at multiples of `period`, which is [`PAGE_OCTETS`] at most.
-    pub fn new(page: Rc<[u8; PAGE_OCTETS]>, period: usize, len: u64) -> Self {
+    pub(super) fn new(page: Rc<[u8; PAGE_OCTETS]>, period: usize, len: u64) -> Self {
         PageMemory { page, period, len, written_octets: 0, differing_octets: 0 }
     }
 
     /// Octets that peers have put here.
-    pub fn written_octets(&self) -> u64 {
+    pub(super) fn written_octets(&self) -> u64 {
         self.written_octets
     }
 
     /// Octets that peers have put here in pieces that are not what belongs there.
-    pub fn differing_octets(&self) -> u64 {
+    pub(super) fn differing_octets(&self) -> u64 {
         self.differing_octets
     }
 
@@ -86,20 +86,20 @@ impl Memory for PageMemory {
 
 /// The page in a chunk of the pool, to be shared by frames.
 #[derive(Debug)]
-pub struct SharedPage {
+pub(super) struct SharedPage {
     octets: Rc<[u8; PAGE_OCTETS]>,
     chunk: Option<Chunk>,
 }
 
 impl SharedPage {
     /// The page, not in a pool yet.
-    pub fn new(octets: Rc<[u8; PAGE_OCTETS]>) -> Self {
+    pub(super) fn new(octets: Rc<[u8; PAGE_OCTETS]>) -> Self {
         SharedPage { octets, chunk: None }
     }
 
     /// A frame of these octets, whose payload is at `payload` and followed by four octets of ICRC: a share of the page,
     /// if the payload is the beginning of the page. `None` when the pool is exhausted.
-    pub fn frame(&mut self, octets: &[u8], payload: std::ops::Range<usize>, pool: &mut Pool) -> Option<Frame> {
+    pub(super) fn frame(&mut self, octets: &[u8], payload: std::ops::Range<usize>, pool: &mut Pool) -> Option<Frame> {
         let (head, rest) = octets.split_at(payload.start);
         let [.., a, b, c, d] = *rest else {
             return Frame::from_octets(octets, pool);

@@ -10,17 +10,17 @@ const HEADERS_OCTETS: u64 = 14 + 40 + 8 + 12 + 4;
 const RETH_OCTETS: u64 = 16;
 
 /// Octets of an ACK's frame, Ethernet included, without FCS.
-pub const ACK_OCTETS: u64 = HEADERS_OCTETS + 4;
+pub(super) const ACK_OCTETS: u64 = HEADERS_OCTETS + 4;
 
 const PS_PER_NS: u64 = 1000;
 
 /// The links of a shortest path, from its beginning.
 #[derive(Clone, Debug)]
-pub struct Path(Vec<LinkModel>);
+pub(super) struct Path(Vec<LinkModel>);
 
 impl Path {
     /// A shortest path between two hosts, in a fabric where all of them are alike.
-    pub fn between(topology: &Topology, next_hops: &NextHops, from: HostId, to: HostId) -> Self {
+    pub(super) fn between(topology: &Topology, next_hops: &NextHops, from: HostId, to: HostId) -> Self {
         let links = next_hops.path(topology, from, to).into_iter().map(|link| {
             let link = &topology.links()[link.index()];
             LinkModel::perfect(link.rate_bits_per_s, link.delay_ns)
@@ -28,19 +28,9 @@ impl Path {
         Path(links.collect())
     }
 
-    /// The first so many links.
-    pub fn first(&self, links: usize) -> Self {
-        Path(self.0[..links.min(self.0.len())].to_vec())
-    }
-
-    /// How many links.
-    pub fn links(&self) -> usize {
-        self.0.len()
-    }
-
     /// Nanoseconds from a frame's first bit at the beginning to its last at the end: propagation, and serialisation on
     /// each link.
-    pub fn frame_ns(&self, octets: u64) -> u64 {
+    pub(super) fn frame_ns(&self, octets: u64) -> u64 {
         let serialisation_ps: u64 = self.0.iter().map(|link| link.transmission_ps(octets as usize)).sum();
         self.propagation_ns() + serialisation_ps.div_ceil(PS_PER_NS)
     }
@@ -51,7 +41,7 @@ impl Path {
 
     /// Nanoseconds for which a flow of so many octets, in packets with up to `mtu_octets` of payload, takes alone: its
     /// first packet over every link, the others behind it over the slowest, and an ACK back.
-    pub fn flow_ns(&self, size_octets: u64, mtu_octets: u64) -> u64 {
+    pub(super) fn flow_ns(&self, size_octets: u64, mtu_octets: u64) -> u64 {
         let packets = size_octets.div_ceil(mtu_octets).max(1);
         let first = size_octets.min(mtu_octets) + HEADERS_OCTETS + RETH_OCTETS;
         let slowest = |octets: u64| self.0.iter().map(|link| link.transmission_ps(octets as usize)).max().unwrap_or(0);

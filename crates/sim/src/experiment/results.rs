@@ -167,6 +167,11 @@ pub struct Totals {
     pub octets_sent: u64,
     /// Octets of payload that receivers put into memory.
     pub octets_delivered: u64,
+    /// Those of them that came in pieces which were not what was sent. Nothing but a defect makes them.
+    pub octets_differing: u64,
+    /// Frames that were lost because the simulator had no memory left for them, or that came to the wrong host. Nothing
+    /// but a defect makes them.
+    pub lost_by_simulator: u64,
 }
 
 /// What reports compare: `None` where there was nothing of the kind.

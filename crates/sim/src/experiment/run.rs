@@ -212,7 +212,8 @@ impl<'a> Run<'a> {
         let flows: Vec<FlowResult> = (0..self.begun).map(|number| self.flow_result(number)).collect();
         let mut totals = Totals::default();
         for (number, flow) in self.flows[..self.begun].iter().enumerate() {
-            let counters = self.fabric.server(flow.from).and_then(|server| server.endpoint().counters(self.qpn(number)));
+            let counters =
+                self.fabric.server(flow.from).and_then(|server| server.endpoint().counters(self.qpn(number)));
             if let Some(counters) = counters {
                 totals.data_packets += counters.packets_sent;
                 totals.retransmitted += counters.packets_retransmitted;
@@ -220,9 +221,14 @@ impl<'a> Run<'a> {
             }
         }
         for host in self.scenario.topology.host_ids() {
-            let memory = self.fabric.server(host).and_then(|server| server.memory());
-            totals.octets_delivered += memory.map_or(0, |memory| memory.written_octets());
+            let Some(server) = self.fabric.server(host) else { continue };
+            totals.lost_by_simulator += server.misdelivered() + server.starved();
+            if let Some(memory) = server.memory() {
+                totals.octets_delivered += memory.written_octets();
+                totals.octets_differing += memory.differing_octets();
+            }
         }
+        totals.lost_by_simulator += self.fabric.network.starved();
         ArmResult {
             arm: self.arm.name.clone(),
             title: self.arm.title().to_owned(),

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use zerocopy::IntoBytes;
 
 /// The only port of a server.
-pub const SERVER_PORT: PortId = PortId(0);
+pub(super) const SERVER_PORT: PortId = PortId(0);
 
 /// The most slices that a frame consists of.
 const MAX_PIECES: usize = 8;
@@ -36,7 +36,7 @@ const SHORT_PACKET_OCTETS: usize = 256;
 
 /// What all servers of a simulation use, one at a time.
 #[derive(Debug)]
-pub struct Workshop {
+pub(super) struct Workshop {
     /// Where a packet is written before it is laid into chunks.
     packet: Vec<u8>,
     page: SharedPage,
@@ -44,20 +44,20 @@ pub struct Workshop {
 
 impl Workshop {
     /// For servers whose memory holds this page.
-    pub fn new(page: SharedPage) -> Rc<RefCell<Self>> {
+    pub(super) fn new(page: SharedPage) -> Rc<RefCell<Self>> {
         Rc::new(RefCell::new(Workshop { packet: Vec::new(), page }))
     }
 }
 
 /// A flow that has ended, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub(super) struct Ended {
     /// The flow's number.
-    pub flow: usize,
+    pub(super) flow: usize,
     /// When its last octet was acknowledged.
-    pub at: Instant,
+    pub(super) at: Instant,
     /// Whether it failed.
-    pub failed: bool,
+    pub(super) failed: bool,
 }
 
 /// A flow without end.
@@ -69,7 +69,7 @@ struct EndlessFlow {
 }
 
 /// A server.
-pub struct Server {
+pub(super) struct Server {
     endpoint: Endpoint<PageMemory>,
     mac: MacAddress,
     ethernet: EthernetView,
@@ -83,7 +83,7 @@ pub struct Server {
 
 impl Server {
     /// A server without queue pairs, whose frames go to `gateway`.
-    pub fn new(
+    pub(super) fn new(
         config: EndpointConfig,
         mac: MacAddress,
         gateway: MacAddress,
@@ -107,7 +107,7 @@ impl Server {
     }
 
     /// The memory that a server needs.
-    pub fn region_octets() -> u64 {
+    pub(super) fn region_octets() -> u64 {
         REGION_OCTETS
     }
 
@@ -116,7 +116,7 @@ impl Server {
     /// # Errors
     ///
     /// Those of the endpoint.
-    pub fn connect(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
+    pub(super) fn connect(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
         self.endpoint.add_queue_pair(config)?;
         let mut workshop = self.workshop.borrow_mut();
         let needed = EthernetView::LEN + self.endpoint.max_packet_octets();
@@ -131,7 +131,7 @@ impl Server {
     /// # Errors
     ///
     /// Those of the endpoint.
-    pub fn begin(&mut self, flow: usize, qpn: Qpn, size_octets: u32) -> Result<(), PostError> {
+    pub(super) fn begin(&mut self, flow: usize, qpn: Qpn, size_octets: u32) -> Result<(), PostError> {
         self.endpoint.post_send(qpn, write(flow, self.region, size_octets))
     }
 
@@ -140,38 +140,38 @@ impl Server {
     /// # Errors
     ///
     /// Those of the endpoint.
-    pub fn begin_endless(&mut self, flow: usize, qpn: Qpn, message_octets: u32) -> Result<(), PostError> {
+    pub(super) fn begin_endless(&mut self, flow: usize, qpn: Qpn, message_octets: u32) -> Result<(), PostError> {
         self.endless.push(EndlessFlow { number: flow, qpn, message_octets });
         (0..MESSAGES_AHEAD).try_for_each(|_| self.endpoint.post_send(qpn, write(flow, self.region, message_octets)))
     }
 
     /// Posts no further message of flows without end.
-    pub fn finish_endless(&mut self) {
+    pub(super) fn finish_endless(&mut self) {
         self.endless.clear();
     }
 
     /// The flows that have ended since the last call.
-    pub fn take_ended(&mut self) -> impl Iterator<Item = Ended> {
+    pub(super) fn take_ended(&mut self) -> impl Iterator<Item = Ended> {
         self.ended.drain(..)
     }
 
     /// The endpoint, to look at.
-    pub fn endpoint(&self) -> &Endpoint<PageMemory> {
+    pub(super) fn endpoint(&self) -> &Endpoint<PageMemory> {
         &self.endpoint
     }
 
     /// The memory that peers write to.
-    pub fn memory(&self) -> Option<&PageMemory> {
+    pub(super) fn memory(&self) -> Option<&PageMemory> {
         self.endpoint.memory(self.region)
     }
 
     /// Frames that were for somebody else, or no IPv6 packets.
-    pub fn misdelivered(&self) -> u64 {
+    pub(super) fn misdelivered(&self) -> u64 {
         self.misdelivered
     }
 
     /// Packets that were not sent because the pool had no chunk left for them.
-    pub fn starved(&self) -> u64 {
+    pub(super) fn starved(&self) -> u64 {
         self.starved
     }
 

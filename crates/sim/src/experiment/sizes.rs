@@ -55,13 +55,13 @@ impl FlowSizes {
     }
 
     /// The mean, in octets.
-    pub fn mean_octets(self) -> f64 {
+    pub(super) fn mean_octets(self) -> f64 {
         let pairs = self.table().windows(2);
         pairs.map(|pair| (pair[0].0 + pair[1].0) as f64 / 2.0 * (pair[1].1 - pair[0].1)).sum()
     }
 
     /// Draws a size, of one octet at least.
-    pub fn draw(self, chance: &mut Stream) -> u64 {
+    pub(super) fn draw(self, chance: &mut Stream) -> u64 {
         let share = chance.unit();
         let table = self.table();
         let above = table.partition_point(|(_, up_to)| *up_to <= share).clamp(1, table.len() - 1);
@@ -92,6 +92,10 @@ mod tests {
     /// The means that come of the tables by hand.
     #[test]
     fn the_means_are_those_of_the_tables() {
-        assert!((FlowSizes::WebSearch.mean_octets() - 1_711_250.0).abs() < 1.0, "{}", FlowSizes::WebSearch.mean_octets());
+        assert!(
+            (FlowSizes::WebSearch.mean_octets() - 1_711_250.0).abs() < 1.0,
+            "{}",
+            FlowSizes::WebSearch.mean_octets()
+        );
     }
 }

@@ -9,8 +9,8 @@ mod settings;
 mod workload;
 
 pub use arm::{Arm, Control, DcqcnKeys, HpccKeys, Signal};
-pub use error::ScenarioError;
 use error::Problem;
+pub use error::ScenarioError;
 pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use workload::{Background, FlowSizes, Incast, MulticastStream, Permutation, Stream, Workloads};
@@ -101,12 +101,14 @@ impl Scenario {
     fn resolve(text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
         let topology_at = file.topology.span().start;
-        let topology =
-            file.topology.as_ref().topology().map_err(|problem| Problem::new(problem.at, problem.text))?;
+        let topology = file.topology.as_ref().topology().map_err(|problem| Problem::new(problem.at, problem.text))?;
         let has_one_port = |host: HostId| topology.ports(NodeId::Host(host)).len() == 1;
         if let Some(host) = topology.host_ids().find(|host| !has_one_port(*host)) {
             let name = topology.name(NodeId::Host(host));
-            return Err(Problem::new(topology_at, format!("host {name} has several links: expected one for each host")));
+            return Err(Problem::new(
+                topology_at,
+                format!("host {name} has several links: expected one for each host"),
+            ));
         }
         check_arms(&file.arm, text)?;
         file.hosts.check()?;
@@ -142,4 +144,3 @@ fn check_arms(arms: &[Spanned<Arm>], text: &str) -> Result<(), Problem> {
     }
     Ok(())
 }
-

@@ -1,7 +1,7 @@
 //! Numbers within bounds, refused at their line when they lie outside.
 
-use serde::de::{self, Deserializer, Unexpected, Visitor};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, Unexpected, Visitor};
 use std::fmt;
 
 /// An integer from `MIN` to `MAX`.

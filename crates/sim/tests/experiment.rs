@@ -1,0 +1,105 @@
+//! Scenarios: what is refused, and what comes out of small ones.
+
+use srdma_sim::experiment::{ArmResult, Scenario, run};
+use std::path::Path;
+
+const FABRIC: &str = "title = \"two leaves\"
+[topology]
+kind = \"leaf-spine\"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+";
+
+const ARM: &str = "[[arm]]\nname = \"plain\"\nsignal = \"none\"\ncontrol = \"none\"\n";
+
+fn scenario(rest: &str) -> Result<Scenario, String> {
+    Scenario::parse(Path::new("file.toml"), &format!("{FABRIC}{rest}")).map_err(|error| error.to_string())
+}
+
+fn run_once(scenario: &Scenario, seed: u64) -> ArmResult {
+    run(scenario, 0, seed, &mut |_| {}).unwrap()
+}
+
+/// FABRIC has six lines.
+#[test]
+fn a_mistake_names_its_line() {
+    let permutation = "[[workload.permutation]]\nsize_octets = 100000\n";
+    let measure = "[measure]\nduration_us = 10\n";
+    let cases = [
+        (format!("{permutation}[measure]\nduration = 10\n{ARM}"), "file.toml:10: unknown key `duration`"),
+        (format!("{permutation}[measure]\nduration_us = 0\n{ARM}"), "file.toml:10: invalid value: integer `0`"),
+        (format!("{measure}{ARM}"), "file.toml:13: nothing is sent"),
+        (format!("{permutation}{measure}"), "file.toml:1: missing key `arm`"),
+        (
+            format!("[[workload.stream]]\nname = \"a\"\nfrom = \"h1.1\"\nto = \"h9.9\"\n{measure}{ARM}"),
+            "file.toml:10: there is no host \"h9.9\"",
+        ),
+        (
+            format!("[[workload.stream]]\nname = \"a\"\nfrom = \"h1.1\"\nto = \"h1.1\"\n{measure}{ARM}"),
+            "file.toml:10: \"h1.1\" sends to itself",
+        ),
+        (
+            format!(
+                "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 8\nmin_octets = 1\nmax_octets = 2\nstart_us = 0\n\
+                 {measure}{ARM}"
+            ),
+            "file.toml:9: 8 senders: expected 1 to 7, of 8 hosts",
+        ),
+        (format!("{permutation}{measure}{ARM}{ARM}"), "file.toml:15: two arms are called \"plain\""),
+        (
+            format!("{permutation}{measure}{ARM}").replace("control = \"none\"", "control = \"dcqcn\""),
+            "file.toml:11: arm \"plain\": its control needs a signal",
+        ),
+        (format!("[hosts]\npath_mtu = 1500\n{permutation}{measure}{ARM}"), "file.toml:8: path_mtu 1500: expected 256"),
+    ];
+    for (text, expected) in cases {
+        let found = scenario(&text).unwrap_err();
+        assert!(found.starts_with(expected), "{found}\n  expected: {expected}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_topology_names_its_line() {
+    let text = format!("{FABRIC}[measure]\nduration_us = 1\n{ARM}").replace("leaves = 2", "leaves = 0");
+    let found = Scenario::parse(Path::new("file.toml"), &text).unwrap_err().to_string();
+    assert!(found.starts_with("file.toml:4: "), "{found}");
+}
+
+#[test]
+fn every_octet_that_is_sent_arrives_once() {
+    let text = format!("[[workload.permutation]]\nsize_octets = 300001\n[measure]\nduration_us = 10\n{ARM}");
+    let result = run_once(&scenario(&text).unwrap(), 3);
+    assert_eq!(result.flows.len(), 8);
+    assert!(result.flows.iter().all(|flow| flow.finished_ns.is_some() && flow.retransmitted == 0));
+    let totals = result.totals;
+    assert_eq!((totals.octets_sent, totals.octets_delivered), (8 * 300_001, 8 * 300_001));
+    assert_eq!((totals.octets_differing, totals.lost_by_simulator, totals.dropped), (0, 0, 0));
+    // 73 packets of 4,096 octets and one of 993.
+    assert_eq!(totals.data_packets, 8 * 74);
+}
+
+/// Alone on the fabric a flow takes exactly as long as it should.
+#[test]
+fn an_idle_fabric_gives_the_ideal_time() {
+    for size in [1, 4096, 4097, 1_000_000] {
+        let text = format!(
+            "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 1\nmin_octets = {size}\nmax_octets = {size}\n\
+             start_us = 3\n[measure]\nduration_us = 10\n{ARM}"
+        );
+        let result = run_once(&scenario(&text).unwrap(), 1);
+        let [flow] = &result.flows[..] else { panic!("one flow") };
+        let took_ns = flow.finished_ns.unwrap() - flow.started_ns;
+        assert!(took_ns.abs_diff(flow.ideal_ns) <= 8, "{size} octets: {took_ns} ns, ideal {} ns", flow.ideal_ns);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    let text = format!("[[workload.background]]\nload = 0.5\nsizes = \"hadoop\"\n[measure]\nduration_us = 200\n{ARM}");
+    let scenario = scenario(&text).unwrap();
+    let json = |seed| serde_json::to_string(&run_once(&scenario, seed)).unwrap();
+    let first = json(1);
+    assert_eq!(first, json(1));
+    assert_ne!(first, json(2));
+}
