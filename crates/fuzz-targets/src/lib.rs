@@ -6,6 +6,7 @@ mod choices;
 pub mod corpus;
 #[cfg(feature = "files")]
 mod files;
+mod ioam;
 mod node;
 mod rc;
 pub mod wire;
@@ -13,6 +14,7 @@ pub mod wire;
 pub use capture::capture;
 #[cfg(feature = "files")]
 pub use files::{configuration, decode, topology};
+pub use ioam::ioam;
 pub use node::{LIFETIME, NodeTarget};
 pub use rc::rc;
 
@@ -30,6 +32,8 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("tlvs", || Box::new(wire::tlvs)),
     ("rocev2", || Box::new(wire::rocev2)),
     ("icmpv6", || Box::new(wire::icmpv6)),
+    ("ioam", || Box::new(ioam)),
+    ("pfc", || Box::new(wire::pfc)),
     ("udp", || Box::new(wire::udp)),
     ("fast_cnp", || Box::new(wire::fast_cnp)),
     ("icrc", || Box::new(wire::icrc)),

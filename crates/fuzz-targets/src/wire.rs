@@ -12,6 +12,7 @@ use srdma_wire::fast_cnp::{
 use srdma_wire::icmpv6::{Icmpv6Error, Icmpv6View};
 use srdma_wire::icrc::{Delta, Shift};
 use srdma_wire::options::{Alignment, OptionTlv, OptionsHeader, OptionsWriter};
+use srdma_wire::pfc::{Pfc, PfcError, PfcView};
 use srdma_wire::rocev2::{Extended, Packet, PacketValue, UdpChecksum};
 use srdma_wire::srh::SrhValue;
 use srdma_wire::tlv::{HmacView, ReceiverView, RegionView, Tlv, TlvTypes, TlvWriter, Tlvs, receiver_lists};
@@ -34,6 +35,19 @@ pub fn ethernet(input: &[u8]) {
         rest = behind;
     }
     assert!(rest.len() < 4);
+}
+
+/// PFC: all that counts comes back.
+pub fn pfc(input: &[u8]) {
+    match Pfc::parse(input) {
+        Ok(pfc) => {
+            assert_eq!(Pfc::parse(pfc.emit().as_bytes()), Ok(pfc));
+            let enabled = |class: usize| input[3] >> class & 1 == 1;
+            assert!(pfc.quanta.iter().enumerate().all(|(class, quanta)| quanta.is_some() == enabled(class)));
+        }
+        Err(PfcError::Truncated(_)) => assert!(input.len() < PfcView::LEN),
+        Err(PfcError::Opcode(_)) => assert_ne!(input[..2], [1, 1]),
+    }
 }
 
 /// The IPv6 header, its extension headers and their options.

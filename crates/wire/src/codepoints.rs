@@ -39,6 +39,14 @@ pub mod option {
     pub const FAST_CNP_ADDRESS: u8 = 0x9E;
     /// "TBD2" of the Fast CNP draft: an IOAM trace and the original destination.
     pub const FAST_CNP_TRACE: u8 = 0x9E;
+    /// IOAM in Hop-by-Hop Options, whose data change on the way (RFC 9486 section 4).
+    pub const IOAM: u8 = 0x31;
+}
+
+/// IOAM option types (RFC 9197 section 7.1).
+pub mod ioam {
+    /// Pre-allocated trace.
+    pub const PREALLOCATED_TRACE: u8 = 0;
 }
 
 /// UDP port of RoCEv2.

@@ -6,5 +6,7 @@ mod fast_cnp;
 mod headers;
 mod icrc;
 mod incremental;
+mod ioam;
 mod options;
+mod pfc;
 mod srh;

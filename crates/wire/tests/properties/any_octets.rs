@@ -5,8 +5,10 @@ use srdma_wire::ethernet::Vlan;
 use srdma_wire::extension::{ExtensionHeaders, MAX_EXTENSION_HEADERS};
 use srdma_wire::fast_cnp::{FastCnp, MAX_TRACE_LEN, OptionTypes};
 use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::ioam::{self, NodeData, Trace, TraceType};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::options::OptionsHeader;
+use srdma_wire::pfc::Pfc;
 use srdma_wire::rocev2::{Extended, Packet};
 use srdma_wire::tlv::{TlvTypes, Tlvs, receiver_lists};
 use srdma_wire::{
@@ -41,6 +43,26 @@ fn likely_packet() -> impl Strategy<Value = Vec<u8>> {
         }
         packet
     })
+}
+
+/// A Hop-by-Hop Options header with an IOAM trace of any lengths and type, cut or not.
+fn likely_trace() -> impl Strategy<Value = Vec<u8>> {
+    let trace_type = prop_oneof![Just(0xC2_0000), Just(0x00_F000), Just(0xF2_0002), 0..1_u32 << 24];
+    let is_consistent = prop::bool::weighted(0.8);
+    (octets(), trace_type, any::<u16>(), is_consistent, any::<u8>()).prop_map(
+        |(tail, trace_type, lengths, is_consistent, cut)| {
+            let node_len = if is_consistent { TraceType(trace_type).node_len_words() as u16 } else { lengths >> 11 };
+            let lengths = node_len << 11 | lengths & 0x7FF;
+            let space = usize::from(cut) % (tail.len() + 1) / 4 * 4;
+            let mut header = vec![17, 0, 1, 0, 0x31, 10 + space.min(240) as u8, 0, 0, 0, 123];
+            header.extend(lengths.to_be_bytes());
+            header.extend([(trace_type >> 16) as u8, (trace_type >> 8) as u8, trace_type as u8, 0]);
+            header.extend(tail);
+            header.resize(header.len().next_multiple_of(8), 0);
+            header[1] = (header.len() / 8 - 1) as u8;
+            header
+        },
+    )
 }
 
 /// The rest that a parser gives back is the end of what it got, behind what it took.
@@ -130,6 +152,45 @@ proptest! {
             let pieces = extended.octets().concat();
             prop_assert_eq!(&pieces, &octets[..pieces.len()]);
             prop_assert_eq!(rest, &octets[pieces.len()..]);
+        }
+    }
+
+    #[test]
+    fn traces(octets in prop_oneof![1 => octets(), 9 => likely_trace()]) {
+        let words = |octets: &[u8]| {
+            let trace = Trace::find(octets)?.ok()?;
+            let nodes: Vec<_> = trace.nodes().collect();
+            let errors = nodes.iter().filter(|node| node.is_err()).count();
+            assert!(errors <= 1 && nodes.iter().rev().skip(1).all(Result::is_ok), "an error is the last");
+            Some((trace.header.remaining_len_words(), nodes.len() - errors))
+        };
+        let node = NodeData { hop_limit: Some(1), opaque: Some((2, &[3; 5])), ..NodeData::default() };
+        let before = words(&octets);
+        let mut filled = octets.clone();
+        let mut outcomes = Vec::new();
+        ioam::fill(&mut filled, |_| Some(node), |outcome| outcomes.push(outcome));
+        match (before, outcomes.first().filter(|_| Trace::find(&octets).is_some())) {
+            (Some((free, nodes)), Some(Ok(ioam::Filled::Written))) => {
+                let (less, more) = words(&filled).expect("a trace");
+                prop_assert!(less < free && more == nodes + 1);
+            }
+            (Some(before), outcome) => {
+                prop_assert_eq!(outcome, Some(&Ok(ioam::Filled::Overflow)));
+                prop_assert_eq!(words(&filled), Some(before));
+            }
+            (None, Some(outcome)) => prop_assert!(outcome.is_err() || *outcome == Ok(ioam::Filled::Overflow)),
+            (None, None) => {}
+        }
+        if outcomes.iter().all(Result::is_err) {
+            prop_assert_eq!(filled, octets);
+        }
+    }
+
+    #[test]
+    fn mac_control(octets in octets(), is_pfc: bool) {
+        let octets = if is_pfc { [&[1, 1], &octets[..]].concat() } else { octets };
+        if let Ok(pfc) = Pfc::parse(&octets) {
+            prop_assert_eq!(pfc.quanta.map(|quanta| quanta.is_some()), [0, 1, 2, 3, 4, 5, 6, 7].map(|class| octets[3] >> class & 1 == 1));
         }
     }
 

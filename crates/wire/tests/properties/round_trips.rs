@@ -4,8 +4,10 @@ use proptest::prelude::*;
 use srdma_wire::ethernet::{EtherType, Ethernet, MacAddress, Vlan};
 use srdma_wire::fast_cnp::{FastCnp, FastCnpValue, OptionTypes, Translation, standard_cnp};
 use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::ioam::{self, NodeData, Trace, TraceHeader, TraceType};
 use srdma_wire::ipv6::{Ipv6, NextHeader};
 use srdma_wire::options::{Alignment, OptionTlv, OptionsHeader, OptionsWriter};
+use srdma_wire::pfc::Pfc;
 use srdma_wire::rocev2::{Extended, Packet, PacketValue};
 use srdma_wire::srh::{Srh, SrhValue};
 use srdma_wire::tlv::{HmacView, ReceiverView, RegionView, Tlv, TlvTypes, TlvWriter, Tlvs};
@@ -107,6 +109,52 @@ proptest! {
             prop_assert_eq!(error.emit(from, to, &packet, &mut message), Some(message.len()));
             prop_assert_eq!(Icmpv6Error::parse(&message), Ok((Some(error), &packet[..])));
         }
+    }
+
+    #[test]
+    fn mac_control(quanta: [Option<u16>; 8]) {
+        let pfc = Pfc { quanta };
+        prop_assert_eq!(Pfc::parse(pfc.emit().as_bytes()), Ok(pfc));
+        prop_assert_eq!(Pfc::parse(&pfc.frame(MacAddress([2, 0, 0, 0, 0, 1]))[14..]), Ok(pfc));
+    }
+
+    #[test]
+    fn traces(
+        fields in 0..1_u32 << 12,
+        hop_limit: u8,
+        node_id in 0..0xFF_FFFF_u32,
+        interfaces in (0..0xFFFF_u16, 0..0xFFFF_u16),
+        words: [u16; 8],
+        wide in 0..u64::MAX >> 8,
+    ) {
+        let trace_type = TraceType(fields << 12);
+        let asked = |field: TraceType| trace_type.has(field);
+        let word = |field, index: usize| asked(field).then_some(u32::from(words[index]));
+        let node = NodeData {
+            hop_limit: (asked(TraceType::NODE) || asked(TraceType::NODE_WIDE)).then_some(hop_limit),
+            node_id: asked(TraceType::NODE).then_some(node_id),
+            ingress: asked(TraceType::INTERFACES).then_some(interfaces.0),
+            egress: asked(TraceType::INTERFACES).then_some(interfaces.1),
+            timestamp_seconds: word(TraceType::TIMESTAMP_SECONDS, 0),
+            timestamp_fraction: word(TraceType::TIMESTAMP_FRACTION, 1),
+            transit_delay: word(TraceType::TRANSIT_DELAY, 2),
+            namespace_data: word(TraceType::NAMESPACE_DATA, 3),
+            queue_depth: word(TraceType::QUEUE_DEPTH, 4),
+            checksum_complement: word(TraceType::CHECKSUM_COMPLEMENT, 5),
+            node_id_wide: asked(TraceType::NODE_WIDE).then_some(wide),
+            ingress_wide: word(TraceType::INTERFACES_WIDE, 6),
+            egress_wide: word(TraceType::INTERFACES_WIDE, 7),
+            namespace_data_wide: asked(TraceType::NAMESPACE_DATA_WIDE).then_some(wide),
+            buffer_occupancy: word(TraceType::BUFFER_OCCUPANCY, 0),
+            opaque: None,
+        };
+        let mut octets = [0; 300];
+        let header = TraceHeader::for_nodes(7, trace_type, 2).unwrap();
+        let len = header.emit_hop_by_hop(NextHeader::UDP, &mut octets).unwrap();
+        ioam::fill(&mut octets[..len], |namespace| (namespace == 7).then_some(node), |_| {});
+        let trace = Trace::find(&octets[..len]).unwrap().unwrap();
+        let expected: &[_] = if fields == 0 { &[] } else { &[Ok(node)] };
+        prop_assert_eq!(trace.nodes().collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -1,0 +1,4 @@
+//! IOAM traces: reading and filling.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::ioam(input));

@@ -1,0 +1,4 @@
+//! Priority flow control.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::wire::pfc(input));
