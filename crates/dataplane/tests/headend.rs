@@ -187,6 +187,16 @@ fn only_the_sources_requests_go_down() {
     assert_eq!((error[6], error[40], error[41]), (58, 3, 0));
 }
 
+/// D33: a packet whose opcode was damaged on its way is none of the source's requests. Its refusal would be fatal.
+#[test]
+fn damage_is_not_refused_but_dropped() {
+    let mut bench = headend_of(&group(|_| ()));
+    let mut packet = request(0x04, 0, &[0; 28], false);
+    packet[48] ^= 0x08;
+    assert_eq!(packet[48], 0x0C, "a READ");
+    assert_eq!((bench.send(0, &packet), bench.drops(0)), (vec![], vec![("bad_icrc", 1)]));
+}
+
 /// D24, D26: of two refused requests the earlier one's turn comes first.
 #[test]
 fn the_first_refused_request_is_answered() {
@@ -194,6 +204,9 @@ fn the_first_refused_request_is_answered() {
     let at = |opcode, psn: u8| {
         let mut packet = request(opcode, 0, &[0; 28], false);
         packet[59] = psn;
+        let end = packet.len() - 4;
+        let icrc = srdma_testkit::checksums::icrc(&packet[..end]);
+        packet[end..].copy_from_slice(&icrc);
         packet
     };
     bench.send(0, &at(0x04, 100));

@@ -9,6 +9,8 @@ pub(crate) use list::{ListedReceiver, receivers_of};
 pub(crate) use rewrite::{RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn};
 
 use crate::drop::DropReason;
+use crate::frame::Frame;
+use crate::pool::Pool;
 use srdma_wire::Opcode;
 use srdma_wire::rocev2::Packet;
 
@@ -25,4 +27,11 @@ pub(crate) fn is_carried(opcode: Opcode) -> bool {
 pub(crate) fn data_packet(first: &[u8], total_len: usize) -> Result<Packet<'_>, DropReason> {
     let packet = Packet::parse(first, total_len).map_err(|_| DropReason::NotRocev2)?;
     if packet.extension_octets() == 0 { Ok(packet) } else { Err(DropReason::ExtensionHeaders) }
+}
+
+/// Whether the ICRC of the packet in a frame is good.
+pub(crate) fn check_icrc(packet: &Packet<'_>, frame: &Frame, pool: &Pool) -> Result<(), DropReason> {
+    let further = frame.body().iter().map(|segment| segment.octets(pool)).chain([frame.tail()]);
+    let check = packet.icrc(further).map_err(|_| DropReason::Truncated)?;
+    if check.is_good() { Ok(()) } else { Err(DropReason::BadIcrc) }
 }

@@ -10,7 +10,7 @@ use crate::drop::DropReason;
 use crate::frame::{Frame, Segment};
 use crate::headers::{IPV6, Place, ipv6, srh_drop};
 use crate::multicast::{
-    ListedReceiver, RethRewrite, RethRule, Rewrite, Rewritten, data_packet, is_carried, receivers_of,
+    ListedReceiver, RethRewrite, RethRule, Rewrite, Rewritten, check_icrc, data_packet, is_carried, receivers_of,
 };
 use crate::pool::{HEADROOM, Pool};
 use crate::reverse::BranchIndex;
@@ -201,12 +201,7 @@ impl Node {
         if packet.ipv6.hop_limit <= 1 {
             return Err(DropReason::HopLimitExceeded);
         }
-        if !self.config.verify_icrc {
-            return Ok(());
-        }
-        let further = frame.body().iter().map(|segment| segment.octets(pool)).chain([frame.tail()]);
-        let check = packet.icrc(further).map_err(|_| DropReason::Truncated)?;
-        if check.is_good() { Ok(()) } else { Err(DropReason::BadIcrc) }
+        if self.config.verify_icrc { check_icrc(packet, frame, pool) } else { Ok(()) }
     }
 
     fn withholds_any(&self, group: u32) -> bool {

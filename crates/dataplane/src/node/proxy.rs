@@ -5,7 +5,7 @@ use super::{Arrival, Node};
 use crate::drop::DropReason;
 use crate::frame::Frame;
 use crate::headers::{IPV6, ipv6};
-use crate::multicast::{data_packet, is_carried};
+use crate::multicast::{check_icrc, data_packet, is_carried};
 use crate::pool::Pool;
 use crate::reverse::{Answer, BranchIndex, EpochTag, Refusal, Response};
 use srdma_wire::rocev2::{Extended, Packet};
@@ -88,7 +88,12 @@ impl Node {
         if !opcode.is_request() {
             return Err(DropReason::NotMulticastable);
         }
-        Ok((Data::of(packet.bth), is_carried(opcode)))
+        let is_carried = is_carried(opcode);
+        if !is_carried {
+            // The refusal fails the source's queue pair: damage must not ask for it (D33).
+            check_icrc(&packet, frame, pool)?;
+        }
+        Ok((Data::of(packet.bth), is_carried))
     }
 
     /// Rule R2: a data packet goes down.
@@ -133,11 +138,7 @@ impl Node {
         if packet.bth.dest_qpn() != state.part.designated_qpn {
             return Err(DropReason::WrongQpn);
         }
-        let further = frame.body().iter().map(|segment| segment.octets(pool));
-        let check = packet.icrc(further.chain([frame.tail()])).map_err(|_| DropReason::Truncated)?;
-        if !check.is_good() {
-            return Err(DropReason::BadIcrc);
-        }
+        check_icrc(&packet, frame, pool)?;
         let psn = packet.bth.psn();
         match packet.extended {
             Extended::Aeth(aeth) => {
