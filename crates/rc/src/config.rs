@@ -1,7 +1,12 @@
 //! What an endpoint and a queue pair are told when they are made.
 
+use crate::rate::{RateAlgorithm, RateError};
 use core::net::Ipv6Addr;
 use srdma_wire::{Psn, Qpn, codepoints};
+
+/// At most one CNP in so many nanoseconds for each flow, where [`QueuePairConfig::cnp_interval_ns`] is to be the usual
+/// one (FC-3-2): what the DCQCN paper has at the receiver (SIGCOMM 2015, section 3.1).
+pub const CNP_INTERVAL_NS: u64 = 50_000;
 
 /// The most octets a message may have (IBTA volume 1, section 9.7.8).
 pub const MAX_MESSAGE_OCTETS: u32 = 1 << 31;
@@ -53,6 +58,9 @@ pub struct EndpointConfig {
     pub cnp_traffic_class: u8,
     /// Whether the ICRC of received packets is verified. Off only where links are known not to damage packets.
     pub verify_icrc: bool,
+    /// Octets that a packet takes on the link beside its own: rates are told on the link. 38 for Ethernet: preamble,
+    /// header, FCS and gap.
+    pub link_overhead_octets: u16,
 }
 
 impl EndpointConfig {
@@ -64,6 +72,7 @@ impl EndpointConfig {
             hop_limit: 64,
             cnp_traffic_class: 48 << 2,
             verify_icrc: true,
+            link_overhead_octets: 38,
         }
     }
 }
@@ -166,8 +175,12 @@ pub struct QueuePairConfig {
     pub send_queue_depth: usize,
     /// Receives that may be posted and not completed.
     pub receive_queue_depth: usize,
-    /// A packet marked CE is answered with a CNP, at most one in so many nanoseconds (FC-3-2); `None`: never.
+    /// A packet marked CE is answered with a CNP, at most one in so many nanoseconds (FC-3-2); `None`: never. Usually
+    /// [`CNP_INTERVAL_NS`].
     pub cnp_interval_ns: Option<u64>,
+    /// What decides how fast data are sent; `None`: nothing but the port. Where switches are to mark packets rather
+    /// than drop them, `traffic_class` has to say that the sender understands it: ECT(0), its low bits 2.
+    pub rate: Option<RateAlgorithm>,
     /// Behaviour where implementations differ.
     pub habits: Habits,
 }
@@ -193,6 +206,7 @@ impl QueuePairConfig {
             send_queue_depth: 1024,
             receive_queue_depth: 1024,
             cnp_interval_ns: None,
+            rate: None,
             habits: Habits::strict(),
         }
     }
@@ -242,7 +256,7 @@ impl QueuePairConfig {
 }
 
 /// Why a queue pair was not made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A setting is outside its range.
     #[error("queue pair {qpn}: {field} must be {least} to {most}, found {found}")]
@@ -258,6 +272,17 @@ pub enum ConfigError {
         /// The greatest value allowed.
         most: u32,
     },
+    /// A parameter of the rate control is outside its range.
+    #[error("queue pair {qpn}: rate control: {error}")]
+    Rate {
+        /// The queue pair.
+        qpn: Qpn,
+        /// Which, and why.
+        error: RateError,
+    },
+    /// The endpoint has no queue pair of this number.
+    #[error("there is no queue pair {0}")]
+    Unknown(Qpn),
     /// The endpoint has a queue pair of this number.
     #[error("queue pair {0} exists already")]
     Exists(Qpn),

@@ -7,6 +7,8 @@ use crate::inbound::Inbound;
 use crate::memory::{Access, Memory, MemoryKey, Regions};
 use crate::outbound::packet_octets;
 use crate::queue_pair::{Host, QueuePair, QueuePairState};
+use crate::rate::pacing::Permit;
+use crate::rate::{RateControl, RateLimits};
 use crate::schedule::{Deadlines, Turns};
 use srdma_wire::{Instant, Qpn};
 use std::collections::{HashMap, VecDeque};
@@ -28,6 +30,8 @@ pub struct Endpoint<M = Vec<u8>> {
     requesting: Turns,
     deadlines: Deadlines,
     max_packet_octets: usize,
+    /// The latest time that the endpoint was told.
+    now: Instant,
 }
 
 impl<M: Memory> Endpoint<M> {
@@ -44,23 +48,46 @@ impl<M: Memory> Endpoint<M> {
             requesting: Turns::default(),
             deadlines: Deadlines::new(),
             max_packet_octets: packet_octets(0),
+            now: Instant::ZERO,
         }
     }
 
     /// Adds a queue pair, connected to its peer.
     pub fn add_queue_pair(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
-        config.validate()?;
         if self.slots.contains_key(&config.qpn.get()) {
             return Err(ConfigError::Exists(config.qpn));
         }
-        let slot = self.queue_pairs.len();
-        self.slots.insert(config.qpn.get(), slot);
+        let path_mtu = config.path_mtu;
+        let qpn = config.qpn;
+        self.queue_pairs.push(QueuePair::new(&self.config, config)?);
+        let slot = self.queue_pairs.len() - 1;
+        self.slots.insert(qpn.get(), slot);
         self.responding.reserve(slot);
         self.requesting.reserve(slot);
         self.deadlines.reserve(slot);
-        self.max_packet_octets = self.max_packet_octets.max(packet_octets(config.path_mtu.octets() as usize));
-        self.queue_pairs.push(QueuePair::new(&self.config, config));
+        self.max_packet_octets = self.max_packet_octets.max(packet_octets(path_mtu.octets() as usize));
         Ok(())
+    }
+
+    /// From now on `control` decides how fast a queue pair sends, whatever its configuration says.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Unknown`].
+    pub fn set_rate_control(&mut self, qpn: Qpn, control: Box<dyn RateControl>) -> Result<(), ConfigError> {
+        let slot = *self.slots.get(&qpn.get()).ok_or(ConfigError::Unknown(qpn))?;
+        self.queue_pairs[slot].set_rate_control(control, self.config.link_overhead_octets);
+        self.reschedule(slot);
+        Ok(())
+    }
+
+    /// What limits a queue pair at `now`; `None` when it has no rate control, or is not there.
+    pub fn rate_limits(&mut self, now: Instant, qpn: Qpn) -> Option<RateLimits> {
+        self.now = self.now.max(now);
+        let slot = *self.slots.get(&qpn.get())?;
+        let limits = self.queue_pairs[slot].limits(now)?;
+        self.reschedule(slot);
+        Some(limits)
     }
 
     /// Adds a memory region, that peers see from `base_address` on. Its key ends in `key_tag`; the rest is the number
@@ -127,6 +154,7 @@ impl<M: Memory> Endpoint<M> {
     ///
     /// A refused packet is counted under its reason, and leaves no trace but, where the protocol demands it, a NAK.
     pub fn receive(&mut self, now: Instant, packet: &[&[u8]]) -> Result<(), DropReason> {
+        self.now = self.now.max(now);
         let outcome = self.accept(now, packet);
         if let Err(reason) = outcome {
             self.drops.count(reason);
@@ -182,6 +210,7 @@ impl<M: Memory> Endpoint<M> {
             self.max_packet_octets,
             into.len()
         );
+        self.now = self.now.max(now);
         while let Some(slot) = self.responding.pop() {
             let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
             if let Some(written) = self.queue_pairs[slot].transmit_response(host, into) {
@@ -211,6 +240,7 @@ impl<M: Memory> Endpoint<M> {
 
     /// Time has come to `now`: timers that ran out are acted upon.
     pub fn tick(&mut self, now: Instant) {
+        self.now = self.now.max(now);
         while let Some(slot) = self.deadlines.due(now) {
             let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
             self.queue_pairs[slot].tick(host);
@@ -263,13 +293,21 @@ impl<M: Memory> Endpoint<M> {
     /// Something happened to a queue pair: gives it its turns and its deadline.
     fn reschedule(&mut self, slot: usize) {
         let queue_pair = &self.queue_pairs[slot];
-        if queue_pair.has_responses() {
-            self.responding.push(slot);
+        let mut deadline = queue_pair.requester.deadline();
+        let permits = [queue_pair.response_permit(self.now), queue_pair.request_permit(self.now)];
+        for (permit, turns) in permits.into_iter().zip([&mut self.responding, &mut self.requesting]) {
+            let paced = match permit {
+                None => continue,
+                Some(Permit::Now) => {
+                    turns.push(slot);
+                    continue;
+                }
+                Some(Permit::At(due)) => Some(due),
+                Some(Permit::Acknowledged(until)) => until,
+            };
+            deadline = deadline.into_iter().chain(paced).min();
         }
-        if queue_pair.requester.can_transmit() {
-            self.requesting.push(slot);
-        }
-        self.deadlines.set(slot, queue_pair.requester.deadline());
+        self.deadlines.set(slot, deadline);
     }
 }
 

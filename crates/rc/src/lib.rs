@@ -73,6 +73,7 @@ mod inbound;
 mod memory;
 mod outbound;
 mod queue_pair;
+pub mod rate;
 mod requester;
 mod responder;
 mod schedule;
@@ -80,8 +81,9 @@ mod schedule;
 pub use completion::{
     CompletedOperation, Completion, LocalRange, Operation, PostError, Receive, RemoteAddress, Status, WorkRequest,
 };
-pub use config::{ConfigError, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, PathMtu, QueuePairConfig};
+pub use config::{CNP_INTERVAL_NS, ConfigError, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, PathMtu, QueuePairConfig};
 pub use counters::{DropReason, Drops, QueuePairCounters};
 pub use endpoint::Endpoint;
 pub use memory::{Access, Memory, MemoryKey};
 pub use queue_pair::QueuePairState;
+pub use rate::{RateAlgorithm, RateControl, RateLimits};

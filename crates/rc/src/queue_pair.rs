@@ -8,11 +8,13 @@
 //! ```
 
 use crate::completion::Completion;
-use crate::config::{EndpointConfig, QueuePairConfig};
+use crate::config::{ConfigError, EndpointConfig, QueuePairConfig};
 use crate::counters::{DropReason, QueuePairCounters};
 use crate::inbound::Inbound;
 use crate::memory::{Memory, Regions};
 use crate::outbound::PacketWriter;
+use crate::rate::pacing::{Pacer, Permit};
+use crate::rate::{Event, RateControl, RateLimits};
 use crate::requester::Requester;
 use crate::responder::Responder;
 use srdma_wire::ipv6::Ecn;
@@ -36,6 +38,17 @@ pub(crate) struct Context<'a, M> {
     pub(crate) regions: &'a mut Regions<M>,
     pub(crate) completions: &'a mut VecDeque<Completion>,
     pub(crate) counters: &'a mut QueuePairCounters,
+    /// `None`: nothing limits the rate.
+    pub(crate) pacer: Option<&'a mut Pacer>,
+}
+
+impl<M> Context<'_, M> {
+    /// Tells the rate control, if there is one.
+    pub(crate) fn tell(&mut self, event: Event) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on(self.now, event);
+        }
+    }
 }
 
 /// What a queue pair borrows from its endpoint.
@@ -62,6 +75,8 @@ struct Shared {
     counters: QueuePairCounters,
     cnps_waiting: u32,
     next_cnp_at: Instant,
+    /// Boxed: most queue pairs have none.
+    pacer: Option<Box<Pacer>>,
 }
 
 impl Shared {
@@ -73,13 +88,17 @@ impl Shared {
             regions: host.regions,
             completions: host.completions,
             counters: &mut self.counters,
+            pacer: self.pacer.as_deref_mut(),
         }
     }
 }
 
 impl QueuePair {
-    pub(crate) fn new(endpoint: &EndpointConfig, config: QueuePairConfig) -> Self {
-        QueuePair {
+    pub(crate) fn new(endpoint: &EndpointConfig, config: QueuePairConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let control = config.rate.as_ref().map(|algorithm| algorithm.build()).transpose();
+        let control = control.map_err(|error| ConfigError::Rate { qpn: config.qpn, error })?;
+        Ok(QueuePair {
             state: QueuePairState::Ready,
             requester: Requester::new(&config),
             responder: Responder::new(&config),
@@ -89,9 +108,22 @@ impl QueuePair {
                 counters: QueuePairCounters::default(),
                 cnps_waiting: 0,
                 next_cnp_at: Instant::ZERO,
+                pacer: control.map(|control| Box::new(Pacer::new(control, endpoint.link_overhead_octets))),
             },
             config,
-        }
+        })
+    }
+
+    /// From now on `control` decides how fast data are sent.
+    pub(crate) fn set_rate_control(&mut self, control: Box<dyn RateControl>, link_overhead_octets: u16) {
+        self.shared.pacer = Some(Box::new(Pacer::new(control, link_overhead_octets)));
+    }
+
+    /// What limits it at `now`; `None` when it has no rate control.
+    pub(crate) fn limits(&mut self, now: Instant) -> Option<RateLimits> {
+        let pacer = self.shared.pacer.as_mut()?;
+        pacer.tick(now);
+        Some(pacer.limits())
     }
 
     pub(crate) fn counters(&self) -> &QueuePairCounters {
@@ -107,6 +139,7 @@ impl QueuePair {
         let mut context = self.shared.context(host);
         let outcome = if opcode == Opcode::CNP {
             context.counters.cnps_received += 1;
+            context.tell(Event::Cnp);
             Ok(())
         } else if opcode.is_request() {
             self.responder.on_request(&mut context, packet)
@@ -129,6 +162,9 @@ impl QueuePair {
 
     pub(crate) fn tick<M: Memory>(&mut self, host: Host<'_, M>) {
         let mut context = self.shared.context(host);
+        if let Some(pacer) = &mut context.pacer {
+            pacer.tick(context.now);
+        }
         self.requester.tick(&mut context);
         fail_together(&mut self.state, &mut self.requester, &mut self.responder, &mut context);
     }
@@ -147,8 +183,25 @@ impl QueuePair {
         self.shared.cnps_waiting = self.shared.cnps_waiting.saturating_add(1);
     }
 
-    pub(crate) fn has_responses(&self) -> bool {
-        self.shared.cnps_waiting > 0 || self.responder.can_transmit()
+    /// Whether a response, a CNP included, may go out.
+    pub(crate) fn response_permit(&self, now: Instant) -> Option<Permit> {
+        if self.shared.cnps_waiting > 0 {
+            return Some(Permit::Now);
+        }
+        let pacer = self.shared.pacer.as_deref();
+        self.responder.can_transmit().then(|| match pacer {
+            Some(pacer) if self.responder.sends_data() => pacer.response_permit(now),
+            Some(_) | None => Permit::Now,
+        })
+    }
+
+    /// Whether a request may go out.
+    pub(crate) fn request_permit(&self, now: Instant) -> Option<Permit> {
+        let pacer = self.shared.pacer.as_deref();
+        self.requester.can_transmit().then(|| match pacer {
+            Some(pacer) => self.requester.permit(now, pacer),
+            None => Permit::Now,
+        })
     }
 
     pub(crate) fn transmit_response<M: Memory>(&mut self, host: Host<'_, M>, into: &mut [u8]) -> Option<usize> {
@@ -157,11 +210,17 @@ impl QueuePair {
             self.shared.counters.cnps_sent += 1;
             return Some(self.shared.writer.write_cnp(into));
         }
-        self.responder.transmit(&mut self.shared.context(host), into)
+        match self.response_permit(host.now)? {
+            Permit::Now => self.responder.transmit(&mut self.shared.context(host), into),
+            Permit::At(_) | Permit::Acknowledged(_) => None,
+        }
     }
 
     pub(crate) fn transmit_request<M: Memory>(&mut self, host: Host<'_, M>, into: &mut [u8]) -> Option<usize> {
-        self.requester.transmit(&mut self.shared.context(host), into)
+        match self.request_permit(host.now)? {
+            Permit::Now => self.requester.transmit(&mut self.shared.context(host), into),
+            Permit::At(_) | Permit::Acknowledged(_) => None,
+        }
     }
 }
 

@@ -2,5 +2,6 @@
 //! octets in vectors, one bit or one octet at a time, no table, no cleverness.
 
 pub mod checksums;
+pub mod dcqcn;
 pub mod forwarding;
 pub mod multicast;

@@ -23,7 +23,10 @@ use crate::completion::{CompletedOperation, Completion, Operation, Status, WorkR
 use crate::config::QueuePairConfig;
 use crate::counters::DropReason;
 use crate::memory::Memory;
+use crate::outbound::packet_octets;
 use crate::queue_pair::Context;
+use crate::rate::Event;
+use crate::rate::pacing::{Pacer, Permit};
 use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;
 
@@ -33,11 +36,18 @@ struct Posted {
     request: WorkRequest,
     first: u64,
     end: u64,
+    /// Payload octets of all requests posted before it, READs not counted.
+    octets_before: u64,
 }
 
 impl Posted {
     fn is_read(&self) -> bool {
         matches!(self.request.operation, Operation::Read { .. })
+    }
+
+    /// Payload octets that its requests carry.
+    fn octets(&self) -> u64 {
+        if self.is_read() { 0 } else { self.request.local.length_octets.into() }
     }
 }
 
@@ -64,6 +74,10 @@ pub(crate) struct Requester {
     sent: u64,
     end: u64,
     packets_since_ack_request: u32,
+    /// Payload octets of all requests posted, READs not counted.
+    octets_posted: u64,
+    /// Octets on the link since the peer was last asked for an acknowledgement.
+    octets_since_ack_request: u64,
     reads_outstanding: u16,
     retries_left: u8,
     rnr_retries_left: u8,
@@ -87,6 +101,8 @@ impl Requester {
             sent: first,
             end: first,
             packets_since_ack_request: 0,
+            octets_posted: 0,
+            octets_since_ack_request: 0,
             reads_outstanding: 0,
             retries_left: config.retry_count,
             rnr_retries_left: config.rnr_retry,
@@ -105,7 +121,9 @@ impl Requester {
     pub(crate) fn post(&mut self, request: WorkRequest) {
         let first = self.end;
         self.end += u64::from(self.config.path_mtu.packets(request.local.length_octets));
-        self.queue.push_back(Posted { request, first, end: self.end });
+        let posted = Posted { request, first, end: self.end, octets_before: self.octets_posted };
+        self.octets_posted += posted.octets();
+        self.queue.push_back(posted);
     }
 
     /// Whether the queue pair has to enter the error state.
@@ -126,6 +144,31 @@ impl Requester {
         !matches!(self.timer, Timer::NotReady(_))
             && self.next - self.unacknowledged < u64::from(self.config.habits.max_outstanding_psns)
             && !(is_new_read && self.reads_outstanding >= self.config.max_outstanding_reads)
+    }
+
+    /// Whether the next packet may go out at the rate and inside the window.
+    pub(crate) fn permit(&self, now: Instant, pacer: &Pacer) -> Permit {
+        pacer.request_permit(now, self.in_flight_octets(pacer), self.packets_since_ack_request == 0)
+    }
+
+    /// Octets on the link of what is sent, or sent again, and not acknowledged.
+    fn in_flight_octets(&self, pacer: &Pacer) -> u64 {
+        let packets = self.next - self.unacknowledged;
+        let headers = u64::from(pacer.link_octets(packet_octets(0) as u32));
+        let from = self.acknowledged_octets();
+        let to = self.queue.get(self.cursor).map_or(self.octets_posted, |posted| self.position(posted, self.next));
+        to - from + packets * headers
+    }
+
+    /// Payload octets of all requests before `unacknowledged`.
+    fn acknowledged_octets(&self) -> u64 {
+        self.queue.front().map_or(self.octets_posted, |posted| self.position(posted, self.unacknowledged))
+    }
+
+    /// Payload octets of all requests before packet `number`, which is one of `posted`'s.
+    fn position(&self, posted: &Posted, number: u64) -> u64 {
+        let offset = (number - posted.first) * u64::from(self.config.path_mtu.octets());
+        posted.octets_before + offset.min(posted.octets())
     }
 
     /// Time has come to look at the timer.
@@ -152,7 +195,7 @@ impl Requester {
             return;
         }
         self.went_back_to = self.config.habits.one_go_back_until_ack.then_some(self.unacknowledged);
-        self.go_back();
+        self.go_back_after_loss(context);
         self.restart_timer(context.now);
     }
 
@@ -197,6 +240,7 @@ impl Requester {
     fn acknowledge<M: Memory>(&mut self, context: &mut Context<'_, M>, number: u64) -> bool {
         let mut reached = number;
         let mut is_blocked = false;
+        let before = context.pacer.is_some().then(|| (self.unacknowledged, self.acknowledged_octets()));
         while let Some(front) = self.queue.front() {
             if front.is_read() {
                 is_blocked = number > front.first.max(self.unacknowledged);
@@ -214,6 +258,13 @@ impl Requester {
         context.counters.packets_acknowledged += reached - self.unacknowledged;
         self.unacknowledged = reached;
         self.never_send_acknowledged();
+        if let (Some((packets_before, octets_before)), Some(pacer)) = (before, &mut context.pacer) {
+            let headers = u64::from(pacer.link_octets(packet_octets(0) as u32));
+            let octets = self.acknowledged_octets() - octets_before + (reached - packets_before) * headers;
+            if octets > 0 {
+                pacer.on(context.now, Event::Acknowledged { octets });
+            }
+        }
         is_blocked
     }
 
@@ -228,6 +279,12 @@ impl Requester {
     fn go_back(&mut self) {
         self.next = self.unacknowledged;
         self.cursor = 0;
+    }
+
+    /// Goes back to the oldest packet not acknowledged, which has been lost.
+    fn go_back_after_loss<M: Memory>(&mut self, context: &mut Context<'_, M>) {
+        self.go_back();
+        context.tell(Event::Lost);
     }
 
     fn made_progress(&mut self) {

@@ -108,7 +108,7 @@ impl Requester {
             return Err(DropReason::StaleResponse);
         }
         self.went_back_to = Some(self.unacknowledged);
-        self.go_back();
+        self.go_back_after_loss(context);
         Ok(())
     }
 

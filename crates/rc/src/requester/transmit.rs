@@ -3,7 +3,7 @@
 use super::{Posted, Requester, Timer, psn_of};
 use crate::completion::{Operation, RemoteAddress};
 use crate::memory::Memory;
-use crate::outbound::Header;
+use crate::outbound::{Header, packet_octets};
 use crate::queue_pair::Context;
 use srdma_wire::rocev2::Extended;
 use srdma_wire::{ImmDtView, Opcode, Reth};
@@ -32,6 +32,11 @@ impl Requester {
         self.next = if posted.is_read() { posted.end } else { self.next + 1 };
         self.cursor += usize::from(self.next == posted.end);
         self.sent = self.sent.max(self.next);
+        if !posted.is_read()
+            && let Some(pacer) = &mut context.pacer
+        {
+            pacer.sent(context.now, written as u32);
+        }
         if self.timer == Timer::Idle {
             self.restart_timer(context.now);
         }
@@ -53,6 +58,7 @@ impl Requester {
             dma_length: posted.request.local.length_octets - done,
         };
         self.packets_since_ack_request = 0;
+        self.octets_since_ack_request = 0;
         let header = Header { opcode: Opcode::READ_REQUEST, psn: psn_of(self.next), ack_request: true };
         context.writer.write(into, &header, Extended::Reth(&reth.emit()), 0, |_| {})
     }
@@ -72,9 +78,12 @@ impl Requester {
         let payload_octets = (local.length_octets - offset).min(self.config.path_mtu.octets());
 
         self.packets_since_ack_request += 1;
-        let ack_request = is_last || self.packets_since_ack_request >= self.ack_request_interval;
+        let ack_request = is_last
+            || self.packets_since_ack_request >= self.ack_request_interval
+            || self.window_wants_ack(context, payload_octets);
         if ack_request {
             self.packets_since_ack_request = 0;
+            self.octets_since_ack_request = 0;
         }
 
         let opcode = if remote.is_some() { write_opcode } else { send_opcode };
@@ -95,6 +104,16 @@ impl Requester {
             context.regions.read(local.key, local.offset + u64::from(offset), payload);
         });
         (written, payload_octets)
+    }
+}
+
+impl Requester {
+    /// Whether the rate control's window needs an acknowledgement of the next packet.
+    fn window_wants_ack<M: Memory>(&mut self, context: &Context<'_, M>, payload_octets: u32) -> bool {
+        let Some(pacer) = &context.pacer else { return false };
+        let octets = u64::from(pacer.link_octets(packet_octets(payload_octets as usize) as u32));
+        self.octets_since_ack_request += octets;
+        pacer.wants_ack(self.in_flight_octets(pacer) + octets, self.octets_since_ack_request)
     }
 }
 

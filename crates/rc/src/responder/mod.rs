@@ -111,6 +111,11 @@ impl Responder {
         !self.responses.is_empty()
     }
 
+    /// Whether the next response is one of a READ.
+    pub(crate) fn sends_data(&self) -> bool {
+        self.responses.begins_with_read()
+    }
+
     /// A request packet has come.
     pub(crate) fn on_request<M: Memory>(
         &mut self,

@@ -66,6 +66,10 @@ impl Responses {
         self.queue.is_empty()
     }
 
+    pub(super) fn begins_with_read(&self) -> bool {
+        matches!(self.queue.front(), Some(Response::Read(_)))
+    }
+
     pub(super) fn has_room_for_read(&self) -> bool {
         self.reads_waiting < self.max_reads_waiting
     }
@@ -134,6 +138,9 @@ impl Responses {
                     self.reads_waiting -= 1;
                 }
                 context.counters.read_responses_sent += 1;
+                if let Some(pacer) = &mut context.pacer {
+                    pacer.sent(context.now, written as u32);
+                }
                 Some(written)
             }
         }

@@ -1,0 +1,166 @@
+//! How fast a queue pair sends: what its sender learns goes in, a rate and a window come out.
+//!
+//! ```text
+//!   sent, acknowledged, lost ──►┌─────────────┐──► rate ───► pacing: when the next packet is due
+//!   CNP, Fast CNP, its trace ──►│ RateControl │
+//!   time ──────────────────────►└─────────────┘──► window ─► how much may be in flight
+//! ```
+//!
+//! [`RateControl`] is the trait; [`Dcqcn`] and [`FixedRate`] are in the box, and
+//! [`Endpoint::set_rate_control`](crate::Endpoint::set_rate_control) takes any other. A queue pair without one sends as
+//! fast as its port lets it, and pays nothing for what it does not use.
+
+pub(crate) mod dcqcn;
+pub(crate) mod pacing;
+
+pub use dcqcn::{AlphaUpdate, Dcqcn, DcqcnParameters, TargetUpdate};
+
+use core::fmt;
+use core::net::Ipv6Addr;
+use srdma_wire::Instant;
+
+/// What a sender learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A data packet, a request with payload or a READ response, has gone out.
+    Sent {
+        /// Octets that it takes on the link, with the endpoint's `link_overhead_octets`.
+        octets: u32,
+    },
+    /// The peer has acknowledged data.
+    Acknowledged {
+        /// Octets that these took in flight, as [`RateControl::window_octets`] counts them.
+        octets: u64,
+    },
+    /// A CNP has come: a data packet met congestion somewhere (FC-3-2).
+    Cnp,
+    /// A Fast CNP has come.
+    FastCnp {
+        /// Who sent it (FC-4-8).
+        origin: Origin,
+    },
+    /// Data have to be sent again, after a sequence NAK or a timeout.
+    Lost,
+    /// Time has come to [`RateControl::next_deadline`].
+    Timer,
+}
+
+/// Who sent a Fast CNP: its source address, compared with the original destination in its option, says it (FC-4-8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The switch of this address, at which the packet met congestion.
+    Switch(Ipv6Addr),
+    /// The receiver of the data.
+    Receiver,
+}
+
+/// Decides how fast one queue pair sends.
+///
+/// It is called with times that never run backwards. Whatever its own timers would have done up to that time counts
+/// as done before the event: an implementation catches up first, so that nobody has to call it while nothing is to be
+/// sent. Nothing here may allocate.
+pub trait RateControl: fmt::Debug + Send {
+    /// Something has happened at `now`.
+    fn on(&mut self, now: Instant, event: Event);
+
+    /// Bits per second on the link at which data packets may go out; `None` for as fast as the port can.
+    fn rate_bits_per_s(&self) -> Option<u64>;
+
+    /// Octets of requests that may be sent and not acknowledged, headers and link overhead included; `None` for as many
+    /// as the queue pair allows. One packet may always be in flight, and a packet that begins inside the window may end
+    /// outside.
+    fn window_octets(&self) -> Option<u64> {
+        None
+    }
+
+    /// When rate or window change next without an event; later than the last `now`. The queue pair asks for it only
+    /// while something waits to be sent.
+    fn next_deadline(&self) -> Option<Instant>;
+}
+
+/// Which rate control a queue pair begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RateAlgorithm {
+    /// A rate that nothing changes, in bits per second on the link.
+    Fixed {
+        /// The rate, at least 1.
+        bits_per_s: u64,
+    },
+    /// DCQCN.
+    Dcqcn(DcqcnParameters),
+}
+
+impl RateAlgorithm {
+    /// The rate control itself.
+    ///
+    /// # Errors
+    ///
+    /// The first parameter that is out of its range.
+    pub fn build(&self) -> Result<Box<dyn RateControl>, RateError> {
+        Ok(match self {
+            RateAlgorithm::Fixed { bits_per_s } => Box::new(FixedRate::new(*bits_per_s)?),
+            RateAlgorithm::Dcqcn(parameters) => Box::new(Dcqcn::new(parameters.clone())?),
+        })
+    }
+}
+
+/// A parameter of a rate control is outside its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{parameter} must be {expected}, found {found}")]
+pub struct RateError {
+    /// Name of the parameter.
+    pub parameter: &'static str,
+    /// Its range in words.
+    pub expected: &'static str,
+    /// Its value.
+    pub found: String,
+}
+
+/// Returns an error unless `is_good`.
+pub(crate) fn require(
+    parameter: &'static str,
+    found: f64,
+    is_good: bool,
+    expected: &'static str,
+) -> Result<(), RateError> {
+    if is_good { Ok(()) } else { Err(RateError { parameter, expected, found: found.to_string() }) }
+}
+
+/// A rate that nothing changes.
+#[derive(Clone, Debug)]
+pub struct FixedRate {
+    bits_per_s: u64,
+}
+
+impl FixedRate {
+    /// A rate in bits per second on the link.
+    ///
+    /// # Errors
+    ///
+    /// When it is zero.
+    pub fn new(bits_per_s: u64) -> Result<Self, RateError> {
+        require("bits_per_s", bits_per_s as f64, bits_per_s > 0, "at least 1")?;
+        Ok(FixedRate { bits_per_s })
+    }
+}
+
+impl RateControl for FixedRate {
+    fn on(&mut self, _now: Instant, _event: Event) {}
+
+    fn rate_bits_per_s(&self) -> Option<u64> {
+        Some(self.bits_per_s)
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// What limits a queue pair at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimits {
+    /// Bits per second on the link; `None` for as fast as the port can.
+    pub rate_bits_per_s: Option<u64>,
+    /// Octets in flight; `None` for no limit but that of outstanding PSNs.
+    pub window_octets: Option<u64>,
+}
