@@ -2,10 +2,12 @@
 
 use crate::behavior::Flavors;
 use crate::border::Domain;
+use crate::egress::{ClassMap, EgressConfig, EgressError};
 use crate::element::PortId;
 use crate::encaps::{EncapsError, EncapsMode};
 use crate::fib::Prefix;
 use crate::hmac::{Cover, HmacKey};
+use crate::ioam::{IoamConfig, IoamError};
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::MacAddress;
 use srdma_wire::tlv::TlvTypes;
@@ -63,6 +65,8 @@ pub struct NodeConfig {
     pub end_mt_cover: Cover,
     /// After a restart: groups begin with unknown branches (D17).
     pub restarted: bool,
+    /// Seed of the chance that decides on ECN marks between Kmin and Kmax.
+    pub marking_seed: u64,
 }
 
 impl NodeConfig {
@@ -79,6 +83,7 @@ impl NodeConfig {
             require_hmac: false,
             end_mt_cover: Cover::Tlvs,
             restarted: false,
+            marking_seed: 0,
         }
     }
 }
@@ -228,6 +233,20 @@ pub enum Command {
     },
     /// Makes a port an inside one again, as it began.
     RemoveBorder(PortId),
+    /// Gives a port traffic classes, with their limits, marks and pauses, or others than it had. Without it a port has
+    /// one queue.
+    SetEgress {
+        /// The port.
+        port: PortId,
+        /// Its classes.
+        egress: Box<EgressConfig>,
+    },
+    /// Says which DSCP belongs to which class, at all ports with classes. Without it all belong to class 0.
+    SetClasses(ClassMap),
+    /// Writes to IOAM traces (RFC 9197), in place of what was told before.
+    SetIoam(Box<IoamConfig>),
+    /// Leaves IOAM traces as they are, as it began.
+    RemoveIoam,
     /// Takes part in a group, or in a new epoch of it; its Proxy Address becomes this node's to intercept. Both phases
     /// of a commit at once.
     AddGroup(Box<NodePart>),
@@ -249,6 +268,17 @@ pub enum Command {
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
+    /// A port's classes cannot be so.
+    #[error("egress of port {port}: {error}")]
+    Egress {
+        /// The number of the port.
+        port: u16,
+        /// Why.
+        error: EgressError,
+    },
+    /// Traces cannot be written to so.
+    #[error("IOAM: {0}")]
+    Ioam(IoamError),
     /// There is no such port.
     #[error("port {0} does not exist, the node has {1}")]
     UnknownPort(u16, usize),

@@ -50,6 +50,12 @@ drop_reasons! {
     PacketTooBig = "packet_too_big",
     /// The egress queue is full.
     QueueFull = "queue_full",
+    /// More came in by this link in a class with PFC than XOFF and headroom hold.
+    HeadroomExceeded = "headroom_exceeded",
+    /// For a class whose neighbour has paused it for too long.
+    PauseStorm = "pause_storm",
+    /// A MAC control frame that is no PFC, or at a port whose classes have none.
+    MacControl = "mac_control",
     /// It waited to be sent at this port, which has lost its link.
     PortDown = "port_down",
     /// No chunk was left in the pool.

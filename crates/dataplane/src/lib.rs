@@ -19,6 +19,7 @@ mod fib;
 mod frame;
 mod headers;
 mod hmac;
+mod ioam;
 mod multicast;
 mod node;
 mod pool;
@@ -32,11 +33,16 @@ pub use config::{
 };
 pub use counters::{GroupCounters, PortCounters, Traffic};
 pub use drop::{DropCounters, DropReason};
+pub use egress::{
+    CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking, PauseCounters, Pauses,
+    PfcConfig, Scheduling, StormAction, Watchdog,
+};
 pub use element::{Element, PortId};
 pub use encaps::{EncapsError, EncapsMode};
 pub use event::{Cause, Event};
 pub use fib::{Fib, Prefix};
 pub use frame::{Frame, HEADER_SPAN, Segment};
 pub use hmac::{Cover, HmacKey};
+pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace, TimestampFormat, WideData};
 pub use node::{Entry, HoldEnd, Node, What};
 pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Page, Pool};

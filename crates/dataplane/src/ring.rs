@@ -1,25 +1,23 @@
 //! Frames in the order they came.
 
-use crate::frame::Frame;
-
 /// A queue of frames that grows, and never shrinks. Where a frame is made is decided by what the compiler takes in
 /// line: with the standard library's queue it makes each frame elsewhere and moves it here, at the price of half a copy
 /// of End.MT.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct Ring<T> {
     /// A power of two.
-    slots: Vec<Option<Frame>>,
+    slots: Vec<Option<T>>,
     head: usize,
     len: usize,
 }
 
-impl Default for Ring {
+impl<T> Default for Ring<T> {
     fn default() -> Self {
         Ring { slots: vec![None], head: 0, len: 0 }
     }
 }
 
-impl Ring {
+impl<T> Ring<T> {
     /// Whether no frame waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -28,7 +26,7 @@ impl Ring {
 
     /// Adds a frame behind the others.
     #[inline(always)]
-    pub(crate) fn push(&mut self, frame: Frame) {
+    pub(crate) fn push(&mut self, frame: T) {
         if self.len == self.slots.len() {
             self.grow();
         }
@@ -37,9 +35,15 @@ impl Ring {
         self.len += 1;
     }
 
+    /// The frame that has waited longest.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&T> {
+        self.slots[self.head].as_ref()
+    }
+
     /// Takes the frame that has waited longest.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Frame> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         let frame = self.slots[self.head].take()?;
         self.head = (self.head + 1) & (self.slots.len() - 1);
         self.len -= 1;
@@ -58,6 +62,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Frame;
     use crate::pool::Pool;
     use proptest::prelude::*;
     use std::collections::VecDeque;
@@ -76,6 +81,7 @@ mod tests {
                     prop_assert_eq!(ring.pop().map(|frame| frame.to_vec(&pool)), model.pop_front());
                 }
                 prop_assert_eq!(ring.is_empty(), model.is_empty());
+                prop_assert_eq!(ring.first().map(|frame: &Frame| frame.to_vec(&pool)), model.front().cloned());
             }
             for octets in model {
                 prop_assert_eq!(ring.pop().map(|frame| frame.to_vec(&pool)), Some(octets));

@@ -113,6 +113,42 @@ fn forwarding_allocates_nothing() {
     assert_eq!(allocations(&mut bench, &answered), 0);
 }
 
+/// Classes that are marked, told to pause and paused, and traces that are filled.
+#[test]
+fn classes_and_traces_allocate_nothing() {
+    let mut bench = node();
+    route(&mut bench, SINK, 64, RouteAction::Via(vec![next_hop(1)]));
+    let pfc = PfcConfig { xoff_octets: 100, xon_octets: 50, headroom_octets: 1 << 20, quanta: 100 };
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.watchdog = Some(Watchdog { bound_ns: 50_000, quiet_ns: 50_000, action: StormAction::Drop });
+    for class in &mut egress.classes {
+        class.pfc = Some(pfc);
+        class.marking = Some(Marking { k_min_octets: 0, k_max_octets: 1000, p_max: 0.5 });
+        class.scheduling = Scheduling::Weighted { quantum_octets: 256 };
+    }
+    for port in 0..3 {
+        bench.control(Command::SetEgress { port: PortId(port), egress: Box::new(egress.clone()) });
+    }
+    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    let namespace = IoamNamespace { id: 1, data: Some(2), data_wide: Some(WideData::LinkLoad), opaque: None };
+    let interface = |port| IoamInterface { port: PortId(port), id: Some(port), id_wide: None, fills: true };
+    bench.control(Command::SetIoam(Box::new(IoamConfig {
+        namespaces: vec![namespace],
+        interfaces: (0..3).map(interface).collect(),
+        ..IoamConfig::default()
+    })));
+    let mut traced = packet(
+        "2001:db8:2::9",
+        0,
+        &[59, 2, 1, 0, 0x31, 18, 0, 0, 0, 1, 0x10, 2, 0x84, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    );
+    traced[1] = 0x20;
+    let plain = packet("2001:db8:2::9", 59, &[0; 1000]);
+    assert_eq!(allocations(&mut bench, &[(2, traced), (0, plain)]), 0);
+    assert!(bench.node.class_counters(PortId(0), 0).unwrap().pauses_sent >= 1_000);
+    assert!(bench.node.ioam_counters().written >= 1_000);
+}
+
 /// A group's node at `index` of a tree of three: headend, transit node, edge.
 fn part(index: usize, loopback: [&str; 3]) -> NodePart {
     let [headend, transit, edge] = loopback;

@@ -39,6 +39,16 @@ impl Node {
             Command::RemoveDomain => self.remove_domain(),
             Command::SetBorder { port, sources } => self.set_border(port, &sources),
             Command::RemoveBorder(port) => self.remove_border(port),
+            Command::SetEgress { port, egress } => self.set_egress(port, *egress),
+            Command::SetClasses(classes) => {
+                self.classes = classes;
+                Ok(())
+            }
+            Command::SetIoam(config) => self.set_ioam(*config),
+            Command::RemoveIoam => {
+                self.ioam = None;
+                Ok(())
+            }
             Command::AddGroup(part) => self.add_group(*part),
             Command::PrepareGroup(part) => self.prepare_group(*part),
             Command::CommitGroup { id, epoch } => self.commit_group(id, epoch),

@@ -11,8 +11,8 @@ use crate::fib::Fib;
 use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6, ipv6_mut};
 use crate::pool::Pool;
-use srdma_wire::EtherType;
 use srdma_wire::icmpv6::Icmpv6Error;
+use srdma_wire::{EtherType, Pfc};
 
 /// How often one packet may meet SIDs of this node before it is taken for a loop.
 const MAX_LOCAL_SEGMENTS: usize = 16;
@@ -29,6 +29,8 @@ enum HopLimit {
 enum Fate {
     /// It is finished, and waits at a port that has room for its octets.
     Enqueue(PortId, usize),
+    /// It is finished, and is to wait in its class at a port with classes.
+    Classify(PortId, usize),
     /// It is dropped.
     Drop(DropReason),
     /// It is dropped, and its source told.
@@ -64,6 +66,8 @@ impl Node {
     fn meet(&mut self, fate: Fate, arrival: Arrival, frame: Frame, pool: &mut Pool) {
         match fate {
             Fate::Enqueue(port, len) => self.enqueue(port, frame, len),
+            Fate::Classify(port, len) => self.enter_class(arrival, port, frame, len, pool),
+            Fate::Drop(DropReason::MacControl) => self.mac_control(arrival, frame, pool),
             Fate::Drop(reason) => self.drop_frame(arrival, frame, pool, reason),
             Fate::Report(reason, error) => self.report(arrival, frame, pool, reason, error),
             Fate::Multicast => self.multicast(arrival, frame, pool),
@@ -83,7 +87,7 @@ impl Node {
         let head = frame.head(pool);
         let headers = head.first_chunk::<AFTER_IPV6>().ok_or_else(|| short_frame(head))?;
         if headers[..6] != config.mac.0 && !is_multicast_frame(headers) {
-            return Err(DropReason::NotForThisPort);
+            return Err(stranger(headers));
         }
         if headers[12..14] != EtherType::IPV6.0.to_be_bytes() || headers[IPV6] >> 4 != 6 {
             return Err(short_frame(head));
@@ -207,12 +211,24 @@ impl Node {
             return fate;
         }
         if !self.egress.has_room(adjacency.port, len) {
-            return Fate::Drop(DropReason::QueueFull);
+            return self.classify(adjacency, frame, pool, len);
         }
         if let Some(place) = frame.head_mut(pool).first_chunk_mut() {
             *place = adjacency.ethernet;
         }
         Fate::Enqueue(adjacency.port, len)
+    }
+
+    /// What becomes of a packet for which the port's plain queue has no room: a port with classes has none there.
+    #[inline(never)]
+    fn classify(&self, adjacency: &Adjacency, frame: &mut Frame, pool: &mut Pool, len: usize) -> Fate {
+        if !self.egress.has_classes(adjacency.port) {
+            return Fate::Drop(DropReason::QueueFull);
+        }
+        if let Some(place) = frame.head_mut(pool).first_chunk_mut() {
+            *place = adjacency.ethernet;
+        }
+        Fate::Classify(adjacency.port, len)
     }
 
     /// Why a packet does not leave by an adjacency, unless it does.
@@ -263,12 +279,21 @@ fn is_multicast_frame(headers: &[u8; AFTER_IPV6]) -> bool {
     headers[0] & 1 != 0 && headers[IPV6 + 24] == 0xFF
 }
 
+/// Why a frame to another MAC address is not taken as a packet.
+#[cold]
+fn stranger(headers: &[u8]) -> DropReason {
+    let is_mac_control = headers.starts_with(&Pfc::DESTINATION.0)
+        && headers.get(12..14) == Some(&EtherType::MAC_CONTROL.0.to_be_bytes());
+    if is_mac_control { DropReason::MacControl } else { DropReason::NotForThisPort }
+}
+
 /// Why a frame is no IPv6 packet.
 #[cold]
 fn short_frame(head: &[u8]) -> DropReason {
     match head.get(12..14).map(|ethertype| EtherType(u16::from_be_bytes([ethertype[0], ethertype[1]]))) {
         None => DropReason::Truncated,
         Some(EtherType::VLAN) => DropReason::VlanTagged,
+        Some(EtherType::MAC_CONTROL) => stranger(head),
         Some(EtherType::IPV6) => match ipv6(head) {
             Ok(view) if view.version() != 6 => DropReason::BadVersion,
             _ => DropReason::Truncated,

@@ -9,12 +9,15 @@
 //! ```
 
 mod border;
+mod congestion;
 mod control;
+mod egress;
 mod end_mt;
 mod forward;
 mod groups;
 mod icmp;
 mod inspect;
+mod ioam;
 mod journal;
 mod multicast;
 mod proxy;
@@ -28,7 +31,7 @@ use crate::border::Boundary;
 use crate::config::{ConfigError, NodeConfig, TableId};
 use crate::counters::{GroupCounters, PortCounters, Traffic};
 use crate::drop::{DropCounters, DropReason};
-use crate::egress::Egress;
+use crate::egress::{ClassMap, Egress};
 use crate::element::{Element, PortId};
 use crate::encaps::Encaps;
 use crate::event::Event;
@@ -36,6 +39,7 @@ use crate::fib::{Fib, Prefix};
 use crate::frame::Frame;
 use crate::headers::AFTER_IPV6;
 use crate::hmac::HmacKeys;
+use crate::ioam::Ioam;
 use crate::pool::Pool;
 use crate::reverse::{Acknowledgements, CnpUp, Statement};
 use icmp::IcmpLimiter;
@@ -55,6 +59,10 @@ pub struct Node {
     /// Drops of packets that the node made itself.
     own_drops: DropCounters,
     egress: Egress,
+    /// The traffic class of each DSCP, at ports with classes.
+    classes: ClassMap,
+    /// What is written to traces, if anything is.
+    ioam: Option<Box<Ioam>>,
     tables: BTreeMap<TableId, Fib<Target>>,
     /// The main table, apart because nearly every look-up is in it.
     main: Fib<Target>,
@@ -105,7 +113,7 @@ struct Arrival {
 impl Node {
     /// A node without routes.
     pub fn new(config: NodeConfig) -> Self {
-        let mut egress = Egress::default();
+        let mut egress = Egress::new(config.marking_seed);
         for port in &config.ports {
             egress.add_port(port.queue_limit_octets);
         }
@@ -121,6 +129,8 @@ impl Node {
             guards_sids: config.require_hmac,
             config,
             egress,
+            classes: ClassMap::default(),
+            ioam: None,
             tables: BTreeMap::new(),
             main,
             adjacencies: Shared::default(),
@@ -190,7 +200,7 @@ impl Node {
     /// Drops what waits to be sent at a port that has no link; returns how many frames that were.
     pub fn drop_queue(&mut self, port: PortId, pool: &mut Pool) -> usize {
         let mut dropped = 0;
-        while let Some(frame) = self.egress.dequeue(port) {
+        while let Some(frame) = self.egress.dequeue(port).or_else(|| self.egress.take_any(port)) {
             frame.release(pool);
             dropped += 1;
             if let Some(counters) = self.port_counters.get_mut(port.index()) {
@@ -255,14 +265,21 @@ impl Element for Node {
         while let Some(group) = self.timers.take_due(now) {
             self.group_tick(now, group, pool);
         }
+        self.egress.tick(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.timers.next()
+        match (self.timers.next(), self.egress.next_deadline()) {
+            (Some(timers), Some(egress)) => Some(timers.min(egress)),
+            (timers, egress) => timers.or(egress),
+        }
     }
 
-    fn dequeue(&mut self, _now: Instant, port: PortId, _pool: &mut Pool) -> Option<Frame> {
-        self.egress.dequeue(port)
+    fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
+        match self.egress.dequeue(port) {
+            Some(frame) => Some(frame),
+            None => self.dequeue_class(now, port, pool),
+        }
     }
 
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {

@@ -1,0 +1,245 @@
+//! How frames wait at a port: traffic classes, limits, marks, pauses.
+
+use srdma_wire::pfc;
+
+/// Traffic classes of a port.
+pub const CLASSES: usize = pfc::CLASSES;
+
+/// Octets that a weighted class may at least send in its turn.
+const LEAST_QUANTUM_OCTETS: u32 = 256;
+
+/// The classes of a port, and what its link does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EgressConfig {
+    /// Rate of the link in bits a second: what the quanta of a pause are counted in, and what traces say.
+    pub rate_bits_per_s: u64,
+    /// The classes by their number; where they are strict, the highest goes first.
+    pub classes: [ClassConfig; CLASSES],
+    /// What is done about a neighbour that pauses for too long; nothing when there is none.
+    pub watchdog: Option<Watchdog>,
+}
+
+impl EgressConfig {
+    /// Classes that are all alike: so much may wait in each, nothing is marked, nothing paused, and the highest goes
+    /// first.
+    pub fn new(rate_bits_per_s: u64, limit_octets: usize) -> Self {
+        EgressConfig { rate_bits_per_s, classes: [ClassConfig::new(limit_octets); CLASSES], watchdog: None }
+    }
+
+    /// Why a port cannot be so.
+    pub(crate) fn check(&self) -> Result<(), EgressError> {
+        if self.rate_bits_per_s == 0 {
+            return Err(EgressError::NoRate);
+        }
+        if self.watchdog.is_some_and(|watchdog| watchdog.bound_ns == 0 || watchdog.quiet_ns == 0) {
+            return Err(EgressError::Watchdog);
+        }
+        (0..).zip(&self.classes).try_for_each(|(class, config)| config.check(class))
+    }
+}
+
+/// A traffic class of a port.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassConfig {
+    /// Octets that may wait. Frames that came in by a link with PFC in this class are bounded by that link's XOFF and
+    /// headroom instead.
+    pub limit_octets: usize,
+    /// When its frames go.
+    pub scheduling: Scheduling,
+    /// When its frames are marked.
+    pub marking: Option<Marking>,
+    /// From so many waiting octets on a sender is told at once, if the node tells senders anything (FC-4-1).
+    pub notify_octets: Option<usize>,
+    /// Pauses in both directions.
+    pub pfc: Option<PfcConfig>,
+}
+
+impl ClassConfig {
+    /// A strict class in which so much may wait; nothing is marked, nothing paused.
+    pub fn new(limit_octets: usize) -> Self {
+        ClassConfig { limit_octets, scheduling: Scheduling::Strict, marking: None, notify_octets: None, pfc: None }
+    }
+
+    fn check(&self, class: u8) -> Result<(), EgressError> {
+        if let Scheduling::Weighted { quantum_octets } = self.scheduling
+            && quantum_octets < LEAST_QUANTUM_OCTETS
+        {
+            return Err(EgressError::Quantum { class, quantum_octets });
+        }
+        if let Some(marking) = self.marking
+            && !(marking.k_min_octets <= marking.k_max_octets && (0.0..=1.0).contains(&marking.p_max))
+        {
+            return Err(EgressError::Marking { class });
+        }
+        match self.pfc {
+            Some(pfc) if pfc.quanta == 0 || pfc.xon_octets > pfc.xoff_octets => Err(EgressError::Pfc { class }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// When the frames of a class go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// Before all weighted classes, and before lower strict ones.
+    Strict,
+    /// In turn with the other weighted classes (deficit round robin).
+    Weighted {
+        /// Octets that the class may send in its turn: its weight.
+        quantum_octets: u32,
+    },
+}
+
+/// ECN marking by the octets that wait before a frame: never up to Kmin, beyond it always from Kmax on, and with linearly
+/// rising probability between them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Marking {
+    /// Kmin.
+    pub k_min_octets: usize,
+    /// Kmax.
+    pub k_max_octets: usize,
+    /// Pmax: the probability right below Kmax, 0 to 1.
+    pub p_max: f64,
+}
+
+/// Priority flow control of one class of a link (IEEE 802.1Q clause 36): its neighbour is paused when too much of what
+/// came from there waits in this node, and may pause this port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfcConfig {
+    /// When more octets than these, received here in this class, wait at ports, the neighbour is paused.
+    pub xoff_octets: usize,
+    /// When no more than these wait, it may go on.
+    pub xon_octets: usize,
+    /// Octets beyond XOFF that still find room: what the neighbour sends until it stands still.
+    pub headroom_octets: usize,
+    /// Length of a pause, in quanta of 512 bit times. It is said again at half of it.
+    pub quanta: u16,
+}
+
+/// When a neighbour's pauses are no longer obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watchdog {
+    /// A class paused for so long without a break is caught in a storm.
+    pub bound_ns: u64,
+    /// The storm is over when no pause has come for so long.
+    pub quiet_ns: u64,
+    /// What becomes of the class's frames during a storm.
+    pub action: StormAction,
+}
+
+/// What becomes of the frames of a class caught in a storm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StormAction {
+    /// They are sent, as if no pause had come.
+    Forward,
+    /// They are dropped.
+    Drop,
+}
+
+/// The traffic class of each DSCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassMap([u8; 64]);
+
+impl Default for ClassMap {
+    fn default() -> Self {
+        ClassMap([0; 64])
+    }
+}
+
+impl ClassMap {
+    /// Each DSCP's three high bits, its precedence (RFC 2474 section 4.2.2).
+    pub fn by_precedence() -> Self {
+        ClassMap(std::array::from_fn(|dscp| (dscp >> 3) as u8))
+    }
+
+    /// Gives a DSCP a class; `None` when there is no such DSCP or class.
+    pub fn set(&mut self, dscp: u8, class: u8) -> Option<()> {
+        let place = self.0.get_mut(usize::from(dscp)).filter(|_| usize::from(class) < CLASSES)?;
+        *place = class;
+        Some(())
+    }
+
+    /// The class of a packet with this traffic class field, whose high six bits are the DSCP.
+    #[inline]
+    pub fn class_of(&self, traffic_class: u8) -> usize {
+        usize::from(self.0[usize::from(traffic_class >> 2)])
+    }
+}
+
+/// Why a port's classes cannot be as they were told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EgressError {
+    /// A link without a rate.
+    #[error("the rate of the link is 0; give it in bits a second")]
+    NoRate,
+    /// A watchdog that would bark at every pause.
+    #[error("the bound and the quiet time of the watchdog must be longer than 0 ns")]
+    Watchdog,
+    /// A weight that is too low.
+    #[error("class {class}: a quantum of {quantum_octets} octets is less than {LEAST_QUANTUM_OCTETS}")]
+    Quantum {
+        /// The class.
+        class: u8,
+        /// Its quantum.
+        quantum_octets: u32,
+    },
+    /// Thresholds that cross, or a probability that is none.
+    #[error("class {class}: marking needs k_min <= k_max and p_max between 0 and 1")]
+    Marking {
+        /// The class.
+        class: u8,
+    },
+    /// Thresholds that cross, or pauses of no length.
+    #[error("class {class}: PFC needs xon <= xoff and pauses of at least 1 quantum")]
+    Pfc {
+        /// The class.
+        class: u8,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        let good = EgressConfig::new(100_000_000_000, 1 << 20);
+        assert_eq!(good.check(), Ok(()));
+        let with = |change: &dyn Fn(&mut EgressConfig)| {
+            let mut config = good.clone();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        let pfc = PfcConfig { xoff_octets: 10, xon_octets: 10, headroom_octets: 0, quanta: 1 };
+        let marking = Marking { k_min_octets: 5, k_max_octets: 5, p_max: 1.0 };
+        let refused = [
+            with(&|config| config.rate_bits_per_s = 0),
+            with(&|config| {
+                config.watchdog = Some(Watchdog { bound_ns: 0, quiet_ns: 1, action: StormAction::Drop });
+            }),
+            with(&|config| config.classes[2].scheduling = Scheduling::Weighted { quantum_octets: 255 }),
+            with(&|config| config.classes[3].marking = Some(Marking { k_min_octets: 6, ..marking })),
+            with(&|config| config.classes[4].marking = Some(Marking { p_max: f64::NAN, ..marking })),
+            with(&|config| config.classes[5].pfc = Some(PfcConfig { xon_octets: 11, ..pfc })),
+            with(&|config| config.classes[6].pfc = Some(PfcConfig { quanta: 0, ..pfc })),
+        ];
+        insta::assert_snapshot!(refused.join("\n"), @r"
+        the rate of the link is 0; give it in bits a second
+        the bound and the quiet time of the watchdog must be longer than 0 ns
+        class 2: a quantum of 255 octets is less than 256
+        class 3: marking needs k_min <= k_max and p_max between 0 and 1
+        class 4: marking needs k_min <= k_max and p_max between 0 and 1
+        class 5: PFC needs xon <= xoff and pauses of at least 1 quantum
+        class 6: PFC needs xon <= xoff and pauses of at least 1 quantum
+        ");
+    }
+
+    #[test]
+    fn classes_of_dscps() {
+        let mut map = ClassMap::default();
+        assert_eq!(map.set(26, 3), Some(()));
+        assert_eq!([map.set(64, 0), map.set(0, 8)], [None, None]);
+        assert_eq!([map.class_of(26 << 2 | 3), map.class_of(25 << 2)], [3, 0]);
+        assert_eq!(ClassMap::by_precedence().class_of(48 << 2), 6);
+    }
+}

@@ -1,0 +1,27 @@
+//! What a traffic class of a port counts.
+
+use super::pause::PauseCounters;
+use crate::counters::Traffic;
+
+/// Counters of a traffic class of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounters {
+    /// Frames that left here in this class.
+    pub sent: Traffic,
+    /// Frames that were marked CE on entering it.
+    pub marks: u64,
+    /// Frames that found no room in it.
+    pub full_drops: u64,
+    /// Frames that came in here in this class and found no room behind XOFF and headroom.
+    pub headroom_drops: u64,
+    /// Frames of it that were dropped for a storm of pauses.
+    pub storm_drops: u64,
+    /// The most octets that ever waited.
+    pub peak_octets: usize,
+    /// Pauses told to the neighbour, refreshed ones included.
+    pub pauses_sent: u64,
+    /// Resumes told to the neighbour.
+    pub resumes_sent: u64,
+    /// What the neighbour has told.
+    pub received: PauseCounters,
+}

@@ -1,0 +1,103 @@
+//! Whether a frame meets congestion: the ECN mark by chance, the notification by a threshold.
+
+use super::config::{ClassConfig, Marking};
+
+/// What a frame meets at a queue that is longer than it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Congestion {
+    /// By depth and chance the packet is to be marked CE.
+    pub(crate) mark: bool,
+    /// The queue is at its notification threshold: the sender may be told at once (FC-4-1).
+    pub(crate) notify: bool,
+}
+
+/// Random numbers from a seed (splitmix64, Steele, Lea and Flood 2014).
+#[derive(Clone, Debug)]
+pub(super) struct Chance(u64);
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Self {
+        Chance(seed)
+    }
+
+    /// Whether it happens, with this probability. Draws one number.
+    fn happens(&mut self, probability: f64) -> bool {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let drawn = (z ^ z >> 31) >> 11;
+        (drawn as f64) < probability * (1_u64 << 53) as f64
+    }
+}
+
+/// The depth that nothing happens up to: what nearly every frame is asked for.
+pub(super) fn quiet_octets(config: &ClassConfig) -> usize {
+    let marking = config.marking.map_or(usize::MAX, |marking| marking.k_min_octets);
+    marking.min(config.notify_octets.map_or(usize::MAX, |octets| octets.saturating_sub(1)))
+}
+
+/// What a frame meets that finds so many octets waiting.
+#[inline(never)]
+pub(super) fn meets(config: &ClassConfig, depth_octets: usize, chance: &mut Chance) -> Option<Congestion> {
+    let mark = config.marking.is_some_and(|marking| is_marked(marking, depth_octets, chance));
+    let notify = config.notify_octets.is_some_and(|octets| depth_octets >= octets);
+    (mark || notify).then_some(Congestion { mark, notify })
+}
+
+fn is_marked(marking: Marking, depth_octets: usize, chance: &mut Chance) -> bool {
+    let Marking { k_min_octets, k_max_octets, p_max } = marking;
+    if depth_octets <= k_min_octets || depth_octets >= k_max_octets {
+        return depth_octets > k_min_octets;
+    }
+    let share = (depth_octets - k_min_octets) as f64 / (k_max_octets - k_min_octets) as f64;
+    chance.happens(p_max * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(k_min_octets: usize, k_max_octets: usize, p_max: f64) -> ClassConfig {
+        let marking = Some(Marking { k_min_octets, k_max_octets, p_max });
+        ClassConfig { marking, ..ClassConfig::new(usize::MAX) }
+    }
+
+    fn share_of_marks(config: &ClassConfig, depth_octets: usize) -> f64 {
+        let mut chance = Chance::new(1);
+        let marks = (0..100_000).filter(|_| meets(config, depth_octets, &mut chance).is_some()).count();
+        marks as f64 / 100_000.0
+    }
+
+    /// The probability rises in a line from 0 at Kmin to Pmax at Kmax, and is 1 from there on.
+    #[test]
+    fn marks_follow_the_line() {
+        let config = class(100_000, 400_000, 0.2);
+        assert_eq!(share_of_marks(&config, 100_000), 0.0);
+        for (depth, expected) in [(100_001, 0.0), (175_000, 0.05), (250_000, 0.1), (399_999, 0.2)] {
+            let found = share_of_marks(&config, depth);
+            assert!((found - expected).abs() < 0.005, "at {depth} octets {found}, not {expected}");
+        }
+        assert_eq!(share_of_marks(&config, 400_000), 1.0);
+    }
+
+    #[test]
+    fn a_step_is_a_line_too() {
+        let config = class(1000, 1000, 0.0);
+        assert_eq!([999, 1000, 1001].map(|depth| share_of_marks(&config, depth)), [0.0, 0.0, 1.0]);
+        assert_eq!(share_of_marks(&class(0, 0, 1.0), 0), 0.0, "an empty queue is not congested");
+    }
+
+    #[test]
+    fn nothing_is_asked_below_the_lower_threshold() {
+        let notifying = ClassConfig { notify_octets: Some(500), ..class(1000, 2000, 1.0) };
+        assert_eq!(quiet_octets(&notifying), 499);
+        assert_eq!(quiet_octets(&class(1000, 2000, 1.0)), 1000);
+        assert_eq!(quiet_octets(&class(1000, 1000, 1.0)), 1000);
+        assert_eq!(quiet_octets(&ClassConfig::new(10)), usize::MAX);
+        let mut chance = Chance::new(1);
+        assert_eq!(meets(&notifying, 499, &mut chance), None);
+        assert_eq!(meets(&notifying, 500, &mut chance), Some(Congestion { mark: false, notify: true }));
+        assert_eq!(meets(&notifying, 2000, &mut chance), Some(Congestion { mark: true, notify: true }));
+    }
+}

@@ -1,0 +1,410 @@
+//! Queues in front of the wires. A port has one queue, limited in octets, until it is given traffic classes: then
+//! frames wait by class, are marked, and pauses are told and obeyed.
+//!
+//! ```text
+//!              no classes: Queue ─────────────────────────────────────────┐
+//!   frame ──┤                                                             ├──▶ dequeue
+//!              classes: admit ─▶ congestion? ─▶ Class 0…7 ─▶ schedule ────┘
+//!                         │                        ▲ account of the port and class it came in by: XOFF, XON
+//!                         └▶ drop                  └ pauses of the neighbour
+//! ```
+//!
+//! A port with classes has a plain queue without room, so that frames for plain ports ask nothing of classes.
+
+mod config;
+mod counters;
+mod link;
+mod marking;
+mod pause;
+mod schedule;
+mod upstream;
+
+pub use config::{
+    CLASSES, ClassConfig, ClassMap, EgressConfig, EgressError, Marking, PfcConfig, Scheduling, StormAction, Watchdog,
+};
+pub use counters::ClassCounters;
+pub(crate) use marking::Congestion;
+pub use pause::{PauseCounters, Pauses};
+
+use crate::drop::DropReason;
+use crate::element::PortId;
+use crate::frame::Frame;
+use crate::ring::Ring;
+use link::{Link, Waiting};
+use marking::Chance;
+use srdma_wire::Instant;
+use srdma_wire::pfc::Pfc;
+
+/// The queue of one port.
+#[derive(Debug)]
+struct Queue {
+    frames: Ring<Frame>,
+    octets: usize,
+    limit_octets: usize,
+}
+
+/// All queues of an element.
+#[derive(Debug)]
+pub(crate) struct Egress {
+    queues: Vec<Queue>,
+    ready: Vec<PortId>,
+    /// The ports with classes.
+    links: Vec<Option<Box<Link>>>,
+    /// When time changes something at a port with classes; it may be too early.
+    deadline: Option<Instant>,
+    /// Octets in all classes of all ports.
+    buffered_octets: usize,
+    chance: Chance,
+}
+
+/// A frame that leaves a class.
+#[derive(Debug)]
+pub(crate) struct Departing {
+    pub(crate) frame: Frame,
+    /// Where it came in; `None` when the node made it.
+    pub(crate) ingress: Option<PortId>,
+    /// When it began to wait.
+    pub(crate) entered: Instant,
+    /// Octets that wait in its class behind it.
+    pub(crate) class_octets: usize,
+}
+
+impl Egress {
+    /// Queues of no ports; `seed` is for the chance that decides on marks.
+    pub(crate) fn new(seed: u64) -> Self {
+        Egress {
+            queues: Vec::new(),
+            ready: Vec::new(),
+            links: Vec::new(),
+            deadline: None,
+            buffered_octets: 0,
+            chance: Chance::new(seed),
+        }
+    }
+
+    /// Adds the next port's queue.
+    pub(crate) fn add_port(&mut self, limit_octets: usize) {
+        self.queues.push(Queue { frames: Ring::default(), octets: 0, limit_octets });
+        self.links.push(None);
+    }
+
+    /// Whether a port exists and its plain queue has room for a frame of `len` octets.
+    #[inline]
+    pub(crate) fn has_room(&self, port: PortId, len: usize) -> bool {
+        self.queues.get(port.index()).is_some_and(|queue| queue.octets + len <= queue.limit_octets)
+    }
+
+    /// Queues a frame of `len` octets at a port that [has room](Self::has_room).
+    #[inline(always)]
+    pub(crate) fn push(&mut self, port: PortId, frame: Frame, len: usize) {
+        let queue = &mut self.queues[port.index()];
+        Place { queue, ready: &mut self.ready, port, len }.fill(frame);
+    }
+
+    /// A place for a frame of `len` octets at a port; `None` when its plain queue has no room or there is no such port.
+    #[inline]
+    pub(crate) fn place(&mut self, port: PortId, len: usize) -> Option<Place<'_>> {
+        let queue = self.queues.get_mut(port.index()).filter(|queue| queue.octets + len <= queue.limit_octets)?;
+        Some(Place { queue, ready: &mut self.ready, port, len })
+    }
+
+    /// The frame that has waited longest in a plain queue.
+    #[inline]
+    pub(crate) fn dequeue(&mut self, port: PortId) -> Option<Frame> {
+        let queue = self.queues.get_mut(port.index())?;
+        let frame = queue.frames.pop()?;
+        queue.octets -= frame.len();
+        Some(frame)
+    }
+
+    /// Moves the ports that have got something to send to `wake`. A port may come more than once.
+    #[inline]
+    pub(crate) fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        wake.append(&mut self.ready);
+    }
+
+    /// When time changes something, if it does; never too late.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+}
+
+/// Ports with classes.
+impl Egress {
+    /// Gives a port classes, or others than it had. What waits in its plain queue goes first.
+    pub(crate) fn set_classes(&mut self, port: PortId, config: EgressConfig) {
+        let Some((link, queue)) = self.links.get_mut(port.index()).zip(self.queues.get_mut(port.index())) else {
+            return;
+        };
+        queue.limit_octets = 0;
+        match link {
+            Some(link) => link.set(config),
+            None => *link = Some(Box::new(Link::new(config))),
+        }
+        self.ready.push(port);
+        self.look_ahead();
+    }
+
+    pub(crate) fn has_classes(&self, port: PortId) -> bool {
+        self.link(port).is_some()
+    }
+
+    pub(crate) fn config(&self, port: PortId) -> Option<&EgressConfig> {
+        self.link(port).map(|link| &link.config)
+    }
+
+    #[inline]
+    fn link(&self, port: PortId) -> Option<&Link> {
+        self.links.get(port.index())?.as_deref()
+    }
+
+    #[inline]
+    fn link_mut(&mut self, port: PortId) -> Option<&mut Link> {
+        self.links.get_mut(port.index())?.as_deref_mut()
+    }
+
+    /// Whether a frame of `len` octets may wait in a class of a port with classes. Where it came in decides in a class
+    /// with PFC, else the class's limit.
+    #[inline]
+    pub(crate) fn admit(
+        &mut self,
+        port: PortId,
+        ingress: Option<PortId>,
+        class: usize,
+        len: usize,
+    ) -> Result<(), DropReason> {
+        if let Some(from) = ingress.and_then(|ingress| self.link_mut(ingress))
+            && let Some(pfc) = from.config.classes[class].pfc
+        {
+            if !from.accounts[class].has_room(len, &pfc) {
+                from.classes[class].counters.headroom_drops += 1;
+                return Err(DropReason::HeadroomExceeded);
+            }
+        } else if let Some(link) = self.link_mut(port)
+            && link.classes[class].octets + len > link.config.classes[class].limit_octets
+        {
+            link.classes[class].counters.full_drops += 1;
+            return Err(DropReason::QueueFull);
+        }
+        match self.link_mut(port) {
+            Some(link) if link.drops_for_storm() >> class & 1 == 1 => {
+                link.classes[class].counters.storm_drops += 1;
+                Err(DropReason::PauseStorm)
+            }
+            Some(_) => Ok(()),
+            None => Err(DropReason::QueueFull),
+        }
+    }
+
+    /// What a frame meets that is to wait in a class.
+    #[inline]
+    pub(crate) fn congestion(&mut self, port: PortId, class: usize) -> Option<Congestion> {
+        let link = self.links.get(port.index())?.as_deref()?;
+        let depth_octets = link.classes[class].octets;
+        if depth_octets <= link.classes[class].quiet_octets {
+            return None;
+        }
+        marking::meets(&link.config.classes[class], depth_octets, &mut self.chance)
+    }
+
+    pub(crate) fn count_mark(&mut self, port: PortId, class: usize) {
+        if let Some(link) = self.link_mut(port) {
+            link.classes[class].counters.marks += 1;
+        }
+    }
+
+    /// Lets a frame wait in a class that [admitted](Self::admit) it.
+    #[inline]
+    pub(crate) fn enter(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        ingress: Option<PortId>,
+        class: usize,
+        frame: Frame,
+        len: usize,
+    ) {
+        let mut is_accounted = false;
+        if let Some(ingress) = ingress
+            && let Some(from) = self.links.get_mut(ingress.index()).and_then(Option::as_deref_mut)
+        {
+            is_accounted = true;
+            if from.accounts[class].enter(len, from.config.classes[class].pfc.as_ref()) {
+                from.has_to_tell(class);
+                self.ready.push(ingress);
+            }
+        }
+        let waiting = Waiting { entered: now, len: len as u32, ingress, is_accounted, frame };
+        self.buffered_octets += len;
+        if let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut)
+            && link.push(class, waiting)
+        {
+            self.ready.push(port);
+        }
+    }
+
+    /// A frame waits no longer: its octets leave the account of where it came in.
+    fn leave(&mut self, class: usize, waiting: &Waiting) {
+        let len = waiting.len as usize;
+        self.buffered_octets -= len;
+        if let Some(ingress) = waiting.ingress.filter(|_| waiting.is_accounted)
+            && let Some(from) = self.links.get_mut(ingress.index()).and_then(Option::as_deref_mut)
+            && from.accounts[class].leave(len, from.config.classes[class].pfc.as_ref())
+        {
+            from.has_to_tell(class);
+            self.ready.push(ingress);
+        }
+    }
+
+    /// What a port with classes tells its neighbour now: that goes before all that waits.
+    #[inline]
+    pub(crate) fn tell(&mut self, now: Instant, port: PortId) -> Option<Pfc> {
+        let link = self.links.get_mut(port.index())?.as_deref_mut().filter(|link| link.is_untold())?;
+        let pfc = link.tell(now);
+        self.deadline = [self.deadline, link.next_deadline()].into_iter().flatten().min();
+        Some(pfc)
+    }
+
+    /// What was to be told could not leave for want of a chunk: a little later it can.
+    pub(crate) fn tell_again(&mut self, now: Instant, port: PortId, pfc: &Pfc) {
+        if let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) {
+            link.take_back(now, pfc);
+            self.deadline = [self.deadline, link.next_deadline()].into_iter().flatten().min();
+        }
+    }
+
+    /// The next frame that may leave a port with classes by now.
+    #[inline]
+    pub(crate) fn depart(&mut self, now: Instant, port: PortId) -> Option<Departing> {
+        let link = self.links.get_mut(port.index())?.as_deref_mut()?;
+        let (class, waiting) = link.pop(now)?;
+        let class_octets = link.classes[class].octets;
+        self.leave(class, &waiting);
+        let Waiting { entered, ingress, frame, .. } = waiting;
+        Some(Departing { frame, ingress, entered, class_octets })
+    }
+
+    /// A frame that is to be dropped for a storm, as long as there is one.
+    pub(crate) fn take_for_storm(&mut self, now: Instant, port: PortId) -> Option<Frame> {
+        let link = self.link_mut(port)?;
+        link.pauses.paused(now);
+        let class = link.first_waiting(link.drops_for_storm())?;
+        let waiting = link.take(class)?;
+        link.classes[class].counters.storm_drops += 1;
+        self.leave(class, &waiting);
+        Some(waiting.frame)
+    }
+
+    /// A frame of any class, paused or not: the port has lost its link, and with it what either side has told.
+    pub(crate) fn take_any(&mut self, port: PortId) -> Option<Frame> {
+        let link = self.link_mut(port)?;
+        link.forget();
+        let class = link.first_waiting(u8::MAX)?;
+        let waiting = link.take(class)?;
+        self.leave(class, &waiting);
+        Some(waiting.frame)
+    }
+
+    /// What the neighbour at a port tells; `false` when the port obeys nobody.
+    pub(crate) fn hear(&mut self, now: Instant, port: PortId, pfc: &Pfc) -> bool {
+        let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) else {
+            return false;
+        };
+        if link.config.classes.iter().all(|class| class.pfc.is_none()) {
+            return false;
+        }
+        link.pauses.receive(now, pfc);
+        if link.is_ready(now) {
+            self.ready.push(port);
+        }
+        self.deadline = [self.deadline, link.next_deadline()].into_iter().flatten().min();
+        true
+    }
+
+    /// Does what was due by now: pauses that end, and those that are to be told again.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        if self.deadline.is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        for (index, link) in self.links.iter_mut().enumerate() {
+            if let Some(link) = link
+                && link.next_deadline().is_some_and(|deadline| deadline <= now)
+            {
+                link.tick(now);
+                if link.is_ready(now) {
+                    self.ready.push(PortId(index as u16));
+                }
+            }
+        }
+        self.look_ahead();
+    }
+
+    fn look_ahead(&mut self) {
+        self.deadline = self.links.iter().flatten().filter_map(|link| link.next_deadline()).min();
+    }
+}
+
+/// What there is to see.
+impl Egress {
+    /// The counters of a class.
+    pub(crate) fn counters(&self, port: PortId, class: usize) -> Option<ClassCounters> {
+        let link = self.link(port)?;
+        let counters = link.classes.get(class)?.counters;
+        Some(ClassCounters { received: link.pauses.counters(class)?, ..counters })
+    }
+
+    /// Octets that wait in a class of a port.
+    pub(crate) fn class_octets(&self, port: PortId, class: usize) -> Option<usize> {
+        Some(self.link(port)?.classes.get(class)?.octets)
+    }
+
+    /// Octets that came in by a port in a class, and wait anywhere.
+    pub(crate) fn ingress_octets(&self, port: PortId, class: usize) -> Option<usize> {
+        Some(self.link(port)?.accounts.get(class)?.octets())
+    }
+
+    /// Octets that wait in all classes of all ports.
+    pub(crate) fn buffered_octets(&self) -> usize {
+        self.buffered_octets
+    }
+
+    /// Octets that a port with classes has sent.
+    pub(crate) fn sent_octets(&self, port: PortId) -> u64 {
+        self.link(port).map_or(0, |link| link.sent_octets)
+    }
+
+    /// The classes that a port's neighbour has paused, when that was last looked at; bit n is class n.
+    pub(crate) fn paused_classes(&self, port: PortId) -> u8 {
+        self.link(port).map_or(0, |link| link.pauses.classes())
+    }
+
+    /// The classes that a port's neighbour was told to pause, bit n being class n.
+    pub(crate) fn closed_classes(&self, port: PortId) -> u8 {
+        let closed = |link: &Link| {
+            (0..).zip(&link.accounts).map(|(class, account)| u8::from(account.is_closed()) << class).sum()
+        };
+        self.link(port).map_or(0, closed)
+    }
+}
+
+/// Room for one frame in a plain queue.
+#[derive(Debug)]
+pub(crate) struct Place<'e> {
+    queue: &'e mut Queue,
+    ready: &'e mut Vec<PortId>,
+    port: PortId,
+    len: usize,
+}
+
+impl Place<'_> {
+    /// Queues the frame. In line, so that a frame is made where it waits.
+    #[inline(always)]
+    pub(crate) fn fill(self, frame: Frame) {
+        if self.queue.frames.is_empty() {
+            self.ready.push(self.port);
+        }
+        self.queue.octets += self.len;
+        self.queue.frames.push(frame);
+    }
+}

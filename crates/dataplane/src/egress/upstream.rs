@@ -1,0 +1,220 @@
+//! What came in by a port in one class and still waits in the node, and the pauses that its neighbour is told for it.
+//!
+//! ```text
+//!             octets > XOFF / PAUSE
+//!   Open ─────────────────────────────▶ Closed ──┐ half of the pause is over / PAUSE
+//!    ▲                                   │  ▲────┘
+//!    └───────────────────────────────────┘
+//!             octets ≤ XON / RESUME
+//! ```
+
+use super::config::PfcConfig;
+use super::pause::quanta_ns;
+use srdma_wire::Instant;
+
+/// When what could not be told is tried again.
+const RETRY_NS: u64 = 1_000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// The neighbour may send.
+    #[default]
+    Open,
+    /// It was told to pause.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// More waits than XOFF allows.
+    AboveXoff,
+    /// No more waits than XON.
+    BelowXon,
+    /// Half of the pause that was told is over.
+    HalfOver,
+}
+
+/// What the neighbour is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Say {
+    Pause,
+    Resume,
+}
+
+impl State {
+    fn after(self, event: Event) -> (Self, Option<Say>) {
+        match (self, event) {
+            (State::Open, Event::AboveXoff) => (State::Closed, Some(Say::Pause)),
+            (State::Open, Event::BelowXon | Event::HalfOver) => (State::Open, None),
+            (State::Closed, Event::AboveXoff) => (State::Closed, None),
+            (State::Closed, Event::BelowXon) => (State::Open, Some(Say::Resume)),
+            (State::Closed, Event::HalfOver) => (State::Closed, Some(Say::Pause)),
+        }
+    }
+}
+
+/// The account of one class of a port.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Account {
+    octets: usize,
+    state: State,
+    /// What is still to be told: so many quanta.
+    untold: Option<u16>,
+    /// When half of the pause that was told last is over.
+    half_over: Option<Instant>,
+}
+
+impl Account {
+    /// Octets that wait.
+    pub(super) fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// Whether the neighbour is to pause.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Whether so many octets more fit behind XOFF and headroom.
+    #[inline]
+    pub(super) fn has_room(&self, len: usize, pfc: &PfcConfig) -> bool {
+        self.octets + len <= pfc.xoff_octets.saturating_add(pfc.headroom_octets)
+    }
+
+    /// A frame of so many octets waits; returns whether there is something to tell.
+    #[inline]
+    pub(super) fn enter(&mut self, len: usize, pfc: Option<&PfcConfig>) -> bool {
+        self.octets += len;
+        match pfc {
+            Some(pfc) if self.octets > pfc.xoff_octets => self.happen(Event::AboveXoff, pfc),
+            Some(_) | None => false,
+        }
+    }
+
+    /// A frame of so many octets waits no longer; returns whether there is something to tell.
+    #[inline]
+    pub(super) fn leave(&mut self, len: usize, pfc: Option<&PfcConfig>) -> bool {
+        self.octets -= len;
+        match pfc {
+            Some(pfc) if self.octets <= pfc.xon_octets => self.happen(Event::BelowXon, pfc),
+            Some(_) | None => false,
+        }
+    }
+
+    /// Time has come; returns whether there is something to tell.
+    pub(super) fn tick(&mut self, now: Instant, pfc: &PfcConfig) -> bool {
+        if self.half_over.is_none_or(|half_over| half_over > now) {
+            return false;
+        }
+        self.half_over = None;
+        self.happen(Event::HalfOver, pfc)
+    }
+
+    /// The thresholds are others: `before` held so far. Returns whether there is something to tell.
+    pub(super) fn change(&mut self, before: Option<&PfcConfig>, pfc: Option<&PfcConfig>) -> bool {
+        match pfc {
+            Some(pfc) if self.octets > pfc.xoff_octets => self.happen(Event::AboveXoff, pfc),
+            Some(pfc) if self.octets <= pfc.xon_octets => self.happen(Event::BelowXon, pfc),
+            Some(_) => false,
+            // What the neighbour was told must not outlive the class's PFC.
+            None => before.is_some_and(|before| self.happen(Event::BelowXon, before)),
+        }
+    }
+
+    /// What is to be told now: so many quanta. A pause is told again at half of its time.
+    pub(super) fn tell(&mut self, now: Instant, rate_bits_per_s: u64) -> Option<u16> {
+        let quanta = self.untold.take()?;
+        let half_ns = (quanta_ns(quanta, rate_bits_per_s) / 2).max(1);
+        self.half_over = (quanta > 0).then(|| now.after_ns(half_ns));
+        Some(quanta)
+    }
+
+    /// What was to be told has not left: it is tried again soon.
+    pub(super) fn take_back(&mut self, now: Instant, quanta: u16) {
+        (self.untold, self.half_over) = (Some(quanta), Some(now.after_ns(RETRY_NS)));
+    }
+
+    /// There is nobody any more who could be told.
+    pub(super) fn forget(&mut self) {
+        (self.state, self.untold, self.half_over) = (State::Open, None, None);
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.half_over
+    }
+
+    fn happen(&mut self, event: Event, pfc: &PfcConfig) -> bool {
+        let (state, say) = self.state.after(event);
+        self.state = state;
+        match say {
+            Some(Say::Pause) => self.untold = Some(pfc.quanta),
+            Some(Say::Resume) => (self.untold, self.half_over) = (Some(0), None),
+            None => {}
+        }
+        say.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    const PFC: PfcConfig = PfcConfig { xoff_octets: 1000, xon_octets: 400, headroom_octets: 500, quanta: 0xFFFF };
+    const RATE: u64 = 100_000_000_000;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
+    #[test]
+    fn every_state_meets_every_event() {
+        let mut table = String::new();
+        for state in [State::Open, State::Closed] {
+            for event in [Event::AboveXoff, Event::BelowXon, Event::HalfOver] {
+                let (after, say) = state.after(event);
+                let (state, event, after) = (format!("{state:?}"), format!("{event:?}"), format!("{after:?}"));
+                writeln!(table, "{state:<6} {event:<9} {after:<6} {say:?}").unwrap();
+            }
+        }
+        insta::assert_snapshot!(table, @r"
+        Open   AboveXoff Closed Some(Pause)
+        Open   BelowXon  Open   None
+        Open   HalfOver  Open   None
+        Closed AboveXoff Closed None
+        Closed BelowXon  Open   Some(Resume)
+        Closed HalfOver  Closed Some(Pause)
+        ");
+    }
+
+    #[test]
+    fn a_pause_is_told_refreshed_and_taken_back() {
+        let mut account = Account::default();
+        assert!(!account.enter(1000, Some(&PFC)));
+        assert_eq!(account.tell(at(0), RATE), None);
+        assert!(account.enter(1, Some(&PFC)) && account.is_closed());
+        assert!(!account.enter(499, Some(&PFC)), "it has been told");
+        assert!(!account.has_room(1, &PFC), "XOFF and headroom are full");
+        assert_eq!(account.tell(at(0), RATE), Some(0xFFFF));
+        assert_eq!((account.tell(at(0), RATE), account.next_deadline()), (None, Some(at(167_769))));
+        assert!(!account.tick(at(167_768), &PFC));
+        assert!(account.tick(at(167_769), &PFC));
+        assert_eq!(account.tell(at(167_800), RATE), Some(0xFFFF));
+        assert!(!account.leave(1099, Some(&PFC)), "401 octets still wait");
+        assert!(account.leave(1, Some(&PFC)) && !account.is_closed());
+        assert_eq!((account.tell(at(200_000), RATE), account.next_deadline()), (Some(0), None));
+        assert!(!account.leave(400, Some(&PFC)));
+        assert_eq!(account.octets(), 0);
+    }
+
+    #[test]
+    fn a_class_without_pfc_takes_back_what_it_said() {
+        let mut account = Account::default();
+        assert!(account.enter(1500, Some(&PFC)));
+        assert!(account.change(Some(&PFC), None));
+        assert_eq!(account.tell(at(0), RATE), Some(0));
+        assert!(!account.change(None, None));
+        assert!(account.change(None, Some(&PFC)), "too much waits for the new thresholds");
+        assert_eq!(account.tell(at(0), RATE), Some(0xFFFF));
+    }
+}

@@ -1,0 +1,63 @@
+//! Filling the IOAM traces of packets that leave.
+
+use super::Node;
+use crate::config::ConfigError;
+use crate::egress::{Departing, EgressConfig};
+use crate::element::PortId;
+use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use crate::ioam::{Ioam, IoamConfig, IoamCounters, Passage};
+use crate::pool::Pool;
+use srdma_wire::ioam::LinkLoad;
+use srdma_wire::{Instant, NextHeader};
+
+/// The rate of a port to which no rate was given.
+const RATE_BITS_PER_S: u64 = 100_000_000_000;
+
+impl Node {
+    pub(super) fn set_ioam(&mut self, config: IoamConfig) -> Result<(), ConfigError> {
+        let ioam = Ioam::new(config, self.config.ports.len(), self.ioam_counters()).map_err(ConfigError::Ioam)?;
+        for port in ioam.filling_ports() {
+            if !self.egress.has_classes(port) {
+                let limit_octets = self.config.ports[port.index()].queue_limit_octets;
+                self.egress.set_classes(port, EgressConfig::new(RATE_BITS_PER_S, limit_octets));
+            }
+        }
+        self.ioam = Some(Box::new(ioam));
+        Ok(())
+    }
+
+    /// What became of the traces that the node met.
+    pub fn ioam_counters(&self) -> IoamCounters {
+        self.ioam.as_ref().map_or_else(IoamCounters::default, |ioam| ioam.counters)
+    }
+
+    /// Writes to the traces of a packet whose first extension header has some (RFC 9486 section 3).
+    #[inline]
+    pub(super) fn fill_traces(&mut self, now: Instant, port: PortId, departing: &mut Departing, pool: &mut Pool) {
+        let Some(ioam) = self.ioam.as_deref_mut().filter(|ioam| ioam.fills_at(port)) else {
+            return;
+        };
+        let head = departing.frame.head_mut(pool);
+        if head.get(IPV6 + 6) != Some(&NextHeader::HOP_BY_HOP.0) {
+            return;
+        }
+        let hop_limit = ipv6(head).map_or(0, |view| view.hop_limit);
+        let rate_bits_per_s = self.egress.config(port).map_or(0, |config| config.rate_bits_per_s);
+        let passage = Passage {
+            now,
+            entered: departing.entered,
+            hop_limit,
+            ingress: departing.ingress,
+            egress: port,
+            class_octets: departing.class_octets,
+            buffered_octets: self.egress.buffered_octets(),
+            load: LinkLoad {
+                rate_mbit_per_s: (rate_bits_per_s / 1_000_000).min(u64::from(u32::MAX)) as u32,
+                sent_octets: self.egress.sent_octets(port),
+            },
+        };
+        if let Some(hop_by_hop) = head.get_mut(AFTER_IPV6..) {
+            ioam.fill(hop_by_hop, passage);
+        }
+    }
+}
