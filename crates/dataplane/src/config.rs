@@ -241,6 +241,8 @@ pub enum Command {
         /// Its classes.
         egress: Box<EgressConfig>,
     },
+    /// Gives a port one queue again, as it began. A pause that its neighbour was told ends by itself.
+    RemoveEgress(PortId),
     /// Says which DSCP belongs to which class, at all ports with classes. Without it all belong to class 0.
     SetClasses(ClassMap),
     /// Writes to IOAM traces (RFC 9197), in place of what was told before.

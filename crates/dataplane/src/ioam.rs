@@ -170,11 +170,7 @@ impl Ioam {
         Ok(Ioam { config, interfaces, counters })
     }
 
-    /// The ports at which traces are filled.
-    pub(crate) fn filling_ports(&self) -> impl Iterator<Item = PortId> {
-        self.config.interfaces.iter().filter(|interface| interface.fills).map(|interface| interface.port)
-    }
-
+    /// Whether traces of packets that leave by a port are filled.
     #[inline]
     pub(crate) fn fills_at(&self, port: PortId) -> bool {
         self.interface(port).is_some_and(|interface| interface.fills)

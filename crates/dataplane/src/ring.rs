@@ -50,6 +50,11 @@ impl<T> Ring<T> {
         Some(frame)
     }
 
+    /// All that wait, in no order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().flatten()
+    }
+
     /// Doubles the slots of a full ring.
     #[cold]
     fn grow(&mut self) {

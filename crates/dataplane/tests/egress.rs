@@ -103,6 +103,29 @@ fn limits_are_those_of_the_classes() {
     assert_eq!(classes(&mut late), [1, 7]);
 }
 
+/// Classes come and go while frames wait: all of them leave, and no account is left behind.
+#[test]
+fn a_port_may_have_one_queue_again() {
+    let mut bench = bench(EgressConfig::new(100_000_000_000, 1 << 20));
+    let classes_of = |port| {
+        let egress = Box::new(EgressConfig::new(100_000_000_000, 1 << 20));
+        Command::SetEgress { port, egress }
+    };
+    bench.control(classes_of(PortId(0)));
+    for class in [1, 3, 2] {
+        take_in(&mut bench, &frame(class, Ecn::NotEct, 100));
+    }
+    assert_eq!(bench.node.ingress_octets(PortId(0), 3), Some(100));
+    bench.control(Command::RemoveEgress(PortId(0)));
+    bench.control(classes_of(PortId(0)));
+    assert_eq!(bench.node.ingress_octets(PortId(0), 3), Some(0));
+    bench.control(Command::RemoveEgress(OUT));
+    take_in(&mut bench, &frame(7, Ecn::NotEct, 100));
+    assert_eq!((bench.node.class_counters(OUT, 3), bench.node.buffered_octets()), (None, 0));
+    assert_eq!(classes(&mut bench), [3, 2, 1, 7]);
+    assert_eq!(bench.node.ingress_octets(PortId(0), 3), Some(0));
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_its_port() {
     let mut bench = bench(EgressConfig::new(1, 1));

@@ -134,6 +134,8 @@ fn traces_are_left_alone_where_they_are_not_to_be_filled() {
     bench.control(Command::SetIoam(Box::new(router(1))));
     let (_, filled) = bench.send(0, &packet).remove(0);
     assert_eq!((newest(&filled).node_id, newest(&filled).hop_limit), (Some(1), Some(63)));
+    bench.control(Command::RemoveEgress(PortId(1)));
+    assert_eq!(bench.send(0, &packet), [(1, filled)], "with one queue as with classes");
     bench.control(Command::RemoveIoam);
     assert_eq!(bench.send(0, &packet), [(1, passed)], "not any more");
 }

@@ -128,6 +128,13 @@ impl Link {
         Some(waiting)
     }
 
+    /// A port has no accounts any more.
+    pub(super) fn close_account(&mut self, ingress: PortId) {
+        let of_port = |waiting: &&mut Waiting| waiting.ingress == Some(ingress);
+        let waiting = self.classes.iter_mut().flat_map(|class| class.frames.iter_mut());
+        waiting.filter(of_port).for_each(|waiting| waiting.is_accounted = false);
+    }
+
     /// The lowest of these classes, bit n being class n, in which a frame waits.
     pub(super) fn first_waiting(&self, classes: u8) -> Option<usize> {
         let waiting = self.waiting & classes;

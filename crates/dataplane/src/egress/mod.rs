@@ -146,6 +146,24 @@ impl Egress {
         self.look_ahead();
     }
 
+    /// Gives a port one queue again. What waits goes on waiting, by classes one after the other, the highest first.
+    pub(crate) fn remove_classes(&mut self, port: PortId, limit_octets: usize) {
+        for class in (0..CLASSES).rev() {
+            while let Some(waiting) = self.link_mut(port).and_then(|link| link.take(class)) {
+                self.leave(class, &waiting);
+                self.push(port, waiting.frame, waiting.len as usize);
+            }
+        }
+        if let Some(queue) = self.queues.get_mut(port.index()) {
+            queue.limit_octets = limit_octets;
+        }
+        if let Some(link) = self.links.get_mut(port.index()) {
+            *link = None;
+        }
+        self.links.iter_mut().flatten().for_each(|link| link.close_account(port));
+        self.look_ahead();
+    }
+
     pub(crate) fn has_classes(&self, port: PortId) -> bool {
         self.link(port).is_some()
     }

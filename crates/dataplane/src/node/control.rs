@@ -40,6 +40,7 @@ impl Node {
             Command::SetBorder { port, sources } => self.set_border(port, &sources),
             Command::RemoveBorder(port) => self.remove_border(port),
             Command::SetEgress { port, egress } => self.set_egress(port, *egress),
+            Command::RemoveEgress(port) => self.remove_egress(port),
             Command::SetClasses(classes) => {
                 self.classes = classes;
                 Ok(())

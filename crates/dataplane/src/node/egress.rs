@@ -20,6 +20,14 @@ impl Node {
         Ok(())
     }
 
+    pub(super) fn remove_egress(&mut self, port: PortId) -> Result<(), ConfigError> {
+        self.check_port(port)?;
+        let limit_octets = self.config.ports[port.index()].queue_limit_octets;
+        self.egress.remove_classes(port, limit_octets);
+        self.prepare_for_traces(port);
+        Ok(())
+    }
+
     /// Lets a finished frame wait in its class, marked or its sender told if it meets congestion there.
     #[inline(never)]
     pub(super) fn enter_class(

@@ -16,14 +16,18 @@ const RATE_BITS_PER_S: u64 = 100_000_000_000;
 impl Node {
     pub(super) fn set_ioam(&mut self, config: IoamConfig) -> Result<(), ConfigError> {
         let ioam = Ioam::new(config, self.config.ports.len(), self.ioam_counters()).map_err(ConfigError::Ioam)?;
-        for port in ioam.filling_ports() {
-            if !self.egress.has_classes(port) {
-                let limit_octets = self.config.ports[port.index()].queue_limit_octets;
-                self.egress.set_classes(port, EgressConfig::new(RATE_BITS_PER_S, limit_octets));
-            }
-        }
         self.ioam = Some(Box::new(ioam));
+        (0..self.config.ports.len()).for_each(|port| self.prepare_for_traces(PortId(port as u16)));
         Ok(())
+    }
+
+    /// Gives a port classes where traces are filled: they are filled on leaving a class.
+    pub(super) fn prepare_for_traces(&mut self, port: PortId) {
+        let fills = self.ioam.as_ref().is_some_and(|ioam| ioam.fills_at(port));
+        if fills && !self.egress.has_classes(port) {
+            let limit_octets = self.config.ports[port.index()].queue_limit_octets;
+            self.egress.set_classes(port, EgressConfig::new(RATE_BITS_PER_S, limit_octets));
+        }
     }
 
     /// What became of the traces that the node met.

@@ -21,7 +21,12 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             Command::AddMulticastRoute(route) => prefixes.insert(Prefix::host(route.group), Match::All),
             Command::AddGroup(part) => prefixes.insert(Prefix::host(part.proxy), Match::RoceV2),
             // The kernel forwards what comes by plain routes, and sends it here if a policy or SID is to have it.
-            Command::AddRoute { .. } | Command::AddNeighbour { .. } | Command::AddHmacKey { .. } => None,
+            Command::AddRoute { .. }
+            | Command::AddNeighbour { .. }
+            | Command::AddHmacKey { .. }
+            | Command::SetEgress { .. }
+            | Command::SetClasses(_)
+            | Command::SetIoam(_) => None,
             // No file has these.
             Command::AddPort(_)
             | Command::SetPort { .. }
@@ -34,6 +39,8 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             | Command::RemoveDomain
             | Command::SetBorder { .. }
             | Command::RemoveBorder(_)
+            | Command::RemoveEgress(_)
+            | Command::RemoveIoam
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)

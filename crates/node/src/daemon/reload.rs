@@ -1,7 +1,7 @@
 //! From one configuration to the next: what a running node is told when its file has changed.
 
 use crate::Configuration;
-use srdma_dataplane::{Command, NextHop, NodeConfig, PortId, Prefix, TableId};
+use srdma_dataplane::{ClassMap, Command, NextHop, NodeConfig, PortId, Prefix, TableId};
 use srdma_group::{GroupId, NodePart};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -77,6 +77,9 @@ enum Subject {
     Neighbour(PortId, Ipv6Addr),
     Border(PortId),
     Domain,
+    Egress(PortId),
+    Classes,
+    Ioam,
     Key(u32),
 }
 
@@ -90,6 +93,9 @@ impl Subject {
             Command::AddHmacKey { key_id, .. } => Some(Subject::Key(*key_id)),
             Command::SetDomain(_) => Some(Subject::Domain),
             Command::SetBorder { port, .. } => Some(Subject::Border(*port)),
+            Command::SetEgress { port, .. } => Some(Subject::Egress(*port)),
+            Command::SetClasses(_) => Some(Subject::Classes),
+            Command::SetIoam(_) => Some(Subject::Ioam),
             Command::AddGroup(part) => Some(Subject::Group(part.id.0)),
             // No file has these.
             Command::AddPort(_)
@@ -101,6 +107,8 @@ impl Subject {
             | Command::RemoveHmacKey(_)
             | Command::RemoveDomain
             | Command::RemoveBorder(_)
+            | Command::RemoveEgress(_)
+            | Command::RemoveIoam
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)
@@ -118,6 +126,9 @@ impl Subject {
             Subject::Key(key_id) => Command::RemoveHmacKey(key_id),
             Subject::Domain => Command::RemoveDomain,
             Subject::Border(port) => Command::RemoveBorder(port),
+            Subject::Egress(port) => Command::RemoveEgress(port),
+            Subject::Classes => Command::SetClasses(ClassMap::default()),
+            Subject::Ioam => Command::RemoveIoam,
         }
     }
 }
@@ -277,6 +288,11 @@ behavior = 'End.MT'
             Command::RemoveDomain => "RemoveDomain".to_owned(),
             Command::SetBorder { port, .. } => format!("SetBorder {}", port.0),
             Command::RemoveBorder(port) => format!("RemoveBorder {}", port.0),
+            Command::SetEgress { port, .. } => format!("SetEgress {}", port.0),
+            Command::RemoveEgress(port) => format!("RemoveEgress {}", port.0),
+            Command::SetClasses(_) => "SetClasses".to_owned(),
+            Command::SetIoam(_) => "SetIoam".to_owned(),
+            Command::RemoveIoam => "RemoveIoam".to_owned(),
             Command::PrepareGroup(part) => format!("PrepareGroup {}", part.id.0),
             Command::CommitGroup { id, epoch } => format!("CommitGroup {} {epoch}", id.0),
             Command::AbortGroup(id) => format!("AbortGroup {}", id.0),

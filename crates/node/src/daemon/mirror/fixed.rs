@@ -57,6 +57,11 @@ impl Fixed {
                 | Command::RemoveDomain
                 | Command::SetBorder { .. }
                 | Command::RemoveBorder(_)
+                | Command::SetEgress { .. }
+                | Command::RemoveEgress(_)
+                | Command::SetClasses(_)
+                | Command::SetIoam(_)
+                | Command::RemoveIoam
                 | Command::PrepareGroup(_)
                 | Command::CommitGroup { .. }
                 | Command::AbortGroup(_)
