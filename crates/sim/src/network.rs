@@ -22,6 +22,18 @@ pub trait Station: Element {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ElementId(u32);
 
+impl ElementId {
+    /// The element at a position, counted from 0 as they were added.
+    pub(crate) fn of_position(position: usize) -> Self {
+        ElementId(position as u32)
+    }
+
+    /// Its position, counted from 0 as elements were added.
+    pub(crate) fn position(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A link of a [`Network`], by its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(u32);

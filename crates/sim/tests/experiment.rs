@@ -1,6 +1,6 @@
 //! Scenarios: what is refused, and what comes out of small ones.
 
-use srdma_sim::experiment::{ArmResult, Scenario, run};
+use srdma_sim::experiment::{ArmResult, Scenario, run, run_all};
 use std::path::Path;
 
 const FABRIC: &str = "title = \"two leaves\"
@@ -102,4 +102,54 @@ fn the_same_seed_gives_the_same_result() {
     let first = json(1);
     assert_eq!(first, json(1));
     assert_ne!(first, json(2));
+}
+
+/// By hand: two hosts send 65 packets of 1,024 octets each to a third at the same time; in a queue each has 1,102 octets,
+/// the first of each 16 more for its RETH. Of the first pair one frame goes out at once. That takes 1.3 ns longer than
+/// until the second pair comes, so that each pair but the first finds the port busy: after pair n, n + 1 frames wait until
+/// one leaves; 66 after the last, and the longer ones have gone.
+#[test]
+fn a_queue_of_two_senders_grows_by_hand() {
+    let text = format!(
+        "[hosts]\npath_mtu = 1024\n[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 2\nmin_octets = 66560\n\
+         max_octets = 66560\nstart_us = 0\n[measure]\nduration_us = 100\n{ARM}"
+    );
+    let result = run_once(&scenario(&text).unwrap(), 1);
+    let peak = result.ports.iter().find(|port| port.name == "leaf1-h1.1").unwrap().peak_octets;
+    assert_eq!(peak, 66 * 1102);
+    assert_eq!((result.totals.pauses, result.totals.marked, result.totals.dropped), (0, 0, 0));
+}
+
+/// The same with PFC from 20 frames on and with marks from 10 frames on.
+#[test]
+fn thresholds_pause_and_mark() {
+    let arm = "[[arm]]\nname = \"ecn\"\nsignal = \"receiver-cnp\"\ncontrol = \"dcqcn\"\n\
+               ecn = { k_min_octets = 11020, k_max_octets = 11020, p_max = 1.0 }\n\
+               pfc_thresholds = { xoff_octets = 22040, xon_octets = 11020, headroom_octets = 200000 }\n";
+    let text = format!(
+        "[hosts]\npath_mtu = 1024\n[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 4\nmin_octets = 66560\n\
+         max_octets = 66560\nstart_us = 0\n[measure]\nduration_us = 100\n{arm}"
+    );
+    let result = run_once(&scenario(&text).unwrap(), 1);
+    assert!(result.totals.marked > 0 && result.totals.cnps > 0, "{:?}", result.totals);
+    assert!(result.totals.pauses > 0, "{:?}", result.totals);
+    assert_eq!((result.totals.dropped, result.totals.retransmitted, result.summary.unfinished), (0, 0, 0));
+    assert_eq!(result.notifications.len(), 4);
+    for notification in &result.notifications {
+        let delay_ns = notification.changed_ns.unwrap() - notification.met_ns;
+        assert!(delay_ns >= notification.way_back_ns, "{notification:?}");
+    }
+}
+
+#[test]
+fn threads_have_no_say_in_results() {
+    let text = format!("[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\n[measure]\nduration_us = 100\n{ARM}");
+    let scenario = scenario(&text).unwrap();
+    let json = |threads| {
+        let results = run_all(&scenario, &[1, 2, 3], threads, &|_, _| {}).unwrap();
+        serde_json::to_string(&results).unwrap()
+    };
+    let one = json(1);
+    assert_eq!(one, json(2));
+    assert_eq!(one.matches("\"seed\":").count(), 3);
 }

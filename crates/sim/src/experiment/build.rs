@@ -1,13 +1,17 @@
 //! A topology made of switches and servers, with routes along the shortest paths.
 
 use super::device::Device;
+use super::engine::Engine;
 use super::pages::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
-use super::scenario::Scenario;
+use super::queues;
+use super::scenario::{Arm, Scenario};
 use super::server::{SERVER_PORT, Server, Workshop};
+use super::watch::Watch;
 use crate::fabric::default_route;
 use crate::link::LinkModel;
-use crate::network::{ElementId, Network};
+use crate::network::ElementId;
 use crate::plan::mac;
+use crate::random::Stream;
 use srdma_dataplane::{
     Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, TableId,
 };
@@ -30,7 +34,7 @@ const LINK_MTU: u16 = 9000;
 /// A network, and which element is what.
 pub(super) struct Fabric {
     /// The network.
-    pub(super) network: Network<Device>,
+    pub(super) network: Engine<Device>,
     /// The switches, in the topology's order.
     pub(super) switches: Vec<ElementId>,
     /// The servers, in the order of the topology's hosts.
@@ -43,13 +47,16 @@ impl Fabric {
     /// # Errors
     ///
     /// Those of the switches' configuration.
-    pub(super) fn new(scenario: &Scenario, next_hops: &NextHops, seed: u64) -> Result<Self, ConfigError> {
+    pub(super) fn new(scenario: &Scenario, arm: &Arm, next_hops: &NextHops, seed: u64) -> Result<Self, ConfigError> {
         let topology = &scenario.topology;
-        let mut network = Network::new(seed, POOL_CHUNKS);
+        let mut network = Engine::new(POOL_CHUNKS);
         let mut switches = Vec::new();
         for switch in topology.switch_ids() {
-            let node = Builder { scenario, next_hops }.switch(switch)?;
-            switches.push(network.add(Device::Switch(Box::new(node))));
+            let node = Box::new(Builder { scenario, arm, next_hops, seed }.switch(switch)?);
+            switches.push(network.add(match queues::watch(scenario, arm, switch) {
+                Some(watch) => Device::Watched(node, Box::new(watch)),
+                None => Device::Switch(node),
+            }));
         }
         let page = octets_of_page();
         let workshop = Workshop::new(SharedPage::new(Rc::clone(&page)));
@@ -59,10 +66,10 @@ impl Fabric {
             servers.push(network.add(Device::Server(Box::new(server))));
         }
         let mut fabric = Fabric { network, switches, servers };
-        for (number, link) in topology.link_ids().zip(topology.links()) {
+        for link in topology.links() {
             let model = LinkModel::perfect(link.rate_bits_per_s, link.delay_ns);
             let [lower, upper] = link.ends.map(|end| fabric.place(end));
-            fabric.network.connect(&topology.link_name(number), upper, lower, model);
+            fabric.network.connect(lower, upper, model);
         }
         Ok(fabric)
     }
@@ -77,6 +84,21 @@ impl Fabric {
     /// Lets `action` change a server.
     pub(super) fn with_server<R>(&mut self, host: HostId, action: impl FnOnce(&mut Server) -> R) -> Option<R> {
         self.network.with(self.servers[host.index()], |device, _, _| device.server_mut().map(action))
+    }
+
+    /// A switch, to look at.
+    pub(super) fn switch(&self, switch: SwitchId) -> Option<&Node> {
+        self.network.element(self.switches[switch.index()]).switch()
+    }
+
+    /// What is watched at a switch.
+    pub(super) fn watch(&self, switch: SwitchId) -> Option<&Watch> {
+        self.network.element(self.switches[switch.index()]).watch()
+    }
+
+    /// All servers, in the order of the topology's hosts.
+    pub(super) fn all_servers(&self) -> impl Iterator<Item = &Server> {
+        self.servers.iter().filter_map(|id| self.network.element(*id).server())
     }
 
     /// A server, to look at.
@@ -119,12 +141,16 @@ fn server(scenario: &Scenario, host: HostId, page: &Rc<[u8; PAGE_OCTETS]>, works
     config.verify_icrc = scenario.hosts.verify_icrc;
     let period = scenario.hosts.path_mtu().octets() as usize;
     let memory = PageMemory::new(Rc::clone(page), period, Server::region_octets());
-    Server::new(config, own, gateway, memory, Rc::clone(workshop))
+    let link = topology.ports(node).first().map(|port| &topology.links()[port.link.index()]);
+    let rate_bits_per_s = link.map_or(0, |link| link.rate_bits_per_s);
+    Server::new(config, own, gateway, rate_bits_per_s, memory, Rc::clone(workshop))
 }
 
 struct Builder<'a> {
     scenario: &'a Scenario,
+    arm: &'a Arm,
     next_hops: &'a NextHops,
+    seed: u64,
 }
 
 impl Builder<'_> {
@@ -143,7 +169,12 @@ impl Builder<'_> {
             link_mtu: LINK_MTU,
             queue_limit_octets: self.scenario.switches.queue_limit_octets.get() as usize,
         });
-        let mut element = Node::new(NodeConfig::new(ADDRESSES.loopback(topology, switch), configs.collect()));
+        let mut config = NodeConfig::new(ADDRESSES.loopback(topology, switch), configs.collect());
+        config.marking_seed = Stream::new(self.seed, topology.name(node)).below(u64::MAX);
+        let mut element = Node::new(config);
+        for command in queues::commands(self.scenario, self.arm, switch) {
+            element.control(command)?;
+        }
         for port in ports {
             let next_hop = NextHop { port: PortId(port.port), address: address_of(topology, port.peer.node) };
             element.control(Command::AddNeighbour { next_hop, mac: mac_of(topology, port.peer) })?;

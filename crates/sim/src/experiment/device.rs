@@ -1,6 +1,7 @@
 //! What stands at the ends of an experiment's links: switches and servers.
 
 use super::server::Server;
+use super::watch::Watch;
 use crate::network::Station;
 use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
 use srdma_wire::Instant;
@@ -9,6 +10,8 @@ use srdma_wire::Instant;
 pub(super) enum Device {
     /// A switch.
     Switch(Box<Node>),
+    /// A switch with a queue that is watched.
+    Watched(Box<Node>, Box<Watch>),
     /// A server.
     Server(Box<Server>),
 }
@@ -18,7 +21,23 @@ impl Device {
     pub(super) fn server(&self) -> Option<&Server> {
         match self {
             Device::Server(server) => Some(server),
-            Device::Switch(_) => None,
+            Device::Switch(_) | Device::Watched(..) => None,
+        }
+    }
+
+    /// The switch; `None` when it is a server.
+    pub(super) fn switch(&self) -> Option<&Node> {
+        match self {
+            Device::Switch(node) | Device::Watched(node, _) => Some(node),
+            Device::Server(_) => None,
+        }
+    }
+
+    /// What is watched at it.
+    pub(super) fn watch(&self) -> Option<&Watch> {
+        match self {
+            Device::Watched(_, watch) => Some(watch),
+            Device::Switch(_) | Device::Server(_) => None,
         }
     }
 
@@ -26,7 +45,7 @@ impl Device {
     pub(super) fn server_mut(&mut self) -> Option<&mut Server> {
         match self {
             Device::Server(server) => Some(server),
-            Device::Switch(_) => None,
+            Device::Switch(_) | Device::Watched(..) => None,
         }
     }
 }
@@ -36,13 +55,17 @@ impl Element for Device {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         match self {
             Device::Switch(node) => node.receive(now, port, frames, pool),
+            Device::Watched(node, watch) => {
+                watch.look(now, frames, node, pool);
+                node.receive(now, port, frames, pool);
+            }
             Device::Server(server) => server.receive(now, port, frames, pool),
         }
     }
 
     fn tick(&mut self, now: Instant, pool: &mut Pool) {
         match self {
-            Device::Switch(node) => node.tick(now, pool),
+            Device::Switch(node) | Device::Watched(node, _) => node.tick(now, pool),
             Device::Server(server) => server.tick(now, pool),
         }
     }
@@ -50,7 +73,7 @@ impl Element for Device {
     #[inline]
     fn next_deadline(&self) -> Option<Instant> {
         match self {
-            Device::Switch(node) => node.next_deadline(),
+            Device::Switch(node) | Device::Watched(node, _) => node.next_deadline(),
             Device::Server(server) => server.next_deadline(),
         }
     }
@@ -58,7 +81,7 @@ impl Element for Device {
     #[inline]
     fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
         match self {
-            Device::Switch(node) => node.dequeue(now, port, pool),
+            Device::Switch(node) | Device::Watched(node, _) => node.dequeue(now, port, pool),
             Device::Server(server) => server.dequeue(now, port, pool),
         }
     }
@@ -66,7 +89,7 @@ impl Element for Device {
     #[inline]
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {
         match self {
-            Device::Switch(node) => node.take_ready(wake),
+            Device::Switch(node) | Device::Watched(node, _) => node.take_ready(wake),
             Device::Server(server) => server.take_ready(wake),
         }
     }

@@ -8,17 +8,26 @@
 //!   scenario.toml ──► Scenario ──► run(scenario, arm, seed) ──► ArmResult ──► Results ──► JSON, report
 //! ```
 
+mod all;
 mod build;
 mod device;
+mod engine;
+mod fair;
 mod flows;
+mod outcome;
 mod pages;
 mod path;
+mod queues;
 pub mod results;
 mod run;
+mod sample;
 pub mod scenario;
 mod server;
 mod sizes;
+mod summary;
+mod watch;
 
+pub use all::run_all;
 pub use results::{ArmResult, Results};
 pub use run::{Progress, RunError, run};
 pub use scenario::{Scenario, ScenarioError};

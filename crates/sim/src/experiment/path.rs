@@ -28,6 +28,11 @@ impl Path {
         Path(links.collect())
     }
 
+    /// The path to the last switch before the end.
+    pub(super) fn without_last(&self) -> Self {
+        Path(self.0[..self.0.len().saturating_sub(1)].to_vec())
+    }
+
     /// Nanoseconds from a frame's first bit at the beginning to its last at the end: propagation, and serialisation on
     /// each link.
     pub(super) fn frame_ns(&self, octets: u64) -> u64 {

@@ -2,14 +2,16 @@
 
 use super::build::{ADDRESSES, Fabric};
 use super::flows::{FlowSize, PlannedFlow, plan};
-use super::path::Path;
-use super::results::{ArmResult, FlowResult, Totals};
-use super::scenario::{Arm, Scenario};
-use super::server::Ended;
+use super::results::{ArmResult, FlowKind};
+use super::sample::{SampledFlow, Sampler};
+use super::scenario::{Arm, Control, Scenario, Signal};
+use super::server::{DATA_DSCP, Ended, Server, Told};
 use crate::random::Stream;
-use srdma_fabric::{HostId, NextHops};
+use srdma_fabric::{HostId, NextHops, NodeId};
+use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, QueuePairConfig};
 use srdma_wire::{Instant, Qpn};
+use std::collections::BTreeMap;
 
 const NS_PER_US: u64 = 1000;
 
@@ -70,29 +72,44 @@ pub fn run(
     Ok(run.result())
 }
 
-struct Run<'a> {
-    scenario: &'a Scenario,
-    arm: &'a Arm,
-    seed: u64,
-    next_hops: NextHops,
-    fabric: Fabric,
-    flows: Vec<PlannedFlow>,
-    finished: Vec<Option<Instant>>,
+/// ECT(0), in the low bits of the traffic class (RFC 3168).
+const ECT_0: u8 = 2;
+
+pub(super) struct Run<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) arm: &'a Arm,
+    pub(super) seed: u64,
+    pub(super) next_hops: NextHops,
+    pub(super) fabric: Fabric,
+    pub(super) flows: Vec<PlannedFlow>,
+    pub(super) finished: Vec<Option<Instant>>,
+    /// When senders were told of congestion, by queue pair.
+    pub(super) told: BTreeMap<Qpn, Vec<Instant>>,
+    /// Octets that each flow had delivered when no further flow began.
+    pub(super) delivered: Vec<u64>,
+    pub(super) sampler: Sampler,
+    sampled: Vec<SampledFlow>,
     /// Flows that have begun.
-    begun: usize,
+    pub(super) begun: usize,
     /// Flows that have ended.
     ended: usize,
     /// The queue pair of the first flow, at both ends; that of the next is one more.
     first_qpn: u32,
-    last_end: Instant,
+    pub(super) last_end: Instant,
 }
+
+/// Times at which one sender was told that are remembered.
+const TOLD_REMEMBERED: usize = 64;
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
         let next_hops = NextHops::new(&scenario.topology);
-        let fabric = Fabric::new(scenario, &next_hops, seed)?;
+        let fabric = Fabric::new(scenario, arm, &next_hops, seed)?;
         let flows = plan(scenario, seed);
         let first_qpn = 0x100 + Stream::new(seed, "queue pairs").below(1 << 22) as u32;
+        let mut rate_names: Vec<String> = flows.iter().filter_map(series_name).collect();
+        rate_names.sort();
+        rate_names.dedup();
         Ok(Run {
             scenario,
             arm,
@@ -101,6 +118,10 @@ impl<'a> Run<'a> {
             fabric,
             finished: vec![None; flows.len()],
             flows,
+            told: BTreeMap::new(),
+            delivered: Vec::new(),
+            sampler: Sampler::new(scenario, rate_names),
+            sampled: Vec::new(),
             begun: 0,
             ended: 0,
             first_qpn,
@@ -123,6 +144,7 @@ impl<'a> Run<'a> {
                 self.finish_endless();
             }
             self.collect();
+            self.sampler.sample(&self.fabric, &self.sampled);
             let packet_hops = self.fabric.network.hops();
             progress(Progress { now_ns, end_ns, ended: self.ended, flows, packet_hops });
         }
@@ -133,71 +155,81 @@ impl<'a> Run<'a> {
     fn proceed_until(&mut self, until_ns: u64) -> Result<(), RunError> {
         while let Some(flow) = self.flows.get(self.begun).filter(|flow| flow.start_ns < until_ns) {
             let start = Instant::from_ns(flow.start_ns);
-            self.step_until(start);
+            self.fabric.network.proceed_until(start);
             self.begin(self.begun)?;
             self.begun += 1;
         }
-        self.step_until(Instant::from_ns(until_ns));
+        self.fabric.network.proceed_until(Instant::from_ns(until_ns));
         Ok(())
-    }
-
-    /// Lets everything happen before a time.
-    fn step_until(&mut self, time: Instant) {
-        let Some(limit) = time.as_ns().checked_sub(1).map(Instant::from_ns) else {
-            return;
-        };
-        while self.fabric.network.step(limit).is_some() {}
-        self.fabric.network.wait_until(time);
     }
 
     fn begin(&mut self, number: usize) -> Result<(), RunError> {
         let flow = &self.flows[number];
         let (from, to, size) = (flow.from, flow.to, flow.size);
         let qpn = self.qpn(number);
-        let [near, far] = [self.queue_pair(qpn, to), self.queue_pair(qpn, from)];
+        if let Some(name) = series_name(flow) {
+            self.sampled.push(SampledFlow { name, to, qpn });
+        }
+        let [near, far] = [self.queue_pair(qpn, from, to), self.queue_pair(qpn, to, from)];
         self.fabric.with_server(to, |server| server.connect(far)).transpose()?;
         self.fabric.with_server(from, |server| server.connect(near)).transpose()?;
-        match size {
-            FlowSize::Octets(octets) => {
-                self.fabric.with_server(from, |server| server.begin(number, qpn, octets)).transpose()?;
-            }
-            FlowSize::Endless(message_octets) => {
-                let begin = |server: &mut super::server::Server| server.begin_endless(number, qpn, message_octets);
-                self.fabric.with_server(from, begin).transpose()?;
-            }
-        }
+        let begin = |server: &mut Server| match size {
+            FlowSize::Octets(octets) => server.begin(number, qpn, octets),
+            FlowSize::Endless(message_octets) => server.begin_endless(number, qpn, message_octets),
+        };
+        self.fabric.with_server(from, begin).transpose()?;
         Ok(())
     }
 
-    fn qpn(&self, number: usize) -> Qpn {
+    pub(super) fn qpn(&self, number: usize) -> Qpn {
         Qpn::new(self.first_qpn + number as u32).expect("there are far fewer than 2^23 flows")
     }
 
-    fn queue_pair(&self, qpn: Qpn, peer: HostId) -> QueuePairConfig {
-        let hosts = &self.scenario.hosts;
+    fn queue_pair(&self, qpn: Qpn, own: HostId, peer: HostId) -> QueuePairConfig {
+        let (hosts, topology) = (&self.scenario.hosts, &self.scenario.topology);
+        let link = topology.ports(NodeId::Host(own)).first().map(|port| &topology.links()[port.link.index()]);
+        let line_rate_bits_per_s = link.map_or(1, |link| link.rate_bits_per_s);
+        let ecn = if self.arm.signal == Signal::None { 0 } else { ECT_0 };
         QueuePairConfig {
             path_mtu: hosts.path_mtu(),
+            traffic_class: DATA_DSCP << 2 | ecn,
             ack_timeout: hosts.ack_timeout.get() as u8,
+            cnp_interval_ns: (self.arm.signal != Signal::None)
+                .then(|| self.arm.cnp_interval_ns.unwrap_or(hosts.cnp_interval_ns).get()),
+            rate: match self.arm.control {
+                Control::None | Control::Hpcc => None,
+                Control::Dcqcn => Some(RateAlgorithm::Dcqcn(self.arm.dcqcn.parameters(line_rate_bits_per_s))),
+            },
             habits: Habits {
                 max_outstanding_psns: hosts.outstanding_packets.get() as u32,
                 ack_request_interval: hosts.ack_every.get() as u32,
                 ..Habits::soft_roce()
             },
-            ..QueuePairConfig::new(qpn, ADDRESSES.host(&self.scenario.topology, peer), qpn)
+            ..QueuePairConfig::new(qpn, ADDRESSES.host(topology, peer), qpn)
         }
     }
 
+    /// What was asked of flows until now counts; streams end.
     fn finish_endless(&mut self) {
+        let delivered = |number: usize| {
+            let counters = self.fabric.server(self.flows[number].to)?.endpoint().counters(self.qpn(number))?;
+            Some(counters.payload_octets_received)
+        };
+        self.delivered = (0..self.begun).map(|number| delivered(number).unwrap_or(0)).collect();
         for host in self.scenario.topology.host_ids() {
-            self.fabric.with_server(host, |server| server.finish_endless());
+            self.fabric.with_server(host, Server::finish_endless);
         }
     }
 
-    /// Takes in which flows have ended.
+    /// Takes in which flows have ended, and who was told of congestion.
     fn collect(&mut self) {
         for host in self.scenario.topology.host_ids() {
-            let ended: Vec<Ended> =
-                self.fabric.with_server(host, |server| server.take_ended().collect()).unwrap_or_default();
+            let news = self.fabric.with_server(host, |server| {
+                let ended: Vec<Ended> = server.take_ended().collect();
+                let told: Vec<Told> = server.take_told().collect();
+                (ended, told)
+            });
+            let Some((ended, told)) = news else { continue };
             for Ended { flow, at, failed } in ended {
                 if matches!(self.flows[flow].size, FlowSize::Octets(_)) {
                     self.ended += 1;
@@ -205,70 +237,21 @@ impl<'a> Run<'a> {
                     self.last_end = self.last_end.max(at);
                 }
             }
-        }
-    }
-
-    fn result(self) -> ArmResult {
-        let flows: Vec<FlowResult> = (0..self.begun).map(|number| self.flow_result(number)).collect();
-        let mut totals = Totals::default();
-        for (number, flow) in self.flows[..self.begun].iter().enumerate() {
-            let counters =
-                self.fabric.server(flow.from).and_then(|server| server.endpoint().counters(self.qpn(number)));
-            if let Some(counters) = counters {
-                totals.data_packets += counters.packets_sent;
-                totals.retransmitted += counters.packets_retransmitted;
-                totals.octets_sent += counters.payload_octets_sent;
+            for Told { qpn, at } in told {
+                let times = self.told.entry(qpn).or_default();
+                if times.len() < TOLD_REMEMBERED {
+                    times.push(at);
+                }
             }
         }
-        for host in self.scenario.topology.host_ids() {
-            let Some(server) = self.fabric.server(host) else { continue };
-            totals.lost_by_simulator += server.misdelivered() + server.starved();
-            if let Some(memory) = server.memory() {
-                totals.octets_delivered += memory.written_octets();
-                totals.octets_differing += memory.differing_octets();
-            }
-        }
-        totals.lost_by_simulator += self.fabric.network.starved();
-        ArmResult {
-            arm: self.arm.name.clone(),
-            title: self.arm.title().to_owned(),
-            seed: self.seed,
-            simulated_ns: self.last_end.as_ns(),
-            packet_hops: self.fabric.network.hops(),
-            verified_icrc: self.scenario.hosts.verify_icrc,
-            flows,
-            ports: Vec::new(),
-            series: Vec::new(),
-            notifications: Vec::new(),
-            totals,
-            summary: super::results::Summary::default(),
-        }
     }
+}
 
-    fn flow_result(&self, number: usize) -> FlowResult {
-        let flow = &self.flows[number];
-        let topology = &self.scenario.topology;
-        let [source, destination] = [flow.from, flow.to].map(|host| topology.hosts()[host.index()].name.clone());
-        let counters = self.fabric.server(flow.from).and_then(|server| server.endpoint().counters(self.qpn(number)));
-        let mtu_octets = u64::from(self.scenario.hosts.path_mtu().octets());
-        let size_octets = match flow.size {
-            FlowSize::Octets(octets) => u64::from(octets),
-            FlowSize::Endless(_) => counters.map_or(0, |counters| counters.packets_acknowledged * mtu_octets),
-        };
-        let path = Path::between(topology, &self.next_hops, flow.from, flow.to);
-        let ideal_ns = path.flow_ns(size_octets, mtu_octets);
-        let finished_ns = self.finished[number].map(Instant::as_ns);
-        FlowResult {
-            kind: flow.kind,
-            name: flow.name.clone(),
-            source,
-            destination,
-            size_octets,
-            started_ns: flow.start_ns,
-            finished_ns,
-            ideal_ns,
-            slowdown: finished_ns.map(|finished| ((finished - flow.start_ns) as f64 / ideal_ns as f64).max(1.0)),
-            retransmitted: counters.map_or(0, |counters| counters.packets_retransmitted),
-        }
+/// The series that a flow's rate counts into.
+fn series_name(flow: &PlannedFlow) -> Option<String> {
+    match flow.kind {
+        FlowKind::Incast => Some("incast".to_owned()),
+        FlowKind::Stream | FlowKind::Multicast => flow.name.clone(),
+        FlowKind::Background | FlowKind::Permutation => None,
     }
 }

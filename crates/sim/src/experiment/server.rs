@@ -2,13 +2,13 @@
 
 use super::pages::{PageMemory, SharedPage};
 use crate::network::Station;
-use srdma_dataplane::{Element, Frame, Pool, PortId};
+use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
     QueuePairConfig, RemoteAddress, Status, WorkRequest,
 };
 use srdma_wire::rocev2::Packet;
-use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Qpn, View};
+use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Opcode, Pfc, Qpn, View};
 use std::cell::RefCell;
 use std::rc::Rc;
 use zerocopy::IntoBytes;
@@ -30,6 +30,12 @@ const KEY_TAG: u8 = 0x5A;
 
 /// Messages of a stream that are posted ahead, so that one is never waited for.
 const MESSAGES_AHEAD: usize = 4;
+
+/// The traffic class of data and acknowledgements: the only one that is paused.
+pub(super) const DATA_CLASS: usize = 3;
+
+/// The DSCP of data and acknowledgements.
+pub(super) const DATA_DSCP: u8 = 26;
 
 /// Packets longer than this have a payload that is worth sharing.
 const SHORT_PACKET_OCTETS: usize = 256;
@@ -60,6 +66,15 @@ pub(super) struct Ended {
     pub(super) failed: bool,
 }
 
+/// A sender was told of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The queue pair.
+    pub(super) qpn: Qpn,
+    /// When.
+    pub(super) at: Instant,
+}
+
 /// A flow without end.
 #[derive(Debug)]
 struct EndlessFlow {
@@ -77,16 +92,19 @@ pub(super) struct Server {
     region: MemoryKey,
     endless: Vec<EndlessFlow>,
     ended: Vec<Ended>,
+    told: Vec<Told>,
+    pauses: Pauses,
     misdelivered: u64,
     starved: u64,
 }
 
 impl Server {
-    /// A server without queue pairs, whose frames go to `gateway`.
+    /// A server without queue pairs, whose frames go to `gateway` by a link of this rate.
     pub(super) fn new(
         config: EndpointConfig,
         mac: MacAddress,
         gateway: MacAddress,
+        rate_bits_per_s: u64,
         memory: PageMemory,
         workshop: Rc<RefCell<Workshop>>,
     ) -> Self {
@@ -101,6 +119,8 @@ impl Server {
             region,
             endless: Vec::new(),
             ended: Vec::new(),
+            told: Vec::new(),
+            pauses: Pauses::new(rate_bits_per_s, 1 << DATA_CLASS, None),
             misdelivered: 0,
             starved: 0,
         }
@@ -155,6 +175,16 @@ impl Server {
         self.ended.drain(..)
     }
 
+    /// When senders were told of congestion since the last call.
+    pub(super) fn take_told(&mut self) -> impl Iterator<Item = Told> {
+        self.told.drain(..)
+    }
+
+    /// Nanoseconds for which its data were paused, without a pause that still lasts.
+    pub(super) fn paused_ns(&self) -> u64 {
+        self.pauses.counters(DATA_CLASS).map_or(0, |counters| counters.paused_ns)
+    }
+
     /// The endpoint, to look at.
     pub(super) fn endpoint(&self) -> &Endpoint<PageMemory> {
         &self.endpoint
@@ -205,11 +235,24 @@ impl Server {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
                 pieces[0] = packet;
                 // A refusal is counted by the endpoint.
-                let _ = self.endpoint.receive(now, &pieces[..count]);
+                let outcome = self.endpoint.receive(now, &pieces[..count]);
+                if outcome.is_ok() && count <= 2 && packet.len() <= SHORT_PACKET_OCTETS {
+                    self.told.extend(congested_queue_pair(packet).map(|qpn| Told { qpn, at: now }));
+                }
             }
+            Ok((ethernet, octets)) if ethernet.ethertype() == EtherType::MAC_CONTROL => match Pfc::parse(octets) {
+                Ok(pfc) => self.pauses.receive(now, &pfc),
+                Err(_) => self.misdelivered += 1,
+            },
             Ok(_) | Err(_) => self.misdelivered += 1,
         }
     }
+}
+
+/// The queue pair that a CNP, fast or not, tells of congestion.
+fn congested_queue_pair(packet: &[u8]) -> Option<Qpn> {
+    let packet = Packet::parse(packet, packet.len()).ok()?;
+    (packet.bth.opcode() == Opcode::CNP).then(|| packet.bth.dest_qpn())
 }
 
 /// A WRITE of a flow's octets. Both regions hold the same at the same place.
@@ -233,12 +276,13 @@ impl Element for Server {
     }
 
     fn tick(&mut self, now: Instant, _pool: &mut Pool) {
+        self.pauses.paused(now);
         self.endpoint.tick(now);
         self.work(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.endpoint.next_deadline()
+        self.endpoint.next_deadline().into_iter().chain(self.pauses.next_deadline()).min()
     }
 
     fn dequeue(&mut self, now: Instant, _port: PortId, pool: &mut Pool) -> Option<Frame> {
@@ -246,7 +290,12 @@ impl Element for Server {
             return None;
         }
         let workshop = &mut *self.workshop.borrow_mut();
-        let packet_len = self.endpoint.poll_transmit(now, &mut workshop.packet[EthernetView::LEN..])?;
+        let into = &mut workshop.packet[EthernetView::LEN..];
+        let packet_len = if self.pauses.paused(now) >> DATA_CLASS & 1 == 0 {
+            self.endpoint.poll_transmit(now, into)?
+        } else {
+            self.endpoint.poll_cnp(now, into)?
+        };
         workshop.packet[..EthernetView::LEN].copy_from_slice(self.ethernet.as_bytes());
         let octets = &workshop.packet[..EthernetView::LEN + packet_len];
         let frame = if packet_len <= SHORT_PACKET_OCTETS {

@@ -2,6 +2,7 @@
 
 use super::{Ecn, Fraction, Notification, Pfc, Whole};
 use serde::Deserialize;
+use srdma_rc::rate::DcqcnParameters;
 
 /// An arm of a comparison.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +29,8 @@ pub struct Arm {
     pub pfc_thresholds: Option<Pfc>,
     /// When switches tell senders, in place of what the switches have.
     pub notification: Option<Notification>,
+    /// Nanoseconds between two CNPs of a receiver for one flow, in place of what the hosts have.
+    pub cnp_interval_ns: Option<Whole<0, 1_000_000_000>>,
     /// Parameters of DCQCN that differ from the published ones.
     #[serde(default)]
     pub dcqcn: DcqcnKeys,
@@ -60,29 +63,75 @@ pub enum Control {
     Hpcc,
 }
 
-/// Parameters of DCQCN; those left out are the published ones (Zhu and others, "Congestion Control for Large-Scale RDMA
-/// Deployments", SIGCOMM 2015).
+/// Parameters of DCQCN: a published set, and what differs from it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DcqcnKeys {
+    /// The set.
+    pub preset: DcqcnPreset,
     /// g: weight of a new observation in the estimate of congestion.
     pub g: Option<Fraction>,
-    /// Nanoseconds without a CNP after which that estimate is renewed.
-    pub alpha_timer_ns: Option<Whole<1, 1_000_000_000>>,
-    /// Nanoseconds from increase to increase of the rate.
-    pub rate_timer_ns: Option<Whole<1, 1_000_000_000>>,
-    /// Octets sent from increase to increase of the rate.
-    pub byte_counter_octets: Option<Whole<1, 1_073_741_824>>,
-    /// F: increases of fast recovery.
-    pub fast_recovery_steps: Option<Whole<1, 1000>>,
-    /// R_AI in bits a second.
-    pub additive_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
-    /// R_HAI in bits a second.
-    pub hyper_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
-    /// The least rate in bits a second.
-    pub min_rate_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
+    /// Nanoseconds after which that estimate is renewed.
+    pub alpha_interval_ns: Option<Whole<100, 1_000_000_000>>,
     /// Nanoseconds after a decrease within which no further one follows.
     pub decrease_interval_ns: Option<Whole<0, 1_000_000_000>>,
+    /// Nanoseconds from increase to increase of the rate.
+    pub increase_timer_ns: Option<Whole<1000, 1_000_000_000>>,
+    /// Octets sent from increase to increase of the rate; 0 for none.
+    pub octets_per_increase: Option<Whole<0, 1_073_741_824>>,
+    /// F: increases of fast recovery.
+    pub fast_recovery_increases: Option<Whole<0, 1000>>,
+    /// R_AI in bits a second.
+    pub additive_increase_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
+    /// R_HAI in bits a second.
+    pub hyper_increase_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
+    /// The least rate in bits a second.
+    pub min_rate_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
+}
+
+/// A published set of parameters of DCQCN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum DcqcnPreset {
+    /// Those of the paper, for 40 Gbit/s.
+    #[serde(rename = "sigcomm-2015")]
+    Sigcomm2015,
+    /// What ConnectX NICs come with.
+    #[serde(rename = "connectx")]
+    ConnectX,
+    /// What the authors of HPCC compared with, "suggested by the vendor".
+    #[default]
+    #[serde(rename = "hpcc-vendor")]
+    HpccVendor,
+    /// The same with the intervals of the paper.
+    #[serde(rename = "hpcc-paper")]
+    HpccPaper,
+}
+
+impl DcqcnKeys {
+    /// The parameters for a port of this rate.
+    pub fn parameters(&self, line_rate_bits_per_s: u64) -> DcqcnParameters {
+        let mut parameters = match self.preset {
+            DcqcnPreset::Sigcomm2015 => DcqcnParameters::sigcomm_2015(line_rate_bits_per_s),
+            DcqcnPreset::ConnectX => DcqcnParameters::connectx(line_rate_bits_per_s),
+            DcqcnPreset::HpccVendor => DcqcnParameters::hpcc_vendor(line_rate_bits_per_s),
+            DcqcnPreset::HpccPaper => DcqcnParameters::hpcc_paper(line_rate_bits_per_s),
+        };
+        let or = |key: Option<u64>, preset: &mut u64| *preset = key.unwrap_or(*preset);
+        or(self.alpha_interval_ns.map(Whole::get), &mut parameters.alpha_interval_ns);
+        or(self.decrease_interval_ns.map(Whole::get), &mut parameters.decrease_interval_ns);
+        or(self.increase_timer_ns.map(Whole::get), &mut parameters.increase_timer_ns);
+        or(self.additive_increase_bits_per_s.map(Whole::get), &mut parameters.additive_increase_bits_per_s);
+        or(self.hyper_increase_bits_per_s.map(Whole::get), &mut parameters.hyper_increase_bits_per_s);
+        or(self.min_rate_bits_per_s.map(Whole::get), &mut parameters.min_rate_bits_per_s);
+        parameters.g = self.g.map_or(parameters.g, Fraction::get);
+        if let Some(octets) = self.octets_per_increase {
+            parameters.octets_per_increase = Some(octets.get()).filter(|octets| *octets > 0);
+        }
+        if let Some(increases) = self.fast_recovery_increases {
+            parameters.fast_recovery_increases = increases.get() as u32;
+        }
+        parameters
+    }
 }
 
 /// Parameters of HPCC++; those left out are the published ones (Li and others, "HPCC: High Precision Congestion

@@ -8,7 +8,7 @@ mod number;
 mod settings;
 mod workload;
 
-pub use arm::{Arm, Control, DcqcnKeys, HpccKeys, Signal};
+pub use arm::{Arm, Control, DcqcnKeys, DcqcnPreset, HpccKeys, Signal};
 use error::Problem;
 pub use error::ScenarioError;
 pub use number::{Fraction, Whole};
@@ -109,6 +109,9 @@ impl Scenario {
                 topology_at,
                 format!("host {name} has several links: expected one for each host"),
             ));
+        }
+        if topology.links().iter().any(|link| link.delay_ns == 0) {
+            return Err(Problem::new(topology_at, "a link has no delay: expected 1 ns at least"));
         }
         check_arms(&file.arm, text)?;
         file.hosts.check()?;

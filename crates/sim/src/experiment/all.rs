@@ -1,0 +1,49 @@
+//! All runs of a scenario, on as many threads as one likes.
+
+use super::results::{ArmResult, Results};
+use super::run::{Progress, RunError, run};
+use super::scenario::Scenario;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Runs every arm with every seed. `progress` is told how far the run at which position is: they are counted arm by arm,
+/// seeds in their order. What comes out does not depend on the number of threads.
+///
+/// # Errors
+///
+/// The first run's, in the same order, that was not possible.
+pub fn run_all(
+    scenario: &Scenario,
+    seeds: &[u64],
+    threads: usize,
+    progress: &(dyn Fn(usize, Progress) + Sync),
+) -> Result<Results, RunError> {
+    let runs = scenario.arms.len() * seeds.len();
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            if position >= runs {
+                return;
+            }
+            let (arm, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
+            let result = run(scenario, arm, seed, &mut |how_far| progress(position, how_far));
+            // A thread that panicked has not held the lock: what is in it is whole.
+            done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((position, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.clamp(1, runs.max(1)) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut results = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    results.sort_by_key(|(position, _)| *position);
+    Ok(Results {
+        title: scenario.title.clone(),
+        description: scenario.description.clone(),
+        baseline: scenario.arms[scenario.baseline()].name.clone(),
+        runs: results.into_iter().map(|(_, result)| result).collect::<Result<Vec<ArmResult>, RunError>>()?,
+    })
+}

@@ -1,0 +1,121 @@
+//! What every flow would get if links were shared fairly: the yardstick for victims.
+//!
+//! Flows are fluids, the fabric between the hosts is never in the way, and at every instant the rates are max-min fair
+//! over the hosts' links: no flow can get more unless one that has no more gets less (Bertsekas and Gallager, "Data
+//! Networks", section 6.5.2).
+
+use super::flows::{FlowSize, PlannedFlow};
+
+/// A flow that is under way.
+struct Active {
+    number: usize,
+    /// Octets left; `None` without end.
+    left: Option<f64>,
+    octets_per_ns: f64,
+}
+
+/// Octets that each flow has delivered by a time, in nanoseconds, if each host's link carries so many octets of payload
+/// in a nanosecond, in either direction. The flows are in the order of their beginnings.
+pub(super) fn delivered(flows: &[PlannedFlow], octets_per_ns: &[f64], end_ns: u64) -> Vec<f64> {
+    let mut delivered = vec![0.0; flows.len()];
+    let mut active: Vec<Active> = Vec::new();
+    let mut coming = flows.iter().enumerate().peekable();
+    let (mut now, end) = (0.0_f64, end_ns as f64);
+    while now < end {
+        while let Some((number, flow)) = coming.next_if(|(_, flow)| flow.start_ns as f64 <= now) {
+            let left = match flow.size {
+                FlowSize::Octets(octets) => Some(f64::from(octets)),
+                FlowSize::Endless(_) => None,
+            };
+            active.push(Active { number, left, octets_per_ns: 0.0 });
+        }
+        share(flows, octets_per_ns, &mut active);
+        let begins = coming.peek().map_or(end, |(_, flow)| flow.start_ns as f64);
+        let ends = active.iter().filter_map(|flow| Some(now + flow.left? / flow.octets_per_ns));
+        let next = ends.fold(begins.min(end), f64::min);
+        for flow in &mut active {
+            let octets = (next - now) * flow.octets_per_ns;
+            delivered[flow.number] += octets;
+            flow.left = flow.left.map(|left| left - octets);
+        }
+        // Half an octet is less than any flow has, and more than what rounding leaves.
+        active.retain(|flow| flow.left.is_none_or(|left| left > 0.5));
+        now = next;
+    }
+    delivered
+}
+
+/// Gives each flow its rate: the link that allows its flows the least decides for them, then the next one.
+fn share(flows: &[PlannedFlow], octets_per_ns: &[f64], active: &mut [Active]) {
+    let hosts = octets_per_ns.len();
+    // Each host's link out, then each host's link in.
+    let mut left: Vec<f64> = octets_per_ns.iter().chain(octets_per_ns).copied().collect();
+    let mut users = vec![0_u32; 2 * hosts];
+    let links = |flow: &PlannedFlow| [flow.from.index(), hosts + flow.to.index()];
+    for flow in active.iter() {
+        links(&flows[flow.number]).into_iter().for_each(|link| users[link] += 1);
+    }
+    let mut undecided: Vec<usize> = (0..active.len()).collect();
+    while !undecided.is_empty() {
+        let share_of = |link: usize| left[link] / f64::from(users[link]);
+        let used = (0..2 * hosts).filter(|link| users[*link] > 0);
+        let Some(least) = used.min_by(|one, other| share_of(*one).total_cmp(&share_of(*other))) else {
+            return;
+        };
+        let rate = share_of(least);
+        undecided.retain(|place| {
+            let ends = links(&flows[active[*place].number]);
+            if !ends.contains(&least) {
+                return true;
+            }
+            active[*place].octets_per_ns = rate.max(f64::MIN_POSITIVE);
+            for link in ends {
+                left[link] = (left[link] - rate).max(0.0);
+                users[link] -= 1;
+            }
+            false
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::results::FlowKind;
+    use srdma_fabric::HostId;
+
+    fn flow(from: u32, to: u32, start_ns: u64, size: FlowSize) -> PlannedFlow {
+        let (from, to) = (HostId(from), HostId(to));
+        PlannedFlow { kind: FlowKind::Stream, name: None, from, to, start_ns, size, burst: None }
+    }
+
+    /// By hand: two flows share host 2's link; the one that ends leaves all of it to the other.
+    #[test]
+    fn a_link_is_shared_until_one_flow_ends() {
+        let flows = [flow(0, 2, 0, FlowSize::Endless(1)), flow(1, 2, 1000, FlowSize::Octets(5000))];
+        let delivered = delivered(&flows, &[10.0; 3], 3000);
+        // 1,000 ns alone, 1,000 ns at half, 1,000 ns alone.
+        assert!((delivered[0] - 25_000.0).abs() < 2.0, "{delivered:?}");
+        assert!((delivered[1] - 5_000.0).abs() < 2.0, "{delivered:?}");
+    }
+
+    /// By hand: flow A shares host 0's link with B and C; what B cannot use, because D shares host 2's link with it and
+    /// two others, goes to A and C.
+    #[test]
+    fn what_one_cannot_use_goes_to_the_others() {
+        let endless = FlowSize::Endless(1);
+        let flows = [
+            flow(0, 1, 0, endless),
+            flow(0, 2, 0, endless),
+            flow(0, 3, 0, endless),
+            flow(3, 2, 0, endless),
+            flow(4, 2, 0, endless),
+            flow(5, 2, 0, endless),
+        ];
+        let delivered = delivered(&flows, &[12.0; 6], 1000);
+        let expected = [4500.0, 3000.0, 4500.0, 3000.0, 3000.0, 3000.0];
+        for (found, expected) in delivered.iter().zip(expected) {
+            assert!((found - expected).abs() < 1.0, "{delivered:?}");
+        }
+    }
+}
