@@ -128,7 +128,7 @@ impl Node {
             };
             let adjacency = match target {
                 Some(Target::Adjacency(adjacency)) => adjacency,
-                Some(Target::Ecmp(set)) => self.ecmp[set as usize].choose(entropy::of_packet(head)),
+                Some(Target::Ecmp(set)) => self.ecmp[set as usize].choose(entropy::of_packet(head), self.ecmp_salt),
                 Some(Target::Sid(sid)) => {
                     let outer_source = *headers[IPV6 + 8..].first_chunk().expect("an IPv6 header has 40 octets");
                     if self.guards_sids
@@ -256,7 +256,10 @@ impl Node {
     pub(super) fn resolve(&self, destination: &[u8; 16], flow: &[u8; 16]) -> Option<u32> {
         match self.main.lookup(destination)? {
             Target::Adjacency(adjacency) => Some(adjacency),
-            Target::Ecmp(set) => Some(self.ecmp[set as usize].choose(entropy::of_addresses(flow, destination))),
+            Target::Ecmp(set) => {
+                let hash = entropy::of_addresses(flow, destination);
+                Some(self.ecmp[set as usize].choose(hash, self.ecmp_salt))
+            }
             Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Local | Target::Blackhole => None,
         }
     }

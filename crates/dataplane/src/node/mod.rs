@@ -34,6 +34,7 @@ use crate::drop::{DropCounters, DropReason};
 use crate::egress::{ClassMap, Egress};
 use crate::element::{Element, PortId};
 use crate::encaps::Encaps;
+use crate::entropy;
 use crate::event::Event;
 use crate::fib::{Fib, Prefix};
 use crate::frame::Frame;
@@ -68,6 +69,8 @@ pub struct Node {
     main: Fib<Target>,
     adjacencies: Shared<Adjacency>,
     ecmp: Shared<EcmpSet>,
+    /// What makes this node choose otherwise among equals than its neighbours do.
+    ecmp_salt: u32,
     encaps: Shared<Encaps>,
     sids: Vec<Sid>,
     multicast_routes: BTreeMap<([u8; 16], [u8; 16]), MulticastEntry>,
@@ -122,6 +125,7 @@ impl Node {
         for address in own.chain([config.loopback]) {
             main.insert(Prefix::host(address), Target::Local);
         }
+        let ecmp_salt = entropy::of_addresses(&config.loopback.octets(), &[0; 16]);
         Node {
             port_counters: vec![PortCounters::default(); config.ports.len()],
             own_drops: DropCounters::default(),
@@ -135,6 +139,7 @@ impl Node {
             main,
             adjacencies: Shared::default(),
             ecmp: Shared::default(),
+            ecmp_salt,
             encaps: Shared::default(),
             sids: Vec::new(),
             multicast_routes: BTreeMap::new(),

@@ -60,10 +60,12 @@ pub(super) struct EcmpSet {
 }
 
 impl EcmpSet {
-    /// The member for a flow's hash.
+    /// The member for a flow's hash. The node's `salt` has a say in it: were all nodes to choose alike, those behind
+    /// one port of the first would get only flows that they all send by one port, too.
     #[inline]
-    pub(super) fn choose(&self, hash: u32) -> u32 {
-        let index = (u64::from(hash) * self.adjacencies.len() as u64) >> 32;
+    pub(super) fn choose(&self, hash: u32, salt: u32) -> u32 {
+        let spread = (hash ^ salt).wrapping_mul(0x9E37_79B1);
+        let index = (u64::from(spread) * self.adjacencies.len() as u64) >> 32;
         self.adjacencies[index as usize]
     }
 }
