@@ -228,6 +228,21 @@ impl<M: Memory> Endpoint<M> {
         None
     }
 
+    /// Writes the next CNP to send, as [`poll_transmit`](Self::poll_transmit) would, and nothing else: for a port on which
+    /// data and acknowledgements are paused, but not the class of CNPs.
+    ///
+    /// # Panics
+    ///
+    /// When `into` is shorter than [`max_packet_octets`](Self::max_packet_octets).
+    pub fn poll_cnp(&mut self, now: Instant, into: &mut [u8]) -> Option<usize> {
+        self.now = self.now.max(now);
+        let slot = self.responding.waiting().find(|slot| self.queue_pairs[*slot].has_cnp())?;
+        let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
+        let written = self.queue_pairs[slot].transmit_response(host, into)?;
+        self.reschedule(slot);
+        Some(written)
+    }
+
     /// Whether [`poll_transmit`](Self::poll_transmit) is worth calling: false when it would return `None`.
     pub fn may_transmit(&self) -> bool {
         !self.responding.is_empty() || !self.requesting.is_empty()

@@ -179,6 +179,11 @@ impl QueuePair {
         }
     }
 
+    /// Whether a CNP waits to be sent.
+    pub(crate) fn has_cnp(&self) -> bool {
+        self.shared.cnps_waiting > 0
+    }
+
     pub(crate) fn queue_cnp(&mut self) {
         self.shared.cnps_waiting = self.shared.cnps_waiting.saturating_add(1);
     }

@@ -103,6 +103,11 @@ impl Turns {
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
+
+    /// The slots that wait, in their order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = usize> {
+        self.queue.iter().copied()
+    }
 }
 
 #[cfg(test)]
