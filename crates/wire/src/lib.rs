@@ -17,6 +17,7 @@ extern crate std;
 
 pub mod bth;
 pub mod checksum;
+pub mod cm;
 pub mod codepoints;
 pub mod ethernet;
 pub mod extension;

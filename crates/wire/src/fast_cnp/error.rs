@@ -1,4 +1,5 @@
 use crate::bth::Opcode;
+use crate::ioam::TraceError;
 use crate::options::OptionOverrun;
 use core::fmt;
 
@@ -36,15 +37,8 @@ pub enum FastCnpError {
         /// Octets that were there.
         found: usize,
     },
-    /// Option 2 carries another IOAM option than a pre-allocated trace: the IOAM Option-Type found instead of 0.
-    NotATrace(u8),
-    /// The trace says that more of it is unused than there is.
-    TraceOverclaims {
-        /// What it says, in octets.
-        remaining_octets: usize,
-        /// Octets of its node data.
-        held_octets: usize,
-    },
+    /// Option 2's trace is none, or claims more than it holds.
+    Trace(TraceError),
     /// An option beside it that is not known and must not be passed over (RFC 8200 section 4.2): its type.
     UnknownOption(u8),
     /// The packet is no CNP.
@@ -65,10 +59,7 @@ impl fmt::Display for FastCnpError {
             FastCnpError::TooLong { offset, limit, found } => {
                 write!(f, "Fast CNP option at offset {offset} can use {limit} octets, has {found}")
             }
-            FastCnpError::NotATrace(found) => write!(f, "IOAM Option-Type must be 0 (trace), found {found}"),
-            FastCnpError::TraceOverclaims { remaining_octets, held_octets } => {
-                write!(f, "the trace leaves {remaining_octets} octets unused where it has {held_octets}")
-            }
+            FastCnpError::Trace(error) => write!(f, "IOAM trace: {error}"),
             FastCnpError::UnknownOption(kind) => {
                 write!(f, "option {kind:#04x} beside the Fast CNP option is not known")
             }
@@ -84,5 +75,11 @@ impl core::error::Error for FastCnpError {}
 impl From<OptionOverrun> for FastCnpError {
     fn from(overrun: OptionOverrun) -> Self {
         FastCnpError::Overrun(overrun)
+    }
+}
+
+impl From<TraceError> for FastCnpError {
+    fn from(error: TraceError) -> Self {
+        FastCnpError::Trace(error)
     }
 }

@@ -1,6 +1,7 @@
-use super::{ADDRESS_OPTION_LEN, FastCnpError, MAX_TRACE_LEN, OptionTypes, PRE_ALLOCATED_TRACE, TRACE_HEADER_LEN};
+use super::{ADDRESS_OPTION_LEN, FastCnpError, MAX_TRACE_LEN, MIN_TRACE_LEN, OptionTypes, can_carry};
 use crate::bth::Opcode;
 use crate::extension::ExtensionHeader;
+use crate::ioam::Trace;
 use crate::ipv6::NextHeader;
 use crate::options::{OptionTlv, OptionsHeader, UnknownAction};
 use crate::rocev2::Packet;
@@ -12,7 +13,7 @@ pub struct FastCnp<'a> {
     /// Destination of the packet that met congestion. With the BTH's Destination QP it names the sender's queue pair
     /// (FC-4-7).
     pub original_destination: Ipv6Addr,
-    /// The IOAM pre-allocated trace of that packet (RFC 9197 section 4.4): its header and its node data (FC-4-9).
+    /// The IOAM pre-allocated trace of that packet as it lay in its option, from the Reserved octet on (FC-4-9).
     pub trace: Option<&'a [u8]>,
 }
 
@@ -75,36 +76,29 @@ impl<'a> FastCnp<'a> {
         }
     }
 
-    /// Reserved, IOAM Option-Type, the trace, the address. A trace is a multiple of four octets.
+    /// The trace, then the address.
     fn from_trace(option: OptionTlv<'a>) -> Result<Self, FastCnpError> {
         let (offset, found) = (option.offset, option.data.len());
-        let needed = 2 + TRACE_HEADER_LEN + ADDRESS_OPTION_LEN;
-        let too_short = FastCnpError::TooShort { offset, needed, found };
-        let [_, ioam_type, rest @ ..] = option.data else { return Err(too_short) };
-        let (trace, address) = rest.split_last_chunk::<ADDRESS_OPTION_LEN>().ok_or(too_short)?;
-        if trace.len() < TRACE_HEADER_LEN {
+        let too_short = FastCnpError::TooShort { offset, needed: MIN_TRACE_LEN + ADDRESS_OPTION_LEN, found };
+        let (trace, address) = option.data.split_last_chunk::<ADDRESS_OPTION_LEN>().ok_or(too_short)?;
+        if trace.len() < MIN_TRACE_LEN {
             return Err(too_short);
         }
-        let whole_fields = trace.len().min(MAX_TRACE_LEN) & !3;
-        if trace.len() > whole_fields {
-            return Err(FastCnpError::TooLong { offset, limit: 2 + whole_fields + ADDRESS_OPTION_LEN, found });
+        if !can_carry(trace.len()) {
+            let whole_words = 2 + ((trace.len().min(MAX_TRACE_LEN) - 2) & !3);
+            return Err(FastCnpError::TooLong { offset, limit: whole_words + ADDRESS_OPTION_LEN, found });
         }
-        if *ioam_type != PRE_ALLOCATED_TRACE {
-            return Err(FastCnpError::NotATrace(*ioam_type));
-        }
-        check_claim(trace)?;
+        check_trace(trace)?;
         Ok(FastCnp { original_destination: (*address).into(), trace: Some(trace) })
     }
 }
 
-/// RemainingLen, the low seven bits of the fourth octet, counts unused node data in fours (RFC 9197 section 4.4.1).
-fn check_claim(trace: &[u8]) -> Result<(), FastCnpError> {
-    let held_octets = trace.len().saturating_sub(TRACE_HEADER_LEN);
-    let remaining_octets = trace.get(3).map_or(0, |octet| 4 * usize::from(octet & 0x7F));
-    match remaining_octets > held_octets {
-        true => Err(FastCnpError::TraceOverclaims { remaining_octets, held_octets }),
-        false => Ok(()),
+/// A trace holds what it says, to the last node (RFC 9197 section 4.4.1).
+fn check_trace(trace: &[u8]) -> Result<(), FastCnpError> {
+    for node in Trace::parse(trace)?.nodes() {
+        node?;
     }
+    Ok(())
 }
 
 /// The Fast CNP option of an options header; there may be only one, in all headers together.

@@ -41,19 +41,15 @@ use crate::codepoints::option;
 /// Data octets of option 1: an address (FC-4-4).
 pub const ADDRESS_OPTION_LEN: usize = 16;
 
-/// Octets of an IOAM trace's header, before its node data.
-pub const TRACE_HEADER_LEN: usize = 8;
+/// Octets of the shortest trace, as it lies in an IOAM option: Reserved, IOAM Opt-Type, and the trace's header of eight.
+pub const MIN_TRACE_LEN: usize = 2 + 8;
 
-/// Octets of the longest trace that option 2 can carry, its header included: 255 octets of data, less 2 and the address,
-/// down to a multiple of four (D41).
-pub const MAX_TRACE_LEN: usize = 236;
+/// Octets of the longest trace that option 2 can carry, counted in the same way: 255 octets of data, less the address,
+/// are 2 and 237, of which a trace can use 236, a multiple of four (D41).
+pub const MAX_TRACE_LEN: usize = 2 + 236;
 
 /// Octets of the longest Fast CNP, from its IPv6 header to its ICRC.
-pub const MAX_FAST_CNP_LEN: usize =
-    STANDARD_CNP_LEN + (4 + 2 + 2 + MAX_TRACE_LEN + ADDRESS_OPTION_LEN).next_multiple_of(8);
-
-/// IOAM Option-Type of the pre-allocated trace (RFC 9197 section 4.4), the one that a Hop-by-Hop option carries (RFC 9486).
-const PRE_ALLOCATED_TRACE: u8 = 0;
+pub const MAX_FAST_CNP_LEN: usize = STANDARD_CNP_LEN + (4 + 2 + MAX_TRACE_LEN + ADDRESS_OPTION_LEN).next_multiple_of(8);
 
 /// The types of the two options (FC-6-1, D42).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +85,11 @@ impl Default for OptionTypes {
     fn default() -> Self {
         OptionTypes { address: option::FAST_CNP_ADDRESS, trace: option::FAST_CNP_TRACE }
     }
+}
+
+/// Whether an IOAM trace of so many octets, from its option's Reserved octet on, can be carried (D41).
+pub const fn can_carry(trace_len: usize) -> bool {
+    MIN_TRACE_LEN <= trace_len && trace_len <= MAX_TRACE_LEN && trace_len % 4 == 2
 }
 
 #[cfg(test)]

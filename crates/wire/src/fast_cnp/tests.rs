@@ -1,5 +1,6 @@
 use super::*;
 use crate::bth::Opcode;
+use crate::ioam::TraceError;
 use crate::options::{OptionOverrun, OptionTlv};
 use crate::psn::Qpn;
 use crate::rocev2::Packet;
@@ -10,15 +11,15 @@ use std::vec::Vec;
 const ADDRESS: [u8; 16] = [0x20, 1, 0xD, 0xB8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const SEPARATE: OptionTypes = OptionTypes { address: 0x9E, trace: 0x9D };
 
-/// A trace header with four octets of node data a hop (queue depth), so many of them unused; then the data.
+/// Reserved, IOAM Option-Type, a trace header with four octets of node data a hop (queue depth), so many of them unused; then the data.
 fn trace(units: u8, remaining: u8) -> Vec<u8> {
-    let mut trace = vec![0, 1, 1 << 3, remaining, 0x02, 0, 0, 0];
-    trace.resize(8 + 4 * usize::from(units), 0xAB);
+    let mut trace = vec![0, 0, 0, 1, 1 << 3, remaining, 0x02, 0, 0, 0];
+    trace.resize(10 + 4 * usize::from(units), 0xAB);
     trace
 }
 
 fn trace_option(trace: &[u8]) -> Vec<u8> {
-    [&[0, 0], trace, &ADDRESS].concat()
+    [trace, &ADDRESS].concat()
 }
 
 /// Options as they are given, behind one another from offset 2, padded by Pad1.
@@ -74,7 +75,7 @@ fn any_padding_is_accepted() {
 #[test]
 fn equal_types_are_told_apart_by_length() {
     let trace_data = trace_option(&trace(3, 1));
-    let with_trace = Ok(Some((ADDRESS.into(), Some(20))));
+    let with_trace = Ok(Some((ADDRESS.into(), Some(22))));
     assert_eq!(found_in(&[(0x9E, &trace_data)], OptionTypes::default()), with_trace);
     assert_eq!(found_in(&[(0x9D, &trace_data)], SEPARATE), with_trace);
     assert_eq!(found_in(&[(0x9D, &ADDRESS)], OptionTypes::default()), Ok(None), "not ours: nobody's concern here");
@@ -89,11 +90,11 @@ fn equal_types_are_told_apart_by_length() {
 fn every_wrong_length_is_refused() {
     for len in 0..=255_usize {
         let data: Vec<u8> = [&[0, 0, 0, 1, 8, 0, 2, 0, 0, 0][..], &[0; 245]].concat()[..len].to_vec();
-        let is_trace = len >= 26 && (len - 26).is_multiple_of(4) && len <= 2 + MAX_TRACE_LEN + 16;
+        let is_trace = len >= 26 && (len - 26).is_multiple_of(4) && len <= MAX_TRACE_LEN + 16;
         let result = found_in(&[(0x9E, &data)], OptionTypes::default());
         match (len, result) {
             (16, Ok(Some((_, None)))) => {}
-            (_, Ok(Some((_, Some(trace_len))))) => assert!(is_trace && trace_len == len - 18, "{len}"),
+            (_, Ok(Some((_, Some(trace_len))))) => assert!(is_trace && trace_len == len - 16, "{len}"),
             (_, Err(FastCnpError::TooShort { .. })) => assert!(len < 26 && len != 16, "{len}"),
             (_, Err(FastCnpError::TooLong { limit, .. })) => assert!(!is_trace && limit < len && len > 26, "{len}"),
             (_, other) => panic!("{len} octets: {other:?}"),
@@ -149,16 +150,20 @@ fn unknown_options_beside_ours() {
 fn a_trace_cannot_claim_more_than_it_holds() {
     for remaining in 0..=127_u8 {
         let data = trace_option(&trace(5, remaining));
-        let remaining_octets = 4 * usize::from(remaining);
+        let words = usize::from(remaining);
         let expected = match remaining {
-            0..=5 => Ok(Some((ADDRESS.into(), Some(28)))),
-            _ => Err(FastCnpError::TraceOverclaims { remaining_octets, held_octets: 20 }),
+            0..=5 => Ok(Some((ADDRESS.into(), Some(30)))),
+            _ => Err(FastCnpError::Trace(TraceError::RemainingLen { words, space: 5 })),
         };
         assert_eq!(found_in(&[(0x9E, &data)], OptionTypes::default()), expected);
     }
+    let mut two_words_a_node = trace(5, 0);
+    (two_words_a_node[4], two_words_a_node[6]) = (2 << 3, 0x03);
+    let partial = FastCnpError::Trace(TraceError::PartialNode { needed: 2, found: 1 });
+    assert_eq!(found_in(&[(0x9E, &trace_option(&two_words_a_node))], OptionTypes::default()), Err(partial));
     let mut data = trace_option(&trace(1, 0));
     data[1] = 3;
-    assert_eq!(found_in(&[(0x9E, &data)], OptionTypes::default()), Err(FastCnpError::NotATrace(3)));
+    assert_eq!(found_in(&[(0x9E, &data)], OptionTypes::default()), Err(FastCnpError::Trace(TraceError::OptType(3))));
 }
 
 #[test]
@@ -199,9 +204,9 @@ fn value(trace: Option<&[u8]>) -> FastCnpValue<'_> {
 fn a_trace_must_fit_the_option() {
     let mut into = [0; MAX_FAST_CNP_LEN + 8];
     let mut emitted = |len: usize| value(Some(&[0; 256][..len])).emit(OptionTypes::default(), &mut into);
-    assert_eq!(emitted(236), Some(MAX_FAST_CNP_LEN));
-    assert_eq!(emitted(8), Some(80 + 32));
-    assert_eq!([4, 10, 240].map(emitted), [None; 3]);
+    assert_eq!(emitted(2 + 236), Some(MAX_FAST_CNP_LEN));
+    assert_eq!(emitted(2 + 8), Some(80 + 32));
+    assert_eq!([6, 12, 242].map(emitted), [None; 3]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::{ADDRESS_OPTION_LEN, MAX_TRACE_LEN, OptionTypes, PRE_ALLOCATED_TRACE, STANDARD_CNP_LEN, TRACE_HEADER_LEN};
+use super::{ADDRESS_OPTION_LEN, MAX_TRACE_LEN, OptionTypes, STANDARD_CNP_LEN, can_carry};
 use crate::bth::{Bth, BthView, Opcode};
 use crate::codepoints::ROCEV2_PORT;
 use crate::icrc::{Computation, Icrc};
@@ -30,7 +30,7 @@ pub struct FastCnpValue<'a> {
     pub dest_qpn: Qpn,
     /// Destination of the data packet.
     pub original_destination: Ipv6Addr,
-    /// The IOAM trace of the data packet, its header included; with it option 2 is sent instead of option 1.
+    /// The IOAM trace of the data packet, from its option's Reserved octet on; with it option 2 is sent, not option 1.
     pub trace: Option<&'a [u8]>,
 }
 
@@ -44,13 +44,13 @@ impl FastCnpValue<'_> {
     pub fn len_octets(&self) -> usize {
         let behind_first_two = match self.trace {
             None => 2 + ADDRESS_OPTION_LEN,
-            Some(trace) => 2 + 2 + 2 + trace.len() + ADDRESS_OPTION_LEN,
+            Some(trace) => 2 + 2 + trace.len() + ADDRESS_OPTION_LEN,
         };
         STANDARD_CNP_LEN + (2 + behind_first_two).next_multiple_of(8)
     }
 
-    /// Writes the packet to the front of `into` and returns its length. `None` when it does not fit, or when the trace is
-    /// longer than [`MAX_TRACE_LEN`] (D41), shorter than its header or no multiple of four octets.
+    /// Writes the packet to the front of `into` and returns its length. `None` when it does not fit, or when the trace
+    /// is of a length that [`can_carry`] refuses (D41).
     pub fn emit(&self, types: OptionTypes, into: &mut [u8]) -> Option<usize> {
         let whole = into.get_mut(..self.len_octets())?;
         let standard = Ipv6 {
@@ -79,12 +79,10 @@ impl FastCnpValue<'_> {
         match self.trace {
             None => writer.option(types.address(), &address, Alignment::FOUR_N_PLUS_2)?,
             Some(trace) => {
-                let fits = (TRACE_HEADER_LEN..=MAX_TRACE_LEN).contains(&trace.len()) && trace.len().is_multiple_of(4);
-                let mut data = [0; 2 + MAX_TRACE_LEN + ADDRESS_OPTION_LEN];
-                let data = data.get_mut(..2 + trace.len() + ADDRESS_OPTION_LEN).filter(|_| fits)?;
-                let (beginning, address_place) = data.split_last_chunk_mut()?;
-                let [_, ioam_type, trace_place @ ..] = beginning else { return None };
-                *ioam_type = PRE_ALLOCATED_TRACE;
+                let mut data = [0; MAX_TRACE_LEN + ADDRESS_OPTION_LEN];
+                let len = trace.len() + ADDRESS_OPTION_LEN;
+                let data = data.get_mut(..len).filter(|_| can_carry(trace.len()))?;
+                let (trace_place, address_place) = data.split_last_chunk_mut()?;
                 trace_place.copy_from_slice(trace);
                 *address_place = address;
                 writer.option(types.trace(), data, Alignment::FOUR_N)?;

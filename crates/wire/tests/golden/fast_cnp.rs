@@ -34,7 +34,7 @@ fn value(trace: Option<&[u8]>) -> FastCnpValue<'_> {
 fn both_options_are_written_as_in_the_capture() {
     let capture = frames(CAPTURE);
     let data = ipv6(&capture[1]).unwrap();
-    let trace = &data[40 + 4 + 4..40 + 4 + 4 + 32];
+    let trace = &data[40 + 4 + 2..40 + 4 + 2 + 34];
     for (frame, trace) in [(5, None), (7, Some(trace))] {
         let mut written = [0xEE; 400];
         let len = value(trace).emit(types(), &mut written).unwrap();
@@ -53,7 +53,7 @@ fn the_options_of_the_capture_are_found() {
         assert_eq!(fast_cnp.original_destination, address("2001:db8:2::1"));
         assert!(fast_cnp.is_from_switch(packet.ipv6.source()));
         assert!(!fast_cnp.is_from_switch(address("2001:db8:2::1")));
-        let trace_len = (packet.extension_octets() == 56).then_some(32);
+        let trace_len = (packet.extension_octets() == 56).then_some(34);
         assert_eq!(fast_cnp.trace.map(<[u8]>::len), trace_len);
     }
     for frame in &frames(CAPTURE)[..2] {

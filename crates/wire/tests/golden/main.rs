@@ -2,6 +2,7 @@
 //! holds and who made it stands in `testdata/golden/README.md`.
 
 mod captures;
+mod cm;
 mod fast_cnp;
 mod headers;
 mod icrc;

@@ -275,7 +275,7 @@ proptest! {
         types in prop::sample::select(vec![(0x9E, 0x9E), (0x9E, 0x9D), (0x80, 0x9F)]),
     ) {
         let types = OptionTypes::new(types.0, types.1).unwrap();
-        let trace: Option<Vec<u8>> = units.map(|units| [&[0, 1, 8, 0, 2, 0, 0, 0][..], &vec![7; 4 * units]].concat());
+        let trace: Option<Vec<u8>> = units.map(|units| [&[0, 0, 0, 1, 8, 0, 2, 0, 0, 0][..], &vec![7; 4 * units]].concat());
         let (traffic_class, hop_limit) = (FastCnpValue::TRAFFIC_CLASS, FastCnpValue::HOP_LIMIT);
         let trace = trace.as_deref();
         let value = FastCnpValue {
