@@ -1,6 +1,8 @@
 //! What an endpoint and a queue pair are told when they are made.
 
+use crate::fast_cnp::FastCnpConfig;
 use crate::rate::{RateAlgorithm, RateError};
+use crate::trace::TraceRequest;
 use core::net::Ipv6Addr;
 use srdma_wire::{Psn, Qpn, codepoints};
 
@@ -61,6 +63,8 @@ pub struct EndpointConfig {
     /// Octets that a packet takes on the link beside its own: rates are told on the link. 38 for Ethernet: preamble,
     /// header, FCS and gap.
     pub link_overhead_octets: u16,
+    /// Which Fast CNPs are believed; `None`: none (FC-5-4).
+    pub fast_cnp: Option<FastCnpConfig>,
 }
 
 impl EndpointConfig {
@@ -73,6 +77,7 @@ impl EndpointConfig {
             cnp_traffic_class: 48 << 2,
             verify_icrc: true,
             link_overhead_octets: 38,
+            fast_cnp: None,
         }
     }
 }
@@ -181,6 +186,11 @@ pub struct QueuePairConfig {
     /// What decides how fast data are sent; `None`: nothing but the port. Where switches are to mark packets rather
     /// than drop them, `traffic_class` has to say that the sender understands it: ECT(0), its low bits 2.
     pub rate: Option<RateAlgorithm>,
+    /// The IOAM trace that data packets carry; `None`: none. A packet is longer by it, on top of the path MTU's payload.
+    pub trace: Option<TraceRequest>,
+    /// Traces of data packets are returned to the sender by Fast CNPs, at most one in so many nanoseconds; `None`:
+    /// never. The peer has to have this host on its access list.
+    pub trace_return_interval_ns: Option<u64>,
     /// Behaviour where implementations differ.
     pub habits: Habits,
 }
@@ -207,6 +217,8 @@ impl QueuePairConfig {
             receive_queue_depth: 1024,
             cnp_interval_ns: None,
             rate: None,
+            trace: None,
+            trace_return_interval_ns: None,
             habits: Habits::strict(),
         }
     }
@@ -279,6 +291,16 @@ pub enum ConfigError {
         qpn: Qpn,
         /// Which, and why.
         error: RateError,
+    },
+    /// The trace that packets are to carry is empty, or does not fit into an option.
+    #[error("queue pair {qpn}: a trace of {hops} hops of {words} words must have 1 to 61 words")]
+    Trace {
+        /// The queue pair.
+        qpn: Qpn,
+        /// Hops.
+        hops: u8,
+        /// Words of four octets that each hop writes.
+        words: usize,
     },
     /// The endpoint has no queue pair of this number.
     #[error("there is no queue pair {0}")]

@@ -27,7 +27,8 @@ drop_reasons! {
     HeadersNotContiguous = "headers_not_contiguous",
     /// IP version other than 6.
     NotIpv6 = "not_ipv6",
-    /// Something else than UDP follows the IPv6 header: no extension header may reach the host.
+    /// Something else than UDP follows the IPv6 header. Of extension headers only Hop-by-Hop Options may reach the host,
+    /// and the Destination Options of a Fast CNP.
     NotUdp = "not_udp",
     /// UDP destination port other than 4791.
     NotRoce = "not_roce",
@@ -73,6 +74,26 @@ drop_reasons! {
     UnexpectedResponse = "unexpected_response",
     /// A syndrome that the IBTA reserves.
     ReservedSyndrome = "reserved_syndrome",
+    /// An option reaches beyond its header.
+    OptionOverrun = "option_overrun",
+    /// An option that is not known and must not be passed over (RFC 8200 section 4.2).
+    UnknownOption = "unknown_option",
+    /// A Fast CNP, and the endpoint takes none (FC-5-4).
+    FastCnpDisabled = "fast_cnp_disabled",
+    /// A Fast CNP from outside the access list (FC-5-3).
+    FastCnpSource = "fast_cnp_source",
+    /// A Fast CNP option that is too short or too long.
+    FastCnpLength = "fast_cnp_length",
+    /// A Fast CNP option anywhere but directly before UDP.
+    FastCnpPlace = "fast_cnp_place",
+    /// Two Fast CNP options.
+    FastCnpTwice = "fast_cnp_twice",
+    /// A Fast CNP whose trace claims more than it holds, or is none.
+    FastCnpTrace = "fast_cnp_trace",
+    /// A Fast CNP option in something else than a CNP.
+    FastCnpOpcode = "fast_cnp_opcode",
+    /// A Fast CNP too soon after the one before it.
+    FastCnpTooOften = "fast_cnp_too_often",
 }
 
 impl fmt::Display for DropReason {
@@ -141,6 +162,12 @@ pub struct QueuePairCounters {
     pub rnr_naks_received: u64,
     /// CNPs received.
     pub cnps_received: u64,
+    /// Fast CNPs taken.
+    pub fast_cnps_received: u64,
+    /// Data packets received with an IOAM trace that could not be returned: damaged, or too long.
+    pub traces_not_returned: u64,
+    /// Fast CNPs sent that return a trace.
+    pub traces_returned: u64,
     /// Requests received that had been received before.
     pub duplicates_received: u64,
     /// Payload octets of requests received in sequence.

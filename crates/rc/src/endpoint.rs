@@ -3,13 +3,16 @@
 use crate::completion::{Completion, LocalRange, PostError, Receive, WorkRequest};
 use crate::config::{ConfigError, EndpointConfig, MAX_MESSAGE_OCTETS, QueuePairConfig};
 use crate::counters::{DropReason, Drops, QueuePairCounters};
+use crate::fast_cnp::{CongestionEvent, FastCnpCounters, FastCnps, Peers};
 use crate::inbound::Inbound;
 use crate::memory::{Access, Memory, MemoryKey, Regions};
 use crate::outbound::packet_octets;
 use crate::queue_pair::{Host, QueuePair, QueuePairState};
 use crate::rate::pacing::Permit;
-use crate::rate::{RateControl, RateLimits};
+use crate::rate::{Origin, RateControl, RateLimits};
 use crate::schedule::{Deadlines, Turns};
+use srdma_wire::fast_cnp::{FastCnp, OptionTypes};
+use srdma_wire::ioam::Trace;
 use srdma_wire::{Instant, Qpn};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -23,6 +26,8 @@ pub struct Endpoint<M = Vec<u8>> {
     config: EndpointConfig,
     queue_pairs: Vec<QueuePair>,
     slots: HashMap<u32, usize, BuildHasherDefault<QpnHasher>>,
+    peers: Peers,
+    fast_cnps: Option<FastCnps>,
     regions: Regions<M>,
     completions: VecDeque<Completion>,
     drops: Drops,
@@ -38,6 +43,8 @@ impl<M: Memory> Endpoint<M> {
     /// An endpoint without queue pairs or memory.
     pub fn new(config: EndpointConfig) -> Self {
         Endpoint {
+            fast_cnps: config.fast_cnp.as_ref().map(FastCnps::new),
+            peers: Peers::default(),
             config,
             queue_pairs: Vec::new(),
             slots: HashMap::default(),
@@ -57,15 +64,15 @@ impl<M: Memory> Endpoint<M> {
         if self.slots.contains_key(&config.qpn.get()) {
             return Err(ConfigError::Exists(config.qpn));
         }
-        let path_mtu = config.path_mtu;
-        let qpn = config.qpn;
+        let (qpn, remote_address, remote_qpn) = (config.qpn, config.remote_address, config.remote_qpn);
         self.queue_pairs.push(QueuePair::new(&self.config, config)?);
         let slot = self.queue_pairs.len() - 1;
         self.slots.insert(qpn.get(), slot);
         self.responding.reserve(slot);
         self.requesting.reserve(slot);
         self.deadlines.reserve(slot);
-        self.max_packet_octets = self.max_packet_octets.max(packet_octets(path_mtu.octets() as usize));
+        self.peers.insert(remote_address, remote_qpn, slot);
+        self.max_packet_octets = self.max_packet_octets.max(self.queue_pairs[slot].max_packet_octets());
         Ok(())
     }
 
@@ -167,6 +174,11 @@ impl<M: Memory> Endpoint<M> {
         if packet.headers.ipv6.destination() != self.config.address {
             return Err(DropReason::NotOurAddress);
         }
+        let option_types = self.fast_cnps.as_ref().map_or_else(OptionTypes::default, |it| it.config.option_types);
+        let extensions = packet.extensions(option_types)?;
+        if let Some(fast_cnp) = extensions.fast_cnp {
+            return self.accept_fast_cnp(now, &packet, fast_cnp);
+        }
         let slot = *self.slots.get(&packet.headers.bth.dest_qpn().get()).ok_or(DropReason::UnknownQueuePair)?;
         let queue_pair = &mut self.queue_pairs[slot];
         if packet.headers.ipv6.source() != queue_pair.config.remote_address {
@@ -184,10 +196,65 @@ impl<M: Memory> Endpoint<M> {
         if self.config.verify_icrc && !packet.icrc_is_good() {
             return Err(DropReason::BadIcrc);
         }
+        if let Some(trace) = extensions.trace {
+            queue_pair.on_trace(now, trace, packet.headers.udp.source_port());
+        }
         let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
         let outcome = queue_pair.receive(host, &packet);
         self.reschedule(slot);
         outcome
+    }
+
+    /// Takes a Fast CNP whose option is well formed: from whom, for whom, how often, and only then its ICRC, so that a
+    /// flood costs little.
+    fn accept_fast_cnp(&mut self, now: Instant, packet: &Inbound<'_>, fast_cnp: FastCnp<'_>) -> Result<(), DropReason> {
+        let fast_cnps = self.fast_cnps.as_mut().ok_or(DropReason::FastCnpDisabled)?;
+        let source = packet.headers.ipv6.source();
+        if !fast_cnps.believes(source) {
+            return Err(DropReason::FastCnpSource);
+        }
+        if !pkeys_match(packet.headers.bth.pkey(), self.config.pkey) {
+            return Err(DropReason::PartitionKey);
+        }
+        let slot = self.peers.find(fast_cnp.original_destination, packet.headers.bth.dest_qpn());
+        let slot = slot.ok_or(DropReason::UnknownQueuePair)?;
+        let queue_pair = &mut self.queue_pairs[slot];
+        if queue_pair.state == QueuePairState::Error {
+            return Err(DropReason::QueuePairInError);
+        }
+        let trace = fast_cnp.trace.map(Trace::parse).transpose().map_err(|_| DropReason::FastCnpTrace)?;
+        if trace.is_some_and(|trace| trace.nodes().any(|node| node.is_err())) {
+            return Err(DropReason::FastCnpTrace);
+        }
+        queue_pair.may_take_fast_cnp(now)?;
+        if !packet.udp_checksum_is_good() {
+            return Err(DropReason::BadUdpChecksum);
+        }
+        if self.config.verify_icrc && !packet.icrc_is_good() {
+            return Err(DropReason::BadIcrc);
+        }
+        let origin = if fast_cnp.is_from_switch(source) { Origin::Switch(source) } else { Origin::Receiver };
+        queue_pair.on_fast_cnp(now, origin, trace, fast_cnps.config.min_interval_ns);
+        fast_cnps.counters.with_trace += u64::from(trace.is_some());
+        match origin {
+            Origin::Switch(switch) => {
+                fast_cnps.counters.from_switches += 1;
+                fast_cnps.push(CongestionEvent { at: now, qpn: queue_pair.config.qpn, switch });
+            }
+            Origin::Receiver => fast_cnps.counters.from_receivers += 1,
+        }
+        self.reschedule(slot);
+        Ok(())
+    }
+
+    /// The oldest event of congestion not yet fetched: for whoever steers paths (FC-4-8).
+    pub fn poll_congestion(&mut self) -> Option<CongestionEvent> {
+        self.fast_cnps.as_mut()?.pop()
+    }
+
+    /// What was done with Fast CNPs; all zero while the endpoint takes none.
+    pub fn fast_cnp_counters(&self) -> FastCnpCounters {
+        self.fast_cnps.as_ref().map(|fast_cnps| fast_cnps.counters).unwrap_or_default()
     }
 
     /// Octets that a buffer for [`poll_transmit`](Self::poll_transmit) must hold.

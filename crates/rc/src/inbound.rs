@@ -1,6 +1,11 @@
 //! A received packet, its headers found and its lengths checked.
 
 use crate::counters::DropReason;
+use crate::fast_cnp;
+use srdma_wire::NextHeader;
+use srdma_wire::fast_cnp::{FastCnp, OptionTypes};
+use srdma_wire::ioam::{Trace, TraceError};
+use srdma_wire::options::{OptionsHeader, UnknownAction};
 use srdma_wire::rocev2::{NotRocev2, Packet, UdpChecksum};
 
 /// A packet whose headers lie in the first slice and whose lengths agree.
@@ -14,14 +19,33 @@ impl<'a> Inbound<'a> {
         let first = *slices.first().ok_or(DropReason::Truncated)?;
         let total_len = slices.iter().map(|slice| slice.len()).sum();
         let headers = Packet::parse(first, total_len).map_err(|error| reason(error, first.len() < total_len))?;
-        if headers.extension_octets() != 0 {
-            return Err(DropReason::NotUdp);
-        }
         let padded_len = headers.icrc_offset() - headers.payload_range().start;
         if !padded_len.is_multiple_of(4) {
             return Err(DropReason::PadCount);
         }
         Ok(Inbound { headers, slices })
+    }
+
+    /// What its extension headers say; an error when there are others than a host takes.
+    pub(crate) fn extensions(&self, types: OptionTypes) -> Result<Extensions<'a>, DropReason> {
+        let mut extensions = Extensions { fast_cnp: None, trace: None };
+        if self.headers.extension_octets() == 0 {
+            return Ok(extensions);
+        }
+        extensions.fast_cnp = FastCnp::find(&self.headers, types).map_err(fast_cnp::reason)?;
+        // The packet's parser has walked these to their end: there are no errors among them.
+        for header in self.headers.extension_headers().flatten() {
+            match header.kind {
+                NextHeader::HOP_BY_HOP => {
+                    check_options(header.octets)?;
+                    extensions.trace = Trace::find(header.octets);
+                }
+                // Its options have been looked at.
+                NextHeader::DESTINATION_OPTIONS if extensions.fast_cnp.is_some() => {}
+                _ => return Err(DropReason::NotUdp),
+            }
+        }
+        Ok(extensions)
     }
 
     /// Octets of payload, padding not counted.
@@ -55,6 +79,27 @@ impl<'a> Inbound<'a> {
     fn further(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.slices.iter().skip(1).copied()
     }
+}
+
+/// What extension headers say.
+pub(crate) struct Extensions<'a> {
+    pub(crate) fast_cnp: Option<FastCnp<'a>>,
+    pub(crate) trace: Option<Result<Trace<'a>, TraceError>>,
+}
+
+/// A host passes over options that it does not know, where their type lets it (RFC 8200 section 4.2).
+fn check_options(header: &[u8]) -> Result<(), DropReason> {
+    let (header, _) = OptionsHeader::split(header).map_err(|_| DropReason::OptionOverrun)?;
+    for option in header.iter() {
+        let option = option.map_err(|_| DropReason::OptionOverrun)?;
+        match option.unknown_action() {
+            UnknownAction::Skip => {}
+            UnknownAction::Discard
+            | UnknownAction::DiscardAndReport
+            | UnknownAction::DiscardAndReportUnlessMulticast => return Err(DropReason::UnknownOption),
+        }
+    }
+    Ok(())
 }
 
 fn reason(error: NotRocev2, has_more_slices: bool) -> DropReason {

@@ -69,6 +69,7 @@ mod completion;
 mod config;
 mod counters;
 mod endpoint;
+mod fast_cnp;
 mod inbound;
 mod memory;
 mod outbound;
@@ -77,6 +78,7 @@ pub mod rate;
 mod requester;
 mod responder;
 mod schedule;
+mod trace;
 
 pub use completion::{
     CompletedOperation, Completion, LocalRange, Operation, PostError, Receive, RemoteAddress, Status, WorkRequest,
@@ -84,6 +86,8 @@ pub use completion::{
 pub use config::{CNP_INTERVAL_NS, ConfigError, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, PathMtu, QueuePairConfig};
 pub use counters::{DropReason, Drops, QueuePairCounters};
 pub use endpoint::Endpoint;
+pub use fast_cnp::{AddressPrefix, CongestionEvent, FastCnpConfig, FastCnpCounters};
 pub use memory::{Access, Memory, MemoryKey};
 pub use queue_pair::QueuePairState;
 pub use rate::{RateAlgorithm, RateControl, RateLimits};
+pub use trace::{HPCC_FIELDS, TraceRequest};

@@ -1,6 +1,6 @@
 //! Packets being written.
 
-use crate::config::{EndpointConfig, QueuePairConfig};
+use crate::config::{ConfigError, EndpointConfig, QueuePairConfig};
 use srdma_wire::rocev2::Extended;
 use srdma_wire::{Bth, CnpView, Icrc, Ipv6, Ipv6View, NextHeader, Opcode, Psn, Qpn, Udp, codepoints, icrc};
 use zerocopy::IntoBytes;
@@ -30,10 +30,13 @@ pub(crate) struct PacketWriter {
     source_port: u16,
     pkey: u16,
     remote_qpn: Qpn,
+    /// The Hop-by-Hop Options header of data packets, with an empty trace.
+    trace: Box<[u8]>,
 }
 
 impl PacketWriter {
-    pub(crate) fn new(endpoint: &EndpointConfig, queue_pair: &QueuePairConfig) -> Self {
+    pub(crate) fn new(endpoint: &EndpointConfig, queue_pair: &QueuePairConfig) -> Result<Self, ConfigError> {
+        let trace = queue_pair.trace.map(|request| request.header(queue_pair.qpn)).transpose()?.unwrap_or_default();
         let ipv6 = Ipv6 {
             traffic_class: queue_pair.traffic_class,
             flow_label: queue_pair.effective_flow_label(),
@@ -43,13 +46,19 @@ impl PacketWriter {
             source: endpoint.address,
             destination: queue_pair.remote_address,
         };
-        PacketWriter {
+        Ok(PacketWriter {
             ipv6: ipv6.emit(),
             cnp_traffic_class: endpoint.cnp_traffic_class,
             source_port: queue_pair.source_port(),
             pkey: endpoint.pkey,
             remote_qpn: queue_pair.remote_qpn,
-        }
+            trace,
+        })
+    }
+
+    /// Octets of the extension header of data packets.
+    pub(crate) fn trace_octets(&self) -> usize {
+        self.trace.len()
     }
 
     /// Writes a packet, whose payload of `payload_len` octets `fill` puts in place, and returns its length.
@@ -67,7 +76,8 @@ impl PacketWriter {
             pkey: self.pkey,
             ..Bth::new(header.opcode, self.remote_qpn, header.psn)
         };
-        self.emit(into, self.ipv6, bth, extended, payload_len, fill)
+        let trace = if payload_len > 0 { &*self.trace } else { &[] };
+        self.emit(into, self.ipv6, trace, bth, extended, payload_len, fill)
     }
 
     /// Writes a CNP (FC-3-1) and returns its length.
@@ -75,42 +85,50 @@ impl PacketWriter {
         let mut ipv6 = self.ipv6;
         ipv6.set_traffic_class(self.cnp_traffic_class);
         let bth = Bth { becn: true, pkey: self.pkey, ..Bth::new(Opcode::CNP, self.remote_qpn, Psn::new(0)) };
-        self.emit(into, ipv6, bth, Extended::Cnp(&CnpView::with_count(0)), 0, |_| {})
+        self.emit(into, ipv6, &[], bth, Extended::Cnp(&CnpView::with_count(0)), 0, |_| {})
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn emit(
         &self,
         into: &mut [u8],
         mut ipv6: Ipv6View,
+        extension: &[u8],
         mut bth: Bth,
         extended: Extended<'_>,
         payload_len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> usize {
         let pad_count = payload_len.wrapping_neg() % 4;
-        let payload_offset = EXTENDED_OFFSET + extended.len_octets();
+        let udp_offset = Ipv6::LEN + extension.len();
+        let extended_offset = EXTENDED_OFFSET + extension.len();
+        let payload_offset = extended_offset + extended.len_octets();
         let pad_offset = payload_offset + payload_len;
         let icrc_offset = pad_offset + pad_count;
         let total = icrc_offset + Icrc::LEN;
 
-        let length = (total - Ipv6::LEN) as u16;
-        ipv6.set_payload_length(length);
+        let length = (total - udp_offset) as u16;
+        ipv6.set_payload_length((total - Ipv6::LEN) as u16);
+        if !extension.is_empty() {
+            ipv6.set_next_header(NextHeader::HOP_BY_HOP);
+        }
         let udp = Udp { source_port: self.source_port, destination_port: codepoints::ROCEV2_PORT, length, checksum: 0 };
         let udp = udp.emit();
         bth.pad_count = pad_count as u8;
         let bth = bth.emit();
 
         into[..Ipv6::LEN].copy_from_slice(ipv6.as_bytes());
-        into[Ipv6::LEN..Ipv6::LEN + Udp::LEN].copy_from_slice(udp.as_bytes());
-        into[Ipv6::LEN + Udp::LEN..EXTENDED_OFFSET].copy_from_slice(bth.as_bytes());
+        into[Ipv6::LEN..udp_offset].copy_from_slice(extension);
+        into[udp_offset..udp_offset + Udp::LEN].copy_from_slice(udp.as_bytes());
+        into[udp_offset + Udp::LEN..extended_offset].copy_from_slice(bth.as_bytes());
         let [first, second] = extended.octets();
-        let (first_place, second_place) = into[EXTENDED_OFFSET..payload_offset].split_at_mut(first.len());
+        let (first_place, second_place) = into[extended_offset..payload_offset].split_at_mut(first.len());
         first_place.copy_from_slice(first);
         second_place.copy_from_slice(second);
         fill(&mut into[payload_offset..pad_offset]);
         into[pad_offset..icrc_offset].fill(0);
-        let mut computation = icrc::Computation::begin(&ipv6, 0, &udp, &bth);
-        computation.update(&into[EXTENDED_OFFSET..icrc_offset]);
+        let mut computation = icrc::Computation::begin(&ipv6, extension.len() as u16, &udp, &bth);
+        computation.update(&into[extended_offset..icrc_offset]);
         into[icrc_offset..total].copy_from_slice(&computation.finish().0);
         total
     }

@@ -12,11 +12,14 @@ use crate::config::{ConfigError, EndpointConfig, QueuePairConfig};
 use crate::counters::{DropReason, QueuePairCounters};
 use crate::inbound::Inbound;
 use crate::memory::{Memory, Regions};
-use crate::outbound::PacketWriter;
+use crate::outbound::{PacketWriter, packet_octets};
 use crate::rate::pacing::{Pacer, Permit};
-use crate::rate::{Event, RateControl, RateLimits};
+use crate::rate::{Event, Origin, RateControl, RateLimits};
 use crate::requester::Requester;
 use crate::responder::Responder;
+use crate::trace::TraceReturn;
+use srdma_wire::fast_cnp::{FastCnpValue, MAX_FAST_CNP_LEN, OptionTypes};
+use srdma_wire::ioam::{Trace, TraceError};
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Instant, Opcode, Qpn};
 use std::collections::VecDeque;
@@ -44,7 +47,7 @@ pub(crate) struct Context<'a, M> {
 
 impl<M> Context<'_, M> {
     /// Tells the rate control, if there is one.
-    pub(crate) fn tell(&mut self, event: Event) {
+    pub(crate) fn tell(&mut self, event: Event<'_>) {
         if let Some(pacer) = &mut self.pacer {
             pacer.on(self.now, event);
         }
@@ -77,6 +80,18 @@ struct Shared {
     next_cnp_at: Instant,
     /// Boxed: most queue pairs have none.
     pacer: Option<Box<Pacer>>,
+    next_fast_cnp_at: Instant,
+    /// Boxed for the same reason.
+    returning: Option<Box<Returning>>,
+}
+
+/// What it takes to return traces.
+#[derive(Debug)]
+struct Returning {
+    trace: TraceReturn,
+    /// All that does not change.
+    fast_cnp: FastCnpValue<'static>,
+    option_types: OptionTypes,
 }
 
 impl Shared {
@@ -98,17 +113,20 @@ impl QueuePair {
         config.validate()?;
         let control = config.rate.as_ref().map(|algorithm| algorithm.build()).transpose();
         let control = control.map_err(|error| ConfigError::Rate { qpn: config.qpn, error })?;
+        let writer = PacketWriter::new(endpoint, &config)?;
         Ok(QueuePair {
             state: QueuePairState::Ready,
-            requester: Requester::new(&config),
+            requester: Requester::new(&config, packet_octets(0) + writer.trace_octets()),
             responder: Responder::new(&config),
             shared: Shared {
                 qpn: config.qpn,
-                writer: PacketWriter::new(endpoint, &config),
+                writer,
                 counters: QueuePairCounters::default(),
                 cnps_waiting: 0,
                 next_cnp_at: Instant::ZERO,
                 pacer: control.map(|control| Box::new(Pacer::new(control, endpoint.link_overhead_octets))),
+                next_fast_cnp_at: Instant::ZERO,
+                returning: Returning::new(endpoint, &config).map(Box::new),
             },
             config,
         })
@@ -128,6 +146,34 @@ impl QueuePair {
 
     pub(crate) fn counters(&self) -> &QueuePairCounters {
         &self.shared.counters
+    }
+
+    /// Octets of the longest packet that it sends.
+    pub(crate) fn max_packet_octets(&self) -> usize {
+        let data = packet_octets(self.config.path_mtu.octets() as usize) + self.shared.writer.trace_octets();
+        if self.shared.returning.is_some() { data.max(MAX_FAST_CNP_LEN) } else { data }
+    }
+
+    /// Whether enough time has passed since the last Fast CNP.
+    pub(crate) fn may_take_fast_cnp(&self, now: Instant) -> Result<(), DropReason> {
+        if now < self.shared.next_fast_cnp_at { Err(DropReason::FastCnpTooOften) } else { Ok(()) }
+    }
+
+    /// A Fast CNP for this queue pair has come and is believed. The next one counts after `min_interval_ns`.
+    pub(crate) fn on_fast_cnp(&mut self, now: Instant, origin: Origin, trace: Option<Trace<'_>>, min_interval_ns: u64) {
+        self.shared.next_fast_cnp_at = now.after_ns(min_interval_ns);
+        self.shared.counters.fast_cnps_received += 1;
+        if let Some(pacer) = &mut self.shared.pacer {
+            pacer.on(now, Event::FastCnp { origin, trace });
+        }
+    }
+
+    /// A data packet has come with a trace.
+    pub(crate) fn on_trace(&mut self, now: Instant, trace: Result<Trace<'_>, TraceError>, source_port: u16) {
+        if let Some(returning) = &mut self.shared.returning {
+            let is_kept = trace.is_ok_and(|trace| returning.trace.offer(now, &trace, source_port));
+            self.shared.counters.traces_not_returned += u64::from(!is_kept);
+        }
     }
 
     /// A verified packet from the peer has come.
@@ -190,7 +236,7 @@ impl QueuePair {
 
     /// Whether a response, a CNP included, may go out.
     pub(crate) fn response_permit(&self, now: Instant) -> Option<Permit> {
-        if self.shared.cnps_waiting > 0 {
+        if self.shared.cnps_waiting > 0 || self.shared.returning.as_ref().is_some_and(|it| it.trace.is_waiting()) {
             return Some(Permit::Now);
         }
         let pacer = self.shared.pacer.as_deref();
@@ -215,6 +261,10 @@ impl QueuePair {
             self.shared.counters.cnps_sent += 1;
             return Some(self.shared.writer.write_cnp(into));
         }
+        if let Some(written) = self.shared.returning.as_mut().and_then(|returning| returning.write(into)) {
+            self.shared.counters.traces_returned += 1;
+            return Some(written);
+        }
         match self.response_permit(host.now)? {
             Permit::Now => self.responder.transmit(&mut self.shared.context(host), into),
             Permit::At(_) | Permit::Acknowledged(_) => None,
@@ -226,6 +276,33 @@ impl QueuePair {
             Permit::Now => self.requester.transmit(&mut self.shared.context(host), into),
             Permit::At(_) | Permit::Acknowledged(_) => None,
         }
+    }
+}
+
+impl Returning {
+    fn new(endpoint: &EndpointConfig, config: &QueuePairConfig) -> Option<Self> {
+        let fast_cnp = FastCnpValue {
+            source: endpoint.address,
+            destination: config.remote_address,
+            traffic_class: endpoint.cnp_traffic_class,
+            hop_limit: endpoint.hop_limit,
+            source_port: config.source_port(),
+            // What data packets carry, not what a CNP of this host carries.
+            dest_qpn: config.qpn,
+            original_destination: endpoint.address,
+            trace: None,
+        };
+        Some(Returning {
+            trace: TraceReturn::new(config.trace_return_interval_ns?),
+            fast_cnp,
+            option_types: endpoint.fast_cnp.as_ref().map(|config| config.option_types).unwrap_or_default(),
+        })
+    }
+
+    /// Writes the Fast CNP that returns the trace, if one waits, and returns its length.
+    fn write(&mut self, into: &mut [u8]) -> Option<usize> {
+        let (trace, source_port) = self.trace.take()?;
+        FastCnpValue { source_port, trace: Some(trace), ..self.fast_cnp }.emit(self.option_types, into)
     }
 }
 

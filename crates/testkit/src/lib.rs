@@ -4,4 +4,5 @@
 pub mod checksums;
 pub mod dcqcn;
 pub mod forwarding;
+pub mod hpcc;
 pub mod multicast;

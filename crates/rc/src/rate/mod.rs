@@ -6,22 +6,25 @@
 //!   time ──────────────────────►└─────────────┘──► window ─► how much may be in flight
 //! ```
 //!
-//! [`RateControl`] is the trait; [`Dcqcn`] and [`FixedRate`] are in the box, and
+//! [`RateControl`] is the trait; [`Dcqcn`], [`Hpcc`] and [`FixedRate`] are in the box, and
 //! [`Endpoint::set_rate_control`](crate::Endpoint::set_rate_control) takes any other. A queue pair without one sends as
 //! fast as its port lets it, and pays nothing for what it does not use.
 
-pub(crate) mod dcqcn;
+mod dcqcn;
+mod hpcc;
 pub(crate) mod pacing;
 
 pub use dcqcn::{AlphaUpdate, Dcqcn, DcqcnParameters, TargetUpdate};
+pub use hpcc::{Hpcc, HpccParameters, Recovery};
 
 use core::fmt;
 use core::net::Ipv6Addr;
 use srdma_wire::Instant;
+use srdma_wire::ioam::Trace;
 
 /// What a sender learns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
     /// A data packet, a request with payload or a READ response, has gone out.
     Sent {
         /// Octets that it takes on the link, with the endpoint's `link_overhead_octets`.
@@ -38,6 +41,9 @@ pub enum Event {
     FastCnp {
         /// Who sent it (FC-4-8).
         origin: Origin,
+        /// The IOAM trace of a data packet, whole to its last node (FC-4-9): of the one that met congestion, up to the
+        /// switch in front of the congested one; from the receiver, of any on its whole way.
+        trace: Option<Trace<'a>>,
     },
     /// Data have to be sent again, after a sequence NAK or a timeout.
     Lost,
@@ -61,7 +67,7 @@ pub enum Origin {
 /// sent. Nothing here may allocate.
 pub trait RateControl: fmt::Debug + Send {
     /// Something has happened at `now`.
-    fn on(&mut self, now: Instant, event: Event);
+    fn on(&mut self, now: Instant, event: Event<'_>);
 
     /// Bits per second on the link at which data packets may go out; `None` for as fast as the port can.
     fn rate_bits_per_s(&self) -> Option<u64>;
@@ -88,6 +94,8 @@ pub enum RateAlgorithm {
     },
     /// DCQCN.
     Dcqcn(DcqcnParameters),
+    /// HPCC++.
+    Hpcc(HpccParameters),
 }
 
 impl RateAlgorithm {
@@ -100,6 +108,7 @@ impl RateAlgorithm {
         Ok(match self {
             RateAlgorithm::Fixed { bits_per_s } => Box::new(FixedRate::new(*bits_per_s)?),
             RateAlgorithm::Dcqcn(parameters) => Box::new(Dcqcn::new(parameters.clone())?),
+            RateAlgorithm::Hpcc(parameters) => Box::new(Hpcc::new(parameters.clone())?),
         })
     }
 }
@@ -145,7 +154,7 @@ impl FixedRate {
 }
 
 impl RateControl for FixedRate {
-    fn on(&mut self, _now: Instant, _event: Event) {}
+    fn on(&mut self, _now: Instant, _event: Event<'_>) {}
 
     fn rate_bits_per_s(&self) -> Option<u64> {
         Some(self.bits_per_s)

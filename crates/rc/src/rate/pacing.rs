@@ -48,7 +48,7 @@ impl Pacer {
     }
 
     /// Something has happened.
-    pub(crate) fn on(&mut self, now: Instant, event: Event) {
+    pub(crate) fn on(&mut self, now: Instant, event: Event<'_>) {
         self.control.on(now, event);
         self.limits.window_octets = self.control.window_octets();
         let rate = self.control.rate_bits_per_s().map(|rate| rate.max(1));
@@ -89,11 +89,11 @@ impl Pacer {
     }
 
     /// Whether a packet that leaves so many octets in flight has to ask for an acknowledgement: it fills the window, or
-    /// a quarter of it has gone without.
+    /// a sixteenth of it has gone without.
     pub(crate) fn wants_ack(&self, in_flight_octets: u64, octets_without_ack: u64) -> bool {
         self.limits
             .window_octets
-            .is_some_and(|window| in_flight_octets >= window || octets_without_ack.saturating_mul(4) >= window)
+            .is_some_and(|window| in_flight_octets >= window || octets_without_ack.saturating_mul(16) >= window)
     }
 
     /// A data packet has gone out.
@@ -139,7 +139,7 @@ mod tests {
     }
 
     impl RateControl for Steps {
-        fn on(&mut self, now: Instant, event: Event) {
+        fn on(&mut self, now: Instant, event: Event<'_>) {
             match event {
                 Event::Cnp => self.rate = self.rate.map_or(Some(1_000_000_000), |rate| Some(rate / 2)),
                 Event::Timer => {
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(pacer.request_permit(at(0), 9_999, true), Permit::Now);
         assert_eq!(pacer.request_permit(at(0), 10_000, true), Permit::Acknowledged(None));
         assert_eq!(pacer.request_permit(at(0), 10_000, false), Permit::Now, "else it would wait for ever");
-        assert!(pacer.wants_ack(10_000, 0) && pacer.wants_ack(0, 2_500) && !pacer.wants_ack(9_999, 2_499));
+        assert!(pacer.wants_ack(10_000, 0) && pacer.wants_ack(0, 625) && !pacer.wants_ack(9_999, 624));
         pacer.on(at(0), Event::Cnp);
         assert_eq!(pacer.request_permit(at(0), 0, true), Permit::Now, "a rate where there was none");
     }

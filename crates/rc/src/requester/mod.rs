@@ -23,7 +23,6 @@ use crate::completion::{CompletedOperation, Completion, Operation, Status, WorkR
 use crate::config::QueuePairConfig;
 use crate::counters::DropReason;
 use crate::memory::Memory;
-use crate::outbound::packet_octets;
 use crate::queue_pair::Context;
 use crate::rate::Event;
 use crate::rate::pacing::{Pacer, Permit};
@@ -66,6 +65,8 @@ pub(crate) struct Requester {
     config: QueuePairConfig,
     ack_timeout_ns: Option<u64>,
     ack_request_interval: u32,
+    /// Octets of a packet without its payload, at most.
+    header_octets: u32,
     queue: VecDeque<Posted>,
     /// The entry of `queue` that `next` belongs to.
     cursor: usize,
@@ -88,12 +89,14 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    pub(crate) fn new(config: &QueuePairConfig) -> Self {
+    /// `header_octets`: of a packet without its payload, at most.
+    pub(crate) fn new(config: &QueuePairConfig, header_octets: usize) -> Self {
         // Far enough from zero that a PSN before the first has a number too; a multiple of 2^24 away from the PSN.
         let first = (1 << 24) + u64::from(config.sq_psn.get());
         Requester {
             ack_timeout_ns: config.ack_timeout_ns(),
             ack_request_interval: config.habits.ack_request_interval.min(config.habits.max_outstanding_psns),
+            header_octets: header_octets as u32,
             queue: VecDeque::new(),
             cursor: 0,
             unacknowledged: first,
@@ -154,7 +157,7 @@ impl Requester {
     /// Octets on the link of what is sent, or sent again, and not acknowledged.
     fn in_flight_octets(&self, pacer: &Pacer) -> u64 {
         let packets = self.next - self.unacknowledged;
-        let headers = u64::from(pacer.link_octets(packet_octets(0) as u32));
+        let headers = u64::from(pacer.link_octets(self.header_octets));
         let from = self.acknowledged_octets();
         let to = self.queue.get(self.cursor).map_or(self.octets_posted, |posted| self.position(posted, self.next));
         to - from + packets * headers
@@ -259,7 +262,7 @@ impl Requester {
         self.unacknowledged = reached;
         self.never_send_acknowledged();
         if let (Some((packets_before, octets_before)), Some(pacer)) = (before, &mut context.pacer) {
-            let headers = u64::from(pacer.link_octets(packet_octets(0) as u32));
+            let headers = u64::from(pacer.link_octets(self.header_octets));
             let octets = self.acknowledged_octets() - octets_before + (reached - packets_before) * headers;
             if octets > 0 {
                 pacer.on(context.now, Event::Acknowledged { octets });

@@ -3,7 +3,7 @@
 use super::{Posted, Requester, Timer, psn_of};
 use crate::completion::{Operation, RemoteAddress};
 use crate::memory::Memory;
-use crate::outbound::{Header, packet_octets};
+use crate::outbound::Header;
 use crate::queue_pair::Context;
 use srdma_wire::rocev2::Extended;
 use srdma_wire::{ImmDtView, Opcode, Reth};
@@ -111,7 +111,7 @@ impl Requester {
     /// Whether the rate control's window needs an acknowledgement of the next packet.
     fn window_wants_ack<M: Memory>(&mut self, context: &Context<'_, M>, payload_octets: u32) -> bool {
         let Some(pacer) = &context.pacer else { return false };
-        let octets = u64::from(pacer.link_octets(packet_octets(payload_octets as usize) as u32));
+        let octets = u64::from(pacer.link_octets(self.header_octets + payload_octets));
         self.octets_since_ack_request += octets;
         pacer.wants_ack(self.in_flight_octets(pacer) + octets, self.octets_since_ack_request)
     }

@@ -1,12 +1,15 @@
 //! Tests of the endpoint from outside: packets in, packets out.
 
 mod dcqcn;
+mod fast_cnp;
 mod golden;
 mod group;
 mod hostile;
+mod hpcc;
 mod net;
 mod rate;
 mod requester;
 mod responder;
 mod support;
+mod trace;
 mod transfer;

@@ -125,7 +125,7 @@ fn a_cnp_cuts_the_rate_of_the_packet_that_waits() {
 struct Window(u64);
 
 impl RateControl for Window {
-    fn on(&mut self, _now: Instant, _event: rate::Event) {}
+    fn on(&mut self, _now: Instant, _event: rate::Event<'_>) {}
 
     fn rate_bits_per_s(&self) -> Option<u64> {
         None

@@ -1,6 +1,9 @@
 //! One endpoint under test, its peer played by the test: packets made and taken apart by hand.
 
-use srdma_rc::{Access, Completion, DropReason, Endpoint, EndpointConfig, Memory, MemoryKey, QueuePairConfig};
+use srdma_rc::{
+    Access, Completion, DropReason, Endpoint, EndpointConfig, HPCC_FIELDS, Memory, MemoryKey, QueuePairConfig,
+};
+use srdma_wire::ioam::{self, Filled, LinkLoad, NodeData, Trace, TraceHeader};
 use srdma_wire::rocev2::{Extended, Packet, PacketValue};
 use srdma_wire::{
     Aeth, AtomicEth, Bth, CnpView, ImmDtView, Instant, Ipv6, NextHeader, Opcode, Psn, Qpn, Reth, Syndrome,
@@ -179,5 +182,46 @@ impl Rig {
     /// A region of zeros at address 0x1000.
     pub(crate) fn region(&mut self, length: usize, access: Access) -> MemoryKey {
         self.endpoint.register_memory(vec![0; length], 0x1000, access, 0x42)
+    }
+}
+
+/// A Hop-by-Hop Options header with the trace of HPCC++'s fields, filled as nodes fill it.
+pub(crate) struct Traced {
+    header: Vec<u8>,
+    namespace_id: u16,
+}
+
+impl Traced {
+    pub(crate) fn new(namespace_id: u16) -> Self {
+        let mut header = vec![0; 264];
+        let trace = TraceHeader::for_nodes(namespace_id, HPCC_FIELDS, 9).expect("it fits");
+        let length = trace.emit_hop_by_hop(NextHeader::UDP, &mut header).expect("it fits");
+        header.truncate(length);
+        Traced { header, namespace_id }
+    }
+
+    /// The next node on the way.
+    pub(crate) fn hop(&mut self, node_id: u32, fraction_ns: u32, queue_octets: u32, load: LinkLoad) {
+        let data = NodeData {
+            hop_limit: Some(60),
+            node_id: Some(node_id),
+            ingress: Some(1),
+            egress: Some(2),
+            timestamp_fraction: Some(fraction_ns),
+            queue_depth: Some(queue_octets),
+            namespace_data_wide: Some(load.to_data()),
+            ..NodeData::default()
+        };
+        let of_namespace = |namespace| (namespace == self.namespace_id).then_some(data);
+        ioam::fill(&mut self.header, of_namespace, |outcome| assert_eq!(outcome, Ok(Filled::Written)));
+    }
+
+    /// The trace as it lies in its option.
+    pub(crate) fn octets(&self) -> Vec<u8> {
+        Trace::find(&self.header).expect("there").expect("whole").octets().to_vec()
+    }
+
+    pub(crate) fn trace<'a>(&self, octets: &'a [u8]) -> Trace<'a> {
+        Trace::parse(octets).expect("whole")
     }
 }

@@ -272,13 +272,15 @@ fn skip(due: Instant, interval_ns: u64, now: Instant) -> (Instant, u32) {
 }
 
 impl RateControl for Dcqcn {
-    fn on(&mut self, now: Instant, event: Event) {
+    fn on(&mut self, now: Instant, event: Event<'_>) {
         self.catch_up(now);
         match event {
             Event::Sent { octets } => self.on_sent(now, octets),
-            Event::Cnp | Event::FastCnp { origin: Origin::Switch(_) | Origin::Receiver } => {
-                self.handle(now, Input::Cnp);
-            }
+            Event::Cnp
+            | Event::FastCnp { origin: Origin::Switch(_), trace: Some(_) | None }
+            | Event::FastCnp { origin: Origin::Receiver, trace: None } => self.handle(now, Input::Cnp),
+            // A trace that the receiver returns says nothing of congestion by itself.
+            Event::FastCnp { origin: Origin::Receiver, trace: Some(_) } => {}
             // The paper's networks lose nothing.
             Event::Acknowledged { .. } | Event::Lost | Event::Timer => {}
         }

@@ -118,7 +118,7 @@ fn a_nics_alpha_asks_once_in_a_period_whether_a_cnp_came() -> Result<(), RateErr
     dcqcn.on(at(10_000), Event::Timer);
     assert_eq!(dcqcn.alpha(), 0.375, "the first CNP made it what it is");
     dcqcn.on(at(12_000), Event::Cnp);
-    dcqcn.on(at(13_000), Event::FastCnp { origin: Origin::Receiver });
+    dcqcn.on(at(13_000), Event::FastCnp { origin: Origin::Receiver, trace: None });
     assert_eq!(dcqcn.alpha(), 0.375);
     dcqcn.on(at(20_000), Event::Timer);
     assert_eq!(dcqcn.alpha(), 0.531_25, "two count once, and count though they cut nothing");
@@ -142,7 +142,7 @@ fn several_cuts_of_a_nic_recover_to_where_the_first_began() -> Result<(), RateEr
 fn a_recovered_sender_is_not_limited_and_asks_for_no_tick() -> Result<(), RateError> {
     let mut dcqcn = Dcqcn::new(parameters())?;
     assert_eq!((dcqcn.rate_bits_per_s(), dcqcn.next_deadline()), (None, None));
-    dcqcn.on(at(0), Event::FastCnp { origin: Origin::Switch(Ipv6Addr::LOCALHOST) });
+    dcqcn.on(at(0), Event::FastCnp { origin: Origin::Switch(Ipv6Addr::LOCALHOST), trace: None });
     assert_eq!((dcqcn.rate_bits_per_s(), dcqcn.next_deadline()), (Some(LINE / 2), Some(at(100_000))));
     dcqcn.on(at(10_000_000_000), Event::Timer);
     assert_eq!((dcqcn.rate_bits_per_s(), dcqcn.next_deadline()), (None, None));

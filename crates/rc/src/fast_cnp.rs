@@ -1,0 +1,162 @@
+//! Fast CNPs at the host: whether one is believed, whose it is, and who else wants to know
+//! (draft-xiao-rtgwg-rocev2-fast-cnp, sections 4 and 5).
+//!
+//! Off unless the endpoint's configuration says otherwise (FC-5-4). A packet that is refused leaves nothing but its
+//! count; one that is believed costs one look-up, at most one reaction of the rate control, and at most one event in a
+//! queue of bounded length.
+
+use crate::counters::DropReason;
+use core::net::Ipv6Addr;
+use srdma_wire::fast_cnp::{FastCnpError, OptionTypes};
+use srdma_wire::{Instant, Qpn};
+use std::collections::{BTreeMap, VecDeque};
+
+/// An address and how many of its bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressPrefix {
+    address: u128,
+    length: u8,
+}
+
+impl AddressPrefix {
+    /// The addresses that agree with `address` in the first `length` bits; `None` when there are not so many.
+    pub fn new(address: Ipv6Addr, length: u8) -> Option<Self> {
+        (length <= 128).then_some(AddressPrefix { address: address.to_bits(), length })
+    }
+
+    /// One address.
+    pub fn host(address: Ipv6Addr) -> Self {
+        AddressPrefix { address: address.to_bits(), length: 128 }
+    }
+
+    /// Whether it is one of these.
+    pub fn contains(&self, address: Ipv6Addr) -> bool {
+        let differing = self.address ^ address.to_bits();
+        differing.leading_zeros() >= u32::from(self.length)
+    }
+}
+
+/// How an endpoint takes Fast CNPs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FastCnpConfig {
+    /// Whom to believe, switches and receivers alike; from others a Fast CNP is dropped (FC-5-3). Empty: nobody.
+    pub access_list: Vec<AddressPrefix>,
+    /// Types of the two options (FC-6-1).
+    pub option_types: OptionTypes,
+    /// The rate of a queue pair reacts to at most one Fast CNP in so many nanoseconds; the others are dropped. 1 µs
+    /// lets every notice of a well-behaved switch through (one in 50 µs, D45), and the traces that receivers return.
+    pub min_interval_ns: u64,
+    /// Events that wait for [`Endpoint::poll_congestion`](crate::Endpoint::poll_congestion); while so many wait,
+    /// further ones are counted and lost.
+    pub max_events: usize,
+}
+
+impl FastCnpConfig {
+    /// The usual settings, for these senders of Fast CNPs.
+    pub fn new(access_list: Vec<AddressPrefix>) -> Self {
+        FastCnpConfig { access_list, option_types: OptionTypes::default(), min_interval_ns: 1_000, max_events: 64 }
+    }
+}
+
+/// A switch told of congestion on a flow's path: for whoever steers paths (FC-4-8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CongestionEvent {
+    /// When the Fast CNP came.
+    pub at: Instant,
+    /// The queue pair whose packet met congestion.
+    pub qpn: Qpn,
+    /// Address of the congested switch.
+    pub switch: Ipv6Addr,
+}
+
+/// What an endpoint that takes Fast CNPs keeps for it.
+#[derive(Debug)]
+pub(crate) struct FastCnps {
+    pub(crate) config: FastCnpConfig,
+    pub(crate) counters: FastCnpCounters,
+    events: VecDeque<CongestionEvent>,
+}
+
+/// What an endpoint has done with Fast CNPs. Those refused are among its drops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FastCnpCounters {
+    /// Taken, from switches.
+    pub from_switches: u64,
+    /// Taken, from receivers.
+    pub from_receivers: u64,
+    /// Of all taken, those with a trace.
+    pub with_trace: u64,
+    /// Events that found no room.
+    pub events_lost: u64,
+}
+
+impl FastCnps {
+    pub(crate) fn new(config: &FastCnpConfig) -> Self {
+        let events = VecDeque::with_capacity(config.max_events);
+        FastCnps { config: config.clone(), counters: FastCnpCounters::default(), events }
+    }
+
+    /// Whether Fast CNPs of this source are believed (FC-5-3).
+    pub(crate) fn believes(&self, source: Ipv6Addr) -> bool {
+        self.config.access_list.iter().any(|prefix| prefix.contains(source))
+    }
+
+    pub(crate) fn push(&mut self, event: CongestionEvent) {
+        if self.events.len() < self.config.max_events {
+            self.events.push_back(event);
+        } else {
+            self.counters.events_lost += 1;
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<CongestionEvent> {
+        self.events.pop_front()
+    }
+}
+
+/// Finds a queue pair by what its packets carry: their destination and Destination QP (FC-4-7). Only the host's own
+/// configuration puts anything in.
+#[derive(Debug, Default)]
+pub(crate) struct Peers(BTreeMap<(Ipv6Addr, u32), Option<usize>>);
+
+impl Peers {
+    /// Two queue pairs with the same peer cannot be told apart: neither is found.
+    pub(crate) fn insert(&mut self, peer: Ipv6Addr, remote_qpn: Qpn, slot: usize) {
+        self.0.entry((peer, remote_qpn.get())).and_modify(|slot| *slot = None).or_insert(Some(slot));
+    }
+
+    pub(crate) fn find(&self, original_destination: Ipv6Addr, dest_qpn: Qpn) -> Option<usize> {
+        self.0.get(&(original_destination, dest_qpn.get())).copied().flatten()
+    }
+}
+
+/// The counter of a packet whose Fast CNP option is not as it must be.
+pub(crate) fn reason(error: FastCnpError) -> DropReason {
+    match error {
+        FastCnpError::Overrun(_) => DropReason::OptionOverrun,
+        FastCnpError::TooShort { .. } | FastCnpError::TooLong { .. } => DropReason::FastCnpLength,
+        FastCnpError::WrongPlace { .. } => DropReason::FastCnpPlace,
+        FastCnpError::Twice { .. } => DropReason::FastCnpTwice,
+        FastCnpError::Trace(_) => DropReason::FastCnpTrace,
+        FastCnpError::UnknownOption(_) => DropReason::UnknownOption,
+        FastCnpError::NotACnp(_) => DropReason::FastCnpOpcode,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_hold_what_they_should() {
+        let address = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
+        let prefix = |text, length| AddressPrefix::new(address(text), length).expect("a length");
+        assert!(prefix("2001:db8:1::", 48).contains(address("2001:db8:1:ffff::1")));
+        assert!(!prefix("2001:db8:1::", 48).contains(address("2001:db8:2::")));
+        assert!(prefix("::", 0).contains(address("ffff::")));
+        assert!(prefix("8000::", 1).contains(address("ffff::")) && !prefix("8000::", 1).contains(address("7fff::")));
+        assert!(AddressPrefix::host(address("::1")).contains(address("::1")));
+        assert!(!AddressPrefix::host(address("::1")).contains(address("::")));
+        assert_eq!(AddressPrefix::new(address("::"), 129), None);
+    }
+}
