@@ -186,7 +186,7 @@ pub struct QueuePairConfig {
     /// What decides how fast data are sent; `None`: nothing but the port. Where switches are to mark packets rather
     /// than drop them, `traffic_class` has to say that the sender understands it: ECT(0), its low bits 2.
     pub rate: Option<RateAlgorithm>,
-    /// The IOAM trace that data packets carry; `None`: none. A packet is longer by it, on top of the path MTU's payload.
+    /// The IOAM trace that data packets carry; `None`: none. A packet is longer by it, whatever the path MTU.
     pub trace: Option<TraceRequest>,
     /// Traces of data packets are returned to the sender by Fast CNPs, at most one in so many nanoseconds; `None`:
     /// never. The peer has to have this host on its access list.

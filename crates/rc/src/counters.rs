@@ -27,8 +27,8 @@ drop_reasons! {
     HeadersNotContiguous = "headers_not_contiguous",
     /// IP version other than 6.
     NotIpv6 = "not_ipv6",
-    /// Something else than UDP follows the IPv6 header. Of extension headers only Hop-by-Hop Options may reach the host,
-    /// and the Destination Options of a Fast CNP.
+    /// Something else than UDP follows the IPv6 header. Of extension headers only Hop-by-Hop Options may reach the
+    /// host, and the Destination Options of a Fast CNP.
     NotUdp = "not_udp",
     /// UDP destination port other than 4791.
     NotRoce = "not_roce",

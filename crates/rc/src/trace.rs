@@ -15,9 +15,9 @@ use srdma_wire::fast_cnp::can_carry;
 use srdma_wire::ioam::{Trace, TraceHeader, TraceType};
 use srdma_wire::{Instant, NextHeader, Qpn};
 
-/// The fields of a trace that HPCC++ needs, 24 octets a hop: node id and interfaces tell links apart; the fraction of the
-/// timestamp counts nanoseconds (PTP, RFC 9197 section 5.1); queue depth counts octets; and the wide namespace data is a
-/// [`LinkLoad`](srdma_wire::ioam::LinkLoad): the link's rate and the octets that it has sent.
+/// The fields of a trace that HPCC++ needs, 24 octets a hop: node id and interfaces tell links apart; the fraction of
+/// the timestamp counts nanoseconds (PTP, RFC 9197 section 5.1); queue depth counts octets; and the wide namespace data
+/// is a [`LinkLoad`](srdma_wire::ioam::LinkLoad): the link's rate and the octets that it has sent.
 pub const HPCC_FIELDS: TraceType = TraceType::NODE
     .and(TraceType::INTERFACES)
     .and(TraceType::TIMESTAMP_FRACTION)

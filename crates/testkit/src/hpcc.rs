@@ -1,5 +1,5 @@
-//! HPCC's sender, as a function of its whole history (Li et al., SIGCOMM 2019, algorithm 1): the state after an event is
-//! computed from the state after the one before, by recursion, and what a link said before is looked up in the history.
+//! HPCC's sender, as a function of its whole history (Li et al., SIGCOMM 2019, algorithm 1): the state after an event
+//! is computed from the state after the one before, by recursion, and what a link said before is looked up in the history.
 //! Octets, seconds, and counters that never wrap.
 
 /// The paper's letters, in octets, octets per second and seconds.

@@ -192,8 +192,8 @@ fn what_is_wrong_is_counted_and_touches_nothing() {
     assert!(is_limited(&mut endpoint, 0x11));
 }
 
-/// Fast CNPs that scapy made: option 1, option 1 behind its padding, option 2 with a type of its own. The first three have
-/// an ICRC that counts the extension header; ours does not (D43).
+/// Fast CNPs that scapy made: option 1, option 1 behind its padding, option 2 with a type of its own. The first three
+/// have an ICRC that counts the extension header; ours does not (D43).
 #[test]
 fn what_scapy_made_is_understood() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden/scapy_04_fastcnp.pcap");

@@ -1,4 +1,5 @@
-//! DCQCN, the sender's half: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3.
+//! DCQCN, the sender's half: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, section
+//! 3.
 //!
 //! ```text
 //!      CNP: cut                F increases

@@ -9,19 +9,19 @@
 //!     └───────────────────────────────────────────────────────┘ as large as it can be
 //! ```
 //!
-//! U is the utilisation of the fullest link: what it has sent since the trace before, and what waits in front of it, as
-//! parts of what it can carry. When U reaches η, or η was missed from below for `max_stage` round trips, the window is
-//! scaled by η / U; otherwise it grows by a small step. Both start from a reference window, and that is replaced once in a
-//! round trip only, so that traces of the same congestion do not count twice.
+//! U is the utilisation of the fullest link: what it has sent since the trace before, and what waits in front of it,
+//! as parts of what it can carry. When U reaches η, or η was missed from below for `max_stage` round trips, the
+//! window is scaled by η / U; otherwise it grows by a small step. Both start from a reference window, and that is
+//! replaced once in a round trip only, so that traces of the same congestion do not count twice.
 //!
 //! What is different from the paper, because traces come by Fast CNP and not with every ACK:
 //!
-//! * A trace does not say which packet it was in. The reference window is replaced when a round trip has passed since the
-//!   last time, queues that the trace has met included.
-//! * Links are told apart by node and egress interface, not by their place in the trace: a switch's Fast CNP has only the
-//!   way up to it.
-//! * The trace in a switch's Fast CNP does not have the congested link itself. Its notice counts as a utilisation of at
-//!   least `notified_utilisation`; so does a CNP.
+//! * A trace does not say which packet it was in. The reference window is replaced when a round trip has passed since
+//!   the last time, queues that the trace has met included.
+//! * Links are told apart by node and egress interface, not by their place in the trace: a switch's Fast CNP has only
+//!   the way up to it.
+//! * The trace in a switch's Fast CNP does not have the congested link itself. Its notice counts as a utilisation of
+//!   at least `notified_utilisation`; so does a CNP.
 //! * When no trace comes, the window grows by a step for each [`Recovery::interval_ns`].
 
 mod links;

@@ -36,8 +36,8 @@ pub struct HpccParameters {
 
 impl HpccParameters {
     /// As published: η = 0.95, maxStage = 5, and W_AI for a hundred flows at a link, line rate · T · (1 − η) / 100
-    /// (SIGCOMM 2019, section 3.3 and section 5.1; draft-miao-ccwg-hpcc). The rest is ours: at least a thousandth of the
-    /// line rate, a notice halves the window or does worse, and a lost sender is back after 200 round trips.
+    /// (SIGCOMM 2019, section 3.3 and section 5.1; draft-miao-ccwg-hpcc). The rest is ours: at least a thousandth of
+    /// the line rate, a notice halves the window or does worse, and a lost sender is back after 200 round trips.
     pub fn published(line_rate_bits_per_s: u64, base_rtt_ns: u64, namespace_id: u16) -> Self {
         let window = u128::from(line_rate_bits_per_s) * u128::from(base_rtt_ns) / 8_000_000_000;
         let window = u64::try_from(window).unwrap_or(u64::MAX);
