@@ -89,6 +89,34 @@ fn node_in(place: Place) -> Bench {
     bench
 }
 
+/// The same with all that ports with classes do: thresholds are so low that every packet meets them.
+fn with_classes(place: Place) -> Bench {
+    let mut bench = node_in(place);
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 16);
+    egress.watchdog = Some(Watchdog { bound_ns: 1_000, quiet_ns: 1_000, action: StormAction::Drop });
+    for (number, class) in (0..).zip(&mut egress.classes) {
+        class.marking = Some(Marking { k_min_octets: 0, k_max_octets: 500, p_max: 0.5 });
+        class.notify_octets = Some(1);
+        class.scheduling = Scheduling::Weighted { quantum_octets: 256 + number };
+        let pfc = PfcConfig { xoff_octets: 100, xon_octets: 50, headroom_octets: 2000, quanta: 1 };
+        class.pfc = (number % 2 == 0).then_some(pfc);
+    }
+    for port in (0..3).map(PortId) {
+        bench.control(Command::SetEgress { port, egress: Box::new(egress.clone()) });
+    }
+    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    let opaque = Some((1, vec![1; 9]));
+    let namespace = IoamNamespace { id: 123, data: Some(1), data_wide: Some(WideData::LinkLoad), opaque };
+    let interface = |port| IoamInterface { port: PortId(port), id: Some(port), id_wide: None, fills: true };
+    bench.control(Command::SetIoam(Box::new(IoamConfig {
+        node_id: Some(1),
+        namespaces: vec![namespace],
+        interfaces: (0..3).map(interface).collect(),
+        ..IoamConfig::default()
+    })));
+    bench
+}
+
 /// Gives a whole frame to the node; every chunk must come back, and the frame must leave a trace: sent on or counted.
 fn give(bench: &mut Bench, frame: &[u8]) {
     let groups = |bench: &Bench| -> u64 {
@@ -107,6 +135,7 @@ fn give(bench: &mut Bench, frame: &[u8]) {
     bench.now = deadline.unwrap_or(bench.now);
     bench.node.tick(bench.now, &mut bench.pool);
     bench.drain();
+    assert_eq!(bench.node.buffered_octets(), 0);
 }
 
 fn to_port_0(packet: &[u8]) -> Vec<u8> {
@@ -153,6 +182,7 @@ proptest! {
             frame[14] = 0x60;
         }
         give(&mut node_in(place), &frame);
+        give(&mut with_classes(place), &frame);
     }
 
     #[test]
@@ -171,6 +201,9 @@ proptest! {
         }
         packet.truncate(cut.unwrap_or(usize::MAX));
         let mut bench = node_in(place);
+        give(&mut bench, &to_port_0(&packet));
+        give(&mut bench, &to_port_0(&samples[0]));
+        let mut bench = with_classes(place);
         give(&mut bench, &to_port_0(&packet));
         give(&mut bench, &to_port_0(&samples[0]));
     }

@@ -164,6 +164,7 @@ impl Egress {
         self.look_ahead();
     }
 
+    #[inline]
     pub(crate) fn has_classes(&self, port: PortId) -> bool {
         self.link(port).is_some()
     }

@@ -283,7 +283,8 @@ impl Element for Node {
     fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
         match self.egress.dequeue(port) {
             Some(frame) => Some(frame),
-            None => self.dequeue_class(now, port, pool),
+            None if self.egress.has_classes(port) => self.dequeue_class(now, port, pool),
+            None => None,
         }
     }
 

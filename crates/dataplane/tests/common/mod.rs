@@ -82,13 +82,17 @@ impl Bench {
         self.drain()
     }
 
-    /// What waits in the queues.
+    /// What waits in the queues, but for PFC frames.
     pub fn drain(&mut self) -> Vec<(u16, Vec<u8>)> {
         let mut sent = Vec::new();
         for port in 0..self.ports {
             while let Some(frame) = self.node.dequeue(self.now, PortId(port), &mut self.pool) {
                 let octets = frame.to_vec(&self.pool);
                 frame.release(&mut self.pool);
+                if octets[12..14] == [0x88, 0x08] {
+                    assert_eq!((octets.len(), &octets[6..12]), (60, &port_mac(port).0[..]));
+                    continue;
+                }
                 assert_eq!(octets[6..14], [&port_mac(port).0[..], &[0x86, 0xDD]].concat());
                 if octets[14 + 24] != 0xFF {
                     assert_eq!(octets[..6], [2, 0, 0, 0, 1, port as u8]);
