@@ -5,6 +5,7 @@
 //!                        to a SID, or to a node's own address ───────────→ drop
 //! to a local SID:        source that is no node's ───────────────────────→ drop   (whatever port)
 //! out by a border port:  to a SID, or with an SRH that names one ────────→ drop
+//! in or out by one:      with a Fast CNP option, unless the host is inside → drop
 //! ```
 //!
 //! Ports without a border are inside: nothing is looked at there. A node that was told no domain filters nothing but
@@ -52,10 +53,10 @@ pub(crate) fn covers(prefixes: &[Prefix], inner: Prefix) -> bool {
 
 /// Prefixes to be compared with, one after the other: there are a few, so that this is less than a look-up.
 #[derive(Clone, Debug, Default)]
-struct Prefixes(Box<[[u128; 2]]>);
+pub(crate) struct Prefixes(Box<[[u128; 2]]>);
 
 impl Prefixes {
-    fn new(prefixes: &[Prefix]) -> Self {
+    pub(crate) fn new(prefixes: &[Prefix]) -> Self {
         // As they lie in a packet, so that no octets are swapped for a comparison.
         let masked = |prefix: &Prefix| {
             let mask = u128::MAX.checked_shl(128 - u32::from(prefix.prefix_len())).unwrap_or(0);
@@ -65,7 +66,7 @@ impl Prefixes {
     }
 
     #[inline]
-    fn contain(&self, address: &[u8; 16]) -> bool {
+    pub(crate) fn contain(&self, address: &[u8; 16]) -> bool {
         let address = u128::from_ne_bytes(*address);
         self.0.iter().any(|[mask, prefix]| address & mask == *prefix)
     }

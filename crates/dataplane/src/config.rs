@@ -5,12 +5,14 @@ use crate::border::Domain;
 use crate::egress::{ClassMap, EgressConfig, EgressError};
 use crate::element::PortId;
 use crate::encaps::{EncapsError, EncapsMode};
+use crate::fast_cnp::{Connection, FastCnpConfig};
 use crate::fib::Prefix;
 use crate::hmac::{Cover, HmacKey};
 use crate::ioam::{IoamConfig, IoamError};
 use srdma_group::{GroupId, NodePart};
-use srdma_wire::MacAddress;
+use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::tlv::TlvTypes;
+use srdma_wire::{MacAddress, Qpn};
 use std::net::Ipv6Addr;
 
 /// A table of routes, by its number. The main table is 0.
@@ -51,6 +53,8 @@ pub struct NodeConfig {
     pub ports: Vec<PortConfig>,
     /// TLV types that the draft leaves open.
     pub tlv_types: TlvTypes,
+    /// Types of the two options of Fast CNPs, which the draft leaves open (FC-6-1).
+    pub fast_cnp_types: OptionTypes,
     /// How ICRCs of copies are made.
     pub icrc: IcrcMode,
     /// Whether an edge verifies the ICRC of a data packet before it copies it (D10).
@@ -76,6 +80,7 @@ impl NodeConfig {
             loopback,
             ports,
             tlv_types: TlvTypes::default(),
+            fast_cnp_types: OptionTypes::default(),
             icrc: IcrcMode::Incremental,
             verify_icrc: false,
             icmp_errors_per_second: 100,
@@ -249,6 +254,21 @@ pub enum Command {
     SetIoam(Box<IoamConfig>),
     /// Leaves IOAM traces as they are, as it began.
     RemoveIoam,
+    /// Turns Fast CNP on, or changes how it is used (FC-5-4). What was learnt stays.
+    SetFastCnp(Box<FastCnpConfig>),
+    /// Turns Fast CNP off, as it began, and forgets its connections.
+    RemoveFastCnp,
+    /// Adds or replaces a connection of a host that Fast CNPs are translated for (D48).
+    AddConnection(Connection),
+    /// Forgets a connection that was added.
+    RemoveConnection {
+        /// The host.
+        host: Ipv6Addr,
+        /// The other side's address.
+        peer: Ipv6Addr,
+        /// The other side's queue pair.
+        peer_qpn: Qpn,
+    },
     /// Takes part in a group, or in a new epoch of it; its Proxy Address becomes this node's to intercept. Both phases
     /// of a commit at once.
     AddGroup(Box<NodePart>),
@@ -409,6 +429,19 @@ pub enum ConfigError {
         sources: Prefix,
         /// The prefix of the domain.
         of_domain: Prefix,
+    },
+    /// Connections are of use only to Fast CNP.
+    #[error("Fast CNP is off: there is nothing to translate")]
+    FastCnpIsOff,
+    /// No connection to remove.
+    #[error("no connection of {host} with {peer}, queue pair {peer_qpn}, was added")]
+    UnknownConnection {
+        /// The host.
+        host: Ipv6Addr,
+        /// The other side's address.
+        peer: Ipv6Addr,
+        /// The other side's queue pair.
+        peer_qpn: Qpn,
     },
     /// The receiver lists do not fit the SRH.
     #[error("group {0}: receiver lists exceed an SRH of 2048 octets")]

@@ -140,6 +140,28 @@ drop_reasons! {
     ReservedSyndrome = "reserved_syndrome",
     /// More CNPs from one branch than it may send (MT-9-3).
     CnpRateLimited = "cnp_rate_limited",
+    /// A Fast CNP about to cross a border of its domain, in or out (FC-5-1).
+    FastCnpAtBorder = "fast_cnp_at_border",
+    /// A Fast CNP option that is too short for what it carries.
+    FastCnpTooShort = "fast_cnp_too_short",
+    /// A Fast CNP option that is too long for what it carries, or reaches beyond its header.
+    FastCnpTooLong = "fast_cnp_too_long",
+    /// Two Fast CNP options.
+    FastCnpTwice = "fast_cnp_twice",
+    /// A Fast CNP option that is not in the Destination Options header before UDP (D40).
+    FastCnpWrongPlace = "fast_cnp_wrong_place",
+    /// A Fast CNP whose trace is none, or claims more than it holds.
+    FastCnpBadTrace = "fast_cnp_bad_trace",
+    /// A Fast CNP with another option that must not be passed over.
+    FastCnpUnknownOption = "fast_cnp_unknown_option",
+    /// A Fast CNP option in a packet that is no CNP.
+    FastCnpNotACnp = "fast_cnp_not_a_cnp",
+    /// A Fast CNP from an address that no switch of the configuration has (FC-5-3).
+    FastCnpForeignSource = "fast_cnp_foreign_source",
+    /// A Fast CNP for a host that does not know them, of a connection that nobody knows (D48).
+    FastCnpNoConnection = "fast_cnp_no_connection",
+    /// The same, where several queue pairs of the host could be meant (D48).
+    FastCnpAmbiguous = "fast_cnp_ambiguous",
     /// A copy withheld because its receiver has confirmed it (D22).
     Pruned = "pruned",
     /// A copy withheld because its PSN is from before its receiver joined (D30).

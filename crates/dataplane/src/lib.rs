@@ -15,6 +15,7 @@ mod element;
 mod encaps;
 mod entropy;
 mod event;
+pub mod fast_cnp;
 mod fib;
 mod frame;
 mod headers;
@@ -25,6 +26,7 @@ mod node;
 mod pool;
 pub mod reverse;
 mod ring;
+mod token_bucket;
 
 pub use behavior::{Flavors, NextCsid};
 pub use border::Domain;
@@ -40,9 +42,10 @@ pub use egress::{
 pub use element::{Element, PortId};
 pub use encaps::{EncapsError, EncapsMode};
 pub use event::{Cause, Event};
+pub use fast_cnp::{Connection, FastCnpConfig, FastCnpCounters};
 pub use fib::{Fib, Prefix};
 pub use frame::{Frame, HEADER_SPAN, Segment};
 pub use hmac::{Cover, HmacKey};
 pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace, TimestampFormat, WideData};
-pub use node::{Entry, HoldEnd, Node, What};
+pub use node::{Entry, HoldEnd, Node, Notified, What};
 pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Page, Pool};

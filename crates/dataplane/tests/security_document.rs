@@ -57,7 +57,7 @@ fn every_threat_names_tests_that_exist() {
 #[test]
 fn drops_at_the_boundary_have_these_names() {
     let names: Vec<&str> = quoted("## The boundary", 2).concat();
-    assert_eq!(names.len(), 6);
+    assert_eq!(names.len(), 7);
     for name in names {
         assert!(DropReason::ALL.iter().any(|reason| reason.name() == name), "there is no drop reason {name}");
     }

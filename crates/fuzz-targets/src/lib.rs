@@ -36,6 +36,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("pfc", || Box::new(wire::pfc)),
     ("udp", || Box::new(wire::udp)),
     ("fast_cnp", || Box::new(wire::fast_cnp)),
+    ("cm", || Box::new(wire::cm)),
     ("icrc", || Box::new(wire::icrc)),
     ("capture", || Box::new(capture)),
     ("rc", || Box::new(rc)),

@@ -4,10 +4,11 @@
 use crate::choices::Choices;
 use srdma_testkit::checksums;
 use srdma_wire::checksum::{Sum, Update};
+use srdma_wire::cm::{CM_PACKET_LEN, CmMessage, CmPacket};
 use srdma_wire::ethernet::Vlan;
 use srdma_wire::extension::{ExtensionHeaders, MAX_EXTENSION_HEADERS};
 use srdma_wire::fast_cnp::{
-    FastCnp, FastCnpValue, MAX_FAST_CNP_LEN, MAX_TRACE_LEN, OptionTypes, Translation, standard_cnp,
+    FastCnp, FastCnpValue, MAX_FAST_CNP_LEN, OptionTypes, Translation, can_carry, standard_cnp,
 };
 use srdma_wire::icmpv6::{Icmpv6Error, Icmpv6View};
 use srdma_wire::icrc::{Delta, Shift};
@@ -308,7 +309,7 @@ pub fn fast_cnp(input: &[u8]) {
     assert_eq!((standard.ipv6.source(), standard.bth.dest_qpn()), (to.source, to.dest_qpn));
 
     let Ok(Some(found)) = FastCnp::find(&whole, types) else { return };
-    assert!(found.trace.is_none_or(|trace| (8..=MAX_TRACE_LEN).contains(&trace.len())));
+    assert!(found.trace.is_none_or(|trace| can_carry(trace.len())));
     let value = FastCnpValue {
         source: to.source,
         destination: whole.ipv6.source(),
@@ -324,6 +325,27 @@ pub fn fast_cnp(input: &[u8]) {
     let again = Packet::parse(&written[..len], len).expect("what was written is a packet");
     assert!(again.icrc([]).expect("whole").is_good());
     assert_eq!(FastCnp::find(&again, types), Ok(Some(found)));
+}
+
+/// RDMA CM messages: as octets, and as a MAD under a good ICRC, so that what is behind it is reached.
+pub fn cm(input: &[u8]) {
+    assert!(CmPacket::parse(input).is_none() || CmPacket::may_be(input));
+    let length = CM_PACKET_LEN - 40;
+    let mut packet = vec![0x60, 0, 0, 0, (length >> 8) as u8, length as u8, 17, 64];
+    packet.extend([7; 32]);
+    packet.extend([0xC0, 0, 0x12, 0xB7, (length >> 8) as u8, length as u8, 0, 0]);
+    packet.extend([0x64, 0, 0xFF, 0xFF, 0, 0, 0, 1, 0, 0, 0, 1]);
+    packet.extend([0x80, 1, 0, 0, 0, 0, 0, 1]);
+    packet.extend(input);
+    packet.resize(CM_PACKET_LEN - 4, 0);
+    let icrc = checksums::icrc(&packet);
+    packet.extend(icrc);
+    let Some(found) = CmPacket::parse(&packet) else { return };
+    assert_eq!((found.source, found.destination), ([7; 16].into(), [7; 16].into()));
+    let (CmMessage::ConnectRequest { local_qpn: qpn, .. }
+    | CmMessage::ConnectReply { local_qpn: qpn, .. }
+    | CmMessage::DisconnectRequest { remote_qpn: qpn }) = found.message;
+    assert!(qpn.is_connected());
 }
 
 /// The ICRC after changes anywhere: by difference, in full, and bit by bit.

@@ -107,7 +107,11 @@ impl Node {
         };
         let is_for_port = headers[0] & 1 != 0 || headers[..6] == config.mac.0;
         let is_ipv6 = headers[12..14] == EtherType::IPV6.0.to_be_bytes() && headers[IPV6] >> 4 == 6;
-        if is_for_port && is_ipv6 { self.boundary.enter(port, headers) } else { Ok(()) }
+        if !is_for_port || !is_ipv6 {
+            return Ok(());
+        }
+        self.boundary.enter(port, headers)?;
+        self.fast_cnp_enters(head)
     }
 
     /// Whether a packet may go to a SID of the node: where it comes from, and where there is an SRH, that its HMAC is

@@ -50,6 +50,10 @@ impl Node {
                 self.ioam = None;
                 Ok(())
             }
+            Command::SetFastCnp(config) => self.set_fast_cnp(*config),
+            Command::RemoveFastCnp => self.remove_fast_cnp(),
+            Command::AddConnection(connection) => self.add_connection(connection),
+            Command::RemoveConnection { host, peer, peer_qpn } => self.remove_connection(host, peer, peer_qpn),
             Command::AddGroup(part) => self.add_group(*part),
             Command::PrepareGroup(part) => self.prepare_group(*part),
             Command::CommitGroup { id, epoch } => self.commit_group(id, epoch),

@@ -43,6 +43,8 @@ enum Fate {
     EndMt { require_hmac: bool },
     /// Its destination is a group's Proxy Address.
     Proxied(u32),
+    /// Its destination is the node itself.
+    Local,
 }
 
 const HOP_LIMIT_EXCEEDED: Fate = Fate::Report(DropReason::HopLimitExceeded, Icmpv6Error::HopLimitExceeded);
@@ -74,6 +76,7 @@ impl Node {
             Fate::Replicate(group) => self.end_replicate(arrival, frame, pool, group),
             Fate::EndMt { require_hmac } => self.end_mt(arrival, frame, pool, require_hmac),
             Fate::Proxied(group) => self.proxied(arrival, frame, pool, group),
+            Fate::Local => self.local(arrival, frame, pool),
         }
     }
 
@@ -182,7 +185,7 @@ impl Node {
                     continue;
                 }
                 Some(Target::Group(group)) => return Fate::Proxied(group),
-                Some(Target::Local) => return Fate::Drop(DropReason::LocalDelivery),
+                Some(Target::Local) => return Fate::Local,
                 Some(Target::Blackhole) => return Fate::Drop(DropReason::Blackhole),
                 None => return Fate::Report(DropReason::NoRoute, Icmpv6Error::NoRoute),
             };
@@ -198,6 +201,15 @@ impl Node {
     pub(super) fn transmit(&mut self, arrival: Arrival, mut frame: Frame, pool: &mut Pool, adjacency: u32) {
         let fate = self.finish(&mut frame, pool, adjacency);
         self.meet(fate, arrival, frame, pool);
+    }
+
+    /// Sends a packet of the node's own to a neighbour; whether it waits in a queue now, or was dropped.
+    pub(super) fn transmitted(&mut self, arrival: Arrival, frame: Frame, pool: &mut Pool, adjacency: u32) -> bool {
+        let port = self.adjacencies[adjacency as usize].port;
+        let sent = |node: &Node| node.port_counters(port).map(|counters| counters.sent.frames);
+        let before = sent(self);
+        self.transmit(arrival, frame, pool, adjacency);
+        sent(self) != before
     }
 
     /// Makes a packet ready for a neighbour: link MTU, room in the queue, Ethernet header.
@@ -241,7 +253,8 @@ impl Node {
             let link_mtu = adjacency.link_mtu.into();
             return Some(Fate::Report(DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(link_mtu)));
         }
-        self.boundary.leave(frame.head(pool)).err().map(Fate::Drop)
+        let head = frame.head(pool);
+        self.boundary.leave(head).and_then(|()| self.fast_cnp_leaves(head)).err().map(Fate::Drop)
     }
 
     /// Puts a finished frame into a port's queue, which has room.

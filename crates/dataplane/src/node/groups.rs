@@ -72,6 +72,7 @@ impl Node {
         self.rearm(index as u32);
         self.journal_membership(index as u32);
         self.assign_replication_sids();
+        self.is_root = self.groups.iter().flatten().any(|group| group.part.headend.is_some());
         Ok(())
     }
 
@@ -87,6 +88,7 @@ impl Node {
         self.timers.arm(index as u32, None);
         self.journal_membership(index as u32);
         self.assign_replication_sids();
+        self.is_root = self.groups.iter().flatten().any(|group| group.part.headend.is_some());
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use srdma_wire::checksum::Sum;
 use srdma_wire::icmpv6::{Icmpv6Error, Icmpv6View};
 use srdma_wire::ipv6::NextHeader;
-use srdma_wire::{Instant, Ipv6, View};
+use srdma_wire::{Ipv6, View};
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
@@ -18,38 +18,6 @@ const MAX_PACKET: usize = 1280;
 
 /// ICMPv6 type of a redirect.
 const REDIRECT: u8 = 137;
-
-/// A token bucket: so many errors a second, and as many at once.
-#[derive(Debug)]
-pub(super) struct IcmpLimiter {
-    per_second: u64,
-    /// Tokens, in billionths.
-    credit: u64,
-    last: Instant,
-}
-
-impl IcmpLimiter {
-    const TOKEN: u64 = 1_000_000_000;
-
-    pub(super) fn new(per_second: u32) -> Self {
-        let per_second = u64::from(per_second);
-        IcmpLimiter { per_second, credit: per_second * Self::TOKEN, last: Instant::ZERO }
-    }
-
-    fn allow(&mut self, now: Instant) -> bool {
-        let passed_ns = now.as_ns().saturating_sub(self.last.as_ns());
-        self.last = now;
-        let most = self.per_second * Self::TOKEN;
-        self.credit = self.credit.saturating_add(passed_ns.saturating_mul(self.per_second)).min(most);
-        match self.credit.checked_sub(Self::TOKEN) {
-            Some(credit) => {
-                self.credit = credit;
-                true
-            }
-            None => false,
-        }
-    }
-}
 
 impl Node {
     /// Drops a packet, counts why, and tells its source where the RFCs demand it.
@@ -70,7 +38,7 @@ impl Node {
         }
         let may_answer = arrival.port.is_some() && may_be_reported(frame.head(pool), arrival.replicated, error);
         if may_answer
-            && self.icmp.allow(arrival.now)
+            && self.icmp.take(arrival.now)
             && let Some(answer) = build(self.config.loopback, &frame, pool, error)
         {
             let own = Arrival { port: None, ..arrival };
@@ -157,26 +125,11 @@ impl Node {
     }
 
     /// The adjacency that a packet of the node's own leaves by, encapsulated where a policy says so.
-    fn way_of(&self, frame: &mut Frame, pool: &mut Pool) -> Result<u32, DropReason> {
+    pub(super) fn way_of(&self, frame: &mut Frame, pool: &mut Pool) -> Result<u32, DropReason> {
         if let Some(Target::Encaps(policy)) = self.main.lookup(ipv6(frame.head(pool))?.destination_octets()) {
             self.encaps[policy as usize].push(frame, pool)?;
         }
         let view = ipv6(frame.head(pool))?;
         self.resolve(view.destination_octets(), view.source_octets()).ok_or(DropReason::NoRoute)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_limiter_allows_a_burst_and_then_its_rate() {
-        let mut limiter = IcmpLimiter::new(10);
-        let now = Instant::from_ns(5_000_000_000);
-        assert_eq!((0..50).filter(|_| limiter.allow(now)).count(), 10);
-        assert!(!limiter.allow(now.after_ns(99_999_999)));
-        assert!(limiter.allow(now.after_ns(100_000_000)));
-        assert!(!limiter.allow(now.after_ns(100_000_001)));
     }
 }

@@ -13,6 +13,7 @@ mod congestion;
 mod control;
 mod egress;
 mod end_mt;
+mod fast_cnp;
 mod forward;
 mod groups;
 mod icmp;
@@ -36,6 +37,7 @@ use crate::element::{Element, PortId};
 use crate::encaps::Encaps;
 use crate::entropy;
 use crate::event::Event;
+use crate::fast_cnp::{FastCnpConfig, FastCnpCounters, Notifier};
 use crate::fib::{Fib, Prefix};
 use crate::frame::Frame;
 use crate::headers::AFTER_IPV6;
@@ -43,7 +45,8 @@ use crate::hmac::HmacKeys;
 use crate::ioam::Ioam;
 use crate::pool::Pool;
 use crate::reverse::{Acknowledgements, CnpUp, Statement};
-use icmp::IcmpLimiter;
+use crate::token_bucket::TokenBucket;
+pub use fast_cnp::Notified;
 use journal::Journal;
 pub use journal::{Entry, HoldEnd, What};
 use shared::Shared;
@@ -75,6 +78,8 @@ pub struct Node {
     sids: Vec<Sid>,
     multicast_routes: BTreeMap<([u8; 16], [u8; 16]), MulticastEntry>,
     groups: Vec<Option<GroupState>>,
+    /// The node is the root of a group.
+    is_root: bool,
     /// Parts of groups that were prepared and not yet committed (D31).
     prepared: BTreeMap<GroupId, NodePart>,
     /// What the control plane has to be told.
@@ -84,6 +89,8 @@ pub struct Node {
     lists: ListCache,
     hmac_keys: HmacKeys,
     boundary: Boundary,
+    /// Fast CNP, when it is on (FC-5-4).
+    fast_cnp: Option<Box<Notifier>>,
     /// Packets to SIDs of the node are looked at before the SID takes them.
     guards_sids: bool,
     /// Raised with every change that resolved forwarding data may depend on.
@@ -92,7 +99,8 @@ pub struct Node {
     /// packet carries along.
     outer_source: [u8; 16],
     timers: Timers,
-    icmp: IcmpLimiter,
+    /// ICMPv6 errors that may still be sent (RFC 4443 section 2.4 f).
+    icmp: TokenBucket,
     /// What the reverse path has to say; kept for its memory.
     upstream: Vec<Statement>,
     /// CNPs that it has to send; kept for its memory.
@@ -129,7 +137,7 @@ impl Node {
         Node {
             port_counters: vec![PortCounters::default(); config.ports.len()],
             own_drops: DropCounters::default(),
-            icmp: IcmpLimiter::new(config.icmp_errors_per_second),
+            icmp: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
             guards_sids: config.require_hmac,
             config,
             egress,
@@ -144,12 +152,14 @@ impl Node {
             sids: Vec::new(),
             multicast_routes: BTreeMap::new(),
             groups: Vec::new(),
+            is_root: false,
             prepared: BTreeMap::new(),
             events: Vec::new(),
             journal: None,
             lists: ListCache::default(),
             hmac_keys: HmacKeys::default(),
             boundary: Boundary::default(),
+            fast_cnp: None,
             generation: 0,
             outer_source: [0; 16],
             timers: Timers::default(),
@@ -191,6 +201,16 @@ impl Node {
     /// The groups that the node takes part in.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> {
         self.groups.iter().flatten().map(|group| group.part.id)
+    }
+
+    /// How the node uses Fast CNP; `None` when it does not.
+    pub fn fast_cnp(&self) -> Option<&FastCnpConfig> {
+        self.fast_cnp.as_ref().map(|notifier| notifier.config())
+    }
+
+    /// What it counts of Fast CNP; zeros when it does not use it.
+    pub fn fast_cnp_counters(&self) -> FastCnpCounters {
+        self.fast_cnp.as_ref().map_or_else(FastCnpCounters::default, |notifier| notifier.counters)
     }
 
     /// What the control plane has to be told since the last call.
@@ -256,6 +276,9 @@ impl Element for Node {
         let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, decapsulated: false };
         if self.boundary.is_border(port) {
             self.keep_out(port, frames, pool);
+        }
+        if self.fast_cnp.as_ref().is_some_and(|notifier| self.is_root || notifier.translates_any()) {
+            self.translate_and_learn(arrival, port, frames, pool);
         }
         let mut coming = frames.drain(..);
         while coming.len() > 0 {

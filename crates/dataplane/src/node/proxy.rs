@@ -43,7 +43,10 @@ impl Node {
                 }
                 (Ok(view), _) => {
                     let responder = view.source();
-                    let taken = self.response(arrival, &frame, pool, group);
+                    let taken = match self.fast_cnp_response(arrival, &frame, pool, group) {
+                        Some(taken) => taken,
+                        None => self.response(arrival, &frame, pool, group),
+                    };
                     taken.inspect_err(|reason| self.journal_drop(arrival.now, group, responder, *reason))
                 }
                 (Err(reason), _) => Err(reason),
@@ -162,7 +165,7 @@ impl Node {
     }
 
     /// Whether the port is one where the sender is (D14). Where that is not known, any port of the inside will do.
-    fn may_come_from(&self, arrival: Arrival, sender: &[u8; 16]) -> bool {
+    pub(super) fn may_come_from(&self, arrival: Arrival, sender: &[u8; 16]) -> bool {
         let is_arrivals = |adjacency: &u32| Some(self.adjacencies[*adjacency as usize].port) == arrival.port;
         match self.main.lookup(sender) {
             Some(Target::Adjacency(adjacency)) => is_arrivals(&adjacency),
@@ -198,7 +201,7 @@ impl Node {
         })
     }
 
-    fn congestion(
+    pub(super) fn congestion(
         &mut self,
         now: Instant,
         group: u32,

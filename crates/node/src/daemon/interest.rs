@@ -41,6 +41,10 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             | Command::RemoveBorder(_)
             | Command::RemoveEgress(_)
             | Command::RemoveIoam
+            | Command::SetFastCnp(_)
+            | Command::RemoveFastCnp
+            | Command::AddConnection(_)
+            | Command::RemoveConnection { .. }
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)

@@ -109,6 +109,10 @@ impl Subject {
             | Command::RemoveBorder(_)
             | Command::RemoveEgress(_)
             | Command::RemoveIoam
+            | Command::SetFastCnp(_)
+            | Command::RemoveFastCnp
+            | Command::AddConnection(_)
+            | Command::RemoveConnection { .. }
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)
@@ -293,6 +297,10 @@ behavior = 'End.MT'
             Command::SetClasses(_) => "SetClasses".to_owned(),
             Command::SetIoam(_) => "SetIoam".to_owned(),
             Command::RemoveIoam => "RemoveIoam".to_owned(),
+            Command::SetFastCnp(_) => "SetFastCnp".to_owned(),
+            Command::RemoveFastCnp => "RemoveFastCnp".to_owned(),
+            Command::AddConnection(connection) => format!("AddConnection {}", connection.host),
+            Command::RemoveConnection { host, .. } => format!("RemoveConnection {host}"),
             Command::PrepareGroup(part) => format!("PrepareGroup {}", part.id.0),
             Command::CommitGroup { id, epoch } => format!("CommitGroup {} {epoch}", id.0),
             Command::AbortGroup(id) => format!("AbortGroup {}", id.0),

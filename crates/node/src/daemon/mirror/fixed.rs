@@ -62,6 +62,10 @@ impl Fixed {
                 | Command::SetClasses(_)
                 | Command::SetIoam(_)
                 | Command::RemoveIoam
+                | Command::SetFastCnp(_)
+                | Command::RemoveFastCnp
+                | Command::AddConnection(_)
+                | Command::RemoveConnection { .. }
                 | Command::PrepareGroup(_)
                 | Command::CommitGroup { .. }
                 | Command::AbortGroup(_)

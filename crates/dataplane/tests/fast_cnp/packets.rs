@@ -1,0 +1,109 @@
+//! Packets octet by octet, their ICRCs by the reference model, and nodes for them.
+
+use crate::common::{Bench, next_hop};
+use srdma_dataplane::{Command, FastCnpConfig, Frame, Notified, Prefix, RouteAction, TableId};
+use srdma_testkit::checksums;
+use std::net::Ipv6Addr;
+
+/// The switch of the golden captures; the sender and the receiver of their data packet.
+pub(crate) const SWITCH: &str = "2001:db8:53::1";
+pub(crate) const SENDER: &str = "2001:db8:1::1";
+pub(crate) const RECEIVER: &str = "2001:db8:2::1";
+
+pub(crate) fn address(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+pub(crate) fn prefix(text: &str) -> Prefix {
+    let (address, len) = text.split_once('/').unwrap_or((text, "128"));
+    Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
+}
+
+pub(crate) fn route(bench: &mut Bench, text: &str, port: u16) {
+    let action = RouteAction::Via(vec![next_hop(port)]);
+    bench.control(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
+}
+
+/// A switch with the sender behind port 0 and everything else behind port 1.
+pub(crate) fn switch() -> Bench {
+    let mut bench = Bench::new(SWITCH, 2);
+    route(&mut bench, "2001:db8:1::/48", 0);
+    route(&mut bench, "::/0", 1);
+    bench
+}
+
+/// Anybody may be told, those of 2001:db8:1::/48 are known to understand, and other switches are believed.
+pub(crate) fn config() -> FastCnpConfig {
+    FastCnpConfig {
+        senders: vec![prefix("::/0")],
+        capable: vec![prefix("2001:db8:1::/48")],
+        switches: vec![prefix("2001:db8:53::/48")],
+        ..FastCnpConfig::new()
+    }
+}
+
+pub(crate) fn turn_on(bench: &mut Bench, config: FastCnpConfig) {
+    bench.control(Command::SetFastCnp(Box::new(config)));
+}
+
+/// Who is told of an IPv6 packet that meets congestion, and what leaves.
+pub(crate) fn congested(bench: &mut Bench, packet: &[u8]) -> (Notified, Vec<(u16, Vec<u8>)>) {
+    let octets = [&[2, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0x86, 0xDD][..], packet].concat();
+    let frame = Frame::from_octets(&octets, &mut bench.pool).unwrap();
+    let notified = bench.node.notify(bench.now, &frame, &mut bench.pool);
+    assert_eq!(frame.to_vec(&bench.pool), octets, "the packet itself is left alone");
+    frame.release(&mut bench.pool);
+    (notified, bench.drain())
+}
+
+/// An IPv6 packet of these addresses around UDP 4791, a BTH and what follows, under a good ICRC.
+pub(crate) fn rocev2(source: &str, destination: &str, opcode: u8, qpn: u32, rest: &[u8]) -> Vec<u8> {
+    let udp_len = (8 + 12 + rest.len() + 4) as u16;
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend(udp_len.to_be_bytes());
+    packet.extend([17, 64]);
+    packet.extend(address(source).octets());
+    packet.extend(address(destination).octets());
+    packet.extend([0xD0, 1, 0x12, 0xB7]);
+    packet.extend(udp_len.to_be_bytes());
+    packet.extend([0, 0, opcode, 0, 0xFF, 0xFF, if opcode == 0x81 { 0x40 } else { 0 }]);
+    packet.extend(&qpn.to_be_bytes()[1..]);
+    packet.extend([0, 0, 0, 0]);
+    packet.extend(rest);
+    packet.extend(checksums::icrc(&packet));
+    packet
+}
+
+/// A SEND Only of four octets.
+pub(crate) fn data(source: &str, destination: &str, qpn: u32) -> Vec<u8> {
+    rocev2(source, destination, 0x04, qpn, &[1, 2, 3, 4])
+}
+
+/// A standard CNP.
+pub(crate) fn cnp(source: &str, destination: &str, qpn: u32) -> Vec<u8> {
+    let mut packet = rocev2(source, destination, 0x81, qpn, &[0; 16]);
+    (packet[0], packet[1]) = (0x6C, 0);
+    packet
+}
+
+/// A Fast CNP with option 1.
+pub(crate) fn fast_cnp(source: &str, destination: &str, original: &str, qpn: u32) -> Vec<u8> {
+    let option = [&[0x9E, 16][..], &address(original).octets(), &[1, 2, 0, 0]].concat();
+    with_options(cnp(source, destination, qpn), &option)
+}
+
+/// A packet with a Destination Options header of these options, which come to six octets more than a multiple of eight.
+pub(crate) fn with_options(mut packet: Vec<u8>, options: &[u8]) -> Vec<u8> {
+    let header = [&[packet[6], ((options.len() + 2) / 8 - 1) as u8][..], options].concat();
+    let length = u16::from_be_bytes([packet[4], packet[5]]) + header.len() as u16;
+    packet[4..6].copy_from_slice(&length.to_be_bytes());
+    packet[6] = 60;
+    packet.splice(40..40, header);
+    packet
+}
+
+/// A packet one hop further on.
+pub(crate) fn forwarded(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[7] -= 1;
+    packet
+}

@@ -1,0 +1,4 @@
+//! RDMA CM messages.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::wire::cm(input));
