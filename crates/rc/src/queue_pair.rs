@@ -225,9 +225,9 @@ impl QueuePair {
         }
     }
 
-    /// Whether a CNP waits to be sent.
+    /// Whether a CNP waits to be sent, or a Fast CNP that returns a trace.
     pub(crate) fn has_cnp(&self) -> bool {
-        self.shared.cnps_waiting > 0
+        self.shared.cnps_waiting > 0 || self.shared.returning.as_ref().is_some_and(|it| it.trace.is_waiting())
     }
 
     pub(crate) fn queue_cnp(&mut self) {
@@ -236,7 +236,7 @@ impl QueuePair {
 
     /// Whether a response, a CNP included, may go out.
     pub(crate) fn response_permit(&self, now: Instant) -> Option<Permit> {
-        if self.shared.cnps_waiting > 0 || self.shared.returning.as_ref().is_some_and(|it| it.trace.is_waiting()) {
+        if self.has_cnp() {
             return Some(Permit::Now);
         }
         let pacer = self.shared.pacer.as_deref();

@@ -1,9 +1,10 @@
 //! Once everything has grown to its size, nothing is allocated per packet or per message.
 
 use allocation_counter::measure;
+use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 use srdma_rc::{
-    Access, CompletedOperation, Endpoint, EndpointConfig, Habits, LocalRange, MemoryKey, Operation, QueuePairConfig,
-    Receive, RemoteAddress, Status, WorkRequest,
+    Access, AddressPrefix, CompletedOperation, Endpoint, EndpointConfig, FastCnpConfig, Habits, LocalRange, MemoryKey,
+    Operation, QueuePairConfig, RateAlgorithm, Receive, RemoteAddress, Status, TraceRequest, WorkRequest,
 };
 use srdma_wire::{Instant, Qpn};
 use std::net::Ipv6Addr;
@@ -22,11 +23,14 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(habits: Habits) -> Self {
+    fn new(habits: Habits, adjust: fn(&mut QueuePairConfig)) -> Self {
         let qpn = Qpn::new(0x10).expect("24 bits");
         let endpoints = [0, 1].map(|side| {
-            let mut endpoint = Endpoint::new(EndpointConfig::new(ADDRESSES[side]));
-            let config = QueuePairConfig { habits, ..QueuePairConfig::new(qpn, ADDRESSES[1 - side], qpn) };
+            let access_list = vec![AddressPrefix::host(ADDRESSES[1 - side])];
+            let fast_cnp = Some(FastCnpConfig::new(access_list));
+            let mut endpoint = Endpoint::new(EndpointConfig { fast_cnp, ..EndpointConfig::new(ADDRESSES[side]) });
+            let mut config = QueuePairConfig { habits, ..QueuePairConfig::new(qpn, ADDRESSES[1 - side], qpn) };
+            adjust(&mut config);
             endpoint.add_queue_pair(config).expect("a good configuration");
             endpoint
         });
@@ -52,6 +56,7 @@ impl Pair {
                 self.endpoints[side].post_send(self.qpn, request).expect("posted");
             }
             self.endpoints[side].post_receive(self.qpn, Receive { wr_id: 0, local }).expect("posted");
+            self.endpoints[side].send_cnp(self.qpn).expect("a good queue pair");
         }
     }
 
@@ -86,8 +91,23 @@ impl Pair {
 
 #[test]
 fn nothing_is_allocated_in_the_steady_state() {
-    for habits in [Habits::strict(), Habits::soft_roce()] {
-        let mut pair = Pair::new(habits);
+    const LINE: u64 = 100_000_000_000;
+    let by_dcqcn: fn(&mut QueuePairConfig) = |config| {
+        config.rate = Some(RateAlgorithm::Dcqcn(DcqcnParameters::connectx(LINE)));
+    };
+    let by_traces: fn(&mut QueuePairConfig) = |config| {
+        config.rate = Some(RateAlgorithm::Hpcc(HpccParameters::published(LINE, 10_000, 1)));
+        config.trace = Some(TraceRequest::hpcc(1, 9));
+        config.trace_return_interval_ns = Some(1_000);
+    };
+    let cases = [
+        (Habits::strict(), (|_| {}) as fn(&mut QueuePairConfig)),
+        (Habits::soft_roce(), |_| {}),
+        (Habits::strict(), by_dcqcn),
+        (Habits::strict(), by_traces),
+    ];
+    for (habits, adjust) in cases {
+        let mut pair = Pair::new(habits, adjust);
         for _ in 0..20 {
             pair.post();
             pair.run();
