@@ -10,6 +10,7 @@ mod node;
 mod process;
 mod recv;
 mod send;
+mod sim;
 mod status;
 mod storm;
 
@@ -37,6 +38,7 @@ enum Command {
     Process(process::Arguments),
     Recv(recv::Arguments),
     Send(Box<send::Arguments>),
+    Sim(sim::Arguments),
     Status(status::Arguments),
     Storm(storm::Arguments),
 }
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Process(arguments) => process::run(&arguments),
         Command::Recv(arguments) => recv::run(&arguments),
         Command::Send(arguments) => send::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Storm(arguments) => storm::run(&arguments),
     };

@@ -15,6 +15,9 @@ pub(crate) struct Ruler {
     pub(crate) symbol: &'static str,
 }
 
+/// What a linear axis leaves free above its greatest value, as a share of its length.
+const HEADROOM: f64 = 0.04;
+
 /// A mark on an axis.
 pub(crate) struct Tick {
     pub(crate) at: f64,
@@ -40,6 +43,9 @@ impl Ruler {
                 }
                 if greatest <= least {
                     greatest = least + 1.0;
+                }
+                if axis.greatest.is_none() {
+                    greatest += (greatest - least) * HEADROOM;
                 }
             }
             Scale::Logarithmic => {
@@ -117,9 +123,9 @@ mod tests {
 
     #[test]
     fn marks_stand_at_round_numbers() {
-        let rate = Axis::new("rate", Unit::BitsPerSecond);
+        let rate = Axis { greatest: Some(100e9), ..Axis::new("rate", Unit::BitsPerSecond) };
         assert_eq!(
-            labels(&rate, &[20e9, 100e9], 5),
+            labels(&rate, &[20e9, 90e9], 5),
             ["0 at 0", "20 at 20", "40 at 40", "60 at 60", "80 at 80", "100 at 100"]
         );
         let slowdown = Axis { scale: Scale::Logarithmic, ..Axis::new("slowdown", Unit::Times) };

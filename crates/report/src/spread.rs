@@ -30,16 +30,17 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     Some(if below == above { below } else { below + (above - below) * position.fract() })
 }
 
-/// The cumulative distribution of values as points: the value, and how many per cent are not above it.
+/// The cumulative distribution of values as points: the value, and how many per cent are not above it. It begins at the
+/// least value with 0 per cent.
 pub fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);
     let total = sorted.len() as f64;
-    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut points: Vec<(f64, f64)> = sorted.first().map(|least| (*least, 0.0)).into_iter().collect();
     for (index, value) in sorted.into_iter().enumerate() {
         let share = (index + 1) as f64 * 100.0 / total;
         match points.last_mut() {
-            Some(last) if last.0 == value => last.1 = share,
+            Some(last) if last.0 == value && last.1 > 0.0 => last.1 = share,
             Some(_) | None => points.push((value, share)),
         }
     }
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_distribution_ends_at_all() {
-        assert_eq!(cumulative(&[3.0, 1.0, 3.0, 2.0]), [(1.0, 25.0), (2.0, 50.0), (3.0, 100.0)]);
+        assert_eq!(cumulative(&[3.0, 1.0, 3.0, 2.0]), [(1.0, 0.0), (1.0, 25.0), (2.0, 50.0), (3.0, 100.0)]);
         assert_eq!(cumulative(&[]), []);
     }
 }

@@ -125,7 +125,7 @@ fn difference(out: &mut Out, row: &ComparisonRow, value: f64, baseline: f64) {
         return;
     }
     let text = match (value, baseline) {
-        (_, 0.0) => "was 0".to_owned(),
+        (_, 0.0) => "from 0".to_owned(),
         _ if value.abs() >= 10.0 * baseline.abs() => format!("× {}", number(value / baseline)),
         _ => {
             let percent = (value / baseline - 1.0) * 100.0;

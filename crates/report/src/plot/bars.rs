@@ -38,7 +38,7 @@ impl BarPlot {
         }
         frame::references(out, &self.references, &y);
         out.add(format_args!("</svg>\n"));
-        frame::legend(out, self.series.iter().map(|(name, colour)| (name.as_str(), *colour)));
+        frame::legend(out, frame::Key::Patch, self.series.iter().map(|(name, colour)| (name.as_str(), *colour)));
         out.add(format_args!("</figure>\n"));
     }
 

@@ -7,12 +7,19 @@ use crate::html::{Escaped, Out, at};
 pub(super) const WIDTH: f64 = 440.0;
 pub(super) const HEIGHT: f64 = 260.0;
 pub(super) const LEFT: f64 = 62.0;
-pub(super) const RIGHT: f64 = WIDTH - 10.0;
+pub(super) const RIGHT: f64 = WIDTH - 18.0;
 pub(super) const TOP: f64 = 14.0;
 pub(super) const BOTTOM: f64 = HEIGHT - 46.0;
 
 /// Colours that the style sheet knows.
 const COLOURS: usize = 6;
+
+/// How a legend shows a colour.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Line,
+    Patch,
+}
 
 /// The class that gives a series its colour and its dashes.
 pub(super) fn class(colour: usize) -> String {
@@ -92,11 +99,15 @@ pub(super) fn references(out: &mut Out, references: &[Reference], ruler: &Ruler)
     }
 }
 
-/// The legend: a short line of each colour with its name.
-pub(super) fn legend<'a>(out: &mut Out, series: impl Iterator<Item = (&'a str, usize)>) {
+/// The legend: a short line, or a patch, of each colour with its name.
+pub(super) fn legend<'a>(out: &mut Out, kind: Key, series: impl Iterator<Item = (&'a str, usize)>) {
     out.add(format_args!("<ul class=\"legend\">"));
     for (name, colour) in series {
         let class = class(colour);
+        if kind == Key::Patch {
+            out.add(format_args!("<li><i class=\"swatch {class}\"></i>{}</li>", Escaped(name)));
+            continue;
+        }
         out.add(format_args!(
             "<li><svg class=\"key\" viewBox=\"0 0 26 10\" aria-hidden=\"true\"><path class=\"line {class}\" \
              d=\"M1 5H25\"/></svg>{}</li>",

@@ -35,7 +35,11 @@ impl LinePlot {
         frame::references(out, &self.references, &y);
         out.add(format_args!("<path class=\"cursor\" d=\"\"/></svg>\n"));
         if self.series.len() > 1 || self.series.iter().any(|series| series.name != self.title) {
-            frame::legend(out, self.series.iter().map(|series| (series.name.as_str(), series.colour)));
+            frame::legend(
+                out,
+                frame::Key::Line,
+                self.series.iter().map(|series| (series.name.as_str(), series.colour)),
+            );
         }
         out.add(format_args!("<p class=\"readout\" aria-live=\"polite\"></p>\n</figure>\n"));
     }

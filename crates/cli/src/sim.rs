@@ -1,0 +1,70 @@
+//! `srdma sim`: a scenario file, run once for each arm and seed, with a table, JSON and a report of what came out.
+
+mod arguments;
+mod measures;
+mod page;
+mod progress;
+mod runs;
+mod text;
+
+pub(crate) use arguments::Arguments;
+
+use anyhow::{Context, Result};
+use progress::Progress;
+use srdma_sim::experiment::{Results, Scenario};
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// What was run, and what came of it.
+struct Experiment<'a> {
+    arguments: &'a Arguments,
+    scenario: &'a Scenario,
+    /// The scenario file as it was read.
+    file_text: &'a str,
+    results: &'a Results,
+    /// How long the runs took together, on this many threads.
+    wall: Duration,
+    threads: usize,
+}
+
+/// Runs a scenario. An error, and exit code 2, is for input that makes no sense; exit code 1 for a run that failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let file_text = fs::read_to_string(&arguments.file)
+        .with_context(|| format!("cannot read the scenario {}", arguments.file.display()))?;
+    let mut scenario = Scenario::parse(&arguments.file, &file_text)?;
+    arguments.choose_arms(&mut scenario)?;
+    // Before anything is run: nobody wants to hear at the end that there is no place for the report.
+    let mut report = arguments
+        .report
+        .as_ref()
+        .map(|path| File::create(path).with_context(|| format!("cannot write the report {}", path.display())))
+        .transpose()?;
+    let seeds = arguments.seeds(&scenario);
+    let threads = arguments.threads().min(scenario.arms.len() * seeds.len());
+    let begin = Instant::now();
+    let progress = Progress::new(scenario.arms.len() * seeds.len());
+    let runs = runs::run_all(&scenario, &seeds, threads, &progress);
+    let wall = begin.elapsed();
+    progress.finish();
+    let runs = match runs {
+        Ok(runs) => runs,
+        Err(error) => {
+            eprintln!("srdma: {error:#}");
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let results = runs::results(&scenario, runs);
+    let experiment =
+        Experiment { arguments, scenario: &scenario, file_text: &file_text, results: &results, wall, threads };
+    if let Some(report) = &mut report {
+        report.write_all(page::page(&experiment).html().as_bytes()).context("cannot write the report")?;
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&results)?);
+    } else {
+        print!("{experiment}");
+    }
+    Ok(ExitCode::SUCCESS)
+}

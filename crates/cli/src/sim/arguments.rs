@@ -1,0 +1,85 @@
+//! The command line of `srdma sim`.
+
+use anyhow::{Result, bail};
+use clap::{Args, value_parser};
+use srdma_sim::experiment::Scenario;
+use std::path::PathBuf;
+use std::thread;
+
+const EXAMPLES: &str = "Examples:
+  srdma sim scenarios/incast-dc.toml                          every arm with the seeds of the file, a table
+  srdma sim scenarios/incast-dc.toml --report incast.html     and a report to look at in a browser
+  srdma sim scenarios/incast-dc.toml --seeds 20 --json        twenty seeds, everything measured as JSON
+  srdma sim scenarios/incast-dc.toml --arm fast-dcqcn --first 7 --seeds 1
+                                                              one arm with seed 7 alone
+
+The same file, arms and seeds give the same results on any number of threads. docs/scenarios.md describes the files, the
+JSON and the report.
+
+Exit codes: 0 everything was run, 1 a run failed, 2 the file or the arguments make no sense.";
+
+/// Run a scenario: a fabric, what is sent through it, and several ways to handle congestion, side by side.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The scenario, a TOML file.
+    pub(super) file: PathBuf,
+
+    /// Run each arm with so many seeds; as many as the file says when not given.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1000))]
+    seeds: Option<u64>,
+
+    /// The first seed; the others follow it.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u64).range(..=u64::MAX - 1000))]
+    first: u64,
+
+    /// Run this arm alone; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    arm: Vec<String>,
+
+    /// Run on so many threads; as many as there are cores when not given.
+    #[arg(long, value_name = "T", value_parser = value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Print everything that was measured as one JSON object.
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Write a report, one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Leaves only the arms that are asked for in a scenario.
+    pub(super) fn choose_arms(&self, scenario: &mut Scenario) -> Result<()> {
+        if let Some(unknown) = self.arm.iter().find(|name| scenario.arm(name).is_none()) {
+            let names: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
+            bail!("--arm {unknown}: {} has the arms {}", self.file.display(), names.join(", "));
+        }
+        if !self.arm.is_empty() {
+            scenario.arms.retain(|arm| self.arm.contains(&arm.name));
+        }
+        Ok(())
+    }
+
+    /// The seeds, in their order.
+    pub(super) fn seeds(&self, scenario: &Scenario) -> Vec<u64> {
+        (self.first..).take(self.seeds.unwrap_or(scenario.seeds) as usize).collect()
+    }
+
+    /// How many runs are made at once.
+    pub(super) fn threads(&self) -> usize {
+        self.threads.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
+    }
+
+    /// The command line that gives the same results.
+    pub(super) fn command(&self, seeds: usize) -> String {
+        let mut command = format!("srdma sim {} --first {} --seeds {seeds}", self.file.display(), self.first);
+        for arm in &self.arm {
+            command.push_str(&format!(" --arm {arm}"));
+        }
+        command
+    }
+}
