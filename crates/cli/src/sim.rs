@@ -5,6 +5,8 @@ mod measures;
 mod page;
 mod progress;
 mod runs;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub(crate) use arguments::Arguments;

@@ -64,7 +64,8 @@ impl Experiment<'_> {
             for name in &arms {
                 let spread = measure.spread(self.results, name);
                 let is_baseline = *name == self.results.baseline;
-                let value = spread.map_or("–".to_owned(), |spread| measure.unit.format(spread.median));
+                let value =
+                    spread.map_or("–".to_owned(), |spread| measure.unit.format(spread.median)).replace('\u{a0}', " ");
                 let difference = spread.zip(baseline).filter(|_| !is_baseline && arms.len() > 1).and_then(difference);
                 let cell = difference.map_or(value.clone(), |difference| format!("{value} {difference:>7}"));
                 write!(f, " {cell:>width$}")?;
@@ -81,6 +82,9 @@ impl Experiment<'_> {
 fn difference((value, baseline): (Spread, Spread)) -> Option<String> {
     if baseline.median == 0.0 {
         return None;
+    }
+    if value.median == baseline.median {
+        return Some("(=)".to_owned());
     }
     let percent = (value.median / baseline.median - 1.0) * 100.0;
     Some(if percent.abs() < 1000.0 {

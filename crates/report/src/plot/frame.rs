@@ -26,9 +26,11 @@ pub(super) fn class(colour: usize) -> String {
     format!("s{}", colour % COLOURS)
 }
 
-/// Begins a figure: its title and what to look for.
+/// Begins a figure: its title, with a capital, and what to look for.
 pub(super) fn begin_figure(out: &mut Out, title: &str, look_for: &str) {
-    out.add(format_args!("<figure class=\"plot\">\n<figcaption><b>{}</b>", Escaped(title)));
+    let mut letters = title.chars();
+    let title: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    out.add(format_args!("<figure class=\"plot\">\n<figcaption><b>{}</b>", Escaped(&title)));
     if !look_for.is_empty() {
         out.add(format_args!(" <span>{}</span>", Escaped(look_for)));
     }

@@ -2,10 +2,10 @@
 
 use super::{ArmView, Material};
 use srdma_report::{
-    Axis, Better, Block, Comparison, ComparisonRow, LinePlot, Scale, Section, Series, Shape, Unit, cumulative, quantile,
+    Axis, Better, Block, Comparison, ComparisonRow, LinePlot, Scale, Section, Series, Shape, Unit, cumulative,
 };
 use srdma_sim::experiment::ArmResult;
-use srdma_sim::experiment::results::NotificationResult;
+use srdma_sim::experiment::results::{NotificationResult, percentile};
 
 /// The colour of the bound: the last of those that there are.
 const BOUND_COLOUR: usize = 5;
@@ -80,7 +80,7 @@ fn table(material: &Material<'_>) -> Block {
         values: material.arms.iter().map(|arm| arm.spread(of)).collect(),
     };
     let of = |measure: &str, of: fn(&NotificationResult) -> Option<f64>, share: f64| {
-        row(measure, Unit::Nanoseconds, Better::Lower, &|run| quantile(&values(run, of), share))
+        row(measure, Unit::Nanoseconds, Better::Lower, &|run| percentile(&mut values(run, of), share))
     };
     let count = |is_told: bool| {
         move |run: &ArmResult| {

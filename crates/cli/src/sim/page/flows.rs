@@ -4,10 +4,10 @@ use super::Material;
 use crate::demo::units;
 use srdma_report::{
     Axis, BarGroup, BarPlot, Better, Block, Comparison, ComparisonRow, LinePlot, Reference, Scale, Section, Series,
-    Shape, Spread, Unit, cumulative, quantile,
+    Shape, Spread, Unit, cumulative,
 };
 use srdma_sim::experiment::ArmResult;
-use srdma_sim::experiment::results::{FlowKind, FlowResult};
+use srdma_sim::experiment::results::{FlowKind, FlowResult, percentile};
 
 /// Flows above this are the longest class.
 const LONG_OCTETS: u64 = 1_000_000;
@@ -25,10 +25,10 @@ impl Class {
         flow.kind == self.kind && flow.size_octets > self.sizes.0 && flow.size_octets <= self.sizes.1
     }
 
-    /// A quantile over the flows of a run that have ended.
-    fn quantile(&self, run: &ArmResult, share: f64, of: fn(&FlowResult) -> Option<f64>) -> Option<f64> {
-        let values: Vec<f64> = run.flows.iter().filter(|flow| self.has(flow)).filter_map(of).collect();
-        quantile(&values, share)
+    /// A percentile over the flows of a run that have ended.
+    fn percentile(&self, run: &ArmResult, share: f64, of: fn(&FlowResult) -> Option<f64>) -> Option<f64> {
+        let mut values: Vec<f64> = run.flows.iter().filter(|flow| self.has(flow)).filter_map(of).collect();
+        percentile(&mut values, share)
     }
 }
 
@@ -86,7 +86,7 @@ fn octets(limit: u64) -> String {
 fn bars(material: &Material<'_>, classes: &[Class], title: &str, look_for: &str, share: f64) -> Block {
     let group = |class: &Class| BarGroup {
         name: class.name.clone(),
-        bars: material.arms.iter().map(|arm| arm.spread(|run| class.quantile(run, share, slowdown))).collect(),
+        bars: material.arms.iter().map(|arm| arm.spread(|run| class.percentile(run, share, slowdown))).collect(),
     };
     Block::Bars(BarPlot {
         title: title.to_owned(),
@@ -119,7 +119,7 @@ fn table(material: &Material<'_>, classes: &[Class]) -> Block {
     for class in classes {
         for (name, share) in [("median", 0.5), ("p99", 0.99)] {
             let values: Vec<Option<Spread>> =
-                material.arms.iter().map(|arm| arm.spread(|run| class.quantile(run, share, completion_ns))).collect();
+                material.arms.iter().map(|arm| arm.spread(|run| class.percentile(run, share, completion_ns))).collect();
             rows.push(ComparisonRow {
                 measure: format!("{}, {name}", class.name),
                 meaning: String::new(),

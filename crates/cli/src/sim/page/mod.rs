@@ -125,6 +125,9 @@ fn headline(material: &Material<'_>, index: usize, name: &str) -> Option<String>
     let measure = measures::MEASURES.iter().find(|measure| measure.name == name)?;
     let value = material.arms.get(index)?.spread(measure.of)?.median;
     let baseline = material.arms.get(material.baseline)?.spread(measure.of)?.median;
+    if value == 0.0 && baseline == 0.0 {
+        return None;
+    }
     let [now, before] = [value, baseline].map(|value| measure.unit.format(value));
     if now == before {
         return Some(format!("{name} {now} as before"));
