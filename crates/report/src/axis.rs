@@ -25,8 +25,8 @@ pub(crate) struct Tick {
 }
 
 impl Ruler {
-    /// An axis for these values, from one coordinate to another. A linear one begins at zero or below; what cannot stand
-    /// on a logarithmic one stands at its beginning.
+    /// An axis for these values, from one coordinate to another. A linear one begins at zero or below; what cannot
+    /// stand on a logarithmic one stands at its beginning.
     pub(crate) fn new(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
         let counts = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);

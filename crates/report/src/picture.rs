@@ -171,7 +171,8 @@ impl Picture {
         let roles = self.roles();
         for role in &roles {
             out.add(format_args!(
-                "<li><svg class=\"key\" viewBox=\"0 0 26 10\" aria-hidden=\"true\"><circle class=\"{}\" cx=\"13\" cy=\"5\" \
+                "<li><svg class=\"key\" viewBox=\"0 0 26 10\" aria-hidden=\"true\"><circle class=\"{}\" cx=\"13\" \
+                 cy=\"5\" \
                  r=\"5\"/></svg>{}</li>",
                 role_class(role, &roles),
                 Escaped(role)

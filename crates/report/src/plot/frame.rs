@@ -41,7 +41,8 @@ pub(super) fn begin_figure(out: &mut Out, title: &str, look_for: &str) {
 pub(super) fn begin_svg(out: &mut Out, title: &str, description: &str, attributes: &str) {
     let (title_id, description_id) = (out.identifier(), out.identifier());
     out.add(format_args!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{title_id} {description_id}\"{attributes}>\n\
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         aria-labelledby=\"{title_id} {description_id}\"{attributes}>\n\
          <title id=\"{title_id}\">{}</title>\n<desc id=\"{description_id}\">{}</desc>\n",
         Escaped(title),
         Escaped(description),
@@ -92,7 +93,8 @@ pub(super) fn references(out: &mut Out, references: &[Reference], ruler: &Ruler)
     for reference in references {
         let y = ruler.at(reference.value);
         out.add(format_args!(
-            "<path class=\"reference\" d=\"M{LEFT} {y}H{RIGHT}\"/><text class=\"end note\" x=\"{}\" y=\"{}\">{}</text>\n",
+            "<path class=\"reference\" d=\"M{LEFT} {y}H{RIGHT}\"/>\
+             <text class=\"end note\" x=\"{}\" y=\"{}\">{}</text>\n",
             at(RIGHT - 3.0),
             at(if y < TOP + 16.0 { y + 13.0 } else { y - 4.0 }),
             Escaped(&reference.name),

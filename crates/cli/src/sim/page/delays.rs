@@ -33,9 +33,9 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     if !material.arms.iter().any(told) {
         return None;
     }
-    let lead = "From the moment at which a sender's first packet met a queue above the threshold to the moment at which \
-                that sender changed its rate. No message can be faster than the way back from that switch: propagation and \
-                serialisation on idle links.";
+    let lead = "From the moment at which a sender's first packet met a queue above the threshold to the moment at \
+                which that sender changed its rate. No message can be faster than the way back from that switch: \
+                propagation and serialisation on idle links.";
     let blocks = vec![Block::Beside(vec![distribution(material, told)]), table(material)];
     Some(Section { heading: "Notification delay".to_owned(), lead: lead.to_owned(), blocks })
 }

@@ -43,7 +43,8 @@ pub(super) fn section(material: &Material<'_>) -> Section {
     let topology = &material.scenario.topology;
     let lead = format!(
         "{} hosts (dots) below {} switches (boxes) in {} tiers. A link's colour shows the larger value of both its \
-         directions, with seed {}, on the same scale in all arms; queues and pauses of hosts' own ports are not part of it.",
+         directions, with seed {}, on the same scale in all arms; queues and pauses of hosts' own ports are not part \
+         of it.",
         topology.hosts().len(),
         topology.switches().len(),
         topology.tiers(),

@@ -99,8 +99,8 @@ fn summary(material: &Material<'_>) -> Vec<String> {
     summary.push(match arms {
         1 => format!("“{baseline}” was simulated with {seeds}; a seed draws everything that is left to chance."),
         _ => format!(
-            "{arms} ways to handle congestion (“arms”) were simulated on the same fabric with the same traffic, each with \
-             {seeds}; a seed draws everything that is left to chance. All are compared with “{baseline}”."
+            "{arms} ways to handle congestion (“arms”) were simulated on the same fabric with the same traffic, each \
+             with {seeds}; a seed draws everything that is left to chance. All are compared with “{baseline}”."
         ),
     });
     for (index, arm) in material.arms.iter().enumerate().filter(|(index, _)| *index != material.baseline) {

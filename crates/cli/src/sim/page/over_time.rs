@@ -39,7 +39,7 @@ const SHOWN: [Show; 3] = [
     Show {
         kind: SeriesKind::Pause,
         heading: "Pauses",
-        look_for: "How much of the time a port had to stand still. None is good: a pause stops flows that are not to blame.",
+        look_for: "How much of the time a port had to stand still. None is good: it stops flows that are not to blame.",
         unit: Unit::Percent,
         axis: "time paused",
         factor: 100.0,
