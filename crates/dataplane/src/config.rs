@@ -9,6 +9,7 @@ use crate::fast_cnp::{Connection, FastCnpConfig};
 use crate::fib::Prefix;
 use crate::hmac::{Cover, HmacKey};
 use crate::ioam::{IoamConfig, IoamError};
+use crate::learning::{Learning, LearningError};
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::tlv::TlvTypes;
@@ -285,6 +286,11 @@ pub enum Command {
     AbortGroup(GroupId),
     /// Leaves a group.
     RemoveGroup(GroupId),
+    /// Learns groups of which there is no record from the lists in their packets (D17). Other settings than before
+    /// forget the groups that were learnt.
+    SetLearning(Learning),
+    /// Forgets the groups that were learnt, and learns no more.
+    RemoveLearning,
 }
 
 /// Why a command was refused.
@@ -454,6 +460,12 @@ pub enum ConfigError {
         /// Bits of the compressed SID.
         csid_bits: u8,
     },
+    /// A number that only groups have which a node has learnt.
+    #[error("group {0}: numbers from 4294901760 on are those of groups that a node learns")]
+    ReservedGroup(u32),
+    /// Groups cannot be learnt so.
+    #[error("learning groups: {0}")]
+    Learning(#[from] LearningError),
     /// An address that is no multicast group.
     #[error("{0} is not an IPv6 multicast address")]
     NotMulticast(Ipv6Addr),

@@ -86,6 +86,15 @@ drop_reasons! {
     BadReceiver = "bad_receiver",
     /// No End.MT TLV for this node and no provisioned list, or a list of nobody (D6).
     NoReceiverList = "no_receiver_list",
+    /// Data of a group that the edge would have to learn, which has learnt as many as it may (D17).
+    TooManyLearntGroups = "too_many_learnt_groups",
+    /// Data to more receivers than a group that is learnt may have (D17).
+    TooManyLearntReceivers = "too_many_learnt_receivers",
+    /// Data to another queue pair of a receiver that a group was learnt with: on the way back the two could not be told
+    /// apart (D8, D17).
+    OtherReceiver = "other_receiver",
+    /// Data of a group that the edge would have to learn, whose Proxy Address is a SID or has its own route (D17).
+    ProxyTaken = "proxy_taken",
     /// A WRITE outside the group's region, to another key, or to receivers whose regions are not known (D27).
     OutsideRegion = "outside_region",
     /// The SRH has no HMAC TLV, but the SID demands one.

@@ -101,6 +101,7 @@ fn short(what: &What) -> String {
     match what {
         What::Began { unknown, epoch } => format!("began, {unknown} unknown, epoch {epoch}"),
         What::Committed { epoch } => format!("epoch {epoch}"),
+        What::Learnt { receivers, unknown } => format!("learnt {receivers}, {unknown} unknown"),
         What::Left => "left".to_owned(),
         What::Data { psn, backward, .. } => format!("data {}{}", psn.get(), if *backward { ", back" } else { "" }),
         What::Taken { branch, response, before, after } => {

@@ -10,6 +10,8 @@ mod documentation;
 mod errors;
 #[path = "configuration/interfaces.rs"]
 mod interfaces;
+#[path = "configuration/learning.rs"]
+mod learning;
 #[path = "configuration/values.rs"]
 mod values;
 

@@ -69,6 +69,9 @@ fn happening(what: &Happening) -> String {
     match what {
         Happening::Began { unknown: 0 } => "begins, every branch expects the first PSN".to_owned(),
         Happening::Began { unknown } => format!("begins with {unknown} unknown branches: nothing goes upstream (R6)"),
+        Happening::Learnt { receivers, unknown } => {
+            format!("{receivers} receivers learnt, {unknown} of them unknown: nothing goes upstream (R6)")
+        }
         Happening::Committed { epoch } => format!("epoch {epoch} is in effect"),
         Happening::Left => "the node has left the group".to_owned(),
         Happening::Data { psn, ack_request, backward } => {

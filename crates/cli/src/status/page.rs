@@ -153,12 +153,12 @@ fn drops(seen: &Seen, width: usize) -> Vec<Line<'static>> {
 fn group_lines(seen: &Seen, group: &GroupSnapshot, width: usize) -> Vec<Line<'static>> {
     let above = if group.is_root { "source" } else { "parent" };
     let title = format!(
-        "  {} {}  proxy {}  {above} {}  epoch {}",
+        "  {} {}  proxy {}  {above} {}  {}",
         group.id,
         group.role.name(),
         group.proxy,
         group.parent,
-        group.epoch
+        if group.is_learnt { "learnt from lists".to_owned() } else { format!("epoch {}", group.epoch) }
     );
     let data_per_second = seen.per_second(|snapshot| {
         let same = snapshot.groups.iter().find(|other| other.id == group.id)?;

@@ -8,6 +8,7 @@ use crate::element::PortId;
 use crate::fib::Prefix;
 use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
+use crate::learning::LearningError;
 use crate::pool::Pool;
 use srdma_group::NodePart;
 use srdma_wire::{EtherType, NextHeader};
@@ -27,6 +28,8 @@ impl Node {
         }
         self.sids.iter().try_for_each(|sid| sid_in(&domain, sid.prefix))?;
         self.groups.iter().flatten().try_for_each(|group| proxy_in(&domain, &group.part))?;
+        let learnt = self.learner.iter().flat_map(|learner| &learner.settings.proxies);
+        learnt.copied().try_for_each(|proxies| learnt_in(&domain, proxies))?;
         for (port, sources) in self.boundary.sources() {
             sources.iter().try_for_each(|source| source_outside(&domain, port, *source))?;
         }
@@ -72,6 +75,10 @@ impl Node {
 
     pub(super) fn check_proxy_in_domain(&self, part: &NodePart) -> Result<(), ConfigError> {
         self.boundary.domain().map_or(Ok(()), |domain| proxy_in(domain, part))
+    }
+
+    pub(super) fn check_learnt_in_domain(&self, proxies: Prefix) -> Result<(), ConfigError> {
+        self.boundary.domain().map_or(Ok(()), |domain| learnt_in(domain, proxies))
     }
 
     /// Takes out of a batch what may not come in by a border port. That is done ahead, so that packets of other ports
@@ -147,6 +154,10 @@ fn proxy_in(domain: &Domain, part: &NodePart) -> Result<(), ConfigError> {
     let (proxy, group) = (part.proxy, part.id.0);
     let is_inside = covers(&domain.proxies, Prefix::host(proxy));
     if is_inside { Ok(()) } else { Err(ConfigError::ProxyOutsideDomain { proxy, group }) }
+}
+
+fn learnt_in(domain: &Domain, proxies: Prefix) -> Result<(), ConfigError> {
+    if covers(&domain.proxies, proxies) { Ok(()) } else { Err(LearningError::OutsideDomain(proxies).into()) }
 }
 
 fn source_outside(domain: &Domain, port: PortId, sources: Prefix) -> Result<(), ConfigError> {

@@ -62,6 +62,11 @@ impl Node {
                 Ok(())
             }
             Command::RemoveGroup(id) => self.remove_group(id),
+            Command::SetLearning(learning) => self.set_learning(learning),
+            Command::RemoveLearning => {
+                self.remove_learning();
+                Ok(())
+            }
         }?;
         self.generation += 1;
         Ok(())
@@ -105,6 +110,7 @@ impl Node {
 
     /// A Proxy Address is nobody's own address (D2).
     fn check_not_proxies(&self, addresses: &[Ipv6Addr]) -> Result<(), ConfigError> {
+        self.check_not_learnt(addresses)?;
         match self.groups.iter().flatten().find(|group| addresses.contains(&group.part.proxy)) {
             Some(group) => Err(ConfigError::ProxyIsOwn { proxy: group.part.proxy, group: group.part.id.0 }),
             None => Ok(()),

@@ -1,7 +1,7 @@
 //! End.MT (multicast draft section 6.2): one copy of the inner packet for each receiver of this edge.
 
 use super::proxy::Data;
-use super::state::{EdgeCopy, Flow, ListCache, ReceiverList, Target};
+use super::state::{EdgeCopy, Flow, GroupState, ListCache, ReceiverList, Target};
 use super::{Arrival, Node};
 use crate::behavior::decapsulate;
 use crate::body::Body;
@@ -115,9 +115,10 @@ impl Node {
         if state.is_some_and(|state| state.part.designated_qpn.to_octets() != designated_qpn) {
             return Err(DropReason::WrongQpn);
         }
+        let recorded = state.filter(|state| state.learnt.is_none());
         let is_own = |address: &[u8; 16]| matches!(self.main.lookup(address), Some(Target::Local | Target::Sid(_)));
         let provisioned: Vec<ListedReceiver> =
-            state.map_or(&[][..], |state| &state.part.receivers).iter().map(ListedReceiver::of).collect();
+            recorded.map_or(&[][..], |state| &state.part.receivers).iter().map(ListedReceiver::of).collect();
         let receivers = match receivers_of(srh, types, is_own)? {
             None => provisioned,
             Some(listed) => with_regions(listed, &provisioned),
@@ -125,6 +126,12 @@ impl Node {
         if receivers.is_empty() {
             return Err(DropReason::NoReceiverList);
         }
+        // What has to be learnt is learnt when all of the packet has been checked (D17).
+        let is_known = |state: &GroupState| receivers.iter().all(|receiver| state.has_learnt(receiver));
+        let learns = match state {
+            Some(state) => state.learnt.is_some() && !is_known(state),
+            None => group.is_none() && self.learns(&proxy),
+        };
         let copies = receivers.iter().map(|receiver| {
             let address = receiver.address.octets();
             EdgeCopy {
@@ -140,9 +147,10 @@ impl Node {
             srh: octets.to_vec(),
             generation: self.generation,
             verified_for: require_hmac.then(|| *outer.destination_octets()),
-            group: group.filter(|_| state.is_some()),
+            group: group.filter(|_| state.is_some() && !learns),
             reth: RethRule::new(state.and_then(|state| state.part.region), &receivers),
             copies: copies.collect(),
+            to_learn: learns.then_some(receivers),
             packet_octets: 0,
         })
     }
@@ -164,6 +172,9 @@ impl Node {
             Some(reth) => RethRewrite::new(&packet, reth.value(), &list.reth)?,
             None => None,
         };
+        if list.to_learn.is_some() {
+            self.learn(arrival.now, list)?;
+        }
         let rewrite = Rewrite::new(&packet, headers, icrc, reth.as_ref());
         let data = Data::of(packet.bth);
         frame.truncate(frame.len() - Icrc::LEN, pool);

@@ -7,6 +7,7 @@ use crate::counters::GroupCounters;
 use crate::event::Event;
 use crate::fib::Prefix;
 use crate::headers::IPV6;
+use crate::learning::FIRST_LEARNT_GROUP;
 use crate::multicast;
 use crate::reverse::{
     Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, StallRules,
@@ -37,11 +38,15 @@ impl Node {
     }
 
     fn check_group(&self, part: &NodePart) -> Result<(), ConfigError> {
+        if part.id >= FIRST_LEARNT_GROUP {
+            return Err(ConfigError::ReservedGroup(part.id.0));
+        }
         if let Some(known) = self.group(part.id).filter(|known| is_older(part.epoch, known.part.epoch)) {
             return Err(ConfigError::OldEpoch { group: part.id.0, epoch: part.epoch, in_effect: known.part.epoch });
         }
+        // What was learnt gives way to a record.
         let owner = self.groups.iter().flatten().find(|group| group.part.proxy == part.proxy);
-        if let Some(owner) = owner.filter(|owner| owner.part.id != part.id) {
+        if let Some(owner) = owner.filter(|owner| owner.part.id != part.id && owner.learnt.is_none()) {
             let (proxy, group) = (part.proxy, part.id.0);
             return Err(ConfigError::ProxyInUse { proxy, group, owner: owner.part.id.0 });
         }
@@ -55,12 +60,11 @@ impl Node {
         self.check_group(&part)?;
         let headers = self.headers_for(&part)?;
         let known = self.groups.iter().position(|group| group.as_ref().is_some_and(|group| group.part.id == part.id));
-        let index = known.or_else(|| self.groups.iter().position(Option::is_none)).unwrap_or_else(|| {
-            self.groups.push(None);
-            self.groups.len() - 1
-        });
+        // Data have come down before the record did, so that nobody stands at the initial PSN (D17, R6).
+        let goes_on = self.give_way_to_record(part.proxy);
+        let index = known.unwrap_or_else(|| self.free_group_slot());
         let state = match self.groups[index].take() {
-            None => group_state(part, headers, self.config.restarted),
+            None => group_state(part, headers, self.config.restarted || goes_on),
             Some(before) => {
                 self.withdraw(Prefix::host(before.part.proxy), Target::Group(index as u32));
                 succeeding_state(before, part, headers)
@@ -80,16 +84,29 @@ impl Node {
         // A commit that comes late must not bring the node back.
         self.prepared.remove(&id);
         self.events.retain(|Event::EvictionWanted { group, .. }| *group != id);
-        let index = self.groups.iter().position(|group| group.as_ref().is_some_and(|group| group.part.id == id));
-        let index = index.ok_or(ConfigError::UnknownGroup(id.0))?;
+        let is_it = |state: &GroupState| state.part.id == id && state.learnt.is_none();
+        let index = self.groups.iter().position(|group| group.as_ref().is_some_and(is_it));
+        self.take_out_group(index.ok_or(ConfigError::UnknownGroup(id.0))?);
+        self.assign_replication_sids();
+        self.is_root = self.groups.iter().flatten().any(|group| group.part.headend.is_some());
+        Ok(())
+    }
+
+    /// A place for the state of a group.
+    pub(super) fn free_group_slot(&mut self) -> usize {
+        self.groups.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.groups.push(None);
+            self.groups.len() - 1
+        })
+    }
+
+    /// Forgets the state of a group, whose Proxy Address then leads elsewhere.
+    pub(super) fn take_out_group(&mut self, index: usize) {
         if let Some(state) = self.groups[index].take() {
             self.withdraw(Prefix::host(state.part.proxy), Target::Group(index as u32));
         }
         self.timers.arm(index as u32, None);
         self.journal_membership(index as u32);
-        self.assign_replication_sids();
-        self.is_root = self.groups.iter().flatten().any(|group| group.part.headend.is_some());
-        Ok(())
     }
 
     /// Evictions that were granted before anybody fetched the wish: the receiver may join again (D25, D30).
@@ -159,7 +176,7 @@ pub(super) fn transit_group(groups: &[Option<GroupState>], id: GroupId) -> Optio
     Some(position as u32)
 }
 
-fn group_state(part: NodePart, headers: Vec<u8>, restarted: bool) -> GroupState {
+pub(super) fn group_state(part: NodePart, headers: Vec<u8>, restarted: bool) -> GroupState {
     let node = match (restarted, part.renewed) {
         (true, _) => NodeBefore::Restarted,
         (false, 0) => NodeBefore::New,
@@ -178,12 +195,13 @@ fn group_state(part: NodePart, headers: Vec<u8>, restarted: bool) -> GroupState 
         copies: Vec::new(),
         resolved_for: None,
         refused: None,
+        learnt: None,
         counters: GroupCounters::default(),
         part,
     }
 }
 
-fn responders_of(part: &NodePart) -> Vec<([u8; 16], BranchIndex)> {
+pub(super) fn responders_of(part: &NodePart) -> Vec<([u8; 16], BranchIndex)> {
     let mut responders: Vec<([u8; 16], BranchIndex)> =
         (0..).zip(&part.branches).map(|(index, branch)| (branch.responder.octets(), BranchIndex(index))).collect();
     responders.sort_unstable();
@@ -248,7 +266,7 @@ fn joined_at(branch: &Branch, known: Option<&Branch>) -> Option<Psn> {
     branch.joined.filter(is_new).map(|join| join.psn)
 }
 
-fn rules_of(part: &NodePart) -> Rules {
+pub(super) fn rules_of(part: &NodePart) -> Rules {
     let policy = &part.policy;
     let rules = match policy.rules {
         srdma_group::Rules::Default => Rules::default(),
@@ -262,7 +280,7 @@ fn rules_of(part: &NodePart) -> Rules {
     Rules { t_hold: policy.t_hold, prune_retransmit: policy.prune_retransmit, evict, ..rules }
 }
 
-fn cnp_rules_of(policy: &Policy) -> CnpRules {
+pub(super) fn cnp_rules_of(policy: &Policy) -> CnpRules {
     let mode = match policy.cnp_mode {
         CnpMode::Leading => WindowMode::Leading,
         CnpMode::Trailing => WindowMode::Trailing,

@@ -41,6 +41,13 @@ pub enum What {
         /// The epoch.
         epoch: u32,
     },
+    /// The node has learnt the group, or more of its receivers, from a packet's list (D17).
+    Learnt {
+        /// Receivers in the union of the lists.
+        receivers: u16,
+        /// Those of them that have not been heard: nothing goes upstream (R6).
+        unknown: u16,
+    },
     /// Another epoch is in effect.
     Committed {
         /// The epoch.
@@ -305,9 +312,11 @@ impl Journal {
             return known.into_iter().for_each(|(id, _)| self.push(now, id, What::Left));
         };
         let (id, epoch) = (state.part.id, state.part.epoch);
+        let (unknown, receivers) = (state.acks.unknown(), state.part.branches.len() as u16);
         let what = match known {
+            _ if state.learnt.is_some() => What::Learnt { receivers, unknown },
             Some((known, _)) if known == id => What::Committed { epoch },
-            Some(_) | None => What::Began { unknown: state.acks.unknown(), epoch },
+            Some(_) | None => What::Began { unknown, epoch },
         };
         self.push(now, id, what);
         let previous = self.groups.remove(&group).filter(|shadow| shadow.id == id);

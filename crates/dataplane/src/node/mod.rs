@@ -20,6 +20,7 @@ mod icmp;
 mod inspect;
 mod ioam;
 mod journal;
+mod learn;
 mod multicast;
 mod proxy;
 mod replicate;
@@ -49,6 +50,7 @@ use crate::token_bucket::TokenBucket;
 pub use fast_cnp::Notified;
 use journal::Journal;
 pub use journal::{Entry, HoldEnd, What};
+use learn::Learner;
 use shared::Shared;
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::Instant;
@@ -87,6 +89,8 @@ pub struct Node {
     /// What happened to the groups, while somebody observes the node.
     journal: Option<Box<Journal>>,
     lists: ListCache,
+    /// How groups without a record are learnt (D17).
+    learner: Option<Box<Learner>>,
     hmac_keys: HmacKeys,
     boundary: Boundary,
     /// Fast CNP, when it is on (FC-5-4).
@@ -157,6 +161,7 @@ impl Node {
             events: Vec::new(),
             journal: None,
             lists: ListCache::default(),
+            learner: None,
             hmac_keys: HmacKeys::default(),
             boundary: Boundary::default(),
             fast_cnp: None,
@@ -294,13 +299,11 @@ impl Element for Node {
             self.group_tick(now, group, pool);
         }
         self.egress.tick(now);
+        self.forget_idle(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        match (self.timers.next(), self.egress.next_deadline()) {
-            (Some(timers), Some(egress)) => Some(timers.min(egress)),
-            (timers, egress) => timers.or(egress),
-        }
+        [self.timers.next(), self.egress.next_deadline(), self.next_look()].into_iter().flatten().min()
     }
 
     fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {

@@ -105,6 +105,7 @@ impl Node {
             return;
         };
         state.counters.data_packets += 1;
+        state.touch(now);
         let before = state.acks.next_deadline();
         state.acks.data(now, data.psn, data.ack_request, &mut self.upstream);
         let deadline = state.acks.next_deadline();
@@ -185,6 +186,7 @@ impl Node {
         pool: &mut Pool,
     ) -> Result<(), DropReason> {
         let state = self.groups[group as usize].as_mut().ok_or(DropReason::UnknownGroup)?;
+        state.touch(now);
         match response.answer {
             Answer::Ack => state.counters.acks_received += 1,
             _ => state.counters.naks_received += 1,
@@ -211,6 +213,7 @@ impl Node {
     ) -> Result<(), DropReason> {
         let state = self.groups[group as usize].as_mut().ok_or(DropReason::UnknownGroup)?;
         state.counters.cnps_received += 1;
+        state.touch(now);
         let taken = state.cnps.cnp(now, branch, count, &mut self.cnps);
         self.journal_cnp(now, group, branch, count, taken.is_ok());
         self.send_cnps(now, group, pool);

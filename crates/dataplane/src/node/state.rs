@@ -6,12 +6,13 @@ use crate::drop::DropReason;
 use crate::element::PortId;
 use crate::fib::Prefix;
 use crate::headers::IPV6;
-use crate::multicast::{RethRule, Rewritten, behind_qpn};
+use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn};
 use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, Statement};
 use srdma_group::{Join, NodePart};
 use srdma_wire::{Instant, Psn};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::net::Ipv6Addr;
 
 /// What a route leads to: an index into one of the node's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,10 +113,38 @@ pub(super) struct GroupState {
     pub(super) resolved_for: Option<u64>,
     /// A request of the source that the headend refuses, from its PSN on (D26).
     pub(super) refused: Option<Psn>,
+    /// There is no record of the group, the edge has learnt it (D17).
+    pub(super) learnt: Option<Learnt>,
     pub(super) counters: GroupCounters,
 }
 
+/// What is kept of a group that was learnt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Learnt {
+    /// When data or a response last came.
+    pub(super) active: Instant,
+}
+
 impl GroupState {
+    /// Whether the group was learnt, for this Proxy Address.
+    pub(super) fn is_learnt_at(&self, proxy: Ipv6Addr) -> bool {
+        self.learnt.is_some() && self.part.proxy == proxy
+    }
+
+    /// Whether a receiver has been learnt, with this queue pair.
+    pub(super) fn has_learnt(&self, receiver: &ListedReceiver) -> bool {
+        let index = self.branch_of(&receiver.address.octets());
+        index.and_then(|index| self.part.receivers.get(index.index())).is_some_and(|known| known.qpn == receiver.qpn)
+    }
+
+    /// Data or a response have come.
+    #[inline]
+    pub(super) fn touch(&mut self, now: Instant) {
+        if let Some(learnt) = &mut self.learnt {
+            learnt.active = now;
+        }
+    }
+
     /// The branch whose responses come from this address (D14).
     #[inline]
     pub(super) fn branch_of(&self, responder: &[u8; 16]) -> Option<BranchIndex> {
@@ -201,6 +230,8 @@ pub(super) struct ReceiverList {
     /// The outer destination that the HMAC was verified with; `None` when it was not verified.
     pub(super) verified_for: Option<[u8; 16]>,
     pub(super) group: Option<u32>,
+    /// Receivers that the group has to learn before a packet goes to them, in the order of the copies (D17).
+    pub(super) to_learn: Option<Vec<ListedReceiver>>,
     pub(super) reth: RethRule,
     pub(super) copies: Vec<EdgeCopy>,
     /// Octets of the packets, from IPv6 to ICRC, that the copies are prepared for.
@@ -216,6 +247,12 @@ impl ReceiverList {
             let behind_qpn = behind_qpn(packet_octets);
             self.copies.iter_mut().for_each(|copy| copy.rewritten.prepare_for(behind_qpn));
         }
+    }
+
+    /// The Proxy Address.
+    pub(super) fn proxy(&self) -> Ipv6Addr {
+        let [.., a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.inner_addresses;
+        Ipv6Addr::from([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
     }
 
     /// Whether the list is that of a flow.

@@ -151,6 +151,11 @@ impl Node {
         }
     }
 
+    /// Whether the address of a group may become the node's to intercept, without taking anything from what was told.
+    pub(super) fn may_be_claimed(&self, address: Ipv6Addr) -> bool {
+        self.is_vacant(Prefix::host(address)) && !self.is_own(address)
+    }
+
     /// A prefix of the main table no longer leads to a target.
     fn give_up(&mut self, prefix: Prefix, target: Target) {
         if let Target::Adjacency(adjacency) = target

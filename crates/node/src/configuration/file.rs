@@ -2,6 +2,7 @@
 //! `docs/configuration.md`.
 
 use super::border::{BorderSection, DomainSection};
+use super::learning::LearningSection;
 use super::member::{BranchSection, ReceiverSection};
 use super::value::{HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, Secret, ZonedAddress};
 use serde::Deserialize;
@@ -42,6 +43,7 @@ pub(super) struct File {
     pub(super) hmac_key: Vec<HmacKeySection>,
     #[serde(default)]
     pub(super) group: Vec<Spanned<GroupSection>>,
+    pub(super) learning: Option<Spanned<LearningSection>>,
 }
 
 #[derive(Deserialize)]

@@ -341,9 +341,7 @@ impl Reader<'_> {
     }
 
     fn policy(&self, section: &PolicySection, headend: Option<&HeadendPart>) -> Result<Policy, Problem> {
-        let default = Policy::default();
-        let key_id = section.hmac_key_id.as_ref();
-        if let Some(key_id) = key_id {
+        if let Some(key_id) = &section.hmac_key_id {
             if headend.is_none() {
                 return self.problem(key_id.at, "hmac_key_id is a key of the headend, which signs");
             }
@@ -351,35 +349,40 @@ impl Reader<'_> {
                 return self.problem(key_id.at, format!("there is no [[hmac_key]] {}", key_id.value.get()));
             }
         }
-        let cnp_window = section.cnp_window.as_ref().map_or(default.cnp_window, |time| time.value);
-        if let Some(most) = section.cnp_window_most.as_ref().filter(|most| most.value < cnp_window) {
-            let text = "cnp_window_most is less than cnp_window: the window only grows (MT-5.3.3-3)";
-            return self.problem(most.at, text);
-        }
-        if let Some(t_stall) = section.t_stall.as_ref().filter(|t_stall| t_stall.value.is_zero()) {
-            return self.problem(t_stall.at, "t_stall is zero: every receiver would be stalled at once (D25)");
-        }
-        Ok(Policy {
-            rules: section.rules,
-            lists: match headend {
-                Some(headend) if headend.lists.is_empty() => ListMode::Provisioned,
-                Some(_) => ListMode::Tlv,
-                None => default.lists,
-            },
-            prune_retransmit: section.prune_retransmit,
-            t_hold: section.t_hold.as_ref().map_or(default.t_hold, |time| time.value),
-            cnp_mode: section.cnp_mode,
-            cnp_window,
-            cnp_window_most: section.cnp_window_most.as_ref().map_or(cnp_window, |time| time.value),
-            cnp_limit: section.cnp_limit.as_ref().map_or(default.cnp_limit, |limit| limit.value.get() as u16),
-            on_failure: section.on_failure,
-            t_stall: section.t_stall.as_ref().map_or(default.t_stall, |time| time.value),
-            stall_sends: section.stall_sends.as_ref().map_or(default.stall_sends, |sends| sends.value.get() as u8),
-            min_receivers: section
-                .min_receivers
-                .as_ref()
-                .map_or(default.min_receivers, |least| least.value.get() as u32),
-            hmac_key_id: key_id.map(|key_id| key_id.value.get() as u32),
-        })
+        let lists = match headend {
+            Some(headend) if headend.lists.is_empty() => ListMode::Provisioned,
+            Some(_) => ListMode::Tlv,
+            None => ListMode::default(),
+        };
+        policy_of(section, lists)
     }
+}
+
+/// The policy of a section, whoever it is for.
+pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Policy, Problem> {
+    let default = Policy::default();
+    let cnp_window = section.cnp_window.as_ref().map_or(default.cnp_window, |time| time.value);
+    if let Some(most) = section.cnp_window_most.as_ref().filter(|most| most.value < cnp_window) {
+        let text = "cnp_window_most is less than cnp_window: the window only grows (MT-5.3.3-3)";
+        return Err(Problem::new(most.at, text));
+    }
+    if let Some(t_stall) = section.t_stall.as_ref().filter(|t_stall| t_stall.value.is_zero()) {
+        let text = "t_stall is zero: every receiver would be stalled at once (D25)";
+        return Err(Problem::new(t_stall.at, text));
+    }
+    Ok(Policy {
+        rules: section.rules,
+        lists,
+        prune_retransmit: section.prune_retransmit,
+        t_hold: section.t_hold.as_ref().map_or(default.t_hold, |time| time.value),
+        cnp_mode: section.cnp_mode,
+        cnp_window,
+        cnp_window_most: section.cnp_window_most.as_ref().map_or(cnp_window, |time| time.value),
+        cnp_limit: section.cnp_limit.as_ref().map_or(default.cnp_limit, |limit| limit.value.get() as u16),
+        on_failure: section.on_failure,
+        t_stall: section.t_stall.as_ref().map_or(default.t_stall, |time| time.value),
+        stall_sends: section.stall_sends.as_ref().map_or(default.stall_sends, |sends| sends.value.get() as u8),
+        min_receivers: section.min_receivers.as_ref().map_or(default.min_receivers, |least| least.value.get() as u32),
+        hmac_key_id: section.hmac_key_id.as_ref().map(|key_id| key_id.value.get() as u32),
+    })
 }

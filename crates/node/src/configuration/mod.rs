@@ -12,6 +12,7 @@ mod file;
 mod group;
 mod interfaces;
 mod keys;
+mod learning;
 mod member;
 mod ports;
 mod routes;
@@ -107,6 +108,7 @@ impl Configuration {
         routes::add(&file, &node, &mut claims, &mut commands)?;
         sids::add(&file, &node, &mut claims, &mut commands)?;
         group::add(&file, &node, &mut claims, &mut commands)?;
+        learning::add(&file, &claims, &mut commands)?;
         Ok(Configuration { node, commands: commands.done, interfaces, daemon })
     }
 }

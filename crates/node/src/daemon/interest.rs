@@ -7,12 +7,16 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// What a node of this configuration takes off its interfaces: packets to its SIDs, to the prefixes of its policies and
-/// to the multicast groups that it has routes for, and RoCEv2 to the Proxy Addresses of its groups.
+/// to the multicast groups that it has routes for, and RoCEv2 to the Proxy Addresses of its groups and of those that it
+/// learns.
 ///
 /// Nothing comes to the node's loopback: responses go to the Proxy Address, or to a SID of the parent (D12).
 pub(super) fn of(configuration: &Configuration) -> Interest {
     let mut prefixes = BTreeMap::new();
     for command in &configuration.commands {
+        if let Command::SetLearning(learning) = command {
+            prefixes.extend(learning.proxies.iter().map(|proxies| (*proxies, Match::RoceV2)));
+        }
         match command {
             Command::AddSid { prefix, .. } => prefixes.insert(*prefix, Match::All),
             Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Encaps { .. } } => {
@@ -27,6 +31,8 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             | Command::SetEgress { .. }
             | Command::SetClasses(_)
             | Command::SetIoam(_) => None,
+            // Of several prefixes, and no other section has them.
+            Command::SetLearning(_) => None,
             // No file has these.
             Command::AddPort(_)
             | Command::SetPort { .. }
@@ -48,7 +54,8 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)
-            | Command::RemoveGroup(_) => None,
+            | Command::RemoveGroup(_)
+            | Command::RemoveLearning => None,
         };
     }
     for kept in kept_by_the_kernel(configuration) {
@@ -108,10 +115,16 @@ mod tests {
              [[multicast_route]]\nsource = '2001:db8:ff:2::1'\ngroup = 'ff3e::6'\nend_mt = true\n\
              [[group]]\nid = 1\nproxy = '2001:db8:cc::1'\ndesignated_qpn = 9\ninitial_psn = 0\nrole = 'edge'\n\
              sid = '2001:db8:ff:1::e'\nparent = { loopback = '2001:db8:bb::1' }\n\
-             receiver = [{ address = '2001:db8:bb::2', qpn = 7 }]\n",
+             receiver = [{ address = '2001:db8:bb::2', qpn = 7 }]\n\
+             [learning]\nproxies = ['2001:db8:ce::/48']\nparent = { loopback = '2001:db8:bb::1' }\n",
         );
-        let expected =
-            ["2001:db8:cc::1/128 RoceV2", "2001:db8:dd::/48 All", "2001:db8:ff:1::e/128 All", "ff3e::6/128 All"];
+        let expected = [
+            "2001:db8:cc::1/128 RoceV2",
+            "2001:db8:ce::/48 RoceV2",
+            "2001:db8:dd::/48 All",
+            "2001:db8:ff:1::e/128 All",
+            "ff3e::6/128 All",
+        ];
         assert_eq!(found, expected);
     }
 

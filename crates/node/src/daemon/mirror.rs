@@ -135,7 +135,7 @@ impl Mirror {
                 continue;
             };
             let mut addresses = port.addresses.clone().unwrap_or_else(|| self.view.addresses_of(index));
-            addresses.retain(|address| !self.fixed.proxies.contains(address));
+            addresses.retain(|address| !self.fixed.is_proxy(*address));
             let link_mtu = port.link_mtu.unwrap_or(u16::try_from(link.mtu).unwrap_or(u16::MAX));
             let facts = PortFacts { mac, addresses, link_mtu };
             if self.told.ports.get(&number) != Some(&facts) {

@@ -71,6 +71,7 @@ pub(super) fn changes(old: &Configuration, new: &Configuration) -> Result<Change
 enum Subject {
     // In the order in which they are removed.
     Group(u32),
+    Learning,
     MulticastRoute(Ipv6Addr, Ipv6Addr),
     Sid(Prefix),
     Route(TableId, Prefix),
@@ -97,6 +98,7 @@ impl Subject {
             Command::SetClasses(_) => Some(Subject::Classes),
             Command::SetIoam(_) => Some(Subject::Ioam),
             Command::AddGroup(part) => Some(Subject::Group(part.id.0)),
+            Command::SetLearning(_) => Some(Subject::Learning),
             // No file has these.
             Command::AddPort(_)
             | Command::SetPort { .. }
@@ -116,13 +118,15 @@ impl Subject {
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)
-            | Command::RemoveGroup(_) => None,
+            | Command::RemoveGroup(_)
+            | Command::RemoveLearning => None,
         }
     }
 
     fn removal(self) -> Command {
         match self {
             Subject::Group(id) => Command::RemoveGroup(GroupId(id)),
+            Subject::Learning => Command::RemoveLearning,
             Subject::MulticastRoute(source, group) => Command::RemoveMulticastRoute { source, group },
             Subject::Sid(prefix) => Command::RemoveSid(prefix),
             Subject::Route(table, prefix) => Command::RemoveRoute { table, prefix },
@@ -147,7 +151,7 @@ fn keeps_its_place(before: &Command, after: &Command) -> bool {
     match (before, after) {
         (Command::AddGroup(before), Command::AddGroup(after)) => before.proxy == after.proxy,
         // A new domain may be where an old border had its hosts.
-        (Command::SetDomain(_), _) | (Command::SetBorder { .. }, _) => is_same(before, after),
+        (Command::SetDomain(_) | Command::SetBorder { .. } | Command::SetLearning(_), _) => is_same(before, after),
         _ => true,
     }
 }
@@ -180,6 +184,7 @@ fn is_same(before: &Command, after: &Command) -> bool {
         (Command::AddMulticastRoute(before), Command::AddMulticastRoute(after)) => before == after,
         (Command::AddGroup(before), Command::AddGroup(after)) => before == after,
         (Command::SetDomain(before), Command::SetDomain(after)) => before == after,
+        (Command::SetLearning(before), Command::SetLearning(after)) => before == after,
         (Command::SetBorder { sources: before, .. }, Command::SetBorder { sources: after, .. }) => before == after,
         // Keys are kept ready for use and cannot be compared; told again, they change nothing.
         _ => false,
@@ -304,6 +309,8 @@ behavior = 'End.MT'
             Command::PrepareGroup(part) => format!("PrepareGroup {}", part.id.0),
             Command::CommitGroup { id, epoch } => format!("CommitGroup {} {epoch}", id.0),
             Command::AbortGroup(id) => format!("AbortGroup {}", id.0),
+            Command::SetLearning(_) => "SetLearning".to_owned(),
+            Command::RemoveLearning => "RemoveLearning".to_owned(),
         };
         changes.commands.iter().map(name).collect()
     }
@@ -402,6 +409,19 @@ behavior = 'End.MT'
         assert_eq!(commands(BASE, &one), ["SetDomain", "SetBorder 0"]);
         assert_eq!(commands(&one, BASE), ["RemoveBorder 0", "RemoveDomain"]);
         assert_eq!(commands(&one, &other), ["RemoveBorder 0", "RemoveDomain", "SetDomain", "SetBorder 0"]);
+    }
+
+    /// Settings that change are removed first: the new domain may not hold the old Proxy Addresses.
+    #[test]
+    fn learning_follows_the_file() {
+        let learning = |proxies: &str| {
+            format!("{BASE}[learning]\nproxies = ['{proxies}']\nparent = {{ loopback = '2001:db8:bb::1' }}\n")
+        };
+        let (one, other) = (learning("2001:db8:c1::/48"), learning("2001:db8:c2::/48"));
+        assert_eq!(commands(&one, &one), NOTHING);
+        assert_eq!(commands(BASE, &one), ["SetLearning"]);
+        assert_eq!(commands(&one, &other), ["RemoveLearning", "SetLearning"]);
+        assert_eq!(commands(&one, BASE), ["RemoveLearning"]);
     }
 
     #[test]

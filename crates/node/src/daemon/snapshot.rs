@@ -122,6 +122,9 @@ pub struct GroupSnapshot {
     pub epoch: u32,
     /// The node's role.
     pub role: Role,
+    /// There is no record of it: the node has learnt it from the lists in its packets.
+    #[serde(default)]
+    pub is_learnt: bool,
     /// The group's Proxy Address.
     pub proxy: Ipv6Addr,
     /// Where responses go: the parent's loopback, or at the root the source's address.

@@ -100,6 +100,13 @@ pub enum Happening {
         /// Branches that are unknown.
         unknown: u16,
     },
+    /// The node has learnt the group, or more of its receivers, from a packet's list.
+    Learnt {
+        /// Receivers in the union of the lists.
+        receivers: u16,
+        /// Those of them that are unknown.
+        unknown: u16,
+    },
     /// A data packet went down.
     Data {
         /// Its PSN.
@@ -227,6 +234,7 @@ impl Happening {
             }
             Happening::CnpUp { branch, .. } => *branch,
             Happening::Began { .. }
+            | Happening::Learnt { .. }
             | Happening::Data { .. }
             | Happening::Statement { .. }
             | Happening::Difference { .. }
@@ -243,6 +251,7 @@ impl Happening {
             Happening::Refused { reason, said, .. } => *reason == "stale_response" && said.answer == Kind::Ack,
             Happening::Statement { said, rule, .. } => said.answer == Kind::Ack && matches!(rule, Rule::R2 | Rule::R3),
             Happening::Began { .. }
+            | Happening::Learnt { .. }
             | Happening::NotTaken { .. }
             | Happening::HoldBegan { .. }
             | Happening::HoldEnded { .. }
@@ -259,6 +268,7 @@ impl Happening {
     pub(super) fn is_serious(&self) -> bool {
         match self {
             Happening::Began { .. }
+            | Happening::Learnt { .. }
             | Happening::NotTaken { .. }
             | Happening::EvictionWanted { .. }
             | Happening::Committed { .. }

@@ -93,6 +93,7 @@ impl Story {
         let what = match entry.what {
             What::Began { unknown, .. } => Happening::Began { unknown },
             What::Committed { epoch } => Happening::Committed { epoch },
+            What::Learnt { receivers, unknown } => Happening::Learnt { receivers, unknown },
             What::Left => Happening::Left,
             What::Data { psn, ack_request, backward } => {
                 self.sends.send(now, psn);

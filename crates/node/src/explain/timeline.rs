@@ -256,6 +256,7 @@ impl Run {
             Happening::Difference { .. } => self.differences += times,
             Happening::Cnp { .. } => self.cnps += times,
             Happening::Began { .. }
+            | Happening::Learnt { .. }
             | Happening::HoldBegan { .. }
             | Happening::CnpUp { .. }
             | Happening::EvictionWanted { .. }

@@ -35,6 +35,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[group.headend]", "[[group]]\nheadend = { zzz = 1 }"),
     ("[[group.headend.list]]", "[[group]]\nheadend = { list = [{ zzz = 1 }] }"),
     ("[group.policy]", "[[group]]\npolicy = { zzz = 1 }"),
+    ("[learning]", "[learning]\nzzz = 1"),
 ];
 
 /// The keys that an error says there are.

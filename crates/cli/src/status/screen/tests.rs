@@ -61,6 +61,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
             id: 1,
             epoch: 3,
             role: Role::Headend,
+            is_learnt: false,
             proxy: "2001:db8:cc::1".parse().unwrap(),
             parent: "2001:db8:aa::1".parse().unwrap(),
             is_root: true,

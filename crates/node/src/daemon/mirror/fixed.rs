@@ -17,10 +17,17 @@ pub(super) struct Fixed {
     /// Addresses that the node sends to of its own accord.
     pub(super) destinations: BTreeSet<Ipv6Addr>,
     /// Proxy Addresses.
-    pub(super) proxies: BTreeSet<Ipv6Addr>,
+    proxies: BTreeSet<Ipv6Addr>,
+    /// Where Proxy Addresses of groups lie that are learnt.
+    learnt: Vec<Prefix>,
 }
 
 impl Fixed {
+    /// Whether an address is no host's, for it is a Proxy Address or may become one (D2).
+    pub(super) fn is_proxy(&self, address: Ipv6Addr) -> bool {
+        self.proxies.contains(&address) || self.learnt.iter().any(|prefix| prefix.contains(address))
+    }
+
     pub(super) fn new(node: &NodeConfig, commands: &[Command]) -> Self {
         let mut fixed = Fixed::default();
         fixed.prefixes.insert((TableId(0), Prefix::host(node.loopback)));
@@ -44,6 +51,11 @@ impl Fixed {
                     }
                 }
                 Command::AddGroup(part) => fixed.group(part),
+                Command::SetLearning(learning) => {
+                    fixed.learnt.extend(&learning.proxies);
+                    fixed.prefixes.extend(learning.proxies.iter().map(|proxies| (TableId(0), *proxies)));
+                    fixed.destinations.insert(learning.parent_sid.unwrap_or(learning.parent));
+                }
                 Command::AddPort(_)
                 | Command::SetPort { .. }
                 | Command::RemoveNeighbour(_)
@@ -69,7 +81,8 @@ impl Fixed {
                 | Command::PrepareGroup(_)
                 | Command::CommitGroup { .. }
                 | Command::AbortGroup(_)
-                | Command::RemoveGroup(_) => {}
+                | Command::RemoveGroup(_)
+                | Command::RemoveLearning => {}
             }
         }
         fixed

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::process::by_name;
 use srdma_dataplane::reverse::BranchIndex;
-use srdma_dataplane::{Flavors, Node, PortId, SidBehavior};
+use srdma_dataplane::{FIRST_LEARNT_GROUP, Flavors, Node, PortId, SidBehavior};
 use srdma_group::{GroupId, NodeRole, Parent};
 use srdma_io::{DriverKind, DriverStatistics};
 
@@ -102,6 +102,7 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         id: id.0,
         epoch: part.epoch,
         role,
+        is_learnt: id >= FIRST_LEARNT_GROUP,
         proxy: part.proxy,
         parent,
         is_root,

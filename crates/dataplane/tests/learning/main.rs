@@ -1,0 +1,10 @@
+//! An edge that has no record of a group learns it from the lists in its packets (D17).
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench;
+mod bounds;
+mod lists;
+mod random;
+mod records;

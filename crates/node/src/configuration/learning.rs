@@ -1,0 +1,66 @@
+//! `[learning]`: groups that an edge learns from the lists in their packets, because it has no record of them (D17).
+
+use super::Commands;
+use super::claims::Claims;
+use super::error::Problem;
+use super::file::{BehaviorName, File, ParentSection, PolicySection};
+use super::group::policy_of;
+use super::value::{Integer, Located};
+use serde::Deserialize;
+use srdma_dataplane::{Command, Learning, Prefix};
+use srdma_group::ListMode;
+use std::time::Duration;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LearningSection {
+    proxies: Vec<Located<Prefix>>,
+    parent: ParentSection,
+    max_groups: Option<Located<Integer<1, 0xFFFF>>>,
+    max_receivers: Option<Located<Integer<1, 0xFFFF>>>,
+    idle: Option<Located<Duration>>,
+    #[serde(default)]
+    policy: PolicySection,
+}
+
+const MAX_GROUPS: u16 = 64;
+const MAX_RECEIVERS: u16 = 256;
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Adds what the file says of learning. It comes last: it must not take the meaning of an address that has one.
+pub(super) fn add(file: &File, claims: &Claims<'_>, commands: &mut Commands) -> Result<(), Problem> {
+    let Some(section) = &file.learning else {
+        return Ok(());
+    };
+    let (at, section) = (section.span().start, section.get_ref());
+    let has_end_mt = file.sid.iter().any(|sid| *sid.behavior.get_ref() == BehaviorName::EndMt)
+        || file.multicast_route.iter().any(|route| route.get_ref().end_mt);
+    if !has_end_mt {
+        let text = "nothing can be learnt: there is neither a [[sid]] of behavior End.MT nor a [[multicast_route]] \
+                    with end_mt = true";
+        return Err(Problem::new(at, text));
+    }
+    if let Some(everything) = section.proxies.iter().find(|proxies| proxies.value.prefix_len() == 0) {
+        return Err(Problem::new(everything.at, "::/0 are no Proxy Addresses: every address would be one"));
+    }
+    if let Some(key_id) = &section.policy.hmac_key_id {
+        return Err(Problem::new(key_id.at, "hmac_key_id is a key of the headend, which signs"));
+    }
+    let (loopback, sid) = (&section.parent.loopback, section.parent.sid.as_ref());
+    let (what, hop) = sid.map_or(("parent", loopback), |sid| ("SID of the parent", sid));
+    claims.check_reachable(hop.at, what, hop.value.0)?;
+    let bound = |bound: &Option<Located<Integer<1, 0xFFFF>>>, default| {
+        bound.as_ref().map_or(default, |bound| bound.value.get() as u16)
+    };
+    let idle = section.idle.as_ref().map_or(IDLE, |idle| idle.value);
+    let learning = Learning {
+        proxies: section.proxies.iter().map(|prefix| prefix.value).collect(),
+        parent: loopback.value.0,
+        parent_sid: sid.map(|sid| sid.value.0),
+        policy: policy_of(&section.policy, ListMode::Tlv)?,
+        max_groups: bound(&section.max_groups, MAX_GROUPS),
+        max_receivers: bound(&section.max_receivers, MAX_RECEIVERS),
+        idle_ns: u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX),
+    };
+    commands.add(at, Command::SetLearning(learning))
+}
