@@ -4,7 +4,6 @@ mod arguments;
 mod measures;
 mod page;
 mod progress;
-mod runs;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -13,7 +12,7 @@ pub(crate) use arguments::Arguments;
 
 use anyhow::{Context, Result};
 use progress::Progress;
-use srdma_sim::experiment::{Results, Scenario};
+use srdma_sim::experiment::{Results, Scenario, run_all};
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::ExitCode;
@@ -47,17 +46,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let threads = arguments.threads().min(scenario.arms.len() * seeds.len());
     let begin = Instant::now();
     let progress = Progress::new(scenario.arms.len() * seeds.len());
-    let runs = runs::run_all(&scenario, &seeds, threads, &progress);
+    let results = run_all(&scenario, &seeds, threads, &|run, how_far| progress.report(run, &how_far));
     let wall = begin.elapsed();
     progress.finish();
-    let runs = match runs {
-        Ok(runs) => runs,
+    let results = match results {
+        Ok(results) => results,
         Err(error) => {
-            eprintln!("srdma: {error:#}");
+            eprintln!("srdma: {error}");
             return Ok(ExitCode::FAILURE);
         }
     };
-    let results = runs::results(&scenario, runs);
     let experiment =
         Experiment { arguments, scenario: &scenario, file_text: &file_text, results: &results, wall, threads };
     if let Some(report) = &mut report {

@@ -29,12 +29,7 @@ impl Progress {
     pub(super) fn report(&self, run: usize, progress: &srdma_sim::experiment::Progress) {
         let parts = |done: u64, all: u64| (done.min(all) * PARTS).checked_div(all).unwrap_or(0);
         let time = parts(progress.now_ns, progress.end_ns);
-        self.set(run, time.max(parts(progress.ended as u64, progress.flows as u64)).min(PARTS - 1));
-    }
-
-    /// A run has ended.
-    pub(super) fn end(&self, run: usize) {
-        self.set(run, PARTS);
+        self.set(run, time.max(parts(progress.ended as u64, progress.flows as u64)));
     }
 
     fn set(&self, run: usize, parts: u64) {

@@ -1,13 +1,12 @@
 //! What is shown of results, with results that are made up so that everything occurs.
 
 use super::arguments::Arguments;
-use super::progress::Progress;
-use super::{Experiment, page, runs};
+use super::{Experiment, page};
 use clap::Parser;
 use srdma_sim::experiment::results::{
     FlowKind, FlowResult, NotificationResult, PortResult, Series, SeriesKind, Summary, Totals,
 };
-use srdma_sim::experiment::{ArmResult, Results, Scenario};
+use srdma_sim::experiment::{ArmResult, Results, Scenario, run_all};
 use std::path::Path;
 use std::time::Duration;
 
@@ -151,7 +150,12 @@ fn results() -> Results {
     for (arm, badness) in scenario.arms.iter().zip([2.0, 1.0]) {
         runs.extend([1, 2].map(|seed| made_up(&arm.name, arm.title(), seed, badness)));
     }
-    runs::results(&scenario, runs)
+    made_of(&scenario, runs)
+}
+
+fn made_of(scenario: &Scenario, runs: Vec<ArmResult>) -> Results {
+    let (title, description) = (scenario.title.clone(), scenario.description.clone());
+    Results { title, description, baseline: "old".to_owned(), runs }
 }
 
 fn with_experiment<T>(arguments: &Arguments, look: impl FnOnce(&Experiment<'_>) -> T) -> T {
@@ -224,7 +228,7 @@ fn the_report_shows_everything_that_was_measured() {
 #[test]
 fn a_scenario_that_gave_nothing_has_a_report_too() {
     let (arguments, scenario) = (arguments(&[]), scenario());
-    let results = runs::results(&scenario, Vec::new());
+    let results = made_of(&scenario, Vec::new());
     let (wall, threads) = (Duration::ZERO, 1);
     let experiment =
         Experiment { arguments: &arguments, scenario: &scenario, file_text: FILE, results: &results, wall, threads };
@@ -236,11 +240,11 @@ fn a_scenario_that_gave_nothing_has_a_report_too() {
 #[test]
 fn results_do_not_depend_on_threads() {
     let scenario = scenario();
-    let run = |threads| runs::run_all(&scenario, &[4, 2, 9], threads, &Progress::new(6)).unwrap();
+    let run = |threads| run_all(&scenario, &[4, 2, 9], threads, &|_, _| ()).unwrap();
     let alone = run(1);
-    let order: Vec<(&str, u64)> = alone.iter().map(|run| (run.arm.as_str(), run.seed)).collect();
+    let order: Vec<(&str, u64)> = alone.runs.iter().map(|run| (run.arm.as_str(), run.seed)).collect();
     assert_eq!(order, [("old", 4), ("old", 2), ("old", 9), ("new", 4), ("new", 2), ("new", 9)]);
-    let text = |runs| serde_json::to_string(&runs::results(&scenario, runs)).unwrap();
+    let text = |results| serde_json::to_string(&results).unwrap();
     assert_eq!(text(alone), text(run(5)));
 }
 
