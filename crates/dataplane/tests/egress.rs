@@ -143,7 +143,7 @@ fn marking(k_min_octets: usize, k_max_octets: usize, p_max: f64) -> EgressConfig
     egress
 }
 
-/// Beyond Kmax every ECN-capable packet is marked, and no other.
+/// Beyond Kmax every ECN-capable packet is marked, and no other (FC-4-5).
 #[test]
 fn packets_that_can_be_marked_are() {
     let mut bench = bench(marking(1000, 1000, 1.0));
@@ -167,7 +167,7 @@ fn the_same_seed_marks_the_same_packets() {
     let first = marks(7);
     assert_eq!(first, marks(7));
     assert_ne!(first, marks(8));
-    // The depth rises in a line, so that on average a quarter of Pmax · 400 … is marked: 100 of 400, ± 4 deviations.
+    // The depth rises in a line to Kmax: half of Pmax on average, 100 of 400, give or take 4 deviations.
     let count = first.iter().filter(|(_, ecn)| *ecn == Ecn::Ce).count();
     assert!((65..=135).contains(&count), "{count} of 400");
 }

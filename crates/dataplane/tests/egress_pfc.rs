@@ -1,5 +1,5 @@
-//! Priority flow control at a node: pauses told, refreshed, taken back and obeyed, and a neighbour that pauses for ever.
-//! The frames are those that scapy made (`scapy_06_pfc.pcap`, which tshark reads alike).
+//! Priority flow control at a node: pauses told, refreshed, taken back and obeyed, and a neighbour that pauses for
+//! ever. The frames are those that scapy made (`scapy_06_pfc.pcap`, which tshark reads alike).
 
 mod common;
 

@@ -172,8 +172,8 @@ impl TraceHeader {
         }
     }
 
-    /// Writes a Hop-by-Hop Options header that has an empty trace as its only option, at 4n (RFC 9486 section 3), to the
-    /// front of `into`; returns its length in octets. `None` when it does not fit.
+    /// Writes a Hop-by-Hop Options header that has an empty trace as its only option, at 4n (RFC 9486 section 3), to
+    /// the front of `into`; returns its length in octets. `None` when it does not fit.
     pub fn emit_hop_by_hop(&self, next_header: NextHeader, into: &mut [u8]) -> Option<usize> {
         let mut data = [0; TraceView::LEN + MAX_SPACE];
         *TraceView::split_mut(&mut data).ok()?.0 = self.emit();

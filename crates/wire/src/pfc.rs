@@ -14,8 +14,8 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Bit n of Class Enable, the lowest being bit 0, says that the time of class n counts. A time is in quanta; zero ends a
-//! pause.
+//! Bit n of Class Enable, the lowest being bit 0, says that the time of class n counts. A time is in quanta; zero ends
+//! a pause.
 
 use crate::ethernet::{EtherType, Ethernet, MacAddress};
 use crate::view::{Truncated, View};

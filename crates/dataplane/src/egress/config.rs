@@ -90,8 +90,8 @@ pub enum Scheduling {
     },
 }
 
-/// ECN marking by the octets that wait before a frame: never up to Kmin, beyond it always from Kmax on, and with linearly
-/// rising probability between them.
+/// ECN marking by the octets that wait before a frame: never up to Kmin, beyond it always from Kmax on, and with
+/// linearly rising probability between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Marking {
     /// Kmin.

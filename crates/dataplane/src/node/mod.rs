@@ -307,11 +307,11 @@ impl Element for Node {
     }
 
     fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
-        match self.egress.dequeue(port) {
-            Some(frame) => Some(frame),
-            None if self.egress.has_classes(port) => self.dequeue_class(now, port, pool),
-            None => None,
+        let frame = self.egress.dequeue(port);
+        if frame.is_none() && self.egress.has_classes(port) {
+            return self.dequeue_class(now, port, pool);
         }
+        frame
     }
 
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {

@@ -190,7 +190,9 @@ proptest! {
     fn mac_control(octets in octets(), is_pfc: bool) {
         let octets = if is_pfc { [&[1, 1], &octets[..]].concat() } else { octets };
         if let Ok(pfc) = Pfc::parse(&octets) {
-            prop_assert_eq!(pfc.quanta.map(|quanta| quanta.is_some()), [0, 1, 2, 3, 4, 5, 6, 7].map(|class| octets[3] >> class & 1 == 1));
+            let enabled = |class: u8| octets[3] >> class & 1 == 1;
+            let said = pfc.quanta.map(|quanta| quanta.is_some());
+            prop_assert_eq!(said, [0, 1, 2, 3, 4, 5, 6, 7].map(enabled));
         }
     }
 
