@@ -128,17 +128,17 @@ impl Notifier {
         Verdict::Notify(Notice { fields, and_mark })
     }
 
-    /// Writes the Fast CNP of a notice to the front of `into`, from the IPv6 header on, and returns its length. A trace
+    /// Writes the Fast CNP for a packet with these fields to the front of `into`, from the IPv6 header on, and returns its length. A trace
     /// that does not fit is left out (D41).
     #[inline]
     pub fn write(
         &mut self,
-        notice: &Notice<'_>,
+        fields: &Fields<'_>,
         loopback: Ipv6Addr,
         types: OptionTypes,
         into: &mut [u8],
     ) -> Option<usize> {
-        let Fields { source, destination, source_port, dest_qpn, trace } = notice.fields;
+        let Fields { source, destination, source_port, dest_qpn, trace } = *fields;
         let carried = trace.filter(|trace| can_carry(trace.len()));
         let value = FastCnpValue {
             source: loopback,

@@ -2,6 +2,7 @@
 
 use super::{Node, Notified};
 use crate::egress::Congestion;
+use crate::element::PortId;
 use crate::frame::Frame;
 use crate::pool::Pool;
 use srdma_wire::Instant;
@@ -15,17 +16,32 @@ pub(super) enum Mark {
     None,
 }
 
+/// Where a packet meets congestion.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meeting {
+    /// When.
+    pub(super) now: Instant,
+    /// Where it came in; `None` when the node made it.
+    pub(super) ingress: Option<PortId>,
+    /// The port that it is to leave by.
+    pub(super) port: PortId,
+    /// Its class there.
+    pub(super) class: usize,
+    /// What it meets.
+    pub(super) congestion: Congestion,
+}
+
 impl Node {
     /// Decides about a packet that is about to enter a class whose queue is too long: as it will leave, Ethernet header
     /// and all. It enters whatever is answered.
     ///
     /// A Fast CNP that this sends may itself meet congestion; as it carries no data, it is no reason for another.
-    pub(super) fn congested(&mut self, now: Instant, congestion: Congestion, frame: &Frame, pool: &mut Pool) -> Mark {
-        let by_depth = if congestion.mark { Mark::Ce } else { Mark::None };
-        if !congestion.notify {
+    pub(super) fn congested(&mut self, meeting: Meeting, frame: &Frame, pool: &mut Pool) -> Mark {
+        let by_depth = if meeting.congestion.mark { Mark::Ce } else { Mark::None };
+        if !meeting.congestion.notify {
             return by_depth;
         }
-        match self.notify(now, frame, pool) {
+        match self.tell(meeting.now, frame, Some(&meeting), pool) {
             Notified::Nobody => by_depth,
             Notified::Marking => Mark::Ce,
             Notified::Sender => Mark::None,

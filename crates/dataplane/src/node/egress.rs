@@ -1,6 +1,6 @@
 //! Ports with traffic classes: the one place where frames enter them, and the one where they leave.
 
-use super::congestion::Mark;
+use super::congestion::{Mark, Meeting};
 use super::{Arrival, Node};
 use crate::config::ConfigError;
 use crate::drop::DropReason;
@@ -44,7 +44,8 @@ impl Node {
             return self.drop_frame(arrival, frame, pool, reason);
         }
         if let Some(congestion) = self.egress.congestion(port, class) {
-            match self.congested(arrival.now, congestion, &frame, pool) {
+            let meeting = Meeting { now: arrival.now, ingress: arrival.port, port, class, congestion };
+            match self.congested(meeting, &frame, pool) {
                 Mark::Ce => self.mark(port, class, &mut frame, pool),
                 Mark::None => {}
             }

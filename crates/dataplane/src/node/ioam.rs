@@ -1,14 +1,19 @@
 //! Filling the IOAM traces of packets that leave.
 
 use super::Node;
+use super::congestion::Meeting;
 use crate::config::ConfigError;
-use crate::egress::{Departing, EgressConfig};
+use crate::egress::{Departing, Egress, EgressConfig};
 use crate::element::PortId;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::ioam::{Ioam, IoamConfig, IoamCounters, Passage};
 use crate::pool::Pool;
-use srdma_wire::ioam::LinkLoad;
-use srdma_wire::{Instant, NextHeader};
+use srdma_wire::ioam::{LinkLoad, Trace};
+use srdma_wire::options::OptionsView;
+use srdma_wire::{Instant, NextHeader, View};
+
+/// Octets of the longest options header whose trace a Fast CNP can carry, padding and other options beside it included.
+pub(super) const MAX_TRACED_HEADER: usize = 512;
 
 /// The rate of a port to which no rate was given.
 const RATE_BITS_PER_S: u64 = 100_000_000_000;
@@ -46,22 +51,61 @@ impl Node {
             return;
         }
         let hop_limit = ipv6(head).map_or(0, |view| view.hop_limit);
-        let rate_bits_per_s = self.egress.config(port).map_or(0, |config| config.rate_bits_per_s);
-        let passage = Passage {
-            now,
-            entered: departing.entered,
-            hop_limit,
-            ingress: departing.ingress,
-            egress: port,
-            class_octets: departing.class_octets,
-            buffered_octets: self.egress.buffered_octets(),
-            load: LinkLoad {
-                rate_mbit_per_s: (rate_bits_per_s / 1_000_000).min(u64::from(u32::MAX)) as u32,
-                sent_octets: self.egress.sent_octets(port),
-            },
-        };
+        let Departing { ingress, entered, class_octets, .. } = *departing;
+        let passage = passage(&self.egress, port, Passing { now, entered, hop_limit, ingress, class_octets });
         if let Some(hop_by_hop) = head.get_mut(AFTER_IPV6..) {
             ioam.fill(hop_by_hop, passage);
         }
+    }
+}
+
+/// The trace of a packet that is about to wait in a class, as it would be if it left now: with this node's own data, if
+/// the node fills traces there. For the Fast CNP that the packet causes: the node that is congested is whose data its
+/// sender wants most (FC-4-9). `buffer` is where it is written.
+impl Node {
+    pub(super) fn trace_with_own_data<'b>(
+        &mut self,
+        meeting: &Meeting,
+        head: &[u8],
+        buffer: &'b mut [u8; MAX_TRACED_HEADER],
+    ) -> Option<&'b [u8]> {
+        let ioam = self.ioam.as_deref_mut().filter(|ioam| ioam.fills_at(meeting.port))?;
+        let view = ipv6(head).ok().filter(|view| view.next_header() == NextHeader::HOP_BY_HOP)?;
+        let header = head.get(AFTER_IPV6..)?;
+        let header = header.get(..OptionsView::split(header).ok()?.0.total_len())?;
+        let copy = buffer.get_mut(..header.len())?;
+        copy.copy_from_slice(header);
+        let Meeting { now, ingress, port, class, .. } = *meeting;
+        let class_octets = self.egress.class_octets(port, class).unwrap_or(0);
+        let passing = Passing { now, entered: now, hop_limit: view.hop_limit, ingress, class_octets };
+        ioam.fill(copy, passage(&self.egress, port, passing));
+        Some(Trace::find(copy)?.ok()?.octets())
+    }
+}
+
+/// What differs between packets that pass.
+struct Passing {
+    now: Instant,
+    entered: Instant,
+    hop_limit: u8,
+    ingress: Option<PortId>,
+    class_octets: usize,
+}
+
+fn passage(egress: &Egress, port: PortId, passing: Passing) -> Passage {
+    let Passing { now, entered, hop_limit, ingress, class_octets } = passing;
+    let rate_bits_per_s = egress.config(port).map_or(0, |config| config.rate_bits_per_s);
+    Passage {
+        now,
+        entered,
+        hop_limit,
+        ingress,
+        egress: port,
+        class_octets,
+        buffered_octets: egress.buffered_octets(),
+        load: LinkLoad {
+            rate_mbit_per_s: (rate_bits_per_s / 1_000_000).min(u64::from(u32::MAX)) as u32,
+            sent_octets: egress.sent_octets(port),
+        },
     }
 }

@@ -3,10 +3,13 @@
 use crate::common::{Bench, golden};
 use crate::packets::*;
 use srdma_dataplane::{
-    ClassMap, Command, EgressConfig, Element, EncapsMode, FastCnpConfig, Frame, Notified, PortId, RouteAction, TableId,
+    ClassMap, Command, EgressConfig, Element, EncapsMode, FastCnpConfig, Frame, IoamConfig, IoamInterface,
+    IoamNamespace, Notified, PortId, RouteAction, TableId, TimestampFormat,
 };
-use srdma_wire::Instant;
-use srdma_wire::fast_cnp::OptionTypes;
+use srdma_wire::fast_cnp::{FastCnp, OptionTypes};
+use srdma_wire::ioam::{Trace, TraceHeader, TraceType};
+use srdma_wire::rocev2::Packet;
+use srdma_wire::{Instant, NextHeader};
 
 const CAPTURE: &str = "scapy_04_fastcnp.pcap";
 
@@ -173,4 +176,51 @@ fn a_queue_at_its_threshold_tells() {
     let told = (0, fast_cnp(SWITCH, SENDER, RECEIVER, 8));
     let data = [forwarded(ect(7)), forwarded(ect(8)), marked].map(|octets| (1, octets));
     assert_eq!(bench.drain(), [&[told][..], &data].concat());
+}
+
+/// Queue depths of up to three nodes, in namespace 1.
+fn with_trace(mut packet: Vec<u8>) -> Vec<u8> {
+    let mut options = [0; 64];
+    let header = TraceHeader::for_nodes(1, TraceType::QUEUE_DEPTH, 3).unwrap();
+    let len = header.emit_hop_by_hop(NextHeader::UDP, &mut options).unwrap();
+    packet[5] += len as u8;
+    packet[6] = NextHeader::HOP_BY_HOP.0;
+    packet.splice(40..40, options[..len].iter().copied());
+    packet
+}
+
+/// Traces of namespace 1 are filled at port 1.
+fn ioam() -> IoamConfig {
+    IoamConfig {
+        node_id: Some(1),
+        node_id_wide: None,
+        namespaces: vec![IoamNamespace { id: 1, data: None, data_wide: None, opaque: None }],
+        interfaces: vec![IoamInterface { port: PortId(1), id: None, id_wide: None, fills: true }],
+        timestamps: TimestampFormat::default(),
+        tells_buffer_occupancy: false,
+    }
+}
+
+/// FC-4-9: the trace that goes back has the data of the node that is congested, its queue's depth above all.
+#[test]
+fn a_trace_goes_back_with_the_nodes_own_data() {
+    let mut bench = switch();
+    turn_on(&mut bench, config());
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.classes[0].notify_octets = Some(1);
+    bench.control(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    bench.control(Command::SetIoam(Box::new(ioam())));
+    let mut frames = Vec::new();
+    for packet in [data(SENDER, RECEIVER, 7), with_trace(data(SENDER, RECEIVER, 8))] {
+        let octets = [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0x86, 0xDD][..], &packet].concat();
+        frames.push(Frame::from_octets(&octets, &mut bench.pool).unwrap());
+    }
+    let waiting = 14 + data(SENDER, RECEIVER, 7).len() as u32;
+    bench.node.receive(bench.now, PortId(0), &mut frames, &mut bench.pool);
+    let told = bench.drain().into_iter().find(|(port, _)| *port == 0).unwrap().1;
+    let packet = Packet::parse(&told, told.len()).unwrap();
+    let fast_cnp = FastCnp::find(&packet, OptionTypes::default()).unwrap().unwrap();
+    let trace = Trace::parse(fast_cnp.trace.unwrap()).unwrap();
+    let depths: Vec<_> = trace.nodes().map(|node| node.unwrap().queue_depth).collect();
+    assert_eq!(depths, [Some(waiting)]);
 }

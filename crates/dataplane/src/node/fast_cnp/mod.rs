@@ -6,6 +6,8 @@ mod first_hop;
 mod refusal;
 mod tree;
 
+use super::congestion::Meeting;
+use super::ioam::MAX_TRACED_HEADER;
 use super::state::Target;
 use super::{Arrival, Node};
 use crate::config::ConfigError;
@@ -54,21 +56,51 @@ impl Node {
     /// for a limit, is (FC-4-5, D45).
     #[inline]
     pub fn notify(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) -> Notified {
-        let Some(mut notifier) = self.fast_cnp.take() else { return Notified::Nobody };
-        let mut octets = [0; IPV6 + MAX_FAST_CNP_LEN];
-        let decided = match notifier.decide(now, frame.head(pool)) {
-            Verdict::Nobody => Err(Notified::Nobody),
-            Verdict::Refused => Err(Notified::Marking),
-            Verdict::ToldBefore => Err(Notified::Sender),
-            Verdict::Notify(notice) => Ok(self.prepare(&mut notifier, &notice, &mut octets)),
+        self.tell(now, frame, None, pool)
+    }
+
+    /// The same; where it is known at which queue, the packet's trace is sent with this node's own data in it.
+    #[inline]
+    pub(super) fn tell(&mut self, now: Instant, frame: &Frame, meeting: Option<&Meeting>, pool: &mut Pool) -> Notified {
+        let Some(notifier) = self.fast_cnp.as_deref_mut() else { return Notified::Nobody };
+        let prepared = match notifier.decide(now, frame.head(pool)) {
+            Verdict::Nobody => return Notified::Nobody,
+            Verdict::Refused => return Notified::Marking,
+            Verdict::ToldBefore => return Notified::Sender,
+            Verdict::Notify(notice) => self.prepare(notice, frame.head(pool), meeting),
         };
-        self.fast_cnp = Some(notifier);
-        let (message, and_mark) = match decided {
-            Ok(prepared) => prepared,
-            Err(notified) => return notified,
-        };
-        let is_sent = match message {
-            Message::Packet(len) => self.send_fast_cnp(now, &octets[..IPV6 + len], pool),
+        self.carry_out(now, &prepared, pool)
+    }
+
+    /// What goes out for a notice. A copy of a group's that this edge has made is counted here: the edge is who its Fast
+    /// CNP would go to (D46).
+    #[inline(never)]
+    fn prepare(&mut self, notice: Notice<'_>, head: &[u8], meeting: Option<&Meeting>) -> Prepared {
+        let mut prepared =
+            Prepared { message: Message::None, and_mark: notice.and_mark, octets: [0; IPV6 + MAX_FAST_CNP_LEN] };
+        if let Some(Target::Group(group)) = self.main.lookup(notice.fields.source) {
+            prepared.and_mark = false;
+            if let Some(branch) = self.branch_of_copy(group, notice.fields.destination, notice.fields.dest_qpn) {
+                prepared.message = Message::Count(group, branch);
+            }
+            return prepared;
+        }
+        let mut fields = notice.fields;
+        let mut header;
+        if let (Some(meeting), Some(_)) = (meeting, fields.trace) {
+            header = [0; MAX_TRACED_HEADER];
+            fields.trace = self.trace_with_own_data(meeting, head, &mut header).or(fields.trace);
+        }
+        let (loopback, types) = (self.config.loopback, self.config.fast_cnp_types);
+        let place = prepared.octets.get_mut(IPV6..).unwrap_or(&mut []);
+        let written = self.fast_cnp.as_mut().and_then(|notifier| notifier.write(&fields, loopback, types, place));
+        prepared.message = written.map_or(Message::None, Message::Packet);
+        prepared
+    }
+
+    fn carry_out(&mut self, now: Instant, prepared: &Prepared, pool: &mut Pool) -> Notified {
+        let is_sent = match prepared.message {
+            Message::Packet(len) => self.send_fast_cnp(now, &prepared.octets[..IPV6 + len], pool),
             Message::Count(group, branch) => {
                 let counted = self.congestion(now, group, branch, 1, pool).is_ok();
                 self.count_fast_cnp(|counters| counters.counted_here += u64::from(counted));
@@ -79,19 +111,7 @@ impl Node {
         if !is_sent {
             self.count_fast_cnp(|counters| counters.not_sent += 1);
         }
-        if and_mark || !is_sent { Notified::Marking } else { Notified::Sender }
-    }
-
-    /// What goes out for a notice, and whether the packet is marked besides. A copy of a group's that this edge has made
-    /// is counted here: the edge is who its Fast CNP would go to (D46).
-    fn prepare(&self, notifier: &mut Notifier, notice: &Notice<'_>, octets: &mut [u8]) -> (Message, bool) {
-        if let Some(Target::Group(group)) = self.main.lookup(notice.fields.source) {
-            let branch = self.branch_of_copy(group, notice.fields.destination, notice.fields.dest_qpn);
-            return (branch.map_or(Message::None, |branch| Message::Count(group, branch)), false);
-        }
-        let place = octets.get_mut(IPV6..).unwrap_or(&mut []);
-        let written = notifier.write(notice, self.config.loopback, self.config.fast_cnp_types, place);
-        (written.map_or(Message::None, Message::Packet), notice.and_mark)
+        if prepared.and_mark || !is_sent { Notified::Marking } else { Notified::Sender }
     }
 
     /// Sends a Fast CNP of the node's own by its FIB; whether it waits in a queue now. To a host that is translated for
@@ -132,6 +152,15 @@ pub enum Notified {
     Marking,
     /// The sender; the packet is not to be marked.
     Sender,
+}
+
+/// What is to be done for a notice.
+struct Prepared {
+    message: Message,
+    /// The packet is marked besides.
+    and_mark: bool,
+    /// The Fast CNP, behind room for its Ethernet header.
+    octets: [u8; IPV6 + MAX_FAST_CNP_LEN],
 }
 
 /// What a notice comes to.
