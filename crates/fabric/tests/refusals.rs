@@ -71,7 +71,7 @@ line 7: port 4 of s is joined to a already: use another
 line 4: port 1024 of s: expected 1023 at most
 line 4: the link from a to s has rate 0: expected bits a second
 line 3: two nodes are called a: give one another name
-line 3: "b c" is no name of a node: expected 1 to 32 letters, digits, dots, hyphens and underscores,
+line 3: "b c" is no name of a node: expected 1 to 32 letters, digits, dots, hyphens and underscores
 line 3: host b has number 1, which is a's
 line 3: host b has number 4278190080: expected 4278190079 at most
 line 4: switch t has no link
