@@ -3,6 +3,7 @@
 
 mod cases;
 mod check;
+mod fast_cnp;
 mod machine;
 mod measure;
 mod packets;
@@ -139,6 +140,7 @@ enum Point {
     },
     Yardstick(yardsticks::Yardstick),
     Reverse(reverse::Reverse),
+    FastCnp(fast_cnp::FastCnp),
     /// What groups take in memory; measured before anything else.
     GroupMemory,
 }
@@ -173,6 +175,7 @@ fn points(quick: bool) -> Vec<Point> {
         }
     }
     points.extend(reverse::Reverse::ALL.into_iter().map(Point::Reverse));
+    points.extend(fast_cnp::FastCnp::ALL.into_iter().map(Point::FastCnp));
     points.extend(yardsticks::Yardstick::ALL.into_iter().map(Point::Yardstick));
     points
 }
@@ -183,6 +186,7 @@ impl Point {
             Point::Packet { case, .. } => case.name(),
             Point::Yardstick(yardstick) => yardstick.name(),
             Point::Reverse(reverse) => reverse.name(),
+            Point::FastCnp(fast_cnp) => fast_cnp.name(),
             Point::GroupMemory => "memory of a group".to_owned(),
         }
     }
@@ -190,7 +194,7 @@ impl Point {
     fn working_set(&self) -> WorkingSet {
         match self {
             Point::Packet { working_set, .. } => *working_set,
-            Point::Yardstick(_) | Point::Reverse(_) => WorkingSet::InsideL2,
+            Point::Yardstick(_) | Point::Reverse(_) | Point::FastCnp(_) => WorkingSet::InsideL2,
             Point::GroupMemory => WorkingSet::Memory,
         }
     }
@@ -202,6 +206,7 @@ impl Point {
             }
             Point::Yardstick(yardstick) => bench.yardstick(yardstick, repetitions)?,
             Point::Reverse(reverse) => bench.reverse(reverse, repetitions)?,
+            Point::FastCnp(fast_cnp) => bench.fast_cnp(fast_cnp, repetitions)?,
             Point::GroupMemory => return Ok(Measured::Memory(reverse::memory()?)),
         };
         Ok(Measured::Time(row))

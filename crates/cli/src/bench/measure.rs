@@ -2,6 +2,7 @@
 
 use super::cases::{Case, Until, Work, WorkingSet};
 use super::check::check;
+use super::fast_cnp::FastCnp;
 use super::machine::Machine;
 use super::report::Row;
 use super::reverse::Reverse;
@@ -87,6 +88,11 @@ impl<'m> Bench<'m> {
     pub(super) fn reverse(&mut self, reverse: Reverse, repetitions: u32) -> anyhow::Result<Row> {
         // Ten thousand groups are one long measurement, whatever the caches hold.
         reverse.measure(if reverse.is_long() { repetitions.div_ceil(10) } else { repetitions }, self.machine)
+    }
+
+    /// Measures what telling a sender of congestion takes.
+    pub(super) fn fast_cnp(&mut self, fast_cnp: FastCnp, repetitions: u32) -> anyhow::Result<Row> {
+        fast_cnp.measure(repetitions, self.machine)
     }
 
     /// Frames whose touched lines fill the working set.
