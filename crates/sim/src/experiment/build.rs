@@ -4,7 +4,7 @@ use super::device::Device;
 use super::engine::Engine;
 use super::pages::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
 use super::queues;
-use super::scenario::{Arm, Scenario};
+use super::scenario::{Arm, Scenario, Signal};
 use super::server::{SERVER_PORT, Server, Workshop};
 use super::watch::Watch;
 use crate::fabric::default_route;
@@ -16,7 +16,7 @@ use srdma_dataplane::{
     Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, TableId,
 };
 use srdma_fabric::{AddressPlan, End, HostId, NextHops, NodeId, SwitchId, Topology};
-use srdma_rc::EndpointConfig;
+use srdma_rc::{AddressPrefix, EndpointConfig, FastCnpConfig};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -24,6 +24,10 @@ use std::rc::Rc;
 
 /// The addresses of everything.
 pub(super) const ADDRESSES: AddressPlan = AddressPlan::DOCUMENTATION;
+
+/// What all these addresses have in common, and how long that is.
+pub(super) const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0);
+pub(super) const PREFIX_LEN: u8 = 32;
 
 /// Chunks of the frames' pool, of each size, at most. What runs short of them drops frames.
 const POOL_CHUNKS: usize = 1 << 22;
@@ -62,7 +66,7 @@ impl Fabric {
         let workshop = Workshop::new(SharedPage::new(Rc::clone(&page)));
         let mut servers = Vec::new();
         for host in topology.host_ids() {
-            let server = server(scenario, host, &page, &workshop);
+            let server = server(scenario, arm, host, &page, &workshop);
             servers.push(network.add(Device::Server(Box::new(server))));
         }
         let mut fabric = Fabric { network, switches, servers };
@@ -139,6 +143,10 @@ fn server(scenario: &Scenario, host: HostId, page: &Rc<[u8; PAGE_OCTETS]>, works
     let gateway = topology.ports(node).first().map_or(own, |port| mac_of(topology, port.peer));
     let mut config = EndpointConfig::new(ADDRESSES.host(topology, host));
     config.verify_icrc = scenario.hosts.verify_icrc;
+    if arm.signal == Signal::FastCnp {
+        let everybody = AddressPrefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
+        config.fast_cnp = Some(FastCnpConfig::new(everybody));
+    }
     let period = scenario.hosts.path_mtu().octets() as usize;
     let memory = PageMemory::new(Rc::clone(page), period, Server::region_octets());
     let link = topology.ports(node).first().map(|port| &topology.links()[port.link.index()]);

@@ -208,6 +208,10 @@ impl<S: Station> Engine<S> {
         workplace.order.clear();
         let attached = &mut self.elements[position];
         let copy = attached.station.wants_driver_layout();
+        // Looked at before they are taken, so that they are fetched side by side.
+        let fronts = attached.ports.iter().filter(|port| port.arrives_at_ns < end_ns).filter_map(|port| port.wires);
+        let fronts = fronts.filter_map(|(_, wire)| self.wires[wire as usize].frames.front());
+        std::hint::black_box(fronts.fold(0, |sum, (time_ns, _)| sum ^ *time_ns));
         let coming = attached.ports.iter_mut().enumerate().filter(|(_, port)| port.arrives_at_ns < end_ns);
         for (number, port) in coming {
             let Some((_, wire)) = port.wires else { continue };

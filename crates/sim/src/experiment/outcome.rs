@@ -56,11 +56,12 @@ impl Run<'_> {
     }
 
     fn totals(&self, ports: &[PortResult]) -> Totals {
+        let switches = self.scenario.topology.switch_ids().filter_map(|switch| self.fabric.switch(switch));
         let mut totals = Totals {
             dropped: ports.iter().map(|port| port.dropped).sum(),
             pauses: ports.iter().map(|port| port.pauses_sent).sum(),
             marked: ports.iter().map(|port| port.marked).sum(),
-            fast_cnps: ports.iter().map(|port| port.fast_cnps).sum(),
+            fast_cnps: switches.map(|node| node.fast_cnp_counters().sent).sum(),
             lost_by_simulator: self.fabric.network.starved(),
             ..Totals::default()
         };
@@ -93,7 +94,6 @@ impl Run<'_> {
             pauses_sent: counters.pauses_sent,
             paused_ns: counters.received.paused_ns,
             marked: counters.marks,
-            fast_cnps: 0,
             dropped: counters.full_drops + counters.headroom_drops + counters.storm_drops,
         })
     }

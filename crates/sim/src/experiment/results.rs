@@ -100,8 +100,6 @@ pub struct PortResult {
     pub paused_ns: u64,
     /// Packets that were marked on their way through this queue.
     pub marked: u64,
-    /// Fast CNPs that packets at this queue gave rise to.
-    pub fast_cnps: u64,
     /// Packets dropped for want of room.
     pub dropped: u64,
 }
@@ -161,7 +159,7 @@ pub struct Totals {
     pub marked: u64,
     /// CNPs that hosts received from receivers.
     pub cnps: u64,
-    /// Fast CNPs that hosts received.
+    /// Fast CNPs that switches sent.
     pub fast_cnps: u64,
     /// Octets of payload that hosts sent for the first time.
     pub octets_sent: u64,

@@ -3,13 +3,15 @@
 use super::build::{ADDRESSES, Fabric};
 use super::flows::{FlowSize, PlannedFlow, plan};
 use super::results::{ArmResult, FlowKind};
+use super::path::{ACK_OCTETS, Path};
+use super::queues::TRACE_NAMESPACE;
 use super::sample::{SampledFlow, Sampler};
 use super::scenario::{Arm, Control, Scenario, Signal};
 use super::server::{DATA_DSCP, Ended, Server, Told};
 use crate::random::Stream;
 use srdma_fabric::{HostId, NextHops, NodeId};
 use srdma_rc::rate::RateAlgorithm;
-use srdma_rc::{Habits, QueuePairConfig};
+use srdma_rc::{Habits, QueuePairConfig, TraceRequest};
 use srdma_wire::{Instant, Qpn};
 use std::collections::BTreeMap;
 
@@ -89,6 +91,8 @@ pub(super) struct Run<'a> {
     pub(super) delivered: Vec<u64>,
     pub(super) sampler: Sampler,
     sampled: Vec<SampledFlow>,
+    /// The longest round trip while nothing waits anywhere.
+    base_rtt_ns: u64,
     /// Flows that have begun.
     pub(super) begun: usize,
     /// Flows that have ended.
@@ -105,6 +109,7 @@ impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
         let next_hops = NextHops::new(&scenario.topology);
         let fabric = Fabric::new(scenario, arm, &next_hops, seed)?;
+        let base_rtt_ns = base_rtt_ns(scenario, &next_hops);
         let flows = plan(scenario, seed);
         let first_qpn = 0x100 + Stream::new(seed, "queue pairs").below(1 << 22) as u32;
         let mut rate_names: Vec<String> = flows.iter().filter_map(series_name).collect();
@@ -122,6 +127,7 @@ impl<'a> Run<'a> {
             delivered: Vec::new(),
             sampler: Sampler::new(scenario, rate_names),
             sampled: Vec::new(),
+            base_rtt_ns,
             begun: 0,
             ended: 0,
             first_qpn,
@@ -189,6 +195,7 @@ impl<'a> Run<'a> {
         let (hosts, topology) = (&self.scenario.hosts, &self.scenario.topology);
         let link = topology.ports(NodeId::Host(own)).first().map(|port| &topology.links()[port.link.index()]);
         let line_rate_bits_per_s = link.map_or(1, |link| link.rate_bits_per_s);
+        let steered = self.arm.control == Control::Hpcc;
         let ecn = if self.arm.signal == Signal::None { 0 } else { ECT_0 };
         QueuePairConfig {
             path_mtu: hosts.path_mtu(),
@@ -197,9 +204,15 @@ impl<'a> Run<'a> {
             cnp_interval_ns: (self.arm.signal != Signal::None)
                 .then(|| self.arm.cnp_interval_ns.unwrap_or(hosts.cnp_interval_ns).get()),
             rate: match self.arm.control {
-                Control::None | Control::Hpcc => None,
+                Control::None => None,
                 Control::Dcqcn => Some(RateAlgorithm::Dcqcn(self.arm.dcqcn.parameters(line_rate_bits_per_s))),
+                Control::Hpcc => {
+                    let parameters = self.arm.hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE);
+                    Some(RateAlgorithm::Hpcc(parameters))
+                }
             },
+            trace: steered.then(|| TraceRequest::hpcc(TRACE_NAMESPACE, self.next_hops.diameter().saturating_sub(1) as u8)),
+            trace_return_interval_ns: steered.then(|| self.arm.hpcc.feedback_interval_ns()),
             habits: Habits {
                 max_outstanding_psns: hosts.outstanding_packets.get() as u32,
                 ack_request_interval: hosts.ack_every.get() as u32,
@@ -254,4 +267,20 @@ fn series_name(flow: &PlannedFlow) -> Option<String> {
         FlowKind::Stream | FlowKind::Multicast => flow.name.clone(),
         FlowKind::Background | FlowKind::Permutation => None,
     }
+}
+
+/// Octets of a full packet's headers and trace, at most.
+const LONGEST_HEADERS_OCTETS: u64 = 350;
+
+/// The longest round trip of a full packet and its ACK while nothing waits: between the first host and the one farthest
+/// from it, in a fabric where all such paths are alike.
+fn base_rtt_ns(scenario: &Scenario, next_hops: &NextHops) -> u64 {
+    let topology = &scenario.topology;
+    let first = HostId(0);
+    let full = u64::from(scenario.hosts.path_mtu().octets()) + LONGEST_HEADERS_OCTETS;
+    let round_trip_ns = |host| {
+        let path = Path::between(topology, next_hops, first, host);
+        path.frame_ns(full) + path.frame_ns(ACK_OCTETS)
+    };
+    topology.host_ids().filter(|host| *host != first).map(round_trip_ns).max().unwrap_or(1)
 }

@@ -2,7 +2,7 @@
 
 use super::{Ecn, Fraction, Notification, Pfc, Whole};
 use serde::Deserialize;
-use srdma_rc::rate::DcqcnParameters;
+use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 
 /// An arm of a comparison.
 #[derive(Clone, Debug, Deserialize)]
@@ -149,6 +149,27 @@ pub struct HpccKeys {
     pub base_rtt_ns: Option<Whole<1, 1_000_000_000>>,
     /// Nanoseconds from trace to trace that a receiver sends back.
     pub feedback_interval_ns: Option<Whole<0, 1_000_000_000>>,
+}
+
+/// Nanoseconds from trace to trace that a receiver sends back, unless somebody wants another interval.
+const FEEDBACK_INTERVAL_NS: u64 = 5_000;
+
+impl HpccKeys {
+    /// The parameters for a port of this rate in a fabric with this round trip.
+    pub fn parameters(&self, line_rate_bits_per_s: u64, base_rtt_ns: u64, namespace_id: u16) -> HpccParameters {
+        let base_rtt_ns = self.base_rtt_ns.map_or(base_rtt_ns, Whole::get);
+        let mut parameters = HpccParameters::published(line_rate_bits_per_s, base_rtt_ns, namespace_id);
+        parameters.eta = self.eta.map_or(parameters.eta, Fraction::get);
+        parameters.max_stage = self.max_stage.map_or(parameters.max_stage, |stages| stages.get() as u32);
+        let step = &mut parameters.additive_increase_octets;
+        *step = self.additive_octets.map_or(*step, Whole::get);
+        parameters
+    }
+
+    /// Nanoseconds from trace to trace that a receiver sends back.
+    pub fn feedback_interval_ns(&self) -> u64 {
+        self.feedback_interval_ns.map_or(FEEDBACK_INTERVAL_NS, Whole::get)
+    }
 }
 
 fn yes() -> bool {
