@@ -135,7 +135,13 @@ fn address_of(topology: &Topology, node: NodeId) -> Ipv6Addr {
     }
 }
 
-fn server(scenario: &Scenario, host: HostId, page: &Rc<[u8; PAGE_OCTETS]>, workshop: &Rc<RefCell<Workshop>>) -> Server {
+fn server(
+    scenario: &Scenario,
+    arm: &Arm,
+    host: HostId,
+    page: &Rc<[u8; PAGE_OCTETS]>,
+    workshop: &Rc<RefCell<Workshop>>,
+) -> Server {
     let topology = &scenario.topology;
     let node = NodeId::Host(host);
     let own = mac(position(topology, node), SERVER_PORT);

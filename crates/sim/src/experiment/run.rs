@@ -2,9 +2,9 @@
 
 use super::build::{ADDRESSES, Fabric};
 use super::flows::{FlowSize, PlannedFlow, plan};
-use super::results::{ArmResult, FlowKind};
 use super::path::{ACK_OCTETS, Path};
 use super::queues::TRACE_NAMESPACE;
+use super::results::{ArmResult, FlowKind};
 use super::sample::{SampledFlow, Sampler};
 use super::scenario::{Arm, Control, Scenario, Signal};
 use super::server::{DATA_DSCP, Ended, Server, Told};
@@ -211,7 +211,8 @@ impl<'a> Run<'a> {
                     Some(RateAlgorithm::Hpcc(parameters))
                 }
             },
-            trace: steered.then(|| TraceRequest::hpcc(TRACE_NAMESPACE, self.next_hops.diameter().saturating_sub(1) as u8)),
+            trace: steered
+                .then(|| TraceRequest::hpcc(TRACE_NAMESPACE, self.next_hops.diameter().saturating_sub(1) as u8)),
             trace_return_interval_ns: steered.then(|| self.arm.hpcc.feedback_interval_ns()),
             habits: Habits {
                 max_outstanding_psns: hosts.outstanding_packets.get() as u32,

@@ -18,8 +18,6 @@ pub struct Workloads {
     pub stream: Vec<Stream>,
     /// Every host sends to one other.
     pub permutation: Vec<Permutation>,
-    /// One host sends to many by multicast, without end.
-    pub multicast: Vec<MulticastStream>,
 }
 
 /// Bursts from many hosts to one, all of which begin at one instant.
@@ -89,23 +87,6 @@ pub struct Permutation {
     pub start_us: Whole<0, 10_000_000>,
 }
 
-/// A stream to a multicast group, which the switches replicate.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MulticastStream {
-    /// What reports call it.
-    pub name: String,
-    source: Spanned<String>,
-    /// How many hosts receive: those that the seed draws, the receivers of incasts left out.
-    pub receivers: Spanned<usize>,
-    /// Octets of each message.
-    #[serde(default = "one_mebibyte")]
-    pub message_octets: Whole<1, 1_073_741_824>,
-    /// When it begins, in microseconds.
-    #[serde(default = "at_once")]
-    pub start_us: Whole<0, 10_000_000>,
-}
-
 fn at_once() -> Whole<0, 10_000_000> {
     Whole(0)
 }
@@ -128,13 +109,6 @@ impl Stream {
     }
 }
 
-impl MulticastStream {
-    /// The host that sends.
-    pub fn source(&self, topology: &Topology) -> Option<HostId> {
-        host(topology, &self.source)
-    }
-}
-
 fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
     match topology.node(name.as_ref())? {
         NodeId::Host(host) => Some(host),
@@ -145,12 +119,8 @@ fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
 impl Workloads {
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
-        let Workloads { incast, background, stream, permutation, multicast } = self;
-        incast.is_empty()
-            && background.is_empty()
-            && stream.is_empty()
-            && permutation.is_empty()
-            && multicast.is_empty()
+        let Workloads { incast, background, stream, permutation } = self;
+        incast.is_empty() && background.is_empty() && stream.is_empty() && permutation.is_empty()
     }
 
     pub(super) fn check(&self, topology: &Topology, text: &str) -> Result<(), Problem> {
@@ -173,10 +143,6 @@ impl Workloads {
                 let text = format!("{:?} sends to itself: expected two hosts", stream.to.as_ref());
                 return Err(Problem::new(stream.to.span().start, text));
             }
-        }
-        for multicast in &self.multicast {
-            check_host(topology, &multicast.source)?;
-            check_count(topology, &multicast.receivers, "receivers")?;
         }
         Ok(())
     }
