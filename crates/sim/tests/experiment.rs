@@ -153,3 +153,37 @@ fn threads_have_no_say_in_results() {
     assert_eq!(one, json(2));
     assert_eq!(one.matches("\"seed\":").count(), 3);
 }
+
+/// FC-4-1, FC-4-9: a sender is told by the switch within the way back and 1 µs, whatever it makes of that; by the receiver,
+/// which has to see the marked packet first, later than by the whole queue in front of that.
+#[test]
+fn a_switch_tells_senders_at_once() {
+    let arm = |name: &str, signal: &str, control: &str| {
+        format!(
+            "[[arm]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\n\
+             ecn = {{ k_min_octets = 50000, k_max_octets = 50000, p_max = 1.0 }}\n\
+             notification = {{ threshold_octets = 50000, interval_ns = 50000 }}\n"
+        )
+    };
+    let text = format!(
+        "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 4\nmin_octets = 1000000\nmax_octets = 1000000\n\
+         start_us = 0\n[measure]\nduration_us = 10\n{}{}{}",
+        arm("slow", "receiver-cnp", "dcqcn"),
+        arm("fast", "fast-cnp", "dcqcn"),
+        arm("traced", "fast-cnp", "hpcc")
+    );
+    let results = run_all(&scenario(&text).unwrap(), &[1, 2], 2, &|_, _| {}).unwrap();
+    for result in &results.runs {
+        assert_eq!(result.notifications.len(), 4, "{}", result.arm);
+        assert_eq!((result.summary.unfinished, result.totals.dropped, result.totals.octets_differing), (0, 0, 0));
+        for notification in &result.notifications {
+            let late_ns = notification.changed_ns.unwrap() - notification.met_ns - notification.way_back_ns;
+            match result.arm.as_str() {
+                "slow" => assert!(late_ns > 50_000 * 8 / 100, "{notification:?}"),
+                _ => assert!(late_ns <= 1000, "{}: {late_ns} ns late", result.arm),
+            }
+        }
+    }
+    let peak = |arm: &str| results.spread(arm, |summary| Some(summary.peak_queue_octets as f64)).unwrap()[1];
+    assert!(peak("traced") < peak("slow"), "{} {}", peak("traced"), peak("slow"));
+}

@@ -99,7 +99,6 @@ fn made_up(arm: &str, title: &str, seed: u64, badness: f64) -> ArmResult {
         pauses_sent: (paused_ns / 1000.0) as u64,
         paused_ns: paused_ns as u64,
         marked: 10,
-        fast_cnps: 3,
         dropped: 0,
     };
     let notification = |flow: usize| NotificationResult {
