@@ -177,7 +177,9 @@ fn a_switch_tells_senders_at_once() {
         assert_eq!(result.notifications.len(), 4, "{}", result.arm);
         assert_eq!((result.summary.unfinished, result.totals.dropped, result.totals.octets_differing), (0, 0, 0));
         for notification in &result.notifications {
-            let late_ns = notification.changed_ns.unwrap() - notification.met_ns - notification.way_back_ns;
+            let delay_ns = notification.changed_ns.unwrap() - notification.met_ns;
+            // Another switch on the way may have told the sender before.
+            let late_ns = delay_ns.saturating_sub(notification.way_back_ns);
             match result.arm.as_str() {
                 "slow" => assert!(late_ns > 50_000 * 8 / 100, "{notification:?}"),
                 _ => assert!(late_ns <= 1000, "{}: {late_ns} ns late", result.arm),
