@@ -295,8 +295,8 @@ impl<M: Memory> Endpoint<M> {
         None
     }
 
-    /// Writes the next CNP to send, as [`poll_transmit`](Self::poll_transmit) would, and nothing else: for a port on which
-    /// data and acknowledgements are paused, but not the class of CNPs.
+    /// Writes the next CNP to send, as [`poll_transmit`](Self::poll_transmit) would, and nothing else: for a port on
+    /// which data and acknowledgements are paused, but not the class of CNPs.
     ///
     /// # Panics
     ///

@@ -25,7 +25,7 @@ fn scenario(seed: u64) -> Scenario {
         lists: ListMode::Tlv,
         operation: Operation::Send,
         message_octets: 64 << 10,
-        first_psn: Psn::new(if seed % 2 == 0 { 0xFF_FFF0 } else { 7 }),
+        first_psn: Psn::new(if seed.is_multiple_of(2) { 0xFF_FFF0 } else { 7 }),
         prune_retransmit: seed % 3 == 1,
         unlimited_retries: true,
         time_limit: Instant::from_ns(1_000_000_000),

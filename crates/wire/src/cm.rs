@@ -125,8 +125,8 @@ impl CmPacket {
     }
 }
 
-/// A MAD that says something of queue pairs. A ConnectRequest may also be for a Reliable Datagram or XRC: those carry no
-/// packet that is told apart by (address, queue pair) alone.
+/// A MAD that says something of queue pairs. A ConnectRequest may also be for a Reliable Datagram or XRC: those carry
+/// no packet that is told apart by (address, queue pair) alone.
 fn message(mad: &[u8]) -> Option<CmMessage> {
     let (header, message) = mad.split_first_chunk::<MAD_HEADER_LEN>()?;
     if header.first_chunk() != Some(&MAD_BEGINNING) {

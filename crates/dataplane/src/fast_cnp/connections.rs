@@ -1,5 +1,5 @@
-//! Which queue pair of a host is connected to (address, queue pair) of the other side: provisioned, or learnt by watching
-//! RDMA CM messages pass (D48).
+//! Which queue pair of a host is connected to (address, queue pair) of the other side: provisioned, or learnt by
+//! watching RDMA CM messages pass (D48).
 //!
 //! ```text
 //! ConnectRequest host → peer: name, QPN of the host      ─┐ together: a connection

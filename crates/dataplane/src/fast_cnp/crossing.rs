@@ -9,8 +9,8 @@ use srdma_wire::{Ipv6View, NextHeader, View};
 /// Outer headers that are looked behind.
 const MAX_TUNNELS: usize = 4;
 
-/// Whether one of the options stands anywhere in the packet's options headers, those of packets inside it included: well
-/// made or not, in its place or not.
+/// Whether one of the options stands anywhere in the packet's options headers, those of packets inside it included:
+/// well made or not, in its place or not.
 pub(crate) fn has_option(head: &[u8], types: OptionTypes) -> bool {
     let mut octets = head.get(IPV6..).unwrap_or(&[]);
     for _ in 0..MAX_TUNNELS {

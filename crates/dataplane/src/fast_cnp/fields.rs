@@ -31,8 +31,8 @@ pub struct Fields<'h> {
 }
 
 impl<'h> Fields<'h> {
-    /// The fields of the innermost packet of a frame whose first segment is `head`; `None` when it is no data packet of a
-    /// connection (D45), a fragment among them, or not to be reached.
+    /// The fields of the innermost packet of a frame whose first segment is `head`; `None` when it is no data packet of
+    /// a connection (D45), a fragment among them, or not to be reached.
     #[inline]
     pub fn of(head: &'h [u8]) -> Option<Self> {
         let (ipv6, after) = Ipv6View::split(head.get(IPV6..)?).ok()?;

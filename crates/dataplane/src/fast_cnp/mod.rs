@@ -1,5 +1,5 @@
-//! Fast CNP at a switch (draft-xiao-rtgwg-rocev2-fast-cnp, D40–D48): whether the sender of a packet that meets congestion is
-//! told at once, and of what a translating first hop has to know.
+//! Fast CNP at a switch (draft-xiao-rtgwg-rocev2-fast-cnp, D40–D48): whether the sender of a packet that meets
+//! congestion is told at once, and of what a translating first hop has to know.
 //!
 //! ```text
 //! a packet meets congestion

@@ -128,8 +128,8 @@ impl Notifier {
         Verdict::Notify(Notice { fields, and_mark })
     }
 
-    /// Writes the Fast CNP for a packet with these fields to the front of `into`, from the IPv6 header on, and returns its length. A trace
-    /// that does not fit is left out (D41).
+    /// Writes the Fast CNP for a packet with these fields to the front of `into`, from the IPv6 header on, and returns
+    /// its length. A trace that does not fit is left out (D41).
     #[inline]
     pub fn write(
         &mut self,

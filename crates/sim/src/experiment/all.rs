@@ -6,8 +6,8 @@ use super::scenario::Scenario;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs every arm with every seed. `progress` is told how far the run at which position is: they are counted arm by arm,
-/// seeds in their order. What comes out does not depend on the number of threads.
+/// Runs every arm with every seed. `progress` is told how far the run at which position is: they are counted arm by
+/// arm, seeds in their order. What comes out does not depend on the number of threads.
 ///
 /// # Errors
 ///

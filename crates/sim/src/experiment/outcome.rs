@@ -11,8 +11,8 @@ use srdma_dataplane::PortId;
 use srdma_fabric::{NodeId, SwitchId};
 use srdma_wire::Instant;
 
-/// Octets of a Fast CNP's frame with option 1: an ACK's, a Destination Options header of 24, and what a CNP has in place of
-/// an AETH.
+/// Octets of a Fast CNP's frame with option 1: an ACK's, a Destination Options header of 24, and what a CNP has in
+/// place of an AETH.
 const FAST_CNP_OCTETS: u64 = ACK_OCTETS - 4 + 24 + 16;
 
 impl Run<'_> {

@@ -27,8 +27,8 @@ pub enum FastCnpError {
         /// Octets that were there.
         found: usize,
     },
-    /// Option 1 has more than an address, or option 2 a trace that is longer than [`super::MAX_TRACE_LEN`] or no multiple
-    /// of four octets.
+    /// Option 1 has more than an address, or option 2 a trace that is longer than [`super::MAX_TRACE_LEN`] or no
+    /// multiple of four octets.
     TooLong {
         /// Offset of the option.
         offset: usize,

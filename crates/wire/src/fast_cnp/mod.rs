@@ -1,5 +1,5 @@
-//! Fast CNP: a CNP that a switch sends to the sender of the packet that met congestion (draft-xiao-rtgwg-rocev2-fast-cnp,
-//! section 4).
+//! Fast CNP: a CNP that a switch sends to the sender of the packet that met congestion
+//! (draft-xiao-rtgwg-rocev2-fast-cnp, section 4).
 //!
 //! ```text
 //! 0      40                         udp     bth      cnp                icrc
@@ -20,8 +20,8 @@
 //! ```
 //!
 //! The layout is D40's; the length D41's. Both options may have the same type, and are then told apart by their length
-//! (D42). The ICRC is that of the packet without the Destination Options header (D43), so that a Fast CNP whose header is
-//! taken off is a standard CNP.
+//! (D42). The ICRC is that of the packet without the Destination Options header (D43), so that a Fast CNP whose header
+//! is taken off is a standard CNP.
 //!
 //! [`FastCnp`] finds the option in a packet that has come; [`FastCnpValue`] makes a packet;
 //! [`standard_cnp`] turns one into what every host understands (D48).
@@ -41,7 +41,8 @@ use crate::codepoints::option;
 /// Data octets of option 1: an address (FC-4-4).
 pub const ADDRESS_OPTION_LEN: usize = 16;
 
-/// Octets of the shortest trace, as it lies in an IOAM option: Reserved, IOAM Opt-Type, and the trace's header of eight.
+/// Octets of the shortest trace, as it lies in an IOAM option: Reserved, IOAM Opt-Type, and the trace's header of
+/// eight.
 pub const MIN_TRACE_LEN: usize = 2 + 8;
 
 /// Octets of the longest trace that option 2 can carry, counted in the same way: 255 octets of data, less the address,

@@ -1,5 +1,5 @@
-//! Borders of the controlled domain: no Fast CNP comes in or goes out (FC-5-1). As with the other rules of a border, nothing
-//! is refused before the node was told its domain.
+//! Borders of the controlled domain: no Fast CNP comes in or goes out (FC-5-1). As with the other rules of a border,
+//! nothing is refused before the node was told its domain.
 
 use crate::drop::DropReason;
 use crate::fast_cnp::has_option;

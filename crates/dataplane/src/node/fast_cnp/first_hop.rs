@@ -94,7 +94,8 @@ impl Node {
         Ok(())
     }
 
-    /// The source of a group of which this node is the root, as its members know it by Proxy Address and Designated QPN.
+    /// The source of a group of which this node is the root, as its members know it by Proxy Address and Designated
+    /// QPN.
     fn source_of_group(&self, proxy: Ipv6Addr, designated_qpn: Qpn) -> Option<(Ipv6Addr, Qpn)> {
         let Some(Target::Group(group)) = self.main.lookup(&proxy.octets()) else { return None };
         let part = &self.groups[group as usize].as_ref()?.part;

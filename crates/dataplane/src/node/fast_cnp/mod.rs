@@ -1,5 +1,5 @@
-//! Fast CNP at a node: told by commands, sent when a packet meets congestion, kept inside its domain, translated for hosts
-//! behind the node, and counted for the branch of a group (D45–D48).
+//! Fast CNP at a node: told by commands, sent when a packet meets congestion, kept inside its domain, translated for
+//! hosts behind the node, and counted for the branch of a group (D45–D48).
 
 mod borders;
 mod first_hop;
@@ -51,9 +51,9 @@ impl Node {
 
 /// A packet meets congestion.
 impl Node {
-    /// Tells the sender of a packet that meets congestion, when it is one to be told. A packet for which a Fast CNP goes
-    /// out to a sender that is known to process them is not marked (FC-4-6); one whose sender may not, or cannot be told
-    /// for a limit, is (FC-4-5, D45).
+    /// Tells the sender of a packet that meets congestion, when it is one to be told. A packet for which a Fast CNP
+    /// goes out to a sender that is known to process them is not marked (FC-4-6); one whose sender may not, or cannot
+    /// be told for a limit, is (FC-4-5, D45).
     #[inline]
     pub fn notify(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) -> Notified {
         self.tell(now, frame, None, pool)
@@ -72,8 +72,8 @@ impl Node {
         self.carry_out(now, &prepared, pool)
     }
 
-    /// What goes out for a notice. A copy of a group's that this edge has made is counted here: the edge is who its Fast
-    /// CNP would go to (D46).
+    /// What goes out for a notice. A copy of a group's that this edge has made is counted here: the edge is who its
+    /// Fast CNP would go to (D46).
     #[inline(never)]
     fn prepare(&mut self, notice: Notice<'_>, head: &[u8], meeting: Option<&Meeting>) -> Prepared {
         let mut prepared =

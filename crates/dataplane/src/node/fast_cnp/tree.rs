@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! above an edge: the packet's source is the group's source S     → Fast CNP to S: it names S's own connection
-//! below an edge: the copy's source is the Proxy Address          → Fast CNP to the edge, which counts a CNP of the branch
+//! below an edge: the copy's source is the Proxy Address          → Fast CNP to the edge, which counts a CNP of the
+//! branch
 //! ```
 
 use crate::drop::DropReason;

@@ -84,8 +84,8 @@ impl DcqcnParameters {
     /// `mlxconfig query` (`RPG_TIME_RESET` 300, `RPG_BYTE_RESET` 32767, `RPG_THRESHOLD` 1, `RPG_AI_RATE` 5,
     /// `RPG_HAI_RATE` 50, `RPG_MIN_RATE` 1, `DCE_TCP_G` 1019, `DCE_TCP_RTT` 1, `RATE_REDUCE_MONITOR_PERIOD` 4,
     /// `INITIAL_ALPHA_VALUE` 1023, `CLAMP_TGT_RATE` 0, `CLAMP_TGT_RATE_AFTER_TIME_INC` 1; `RPG_MAX_RATE` 0: the limit
-    /// is released at the port's rate). The unit of `RPG_BYTE_RESET` is given as octets, which would be eight packets; it
-    /// is taken as 64 octets, 2 MB in all, as test equipment has it.
+    /// is released at the port's rate). The unit of `RPG_BYTE_RESET` is given as octets, which would be eight packets;
+    /// it is taken as 64 octets, 2 MB in all, as test equipment has it.
     pub const fn connectx(line_rate_bits_per_s: u64) -> Self {
         DcqcnParameters {
             line_rate_bits_per_s,
