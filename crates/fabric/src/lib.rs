@@ -2,8 +2,8 @@
 //! ports the shortest paths go.
 //!
 //! A [`Topology`] that exists can work: [`Topology::new`] refuses the rest and says what is wrong and where. It comes
-//! from a [`generator`](generate), from a [TOML file](file), or from a [`Plan`] that somebody wrote. [`NextHops`] has
-//! the shortest paths, [`AddressPlan`] the addresses.
+//! from a [`generator`](generate), from a [TOML file](mod@file), or from a [`Plan`] that somebody wrote. [`NextHops`]
+//! has the shortest paths, [`AddressPlan`] the addresses.
 //!
 //! Nothing here depends on chance, on time, or on the order of a hash table: the same plan gives the same octets.
 
