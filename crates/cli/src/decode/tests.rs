@@ -4,7 +4,7 @@
 use super::hmac::Keys;
 use super::layer::Layer;
 use super::record::{IcrcVerdict, Within};
-use super::{dissect, write_packets};
+use super::{Record, dissect, text, write_packets};
 use srdma_capture::{Interface, LinkType, Packet, Reader};
 use std::path::Path;
 use std::sync::Arc;
@@ -110,4 +110,23 @@ fn endless_headers_end() {
     assert_eq!(dissection.layers.len(), 256);
     let error = dissection.error.expect("too many layers");
     assert_eq!((error.offset, error.reason.as_str()), (14 + 40 + 254 * 8, "expected at most 256 layers"));
+}
+
+/// The name of an interface comes from the file: what a terminal would obey is written out, and a packet keeps to its line.
+#[test]
+fn names_command_no_terminal() {
+    let name = Some("N6\n\u{1b}[2J–N4".to_owned());
+    let interface = Arc::new(Interface { index: 0, name: name.clone(), link_type: LinkType::ETHERNET });
+    let packet = Packet { frame: 1, offset: 0, time_ns: 0, interface, octets: vec![0; 14], original_len: 14 };
+    let dissection = dissect::dissect(&packet, &keys());
+    let record = Record {
+        frame: 1,
+        time_ns: Some(0),
+        interface: name,
+        length_octets: Some(14),
+        captured_octets: Some(14),
+        dissection,
+    };
+    let line = text::line(&record, 0);
+    assert!(line.starts_with("    1  0.000000000  N6\\n\\u{1b}[2J–N4  "), "{line}");
 }

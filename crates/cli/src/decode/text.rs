@@ -23,7 +23,12 @@ fn write_line(line: &mut String, record: &Record, origin_ns: u64) -> fmt::Result
         write!(line, "  {sign}{}.{:09}", since_ns / 1_000_000_000, since_ns % 1_000_000_000)?;
     }
     if let Some(interface) = &record.interface {
-        write!(line, "  {interface}")?;
+        // The file says it, and a terminal obeys control characters.
+        line.push_str("  ");
+        interface.chars().for_each(|character| match character.is_control() {
+            true => line.extend(character.escape_default()),
+            false => line.push(character),
+        });
     }
     let dissection = &record.dissection;
     let has_ipv6 = dissection.layers.iter().any(|layer| matches!(layer, Layer::Ipv6(_)));
