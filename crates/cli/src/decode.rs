@@ -15,6 +15,7 @@ mod tests;
 mod text;
 mod transport;
 
+use crate::output::written;
 use anyhow::Context;
 use hmac::Keys;
 use record::{Damage, Dissection, Record, Within};
@@ -64,10 +65,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .map_err(|error| error.reason)
         .with_context(|| format!("cannot decode {}", arguments.file.display()))?;
     let mut output = BufWriter::new(io::stdout().lock());
-    match write_packets(&mut output, reader, &keys, arguments.json).and_then(|()| output.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
-    }
+    written(write_packets(&mut output, reader, &keys, arguments.json).and_then(|()| output.flush()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Decodes a capture from its octets, as the command does: a line for each packet, or a JSON object. The keys are those

@@ -8,11 +8,11 @@ mod network;
 mod programs;
 mod rights;
 
-use anyhow::Context;
 use finding::Finding;
 use serde::Serialize;
+use srdma_cli::output;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// Say what this machine offers to a node and to labs, and how to mend what it lacks.
@@ -60,12 +60,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let node_can_run = !findings.iter().any(Finding::stops_a_node);
     let report = Report { node_can_run, findings };
-    let output =
+    let text =
         if arguments.json { serde_json::to_string(&report)? + "\n" } else { text(&report, io::stdout().is_terminal()) };
-    match io::stdout().lock().write_all(output.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written.context("cannot write the output")?,
-    }
+    output::print(&text)?;
     Ok(if node_can_run { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

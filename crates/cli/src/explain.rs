@@ -4,15 +4,15 @@ mod text;
 mod timeline;
 mod words;
 
-use anyhow::{Context, anyhow, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::captures::{parse_input, with_bar};
+use anyhow::{anyhow, ensure};
+use srdma_cli::output;
 use srdma_node::explain::{Capture, Wanted};
-use srdma_node::{Configuration, Progress, parse_duration};
-use std::io::{self, Write};
+use srdma_node::{Configuration, parse_duration};
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Explain from captures why a node's groups wait, and what it says upstream.
 ///
@@ -63,9 +63,6 @@ Examples:
   srdma explain --in up=a.pcap --in hosts=b.pcap --config node.toml --json | jq '.groups[] | {id, verdict, waits_for}'
       The verdicts for a program.";
 
-/// How long a run may take before it shows its progress.
-const QUIET: Duration = Duration::from_secs(1);
-
 /// Runs the command.
 ///
 /// # Errors
@@ -77,13 +74,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let configuration = Configuration::read(&arguments.config)?;
     let captures = captures(arguments, &configuration)?;
-    let begin = Instant::now();
-    let mut bar = None;
-    let mut progress = |progress: Progress| {
-        if begin.elapsed() > QUIET {
-            bar.get_or_insert_with(|| progress_bar(progress.total_octets)).set_position(progress.read_octets);
-        }
-    };
     let wanted = Wanted {
         group: arguments.group,
         branch: arguments.branch,
@@ -91,10 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         to: arguments.to,
         all: arguments.all,
     };
-    let result = srdma_node::explain::explain(&configuration, &captures, &wanted, &mut progress);
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    let result = with_bar(|progress| srdma_node::explain::explain(&configuration, &captures, &wanted, progress));
     let explanation = result.map_err(|error| match error.is_about_captures() {
         true => anyhow::Error::from(error),
         false => anyhow::Error::from(error).context(arguments.config.display().to_string()),
@@ -103,10 +90,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         true => serde_json::to_string(&explanation)? + "\n",
         false => text::explanation(&explanation),
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
-    }
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn captures(arguments: &Arguments, configuration: &Configuration) -> anyhow::Result<Vec<Capture>> {
@@ -120,21 +105,6 @@ fn captures(arguments: &Arguments, configuration: &Configuration) -> anyhow::Res
     };
     let others = arguments.captures.iter().map(|file| Ok(Capture { port: None, file: file.clone() }));
     arguments.inputs.iter().map(named).chain(others).collect()
-}
-
-fn progress_bar(total_octets: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(total_octets).with_style(style)
-}
-
-/// An input as `--in` takes it: `PORT=FILE`.
-fn parse_input(argument: &str) -> Result<(String, PathBuf), String> {
-    match argument.split_once('=') {
-        Some((port, file)) if !port.is_empty() && !file.is_empty() => Ok((port.to_owned(), file.into())),
-        Some(_) => Err("expected PORT=FILE, found nothing beside '='".to_owned()),
-        None => Err("expected PORT=FILE, found no '='".to_owned()),
-    }
 }
 
 fn parse_time(argument: &str) -> Result<Duration, String> {

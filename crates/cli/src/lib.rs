@@ -1,3 +1,4 @@
 //! What of the command line is also driven by something else than its user.
 
 pub mod decode;
+pub mod output;

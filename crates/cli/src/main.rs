@@ -1,6 +1,7 @@
 //! `srdma`: SRv6 for RDMA.
 
 mod bench;
+mod captures;
 mod demo;
 mod doctor;
 mod endpoint;

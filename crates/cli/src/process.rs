@@ -2,13 +2,13 @@
 
 mod text;
 
+use crate::captures::{parse_input, with_bar};
 use anyhow::{Context, anyhow};
-use indicatif::{ProgressBar, ProgressStyle};
-use srdma_node::{Configuration, Input, Progress, parse_duration};
-use std::io::{self, Write};
+use srdma_cli::output;
+use srdma_node::{Configuration, Input, parse_duration};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Run one node over captures.
 ///
@@ -43,9 +43,6 @@ Examples:
   srdma process --config node.toml --in n4=data.pcap --in r1=acks.pcap --out sent --json | jq '.ports[].drops'
       Packets of both directions in the order of their time stamps; why any were dropped.";
 
-/// How long a run may take before it shows its progress.
-const QUIET: Duration = Duration::from_secs(1);
-
 /// Runs the command.
 ///
 /// # Errors
@@ -55,23 +52,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::read(&arguments.config)?;
     let inputs = inputs(arguments, &configuration)?;
     let node = configuration.node().with_context(|| arguments.config.display().to_string())?;
-    let begin = Instant::now();
-    let mut bar = None;
-    let mut progress = |progress: Progress| {
-        if begin.elapsed() > QUIET {
-            bar.get_or_insert_with(|| progress_bar(progress.total_octets)).set_position(progress.read_octets);
-        }
-    };
-    let result = srdma_node::process(node, &inputs, &arguments.out, arguments.run_on, &mut progress);
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
-    let report = result?;
+    let (out, run_on) = (&arguments.out, arguments.run_on);
+    let report = with_bar(|progress| srdma_node::process(node, &inputs, out, run_on, progress))?;
     let text = if arguments.json { serde_json::to_string(&report)? + "\n" } else { text::report(&report) };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
-    }
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn inputs(arguments: &Arguments, configuration: &Configuration) -> anyhow::Result<Vec<Input>> {
@@ -84,21 +69,6 @@ fn inputs(arguments: &Arguments, configuration: &Configuration) -> anyhow::Resul
         Ok(Input { port, file: file.clone() })
     };
     arguments.inputs.iter().map(input).collect()
-}
-
-fn progress_bar(total_octets: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(total_octets).with_style(style)
-}
-
-/// An input as `--in` takes it: `PORT=FILE`.
-fn parse_input(argument: &str) -> Result<(String, PathBuf), String> {
-    match argument.split_once('=') {
-        Some((port, file)) if !port.is_empty() && !file.is_empty() => Ok((port.to_owned(), file.into())),
-        Some(_) => Err("expected PORT=FILE, found nothing beside '='".to_owned()),
-        None => Err("expected PORT=FILE, found no '='".to_owned()),
-    }
 }
 
 fn parse_time(argument: &str) -> Result<Duration, String> {

@@ -10,9 +10,10 @@ mod text;
 use anyhow::Context;
 use page::Page;
 use rates::Seen;
+use srdma_cli::output;
 use srdma_node::daemon::read_status;
 use srdma_node::parse_duration;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -68,10 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     } else {
         Page::new(&Seen::first(snapshot), PLAIN_COLUMNS).to_string()
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        written => written.map(|()| ExitCode::SUCCESS).context("cannot write the output"),
-    }
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn parse_interval(argument: &str) -> Result<Duration, String> {

@@ -1,0 +1,25 @@
+//! What a command prints.
+
+use anyhow::Context;
+use std::io::{self, Write};
+
+/// Prints a text.
+///
+/// # Errors
+///
+/// As [`written`].
+pub fn print(text: &str) -> anyhow::Result<()> {
+    written(io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// What became of output. That its reader has gone, as `head` does, is no error.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write the output"),
+    }
+}
