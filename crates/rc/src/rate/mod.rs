@@ -120,7 +120,7 @@ pub struct RateError {
     /// Name of the parameter.
     pub parameter: &'static str,
     /// Its range in words.
-    pub expected: &'static str,
+    pub expected: String,
     /// Its value.
     pub found: String,
 }
@@ -132,7 +132,22 @@ pub(crate) fn require(
     is_good: bool,
     expected: &'static str,
 ) -> Result<(), RateError> {
-    if is_good { Ok(()) } else { Err(RateError { parameter, expected, found: found.to_string() }) }
+    if is_good { Ok(()) } else { Err(RateError { parameter, expected: expected.to_owned(), found: found.to_string() }) }
+}
+
+/// Returns an error when `found` is below `least`.
+pub(crate) fn require_at_least(parameter: &'static str, found: u64, least: u64) -> Result<(), RateError> {
+    if found >= least {
+        Ok(())
+    } else {
+        Err(RateError { parameter, expected: format!("at least {least}"), found: found.to_string() })
+    }
+}
+
+/// Returns an error unless the least rate is one that the port has.
+pub(crate) fn require_min_rate(found: u64, line_rate_bits_per_s: u64) -> Result<(), RateError> {
+    let is_good = (1..=line_rate_bits_per_s).contains(&found);
+    require("min_rate_bits_per_s", found as f64, is_good, "at least 1 and at most line_rate_bits_per_s")
 }
 
 /// A rate that nothing changes.
@@ -148,7 +163,7 @@ impl FixedRate {
     ///
     /// When it is zero.
     pub fn new(bits_per_s: u64) -> Result<Self, RateError> {
-        require("bits_per_s", bits_per_s as f64, bits_per_s > 0, "at least 1")?;
+        require_at_least("bits_per_s", bits_per_s, 1)?;
         Ok(FixedRate { bits_per_s })
     }
 }

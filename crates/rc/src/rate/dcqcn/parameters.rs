@@ -1,6 +1,6 @@
 //! DCQCN's parameters, as published and as NICs have them.
 
-use crate::rate::{RateError, require};
+use crate::rate::{RateError, require, require_at_least, require_min_rate};
 
 /// When α changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,20 +133,14 @@ impl DcqcnParameters {
     }
 
     pub(super) fn validate(&self) -> Result<(), RateError> {
-        let at_least = |name, found: u64, least: u64, expected| require(name, found as f64, found >= least, expected);
-        at_least("line_rate_bits_per_s", self.line_rate_bits_per_s, 1, "at least 1")?;
-        require(
-            "min_rate_bits_per_s",
-            self.min_rate_bits_per_s as f64,
-            (1..=self.line_rate_bits_per_s).contains(&self.min_rate_bits_per_s),
-            "at least 1 and at most line_rate_bits_per_s",
-        )?;
+        require_at_least("line_rate_bits_per_s", self.line_rate_bits_per_s, 1)?;
+        require_min_rate(self.min_rate_bits_per_s, self.line_rate_bits_per_s)?;
         require("g", self.g, self.g >= 1.0 / 65_536.0 && self.g < 1.0, "at least 1/65536 and below 1")?;
         require("initial_alpha", self.initial_alpha, (0.0..=1.0).contains(&self.initial_alpha), "0 to 1")?;
-        at_least("alpha_interval_ns", self.alpha_interval_ns, 100, "at least 100")?;
-        at_least("increase_timer_ns", self.increase_timer_ns, 1000, "at least 1000")?;
-        at_least("octets_per_increase", self.octets_per_increase.unwrap_or(u64::MAX), 1024, "at least 1024")?;
-        at_least("additive_increase_bits_per_s", self.additive_increase_bits_per_s, 1, "at least 1")?;
-        at_least("hyper_increase_bits_per_s", self.hyper_increase_bits_per_s, 1, "at least 1")
+        require_at_least("alpha_interval_ns", self.alpha_interval_ns, 100)?;
+        require_at_least("increase_timer_ns", self.increase_timer_ns, 1000)?;
+        require_at_least("octets_per_increase", self.octets_per_increase.unwrap_or(u64::MAX), 1024)?;
+        require_at_least("additive_increase_bits_per_s", self.additive_increase_bits_per_s, 1)?;
+        require_at_least("hyper_increase_bits_per_s", self.hyper_increase_bits_per_s, 1)
     }
 }

@@ -1,6 +1,6 @@
 //! HPCC++'s parameters.
 
-use crate::rate::{RateError, require};
+use crate::rate::{RateError, require, require_at_least, require_min_rate};
 
 /// How the window grows while no trace comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,21 +63,15 @@ impl HpccParameters {
     }
 
     pub(super) fn validate(&self) -> Result<(), RateError> {
-        let at_least = |name, found: u64, least: u64, expected| require(name, found as f64, found >= least, expected);
-        at_least("line_rate_bits_per_s", self.line_rate_bits_per_s, 1, "at least 1")?;
-        at_least("base_rtt_ns", self.base_rtt_ns, 100, "at least 100")?;
+        require_at_least("line_rate_bits_per_s", self.line_rate_bits_per_s, 1)?;
+        require_at_least("base_rtt_ns", self.base_rtt_ns, 100)?;
         require("eta", self.eta, self.eta > 0.0 && self.eta <= 1.0, "above 0 and at most 1")?;
-        at_least("additive_increase_octets", self.additive_increase_octets, 1, "at least 1")?;
-        require(
-            "min_rate_bits_per_s",
-            self.min_rate_bits_per_s as f64,
-            (1..=self.line_rate_bits_per_s).contains(&self.min_rate_bits_per_s),
-            "at least 1 and at most line_rate_bits_per_s",
-        )?;
+        require_at_least("additive_increase_octets", self.additive_increase_octets, 1)?;
+        require_min_rate(self.min_rate_bits_per_s, self.line_rate_bits_per_s)?;
         let notified = self.notified_utilisation;
         require("notified_utilisation", notified, notified >= self.eta && notified.is_finite(), "at least eta")?;
         let recovery = self.recovery.unwrap_or(Recovery { interval_ns: 1000, step_octets: 1 });
-        at_least("recovery.interval_ns", recovery.interval_ns, 1000, "at least 1000")?;
-        at_least("recovery.step_octets", recovery.step_octets, 1, "at least 1")
+        require_at_least("recovery.interval_ns", recovery.interval_ns, 1000)?;
+        require_at_least("recovery.step_octets", recovery.step_octets, 1)
     }
 }
