@@ -2,6 +2,7 @@
 
 use crate::invariants::Response;
 use crate::network::Station;
+use crate::pieces::pieces_of;
 use crate::program::{Intake, Outgoing};
 use crate::replica::Replica;
 use srdma_dataplane::{Element, Frame, Pool, PortId};
@@ -18,9 +19,6 @@ use zerocopy::IntoBytes;
 
 /// The only port of a host.
 pub const HOST_PORT: PortId = PortId(0);
-
-/// The most slices that a frame consists of.
-const MAX_PIECES: usize = 8;
 
 /// Octets that fit a small chunk behind its headroom: responses, not data.
 const SMALL_FRAME_OCTETS: usize = 128;
@@ -219,12 +217,7 @@ impl Host {
     }
 
     fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
-        let mut pieces: [&[u8]; MAX_PIECES] = [&[]; MAX_PIECES];
-        let mut count = 0;
-        for (place, piece) in pieces.iter_mut().zip(frame.pieces(pool)) {
-            *place = piece;
-            count += 1;
-        }
+        let (mut pieces, count) = pieces_of(frame, pool);
         match EthernetView::split(pieces[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
                 pieces[0] = packet;

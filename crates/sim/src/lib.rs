@@ -13,6 +13,7 @@ pub mod invariants;
 pub mod link;
 pub mod multicast;
 pub mod network;
+mod pieces;
 pub mod plan;
 pub mod program;
 pub mod random;

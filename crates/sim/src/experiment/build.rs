@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::pages::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
 use super::queues;
 use super::scenario::{Arm, Scenario, Signal};
-use super::server::{SERVER_PORT, Server, Workshop};
+use super::server::{REGION_OCTETS, SERVER_PORT, Server, Workshop};
 use super::watch::Watch;
 use crate::fabric::default_route;
 use crate::link::LinkModel;
@@ -154,7 +154,7 @@ fn server(
         config.fast_cnp = Some(FastCnpConfig::new(everybody));
     }
     let period = scenario.hosts.path_mtu().octets() as usize;
-    let memory = PageMemory::new(Rc::clone(page), period, Server::region_octets());
+    let memory = PageMemory::new(Rc::clone(page), period, REGION_OCTETS);
     let link = topology.ports(node).first().map(|port| &topology.links()[port.link.index()]);
     let rate_bits_per_s = link.map_or(0, |link| link.rate_bits_per_s);
     Server::new(config, own, gateway, rate_bits_per_s, memory, Rc::clone(workshop))

@@ -2,6 +2,7 @@
 
 use super::pages::{PageMemory, SharedPage};
 use crate::network::Station;
+use crate::pieces::pieces_of;
 use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
@@ -16,14 +17,11 @@ use zerocopy::IntoBytes;
 /// The only port of a server.
 pub(super) const SERVER_PORT: PortId = PortId(0);
 
-/// The most slices that a frame consists of.
-const MAX_PIECES: usize = 8;
-
 /// Where every region begins, in the eyes of peers.
 const BASE_ADDRESS: u64 = 0x1000_0000;
 
 /// Length of the regions: no message is longer.
-const REGION_OCTETS: u64 = 1 << 30;
+pub(super) const REGION_OCTETS: u64 = 1 << 30;
 
 /// Tag of all regions' keys.
 const KEY_TAG: u8 = 0x5A;
@@ -126,11 +124,6 @@ impl Server {
         }
     }
 
-    /// The memory that a server needs.
-    pub(super) fn region_octets() -> u64 {
-        REGION_OCTETS
-    }
-
     /// Adds a queue pair.
     ///
     /// # Errors
@@ -225,12 +218,7 @@ impl Server {
     }
 
     fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
-        let mut pieces: [&[u8]; MAX_PIECES] = [&[]; MAX_PIECES];
-        let mut count = 0;
-        for (place, piece) in pieces.iter_mut().zip(frame.pieces(pool)) {
-            *place = piece;
-            count += 1;
-        }
+        let (mut pieces, count) = pieces_of(frame, pool);
         match EthernetView::split(pieces[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
                 pieces[0] = packet;
