@@ -13,9 +13,9 @@
 
 use crate::drop::DropReason;
 use crate::element::PortId;
-use crate::fib::Prefix;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6};
 use srdma_wire::NextHeader;
+use srdma_wire::Prefix;
 use srdma_wire::srh::SrhError;
 use std::net::Ipv6Addr;
 

@@ -3,57 +3,7 @@
 //! Tables in use hold few lengths (4–6), so that a look-up is a handful of independent probes, each one cache line,
 //! whether there are ten routes or a hundred thousand.
 
-use std::net::Ipv6Addr;
-
-/// A prefix: an address and how many of its first bits count.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Prefix {
-    address: u128,
-    len: u8,
-}
-
-impl Prefix {
-    /// A prefix, with the bits behind its length cleared. `None` when the length exceeds 128.
-    pub fn new(address: Ipv6Addr, len: u8) -> Option<Self> {
-        (len <= 128).then(|| Prefix { address: u128::from(address) & mask(len), len })
-    }
-
-    /// The prefix of one address.
-    pub fn host(address: Ipv6Addr) -> Self {
-        Prefix { address: u128::from(address), len: 128 }
-    }
-
-    /// The address, its other bits zero.
-    pub fn address(&self) -> Ipv6Addr {
-        self.address.into()
-    }
-
-    /// How many bits count.
-    pub fn prefix_len(&self) -> u8 {
-        self.len
-    }
-
-    /// Whether an address lies in the prefix.
-    pub fn contains(&self, address: Ipv6Addr) -> bool {
-        u128::from(address) & mask(self.len) == self.address
-    }
-}
-
-impl std::fmt::Display for Prefix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.address(), self.len)
-    }
-}
-
-impl std::fmt::Debug for Prefix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
-    }
-}
-
-fn mask(len: u8) -> u128 {
-    u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0)
-}
+use srdma_wire::Prefix;
 
 /// Routes to values of type `T`.
 #[derive(Clone, Debug)]
@@ -82,25 +32,25 @@ impl<T: Copy> Fib<T> {
 
     /// The value of exactly this prefix.
     pub fn get(&self, prefix: Prefix) -> Option<T> {
-        match prefix.len {
-            65.. => self.long[position(&self.long, prefix.len).ok()?].get(prefix.address),
-            _ => self.short[position(&self.short, prefix.len).ok()?].get(high(prefix.address)),
+        match prefix.prefix_len() {
+            len @ 65.. => self.long[position(&self.long, len).ok()?].get(prefix.bits()),
+            len => self.short[position(&self.short, len).ok()?].get(high(prefix.bits())),
         }
     }
 
     /// Adds a route; returns the value that the prefix had before.
     pub fn insert(&mut self, prefix: Prefix, value: T) -> Option<T> {
-        match prefix.len {
-            65.. => table_of(&mut self.long, prefix.len, mask(prefix.len)).insert(prefix.address, value),
-            _ => table_of(&mut self.short, prefix.len, high(mask(prefix.len))).insert(high(prefix.address), value),
+        match prefix.prefix_len() {
+            len @ 65.. => table_of(&mut self.long, len, prefix.mask()).insert(prefix.bits(), value),
+            len => table_of(&mut self.short, len, high(prefix.mask())).insert(high(prefix.bits()), value),
         }
     }
 
     /// Removes a route; returns the value that the prefix had.
     pub fn remove(&mut self, prefix: Prefix) -> Option<T> {
-        match prefix.len {
-            65.. => remove_from(&mut self.long, prefix.len, prefix.address),
-            _ => remove_from(&mut self.short, prefix.len, high(prefix.address)),
+        match prefix.prefix_len() {
+            len @ 65.. => remove_from(&mut self.long, len, prefix.bits()),
+            len => remove_from(&mut self.short, len, high(prefix.bits())),
         }
     }
 
@@ -273,6 +223,7 @@ impl<K: Key, T: Copy> Table<K, T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::net::Ipv6Addr;
 
     fn prefix(text: &str) -> Prefix {
         let (address, len) = text.split_once('/').unwrap();

@@ -1,8 +1,8 @@
 //! What an edge is told of the groups that it learns from the lists in their packets (D17). What becomes of them stands
 //! in `node/learn.rs`.
 
-use crate::fib::Prefix;
 use srdma_group::{GroupId, OnFailure, Policy};
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 /// Group numbers from here on are those of groups that a node has learnt; no record has them.

@@ -3,10 +3,10 @@
 
 use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 use srdma_rc::{
-    Access, AddressPrefix, ConfigError, Endpoint, EndpointConfig, FastCnpConfig, LocalRange, MemoryKey, Operation,
-    PathMtu, QueuePairConfig, RateAlgorithm, RemoteAddress, TraceRequest, WorkRequest,
+    Access, ConfigError, Endpoint, EndpointConfig, FastCnpConfig, LocalRange, MemoryKey, Operation, PathMtu,
+    QueuePairConfig, RateAlgorithm, RemoteAddress, TraceRequest, WorkRequest,
 };
-use srdma_wire::{Instant, Qpn};
+use srdma_wire::{Instant, Prefix, Qpn};
 use std::net::Ipv6Addr;
 
 const LINE: u64 = 400_000_000_000;
@@ -44,7 +44,7 @@ impl Pair {
     fn new(adjust: fn(&mut QueuePairConfig)) -> Result<Self, ConfigError> {
         let qpn = Qpn::from_octets([0, 0, 0x10]);
         let make = |side: usize| {
-            let fast_cnp = Some(FastCnpConfig::new(vec![AddressPrefix::host(address(1 - side))]));
+            let fast_cnp = Some(FastCnpConfig::new(vec![Prefix::host(address(1 - side))]));
             let config = EndpointConfig { fast_cnp, verify_icrc: false, ..EndpointConfig::new(address(side)) };
             let mut endpoint = Endpoint::new(config);
             let mut config = QueuePairConfig::new(qpn, address(1 - side), qpn);

@@ -8,39 +8,14 @@
 use crate::counters::DropReason;
 use core::net::Ipv6Addr;
 use srdma_wire::fast_cnp::{FastCnpError, OptionTypes};
-use srdma_wire::{Instant, Qpn};
+use srdma_wire::{Instant, Prefix, Qpn};
 use std::collections::{BTreeMap, VecDeque};
-
-/// An address and how many of its bits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressPrefix {
-    address: u128,
-    length: u8,
-}
-
-impl AddressPrefix {
-    /// The addresses that agree with `address` in the first `length` bits; `None` when there are not so many.
-    pub fn new(address: Ipv6Addr, length: u8) -> Option<Self> {
-        (length <= 128).then_some(AddressPrefix { address: address.to_bits(), length })
-    }
-
-    /// One address.
-    pub fn host(address: Ipv6Addr) -> Self {
-        AddressPrefix { address: address.to_bits(), length: 128 }
-    }
-
-    /// Whether it is one of these.
-    pub fn contains(&self, address: Ipv6Addr) -> bool {
-        let differing = self.address ^ address.to_bits();
-        differing.leading_zeros() >= u32::from(self.length)
-    }
-}
 
 /// How an endpoint takes Fast CNPs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastCnpConfig {
     /// Whom to believe, switches and receivers alike; from others a Fast CNP is dropped (FC-5-3). Empty: nobody.
-    pub access_list: Vec<AddressPrefix>,
+    pub access_list: Vec<Prefix>,
     /// Types of the two options (FC-6-1).
     pub option_types: OptionTypes,
     /// The rate of a queue pair reacts to at most one Fast CNP in so many nanoseconds; the others are dropped. 1 µs
@@ -53,7 +28,7 @@ pub struct FastCnpConfig {
 
 impl FastCnpConfig {
     /// The usual settings, for these senders of Fast CNPs.
-    pub fn new(access_list: Vec<AddressPrefix>) -> Self {
+    pub fn new(access_list: Vec<Prefix>) -> Self {
         FastCnpConfig { access_list, option_types: OptionTypes::default(), min_interval_ns: 1_000, max_events: 64 }
     }
 }
@@ -140,23 +115,5 @@ pub(crate) fn reason(error: FastCnpError) -> DropReason {
         FastCnpError::Trace(_) => DropReason::FastCnpTrace,
         FastCnpError::UnknownOption(_) => DropReason::UnknownOption,
         FastCnpError::NotACnp(_) => DropReason::FastCnpOpcode,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prefixes_hold_what_they_should() {
-        let address = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
-        let prefix = |text, length| AddressPrefix::new(address(text), length).expect("a length");
-        assert!(prefix("2001:db8:1::", 48).contains(address("2001:db8:1:ffff::1")));
-        assert!(!prefix("2001:db8:1::", 48).contains(address("2001:db8:2::")));
-        assert!(prefix("::", 0).contains(address("ffff::")));
-        assert!(prefix("8000::", 1).contains(address("ffff::")) && !prefix("8000::", 1).contains(address("7fff::")));
-        assert!(AddressPrefix::host(address("::1")).contains(address("::1")));
-        assert!(!AddressPrefix::host(address("::1")).contains(address("::")));
-        assert_eq!(AddressPrefix::new(address("::"), 129), None);
     }
 }

@@ -86,7 +86,7 @@ pub use completion::{
 pub use config::{CNP_INTERVAL_NS, ConfigError, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, PathMtu, QueuePairConfig};
 pub use counters::{DropReason, Drops, QueuePairCounters};
 pub use endpoint::Endpoint;
-pub use fast_cnp::{AddressPrefix, CongestionEvent, FastCnpConfig, FastCnpCounters};
+pub use fast_cnp::{CongestionEvent, FastCnpConfig, FastCnpCounters};
 pub use memory::{Access, Memory, MemoryKey};
 pub use queue_pair::QueuePairState;
 pub use rate::{RateAlgorithm, RateControl, RateLimits};

@@ -3,10 +3,10 @@
 use allocation_counter::measure;
 use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 use srdma_rc::{
-    Access, AddressPrefix, CompletedOperation, Endpoint, EndpointConfig, FastCnpConfig, Habits, LocalRange, MemoryKey,
-    Operation, QueuePairConfig, RateAlgorithm, Receive, RemoteAddress, Status, TraceRequest, WorkRequest,
+    Access, CompletedOperation, Endpoint, EndpointConfig, FastCnpConfig, Habits, LocalRange, MemoryKey, Operation,
+    QueuePairConfig, RateAlgorithm, Receive, RemoteAddress, Status, TraceRequest, WorkRequest,
 };
-use srdma_wire::{Instant, Qpn};
+use srdma_wire::{Instant, Prefix, Qpn};
 use std::net::Ipv6Addr;
 
 const ADDRESSES: [Ipv6Addr; 2] =
@@ -26,7 +26,7 @@ impl Pair {
     fn new(habits: Habits, adjust: fn(&mut QueuePairConfig)) -> Self {
         let qpn = Qpn::new(0x10).expect("24 bits");
         let endpoints = [0, 1].map(|side| {
-            let access_list = vec![AddressPrefix::host(ADDRESSES[1 - side])];
+            let access_list = vec![Prefix::host(ADDRESSES[1 - side])];
             let fast_cnp = Some(FastCnpConfig::new(access_list));
             let mut endpoint = Endpoint::new(EndpointConfig { fast_cnp, ..EndpointConfig::new(ADDRESSES[side]) });
             let mut config = QueuePairConfig { habits, ..QueuePairConfig::new(qpn, ADDRESSES[1 - side], qpn) };

@@ -1,4 +1,4 @@
-use crate::fib::Prefix;
+use srdma_wire::Prefix;
 use srdma_wire::Qpn;
 use std::net::Ipv6Addr;
 use std::time::Duration;

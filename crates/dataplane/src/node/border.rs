@@ -5,12 +5,12 @@ use crate::border::{Domain, covers};
 use crate::config::{ConfigError, SidBehavior};
 use crate::drop::DropReason;
 use crate::element::PortId;
-use crate::fib::Prefix;
 use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
 use crate::learning::LearningError;
 use crate::pool::Pool;
 use srdma_group::NodePart;
+use srdma_wire::Prefix;
 use srdma_wire::{EtherType, NextHeader};
 
 impl Node {

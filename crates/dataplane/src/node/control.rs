@@ -8,8 +8,8 @@ use crate::config::{Command, ConfigError, MulticastRoute, NextHop, PortConfig, R
 use crate::counters::{PortCounters, Traffic};
 use crate::element::PortId;
 use crate::encaps::Encaps;
-use crate::fib::Prefix;
 use srdma_wire::MacAddress;
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 /// Outer hop limit of H.Encaps.

@@ -5,7 +5,6 @@ use super::state::{GroupState, Target};
 use crate::config::{ConfigError, SidBehavior};
 use crate::counters::GroupCounters;
 use crate::event::Event;
-use crate::fib::Prefix;
 use crate::headers::IPV6;
 use crate::learning::FIRST_LEARNT_GROUP;
 use crate::multicast;
@@ -14,6 +13,7 @@ use crate::reverse::{
     WindowMode, is_older,
 };
 use srdma_group::{Branch, CnpMode, GroupId, Join, NodePart, NodeRole, OnFailure, Policy};
+use srdma_wire::Prefix;
 use srdma_wire::Psn;
 
 impl Node {

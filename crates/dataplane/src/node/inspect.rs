@@ -3,8 +3,8 @@
 use super::Node;
 use crate::config::SidBehavior;
 use crate::counters::Traffic;
-use crate::fib::Prefix;
 use srdma_group::{GroupId, NodePart};
+use srdma_wire::Prefix;
 
 impl Node {
     /// The SIDs, what each does, and the packets that it took.

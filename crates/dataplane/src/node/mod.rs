@@ -39,7 +39,7 @@ use crate::encaps::Encaps;
 use crate::entropy;
 use crate::event::Event;
 use crate::fast_cnp::{FastCnpConfig, FastCnpCounters, Notifier};
-use crate::fib::{Fib, Prefix};
+use crate::fib::Fib;
 use crate::frame::Frame;
 use crate::headers::AFTER_IPV6;
 use crate::hmac::HmacKeys;
@@ -54,6 +54,7 @@ use learn::Learner;
 use shared::Shared;
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::Instant;
+use srdma_wire::Prefix;
 use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target, Timers};
 use std::collections::BTreeMap;
 

@@ -6,9 +6,10 @@
 use super::Node;
 use super::state::{Adjacency, Target};
 use crate::config::{NextHop, TableId};
-use crate::fib::{Fib, Prefix};
+use crate::fib::Fib;
 use crate::headers::IPV6;
 use srdma_wire::EtherType;
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 impl Node {

@@ -5,12 +5,11 @@ use crate::support::{Given, OURS, PEER, Rig, Traced, qpn};
 use srdma_capture::Reader;
 use srdma_rc::rate::DcqcnParameters;
 use srdma_rc::{
-    AddressPrefix, CongestionEvent, DropReason, Endpoint, EndpointConfig, FastCnpConfig, QueuePairConfig,
-    RateAlgorithm, RateLimits,
+    CongestionEvent, DropReason, Endpoint, EndpointConfig, FastCnpConfig, QueuePairConfig, RateAlgorithm, RateLimits,
 };
 use srdma_wire::fast_cnp::{FastCnpValue, OptionTypes};
 use srdma_wire::ioam::LinkLoad;
-use srdma_wire::{Instant, Opcode};
+use srdma_wire::{Instant, Opcode, Prefix};
 use std::net::Ipv6Addr;
 use std::path::Path;
 
@@ -18,9 +17,9 @@ const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 7);
 const OTHER_PEER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 3);
 const LINE: u64 = 100_000_000_000;
 
-fn access_list() -> Vec<AddressPrefix> {
+fn access_list() -> Vec<Prefix> {
     let switches = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 0);
-    vec![AddressPrefix::new(switches, 48).expect("a length"), AddressPrefix::host(PEER)]
+    vec![Prefix::new(switches, 48).expect("a length"), Prefix::host(PEER)]
 }
 
 /// Queue pair 0x11 to 0x22 at PEER, and 0x12 to 0x22 at another peer, both by DCQCN.
@@ -201,7 +200,7 @@ fn what_scapy_made_is_understood() {
     let packets: Vec<Vec<u8>> = reader.map(|packet| packet.expect("whole").octets[14..].to_vec()).collect();
     let address = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
     for (index, is_good) in [(2, false), (3, false), (4, false), (5, true), (6, true), (7, true)] {
-        let mut config = FastCnpConfig::new(vec![AddressPrefix::host(address("2001:db8:53::1"))]);
+        let mut config = FastCnpConfig::new(vec![Prefix::host(address("2001:db8:53::1"))]);
         config.option_types = OptionTypes::new(0x9E, 0x9D).expect("act 10, chg 0");
         let config = EndpointConfig { fast_cnp: Some(config), ..EndpointConfig::new(address("2001:db8:1::1")) };
         let mut endpoint: Endpoint = Endpoint::new(config);

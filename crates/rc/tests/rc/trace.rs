@@ -3,14 +3,13 @@
 use crate::support::{Given, OURS, PEER, Rig, pattern, qpn};
 use srdma_rc::rate::HpccParameters;
 use srdma_rc::{
-    Access, AddressPrefix, CompletedOperation, ConfigError, DropReason, Endpoint, EndpointConfig, FastCnpConfig,
-    HPCC_FIELDS, LocalRange, MemoryKey, Operation, QueuePairConfig, RateAlgorithm, RemoteAddress, Status, TraceRequest,
-    WorkRequest,
+    Access, CompletedOperation, ConfigError, DropReason, Endpoint, EndpointConfig, FastCnpConfig, HPCC_FIELDS,
+    LocalRange, MemoryKey, Operation, QueuePairConfig, RateAlgorithm, RemoteAddress, Status, TraceRequest, WorkRequest,
 };
 use srdma_wire::fast_cnp::{FastCnp, OptionTypes};
 use srdma_wire::ioam::{self, LinkLoad, NodeData, Trace, TraceType};
 use srdma_wire::rocev2::Packet;
-use srdma_wire::{Instant, NextHeader, Opcode};
+use srdma_wire::{Instant, NextHeader, Opcode, Prefix};
 
 const NAMESPACE: u16 = 9;
 const REGION_OCTETS: usize = 1 << 20;
@@ -99,7 +98,7 @@ fn a_trace_must_have_room_and_fit() {
 fn pair(base_rtt_ns: u64, line_rate_bits_per_s: u64) -> ([Endpoint; 2], [MemoryKey; 2]) {
     let mut keys = Vec::new();
     let endpoints = [0, 1].map(|side: usize| {
-        let access_list = vec![AddressPrefix::host([PEER, OURS][side])];
+        let access_list = vec![Prefix::host([PEER, OURS][side])];
         let fast_cnp = Some(FastCnpConfig::new(access_list));
         let mut endpoint = Endpoint::new(EndpointConfig { fast_cnp, ..EndpointConfig::new([OURS, PEER][side]) });
         let mut config = QueuePairConfig::new(qpn([0x11, 0x22][side]), [PEER, OURS][side], qpn([0x22, 0x11][side]));

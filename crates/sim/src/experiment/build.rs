@@ -16,7 +16,7 @@ use srdma_dataplane::{
     Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, TableId,
 };
 use srdma_fabric::{AddressPlan, End, HostId, NextHops, NodeId, SwitchId, Topology};
-use srdma_rc::{AddressPrefix, EndpointConfig, FastCnpConfig};
+use srdma_rc::{EndpointConfig, FastCnpConfig};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -150,7 +150,7 @@ fn server(
     let mut config = EndpointConfig::new(ADDRESSES.host(topology, host));
     config.verify_icrc = scenario.hosts.verify_icrc;
     if arm.signal == Signal::FastCnp {
-        let everybody = AddressPrefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
+        let everybody = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
         config.fast_cnp = Some(FastCnpConfig::new(everybody));
     }
     let period = scenario.hosts.path_mtu().octets() as usize;

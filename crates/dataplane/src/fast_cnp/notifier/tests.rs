@@ -1,6 +1,6 @@
 use super::*;
-use crate::fib::Prefix;
 use srdma_testkit::checksums;
+use srdma_wire::Prefix;
 use std::time::Duration;
 
 const LOOPBACK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x53, 0, 0, 0, 0, 1);

@@ -1,0 +1,82 @@
+//! Prefixes of IPv6 addresses.
+
+use core::fmt;
+use core::net::Ipv6Addr;
+
+/// A prefix: an address and how many of its first bits count.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Prefix {
+    address: u128,
+    len: u8,
+}
+
+impl Prefix {
+    /// A prefix, with the bits behind its length cleared. `None` when the length exceeds 128.
+    pub fn new(address: Ipv6Addr, len: u8) -> Option<Self> {
+        (len <= 128).then(|| Prefix { address: u128::from(address) & mask(len), len })
+    }
+
+    /// The prefix of one address.
+    pub fn host(address: Ipv6Addr) -> Self {
+        Prefix { address: u128::from(address), len: 128 }
+    }
+
+    /// The address, its other bits zero.
+    pub fn address(&self) -> Ipv6Addr {
+        self.address.into()
+    }
+
+    /// The address as a number, the first bit highest.
+    pub fn bits(&self) -> u128 {
+        self.address
+    }
+
+    /// The bits of an address that count, as a number.
+    pub fn mask(&self) -> u128 {
+        mask(self.len)
+    }
+
+    /// How many bits count.
+    pub fn prefix_len(&self) -> u8 {
+        self.len
+    }
+
+    /// Whether an address lies in the prefix.
+    pub fn contains(&self, address: Ipv6Addr) -> bool {
+        u128::from(address) & self.mask() == self.address
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address(), self.len)
+    }
+}
+
+impl fmt::Debug for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn mask(len: u8) -> u128 {
+    u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_hold_what_they_should() {
+        let address = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
+        let prefix = |text, length| Prefix::new(address(text), length).expect("a length");
+        assert!(prefix("2001:db8:1::", 48).contains(address("2001:db8:1:ffff::1")));
+        assert!(!prefix("2001:db8:1::", 48).contains(address("2001:db8:2::")));
+        assert!(prefix("::", 0).contains(address("ffff::")));
+        assert!(prefix("8000::", 1).contains(address("ffff::")) && !prefix("8000::", 1).contains(address("7fff::")));
+        assert!(Prefix::host(address("::1")).contains(address("::1")));
+        assert!(!Prefix::host(address("::1")).contains(address("::")));
+        assert_eq!(Prefix::new(address("::"), 129), None);
+    }
+}
