@@ -82,6 +82,13 @@ pub(super) const MEASURES: &[Measure] = &[
         Better::Higher,
         |run| summary(run).victim_bits_per_s,
     ),
+    Measure::new(
+        "victim keeps",
+        "of what it gets when the bursts are left out, all else being the same",
+        Unit::Percent,
+        Better::Higher,
+        |run| summary(run).victim_keeps.map(|kept| kept * 100.0),
+    ),
     Measure::new("victim's share", "of the rate that would be fair", Unit::Percent, Better::Higher, |run| {
         summary(run).victim_share.map(|share| share * 100.0)
     }),

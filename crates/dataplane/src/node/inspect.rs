@@ -1,8 +1,12 @@
 //! What a node tells about itself, for those who watch it.
 
 use super::Node;
+use super::state::Target;
 use crate::config::SidBehavior;
 use crate::counters::Traffic;
+use crate::element::PortId;
+use crate::entropy;
+use crate::headers::ipv6;
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::Prefix;
 
@@ -26,5 +30,16 @@ impl Node {
     /// How many neighbours' MAC addresses are known.
     pub fn neighbour_count(&self) -> usize {
         self.adjacencies.values().filter(|adjacency| adjacency.resolved && adjacency.address[0] != 0xff).count()
+    }
+
+    /// The port by which a packet with these headers, the Ethernet header first, leaves by the main table: of equal
+    /// paths the one that its flow takes. `None` when something else than plain forwarding becomes of it.
+    pub fn port_toward(&self, head: &[u8]) -> Option<PortId> {
+        let adjacency = match self.main.lookup(ipv6(head).ok()?.destination_octets())? {
+            Target::Adjacency(adjacency) => adjacency,
+            Target::Ecmp(set) => self.ecmp[set as usize].choose(entropy::of_packet(head), self.ecmp_salt),
+            Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Local | Target::Blackhole => return None,
+        };
+        Some(self.adjacencies[adjacency as usize].port)
     }
 }

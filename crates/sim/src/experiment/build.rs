@@ -57,7 +57,7 @@ impl Fabric {
         let mut switches = Vec::new();
         for switch in topology.switch_ids() {
             let node = Box::new(Builder { scenario, arm, next_hops, seed }.switch(switch)?);
-            switches.push(network.add(match queues::watch(scenario, arm, switch) {
+            switches.push(network.add(match queues::watch(scenario, arm, next_hops, switch) {
                 Some(watch) => Device::Watched(node, Box::new(watch)),
                 None => Device::Switch(node),
             }));

@@ -117,8 +117,8 @@ fn add_background(
     chance: &mut Stream,
     flows: &mut Vec<PlannedFlow>,
 ) {
-    let hosts = topology.hosts().len() as u64;
-    let rates = topology.host_ids().flat_map(|host| topology.ports(NodeId::Host(host)));
+    let hosts = background.hosts(topology);
+    let rates = hosts.iter().flat_map(|host| topology.ports(NodeId::Host(*host)));
     let bits_per_s: f64 = rates.map(|port| topology.links()[port.link.index()].rate_bits_per_s as f64).sum();
     let flows_per_ns = background.load.get() * bits_per_s / (background.sizes.mean_octets() * 8.0) / 1e9;
     if flows_per_ns <= 0.0 {
@@ -130,13 +130,14 @@ fn add_background(
         if time_ns >= end_ns as f64 {
             return;
         }
-        let from = chance.below(hosts) as u32;
-        let to = (from + 1 + chance.below(hosts - 1) as u32) % hosts as u32;
+        let count = hosts.len() as u64;
+        let from = chance.below(count);
+        let to = (from + 1 + chance.below(count - 1)) % count;
         flows.push(PlannedFlow {
             kind: FlowKind::Background,
             name: None,
-            from: HostId(from),
-            to: HostId(to),
+            from: hosts[from as usize],
+            to: hosts[to as usize],
             start_ns: time_ns as u64,
             size: FlowSize::Octets(background.sizes.draw(chance).min(MAX_OCTETS) as u32),
             burst: None,

@@ -19,6 +19,7 @@ mod pages;
 mod path;
 mod queues;
 pub mod results;
+mod route;
 mod run;
 mod sample;
 pub mod scenario;

@@ -1,10 +1,13 @@
 //! What a run comes to, once it is over.
 
+use super::build::ADDRESSES;
 use super::flows::FlowSize;
 use super::path::{ACK_OCTETS, Path};
-use super::results::{ArmResult, FlowResult, NotificationResult, PortResult, Totals};
+use super::results::{ArmResult, FlowKind, FlowResult, NotificationResult, PortResult, Totals};
+use super::route::Heading;
 use super::run::Run;
 use super::sample::port_name;
+use super::scenario::Signal;
 use super::server::DATA_CLASS;
 use super::summary::Measured;
 use srdma_dataplane::PortId;
@@ -27,12 +30,16 @@ impl Run<'_> {
             .filter_map(|(switch, port)| self.port_result(switch, port))
             .collect();
         let totals = self.totals(&ports);
-        let notifications = self.notifications();
+        let notifications: Vec<NotificationResult> =
+            (0..self.begun).filter_map(|number| self.notification(number)).collect();
+        let routes = self.routes();
         let measured = Measured {
             scenario: self.scenario,
             planned: &self.flows,
             flows: &flows,
+            routes: &routes,
             delivered: &self.delivered,
+            spared: self.spared.as_deref(),
             ports: &ports,
             notifications: &notifications,
             totals,
@@ -44,7 +51,7 @@ impl Run<'_> {
             title: self.arm.title().to_owned(),
             seed: self.seed,
             simulated_ns: self.last_end.as_ns(),
-            packet_hops: self.fabric.network.hops(),
+            packet_hops: self.fabric.network.hops() + self.spared_hops,
             verified_icrc: self.scenario.hosts.verify_icrc,
             flows,
             ports: ports.into_iter().filter(|port| port.peak_octets > 2 * full).collect(),
@@ -98,27 +105,45 @@ impl Run<'_> {
         })
     }
 
-    fn notifications(&self) -> Vec<NotificationResult> {
-        let topology = &self.scenario.topology;
-        let mut notifications = Vec::new();
-        for switch in topology.switch_ids() {
-            let Some(watch) = self.fabric.watch(switch) else { continue };
-            for number in 0..self.begun {
-                let qpn = self.qpn(number);
-                let Some(met) = watch.met().get(&qpn) else { continue };
-                let flow = &self.flows[number];
-                let told = self.told.get(&qpn).and_then(|times| times.iter().find(|at| *at >= met));
-                let path = Path::between(topology, &self.next_hops, flow.from, flow.to).without_last();
-                notifications.push(NotificationResult {
-                    flow: number,
-                    port: port_name(topology, switch, watch.port()),
-                    met_ns: met.as_ns(),
-                    changed_ns: told.map(|at| at.as_ns()),
-                    way_back_ns: path.frame_ns(FAST_CNP_OCTETS),
-                });
-            }
+    /// Where a flow first met a queue above the threshold, and how its sender learnt of that: from the switch there, or
+    /// from the receiver.
+    fn notification(&self, number: usize) -> Option<NotificationResult> {
+        let (topology, flow, qpn) = (&self.scenario.topology, &self.flows[number], self.qpn(number));
+        let met_at = |switch| Some((switch, *self.fabric.watch(switch)?.met().get(&qpn)?));
+        let (switch, met) = topology.switch_ids().filter_map(met_at).min_by_key(|(_, met)| met.at)?;
+        let by = match self.arm.signal {
+            Signal::None => return None,
+            Signal::ReceiverCnp => ADDRESSES.host(topology, flow.to),
+            Signal::FastCnp => ADDRESSES.loopback(topology, switch),
+        };
+        let told = self.told.get(&(qpn, by));
+        let data = self.queue_pair(qpn, flow.from, flow.to);
+        let heading = Heading::of_fast_cnp(topology, switch, flow.from, &data);
+        let legs = heading.legs(topology, &self.fabric, NodeId::Switch(switch), flow.from);
+        let octets = told.map_or(FAST_CNP_OCTETS, |told| told.octets as u64);
+        Some(NotificationResult {
+            flow: number,
+            port: port_name(topology, switch, met.port),
+            met_ns: met.at.as_ns(),
+            changed_ns: told.filter(|told| told.slows).map(|told| told.at.as_ns()),
+            way_back_ns: Path::along(topology, &legs).frame_ns(octets),
+        })
+    }
+
+    /// The links that each flow's data take, if there are streams, whose fair rate follows from them.
+    fn routes(&self) -> Vec<Vec<usize>> {
+        if self.flows.iter().all(|flow| flow.kind != FlowKind::Stream) {
+            return Vec::new();
         }
-        notifications
+        let topology = &self.scenario.topology;
+        let route = |number: usize| {
+            let flow = &self.flows[number];
+            let data = self.queue_pair(self.qpn(number), flow.from, flow.to);
+            let heading = Heading::of_data(topology, flow.from, &data);
+            let legs = heading.legs(topology, &self.fabric, NodeId::Host(flow.from), flow.to);
+            legs.into_iter().map(|leg| leg.index()).collect()
+        };
+        (0..self.begun).map(route).collect()
     }
 
     fn flow_result(&self, number: usize) -> FlowResult {

@@ -1,7 +1,8 @@
 //! What a path is like when nothing else is on it: how long a flow takes, how long a notification.
 
+use super::route::Leg;
 use crate::link::LinkModel;
-use srdma_fabric::{HostId, NextHops, Topology};
+use srdma_fabric::{HostId, LinkId, NextHops, Topology};
 
 /// Octets of a full frame's headers: Ethernet, IPv6, UDP, BTH, and the ICRC.
 const HEADERS_OCTETS: u64 = 14 + 40 + 8 + 12 + 4;
@@ -21,16 +22,20 @@ pub(super) struct Path(Vec<LinkModel>);
 impl Path {
     /// A shortest path between two hosts, in a fabric where all of them are alike.
     pub(super) fn between(topology: &Topology, next_hops: &NextHops, from: HostId, to: HostId) -> Self {
-        let links = next_hops.path(topology, from, to).into_iter().map(|link| {
+        Self::of_links(topology, next_hops.path(topology, from, to))
+    }
+
+    /// The path that consists of these.
+    pub(super) fn along(topology: &Topology, legs: &[Leg]) -> Self {
+        Self::of_links(topology, legs.iter().map(|leg| leg.link))
+    }
+
+    fn of_links(topology: &Topology, links: impl IntoIterator<Item = LinkId>) -> Self {
+        let models = links.into_iter().map(|link| {
             let link = &topology.links()[link.index()];
             LinkModel::perfect(link.rate_bits_per_s, link.delay_ns)
         });
-        Path(links.collect())
-    }
-
-    /// The path to the last switch before the end.
-    pub(super) fn without_last(&self) -> Self {
-        Path(self.0[..self.0.len().saturating_sub(1)].to_vec())
+        Path(models.collect())
     }
 
     /// Nanoseconds from a frame's first bit at the beginning to its last at the end: propagation, and serialisation on

@@ -1,14 +1,14 @@
 //! The queues of a switch: classes, marks, pauses, notifications, as scenario and arm want them.
 
 use super::build::{ADDRESSES, PREFIX, PREFIX_LEN};
-use super::scenario::{Arm, Control, Scenario, Signal};
+use super::scenario::{Arm, Control, Scenario, Signal, Whole};
 use super::server::DATA_CLASS;
-use super::watch::Watch;
+use super::watch::{Watch, WatchedQueue};
 use srdma_dataplane::{
     ClassConfig, ClassMap, Command, EgressConfig, FastCnpConfig, IoamConfig, IoamInterface, IoamNamespace, Marking,
     PfcConfig, PortId, Prefix, TimestampFormat, WideData,
 };
-use srdma_fabric::{NodeId, SwitchId, Topology};
+use srdma_fabric::{NextHops, NodeId, SwitchId, Topology};
 use std::time::Duration;
 
 /// How long a pause lasts, in quanta of 512 bit times: the longest. It is said again at half of it.
@@ -23,7 +23,8 @@ pub(super) fn commands(scenario: &Scenario, arm: &Arm, switch: SwitchId) -> Vec<
     let mut commands = vec![Command::SetClasses(ClassMap::by_precedence())];
     for port in topology.ports(NodeId::Switch(switch)) {
         let rate_bits_per_s = topology.links()[port.link.index()].rate_bits_per_s;
-        let egress = Box::new(egress(scenario, arm, rate_bits_per_s));
+        let thresholds = Thresholds::new(scenario, arm, port.peer.node);
+        let egress = Box::new(egress(scenario, arm, rate_bits_per_s, &thresholds));
         commands.push(Command::SetEgress { port: PortId(port.port), egress });
     }
     if arm.signal == Signal::FastCnp {
@@ -64,39 +65,70 @@ fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
     }
 }
 
-/// The queue of a switch toward the receiver of the first incast, if that is attached to it: above the threshold from
-/// which on the arm's signal is given.
-pub(super) fn watch(scenario: &Scenario, arm: &Arm, switch: SwitchId) -> Option<Watch> {
+/// The queues of a switch on the way to the receiver of the first incast: above the threshold from which on the arm's
+/// signal is given there.
+pub(super) fn watch(scenario: &Scenario, arm: &Arm, next_hops: &NextHops, switch: SwitchId) -> Option<Watch> {
     let topology = &scenario.topology;
     let receiver = scenario.workloads.incast.first()?.receiver(topology)?;
-    let mut ports = topology.ports(NodeId::Switch(switch)).iter();
-    let port = ports.find(|port| port.peer.node == NodeId::Host(receiver))?;
-    let threshold_octets = match arm.signal {
-        Signal::None => return None,
-        Signal::ReceiverCnp => arm.ecn.unwrap_or(scenario.switches.ecn).k_min_octets.get(),
-        Signal::FastCnp => arm.notification.unwrap_or(scenario.switches.notification).threshold_octets.get(),
-    };
-    Some(Watch::new(ADDRESSES.host(topology, receiver), PortId(port.port), threshold_octets as usize))
+    let ports = next_hops.toward(switch, receiver).iter();
+    let queues = ports.filter_map(|port| {
+        let peer = topology.port(NodeId::Switch(switch), *port)?.peer.node;
+        let threshold_octets = Thresholds::new(scenario, arm, peer).of_signal(arm.signal)?;
+        Some(WatchedQueue { port: PortId(*port), threshold_octets })
+    });
+    let queues: Vec<WatchedQueue> = queues.collect();
+    (!queues.is_empty()).then(|| Watch::new(ADDRESSES.host(topology, receiver), queues))
 }
 
-fn egress(scenario: &Scenario, arm: &Arm, rate_bits_per_s: u64) -> EgressConfig {
+/// From which depth on a queue gives which signal.
+struct Thresholds {
+    marking: Marking,
+    notify_octets: usize,
+}
+
+impl Thresholds {
+    /// Those of a port toward this neighbour.
+    fn new(scenario: &Scenario, arm: &Arm, neighbour: NodeId) -> Self {
+        let ecn = arm.ecn.unwrap_or(scenario.switches.ecn);
+        let notification = arm.notification.unwrap_or(scenario.switches.notification);
+        let or = |of_host_port: u64, of_fabric_port: Option<u64>| match neighbour {
+            NodeId::Host(_) => of_host_port as usize,
+            NodeId::Switch(_) => of_fabric_port.unwrap_or(of_host_port) as usize,
+        };
+        Thresholds {
+            marking: Marking {
+                k_min_octets: or(ecn.k_min_octets.get(), ecn.fabric_k_min_octets.map(Whole::get)),
+                k_max_octets: or(ecn.k_max_octets.get(), ecn.fabric_k_max_octets.map(Whole::get)),
+                p_max: ecn.p_max.get(),
+            },
+            notify_octets: or(
+                notification.threshold_octets.get(),
+                notification.fabric_threshold_octets.map(Whole::get),
+            ),
+        }
+    }
+
+    /// From where on a signal is possible; `None` without one.
+    fn of_signal(&self, signal: Signal) -> Option<usize> {
+        match signal {
+            Signal::None => None,
+            Signal::ReceiverCnp => Some(self.marking.k_min_octets),
+            Signal::FastCnp => Some(self.notify_octets),
+        }
+    }
+}
+
+fn egress(scenario: &Scenario, arm: &Arm, rate_bits_per_s: u64, thresholds: &Thresholds) -> EgressConfig {
     let switches = &scenario.switches;
-    let ecn = arm.ecn.unwrap_or(switches.ecn);
     let pfc = arm.pfc_thresholds.unwrap_or(switches.pfc);
-    let notification = arm.notification.unwrap_or(switches.notification);
     let mut egress = EgressConfig::new(rate_bits_per_s, switches.queue_limit_octets.get() as usize);
-    let marking = Marking {
-        k_min_octets: ecn.k_min_octets.get() as usize,
-        k_max_octets: ecn.k_max_octets.get() as usize,
-        p_max: ecn.p_max.get(),
-    };
     let data: &mut ClassConfig = &mut egress.classes[DATA_CLASS];
     match arm.signal {
         Signal::None => {}
-        Signal::ReceiverCnp => data.marking = Some(marking),
+        Signal::ReceiverCnp => data.marking = Some(thresholds.marking),
         Signal::FastCnp => {
-            data.marking = Some(marking);
-            data.notify_octets = Some(notification.threshold_octets.get() as usize);
+            data.marking = Some(thresholds.marking);
+            data.notify_octets = Some(thresholds.notify_octets);
         }
     }
     data.pfc = arm.pfc.then(|| PfcConfig {

@@ -26,7 +26,7 @@ pub struct ArmResult {
     pub seed: u64,
     /// Virtual nanoseconds until the last thing happened.
     pub simulated_ns: u64,
-    /// Frames that have arrived anywhere.
+    /// Frames that have arrived anywhere; with those of the run without incasts, if there was one.
     pub packet_hops: u64,
     /// Whether hosts verified the ICRC of what they received.
     pub verified_icrc: bool,
@@ -191,6 +191,10 @@ pub struct Summary {
     pub pauses: u64,
     /// What streams got of their fair rate, the least of them.
     pub victim_share: Option<f64>,
+    /// What streams delivered, of what they deliver when the incasts are left out, the least of them; `None` unless the
+    /// scenario asks for it.
+    #[serde(default)]
+    pub victim_keeps: Option<f64>,
     /// Payload that streams delivered, in bits a second, the least of them.
     pub victim_bits_per_s: Option<f64>,
     /// From the first packet above the threshold to the change of the rate, the median, in nanoseconds.

@@ -14,6 +14,7 @@ use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, QueuePairConfig, TraceRequest};
 use srdma_wire::{Instant, Qpn};
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 const NS_PER_US: u64 = 1000;
 
@@ -69,8 +70,24 @@ pub fn run(
 ) -> Result<ArmResult, RunError> {
     let arms = scenario.arms.len();
     let arm = scenario.arms.get(arm).ok_or(RunError::Arm { arms, found: arm })?;
+    let measures = &scenario.measures;
+    let duration_ns = measures.duration_us.get() * NS_PER_US;
+    let end_ns = duration_ns + measures.drain_us.get() * NS_PER_US;
     let mut run = Run::new(scenario, arm, seed)?;
-    run.proceed(progress)?;
+    if measures.keeps && !scenario.workloads.incast.is_empty() && !scenario.workloads.stream.is_empty() {
+        let mut twin = Run::new(scenario, arm, seed)?;
+        twin.without_incasts = true;
+        let whole_ns = duration_ns + end_ns;
+        twin.proceed(duration_ns, &mut |how_far| progress(Progress { end_ns: whole_ns, ..how_far }))?;
+        (run.spared, run.spared_hops) = (Some(twin.delivered), twin.fabric.network.hops());
+        let before = run.spared_hops;
+        run.proceed(end_ns, &mut |how_far| {
+            let (now_ns, packet_hops) = (how_far.now_ns + duration_ns, how_far.packet_hops + before);
+            progress(Progress { now_ns, end_ns: whole_ns, packet_hops, ..how_far });
+        })?;
+    } else {
+        run.proceed(end_ns, progress)?;
+    }
     Ok(run.result())
 }
 
@@ -85,10 +102,15 @@ pub(super) struct Run<'a> {
     pub(super) fabric: Fabric,
     pub(super) flows: Vec<PlannedFlow>,
     pub(super) finished: Vec<Option<Instant>>,
-    /// When senders were told of congestion, by queue pair.
-    pub(super) told: BTreeMap<Qpn, Vec<Instant>>,
+    /// How senders were told of congestion first, by queue pair and who told them.
+    pub(super) told: BTreeMap<(Qpn, Ipv6Addr), Told>,
     /// Octets that each flow had delivered when no further flow began.
     pub(super) delivered: Vec<u64>,
+    /// The same without the incasts, if that was tried, and the frames that arrived there.
+    pub(super) spared: Option<Vec<u64>>,
+    pub(super) spared_hops: u64,
+    /// Whether the incasts are left out.
+    without_incasts: bool,
     pub(super) sampler: Sampler,
     sampled: Vec<SampledFlow>,
     /// The longest round trip while nothing waits anywhere.
@@ -101,9 +123,6 @@ pub(super) struct Run<'a> {
     first_qpn: u32,
     pub(super) last_end: Instant,
 }
-
-/// Times at which one sender was told that are remembered.
-const TOLD_REMEMBERED: usize = 64;
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
@@ -125,6 +144,9 @@ impl<'a> Run<'a> {
             flows,
             told: BTreeMap::new(),
             delivered: Vec::new(),
+            spared: None,
+            spared_hops: 0,
+            without_incasts: false,
             sampler: Sampler::new(scenario, rate_names),
             sampled: Vec::new(),
             base_rtt_ns,
@@ -135,10 +157,10 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn proceed(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
+    /// Lets time pass until all flows have ended, or it is `end_ns`.
+    fn proceed(&mut self, end_ns: u64, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
         let measures = &self.scenario.measures;
         let duration_ns = measures.duration_us.get() * NS_PER_US;
-        let end_ns = duration_ns + measures.drain_us.get() * NS_PER_US;
         let step_ns = measures.sample_ns.get();
         let flows = self.flows.iter().filter(|flow| matches!(flow.size, FlowSize::Octets(_))).count();
         let mut now_ns = 0;
@@ -171,6 +193,9 @@ impl<'a> Run<'a> {
 
     fn begin(&mut self, number: usize) -> Result<(), RunError> {
         let flow = &self.flows[number];
+        if self.without_incasts && flow.kind == FlowKind::Incast {
+            return Ok(());
+        }
         let (from, to, size) = (flow.from, flow.to, flow.size);
         let qpn = self.qpn(number);
         if let Some(name) = series_name(flow) {
@@ -191,7 +216,7 @@ impl<'a> Run<'a> {
         Qpn::new(self.first_qpn + number as u32).expect("there are far fewer than 2^23 flows")
     }
 
-    fn queue_pair(&self, qpn: Qpn, own: HostId, peer: HostId) -> QueuePairConfig {
+    pub(super) fn queue_pair(&self, qpn: Qpn, own: HostId, peer: HostId) -> QueuePairConfig {
         let (hosts, topology) = (&self.scenario.hosts, &self.scenario.topology);
         let link = topology.ports(NodeId::Host(own)).first().map(|port| &topology.links()[port.link.index()]);
         let line_rate_bits_per_s = link.map_or(1, |link| link.rate_bits_per_s);
@@ -251,11 +276,8 @@ impl<'a> Run<'a> {
                     self.last_end = self.last_end.max(at);
                 }
             }
-            for Told { qpn, at } in told {
-                let times = self.told.entry(qpn).or_default();
-                if times.len() < TOLD_REMEMBERED {
-                    times.push(at);
-                }
+            for told in told {
+                self.told.entry((told.qpn, told.by)).or_insert(told);
             }
         }
     }

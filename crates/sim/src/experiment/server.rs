@@ -6,11 +6,12 @@ use crate::pieces::pieces_of;
 use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
-    QueuePairConfig, RemoteAddress, Status, WorkRequest,
+    QueuePairConfig, RateLimits, RemoteAddress, Status, WorkRequest,
 };
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Opcode, Pfc, Qpn, View};
 use std::cell::RefCell;
+use std::net::Ipv6Addr;
 use std::rc::Rc;
 use zerocopy::IntoBytes;
 
@@ -71,6 +72,13 @@ pub(super) struct Told {
     pub(super) qpn: Qpn,
     /// When.
     pub(super) at: Instant,
+    /// By whom: the source address of the CNP.
+    pub(super) by: Ipv6Addr,
+    /// Octets of its frame.
+    pub(super) octets: usize,
+    /// Whether it sends more slowly since: a CNP that follows another at once, or finds the rate at its least, changes
+    /// nothing.
+    pub(super) slows: bool,
 }
 
 /// A flow without end.
@@ -222,10 +230,14 @@ impl Server {
         match EthernetView::split(pieces[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
                 pieces[0] = packet;
+                let told = if count <= 2 && packet.len() <= SHORT_PACKET_OCTETS { told_by(packet, now) } else { None };
+                let limits = told.and_then(|told| self.endpoint.rate_limits(now, told.qpn));
                 // A refusal is counted by the endpoint.
                 let outcome = self.endpoint.receive(now, &pieces[..count]);
-                if outcome.is_ok() && count <= 2 && packet.len() <= SHORT_PACKET_OCTETS {
-                    self.told.extend(congested_queue_pair(packet).map(|qpn| Told { qpn, at: now }));
+                if let (Ok(()), Some(told), Some(before)) = (outcome, told, limits)
+                    && let Some(after) = self.endpoint.rate_limits(now, told.qpn)
+                {
+                    self.told.push(Told { slows: is_slower(after, before), ..told });
                 }
             }
             Ok((ethernet, octets)) if ethernet.ethertype() == EtherType::MAC_CONTROL => match Pfc::parse(octets) {
@@ -237,10 +249,18 @@ impl Server {
     }
 }
 
-/// The queue pair that a CNP, fast or not, tells of congestion.
-fn congested_queue_pair(packet: &[u8]) -> Option<Qpn> {
+/// Who a CNP, fast or not, comes from, and which queue pair it is for: those of a connection have one number.
+fn told_by(packet: &[u8], now: Instant) -> Option<Told> {
+    let octets = EthernetView::LEN + packet.len();
     let packet = Packet::parse(packet, packet.len()).ok()?;
-    (packet.bth.opcode() == Opcode::CNP).then(|| packet.bth.dest_qpn())
+    let (qpn, by) = (packet.bth.dest_qpn(), packet.ipv6.source());
+    (packet.bth.opcode() == Opcode::CNP).then_some(Told { qpn, at: now, by, octets, slows: false })
+}
+
+/// Whether rate or window have become less.
+fn is_slower(after: RateLimits, before: RateLimits) -> bool {
+    let is_less = |after: Option<u64>, before: Option<u64>| after.unwrap_or(u64::MAX) < before.unwrap_or(u64::MAX);
+    is_less(after.rate_bits_per_s, before.rate_bits_per_s) || is_less(after.window_octets, before.window_octets)
 }
 
 /// A WRITE of a flow's octets. Both regions hold the same at the same place.

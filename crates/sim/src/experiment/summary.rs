@@ -4,7 +4,6 @@ use super::fair;
 use super::flows::PlannedFlow;
 use super::results::{FlowKind, FlowResult, NotificationResult, PortResult, Summary, Totals, percentile};
 use super::scenario::Scenario;
-use srdma_fabric::NodeId;
 use std::collections::BTreeMap;
 
 /// Octets of a full packet's frame on the wire beside its payload: Ethernet with preamble, FCS and gap, IPv6, UDP, BTH,
@@ -16,8 +15,12 @@ pub(super) struct Measured<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) planned: &'a [PlannedFlow],
     pub(super) flows: &'a [FlowResult],
+    /// The positions of the links that each flow's data take; empty without streams.
+    pub(super) routes: &'a [Vec<usize>],
     /// Octets that each flow had delivered when no further flow began.
     pub(super) delivered: &'a [u64],
+    /// The same without the incasts, if that was tried.
+    pub(super) spared: Option<&'a [u64]>,
     pub(super) ports: &'a [PortResult],
     pub(super) notifications: &'a [NotificationResult],
     pub(super) totals: Totals,
@@ -32,7 +35,7 @@ impl Measured<'_> {
         };
         let short = |flow: &FlowResult| flow.size_octets <= short_octets;
         let long = |flow: &FlowResult| flow.size_octets > short_octets;
-        let (victim_share, victim_bits_per_s) = self.victims();
+        let (victim_share, victim_keeps, victim_bits_per_s) = self.victims();
         let mut delays: Vec<f64> = Vec::new();
         let mut excesses: Vec<f64> = Vec::new();
         for notification in self.notifications {
@@ -52,6 +55,7 @@ impl Measured<'_> {
             peak_queue_octets: self.ports.iter().map(|port| port.peak_octets).max().unwrap_or(0),
             pauses: self.totals.pauses,
             victim_share,
+            victim_keeps,
             victim_bits_per_s,
             notification_p50_ns: percentile(&mut delays, 0.5),
             notification_p99_ns: percentile(&mut delays, 0.99),
@@ -74,28 +78,32 @@ impl Measured<'_> {
         ends.into_values().flatten().map(|took| took as f64).collect()
     }
 
-    /// The least share of its fair rate that a stream got, and the least rate.
-    fn victims(&self) -> (Option<f64>, Option<f64>) {
+    /// The least share of its fair rate that a stream got, the least that one kept, and the least rate.
+    fn victims(&self) -> (Option<f64>, Option<f64>, Option<f64>) {
         let is_stream = |number: &usize| self.planned[*number].kind == FlowKind::Stream;
         let streams: Vec<usize> = (0..self.flows.len()).filter(is_stream).collect();
         if streams.is_empty() {
-            return (None, None);
+            return (None, None, None);
         }
-        let topology = &self.scenario.topology;
         let mtu = f64::from(self.scenario.hosts.path_mtu().octets());
-        let octets_per_ns = |host| {
-            let port = topology.ports(NodeId::Host(host)).first();
-            let rate = port.map_or(0, |port| topology.links()[port.link.index()].rate_bits_per_s);
-            rate as f64 / 8e9 * mtu / (mtu + OVERHEAD_OCTETS)
-        };
-        let links: Vec<f64> = topology.host_ids().map(octets_per_ns).collect();
+        let links = self.scenario.topology.links().iter();
+        let octets_per_ns: Vec<f64> = links
+            .map(|link| link.rate_bits_per_s as f64 / 8e9 * mtu / (mtu + OVERHEAD_OCTETS))
+            .flat_map(|octets_per_ns| [octets_per_ns; 2])
+            .collect();
         let end_ns = self.scenario.measures.duration_us.get() * 1000;
-        let fair = fair::delivered(self.planned, &links, end_ns);
-        let share = |number: &usize| self.delivered[*number] as f64 / fair[*number].max(1.0);
+        let fair = fair::delivered(self.planned, self.routes, &octets_per_ns, end_ns);
+        let delivered = |number: &usize| self.delivered[*number] as f64;
+        let share = |number: &usize| delivered(number) / fair[*number].max(1.0);
+        let keeps = |number: &usize| Some(delivered(number) / (self.spared?[*number] as f64).max(1.0));
         let rate = |number: &usize| {
             let time_ns = end_ns.saturating_sub(self.planned[*number].start_ns).max(1);
-            self.delivered[*number] as f64 * 8e9 / time_ns as f64
+            delivered(number) * 8e9 / time_ns as f64
         };
-        (streams.iter().map(share).reduce(f64::min), streams.iter().map(rate).reduce(f64::min))
+        (
+            streams.iter().map(share).reduce(f64::min),
+            streams.iter().filter_map(keeps).reduce(f64::min),
+            streams.iter().map(rate).reduce(f64::min),
+        )
     }
 }

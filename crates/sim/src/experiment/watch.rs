@@ -13,44 +13,59 @@ const AFTER_IPV6: usize = IPV6 + 40;
 /// Octets of the UDP header.
 const UDP: usize = 8;
 
-/// A queue of a switch that is watched.
+/// A queue that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WatchedQueue {
+    /// The port.
+    pub(super) port: PortId,
+    /// Octets in it from which on it counts.
+    pub(super) threshold_octets: usize,
+}
+
+/// Where and when a packet met a queue above the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    /// The port.
+    pub(super) port: PortId,
+    /// When.
+    pub(super) at: Instant,
+}
+
+/// The queues of a switch that lie on the way to a host.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// The only host behind the port.
     receiver: [u8; 16],
-    port: PortId,
-    threshold_octets: usize,
-    met: BTreeMap<Qpn, Instant>,
+    queues: Vec<WatchedQueue>,
+    met: BTreeMap<Qpn, Met>,
 }
 
 impl Watch {
-    /// Watches the queue at a port toward a host.
-    pub(super) fn new(receiver: Ipv6Addr, port: PortId, threshold_octets: usize) -> Self {
-        Watch { receiver: receiver.octets(), port, threshold_octets, met: BTreeMap::new() }
+    /// Watches the queues at ports toward a host.
+    pub(super) fn new(receiver: Ipv6Addr, queues: Vec<WatchedQueue>) -> Self {
+        Watch { receiver: receiver.octets(), queues, met: BTreeMap::new() }
     }
 
-    /// The port.
-    pub(super) fn port(&self) -> PortId {
-        self.port
-    }
-
-    /// When the first data packet to each queue pair of the receiver met the queue above the threshold.
-    pub(super) fn met(&self) -> &BTreeMap<Qpn, Instant> {
+    /// What the first data packet to each queue pair of the receiver has met here.
+    pub(super) fn met(&self) -> &BTreeMap<Qpn, Met> {
         &self.met
     }
 
     /// Looks at frames that the switch is about to take.
     pub(super) fn look(&mut self, now: Instant, frames: &[Frame], node: &Node, pool: &Pool) {
-        let waiting = node.class_octets(self.port, DATA_CLASS).unwrap_or(0);
-        if waiting < self.threshold_octets {
+        let is_full =
+            |queue: &WatchedQueue| node.class_octets(queue.port, DATA_CLASS).unwrap_or(0) >= queue.threshold_octets;
+        if !self.queues.iter().any(is_full) {
             return;
         }
         for frame in frames.iter().filter(|frame| !frame.body().is_empty()) {
             let head = frame.head(pool);
             if head.get(IPV6 + 24..AFTER_IPV6) == Some(&self.receiver[..])
                 && let Some(qpn) = dest_qpn(head)
+                && !self.met.contains_key(&qpn)
+                && let Some(port) = node.port_toward(head)
+                && self.queues.iter().any(|queue| queue.port == port && is_full(queue))
             {
-                self.met.entry(qpn).or_insert(now);
+                self.met.insert(qpn, Met { port, at: now });
             }
         }
     }

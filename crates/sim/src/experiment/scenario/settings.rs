@@ -88,12 +88,22 @@ pub struct Ecn {
     pub k_max_octets: Whole<0, 1_000_000_000>,
     /// P_max.
     pub p_max: Fraction,
+    /// K_min at ports toward other switches, if it is another one there.
+    pub fabric_k_min_octets: Option<Whole<0, 1_000_000_000>>,
+    /// K_max at ports toward other switches, if it is another one there.
+    pub fabric_k_max_octets: Option<Whole<0, 1_000_000_000>>,
 }
 
 impl Default for Ecn {
     /// What the HPCC paper takes for DCQCN at 25 Gbit/s, times four: 100 KB, 400 KB, 0.2 at 100 Gbit/s.
     fn default() -> Self {
-        Ecn { k_min_octets: Whole(400_000), k_max_octets: Whole(1_600_000), p_max: Fraction(0.2) }
+        Ecn {
+            k_min_octets: Whole(400_000),
+            k_max_octets: Whole(1_600_000),
+            p_max: Fraction(0.2),
+            fabric_k_min_octets: None,
+            fabric_k_max_octets: None,
+        }
     }
 }
 
@@ -121,13 +131,20 @@ impl Default for Pfc {
 pub struct Notification {
     /// Octets in a queue from which on a packet's sender is told.
     pub threshold_octets: Whole<0, 1_000_000_000>,
+    /// The same at ports toward other switches, if it is another one there: a queue in front of a host holds only what
+    /// goes to that host, one between switches also packets of flows that are not to blame.
+    pub fabric_threshold_octets: Option<Whole<0, 1_000_000_000>>,
     /// Nanoseconds between two notifications of one flow (D45).
     pub interval_ns: Whole<0, 1_000_000_000>,
 }
 
 impl Default for Notification {
     fn default() -> Self {
-        Notification { threshold_octets: Whole(100_000), interval_ns: Whole(50_000) }
+        Notification {
+            threshold_octets: Whole(100_000),
+            fabric_threshold_octets: None,
+            interval_ns: Whole(50_000),
+        }
     }
 }
 
@@ -150,6 +167,10 @@ pub struct Measures {
     /// of incasts need not be named.
     #[serde(default)]
     pub queues_of: Vec<Spanned<String>>,
+    /// Whether each run is compared with one from which the incasts are left out: what streams keep of their rate. A
+    /// run takes that much longer.
+    #[serde(default)]
+    pub keeps: bool,
 }
 
 fn default_drain() -> Whole<0, 10_000_000> {

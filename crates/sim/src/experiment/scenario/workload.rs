@@ -46,6 +46,9 @@ pub struct Background {
     pub load: Fraction,
     /// Where sizes come from.
     pub sizes: FlowSizes,
+    /// Hosts that neither send nor receive any of it.
+    #[serde(default)]
+    except: Vec<Spanned<String>>,
 }
 
 /// A published distribution of the sizes of flows.
@@ -102,6 +105,14 @@ impl Incast {
     }
 }
 
+impl Background {
+    /// The hosts that it is drawn from, in the topology's order.
+    pub fn hosts(&self, topology: &Topology) -> Vec<HostId> {
+        let excepted: Vec<HostId> = self.except.iter().filter_map(|name| host(topology, name)).collect();
+        topology.host_ids().filter(|host| !excepted.contains(host)).collect()
+    }
+}
+
 impl Stream {
     /// The two hosts.
     pub fn ends(&self, topology: &Topology) -> Option<(HostId, HostId)> {
@@ -134,6 +145,12 @@ impl Workloads {
             if most < least || most > 1 << 30 {
                 let text = format!("max_octets {most}: expected an integer from min_octets, {least}, to {}", 1 << 30);
                 return Err(Problem::new(incast.max_octets.span().start, text));
+            }
+        }
+        for background in &self.background {
+            background.except.iter().try_for_each(|name| check_host(topology, name))?;
+            if let (Some(last), true) = (background.except.last(), background.hosts(topology).len() < 2) {
+                return Err(Problem::new(last.span().start, "except: expected that two hosts are left at least"));
             }
         }
         for stream in &self.stream {
