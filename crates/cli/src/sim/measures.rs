@@ -93,6 +93,27 @@ pub(super) const MEASURES: &[Measure] = &[
         summary(run).victim_share.map(|share| share * 100.0)
     }),
     Measure::new(
+        "group's rate",
+        "what the slowest receiver of the multicast group got",
+        Unit::BitsPerSecond,
+        Better::Higher,
+        |run| summary(run).group_bits_per_s,
+    ),
+    Measure::new(
+        "group keeps",
+        "of what it gets when the bursts are left out, all else being the same",
+        Unit::Percent,
+        Better::Higher,
+        |run| summary(run).group_keeps.map(|kept| kept * 100.0),
+    ),
+    Measure::new(
+        "group's share",
+        "of the rate that would be fair on all links of its tree",
+        Unit::Percent,
+        Better::Higher,
+        |run| summary(run).group_share.map(|share| share * 100.0),
+    ),
+    Measure::new(
         "peak queue",
         "the most that ever waited at one port of a switch",
         Unit::Octets,

@@ -21,6 +21,11 @@ impl Node {
         self.group(id).map(|group| &group.part)
     }
 
+    /// Whether the node takes part in any group.
+    pub fn has_groups(&self) -> bool {
+        self.groups.iter().any(Option::is_some)
+    }
+
     /// How many prefixes the tables hold: routes, and what is looked up like one: SIDs, Proxy Addresses, neighbours and
     /// the node's own addresses.
     pub fn prefix_count(&self) -> usize {

@@ -33,7 +33,7 @@ pub(super) const PREFIX_LEN: u8 = 32;
 const POOL_CHUNKS: usize = 1 << 22;
 
 /// Largest IPv6 packet of every link: a full RoCEv2 packet with room for SRH and trace.
-const LINK_MTU: u16 = 9000;
+pub(super) const LINK_MTU: u16 = 9000;
 
 /// A network, and which element is what.
 pub(super) struct Fabric {
@@ -88,6 +88,11 @@ impl Fabric {
     /// Lets `action` change a server.
     pub(super) fn with_server<R>(&mut self, host: HostId, action: impl FnOnce(&mut Server) -> R) -> Option<R> {
         self.network.with(self.servers[host.index()], |device, _, _| device.server_mut().map(action))
+    }
+
+    /// Lets `action` change a switch.
+    pub(super) fn with_switch<R>(&mut self, switch: SwitchId, action: impl FnOnce(&mut Node) -> R) -> Option<R> {
+        self.network.with(self.switches[switch.index()], |device, _, _| device.switch_mut().map(action))
     }
 
     /// A switch, to look at.

@@ -41,6 +41,14 @@ impl Device {
         }
     }
 
+    /// The switch, to change it; `None` when it is a server.
+    pub(super) fn switch_mut(&mut self) -> Option<&mut Node> {
+        match self {
+            Device::Switch(node) | Device::Watched(node, _) => Some(node),
+            Device::Server(_) => None,
+        }
+    }
+
     /// The server, to change it; `None` when it is a switch.
     pub(super) fn server_mut(&mut self) -> Option<&mut Server> {
         match self {
@@ -97,9 +105,10 @@ impl Element for Device {
 
 impl Station for Device {
     /// Frames of servers have all their headers in a first segment of their own, which is all that a switch which
-    /// forwards looks at: their payload stays where it is, however many hops they take.
+    /// forwards looks at: their payload stays where it is, however many hops they take. A switch that takes part in a
+    /// group looks behind headers that another one has put in front.
     #[inline]
     fn wants_driver_layout(&self) -> bool {
-        false
+        self.switch().is_some_and(Node::has_groups)
     }
 }

@@ -14,8 +14,10 @@ pub(super) struct PlannedFlow {
     pub(super) name: Option<String>,
     /// The host that sends.
     pub(super) from: HostId,
-    /// The host that receives.
+    /// The host that receives; of a group the first.
     pub(super) to: HostId,
+    /// The hosts of a group that receive; empty for other flows.
+    pub(super) receivers: Vec<HostId>,
     /// When it begins, in nanoseconds.
     pub(super) start_ns: u64,
     /// What it carries.
@@ -49,8 +51,24 @@ pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
                 name: Some(stream.name.clone()),
                 from,
                 to,
+                receivers: Vec::new(),
                 start_ns: stream.start_us.get() * NS_PER_US,
                 size: FlowSize::Endless(stream.message_octets.get() as u32),
+                burst: None,
+            });
+        }
+    }
+    for group in &scenario.workloads.multicast {
+        let receivers = group.receivers(&scenario.topology);
+        if let (Some(from), Some(to)) = (group.source(&scenario.topology), receivers.first().copied()) {
+            flows.push(PlannedFlow {
+                kind: FlowKind::Multicast,
+                name: Some(group.name.clone()),
+                from,
+                to,
+                receivers,
+                start_ns: group.start_us.get() * NS_PER_US,
+                size: FlowSize::Endless(group.message_octets.get() as u32),
                 burst: None,
             });
         }
@@ -70,6 +88,7 @@ pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
             name: None,
             from,
             to,
+            receivers: Vec::new(),
             start_ns: permutation.start_us.get() * NS_PER_US,
             size: FlowSize::Octets(permutation.size_octets.get() as u32),
             burst: None,
@@ -90,6 +109,7 @@ fn add_incast(scenario: &Scenario, incast: &Incast, end_ns: u64, chance: &mut St
         .iter()
         .filter_map(|stream| stream.ends(topology))
         .flat_map(|(from, to)| [from, to])
+        .chain(scenario.workloads.multicast.iter().filter_map(|group| group.source(topology)))
         .collect();
     let is_near = |host: HostId| topology.attached_to(host).any(|at| topology.attached_to(receiver).any(|to| to == at));
     let far: Vec<HostId> = topology.host_ids().filter(|host| !is_near(*host) && !in_streams.contains(host)).collect();
@@ -100,7 +120,16 @@ fn add_incast(scenario: &Scenario, incast: &Incast, end_ns: u64, chance: &mut St
             let (least, most) = (incast.min_octets.get(), *incast.max_octets.as_ref());
             let size = FlowSize::Octets((least + chance.below(most - least + 1)) as u32);
             let burst = Some(burst);
-            flows.push(PlannedFlow { kind: FlowKind::Incast, name: None, from, to: receiver, start_ns, size, burst });
+            flows.push(PlannedFlow {
+                kind: FlowKind::Incast,
+                name: None,
+                from,
+                to: receiver,
+                receivers: Vec::new(),
+                start_ns,
+                size,
+                burst,
+            });
         }
         burst += 1;
         match incast.period_us {
@@ -138,6 +167,7 @@ fn add_background(
             name: None,
             from: hosts[from as usize],
             to: hosts[to as usize],
+            receivers: Vec::new(),
             start_ns: time_ns as u64,
             size: FlowSize::Octets(background.sizes.draw(chance).min(MAX_OCTETS) as u32),
             burst: None,

@@ -14,6 +14,7 @@ mod device;
 mod engine;
 mod fair;
 mod flows;
+mod groups;
 mod outcome;
 mod pages;
 mod path;

@@ -1,10 +1,11 @@
 //! What a run comes to, once it is over.
 
 use super::build::ADDRESSES;
-use super::flows::FlowSize;
+use super::flows::{FlowSize, PlannedFlow};
+use super::groups::PlannedGroup;
 use super::path::{ACK_OCTETS, Path};
-use super::results::{ArmResult, FlowKind, FlowResult, NotificationResult, PortResult, Totals};
-use super::route::Heading;
+use super::results::{ArmResult, FlowResult, NotificationResult, PortResult, Totals};
+use super::route::{Heading, Leg};
 use super::run::Run;
 use super::sample::port_name;
 use super::scenario::Signal;
@@ -130,14 +131,17 @@ impl Run<'_> {
         })
     }
 
-    /// The links that each flow's data take, if there are streams, whose fair rate follows from them.
+    /// The links that each flow's data take, if there are flows without end, whose fair rate follows from them.
     fn routes(&self) -> Vec<Vec<usize>> {
-        if self.flows.iter().all(|flow| flow.kind != FlowKind::Stream) {
+        if !self.scenario.workloads.has_endless() {
             return Vec::new();
         }
         let topology = &self.scenario.topology;
         let route = |number: usize| {
             let flow = &self.flows[number];
+            if let Some(group) = self.groups.get(&number) {
+                return self.branches(flow, group);
+            }
             let data = self.queue_pair(self.qpn(number), flow.from, flow.to);
             let heading = Heading::of_data(topology, flow.from, &data);
             let legs = heading.legs(topology, &self.fabric, NodeId::Host(flow.from), flow.to);
@@ -146,10 +150,29 @@ impl Run<'_> {
         (0..self.begun).map(route).collect()
     }
 
+    /// The links of a group's tree, those of its hosts included.
+    fn branches(&self, flow: &PlannedFlow, group: &PlannedGroup) -> Vec<usize> {
+        let topology = &self.scenario.topology;
+        let first = topology.ports(NodeId::Host(flow.from)).first();
+        let to_headend = first.map(|port| (NodeId::Host(flow.from), PortId(port.port)));
+        let between = group.ports().map(|(switch, port)| (NodeId::Switch(switch), port));
+        let to_receivers = flow.receivers.iter().filter_map(|host| {
+            let port = topology.ports(NodeId::Host(*host)).first()?;
+            Some((port.peer.node, PortId(port.peer.port)))
+        });
+        let ports = to_headend.into_iter().chain(between).chain(to_receivers);
+        ports.filter_map(|(node, port)| Leg::out_of(topology, node, port)).map(Leg::index).collect()
+    }
+
     fn flow_result(&self, number: usize) -> FlowResult {
         let flow = &self.flows[number];
         let topology = &self.scenario.topology;
-        let [source, destination] = [flow.from, flow.to].map(|host| topology.hosts()[host.index()].name.clone());
+        let name_of = |host| topology.name(NodeId::Host(host)).to_owned();
+        let source = name_of(flow.from);
+        let destination = match &flow.name {
+            Some(name) if !flow.receivers.is_empty() => name.clone(),
+            Some(_) | None => name_of(flow.to),
+        };
         let counters = self.fabric.server(flow.from).and_then(|server| server.endpoint().counters(self.qpn(number)));
         let mtu_octets = u64::from(self.scenario.hosts.path_mtu().octets());
         let size_octets = match flow.size {

@@ -197,6 +197,16 @@ pub struct Summary {
     pub victim_keeps: Option<f64>,
     /// Payload that streams delivered, in bits a second, the least of them.
     pub victim_bits_per_s: Option<f64>,
+    /// What multicast flows got of their fair rate, the least of them.
+    #[serde(default)]
+    pub group_share: Option<f64>,
+    /// What multicast flows delivered to every receiver, of what they deliver when the incasts are left out, the least of
+    /// them; `None` unless the scenario asks for it.
+    #[serde(default)]
+    pub group_keeps: Option<f64>,
+    /// Payload that multicast flows delivered to every receiver, in bits a second, the least of them.
+    #[serde(default)]
+    pub group_bits_per_s: Option<f64>,
     /// From the first packet above the threshold to the change of the rate, the median, in nanoseconds.
     pub notification_p50_ns: Option<f64>,
     /// The same, the 99th percentile.

@@ -1,6 +1,7 @@
 //! One run: an arm of a scenario with a seed.
 
 use super::build::{ADDRESSES, Fabric};
+use super::groups::{self, PlannedGroup, SetUpError};
 use super::flows::{FlowSize, PlannedFlow, plan};
 use super::path::{ACK_OCTETS, Path};
 use super::queues::TRACE_NAMESPACE;
@@ -42,6 +43,9 @@ pub enum RunError {
     /// A host refused a queue pair.
     #[error("a host refused a queue pair: {0}")]
     QueuePair(#[from] srdma_rc::ConfigError),
+    /// A group makes no sense.
+    #[error("there is no group for a multicast flow: {0}")]
+    Group(#[from] SetUpError),
     /// A host refused a flow.
     #[error("a host refused a flow: {0}")]
     Flow(#[from] srdma_rc::PostError),
@@ -74,7 +78,7 @@ pub fn run(
     let duration_ns = measures.duration_us.get() * NS_PER_US;
     let end_ns = duration_ns + measures.drain_us.get() * NS_PER_US;
     let mut run = Run::new(scenario, arm, seed)?;
-    if measures.keeps && !scenario.workloads.incast.is_empty() && !scenario.workloads.stream.is_empty() {
+    if measures.keeps && !scenario.workloads.incast.is_empty() && scenario.workloads.has_endless() {
         let mut twin = Run::new(scenario, arm, seed)?;
         twin.without_incasts = true;
         let whole_ns = duration_ns + end_ns;
@@ -109,6 +113,8 @@ pub(super) struct Run<'a> {
     /// The same without the incasts, if that was tried, and the frames that arrived there.
     pub(super) spared: Option<Vec<u64>>,
     pub(super) spared_hops: u64,
+    /// The groups that have been set up, by the numbers of their flows.
+    pub(super) groups: BTreeMap<usize, PlannedGroup>,
     /// Whether the incasts are left out.
     without_incasts: bool,
     pub(super) sampler: Sampler,
@@ -146,6 +152,7 @@ impl<'a> Run<'a> {
             delivered: Vec::new(),
             spared: None,
             spared_hops: 0,
+            groups: BTreeMap::new(),
             without_incasts: false,
             sampler: Sampler::new(scenario, rate_names),
             sampled: Vec::new(),
@@ -201,14 +208,40 @@ impl<'a> Run<'a> {
         if let Some(name) = series_name(flow) {
             self.sampled.push(SampledFlow { name, to, qpn });
         }
-        let [near, far] = [self.queue_pair(qpn, from, to), self.queue_pair(qpn, to, from)];
-        self.fabric.with_server(to, |server| server.connect(far)).transpose()?;
-        self.fabric.with_server(from, |server| server.connect(near)).transpose()?;
+        if flow.kind == FlowKind::Multicast {
+            self.set_up_group(number)?;
+        } else {
+            let [near, far] = [self.queue_pair(qpn, from, to), self.queue_pair(qpn, to, from)];
+            self.fabric.with_server(to, |server| server.connect(far)).transpose()?;
+            self.fabric.with_server(from, |server| server.connect(near)).transpose()?;
+        }
         let begin = |server: &mut Server| match size {
             FlowSize::Octets(octets) => server.begin(number, qpn, octets),
             FlowSize::Endless(message_octets) => server.begin_endless(number, qpn, message_octets),
         };
         self.fabric.with_server(from, begin).transpose()?;
+        Ok(())
+    }
+
+    /// Tells the switches of their part in a multicast flow's group, and connects its hosts to the Proxy Address. Queue
+    /// pairs of groups ask for no trace: what the receivers sent back would come to the switches, not to the source.
+    fn set_up_group(&mut self, number: usize) -> Result<(), RunError> {
+        let (flow, qpn, group_number) = (&self.flows[number], self.qpn(number), self.groups.len());
+        let Some(region) = self.fabric.server(flow.from).map(Server::region) else { return Ok(()) };
+        let group = PlannedGroup::new(self.scenario, group_number, flow, qpn, region)?;
+        for (switch, command) in group.commands() {
+            self.fabric.with_switch(switch, |node| node.control(command)).transpose()?;
+        }
+        for host in flow.receivers.iter().copied().chain([flow.from]) {
+            let member = QueuePairConfig {
+                remote_address: groups::proxy(group_number),
+                trace: None,
+                trace_return_interval_ns: None,
+                ..self.queue_pair(qpn, host, flow.from)
+            };
+            self.fabric.with_server(host, |server| server.connect(member)).transpose()?;
+        }
+        self.groups.insert(number, group);
         Ok(())
     }
 
@@ -251,8 +284,12 @@ impl<'a> Run<'a> {
     /// What was asked of flows until now counts; streams end.
     fn finish_endless(&mut self) {
         let delivered = |number: usize| {
-            let counters = self.fabric.server(self.flows[number].to)?.endpoint().counters(self.qpn(number))?;
-            Some(counters.payload_octets_received)
+            let flow = &self.flows[number];
+            let received = |host| {
+                let counters = self.fabric.server(host)?.endpoint().counters(self.qpn(number))?;
+                Some(counters.payload_octets_received)
+            };
+            flow.receivers.iter().copied().chain([flow.to]).filter_map(received).min()
         };
         self.delivered = (0..self.begun).map(|number| delivered(number).unwrap_or(0)).collect();
         for host in self.scenario.topology.host_ids() {

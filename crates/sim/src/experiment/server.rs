@@ -19,7 +19,7 @@ use zerocopy::IntoBytes;
 pub(super) const SERVER_PORT: PortId = PortId(0);
 
 /// Where every region begins, in the eyes of peers.
-const BASE_ADDRESS: u64 = 0x1000_0000;
+pub(super) const BASE_ADDRESS: u64 = 0x1000_0000;
 
 /// Length of the regions: no message is longer.
 pub(super) const REGION_OCTETS: u64 = 1 << 30;
@@ -189,6 +189,11 @@ impl Server {
     /// The endpoint, to look at.
     pub(super) fn endpoint(&self) -> &Endpoint<PageMemory> {
         &self.endpoint
+    }
+
+    /// The key of the memory that peers write to: the same at all servers.
+    pub(super) fn region(&self) -> MemoryKey {
+        self.region
     }
 
     /// The memory that peers write to.

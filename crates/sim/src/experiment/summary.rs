@@ -35,7 +35,9 @@ impl Measured<'_> {
         };
         let short = |flow: &FlowResult| flow.size_octets <= short_octets;
         let long = |flow: &FlowResult| flow.size_octets > short_octets;
-        let (victim_share, victim_keeps, victim_bits_per_s) = self.victims();
+        let fair = self.fair();
+        let victim = self.least(FlowKind::Stream, &fair);
+        let group = self.least(FlowKind::Multicast, &fair);
         let mut delays: Vec<f64> = Vec::new();
         let mut excesses: Vec<f64> = Vec::new();
         for notification in self.notifications {
@@ -54,9 +56,12 @@ impl Measured<'_> {
             incast_completion_p50_ns: percentile(&mut self.bursts(), 0.5),
             peak_queue_octets: self.ports.iter().map(|port| port.peak_octets).max().unwrap_or(0),
             pauses: self.totals.pauses,
-            victim_share,
-            victim_keeps,
-            victim_bits_per_s,
+            victim_share: victim.share,
+            victim_keeps: victim.keeps,
+            victim_bits_per_s: victim.bits_per_s,
+            group_share: group.share,
+            group_keeps: group.keeps,
+            group_bits_per_s: group.bits_per_s,
             notification_p50_ns: percentile(&mut delays, 0.5),
             notification_p99_ns: percentile(&mut delays, 0.99),
             notification_excess_p99_ns: percentile(&mut excesses, 0.99),
@@ -78,12 +83,10 @@ impl Measured<'_> {
         ends.into_values().flatten().map(|took| took as f64).collect()
     }
 
-    /// The least share of its fair rate that a stream got, the least that one kept, and the least rate.
-    fn victims(&self) -> (Option<f64>, Option<f64>, Option<f64>) {
-        let is_stream = |number: &usize| self.planned[*number].kind == FlowKind::Stream;
-        let streams: Vec<usize> = (0..self.flows.len()).filter(is_stream).collect();
-        if streams.is_empty() {
-            return (None, None, None);
+    /// Octets that each flow would have delivered at fair rates; empty without flows without end.
+    fn fair(&self) -> Vec<f64> {
+        if self.routes.is_empty() {
+            return Vec::new();
         }
         let mtu = f64::from(self.scenario.hosts.path_mtu().octets());
         let links = self.scenario.topology.links().iter();
@@ -91,19 +94,33 @@ impl Measured<'_> {
             .map(|link| link.rate_bits_per_s as f64 / 8e9 * mtu / (mtu + OVERHEAD_OCTETS))
             .flat_map(|octets_per_ns| [octets_per_ns; 2])
             .collect();
-        let end_ns = self.scenario.measures.duration_us.get() * 1000;
-        let fair = fair::delivered(self.planned, self.routes, &octets_per_ns, end_ns);
-        let delivered = |number: &usize| self.delivered[*number] as f64;
-        let share = |number: &usize| delivered(number) / fair[*number].max(1.0);
-        let keeps = |number: &usize| Some(delivered(number) / (self.spared?[*number] as f64).max(1.0));
-        let rate = |number: &usize| {
-            let time_ns = end_ns.saturating_sub(self.planned[*number].start_ns).max(1);
+        fair::delivered(self.planned, self.routes, &octets_per_ns, self.end_ns())
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.scenario.measures.duration_us.get() * 1000
+    }
+
+    /// The least that flows without end of a kind got.
+    fn least(&self, kind: FlowKind, fair: &[f64]) -> Least {
+        let of_kind = || (0..self.flows.len()).filter(|number| self.planned[*number].kind == kind);
+        let delivered = |number: usize| self.delivered[number] as f64;
+        let keeps = |number: usize| Some(delivered(number) / (self.spared?[number] as f64).max(1.0));
+        let rate = |number: usize| {
+            let time_ns = self.end_ns().saturating_sub(self.planned[number].start_ns).max(1);
             delivered(number) * 8e9 / time_ns as f64
         };
-        (
-            streams.iter().map(share).reduce(f64::min),
-            streams.iter().filter_map(keeps).reduce(f64::min),
-            streams.iter().map(rate).reduce(f64::min),
-        )
+        Least {
+            share: of_kind().map(|number| delivered(number) / fair[number].max(1.0)).reduce(f64::min),
+            keeps: of_kind().filter_map(keeps).reduce(f64::min),
+            bits_per_s: of_kind().map(rate).reduce(f64::min),
+        }
     }
+}
+
+/// The least of some flows without end: of its fair rate, of its rate without the incasts, and its rate.
+struct Least {
+    share: Option<f64>,
+    keeps: Option<f64>,
+    bits_per_s: Option<f64>,
 }

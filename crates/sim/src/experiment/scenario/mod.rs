@@ -13,7 +13,7 @@ use error::Problem;
 pub use error::ScenarioError;
 pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
-pub use workload::{Background, FlowSizes, Incast, Permutation, Stream, Workloads};
+pub use workload::{Background, FlowSizes, Incast, Multicast, Permutation, Stream, Workloads};
 
 use serde::Deserialize;
 use srdma_fabric::{HostId, NodeId, Topology, TopologySection};

@@ -18,6 +18,8 @@ pub struct Workloads {
     pub stream: Vec<Stream>,
     /// Every host sends to one other.
     pub permutation: Vec<Permutation>,
+    /// One host sends to a group of hosts without end.
+    pub multicast: Vec<Multicast>,
 }
 
 /// Bursts from many hosts to one, all of which begin at one instant.
@@ -90,6 +92,24 @@ pub struct Permutation {
     pub start_us: Whole<0, 10_000_000>,
 }
 
+/// A flow that never ends, from one host to all hosts below some switches: each packet is sent once, and the switches
+/// on the way copy it and merge what the receivers answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Multicast {
+    /// What reports call it.
+    pub name: String,
+    from: Spanned<String>,
+    /// Switches; the hosts attached to them receive.
+    receivers_below: Spanned<Vec<Spanned<String>>>,
+    /// When it begins, in microseconds.
+    #[serde(default = "at_once")]
+    pub start_us: Whole<0, 10_000_000>,
+    /// Octets of each message.
+    #[serde(default = "one_mebibyte")]
+    pub message_octets: Whole<1, 1_073_741_824>,
+}
+
 fn at_once() -> Whole<0, 10_000_000> {
     Whole(0)
 }
@@ -120,6 +140,46 @@ impl Stream {
     }
 }
 
+impl Multicast {
+    /// The host that sends.
+    pub fn source(&self, topology: &Topology) -> Option<HostId> {
+        host(topology, &self.from)
+    }
+
+    /// The hosts that receive, in the topology's order.
+    pub fn receivers(&self, topology: &Topology) -> Vec<HostId> {
+        let switches: Vec<NodeId> =
+            self.receivers_below.as_ref().iter().filter_map(|name| topology.node(name.as_ref())).collect();
+        let is_below = |host: &HostId| topology.attached_to(*host).any(|at| switches.contains(&NodeId::Switch(at)));
+        topology.host_ids().filter(is_below).collect()
+    }
+
+    fn check(&self, topology: &Topology) -> Result<(), Problem> {
+        check_host(topology, &self.from)?;
+        let above_source: Vec<NodeId> =
+            self.source(topology).into_iter().flat_map(|host| topology.attached_to(host)).map(NodeId::Switch).collect();
+        for name in self.receivers_below.as_ref() {
+            let node = topology.node(name.as_ref());
+            let has_hosts = |at| topology.ports(at).iter().any(|port| matches!(port.peer.node, NodeId::Host(_)));
+            let text = match node {
+                Some(at @ NodeId::Switch(_)) if above_source.contains(&at) => {
+                    format!("receivers_below: {:?} is the source's own switch: expected another", name.as_ref())
+                }
+                Some(at @ NodeId::Switch(_)) if has_hosts(at) => continue,
+                Some(_) | None => {
+                    format!("receivers_below: there is no switch {:?} with hosts in the topology", name.as_ref())
+                }
+            };
+            return Err(Problem::new(name.span().start, text));
+        }
+        if self.receivers_below.as_ref().is_empty() {
+            let text = "receivers_below: nobody receives: expected one switch at least";
+            return Err(Problem::new(self.receivers_below.span().start, text));
+        }
+        Ok(())
+    }
+}
+
 fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
     match topology.node(name.as_ref())? {
         NodeId::Host(host) => Some(host),
@@ -130,8 +190,17 @@ fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
 impl Workloads {
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
-        let Workloads { incast, background, stream, permutation } = self;
-        incast.is_empty() && background.is_empty() && stream.is_empty() && permutation.is_empty()
+        let Workloads { incast, background, stream, permutation, multicast } = self;
+        incast.is_empty()
+            && background.is_empty()
+            && stream.is_empty()
+            && permutation.is_empty()
+            && multicast.is_empty()
+    }
+
+    /// Whether there are flows without end.
+    pub fn has_endless(&self) -> bool {
+        !self.stream.is_empty() || !self.multicast.is_empty()
     }
 
     pub(super) fn check(&self, topology: &Topology, text: &str) -> Result<(), Problem> {
@@ -147,6 +216,7 @@ impl Workloads {
                 return Err(Problem::new(incast.max_octets.span().start, text));
             }
         }
+        self.multicast.iter().try_for_each(|group| group.check(topology))?;
         for background in &self.background {
             background.except.iter().try_for_each(|name| check_host(topology, name))?;
             if let (Some(last), true) = (background.except.last(), background.hosts(topology).len() < 2) {

@@ -1,0 +1,196 @@
+//! Multicast groups in a fabric: the tree that a group's data take, and what its nodes are told.
+//!
+//! ```text
+//!   source ── switch of the source (headend) ── switches between (End.Replicate) ── switches of receivers (End.MT)
+//! ```
+//!
+//! The tree is one of shortest paths. Where several are equally short groups take turns.
+
+use super::build::{ADDRESSES, LINK_MTU, PREFIX};
+use super::flows::PlannedFlow;
+use super::scenario::Scenario;
+use super::server::{BASE_ADDRESS, REGION_OCTETS};
+use srdma_dataplane::{Command, NextHop, PortId, RouteAction, SidBehavior, TableId};
+use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
+use srdma_group::{
+    Group, GroupError, GroupId, ListMode, NodeIndex, NodeRole, PathMtu, Policy, Receiver, ReceiverRegion, Record,
+    Source, SourceRegion, Tree, TreeError, TreeNode,
+};
+use srdma_rc::MemoryKey;
+use srdma_wire::{Prefix, Psn, Qpn};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv6Addr;
+
+/// Proxy Addresses begin with these 16 bits behind the fabric's 32; no host's and no switch's do.
+const PROXIES: u16 = 0xffff;
+
+/// The last 16 bits of a node's SID for group 0; that of another group is so much higher.
+const FIRST_SID: u16 = 0x1000;
+
+/// Why there is no group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetUpError {
+    /// The record makes no sense.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// The nodes form no tree.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+/// The Proxy Address of the group with this number.
+pub(super) fn proxy(number: usize) -> Ipv6Addr {
+    let [first, second, ..] = PREFIX.segments();
+    Ipv6Addr::new(first, second, PROXIES, number as u16, 0, 0, 0, 1)
+}
+
+/// The switches of a group's tree, the headend first, parents before children; and the links between them.
+struct Branches {
+    switches: Vec<SwitchId>,
+    /// For each but the first the position of its parent, and the parent's port toward it.
+    parents: Vec<Option<(usize, PortId)>>,
+}
+
+impl Branches {
+    /// The shortest paths from the switch of `source` to those of `receivers`; the group's number turns the order in
+    /// which equal ones are tried.
+    fn new(topology: &Topology, number: usize, source: HostId, receivers: &[HostId]) -> Self {
+        let mut above: BTreeMap<SwitchId, (SwitchId, PortId)> = BTreeMap::new();
+        let root = topology.attached_to(source).next();
+        let mut waiting: VecDeque<SwitchId> = root.into_iter().collect();
+        while let Some(at) = waiting.pop_front() {
+            let ports = topology.ports(NodeId::Switch(at));
+            let turn = number % ports.len().max(1);
+            for port in ports[turn..].iter().chain(&ports[..turn]) {
+                if let NodeId::Switch(next) = port.peer.node
+                    && Some(next) != root
+                    && !above.contains_key(&next)
+                {
+                    above.insert(next, (at, PortId(port.port)));
+                    waiting.push_back(next);
+                }
+            }
+        }
+        let mut branches = Branches { switches: root.into_iter().collect(), parents: vec![None; root.iter().len()] };
+        for edge in receivers.iter().flat_map(|receiver| topology.attached_to(*receiver)) {
+            branches.add(edge, &above);
+        }
+        branches
+    }
+
+    /// Adds a switch with all that is above it, and says at which position it is.
+    fn add(&mut self, switch: SwitchId, above: &BTreeMap<SwitchId, (SwitchId, PortId)>) -> usize {
+        if let Some(known) = self.switches.iter().position(|known| *known == switch) {
+            return known;
+        }
+        let parent = above.get(&switch).map(|(parent, port)| (self.add(*parent, above), *port));
+        self.switches.push(switch);
+        self.parents.push(parent);
+        self.switches.len() - 1
+    }
+}
+
+/// A multicast flow's group.
+pub(super) struct PlannedGroup {
+    group: Group,
+    branches: Branches,
+}
+
+impl PlannedGroup {
+    /// The group with a number, for a flow whose queue pairs all have the number `qpn`.
+    ///
+    /// # Errors
+    ///
+    /// When the record makes no sense.
+    pub(super) fn new(
+        scenario: &Scenario,
+        number: usize,
+        flow: &PlannedFlow,
+        qpn: Qpn,
+        region: MemoryKey,
+    ) -> Result<Self, SetUpError> {
+        let topology = &scenario.topology;
+        let branches = Branches::new(topology, number, flow.from, &flow.receivers);
+        let edge_of = |host: HostId| {
+            let edge = topology.attached_to(host).next();
+            branches.switches.iter().position(|switch| Some(*switch) == edge)
+        };
+        let members = flow.receivers.iter().filter_map(|host| {
+            Some(Receiver {
+                address: ADDRESSES.host(topology, *host),
+                qpn,
+                region: Some(ReceiverRegion { base: BASE_ADDRESS, rkey: region.0 }),
+                edge: NodeIndex(edge_of(*host)?),
+                joined: None,
+            })
+        });
+        let members: Vec<Receiver> = members.collect();
+        let nodes = branches.switches.iter().zip(&branches.parents).enumerate().map(|(position, (switch, parent))| {
+            let is_edge = members.iter().any(|member| member.edge.0 == position);
+            TreeNode {
+                name: topology.name(NodeId::Switch(*switch)).to_owned(),
+                loopback: ADDRESSES.loopback(topology, *switch),
+                sid: sid(topology, *switch, number),
+                parent: parent.map(|(parent, _)| NodeIndex(parent)),
+                parent_sid: None,
+                role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+                multicast: None,
+                joined: None,
+                renewed: 0,
+            }
+        });
+        let tree = Tree::new(nodes.collect())?;
+        let path_mtu = scenario.hosts.path_mtu().octets() as u16;
+        let group = Group::new(Record {
+            id: GroupId(number as u32 + 1),
+            epoch: 1,
+            proxy: proxy(number),
+            designated_qpn: qpn,
+            initial_psn: Psn::new(0),
+            path_mtu: PathMtu::new(path_mtu).expect("both crates know the same five"),
+            link_mtu: LINK_MTU,
+            source: Source { address: ADDRESSES.host(topology, flow.from), qpn },
+            region: Some(SourceRegion { base: BASE_ADDRESS, length: REGION_OCTETS, rkey: region.0 }),
+            receivers: members,
+            tree,
+            policy: Policy { lists: ListMode::Provisioned, ..Policy::default() },
+        })?;
+        Ok(PlannedGroup { group, branches })
+    }
+
+    /// What each switch of the tree is told.
+    pub(super) fn commands(&self) -> Vec<(SwitchId, Command)> {
+        let mut commands = Vec::new();
+        let nodes = self.group.record().tree.nodes();
+        for (position, (switch, node)) in self.branches.switches.iter().zip(nodes).enumerate() {
+            let behavior = match node.role {
+                NodeRole::Edge => SidBehavior::EndMt { require_hmac: false },
+                NodeRole::Transit => SidBehavior::EndReplicate(self.group.record().id),
+            };
+            commands.push((*switch, Command::AddSid { prefix: Prefix::host(node.sid), behavior }));
+            if let Some((parent, port)) = self.branches.parents[position] {
+                let next_hop = NextHop { port, address: node.loopback };
+                let (prefix, action) = (Prefix::host(node.sid), RouteAction::Via(vec![next_hop]));
+                let route = Command::AddRoute { table: TableId(0), prefix, action };
+                commands.push((self.branches.switches[parent], route));
+            }
+        }
+        for (position, switch) in self.branches.switches.iter().enumerate() {
+            let part = self.group.at(NodeIndex(position)).map(|part| Command::AddGroup(Box::new(part)));
+            commands.extend(part.map(|command| (*switch, command)));
+        }
+        commands
+    }
+
+    /// The ports by which its data go from switch to switch.
+    pub(super) fn ports(&self) -> impl Iterator<Item = (SwitchId, PortId)> {
+        self.branches.parents.iter().flatten().map(|(parent, port)| (self.branches.switches[*parent], *port))
+    }
+}
+
+/// The SID by which a group's data reach a switch.
+fn sid(topology: &Topology, switch: SwitchId, number: usize) -> Ipv6Addr {
+    let mut segments = ADDRESSES.locator(topology, switch).segments();
+    segments[7] = FIRST_SID + number as u16;
+    Ipv6Addr::from(segments)
+}
