@@ -224,7 +224,12 @@ fn a_group_meets_an_incast() {
         assert_eq!((group.source.as_str(), group.destination.as_str()), ("h1.1", "group"));
         assert!(group.size_octets > 500_000, "{arm}: {group:?}");
         assert_eq!((totals.dropped, totals.octets_differing, totals.lost_by_simulator), (0, 0, 0), "{arm}");
-        assert_eq!(totals.octets_delivered, 4 * (totals.octets_sent - 1_200_000) + 1_200_000, "{arm}");
+        // What is still on its way when the run ends, of four copies each, is less than a window.
+        let sent = 4 * (totals.octets_sent - 1_200_000) + 1_200_000;
+        assert!(
+            totals.octets_delivered <= sent && totals.octets_delivered + 4 * 128 * 4096 > sent,
+            "{arm}: {totals:?}"
+        );
         let (keeps, share) = (result.summary.group_keeps.unwrap(), result.summary.group_share.unwrap());
         assert!(keeps < 0.95, "{arm}: {keeps}: the source was not told");
         assert!(share > 0.1 && share < 1.1, "{arm}: {share}");
@@ -235,7 +240,9 @@ fn a_group_meets_an_incast() {
 #[test]
 fn a_group_that_cannot_be_names_its_line() {
     let group = |below: &str| {
-        format!("[[workload.multicast]]\nname = \"g\"\nfrom = \"h1.1\"\nreceivers_below = [{below}]\n[measure]\nduration_us = 1\n{ARM}")
+        format!(
+            "[[workload.multicast]]\nname = \"g\"\nfrom = \"h1.1\"\nreceivers_below = [{below}]\n[measure]\nduration_us = 1\n{ARM}"
+        )
     };
     let cases = [
         ("\"leaf1\"", "file.toml:10: receivers_below: \"leaf1\" is the source's own switch"),

@@ -1,8 +1,8 @@
 //! One run: an arm of a scenario with a seed.
 
 use super::build::{ADDRESSES, Fabric};
-use super::groups::{self, PlannedGroup, SetUpError};
 use super::flows::{FlowSize, PlannedFlow, plan};
+use super::groups::{self, PlannedGroup, SetUpError};
 use super::path::{ACK_OCTETS, Path};
 use super::queues::TRACE_NAMESPACE;
 use super::results::{ArmResult, FlowKind};

@@ -140,11 +140,7 @@ pub struct Notification {
 
 impl Default for Notification {
     fn default() -> Self {
-        Notification {
-            threshold_octets: Whole(100_000),
-            fabric_threshold_octets: None,
-            interval_ns: Whole(50_000),
-        }
+        Notification { threshold_octets: Whole(100_000), fabric_threshold_octets: None, interval_ns: Whole(50_000) }
     }
 }
 
