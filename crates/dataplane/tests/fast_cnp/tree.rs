@@ -177,3 +177,26 @@ fn what_an_edge_does_not_take() {
     assert!(off.send(1, &good).is_empty());
     assert_eq!(off.drops(1), [("unexpected_responder", 1)], "off: a response of nobody");
 }
+
+/// The Fast CNP by which a receiver returns the trace of a data packet: an empty trace of namespace 1 with node ids and
+/// room for one, and the receiver's own address behind it.
+fn returned_trace(receiver: &str, destination: &str, qpn: u32) -> Vec<u8> {
+    let trace = [0, 0, 0, 1, 0x08, 1, 0x80, 0, 0, 0, 0, 0, 0, 0];
+    let padded = [&[1, 0, 0x9E, 30][..], &trace, &address(receiver).octets(), &[1, 2, 0, 0]].concat();
+    with_options(cnp(receiver, destination, qpn), &padded)
+}
+
+/// A returned trace tells of no congestion, and the trace cannot be handed on, since the source's path is not that of one
+/// receiver. So it ends at the edge, counted, and slows nobody down. A receiver's Fast CNP without a trace is a CNP.
+#[test]
+fn a_trace_that_a_receiver_returns_ends_at_the_edge() {
+    let mut edge = edge();
+    assert!(edge.send(1, &returned_trace("2001:db8:2::2", PROXY, 0x222)).is_empty());
+    assert_eq!(edge.drops(1), [("fast_cnp_returned_trace", 1)]);
+    let counters = edge.node.group_counters(srdma_group::GroupId(1)).unwrap();
+    assert_eq!((counters.cnps_received, counters.cnps_sent), (0, 0));
+    assert_eq!(edge.node.next_deadline(), None, "no state is left");
+    let upward = edge.send(1, &fast_cnp("2001:db8:2::2", PROXY, "2001:db8:2::2", 0x222));
+    assert_eq!(upward.len(), 1);
+    assert_eq!(edge.node.group_counters(srdma_group::GroupId(1)).unwrap().cnps_received, 1);
+}

@@ -53,6 +53,12 @@ impl<'a> FastCnp<'a> {
         source != self.original_destination
     }
 
+    /// Whether it only returns the trace of a data packet to its sender, from this source address: a receiver's, and no
+    /// sign of congestion (FC-4-8). Without a trace it is the receiver's CNP.
+    pub fn only_returns_trace(&self, source: Ipv6Addr) -> bool {
+        self.trace.is_some() && !self.is_from_switch(source)
+    }
+
     /// Equal types are told apart by their length (D42).
     fn from_option(option: OptionTlv<'a>, types: OptionTypes) -> Result<Self, FastCnpError> {
         let is_address = match types.address() == types.trace() {

@@ -84,6 +84,9 @@ impl Node {
         if source != self.config.loopback && !notifier.believes(source, &fast_cnp) {
             return Err(DropReason::FastCnpForeignSource);
         }
+        if fast_cnp.only_returns_trace(source) {
+            return Err(DropReason::FastCnpReturnedTrace);
+        }
         let to = Translation { source: peer, dest_qpn };
         let cnp = standard_cnp(&packet, octets, to).ok_or(DropReason::NotRocev2)?;
         frame.truncate(IPV6 + STANDARD_CNP_LEN, pool);

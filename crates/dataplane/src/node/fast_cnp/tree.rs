@@ -57,6 +57,9 @@ impl Node {
         if !came_right || !is_believed {
             return Err(DropReason::FastCnpForeignSource);
         }
+        if fast_cnp.only_returns_trace(source) {
+            return Err(DropReason::FastCnpReturnedTrace);
+        }
         let receiver = fast_cnp.original_destination.octets();
         let branch = self.branch_of_copy(group, &receiver, packet.bth.dest_qpn());
         let branch = branch.ok_or(DropReason::UnexpectedResponder)?;
