@@ -185,13 +185,13 @@ impl DropReason {
     pub const COUNT: usize = Self::ALL.len();
 }
 
-/// A counter for each reason.
+/// A counter for each reason. Boxed, so that what is counted for every packet lies close together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DropCounters([u64; DropReason::COUNT]);
+pub struct DropCounters(Box<[u64; DropReason::COUNT]>);
 
 impl Default for DropCounters {
     fn default() -> Self {
-        DropCounters([0; DropReason::COUNT])
+        DropCounters(Box::new([0; DropReason::COUNT]))
     }
 }
 

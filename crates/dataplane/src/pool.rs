@@ -64,9 +64,14 @@ struct Arena<const STRIDE: usize> {
 /// branch.
 #[derive(Debug)]
 enum Block<const STRIDE: usize> {
-    Owned(Box<[[u8; STRIDE]; BLOCK]>),
+    Owned(Box<Lines<STRIDE>>),
     Lent(&'static mut [[u8; STRIDE]; BLOCK]),
 }
+
+/// Memory of a block that begins with a cache line, so that headers lie in as few as they can.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Lines<const STRIDE: usize>([[u8; STRIDE]; BLOCK]);
 
 impl Pool {
     /// A pool that grows to at most `limit` chunks of each size.
@@ -257,7 +262,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         if added == 0 {
             return None;
         }
-        self.blocks.push(Block::Owned(vec![[0; STRIDE]; BLOCK].into_boxed_slice().try_into().ok()?));
+        self.blocks.push(Block::Owned(Box::new(Lines([[0; STRIDE]; BLOCK]))));
         self.chunks += added;
         self.references.resize(self.chunks, 0);
         self.free.reserve(self.chunks);
@@ -325,7 +330,7 @@ impl<const STRIDE: usize> Block<STRIDE> {
     #[inline]
     fn octets(&self) -> &[u8] {
         let strides: &[[u8; STRIDE]; BLOCK] = match self {
-            Block::Owned(strides) => strides,
+            Block::Owned(lines) => &lines.0,
             Block::Lent(strides) => strides,
         };
         strides.as_flattened()
@@ -334,7 +339,7 @@ impl<const STRIDE: usize> Block<STRIDE> {
     #[inline]
     fn octets_mut(&mut self) -> &mut [u8] {
         let strides: &mut [[u8; STRIDE]; BLOCK] = match self {
-            Block::Owned(strides) => strides,
+            Block::Owned(lines) => &mut lines.0,
             Block::Lent(strides) => strides,
         };
         strides.as_flattened_mut()

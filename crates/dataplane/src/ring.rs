@@ -6,14 +6,14 @@
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     /// A power of two.
-    slots: Vec<Option<T>>,
-    head: usize,
-    len: usize,
+    slots: Box<[Option<T>]>,
+    head: u32,
+    len: u32,
 }
 
 impl<T> Default for Ring<T> {
     fn default() -> Self {
-        Ring { slots: vec![None], head: 0, len: 0 }
+        Ring { slots: Box::new([None]), head: 0, len: 0 }
     }
 }
 
@@ -27,10 +27,10 @@ impl<T> Ring<T> {
     /// Adds a frame behind the others.
     #[inline(always)]
     pub(crate) fn push(&mut self, frame: T) {
-        if self.len == self.slots.len() {
+        if self.len as usize == self.slots.len() {
             self.grow();
         }
-        let index = (self.head + self.len) & (self.slots.len() - 1);
+        let index = self.place(self.len);
         self.slots[index] = Some(frame);
         self.len += 1;
     }
@@ -38,16 +38,32 @@ impl<T> Ring<T> {
     /// The frame that has waited longest.
     #[inline]
     pub(crate) fn first(&self) -> Option<&T> {
-        self.slots[self.head].as_ref()
+        self.slots[self.head as usize].as_ref()
     }
 
     /// Takes the frame that has waited longest.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let frame = self.slots[self.head].take()?;
-        self.head = (self.head + 1) & (self.slots.len() - 1);
+        if self.len == 0 {
+            return None;
+        }
+        let frame = self.slots[self.head as usize].take();
+        self.head = self.place(1) as u32;
         self.len -= 1;
-        Some(frame)
+        frame
+    }
+
+    /// Reads the next two slots that are taken from, and that are put into: a sum that means nothing.
+    #[inline]
+    pub(crate) fn fetch(&self) -> usize {
+        let is_taken = |places| usize::from(self.slots[self.place(places)].is_some());
+        is_taken(0) + is_taken(1) + is_taken(self.len) + is_taken(self.len + 1)
+    }
+
+    /// The slot so many places behind the first.
+    #[inline]
+    fn place(&self, places: u32) -> usize {
+        self.head.wrapping_add(places) as usize & (self.slots.len() - 1)
     }
 
     /// All that wait, in no order.
@@ -58,9 +74,12 @@ impl<T> Ring<T> {
     /// Doubles the slots of a full ring.
     #[cold]
     fn grow(&mut self) {
-        self.slots.rotate_left(self.head);
+        let mut slots = std::mem::take(&mut self.slots).into_vec();
+        slots.rotate_left(self.head as usize);
         self.head = 0;
-        self.slots.resize_with(2 * self.len, || None);
+        slots.reserve_exact(slots.len());
+        slots.resize_with(2 * slots.len(), || None);
+        self.slots = slots.into_boxed_slice();
     }
 }
 

@@ -25,6 +25,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub struct Endpoint<M = Vec<u8>> {
     config: EndpointConfig,
     queue_pairs: Vec<QueuePair>,
+    /// Places in `queue_pairs` of those that were removed: the next ones take them.
+    vacant: Vec<usize>,
     slots: HashMap<u32, usize, BuildHasherDefault<QpnHasher>>,
     peers: Peers,
     fast_cnps: Option<FastCnps>,
@@ -47,6 +49,7 @@ impl<M: Memory> Endpoint<M> {
             peers: Peers::default(),
             config,
             queue_pairs: Vec::new(),
+            vacant: Vec::new(),
             slots: HashMap::default(),
             regions: Regions::new(),
             completions: VecDeque::new(),
@@ -65,8 +68,17 @@ impl<M: Memory> Endpoint<M> {
             return Err(ConfigError::Exists(config.qpn));
         }
         let (qpn, remote_address, remote_qpn) = (config.qpn, config.remote_address, config.remote_qpn);
-        self.queue_pairs.push(QueuePair::new(&self.config, config)?);
-        let slot = self.queue_pairs.len() - 1;
+        let queue_pair = QueuePair::new(&self.config, config)?;
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.queue_pairs[slot] = queue_pair;
+                slot
+            }
+            None => {
+                self.queue_pairs.push(queue_pair);
+                self.queue_pairs.len() - 1
+            }
+        };
         self.slots.insert(qpn.get(), slot);
         self.responding.reserve(slot);
         self.requesting.reserve(slot);
@@ -74,6 +86,28 @@ impl<M: Memory> Endpoint<M> {
         self.peers.insert(remote_address, remote_qpn, slot);
         self.max_packet_octets = self.max_packet_octets.max(self.queue_pairs[slot].max_packet_octets());
         Ok(())
+    }
+
+    /// Removes a queue pair and returns what it has sent and received; `None` when there is none of that number. Work
+    /// that it was given is never completed, packets that come for it are refused.
+    pub fn remove_queue_pair(&mut self, qpn: Qpn) -> Option<QueuePairCounters> {
+        let slot = self.slots.remove(&qpn.get())?;
+        self.responding.remove(slot);
+        self.requesting.remove(slot);
+        self.deadlines.set(slot, None);
+        let peer =
+            |slot: usize| (self.queue_pairs[slot].config.remote_address, self.queue_pairs[slot].config.remote_qpn);
+        let is_there = |slot: usize| self.slots.get(&self.queue_pairs[slot].config.qpn.get()) == Some(&slot);
+        let (remote_address, remote_qpn) = peer(slot);
+        let others = (0..self.queue_pairs.len()).filter(|other| is_there(*other) && peer(*other) == peer(slot));
+        self.peers.remove(remote_address, remote_qpn, others);
+        self.vacant.push(slot);
+        Some(*self.queue_pairs[slot].counters())
+    }
+
+    /// How many queue pairs there are.
+    pub fn queue_pairs(&self) -> usize {
+        self.slots.len()
     }
 
     /// From now on `control` decides how fast a queue pair sends, whatever its configuration says.

@@ -100,6 +100,17 @@ impl Peers {
         self.0.entry((peer, remote_qpn.get())).and_modify(|slot| *slot = None).or_insert(Some(slot));
     }
 
+    /// One queue pair with this peer less. `others` are those that are left with it: looked at only where there were
+    /// several.
+    pub(crate) fn remove(&mut self, peer: Ipv6Addr, remote_qpn: Qpn, mut others: impl Iterator<Item = usize>) {
+        let key = (peer, remote_qpn.get());
+        let was_alone = self.0.remove(&key).flatten().is_some();
+        let left = if was_alone { None } else { others.next() };
+        if let Some(slot) = left {
+            self.0.insert(key, others.next().is_none().then_some(slot));
+        }
+    }
+
     pub(crate) fn find(&self, original_destination: Ipv6Addr, dest_qpn: Qpn) -> Option<usize> {
         self.0.get(&(original_destination, dest_qpn.get())).copied().flatten()
     }

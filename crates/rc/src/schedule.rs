@@ -100,6 +100,13 @@ impl Turns {
         Some(slot)
     }
 
+    /// A slot waits no longer.
+    pub(crate) fn remove(&mut self, slot: usize) {
+        if std::mem::take(&mut self.waiting[slot]) {
+            self.queue.retain(|waiting| *waiting != slot);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }

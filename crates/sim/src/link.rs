@@ -38,10 +38,16 @@ impl LinkModel {
 
     /// Picoseconds for which a frame of `octets` (without FCS) occupies the link.
     pub fn transmission_ps(&self, octets: usize) -> u64 {
-        let bits = (MIN_FRAME_OCTETS.max(octets as u64) + FRAMING_OCTETS) * 8;
-        // 64 bits hold a million octets.
-        bits * 1_000_000_000_000 / self.rate_bits_per_s
+        transmission_ps(octets, self.rate_bits_per_s)
     }
+}
+
+/// Picoseconds for which a frame of `octets` (without FCS) occupies a link of this rate.
+#[inline]
+pub(crate) fn transmission_ps(octets: usize, rate_bits_per_s: u64) -> u64 {
+    let bits = (MIN_FRAME_OCTETS.max(octets as u64) + FRAMING_OCTETS) * 8;
+    // 64 bits hold a million octets.
+    bits * 1_000_000_000_000 / rate_bits_per_s
 }
 
 /// What is wrong with one direction of a link for a time, besides what its model says.

@@ -16,6 +16,9 @@ pub trait Station: Element {
     /// Whether frames must lie as a driver hands them over. What takes any layout, because it only reads, saves the
     /// simulator a copy of every frame.
     fn wants_driver_layout(&self) -> bool;
+
+    /// Reads what it will take to work off many frames, so that it comes into the caches side by side. Changes nothing.
+    fn fetch<'f>(&self, _frames: impl Iterator<Item = &'f Frame>, _pool: &Pool) {}
 }
 
 /// An element of a [`Network`], by its position.

@@ -141,6 +141,24 @@ fn thresholds_pause_and_mark() {
     }
 }
 
+/// Short flows come and go for 12 ms, 2 ms longer than the queue pairs of each stay behind its end: how many there are at a
+/// time depends on the load, not on how many there have been.
+#[test]
+fn queue_pairs_of_flows_that_have_ended_go_away() {
+    let text =
+        format!("[[workload.background]]\nload = 0.3\nsizes = \"hadoop\"\n[measure]\nduration_us = 12000\n{ARM}");
+    let (mut early, mut late, mut last) = (0, 0, 0);
+    let result = run(&scenario(&text).unwrap(), 0, 1, &mut |progress| {
+        let most = if progress.now_ns <= 6_000_000 { &mut early } else { &mut late };
+        *most = progress.queue_pairs.max(*most);
+        last = progress.queue_pairs;
+    });
+    let flows = result.unwrap().flows.len();
+    assert!(early > 0 && late <= early * 3 / 2, "{early} queue pairs at most in the first half, {late} in the second");
+    assert!(late < flows, "{late} queue pairs at a time for {flows} flows, each of which has two");
+    assert!(last < late);
+}
+
 #[test]
 fn threads_have_no_say_in_results() {
     let text = format!("[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\n[measure]\nduration_us = 100\n{ARM}");

@@ -1,20 +1,22 @@
 //! A port with traffic classes: the frames that wait there, the pauses that it obeys, and those that it tells for what
 //! came in by it.
 
-use super::config::{CLASSES, EgressConfig, StormAction, Watchdog};
+use super::config::{CLASSES, EgressConfig, PfcConfig, StormAction, Watchdog};
 use super::counters::ClassCounters;
 use super::marking::quiet_octets;
 use super::pause::Pauses;
 use super::schedule::Schedule;
 use super::upstream::Account;
+use crate::counters::Traffic;
 use crate::element::PortId;
 use crate::frame::Frame;
 use crate::ring::Ring;
 use srdma_wire::Instant;
 use srdma_wire::pfc::Pfc;
 
-/// A frame that waits in a class.
+/// A frame that waits in a class, in a cache line of its own.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Waiting {
     pub(super) entered: Instant,
     pub(super) len: u32,
@@ -25,28 +27,47 @@ pub(super) struct Waiting {
     pub(super) frame: Frame,
 }
 
+const _: () = assert!(size_of::<Option<Waiting>>() == 64);
+
+/// A class: in its first cache line what changes with every frame that leaves here, in the second what changes with
+/// every frame that came in here.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(super) struct Class {
     frames: Ring<Waiting>,
     pub(super) octets: usize,
     /// Up to so many octets nothing is to be done about its depth.
     pub(super) quiet_octets: usize,
+    peak_octets: usize,
+    sent: Traffic,
+    /// As it is configured.
+    pub(super) pfc: Option<PfcConfig>,
+    pub(super) account: Account,
+    /// What else is counted: [`Link::counters`] puts it together.
     pub(super) counters: ClassCounters,
 }
 
+/// A port with classes. What is asked for every frame stands together in one cache line: the end of the schedule, the
+/// beginning of the pauses, and what is between them.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Link {
-    pub(super) config: EgressConfig,
-    pub(super) classes: [Class; CLASSES],
+    schedule: Schedule,
     /// Classes with frames, bit n being class n.
     waiting: u8,
-    schedule: Schedule,
-    pub(super) pauses: Pauses,
-    pub(super) accounts: [Account; CLASSES],
     /// Accounts with something to tell, bit n being class n.
     untold: u8,
+    /// Classes in which a frame has ever waited, bit n being class n.
+    used: u8,
+    /// A storm makes it drop frames.
+    drops_in_storms: bool,
     pub(super) sent_octets: u64,
+    pub(super) pauses: Pauses,
+    pub(super) classes: [Class; CLASSES],
+    pub(super) config: EgressConfig,
 }
+
+const _: () = assert!(size_of::<Schedule>() % 64 <= 24 && std::mem::offset_of!(Class, pfc) == 64);
 
 impl Link {
     pub(super) fn new(config: EgressConfig) -> Self {
@@ -56,8 +77,9 @@ impl Link {
             classes: Default::default(),
             waiting: 0,
             schedule: Schedule::default(),
-            accounts: Default::default(),
             untold: 0,
+            used: 0,
+            drops_in_storms: false,
             sent_octets: 0,
         };
         link.take_up();
@@ -67,9 +89,9 @@ impl Link {
     /// Another configuration; frames and accounts stay.
     pub(super) fn set(&mut self, config: EgressConfig) {
         let before = std::mem::replace(&mut self.config, config);
-        for (class, account) in self.accounts.iter_mut().enumerate() {
-            if account.change(before.classes[class].pfc.as_ref(), self.config.classes[class].pfc.as_ref()) {
-                self.untold |= 1 << class;
+        for (number, class) in self.classes.iter_mut().enumerate() {
+            if class.account.change(before.classes[number].pfc.as_ref(), self.config.classes[number].pfc.as_ref()) {
+                self.untold |= 1 << number;
             }
         }
         self.take_up();
@@ -80,8 +102,13 @@ impl Link {
         let obeying = (0..CLASSES).map(has_pfc).sum();
         self.pauses.set(self.config.rate_bits_per_s, obeying, self.config.watchdog);
         self.schedule.set(&self.config.classes);
+        self.drops_in_storms = match self.config.watchdog {
+            Some(Watchdog { action: StormAction::Drop, .. }) => true,
+            Some(Watchdog { action: StormAction::Forward, .. }) | None => false,
+        };
         for (class, config) in self.classes.iter_mut().zip(&self.config.classes) {
             class.quiet_octets = quiet_octets(config);
+            class.pfc = config.pfc;
         }
     }
 
@@ -95,11 +122,12 @@ impl Link {
     pub(super) fn push(&mut self, class: usize, waiting: Waiting) -> bool {
         let place = &mut self.classes[class];
         place.octets += waiting.len as usize;
-        place.counters.peak_octets = place.counters.peak_octets.max(place.octets);
+        place.peak_octets = place.peak_octets.max(place.octets);
         place.frames.push(waiting);
         let bit = 1 << class;
         let is_first = self.waiting & bit == 0;
         self.waiting |= bit;
+        self.used |= bit;
         is_first
     }
 
@@ -111,7 +139,7 @@ impl Link {
         let first_len = |class: usize| classes[class].frames.first().map_or(0, |waiting| waiting.len as usize);
         let class = self.schedule.choose(eligible, first_len)?;
         let waiting = self.take(class)?;
-        self.classes[class].counters.sent.count(waiting.len as usize);
+        self.classes[class].sent.count(waiting.len as usize);
         self.sent_octets += u64::from(waiting.len);
         Some((class, waiting))
     }
@@ -156,7 +184,7 @@ impl Link {
     pub(super) fn tell(&mut self, now: Instant) -> Pfc {
         let mut pfc = Pfc::default();
         for (class, quanta) in pfc.quanta.iter_mut().enumerate() {
-            *quanta = self.accounts[class].tell(now, self.config.rate_bits_per_s);
+            *quanta = self.classes[class].account.tell(now, self.config.rate_bits_per_s);
             let counters = &mut self.classes[class].counters;
             match quanta {
                 None => {}
@@ -175,7 +203,7 @@ impl Link {
                 let counters = &mut self.classes[class].counters;
                 let told = if quanta == 0 { &mut counters.resumes_sent } else { &mut counters.pauses_sent };
                 *told -= 1;
-                self.accounts[class].take_back(now, quanta);
+                self.classes[class].account.take_back(now, quanta);
                 self.untold |= 1 << class;
             }
         }
@@ -184,32 +212,54 @@ impl Link {
     /// The classes whose frames are dropped for a storm, bit n being class n.
     #[inline]
     pub(super) fn drops_for_storm(&self) -> u8 {
-        match self.config.watchdog {
-            Some(Watchdog { action: StormAction::Drop, .. }) => self.pauses.storming(),
-            Some(Watchdog { action: StormAction::Forward, .. }) | None => 0,
+        if self.drops_in_storms { self.pauses.storming() } else { 0 }
+    }
+
+    /// The counters of a class; `None` when there is no such class.
+    pub(super) fn counters(&self, class: usize) -> Option<ClassCounters> {
+        let Class { sent, peak_octets, counters, .. } = self.classes.get(class)?;
+        let received = self.pauses.counters(class)?;
+        Some(ClassCounters { sent: *sent, peak_octets: *peak_octets, received, ..*counters })
+    }
+
+    /// Reads what says where the rest lies: a sum that means nothing.
+    #[inline]
+    pub(super) fn fetch_head(&self) -> usize {
+        usize::from(self.waiting) + usize::from(self.pauses.classes())
+    }
+
+    /// Reads of the classes in use what frames that come and go change: a sum that means nothing.
+    #[inline]
+    pub(super) fn fetch_classes(&self) -> usize {
+        let mut sum = 0;
+        let mut left = self.used;
+        while left != 0 {
+            let class = &self.classes[left.trailing_zeros() as usize];
+            sum += class.frames.fetch() + class.account.octets();
+            left &= left - 1;
         }
+        sum
     }
 
     /// Time has come: refreshes what was told.
     pub(super) fn tick(&mut self, now: Instant) {
         for class in 0..CLASSES {
-            if let Some(pfc) = self.config.classes[class].pfc
-                && self.accounts[class].tick(now, &pfc)
-            {
+            let Class { pfc, account, .. } = &mut self.classes[class];
+            if pfc.as_ref().is_some_and(|pfc| account.tick(now, pfc)) {
                 self.untold |= 1 << class;
             }
         }
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let refresh = self.accounts.iter().filter_map(Account::next_deadline).min();
+        let refresh = self.classes.iter().filter_map(|class| class.account.next_deadline()).min();
         [refresh, self.pauses.next_deadline()].into_iter().flatten().min()
     }
 
     /// The link is gone: neither side knows of a pause.
     pub(super) fn forget(&mut self) {
         self.pauses.forget();
-        self.accounts.iter_mut().for_each(Account::forget);
+        self.classes.iter_mut().for_each(|class| class.account.forget());
         self.untold = 0;
     }
 }

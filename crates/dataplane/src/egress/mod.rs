@@ -30,7 +30,7 @@ use crate::drop::DropReason;
 use crate::element::PortId;
 use crate::frame::Frame;
 use crate::ring::Ring;
-use link::{Link, Waiting};
+use link::{Class, Link, Waiting};
 use marking::Chance;
 use srdma_wire::Instant;
 use srdma_wire::pfc::Pfc;
@@ -193,11 +193,11 @@ impl Egress {
         class: usize,
         len: usize,
     ) -> Result<(), DropReason> {
-        if let Some(from) = ingress.and_then(|ingress| self.link_mut(ingress))
-            && let Some(pfc) = from.config.classes[class].pfc
+        if let Some(Class { pfc: Some(pfc), account, counters, .. }) =
+            ingress.and_then(|ingress| self.link_mut(ingress)).map(|from| &mut from.classes[class])
         {
-            if !from.accounts[class].has_room(len, &pfc) {
-                from.classes[class].counters.headroom_drops += 1;
+            if !account.has_room(len, pfc) {
+                counters.headroom_drops += 1;
                 return Err(DropReason::HeadroomExceeded);
             }
         } else if let Some(link) = self.link_mut(port)
@@ -214,6 +214,15 @@ impl Egress {
             Some(_) => Ok(()),
             None => Err(DropReason::QueueFull),
         }
+    }
+
+    /// Reads of all ports with classes what frames that come and go change, first of each what says where the rest lies,
+    /// so that it is fetched side by side. A sum that means nothing.
+    pub(crate) fn fetch(&self) -> usize {
+        let links = || self.links.iter().flatten();
+        let plain: usize = self.queues.iter().map(|queue| queue.octets).sum();
+        let heads: usize = links().map(|link| link.fetch_head()).sum();
+        plain + heads + links().map(|link| link.fetch_classes()).sum::<usize>()
     }
 
     /// What a frame meets that is to wait in a class.
@@ -249,7 +258,8 @@ impl Egress {
             && let Some(from) = self.links.get_mut(ingress.index()).and_then(Option::as_deref_mut)
         {
             is_accounted = true;
-            if from.accounts[class].enter(len, from.config.classes[class].pfc.as_ref()) {
+            let place = &mut from.classes[class];
+            if place.account.enter(len, place.pfc.as_ref()) {
                 from.has_to_tell(class);
                 self.ready.push(ingress);
             }
@@ -269,10 +279,12 @@ impl Egress {
         self.buffered_octets -= len;
         if let Some(ingress) = waiting.ingress.filter(|_| waiting.is_accounted)
             && let Some(from) = self.links.get_mut(ingress.index()).and_then(Option::as_deref_mut)
-            && from.accounts[class].leave(len, from.config.classes[class].pfc.as_ref())
         {
-            from.has_to_tell(class);
-            self.ready.push(ingress);
+            let place = &mut from.classes[class];
+            if place.account.leave(len, place.pfc.as_ref()) {
+                from.has_to_tell(class);
+                self.ready.push(ingress);
+            }
         }
     }
 
@@ -368,9 +380,7 @@ impl Egress {
 impl Egress {
     /// The counters of a class.
     pub(crate) fn counters(&self, port: PortId, class: usize) -> Option<ClassCounters> {
-        let link = self.link(port)?;
-        let counters = link.classes.get(class)?.counters;
-        Some(ClassCounters { received: link.pauses.counters(class)?, ..counters })
+        self.link(port)?.counters(class)
     }
 
     /// Octets that wait in a class of a port.
@@ -380,7 +390,7 @@ impl Egress {
 
     /// Octets that came in by a port in a class, and wait anywhere.
     pub(crate) fn ingress_octets(&self, port: PortId, class: usize) -> Option<usize> {
-        Some(self.link(port)?.accounts.get(class)?.octets())
+        Some(self.link(port)?.classes.get(class)?.account.octets())
     }
 
     /// Octets that wait in all classes of all ports.
@@ -401,7 +411,7 @@ impl Egress {
     /// The classes that a port's neighbour was told to pause, bit n being class n.
     pub(crate) fn closed_classes(&self, port: PortId) -> u8 {
         let closed = |link: &Link| {
-            (0..).zip(&link.accounts).map(|(class, account)| u8::from(account.is_closed()) << class).sum()
+            (0..).zip(&link.classes).map(|(number, class)| u8::from(class.account.is_closed()) << number).sum()
         };
         self.link(port).map_or(0, closed)
     }

@@ -82,17 +82,20 @@ pub struct PauseCounters {
 
 /// The pauses that a port has to obey: of a node as of a host. [`Pauses::paused`] is asked before a frame is sent, and
 /// [`Pauses::next_deadline`] says when its answer changes of itself.
+///
+/// What is asked for every frame stands first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Pauses {
-    states: [State; CLASSES],
-    counters: [PauseCounters; CLASSES],
-    rate_bits_per_s: u64,
-    watchdog: Option<Watchdog>,
-    /// The classes that obey: bit n is class n.
-    obeying: u8,
+    next: Option<Instant>,
     paused: u8,
     storming: u8,
-    next: Option<Instant>,
+    /// The classes that obey: bit n is class n.
+    obeying: u8,
+    rate_bits_per_s: u64,
+    watchdog: Option<Watchdog>,
+    states: [State; CLASSES],
+    counters: [PauseCounters; CLASSES],
 }
 
 impl Pauses {

@@ -2,16 +2,17 @@
 
 use super::config::{CLASSES, ClassConfig, Scheduling};
 
-/// Whose turn it is among the weighted classes, and what each may still send.
+/// Whose turn it is among the weighted classes, and what each may still send. What strict ones need stands last.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Schedule {
-    /// The classes that are strict, bit n being class n.
-    strict: u8,
     quanta: [usize; CLASSES],
     deficits: [usize; CLASSES],
     turn: usize,
     /// The class whose turn it is has been given its quantum.
     begun: bool,
+    /// The classes that are strict, bit n being class n.
+    strict: u8,
 }
 
 impl Schedule {
@@ -58,6 +59,9 @@ impl Schedule {
     /// A class has no frame left: what it might have sent is not saved up.
     #[inline]
     pub(super) fn is_empty(&mut self, class: usize) {
+        if self.strict >> class & 1 == 1 {
+            return;
+        }
         self.deficits[class] = 0;
         if self.turn == class {
             self.turn = (class + 1) % CLASSES;

@@ -55,6 +55,7 @@ impl State {
 
 /// The account of one class of a port.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct Account {
     octets: usize,
     state: State,

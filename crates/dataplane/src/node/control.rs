@@ -77,6 +77,7 @@ impl Node {
         self.egress.add_port(port.queue_limit_octets);
         self.port_counters.push(PortCounters::default());
         let addresses = port.addresses.clone();
+        self.macs.push(port.mac);
         self.config.ports.push(port);
         addresses.into_iter().for_each(|address| self.fall_back(Prefix::host(address)));
         Ok(())
@@ -93,6 +94,7 @@ impl Node {
         self.check_not_proxies(&addresses)?;
         let config = &mut self.config.ports[port.index()];
         config.mac = mac;
+        self.macs[port.index()] = mac;
         config.link_mtu = link_mtu;
         let before = std::mem::replace(&mut config.addresses, addresses.clone());
         for adjacency in self.adjacencies.values_mut().filter(|adjacency| adjacency.port == port) {

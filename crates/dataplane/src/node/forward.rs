@@ -85,11 +85,11 @@ impl Node {
     fn admit(&mut self, port: PortId, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
         let len = frame.len();
         let counters = self.port_counters.get_mut(port.index()).ok_or(DropReason::NotForThisPort)?;
-        let config = self.config.ports.get(port.index()).ok_or(DropReason::NotForThisPort)?;
+        let mac = self.macs.get(port.index()).ok_or(DropReason::NotForThisPort)?;
         counters.received.count(len);
         let head = frame.head(pool);
         let headers = head.first_chunk::<AFTER_IPV6>().ok_or_else(|| short_frame(head))?;
-        if headers[..6] != config.mac.0 && !is_multicast_frame(headers) {
+        if headers[..6] != mac.0 && !is_multicast_frame(headers) {
             return Err(stranger(headers));
         }
         if headers[12..14] != EtherType::IPV6.0.to_be_bytes() || headers[IPV6] >> 4 != 6 {

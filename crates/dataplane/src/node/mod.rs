@@ -14,6 +14,7 @@ mod control;
 mod egress;
 mod end_mt;
 mod fast_cnp;
+mod fetch;
 mod forward;
 mod groups;
 mod icmp;
@@ -53,8 +54,7 @@ pub use journal::{Entry, HoldEnd, What};
 use learn::Learner;
 use shared::Shared;
 use srdma_group::{GroupId, NodePart};
-use srdma_wire::Instant;
-use srdma_wire::Prefix;
+use srdma_wire::{Instant, MacAddress, Prefix};
 use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target, Timers};
 use std::collections::BTreeMap;
 
@@ -62,6 +62,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct Node {
     config: NodeConfig,
+    /// The MAC addresses of the ports: those of [`Self::config`], close together.
+    macs: Vec<MacAddress>,
     port_counters: Vec<PortCounters>,
     /// Drops of packets that the node made itself.
     own_drops: DropCounters,
@@ -140,6 +142,7 @@ impl Node {
         }
         let ecmp_salt = entropy::of_addresses(&config.loopback.octets(), &[0; 16]);
         Node {
+            macs: config.ports.iter().map(|port| port.mac).collect(),
             port_counters: vec![PortCounters::default(); config.ports.len()],
             own_drops: DropCounters::default(),
             icmp: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),

@@ -272,3 +272,19 @@ fn a_failed_queue_pair_takes_none() {
     endpoint.receive(Instant::ZERO, &[&given.octets()]).expect_err("it refuses");
     assert_eq!(endpoint.receive(Instant::ZERO, &[&octets(&value())]), Err(DropReason::QueuePairInError));
 }
+
+/// Two queue pairs with the same peer cannot be told apart; when one of them is gone, the other is found again.
+#[test]
+fn a_queue_pair_that_was_removed_is_found_no_more() {
+    let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
+    let twin = QueuePairConfig::new(qpn(0x13), PEER, qpn(0x22));
+    endpoint.add_queue_pair(twin).expect("a good configuration");
+    let packet = octets(&value());
+    assert_eq!(endpoint.receive(Instant::ZERO, &[&packet]), Err(DropReason::UnknownQueuePair));
+    assert!(endpoint.remove_queue_pair(qpn(0x13)).is_some());
+    assert_eq!(endpoint.remove_queue_pair(qpn(0x13)), None);
+    assert_eq!(endpoint.receive(Instant::ZERO, &[&packet]), Ok(()));
+    let counters = endpoint.remove_queue_pair(qpn(0x11)).expect("it is there");
+    assert_eq!((counters.fast_cnps_received, endpoint.queue_pairs()), (1, 1));
+    assert_eq!(endpoint.receive(Instant::ZERO, &[&packet]), Err(DropReason::UnknownQueuePair));
+}

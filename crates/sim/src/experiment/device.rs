@@ -111,4 +111,11 @@ impl Station for Device {
     fn wants_driver_layout(&self) -> bool {
         self.switch().is_some_and(Node::has_groups)
     }
+
+    fn fetch<'f>(&self, frames: impl Iterator<Item = &'f Frame>, pool: &Pool) {
+        match self {
+            Device::Switch(node) | Device::Watched(node, _) => node.fetch(frames, pool),
+            Device::Server(_) => {}
+        }
+    }
 }

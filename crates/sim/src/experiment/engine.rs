@@ -14,11 +14,10 @@
 //! What comes out is what would come out event by event, but an element's state is fetched once for some dozens of
 //! frames rather than for each: in a fabric of a thousand hosts nothing else costs as much.
 
-use crate::link::LinkModel;
+use crate::link::{LinkModel, transmission_ps};
 use crate::network::{ElementId, Place, Station};
 use srdma_dataplane::{Frame, Pool, PortId};
 use srdma_wire::Instant;
-use std::collections::VecDeque;
 
 const PS_PER_NS: u64 = 1000;
 
@@ -34,7 +33,8 @@ pub(super) struct Engine<S> {
     elements: Vec<Attached<S>>,
     /// When something happens to each element, at the earliest.
     next_ns: Vec<u64>,
-    wires: Vec<Wire>,
+    /// The frames on the wires to each element: together, for that is how they are taken off.
+    coming: Vec<Vec<Coming>>,
     /// The shortest delay of a link.
     lookahead_ns: u64,
     hops: u64,
@@ -45,6 +45,8 @@ pub(super) struct Engine<S> {
 struct Attached<S> {
     station: S,
     ports: Vec<Port>,
+    /// When ports that send become free, the latest first: nobody has to look at those that do not send.
+    sending: Vec<Moment>,
     /// When it was last called.
     called_ns: u64,
 }
@@ -52,35 +54,61 @@ struct Attached<S> {
 /// A port of an element, as its link sees it.
 #[derive(Clone, Copy)]
 struct Port {
-    /// The wires out and in.
-    wires: Option<(u32, u32)>,
+    /// The other end; none, if it has no link.
+    peer: Option<(u32, PortId)>,
+    /// It is in the list of those that send.
+    is_sending: bool,
     /// When the transmitter has sent what it was given.
     free_at_ps: u64,
-    /// When the element is asked for the next frame; never, if it is asked as soon as it has one.
-    asks_at_ns: u64,
-    /// When the first frame on the wire in arrives: here, so that nobody has to look at the wires that are empty.
-    arrives_at_ns: u64,
+    rate_bits_per_s: u64,
+    delay_ps: u64,
 }
 
 impl Port {
-    const NONE: Port = Port { wires: None, free_at_ps: 0, asks_at_ns: NEVER_NS, arrives_at_ns: NEVER_NS };
+    const NONE: Port = Port { peer: None, is_sending: false, free_at_ps: 0, rate_bits_per_s: 0, delay_ps: 0 };
 }
 
-/// One direction of a link.
-struct Wire {
-    to: (u32, PortId),
-    model: LinkModel,
-    /// Frames on their way with the times of their arrival.
-    frames: VecDeque<(u64, Frame)>,
+/// A frame on its way to a port, and when it arrives.
+struct Coming {
+    moment: Moment,
+    frame: Frame,
+}
+
+/// A time in whole nanoseconds, then a port: in the order in which the ports of an element have their turns. One word,
+/// so that moments are compared at once; the time has 48 bits, three days.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment(u64);
+
+impl Moment {
+    const PORT_BITS: u32 = 16;
+
+    const LAST_NS: u64 = u64::MAX >> Self::PORT_BITS;
+
+    fn new(time_ns: u64, port: PortId) -> Self {
+        Moment(time_ns.min(Self::LAST_NS) << Self::PORT_BITS | u64::from(port.0))
+    }
+
+    /// Before everything at this time.
+    fn before(time_ns: u64) -> Self {
+        Moment::new(time_ns, PortId(0))
+    }
+
+    fn time_ns(self) -> u64 {
+        self.0 >> Self::PORT_BITS
+    }
+
+    fn port(self) -> PortId {
+        PortId(self.0 as u16)
+    }
 }
 
 /// What is kept for its memory.
 #[derive(Default)]
 struct Workplace {
-    /// Frames that arrive at an element within the window, by wire.
+    /// Frames that arrive at an element within the window.
     arrived: Vec<Option<Frame>>,
-    /// In what order: time, port, place in `arrived`.
-    order: Vec<(u64, u16, u32)>,
+    /// In what order: when, and place in `arrived`, where those of one wire are in theirs.
+    order: Vec<(Moment, u32)>,
     batch: Vec<Frame>,
     ready: Vec<PortId>,
 }
@@ -93,7 +121,7 @@ impl<S: Station> Engine<S> {
             pool: Pool::new(chunks),
             elements: Vec::new(),
             next_ns: Vec::new(),
-            wires: Vec::new(),
+            coming: Vec::new(),
             lookahead_ns: NEVER_NS,
             hops: 0,
             starved: 0,
@@ -103,23 +131,26 @@ impl<S: Station> Engine<S> {
 
     /// Adds an element.
     pub(super) fn add(&mut self, station: S) -> ElementId {
-        self.elements.push(Attached { station, ports: Vec::new(), called_ns: 0 });
+        self.elements.push(Attached { station, ports: Vec::new(), sending: Vec::new(), called_ns: 0 });
         self.next_ns.push(NEVER_NS);
+        self.coming.push(Vec::new());
         ElementId::of_position(self.elements.len() - 1)
     }
 
     /// Joins two ports, each of which has no link yet. The delay is more than 0.
     pub(super) fn connect(&mut self, one: Place, other: Place, model: LinkModel) {
         self.lookahead_ns = self.lookahead_ns.min(model.delay_ns);
-        let first = self.wires.len() as u32;
-        for (number, from, to) in [(first, one, other), (first + 1, other, one)] {
-            let to = (to.0.position() as u32, to.1);
-            self.wires.push(Wire { to, model, frames: VecDeque::new() });
+        for (from, to) in [(one, other), (other, one)] {
             let ports = &mut self.elements[from.0.position()].ports;
             if ports.len() <= from.1.index() {
                 ports.resize(from.1.index() + 1, Port::NONE);
             }
-            ports[from.1.index()].wires = Some((number, number ^ 1));
+            ports[from.1.index()] = Port {
+                peer: Some((to.0.position() as u32, to.1)),
+                rate_bits_per_s: model.rate_bits_per_s,
+                delay_ps: model.delay_ns * PS_PER_NS,
+                ..Port::NONE
+            };
         }
     }
 
@@ -133,7 +164,8 @@ impl<S: Station> Engine<S> {
         let (position, now_ns) = (id.position(), self.now_ns);
         let result = action(&mut self.elements[position].station, Instant::from_ns(now_ns), &mut self.pool);
         self.serve(position, now_ns);
-        self.next_ns[position] = self.next_of(position);
+        let coming_ns = self.coming[position].iter().map(|coming| coming.moment.time_ns()).min();
+        self.next_ns[position] = self.elements[position].next_ns().min(coming_ns.unwrap_or(NEVER_NS));
         result
     }
 
@@ -170,63 +202,76 @@ impl<S: Station> Engine<S> {
     /// Lets everything happen to an element that happens to it before a time.
     fn work_off(&mut self, position: usize, end_ns: u64) {
         let mut workplace = std::mem::take(&mut self.workplace);
-        self.gather(position, end_ns, &mut workplace);
+        let later_ns = self.gather(position, end_ns, &mut workplace);
         let mut coming = workplace.order.iter().copied().peekable();
         loop {
-            let arrival_ns = coming.peek().map_or(NEVER_NS, |(time, _, _)| *time);
-            let attached = &self.elements[position];
-            let (asks_ns, port) = attached.next_free_port();
-            let deadline_ns = attached.deadline_ns();
-            let now_ns = arrival_ns.min(asks_ns).min(deadline_ns);
+            let arrival_ns = coming.peek().map_or(NEVER_NS, |(moment, _)| moment.time_ns());
+            let attached = &mut self.elements[position];
+            let free_ns = attached.next_free_ns();
+            let now_ns = arrival_ns.min(free_ns).min(attached.deadline_ns());
             if now_ns >= end_ns {
                 break;
             }
             if arrival_ns == now_ns {
-                let Some((_, port, place)) = coming.next() else { break };
+                let Some((moment, place)) = coming.next() else { break };
                 workplace.batch.extend(workplace.arrived[place as usize].take());
-                while let Some((_, _, place)) = coming.next_if(|(time, at, _)| (*time, *at) == (now_ns, port)) {
+                while let Some((_, place)) = coming.next_if(|(other, _)| *other == moment) {
                     workplace.batch.extend(workplace.arrived[place as usize].take());
                 }
-                let station = &mut self.elements[position].station;
-                station.receive(Instant::from_ns(now_ns), PortId(port), &mut workplace.batch, &mut self.pool);
+                attached.station.receive(Instant::from_ns(now_ns), moment.port(), &mut workplace.batch, &mut self.pool);
                 self.serve_with(position, now_ns, &mut workplace.ready);
-            } else if asks_ns == now_ns {
-                self.elements[position].ports[port].asks_at_ns = NEVER_NS;
-                self.transmit(position, port, now_ns);
+            } else if free_ns == now_ns {
+                if let Some(port) = attached.take_free() {
+                    self.transmit(position, port, now_ns);
+                }
             } else {
-                self.elements[position].station.tick(Instant::from_ns(now_ns), &mut self.pool);
+                attached.station.tick(Instant::from_ns(now_ns), &mut self.pool);
                 self.serve_with(position, now_ns, &mut workplace.ready);
             }
         }
         self.workplace = workplace;
-        self.next_ns[position] = self.next_of(position);
+        self.next_ns[position] = self.elements[position].next_ns().min(later_ns);
     }
 
-    /// Takes the frames off an element's wires that arrive before a time, and sorts them.
-    fn gather(&mut self, position: usize, end_ns: u64, workplace: &mut Workplace) {
+    /// Takes the frames off an element's wires that arrive before a time, and sorts them. Returns when the first of the
+    /// others arrives.
+    fn gather(&mut self, position: usize, end_ns: u64, workplace: &mut Workplace) -> u64 {
         workplace.arrived.clear();
         workplace.order.clear();
-        let attached = &mut self.elements[position];
-        let copy = attached.station.wants_driver_layout();
-        // Looked at before they are taken, so that they are fetched side by side.
-        let fronts = attached.ports.iter().filter(|port| port.arrives_at_ns < end_ns).filter_map(|port| port.wires);
-        let fronts = fronts.filter_map(|(_, wire)| self.wires[wire as usize].frames.front());
-        std::hint::black_box(fronts.fold(0, |sum, (time_ns, _)| sum ^ *time_ns));
-        let coming = attached.ports.iter_mut().enumerate().filter(|(_, port)| port.arrives_at_ns < end_ns);
-        for (number, port) in coming {
-            let Some((_, wire)) = port.wires else { continue };
-            let frames = &mut self.wires[wire as usize].frames;
-            while let Some((time_ns, frame)) = frames.pop_front_if(|(time_ns, _)| *time_ns < end_ns) {
-                self.hops += 1;
-                let frame = if copy { frame.across_wire(&mut self.pool) } else { Some(frame) };
-                self.starved += u64::from(frame.is_none());
-                workplace.order.push((time_ns, number as u16, workplace.arrived.len() as u32));
-                workplace.arrived.push(frame);
+        let copy = self.elements[position].station.wants_driver_layout();
+        let end = Moment::before(end_ns);
+        let mut later_ns = NEVER_NS;
+        let is_due = |coming: &mut Coming| {
+            if coming.moment >= end {
+                later_ns = later_ns.min(coming.moment.time_ns());
             }
-            port.arrives_at_ns = frames.front().map_or(NEVER_NS, |(time_ns, _)| *time_ns);
+            coming.moment < end
+        };
+        for Coming { moment, frame } in self.coming[position].extract_if(.., is_due) {
+            let frame = if copy { frame.across_wire(&mut self.pool) } else { Some(frame) };
+            self.starved += u64::from(frame.is_none());
+            workplace.order.push((moment, workplace.arrived.len() as u32));
+            workplace.arrived.push(frame);
         }
+        self.hops += workplace.order.len() as u64;
         workplace.order.sort_unstable();
-        fetch_headers(&workplace.arrived, &self.pool);
+        self.fetch(position, &workplace.arrived);
+        later_ns
+    }
+
+    /// Reads what it will take to work off the frames that have arrived at an element, so that it is fetched side by side
+    /// rather than piece by piece. Where few have arrived, not all would be needed.
+    fn fetch(&self, position: usize, arrived: &[Option<Frame>]) {
+        let attached = &self.elements[position];
+        let mut sum = 0;
+        for frame in arrived.iter().flatten() {
+            sum ^= frame.head(&self.pool).first().copied().unwrap_or_default();
+        }
+        std::hint::black_box(sum);
+        if 2 * arrived.len() >= attached.ports.len() {
+            std::hint::black_box(attached.ports.iter().fold(0, |sum, port| sum ^ port.free_at_ps));
+            attached.station.fetch(arrived.iter().flatten(), &self.pool);
+        }
     }
 
     fn serve(&mut self, position: usize, now_ns: u64) {
@@ -241,62 +286,64 @@ impl<S: Station> Engine<S> {
         attached.called_ns = now_ns;
         attached.station.take_ready(ready);
         for port in ready.drain(..) {
-            let is_idle = |port: &Port| port.wires.is_some() && port.asks_at_ns == NEVER_NS;
+            let is_idle = |port: &Port| port.peer.is_some() && !port.is_sending;
             if self.elements[position].ports.get(port.index()).is_some_and(is_idle) {
-                self.transmit(position, port.index(), now_ns);
+                self.transmit(position, port, now_ns);
             }
         }
     }
 
     /// Sends the next frame of a port that is idle, if there is one.
     #[inline]
-    fn transmit(&mut self, position: usize, port: usize, now_ns: u64) {
+    fn transmit(&mut self, position: usize, number: PortId, now_ns: u64) {
         let attached = &mut self.elements[position];
-        let own = &mut attached.ports[port];
-        let Some((wire, _)) = own.wires else {
+        let port = &mut attached.ports[number.index()];
+        let Some((peer, peer_port)) = port.peer else {
             return;
         };
-        let now = Instant::from_ns(now_ns);
-        let Some(frame) = attached.station.dequeue(now, PortId(port as u16), &mut self.pool) else {
+        let Some(frame) = attached.station.dequeue(Instant::from_ns(now_ns), number, &mut self.pool) else {
             return;
         };
-        let wire = &mut self.wires[wire as usize];
-        let octets = frame.len();
         // Events happen at whole nanoseconds. A transmitter that became free within the last one goes on from where it
         // was, or the rate would lose a fraction of a nanosecond with each frame.
         let now_ps = now_ns * PS_PER_NS;
-        let start_ps = if now_ps < own.free_at_ps + PS_PER_NS { own.free_at_ps } else { now_ps };
-        own.free_at_ps = start_ps + wire.model.transmission_ps(octets);
-        own.asks_at_ns = own.free_at_ps.div_ceil(PS_PER_NS);
-        let arrival_ns = (own.free_at_ps + wire.model.delay_ns * PS_PER_NS).div_ceil(PS_PER_NS);
-        let ((element, port), is_first) = (wire.to, wire.frames.is_empty());
-        wire.frames.push_back((arrival_ns, frame));
-        if is_first {
-            self.elements[element as usize].ports[port.index()].arrives_at_ns = arrival_ns;
-            let next_ns = &mut self.next_ns[element as usize];
-            *next_ns = (*next_ns).min(arrival_ns);
-        }
-    }
-
-    /// When something happens to an element next.
-    fn next_of(&self, position: usize) -> u64 {
-        let attached = &self.elements[position];
-        let port = attached.ports.iter().map(|port| port.arrives_at_ns.min(port.asks_at_ns)).min();
-        port.unwrap_or(NEVER_NS).min(attached.deadline_ns())
+        let start_ps = if now_ps < port.free_at_ps + PS_PER_NS { port.free_at_ps } else { now_ps };
+        port.free_at_ps = start_ps + transmission_ps(frame.len(), port.rate_bits_per_s);
+        port.is_sending = true;
+        let arrival_ns = (port.free_at_ps + port.delay_ps).div_ceil(PS_PER_NS);
+        let free = Moment::new(port.free_at_ps.div_ceil(PS_PER_NS), number);
+        attached.keep_sending(free);
+        self.coming[peer as usize].push(Coming { moment: Moment::new(arrival_ns, peer_port), frame });
+        let next_ns = &mut self.next_ns[peer as usize];
+        *next_ns = (*next_ns).min(arrival_ns);
     }
 }
 
 impl<S: Station> Attached<S> {
-    /// When a port becomes free, and which.
+    /// When the first port that sends becomes free.
     #[inline]
-    fn next_free_port(&self) -> (u64, usize) {
-        let mut earliest = (NEVER_NS, 0);
-        for (number, port) in self.ports.iter().enumerate() {
-            if port.asks_at_ns < earliest.0 {
-                earliest = (port.asks_at_ns, number);
-            }
-        }
-        earliest
+    fn next_free_ns(&self) -> u64 {
+        self.sending.last().map_or(NEVER_NS, |moment| moment.time_ns())
+    }
+
+    /// The first port that becomes free: now it is.
+    #[inline]
+    fn take_free(&mut self) -> Option<PortId> {
+        let port = self.sending.pop()?.port();
+        self.ports[port.index()].is_sending = false;
+        Some(port)
+    }
+
+    /// Puts a port among those that send.
+    #[inline]
+    fn keep_sending(&mut self, free: Moment) {
+        let place = self.sending.iter().position(|other| *other < free).unwrap_or(self.sending.len());
+        self.sending.insert(place, free);
+    }
+
+    /// When something happens to it of itself.
+    fn next_ns(&self) -> u64 {
+        self.next_free_ns().min(self.deadline_ns())
     }
 
     /// When the element wants to be ticked. One whose deadline does not move when it is ticked must not stop time.
@@ -304,16 +351,4 @@ impl<S: Station> Attached<S> {
     fn deadline_ns(&self) -> u64 {
         self.station.next_deadline().map_or(NEVER_NS, |wanted| wanted.as_ns().max(self.called_ns + 1))
     }
-}
-
-/// Reads from the cache lines that the headers of frames lie in, so that they are fetched side by side rather than one
-/// after the other.
-#[inline]
-fn fetch_headers(frames: &[Option<Frame>], pool: &Pool) {
-    let mut sum = 0;
-    for frame in frames.iter().flatten() {
-        let head = frame.head(pool);
-        sum ^= head.first().copied().unwrap_or_default() ^ head.get(64).copied().unwrap_or_default();
-    }
-    std::hint::black_box(sum);
 }

@@ -10,6 +10,7 @@
 
 mod all;
 mod build;
+mod closing;
 mod device;
 mod engine;
 mod fair;

@@ -73,15 +73,11 @@ impl Run<'_> {
             lost_by_simulator: self.fabric.network.starved(),
             ..Totals::default()
         };
-        for (number, flow) in self.flows[..self.begun].iter().enumerate() {
-            let counters =
-                self.fabric.server(flow.from).and_then(|server| server.endpoint().counters(self.qpn(number)));
-            if let Some(counters) = counters {
-                totals.data_packets += counters.packets_sent;
-                totals.retransmitted += counters.packets_retransmitted;
-                totals.octets_sent += counters.payload_octets_sent;
-                totals.cnps += counters.cnps_received;
-            }
+        for tally in (0..self.begun).map(|number| self.tally(number)) {
+            totals.data_packets += tally.sent;
+            totals.retransmitted += tally.retransmitted;
+            totals.octets_sent += tally.octets_sent;
+            totals.cnps += tally.cnps;
         }
         for server in self.fabric.all_servers() {
             totals.lost_by_simulator += server.misdelivered() + server.starved();
@@ -173,11 +169,11 @@ impl Run<'_> {
             Some(name) if !flow.receivers.is_empty() => name.clone(),
             Some(_) | None => name_of(flow.to),
         };
-        let counters = self.fabric.server(flow.from).and_then(|server| server.endpoint().counters(self.qpn(number)));
+        let tally = self.tally(number);
         let mtu_octets = u64::from(self.scenario.hosts.path_mtu().octets());
         let size_octets = match flow.size {
             FlowSize::Octets(octets) => u64::from(octets),
-            FlowSize::Endless(_) => counters.map_or(0, |counters| counters.packets_acknowledged * mtu_octets),
+            FlowSize::Endless(_) => tally.acknowledged * mtu_octets,
         };
         let path = Path::between(topology, &self.next_hops, flow.from, flow.to);
         let ideal_ns = path.flow_ns(size_octets, mtu_octets);
@@ -192,7 +188,7 @@ impl Run<'_> {
             finished_ns,
             ideal_ns,
             slowdown: finished_ns.map(|finished| ((finished - flow.start_ns) as f64 / ideal_ns as f64).max(1.0)),
-            retransmitted: counters.map_or(0, |counters| counters.packets_retransmitted),
+            retransmitted: tally.retransmitted,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One run: an arm of a scenario with a seed.
 
 use super::build::{ADDRESSES, Fabric};
+use super::closing::Closing;
 use super::flows::{FlowSize, PlannedFlow, plan};
 use super::groups::{self, PlannedGroup, SetUpError};
 use super::path::{ACK_OCTETS, Path};
@@ -32,6 +33,8 @@ pub struct Progress {
     pub flows: usize,
     /// Frames that have arrived anywhere.
     pub packet_hops: u64,
+    /// Queue pairs that there are, at all hosts.
+    pub queue_pairs: usize,
 }
 
 /// Why a run was not possible.
@@ -118,7 +121,8 @@ pub(super) struct Run<'a> {
     /// Whether the incasts are left out.
     without_incasts: bool,
     pub(super) sampler: Sampler,
-    sampled: Vec<SampledFlow>,
+    pub(super) sampled: Vec<SampledFlow>,
+    pub(super) closing: Closing,
     /// The longest round trip while nothing waits anywhere.
     base_rtt_ns: u64,
     /// Flows that have begun.
@@ -147,6 +151,7 @@ impl<'a> Run<'a> {
             next_hops,
             fabric,
             finished: vec![None; flows.len()],
+            closing: Closing::new(flows.len()),
             flows,
             told: BTreeMap::new(),
             delivered: Vec::new(),
@@ -178,10 +183,12 @@ impl<'a> Run<'a> {
             if now_ns - step_ns < duration_ns && now_ns >= duration_ns {
                 self.finish_endless();
             }
-            self.collect();
+            self.collect(Instant::from_ns(now_ns));
             self.sampler.sample(&self.fabric, &self.sampled);
+            self.close(Instant::from_ns(now_ns));
             let packet_hops = self.fabric.network.hops();
-            progress(Progress { now_ns, end_ns, ended: self.ended, flows, packet_hops });
+            let queue_pairs = self.fabric.all_servers().map(|server| server.endpoint().queue_pairs()).sum();
+            progress(Progress { now_ns, end_ns, ended: self.ended, flows, packet_hops, queue_pairs });
         }
         Ok(())
     }
@@ -283,22 +290,14 @@ impl<'a> Run<'a> {
 
     /// What was asked of flows until now counts; streams end.
     fn finish_endless(&mut self) {
-        let delivered = |number: usize| {
-            let flow = &self.flows[number];
-            let received = |host| {
-                let counters = self.fabric.server(host)?.endpoint().counters(self.qpn(number))?;
-                Some(counters.payload_octets_received)
-            };
-            flow.receivers.iter().copied().chain([flow.to]).filter_map(received).min()
-        };
-        self.delivered = (0..self.begun).map(|number| delivered(number).unwrap_or(0)).collect();
+        self.delivered = (0..self.begun).map(|number| self.tally(number).delivered_octets).collect();
         for host in self.scenario.topology.host_ids() {
             self.fabric.with_server(host, Server::finish_endless);
         }
     }
 
     /// Takes in which flows have ended, and who was told of congestion.
-    fn collect(&mut self) {
+    fn collect(&mut self, now: Instant) {
         for host in self.scenario.topology.host_ids() {
             let news = self.fabric.with_server(host, |server| {
                 let ended: Vec<Ended> = server.take_ended().collect();
@@ -309,6 +308,9 @@ impl<'a> Run<'a> {
             for Ended { flow, at, failed } in ended {
                 if matches!(self.flows[flow].size, FlowSize::Octets(_)) {
                     self.ended += 1;
+                    if self.flows[flow].receivers.is_empty() {
+                        self.closing.has_ended(flow, now);
+                    }
                     self.finished[flow] = Some(at).filter(|_| !failed);
                     self.last_end = self.last_end.max(at);
                 }

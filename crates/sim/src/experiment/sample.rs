@@ -26,6 +26,8 @@ pub(super) struct Sampler {
     rate_names: Vec<String>,
     rate_series: Vec<Series>,
     delivered_octets: Vec<u64>,
+    /// Of these, what flows had delivered whose queue pairs are gone.
+    kept_octets: Vec<u64>,
     pause_series: Series,
     paused_ns: u64,
 }
@@ -50,6 +52,7 @@ impl Sampler {
             queues,
             rate_series: rate_names.iter().map(|name| series(SeriesKind::Rate, name.clone())).collect(),
             delivered_octets: vec![0; rate_names.len()],
+            kept_octets: vec![0; rate_names.len()],
             rate_names,
             pause_series: series(SeriesKind::Pause, "hosts".to_owned()),
             paused_ns: 0,
@@ -62,7 +65,7 @@ impl Sampler {
             let octets = fabric.switch(*switch).and_then(|node| node.class_octets(*port, DATA_CLASS));
             series.values.push(octets.unwrap_or(0) as f64);
         }
-        let mut delivered = vec![0; self.rate_names.len()];
+        let mut delivered = self.kept_octets.clone();
         for flow in flows {
             let counters = fabric.server(flow.to).and_then(|server| server.endpoint().counters(flow.qpn));
             if let Some(place) = self.rate_names.iter().position(|name| *name == flow.name) {
@@ -78,6 +81,13 @@ impl Sampler {
         let share = (paused_ns - self.paused_ns) as f64 / (servers * self.step_ns) as f64;
         self.pause_series.values.push(share.min(1.0));
         self.paused_ns = paused_ns;
+    }
+
+    /// A flow is sampled no longer: so many octets it has delivered.
+    pub(super) fn keep(&mut self, flow: &SampledFlow, delivered_octets: u64) {
+        if let Some(place) = self.rate_names.iter().position(|name| *name == flow.name) {
+            self.kept_octets[place] += delivered_octets;
+        }
     }
 
     /// All series, in the order of kinds and names.

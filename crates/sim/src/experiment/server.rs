@@ -147,6 +147,11 @@ impl Server {
         Ok(())
     }
 
+    /// Removes a queue pair.
+    pub(super) fn disconnect(&mut self, qpn: Qpn) {
+        self.endpoint.remove_queue_pair(qpn);
+    }
+
     /// Begins a flow of so many octets on a queue pair.
     ///
     /// # Errors

@@ -1,0 +1,100 @@
+//! The end of queue pairs: those of a flow that has ended go away, so that memory grows with the flows that there are
+//! at a time, not with all that ever were.
+//!
+//! They stay for a while after the end: what is still on its way to them, such as a CNP, finds them as it would have
+//! before.
+
+use super::run::Run;
+use super::server::Server;
+use srdma_rc::QueuePairCounters;
+use srdma_wire::Instant;
+use std::collections::VecDeque;
+
+/// How long queue pairs stay behind the end of their flow: some hundred round trips, nanoseconds.
+const LINGER_NS: u64 = 2_000_000;
+
+/// What the queue pairs of a flow have counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Packets sent, those sent again included.
+    pub(super) sent: u64,
+    /// Packets sent again.
+    pub(super) retransmitted: u64,
+    /// Payload octets sent, those sent again included.
+    pub(super) octets_sent: u64,
+    /// Packets that the receiver has acknowledged.
+    pub(super) acknowledged: u64,
+    /// CNPs that came to the sender.
+    pub(super) cnps: u64,
+    /// Payload octets that the receiver has taken; of several the one that has taken least.
+    pub(super) delivered_octets: u64,
+}
+
+impl Tally {
+    fn of(sender: &QueuePairCounters, delivered_octets: u64) -> Self {
+        Tally {
+            sent: sender.packets_sent,
+            retransmitted: sender.packets_retransmitted,
+            octets_sent: sender.payload_octets_sent,
+            acknowledged: sender.packets_acknowledged,
+            cnps: sender.cnps_received,
+            delivered_octets,
+        }
+    }
+}
+
+/// Flows whose queue pairs are gone, or about to go. Those of multicast groups stay: a file does not name many.
+#[derive(Debug)]
+pub(super) struct Closing {
+    /// Flows that have ended, in the order in which their queue pairs go, and when.
+    leaving: VecDeque<(Instant, usize)>,
+    /// By the flow's number: what its queue pairs had counted, if they are gone.
+    gone: Vec<Option<Tally>>,
+}
+
+impl Closing {
+    /// Of so many flows none has ended.
+    pub(super) fn new(flows: usize) -> Self {
+        Closing { leaving: VecDeque::new(), gone: vec![None; flows] }
+    }
+
+    /// A flow has ended by `now`, which never runs backwards.
+    pub(super) fn has_ended(&mut self, flow: usize, now: Instant) {
+        self.leaving.push_back((now.after_ns(LINGER_NS), flow));
+    }
+
+    /// A flow whose queue pairs go by now.
+    fn due(&mut self, now: Instant) -> Option<usize> {
+        self.leaving.pop_front_if(|(at, _)| *at <= now).map(|(_, flow)| flow)
+    }
+}
+
+impl Run<'_> {
+    /// What the queue pairs of a flow have counted; nothing, if it has not begun.
+    pub(super) fn tally(&self, number: usize) -> Tally {
+        if let Some(tally) = self.closing.gone[number] {
+            return tally;
+        }
+        let (flow, qpn) = (&self.flows[number], self.qpn(number));
+        let counters = |host| self.fabric.server(host).and_then(|server| server.endpoint().counters(qpn));
+        let receivers = flow.receivers.iter().copied().chain([flow.to]).filter_map(counters);
+        let delivered_octets = receivers.map(|counters| counters.payload_octets_received).min().unwrap_or(0);
+        counters(flow.from).map(|sender| Tally::of(sender, delivered_octets)).unwrap_or_default()
+    }
+
+    /// Removes the queue pairs of flows that ended long enough ago.
+    pub(super) fn close(&mut self, now: Instant) {
+        while let Some(number) = self.closing.due(now) {
+            let tally = self.tally(number);
+            self.closing.gone[number] = Some(tally);
+            let qpn = self.qpn(number);
+            for host in [self.flows[number].from, self.flows[number].to] {
+                self.fabric.with_server(host, |server: &mut Server| server.disconnect(qpn));
+            }
+            if let Some(place) = self.sampled.iter().position(|flow| flow.qpn == qpn) {
+                let flow = self.sampled.swap_remove(place);
+                self.sampler.keep(&flow, tally.delivered_octets);
+            }
+        }
+    }
+}
