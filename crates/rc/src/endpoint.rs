@@ -25,8 +25,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub struct Endpoint<M = Vec<u8>> {
     config: EndpointConfig,
     queue_pairs: Vec<QueuePair>,
-    /// Places in `queue_pairs` of those that were removed: the next ones take them.
-    vacant: Vec<usize>,
+    /// How many of `queue_pairs` were removed.
+    vacant: usize,
     slots: HashMap<u32, usize, BuildHasherDefault<QpnHasher>>,
     peers: Peers,
     fast_cnps: Option<FastCnps>,
@@ -49,7 +49,7 @@ impl<M: Memory> Endpoint<M> {
             peers: Peers::default(),
             config,
             queue_pairs: Vec::new(),
-            vacant: Vec::new(),
+            vacant: 0,
             slots: HashMap::default(),
             regions: Regions::new(),
             completions: VecDeque::new(),
@@ -69,16 +69,11 @@ impl<M: Memory> Endpoint<M> {
         }
         let (qpn, remote_address, remote_qpn) = (config.qpn, config.remote_address, config.remote_qpn);
         let queue_pair = QueuePair::new(&self.config, config)?;
-        let slot = match self.vacant.pop() {
-            Some(slot) => {
-                self.queue_pairs[slot] = queue_pair;
-                slot
-            }
-            None => {
-                self.queue_pairs.push(queue_pair);
-                self.queue_pairs.len() - 1
-            }
-        };
+        if self.vacant > self.queue_pairs.len() / 2 {
+            self.close_ranks();
+        }
+        self.queue_pairs.push(queue_pair);
+        let slot = self.queue_pairs.len() - 1;
         self.slots.insert(qpn.get(), slot);
         self.responding.reserve(slot);
         self.requesting.reserve(slot);
@@ -95,14 +90,31 @@ impl<M: Memory> Endpoint<M> {
         self.responding.remove(slot);
         self.requesting.remove(slot);
         self.deadlines.set(slot, None);
-        let peer =
-            |slot: usize| (self.queue_pairs[slot].config.remote_address, self.queue_pairs[slot].config.remote_qpn);
-        let is_there = |slot: usize| self.slots.get(&self.queue_pairs[slot].config.qpn.get()) == Some(&slot);
+        let Endpoint { slots, queue_pairs, peers, .. } = self;
+        let peer = |slot: usize| (queue_pairs[slot].config.remote_address, queue_pairs[slot].config.remote_qpn);
         let (remote_address, remote_qpn) = peer(slot);
-        let others = (0..self.queue_pairs.len()).filter(|other| is_there(*other) && peer(*other) == peer(slot));
-        self.peers.remove(remote_address, remote_qpn, others);
-        self.vacant.push(slot);
+        peers.remove(remote_address, remote_qpn, slots.values().copied().filter(|other| peer(*other) == peer(slot)));
+        self.vacant += 1;
         Some(*self.queue_pairs[slot].counters())
+    }
+
+    fn is_there(&self, slot: usize) -> bool {
+        self.slots.get(&self.queue_pairs[slot].config.qpn.get()) == Some(&slot)
+    }
+
+    /// Lets the queue pairs take the places of those that were removed before them. Their order stays, as it decides who
+    /// goes first among those whose time comes at once.
+    fn close_ranks(&mut self) {
+        let left: Vec<usize> = (0..self.queue_pairs.len()).filter(|slot| self.is_there(*slot)).collect();
+        let place_of = |slot: usize| left.binary_search(&slot).ok();
+        self.responding.renumber(left.len(), place_of);
+        self.requesting.renumber(left.len(), place_of);
+        self.deadlines.renumber(&left);
+        self.peers.renumber(place_of);
+        self.slots.values_mut().for_each(|slot| *slot = place_of(*slot).unwrap_or(*slot));
+        let mut slot = 0..;
+        self.queue_pairs.retain(|_| slot.next().and_then(place_of).is_some());
+        self.vacant = 0;
     }
 
     /// How many queue pairs there are.
@@ -410,6 +422,16 @@ impl<M: Memory> Endpoint<M> {
     fn reschedule(&mut self, slot: usize) {
         let queue_pair = &self.queue_pairs[slot];
         let mut deadline = queue_pair.requester.deadline();
+        if queue_pair.is_unpaced() {
+            if queue_pair.responder.can_transmit() || queue_pair.has_cnp() {
+                self.responding.push(slot);
+            }
+            if queue_pair.requester.can_transmit() {
+                self.requesting.push(slot);
+            }
+            self.deadlines.set(slot, deadline);
+            return;
+        }
         let permits = [queue_pair.response_permit(self.now), queue_pair.request_permit(self.now)];
         for (permit, turns) in permits.into_iter().zip([&mut self.responding, &mut self.requesting]) {
             let paced = match permit {

@@ -101,7 +101,7 @@ impl Peers {
     }
 
     /// One queue pair with this peer less. `others` are those that are left with it: looked at only where there were
-    /// several.
+    /// several, in any order.
     pub(crate) fn remove(&mut self, peer: Ipv6Addr, remote_qpn: Qpn, mut others: impl Iterator<Item = usize>) {
         let key = (peer, remote_qpn.get());
         let was_alone = self.0.remove(&key).flatten().is_some();
@@ -109,6 +109,11 @@ impl Peers {
         if let Some(slot) = left {
             self.0.insert(key, others.next().is_none().then_some(slot));
         }
+    }
+
+    /// Queue pairs have other places.
+    pub(crate) fn renumber(&mut self, place_of: impl Fn(usize) -> Option<usize>) {
+        self.0.values_mut().for_each(|slot| *slot = slot.and_then(&place_of));
     }
 
     pub(crate) fn find(&self, original_destination: Ipv6Addr, dest_qpn: Qpn) -> Option<usize> {

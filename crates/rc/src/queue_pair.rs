@@ -234,6 +234,12 @@ impl QueuePair {
         self.shared.cnps_waiting = self.shared.cnps_waiting.saturating_add(1);
     }
 
+    /// Whether it has no rate control: what may go out may go out at once.
+    #[inline]
+    pub(crate) fn is_unpaced(&self) -> bool {
+        self.shared.pacer.is_none()
+    }
+
     /// Whether a response, a CNP included, may go out.
     pub(crate) fn response_permit(&self, now: Instant) -> Option<Permit> {
         if self.has_cnp() {
@@ -247,6 +253,7 @@ impl QueuePair {
     }
 
     /// Whether a request may go out.
+    #[inline]
     pub(crate) fn request_permit(&self, now: Instant) -> Option<Permit> {
         let pacer = self.shared.pacer.as_deref();
         self.requester.can_transmit().then(|| match pacer {
@@ -272,10 +279,10 @@ impl QueuePair {
     }
 
     pub(crate) fn transmit_request<M: Memory>(&mut self, host: Host<'_, M>, into: &mut [u8]) -> Option<usize> {
-        match self.request_permit(host.now)? {
-            Permit::Now => self.requester.transmit(&mut self.shared.context(host), into),
-            Permit::At(_) | Permit::Acknowledged(_) => None,
+        if self.shared.pacer.is_some() && self.request_permit(host.now) != Some(Permit::Now) {
+            return None;
         }
+        self.requester.transmit(&mut self.shared.context(host), into)
     }
 }
 

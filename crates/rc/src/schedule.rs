@@ -40,6 +40,15 @@ impl Deadlines {
         }
     }
 
+    /// Of the slots only these are left, and numbered in their order.
+    pub(crate) fn renumber(&mut self, left: &[usize]) {
+        let deadlines: Vec<Instant> = left.iter().map(|slot| self.tree[self.slots() + slot]).collect();
+        self.tree = vec![NEVER; 2 * left.len().next_power_of_two()];
+        for (slot, deadline) in deadlines.into_iter().enumerate() {
+            self.set(slot, Some(deadline));
+        }
+    }
+
     pub(crate) fn set(&mut self, slot: usize, deadline: Option<Instant>) {
         let mut node = self.slots() + slot;
         let mut least = deadline.unwrap_or(NEVER);
@@ -98,6 +107,13 @@ impl Turns {
         let slot = self.queue.pop_front()?;
         self.waiting[slot] = false;
         Some(slot)
+    }
+
+    /// Slots have other numbers, of which there are so many. All that wait are among them.
+    pub(crate) fn renumber(&mut self, slots: usize, number_of: impl Fn(usize) -> Option<usize>) {
+        self.waiting = vec![false; slots];
+        let queue = std::mem::replace(&mut self.queue, VecDeque::with_capacity(slots));
+        queue.into_iter().filter_map(number_of).for_each(|slot| self.push(slot));
     }
 
     /// A slot waits no longer.

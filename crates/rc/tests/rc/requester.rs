@@ -452,3 +452,52 @@ fn a_cnp_is_sent_when_asked_for_and_counted_when_it_comes() {
     rig.give(&Given::new(Opcode::CNP, 0, vec![])).expect("taken");
     assert_eq!(rig.endpoint.counters(rig.qpn).expect("queue pair").cnps_received, 1);
 }
+
+/// Its turn, its timer and its place go with it; who takes the place begins anew.
+#[test]
+fn a_queue_pair_that_was_removed_sends_nothing_more() {
+    let (mut rig, key) = rig(|_| {});
+    post_write(&mut rig, key, 1, 2);
+    assert_eq!(rig.psns(), [100, 101]);
+    post_write(&mut rig, key, 2, 2);
+    let counters = rig.endpoint.remove_queue_pair(rig.qpn).expect("it is there");
+    assert_eq!((counters.packets_sent, rig.endpoint.next_deadline(), rig.endpoint.may_transmit()), (2, None, false));
+    assert_eq!(rig.give(&Given::response(101, ACK)), Err(DropReason::UnknownQueuePair));
+    let next = srdma_rc::QueuePairConfig::new(rig.qpn, crate::support::PEER, rig.qpn);
+    rig.endpoint.add_queue_pair(next).expect("the number is free");
+    assert_eq!((rig.endpoint.queue_pairs(), rig.psns()), (1, vec![]));
+    post_write(&mut rig, key, 3, 1);
+    assert_eq!(rig.psns().len(), 1);
+    assert_eq!(statuses(&mut rig), []);
+}
+
+/// Of forty that wait for an acknowledgement thirty are removed; the others have other places then, and their timers and
+/// turns with them.
+#[test]
+fn queue_pairs_close_ranks() {
+    let (mut rig, key) = rig(|_| {});
+    let number = |number: u32| crate::support::qpn(0x100 + number);
+    let config = |qpn| srdma_rc::QueuePairConfig {
+        ack_timeout: 8,
+        ..srdma_rc::QueuePairConfig::new(qpn, crate::support::PEER, qpn)
+    };
+    let first = rig.qpn;
+    for qpn in (0..40).map(number) {
+        rig.endpoint.add_queue_pair(config(qpn)).expect("a good configuration");
+        rig.qpn = qpn;
+        post_write(&mut rig, key, u64::from(qpn.get()), 1);
+    }
+    assert_eq!(rig.psns().len(), 40);
+    rig.qpn = number(39);
+    post_write(&mut rig, key, 1, 1);
+    for qpn in (0..40).filter(|index| index % 4 != 3).map(number).chain([first]) {
+        assert!(rig.endpoint.remove_queue_pair(qpn).is_some());
+    }
+    rig.endpoint.add_queue_pair(config(number(40))).expect("a good configuration");
+    assert_eq!(rig.endpoint.queue_pairs(), 11);
+    assert_eq!(rig.psns().len(), 1, "what was posted last still has its turn");
+    rig.advance_ns(TIMEOUT_NS);
+    assert_eq!(rig.psns().len(), 11, "all that is not acknowledged is sent again");
+    let timeouts = |index| rig.endpoint.counters(number(index)).map(|counters| counters.timeouts);
+    assert_eq!([0, 3, 39, 40].map(timeouts), [None, Some(1), Some(1), Some(0)]);
+}
