@@ -102,7 +102,7 @@ impl<M: Memory> Endpoint<M> {
         self.slots.get(&self.queue_pairs[slot].config.qpn.get()) == Some(&slot)
     }
 
-    /// Lets the queue pairs take the places of those that were removed before them. Their order stays, as it decides who
+    /// Lets queue pairs take the places of those that were removed before them. Their order stays, as it decides who
     /// goes first among those whose time comes at once.
     fn close_ranks(&mut self) {
         let left: Vec<usize> = (0..self.queue_pairs.len()).filter(|slot| self.is_there(*slot)).collect();

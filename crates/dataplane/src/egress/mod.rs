@@ -216,8 +216,8 @@ impl Egress {
         }
     }
 
-    /// Reads of all ports with classes what frames that come and go change, first of each what says where the rest lies,
-    /// so that it is fetched side by side. A sum that means nothing.
+    /// Reads of all ports what frames that come and go change, first of each what says where the rest lies, so that it
+    /// is fetched side by side. A sum that means nothing.
     pub(crate) fn fetch(&self) -> usize {
         let links = || self.links.iter().flatten();
         let plain: usize = self.queues.iter().map(|queue| queue.octets).sum();

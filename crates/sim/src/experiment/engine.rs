@@ -259,8 +259,8 @@ impl<S: Station> Engine<S> {
         later_ns
     }
 
-    /// Reads what it will take to work off the frames that have arrived at an element, so that it is fetched side by side
-    /// rather than piece by piece. Where few have arrived, not all would be needed.
+    /// Reads what it will take to work off the frames that have arrived at an element, so that it is fetched side by
+    /// side rather than piece by piece. Where few have arrived, not all would be needed.
     fn fetch(&self, position: usize, arrived: &[Option<Frame>]) {
         let attached = &self.elements[position];
         let mut sum = 0;
