@@ -5,9 +5,9 @@ mod progress;
 mod report;
 pub(crate) mod table;
 mod text;
-pub(crate) mod units;
 
 pub(crate) use arguments::Arguments;
+pub(crate) use srdma_cli::units;
 
 use anyhow::{Context, Result, bail};
 use progress::Progress;

@@ -79,6 +79,7 @@ pub(crate) fn open(
                 next_hop,
                 max_packet_octets,
             };
+            check_mtu(interface, connection.path_mtu, max_packet_octets)?;
             RawWire::new(&config).map(|wire| (Box::new(wire) as Box<dyn Wire>, RAW_WINDOW))
         }
         (_, None) | (None, _) => UdpWire::new(&UdpWireConfig {
@@ -119,10 +120,30 @@ pub(crate) struct RawArguments {
     next_hop_mac: Option<MacAddress>,
 }
 
+impl RawArguments {
+    /// Whether a packet socket is to be used.
+    pub(crate) fn is_given(&self) -> bool {
+        self.raw.is_some()
+    }
+}
+
 fn mac_of(interface: &str) -> Result<MacAddress> {
     let text = std::fs::read_to_string(Path::new("/sys/class/net").join(interface).join("address"))
         .with_context(|| format!("--raw: interface {interface} is not there; `ip link` lists those that are"))?;
     parse_mac(text.trim()).map_err(|error| anyhow!("--raw: interface {interface}: {error}"))
+}
+
+/// A packet socket loses what is too long.
+fn check_mtu(interface: &str, path_mtu: PathMtu, max_packet_octets: usize) -> Result<()> {
+    let text = std::fs::read_to_string(Path::new("/sys/class/net").join(interface).join("mtu"));
+    match text.ok().and_then(|text| text.trim().parse::<usize>().ok()) {
+        Some(mtu) if mtu < max_packet_octets => bail!(
+            "--raw: packets of path MTU {} take up to {max_packet_octets} octets, interface {interface} takes {mtu}: \
+             raise its MTU, or choose a smaller --path-mtu",
+            path_mtu.octets(),
+        ),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn parse_mac(text: &str) -> Result<MacAddress, String> {
@@ -207,6 +228,11 @@ pub(crate) struct Counters {
     acks_sent: u64,
     naks_sent: u64,
     rnr_naks_sent: u64,
+    cnps_sent: u64,
+    /// Fast CNPs sent that return a trace.
+    traces_returned: u64,
+    /// Data packets received whose trace could not be returned.
+    traces_not_returned: u64,
     /// Requests received that had been received before.
     duplicates: u64,
     /// Packets that the endpoint refused, by reason.
@@ -238,6 +264,9 @@ impl Counters {
             acks_sent: counters.acks_sent,
             naks_sent: counters.naks_sent,
             rnr_naks_sent: counters.rnr_naks_sent,
+            cnps_sent: counters.cnps_sent,
+            traces_returned: counters.traces_returned,
+            traces_not_returned: counters.traces_not_returned,
             duplicates: counters.duplicates_received,
             refused: refused.map(|(reason, count)| (reason.name(), count)).collect(),
             receive_overruns: statistics.receive_overruns,
@@ -255,6 +284,9 @@ impl Counters {
             (self.cnps_received, "CNPs received"),
             (self.naks_sent, "NAKs sent"),
             (self.rnr_naks_sent, "RNR NAKs sent"),
+            (self.cnps_sent, "CNPs sent"),
+            (self.traces_returned, "traces returned"),
+            (self.traces_not_returned, "traces not returned"),
             (self.duplicates, "duplicates"),
             (self.receive_overruns, "packets lost at the socket"),
             (self.send_errors, "packets not sent"),

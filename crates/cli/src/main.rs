@@ -2,6 +2,7 @@
 
 mod bench;
 mod captures;
+mod congestion;
 mod demo;
 mod doctor;
 mod endpoint;

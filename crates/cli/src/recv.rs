@@ -1,5 +1,6 @@
 //! `srdma recv`: receives one stream by RDMA. Described in `docs/endpoints.md`.
 
+use crate::congestion::ReceiverArguments;
 use crate::demo::units::parse_octets;
 use crate::endpoint::{self, Counters, Progress};
 use anyhow::{Context, Result, anyhow};
@@ -66,6 +67,8 @@ pub(crate) struct Arguments {
     buffer: u64,
     #[command(flatten)]
     raw: endpoint::RawArguments,
+    #[command(flatten)]
+    congestion: ReceiverArguments,
     /// Give up when nothing comes for so long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = endpoint::parse_time)]
     timeout: Duration,
@@ -83,7 +86,11 @@ Examples:
       Waits for a sender at 2001:db8::1. There: srdma send FILE --peer-info info.json
 
   srdma recv --peer 2001:db8:cc::1 --peer-qpn 0xd00000 --psn 0 --qpn 0x1001 --rkey 1 --virtual-address 0x10000
-      A receiver of a multicast group, as its edge node was told of it.";
+      A receiver of a multicast group, as its edge node was told of it.
+
+  srdma recv --peer 2001:db8::1 --peer-qpn 0x11 --psn 0 --raw eth0 --next-hop-mac 02:00:00:00:00:01 \
+      --return-traces 20us
+      Returns the traces of data packets to a sender that is steered by them.";
 
 /// The result, for `--json`.
 #[derive(Serialize)]
@@ -108,7 +115,7 @@ struct Report {
 /// When an option cannot be met, or the socket fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let connection = connection(arguments)?;
-    let mut endpoint = connection.endpoint()?;
+    let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
     let buffer_octets = u32::try_from(arguments.buffer).unwrap_or(u32::MAX);
     let max_packet_octets = endpoint.max_packet_octets();
     let (mut wire, window) =

@@ -1,5 +1,6 @@
 //! `srdma send`: sends one stream by RDMA. Described in `docs/endpoints.md`.
 
+use crate::congestion::{CongestionReport, SenderArguments};
 use crate::demo::units::{self, parse_octets};
 use crate::endpoint::{self, Counters, Progress};
 use anyhow::{Context, Result, bail};
@@ -75,6 +76,8 @@ pub(crate) struct Arguments {
     gso: bool,
     #[command(flatten)]
     raw: endpoint::RawArguments,
+    #[command(flatten)]
+    congestion: SenderArguments,
     /// Print the result as one JSON object, in one line.
     #[arg(long)]
     json: bool,
@@ -92,7 +95,18 @@ Examples:
       Sends to the receiver whose first line of output is in info.json.
 
   srdma send --random 64MiB --group group.toml --json
-      Sends random data to a multicast group.";
+      Sends random data to a multicast group.
+
+  srdma send FILE --peer-info info.json --rate-control dcqcn --rate 10G
+      Slows down when the receiver answers marked packets with CNPs.
+
+  srdma send FILE --peer-info info.json --raw eth0 --next-hop-mac 02:00:00:00:00:01 \
+      --rate-control dcqcn --rate 10G --fast-cnp 2001:db8:ff::/48
+      Slows down when a switch with an address in 2001:db8:ff::/48 sends a Fast CNP, too.
+
+  srdma send FILE --peer-info info.json --raw eth0 --next-hop-mac 02:00:00:00:00:01 \
+      --rate-control hpcc --rate 10G --base-rtt 200us --fast-cnp 2001:db8:ff::/48 --fast-cnp 2001:db8::2
+      Is steered by traces that switches fill in; the receiver at 2001:db8::2 has --return-traces.";
 
 /// What is known of the peer, or of the group.
 struct Peer {
@@ -113,6 +127,8 @@ struct Report {
     completions: u64,
     #[serde(flatten)]
     counters: Counters,
+    #[serde(flatten)]
+    congestion: CongestionReport,
 }
 
 /// Runs the command.
@@ -123,7 +139,10 @@ struct Report {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let peer = peer(arguments)?;
     let connection = peer.connection;
-    let mut endpoint = connection.endpoint()?;
+    if arguments.group.is_some() && arguments.congestion.is_steered_by_traces() {
+        bail!("--rate-control hpcc does not steer a group: edges do not hand on the traces that receivers return");
+    }
+    let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
     let segmentation = if arguments.gso { Segmentation::Offload } else { Segmentation::Software };
     let max_packet_octets = endpoint.max_packet_octets();
     let (mut wire, _) = endpoint::open(&arguments.raw, &connection, segmentation, BUFFER_OCTETS, max_packet_octets)?;
@@ -149,6 +168,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let clock = Clock::start();
     let mut sending = Sending::new(clock.now(), config, data, &mut endpoint, &mut report);
     let outcome = run_loop(&clock, &mut endpoint, wire, &mut sending);
+    let met = sending.met().clone();
     let (completions, outcome) = match outcome {
         Ok(()) => (sending.completions(), sending.outcome().context("the program has ended without an outcome")?),
         Err(error) => return Err(endpoint::wire_failure(error, connection.peer_address, connection.path_mtu)),
@@ -165,6 +185,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             sha256: endpoint::hexadecimal(&trailer.sha256),
             completions,
             counters: Counters::of(&endpoint, connection.qpn, wire),
+            congestion: arguments.congestion.report(&met, &endpoint),
         },
         duration,
     )
@@ -289,7 +310,8 @@ fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<E
         let separator = if troubles.is_empty() { "" } else { "; " };
         let messages = units::count(report.completions, "message");
         let sent = endpoint::in_words(report.octets, duration);
-        println!("{sent}, SHA-256 {}, {messages} acknowledged{separator}{troubles}", report.sha256);
+        let congestion = report.congestion.in_words();
+        println!("{sent}, SHA-256 {}, {messages} acknowledged{separator}{troubles}{congestion}", report.sha256);
     }
     Ok(ExitCode::SUCCESS)
 }

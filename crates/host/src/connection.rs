@@ -1,5 +1,6 @@
 //! A queue pair and its endpoint.
 
+use crate::congestion::Congestion;
 use crate::landing::Landing;
 use srdma_rc::{ConfigError, Endpoint, EndpointConfig, Habits, PathMtu, QueuePairConfig};
 use srdma_wire::codepoints::ROCEV2_PORT;
@@ -38,8 +39,9 @@ impl Connection {
     /// # Errors
     ///
     /// When a value is outside its range.
-    pub fn endpoint(&self) -> Result<Endpoint<Landing>, ConfigError> {
-        let mut endpoint = Endpoint::new(EndpointConfig::new(self.address));
+    pub fn endpoint(&self, congestion: &Congestion) -> Result<Endpoint<Landing>, ConfigError> {
+        let config = EndpointConfig { fast_cnp: congestion.fast_cnp.clone(), ..EndpointConfig::new(self.address) };
+        let mut endpoint = Endpoint::new(config);
         endpoint.add_queue_pair(QueuePairConfig {
             sq_psn: self.psn,
             rq_psn: self.psn,
@@ -49,6 +51,11 @@ impl Connection {
             retry_count: self.retries,
             rnr_retry: self.retries,
             receive_queue_depth: RECEIVES,
+            traffic_class: congestion.traffic_class(),
+            rate: congestion.rate.clone(),
+            trace: congestion.trace,
+            cnp_interval_ns: congestion.cnp_interval_ns,
+            trace_return_interval_ns: congestion.trace_return_interval_ns,
             habits: Habits {
                 max_outstanding_psns: self.window,
                 // Often enough that the window never runs dry while an acknowledgement is on its way.

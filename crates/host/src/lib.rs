@@ -10,6 +10,7 @@
 //!
 //! What both ends of a transfer agree upon is in `docs/endpoints.md`.
 
+mod congestion;
 mod connection;
 mod event_loop;
 mod failure;
@@ -24,6 +25,7 @@ mod trailer;
 mod udp_wire;
 mod wire;
 
+pub use congestion::{Congestion, Met};
 pub use connection::Connection;
 pub use event_loop::{Clock, Program, run};
 pub use failure::Failure;

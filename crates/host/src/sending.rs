@@ -1,5 +1,6 @@
 //! The program of `srdma send`: a stream as messages, and a trailer.
 
+use crate::congestion::Met;
 use crate::event_loop::Program;
 use crate::failure::Failure;
 use crate::landing::Landing;
@@ -51,6 +52,7 @@ pub struct Sending<'p> {
     completions: u64,
     packets_acknowledged: u64,
     last_progress: Instant,
+    met: Met,
     outcome: Option<Result<Instant, Failure>>,
     report: &'p mut dyn FnMut(u64),
 }
@@ -76,6 +78,7 @@ impl<'p> Sending<'p> {
             completions: 0,
             packets_acknowledged: 0,
             last_progress: now,
+            met: Met::default(),
             outcome: None,
             report,
         }
@@ -84,6 +87,11 @@ impl<'p> Sending<'p> {
     /// Messages that were acknowledged, the trailer among them.
     pub fn completions(&self) -> u64 {
         self.completions
+    }
+
+    /// The congestion that it has met.
+    pub fn met(&self) -> &Met {
+        &self.met
     }
 
     /// When everything was acknowledged, or why it was not; `None` while the program runs.
@@ -160,6 +168,7 @@ impl Program for Sending<'_> {
         while let Some(completion) = endpoint.poll_completion() {
             self.complete(now, &completion);
         }
+        self.met.look(now, endpoint, self.config.qpn);
         self.post(endpoint);
         let packets_acknowledged =
             endpoint.counters(self.config.qpn).map_or(0, |counters| counters.packets_acknowledged);

@@ -5,11 +5,12 @@ mod lossy;
 use lossy::Lossy;
 use sha2::{Digest, Sha256};
 use srdma_host::{
-    Carriage, Clock, Connection, Failure, Received, Receiving, ReceivingConfig, Sending, SendingConfig, Trailer,
-    UdpWire, UdpWireConfig, Wire, run,
+    Carriage, Clock, Congestion, Connection, Failure, Received, Receiving, ReceivingConfig, Sending, SendingConfig,
+    Trailer, UdpWire, UdpWireConfig, Wire, run,
 };
 use srdma_io::udp::Segmentation;
-use srdma_rc::{MemoryKey, PathMtu, QueuePairCounters, RemoteAddress, Status};
+use srdma_rc::rate::DcqcnParameters;
+use srdma_rc::{MemoryKey, PathMtu, QueuePairCounters, RateAlgorithm, RemoteAddress, Status};
 use srdma_wire::{Psn, Qpn};
 use std::net::{Ipv6Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 const BASE: u64 = 0x7000_0000;
 const TAG: u8 = 0x5A;
+const LINE_BITS_PER_S: u64 = 200_000_000;
 
 /// What a test varies.
 #[derive(Clone, Copy)]
@@ -29,6 +31,8 @@ struct Setting {
     segmentation: Segmentation,
     /// One packet of so many is lost, in either direction.
     loss: Option<u64>,
+    /// Every packet is marked that may be; the receiver answers, and the sender slows down.
+    marks: bool,
     buffer_octets: u32,
     region_octets: usize,
     rkey: u32,
@@ -42,6 +46,7 @@ const USUAL: Setting = Setting {
     window: 32,
     segmentation: Segmentation::Software,
     loss: None,
+    marks: false,
     buffer_octets: 1 << 20,
     region_octets: 16 << 20,
     rkey: TAG as u32,
@@ -85,7 +90,15 @@ impl Setting {
     }
 
     fn lossy<'w>(&self, wire: &'w mut UdpWire, seed: u64) -> Lossy<'w> {
-        Lossy::new(wire, self.loss, seed)
+        Lossy::new(wire, self.loss, seed, self.marks)
+    }
+
+    fn congestion(&self) -> Congestion {
+        if !self.marks {
+            return Congestion::default();
+        }
+        let rate = Some(RateAlgorithm::Dcqcn(DcqcnParameters::connectx(LINE_BITS_PER_S)));
+        Congestion { rate, cnp_interval_ns: Some(50_000), ..Congestion::default() }
     }
 
     /// A transfer of `data` from one thread to another.
@@ -104,7 +117,7 @@ impl Setting {
 
     fn send(&self, wire: &mut UdpWire, data: &[u8]) -> (Result<(), Failure>, QueuePairCounters) {
         let connection = self.connection(0x11, 0x22);
-        let mut endpoint = connection.endpoint().unwrap();
+        let mut endpoint = connection.endpoint(&self.congestion()).unwrap();
         let remote = RemoteAddress { virtual_address: BASE, rkey: MemoryKey(self.rkey) };
         let config = SendingConfig {
             qpn: connection.qpn,
@@ -118,13 +131,14 @@ impl Setting {
         let mut sending = Sending::new(clock.now(), config, data.to_vec(), &mut endpoint, &mut report);
         run(&clock, &mut endpoint, &mut self.lossy(wire, 1), &mut sending).expect("the wire works");
         let outcome = sending.outcome().expect("it is over").map(drop);
+        assert_eq!(sending.met().least_bits_per_s.is_some_and(|rate| rate < LINE_BITS_PER_S), self.marks);
         (outcome, *endpoint.counters(connection.qpn).unwrap())
     }
 
     /// Receives, then answers until the sender is content.
     fn receive(&self, wire: &mut UdpWire, is_over: &AtomicBool) -> Option<Result<Received, Failure>> {
         let connection = self.connection(0x22, 0x11);
-        let mut endpoint = connection.endpoint().unwrap();
+        let mut endpoint = connection.endpoint(&self.congestion()).unwrap();
         let config = ReceivingConfig {
             qpn: connection.qpn,
             size_octets: self.region_octets,
@@ -207,6 +221,15 @@ fn what_is_lost_is_sent_again() {
         let counters = Setting { by_write, loss: Some(50), window: 16, ..USUAL }.succeeds(&octets(2 << 20));
         assert!(counters.packets_retransmitted > 0 && counters.naks_received > 0, "{counters:?}");
     }
+}
+
+/// FC-3-2: the traffic class reaches the receiver over a socket, whose CNPs come back and slow the sender down.
+#[test]
+fn marks_are_answered() {
+    let counters = Setting { marks: true, ..USUAL }.succeeds(&octets(1 << 20));
+    assert!(counters.cnps_received > 0, "{counters:?}");
+    let counters = USUAL.succeeds(&octets(1 << 20));
+    assert_eq!(counters.cnps_received, 0);
 }
 
 /// A socket with the least buffer that a system gives anybody, and the window that fits it.

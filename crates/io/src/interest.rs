@@ -21,7 +21,8 @@ pub struct Interest {
 pub enum Match {
     /// All: local SIDs, destinations of policies, multicast groups.
     All,
-    /// RoCEv2 directly behind the IPv6 header, that is UDP to port 4791: Proxy Addresses.
+    /// RoCEv2: UDP to port 4791 directly behind the IPv6 header; and whatever has Hop-by-Hop or Destination Options
+    /// there, as packets with a trace and Fast CNPs do, which nobody else sends to such an address. Proxy Addresses.
     RoceV2,
     /// None: a longer prefix inside a wanted one that the kernel keeps.
     Kernel,

@@ -150,9 +150,20 @@ fn only_what_is_of_interest_comes_in_and_the_kernel_goes_on() {
     };
     let [mut left, mut right] = link.drivers(&interest);
     let pause = [&[1, 0x80, 0xC2, 0, 0, 1][..], &LEFT.0, &[0x88, 0x08, 1, 1], &[0; 44]].concat();
-    let wanted =
-        [udp("2001:db8:ff::1", 9, b"a"), udp("2001:db8:cc::1", 4791, b"b"), pause, udp("2001:db8:ff::2", 9, b"z")];
-    let unwanted = [udp("2001:db8:ff:9::1", 9, b"c"), udp("2001:db8:cc::1", 53, b"d"), experiment(60, 0)];
+    let [with_trace, fast_cnp, routed] = [0, 60, 43].map(|next_header| {
+        let mut octets = udp("2001:db8:cc::1", 4791, b"e");
+        octets[20] = next_header;
+        octets
+    });
+    let wanted = [
+        udp("2001:db8:ff::1", 9, b"a"),
+        udp("2001:db8:cc::1", 4791, b"b"),
+        with_trace,
+        fast_cnp,
+        pause,
+        udp("2001:db8:ff::2", 9, b"z"),
+    ];
+    let unwanted = [udp("2001:db8:ff:9::1", 9, b"c"), udp("2001:db8:cc::1", 53, b"d"), routed, experiment(60, 0)];
     // Once as a program in the kernel, and once with more prefixes than that holds.
     for _ in 0..2 {
         for octets in unwanted.iter().chain(&wanted) {

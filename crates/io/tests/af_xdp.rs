@@ -208,6 +208,13 @@ fn udp(tag: &[u8], destination: &str, port: u16) -> Vec<u8> {
     octets
 }
 
+/// A packet to a Proxy Address, with another header than UDP behind that of IPv6.
+fn with_options(next_header: u8) -> Vec<u8> {
+    let mut octets = udp(&[], "2001:db8:cc::1", 4791);
+    octets[20] = next_header;
+    octets
+}
+
 fn pfc() -> Vec<u8> {
     let mut octets = ADDRESSES.to_vec();
     octets.extend_from_slice(&[0x88, 0x08, 0x01, 0x01]);
@@ -256,6 +263,9 @@ fn what_is_not_wanted_stays_with_the_kernel() {
         pfc(),
         octets(60, 1),
         octets(14, 2),
+        with_options(0),
+        with_options(60),
+        with_options(43),
     ];
     let last = udp(&[], "2001:db8:ff::1", 9);
     let all = |prefix| (prefix, Match::All);
@@ -284,7 +294,7 @@ fn what_is_not_wanted_stays_with_the_kernel() {
     for mode in MODES {
         let (mut driver, mut pool) = open(&link, mode, &first);
         driver.receive(&mut pool, &mut Vec::new(), 0).unwrap();
-        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5], "{mode:?}");
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5, 10, 11], "{mode:?}");
         sender.send_to(b"for the kernel", "[2001:db8::1]:4791").unwrap();
         assert_eq!(receiver.recv(&mut [0; 99]).unwrap(), 14);
         driver.set_interest(&second).unwrap();
@@ -292,7 +302,7 @@ fn what_is_not_wanted_stays_with_the_kernel() {
         driver.set_interest(&everything()).unwrap();
         assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), (0..frames.len()).collect::<Vec<_>>());
         driver.set_interest(&first).unwrap();
-        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5], "{mode:?}");
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [0, 1, 4, 5, 10, 11], "{mode:?}");
         driver.detach(&mut pool);
         assert_eq!(pool.in_use(), 0);
     }

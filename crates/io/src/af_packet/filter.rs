@@ -15,7 +15,9 @@ const UDP_DESTINATION: u32 = 56;
 const ETHERTYPE_IPV6: u32 = 0x86DD;
 const ETHERTYPE_MAC_CONTROL: u32 = 0x8808;
 const PFC_OPCODE: u32 = 0x0101;
+const HOP_BY_HOP_OPTIONS: u32 = 0;
 const UDP: u32 = 17;
+const DESTINATION_OPTIONS: u32 = 60;
 const ROCEV2_PORT: u32 = 4791;
 
 /// The longest program that the kernel takes.
@@ -94,6 +96,8 @@ fn verdict(wanted: Match) -> Vec<libc::sock_filter> {
         Match::Kernel => vec![refuse()],
         Match::RoceV2 => vec![
             load(BPF_B, NEXT_HEADER),
+            jump_if_equal(HOP_BY_HOP_OPTIONS, 4, 0),
+            jump_if_equal(DESTINATION_OPTIONS, 3, 0),
             jump_if_equal(UDP, 0, 3),
             load(BPF_H, UDP_DESTINATION),
             jump_if_equal(ROCEV2_PORT, 0, 1),
@@ -182,7 +186,9 @@ mod tests {
         for shared in 0..=128 {
             let flipped = 1_u128.checked_shl(127 - u32::from(shared.min(127))).unwrap_or(0);
             let destination = if shared == 128 { address } else { (u128::from(address) ^ flipped).into() };
-            for (next_header, port, is_rocev2) in [(17, 4791, true), (17, 53, false), (58, 4791, false)] {
+            let cases =
+                [(17, 4791, true), (17, 53, false), (58, 4791, false), (0, 0, true), (60, 0, true), (43, 4791, false)];
+            for (next_header, port, is_rocev2) in cases {
                 let expected = match wanted(shared) {
                     Match::All => true,
                     Match::Kernel => false,

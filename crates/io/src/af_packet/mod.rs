@@ -254,10 +254,11 @@ fn is_wanted(octets: &[u8], selection: &Fib<Match>) -> bool {
     };
     match selection.lookup(ipv6.destination_octets()) {
         Some(Match::All) => true,
-        Some(Match::RoceV2) => {
-            ipv6.next_header() == NextHeader::UDP
-                && UdpView::split(rest).is_ok_and(|(udp, _)| udp.destination_port() == ROCEV2_PORT)
-        }
+        Some(Match::RoceV2) => match ipv6.next_header() {
+            NextHeader::UDP => UdpView::split(rest).is_ok_and(|(udp, _)| udp.destination_port() == ROCEV2_PORT),
+            NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS => true,
+            _ => false,
+        },
         Some(Match::Kernel) | None => false,
     }
 }

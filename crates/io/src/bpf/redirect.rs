@@ -160,6 +160,8 @@ impl Maps {
 
         program.place(rocev2);
         program.load(One, R2, R8, 20);
+        program.jump_if(R2, Equal, i32::from(NextHeader::HOP_BY_HOP.0), redirect);
+        program.jump_if(R2, Equal, i32::from(NextHeader::DESTINATION_OPTIONS.0), redirect);
         program.jump_if(R2, NotEqual, i32::from(NextHeader::UDP.0), pass);
         has_octets(&mut program, 62, pass);
         program.load(Two, R2, R8, 56);
