@@ -1,6 +1,7 @@
 //! `srdma decode`: the packets of a capture, down to the RDMA operation. Every field of the output is in
 //! `docs/decode.md`.
 
+mod cm;
 mod dissect;
 mod hmac;
 mod icmpv6;
@@ -8,18 +9,22 @@ mod layer;
 mod link;
 mod network;
 mod operation;
+mod options;
 mod record;
 mod segment_routing;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trace;
 mod transport;
 
 use crate::output::written;
+use crate::units;
 use anyhow::Context;
 use hmac::Keys;
 use record::{Damage, Dissection, Record, Within};
 use srdma_capture::{Packet, ReadError, Reader};
+use srdma_wire::fast_cnp::OptionTypes;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,6 +45,23 @@ pub struct Arguments {
     /// it for several keys.
     #[arg(long = "hmac-key", value_name = "ID=HEX", value_parser = parse_key)]
     hmac_keys: Vec<(u32, Vec<u8>)>,
+    /// Option types of Fast CNPs: of option 1, which has an address, and of option 2, which has a trace as well.
+    #[arg(long, value_name = "TYPE,TYPE", default_value = "0x9e,0x9e", value_parser = parse_option_types)]
+    fast_cnp_types: OptionTypes,
+    /// Rate of the link in bits per second, such as 100G: pauses are then told as times, too.
+    #[arg(long, value_name = "BITS", value_parser = units::parse_rate)]
+    link_rate: Option<u64>,
+}
+
+/// What is known beside the packets.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Keys of HMAC TLVs.
+    keys: Keys,
+    /// Types of the Fast CNP options (FC-6-1).
+    option_types: OptionTypes,
+    /// Rate of the link that was captured.
+    link_rate_bits_per_s: Option<u64>,
 }
 
 const EXAMPLES: &str = "\
@@ -51,7 +73,10 @@ Examples:
       The same, verifying HMAC TLVs of HMAC Key ID 42 with the key \"secret\".
 
   srdma decode S1-N6.pcapng --json | jq -c 'select(.icrc == \"bad\") | [.frame, .bth.psn]'
-      Frame and PSN of every packet with a damaged ICRC.";
+      Frame and PSN of every packet with a damaged ICRC.
+
+  srdma decode N6-S1.pcapng --link-rate 100G --json | jq -c 'select(.pfc) | [.time_ns, .pfc.classes]'
+      Every pause of a traffic class, and how long it is.";
 
 /// Runs the command.
 ///
@@ -60,12 +85,16 @@ Examples:
 /// When the file cannot be opened or is no capture, or the output cannot be written. That the reader of the output has
 /// gone, as `head` does, is no error.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let keys = Keys::from_iter(arguments.hmac_keys.iter().map(|(id, secret)| (*id, secret.as_slice())));
+    let known = Known {
+        keys: Keys::from_iter(arguments.hmac_keys.iter().map(|(id, secret)| (*id, secret.as_slice()))),
+        option_types: arguments.fast_cnp_types,
+        link_rate_bits_per_s: arguments.link_rate,
+    };
     let reader = Reader::open(&arguments.file)
         .map_err(|error| error.reason)
         .with_context(|| format!("cannot decode {}", arguments.file.display()))?;
     let mut output = BufWriter::new(io::stdout().lock());
-    written(write_packets(&mut output, reader, &keys, arguments.json).and_then(|()| output.flush()))?;
+    written(write_packets(&mut output, reader, &known, arguments.json).and_then(|()| output.flush()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -82,18 +111,19 @@ pub fn decode(
     output: &mut impl Write,
 ) -> anyhow::Result<()> {
     let reader = Reader::new(capture).map_err(|error| error.reason)?;
-    Ok(write_packets(output, reader, &hmac_keys.iter().copied().collect(), json)?)
+    let known = Known { keys: hmac_keys.iter().copied().collect(), ..Known::default() };
+    Ok(write_packets(output, reader, &known, json)?)
 }
 
 fn write_packets(
     output: &mut impl Write,
     packets: impl Iterator<Item = Result<Packet, ReadError>>,
-    keys: &Keys,
+    known: &Known,
     json: bool,
 ) -> io::Result<()> {
     let mut origin_ns = None;
     for packet in packets {
-        let record = record(packet, keys);
+        let record = record(packet, known);
         if json {
             serde_json::to_writer(&mut *output, &record)?;
             output.write_all(b"\n")?;
@@ -106,7 +136,7 @@ fn write_packets(
 }
 
 /// What there is to say of one item of a capture.
-fn record(packet: Result<Packet, ReadError>, keys: &Keys) -> Record {
+fn record(packet: Result<Packet, ReadError>, known: &Known) -> Record {
     match packet {
         Ok(packet) => Record {
             frame: packet.frame,
@@ -114,7 +144,7 @@ fn record(packet: Result<Packet, ReadError>, keys: &Keys) -> Record {
             length_octets: Some(packet.original_len),
             captured_octets: Some(packet.octets.len()),
             interface: packet.interface.name.clone(),
-            dissection: dissect::dissect(&packet, keys),
+            dissection: dissect::dissect(&packet, known),
         },
         Err(ReadError { frame, offset, reason }) => {
             let error = Some(Damage { within: Within::File, offset, reason: reason.to_string() });
@@ -139,6 +169,17 @@ fn parse_key(argument: &str) -> Result<(u32, Vec<u8>), String> {
     let octet = |pair: &[u8; 2]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
     let octets = pairs.iter().map(octet).collect::<Option<Vec<_>>>();
     Ok((id, octets.ok_or_else(|| format!("expected hexadecimal digits, found {key:?}"))?))
+}
+
+/// Option types as `--fast-cnp-types` takes them.
+fn parse_option_types(argument: &str) -> Result<OptionTypes, String> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let types = argument.split_once(',').and_then(|(first, second)| Some((number(first)?, number(second)?)));
+    let types = types.and_then(|(address, trace)| OptionTypes::new(address, trace));
+    types.ok_or_else(|| "expected two option types from 0x80 to 0x9f, such as 0x9e,0x9d".to_owned())
 }
 
 fn digit(character: u8) -> Option<u32> {

@@ -80,6 +80,31 @@ pub enum CmMessage {
     },
 }
 
+impl CmMessage {
+    /// What the MAD at the front of `mad` says of queue pairs, if it is one of the three. A ConnectRequest may also be
+    /// for a Reliable Datagram or XRC: those carry no packet that is told apart by (address, queue pair) alone.
+    pub fn parse(mad: &[u8]) -> Option<Self> {
+        let (header, message) = mad.split_first_chunk::<MAD_HEADER_LEN>()?;
+        if header.first_chunk() != Some(&MAD_BEGINNING) {
+            return None;
+        }
+        let attribute = u16::from_be_bytes(*header.get(16..)?.first_chunk()?);
+        let word = |at: usize| Some(u32::from_be_bytes(*message.get(at..)?.first_chunk()?));
+        let qpn =
+            |at: usize| Some(Qpn::from_octets(*message.get(at..)?.first_chunk()?)).filter(|qpn| qpn.is_connected());
+        Some(match attribute {
+            CONNECT_REQUEST => {
+                let transport_service = message.get(43)? >> 1 & 3;
+                (transport_service <= 1).then_some(())?;
+                CmMessage::ConnectRequest { local_id: word(0)?, local_qpn: qpn(32)? }
+            }
+            CONNECT_REPLY => CmMessage::ConnectReply { remote_id: word(4)?, local_qpn: qpn(12)? },
+            DISCONNECT_REQUEST => CmMessage::DisconnectRequest { remote_qpn: qpn(8)? },
+            _ => return None,
+        })
+    }
+}
+
 /// A message and who sent it to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmPacket {
@@ -120,29 +145,7 @@ impl CmPacket {
         if !is_whole || bth.transport_version() != 0 || bth.pad_count() != 0 || computation.finish().0 != *icrc {
             return None;
         }
-        let message = message(behind_bth.get(DETH_LEN..)?)?;
+        let message = CmMessage::parse(behind_bth.get(DETH_LEN..)?)?;
         Some(CmPacket { source: ipv6.source(), destination: ipv6.destination(), message })
     }
-}
-
-/// A MAD that says something of queue pairs. A ConnectRequest may also be for a Reliable Datagram or XRC: those carry
-/// no packet that is told apart by (address, queue pair) alone.
-fn message(mad: &[u8]) -> Option<CmMessage> {
-    let (header, message) = mad.split_first_chunk::<MAD_HEADER_LEN>()?;
-    if header.first_chunk() != Some(&MAD_BEGINNING) {
-        return None;
-    }
-    let attribute = u16::from_be_bytes(*header.get(16..)?.first_chunk()?);
-    let word = |at: usize| Some(u32::from_be_bytes(*message.get(at..)?.first_chunk()?));
-    let qpn = |at: usize| Some(Qpn::from_octets(*message.get(at..)?.first_chunk()?)).filter(|qpn| qpn.is_connected());
-    Some(match attribute {
-        CONNECT_REQUEST => {
-            let transport_service = message.get(43)? >> 1 & 3;
-            (transport_service <= 1).then_some(())?;
-            CmMessage::ConnectRequest { local_id: word(0)?, local_qpn: qpn(32)? }
-        }
-        CONNECT_REPLY => CmMessage::ConnectReply { remote_id: word(4)?, local_qpn: qpn(12)? },
-        DISCONNECT_REQUEST => CmMessage::DisconnectRequest { remote_qpn: qpn(8)? },
-        _ => return None,
-    })
 }

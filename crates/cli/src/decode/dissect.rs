@@ -1,9 +1,9 @@
 //! Taking a packet apart, from the outermost layer to the innermost.
 
-use super::hmac::Keys;
+use super::Known;
 use super::layer::{Layer, Payload};
 use super::record::{Damage, Dissection, Within};
-use super::{icmpv6, link, network, segment_routing, transport};
+use super::{cm, icmpv6, link, network, options, segment_routing, transport};
 use srdma_capture::{LinkType, Packet};
 use srdma_wire::ethernet::EtherType;
 use srdma_wire::ipv6::{Ipv6View, NextHeader};
@@ -13,11 +13,12 @@ use std::fmt::Display;
 const MAX_LAYERS: usize = 256;
 
 /// What the octets of `packet` say. Damaged octets are reported, whatever they are.
-pub(crate) fn dissect(packet: &Packet, keys: &Keys) -> Dissection {
+pub(crate) fn dissect(packet: &Packet, known: &Known) -> Dissection {
     let mut dissector = Dissector {
         octets: &packet.octets,
         offset: 0,
-        keys,
+        packet: &packet.octets,
+        known,
         carrier: None,
         complete: true,
         dissection: Dissection::default(),
@@ -47,6 +48,10 @@ pub(super) enum Next {
     EtherType(EtherType),
     Header(NextHeader),
     Roce,
+    /// MAC control, behind its EtherType.
+    MacControl,
+    /// What a UD packet to the queue pair of general services carries, from its DETH on.
+    GeneralServices,
     /// All has been said.
     Nothing,
 }
@@ -55,8 +60,12 @@ pub(super) enum Next {
 #[derive(Clone, Copy)]
 pub(super) struct Carrier {
     pub(super) ipv6: Ipv6View,
+    /// Where it lies in the packet.
+    pub(super) offset: usize,
     /// Octets of all extension headers behind it so far.
     pub(super) extension_octets: u16,
+    /// Where its first Fast CNP option lies in the packet.
+    pub(super) fast_cnp_offset: Option<usize>,
 }
 
 /// A packet on the way through its layers.
@@ -64,8 +73,10 @@ pub(super) struct Dissector<'a> {
     /// What is still to be read.
     pub(super) octets: &'a [u8],
     /// Where it lies in the packet.
-    offset: usize,
-    pub(super) keys: &'a Keys,
+    pub(super) offset: usize,
+    /// The whole packet.
+    pub(super) packet: &'a [u8],
+    pub(super) known: &'a Known,
     pub(super) carrier: Option<Carrier>,
     /// Whether all octets are there that the innermost length so far promises.
     pub(super) complete: bool,
@@ -82,9 +93,11 @@ impl<'a> Dissector<'a> {
                 Next::Ethernet => link::ethernet(self)?,
                 Next::EtherType(EtherType::VLAN) => link::vlan(self)?,
                 Next::EtherType(EtherType::IPV6) | Next::Header(NextHeader::IPV6) => network::ipv6(self)?,
+                Next::EtherType(EtherType::MAC_CONTROL) => Next::MacControl,
+                Next::MacControl => link::mac_control(self)?,
                 Next::EtherType(other) => self.payload(link::protocol(other)),
                 Next::Header(header @ (NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS)) => {
-                    network::options(self, header)?
+                    options::header(self, header)?
                 }
                 Next::Header(NextHeader::FRAGMENT) => network::fragment(self)?,
                 Next::Header(NextHeader::ROUTING) => segment_routing::srh(self)?,
@@ -93,6 +106,7 @@ impl<'a> Dissector<'a> {
                 Next::Header(NextHeader::NONE) => Next::Nothing,
                 Next::Header(other) => self.payload(network::protocol(other)),
                 Next::Roce => transport::roce(self)?,
+                Next::GeneralServices => cm::general_services(self)?,
                 Next::Nothing => return Ok(()),
             }
         }
@@ -137,7 +151,12 @@ impl<'a> Dissector<'a> {
 
     /// The damage that begins `further` octets behind the next to be read.
     pub(super) fn damage_at(&self, further: usize, reason: impl Display) -> Damage {
-        Damage { within: Within::Packet, offset: (self.offset + further) as u64, reason: reason.to_string() }
+        self.damage_from_start(self.offset + further, reason)
+    }
+
+    /// The damage that begins so many octets behind the start of the packet.
+    pub(super) fn damage_from_start(&self, offset: usize, reason: impl Display) -> Damage {
+        Damage { within: Within::Packet, offset: offset as u64, reason: reason.to_string() }
     }
 
     /// Keeps the first damage; dissection goes on.

@@ -1,5 +1,9 @@
 //! The layers of a packet as values.
 
+mod congestion;
+
+pub(crate) use congestion::{Cm, Deth, FastCnp, IoamNode, IoamTrace, LinkLoad, OptionMeaning, Pause, PausedClass, Pfc};
+
 use super::record::HmacVerdict;
 use serde::Serialize;
 use std::net::Ipv6Addr;
@@ -11,6 +15,8 @@ use std::net::Ipv6Addr;
 pub(crate) enum Layer {
     Ethernet(Ethernet),
     Vlan(Vlan),
+    Pfc(Pfc),
+    Pause(Pause),
     Ipv6(Ipv6),
     HopByHop(Options),
     DestinationOptions(Options),
@@ -30,6 +36,8 @@ pub(crate) enum Layer {
     AtomicEth(AtomicEth),
     AtomicAckEth(AtomicAckEth),
     Cnp(Cnp),
+    Deth(Deth),
+    Cm(Cm),
     Payload(Payload),
 }
 
@@ -39,6 +47,8 @@ impl Layer {
         match self {
             Layer::Ethernet(_) => "ethernet",
             Layer::Vlan(_) => "vlan",
+            Layer::Pfc(_) => "pfc",
+            Layer::Pause(_) => "pause",
             Layer::Ipv6(_) => "ipv6",
             Layer::HopByHop(_) => "hop_by_hop",
             Layer::DestinationOptions(_) => "destination_options",
@@ -58,6 +68,8 @@ impl Layer {
             Layer::AtomicEth(_) => "atomiceth",
             Layer::AtomicAckEth(_) => "atomicacketh",
             Layer::Cnp(_) => "cnp",
+            Layer::Deth(_) => "deth",
+            Layer::Cm(_) => "cm",
             Layer::Payload(_) => "payload",
         }
     }
@@ -76,6 +88,8 @@ impl Layer {
             | Layer::HmacTlv(_)
             | Layer::Tlv(_) => true,
             Layer::Ethernet(_)
+            | Layer::Pfc(_)
+            | Layer::Pause(_)
             | Layer::Icmpv6(_)
             | Layer::Udp(_)
             | Layer::Bth(_)
@@ -86,6 +100,8 @@ impl Layer {
             | Layer::AtomicEth(_)
             | Layer::AtomicAckEth(_)
             | Layer::Cnp(_)
+            | Layer::Deth(_)
+            | Layer::Cm(_)
             | Layer::Payload(_) => false,
         }
     }
@@ -149,6 +165,8 @@ pub(crate) struct HeaderOption {
     pub(crate) kind: u8,
     /// Its data in hexadecimal.
     pub(crate) data: String,
+    #[serde(flatten)]
+    pub(crate) meaning: Option<OptionMeaning>,
 }
 
 /// Fragment header (RFC 8200 section 4.5).

@@ -1,18 +1,18 @@
-//! IPv6, its options headers and its fragments.
+//! IPv6 and its fragments.
 
 use super::dissect::{Carrier, Dissector, Next};
-use super::layer::{self, HeaderOption, Layer, hex};
+use super::layer::{self, Layer};
 use super::record::Damage;
 use srdma_wire::View;
 use srdma_wire::ipv6::{Ecn, Ipv6, Ipv6Error, Ipv6View, NextHeader};
-use srdma_wire::options::{OptionTlv, OptionsHeader};
 use srdma_wire::view::Truncated;
 
 /// IPv6 header.
 pub(super) fn ipv6(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
     let (header, rest) = parse(dissector.octets).map_err(|error| dissector.damage(error))?;
     let (view, _) = Ipv6View::split(dissector.octets).map_err(|error| dissector.damage(error))?;
-    dissector.carrier = Some(Carrier { ipv6: *view, extension_octets: 0 });
+    let offset = dissector.offset;
+    dissector.carrier = Some(Carrier { ipv6: *view, offset, extension_octets: 0, fast_cnp_offset: None });
     dissector.advance_to(rest);
     dissector.limit("IPv6 header", header.payload_length.into());
     let next = NextHeader(header.next_header);
@@ -39,29 +39,6 @@ pub(super) fn parse(octets: &[u8]) -> Result<(layer::Ipv6, &[u8]), Ipv6Error> {
         hop_limit: header.hop_limit,
     };
     Ok((layer, rest))
-}
-
-/// Hop-by-Hop or Destination Options header.
-pub(super) fn options(dissector: &mut Dissector<'_>, kind: NextHeader) -> Result<Next, Damage> {
-    let (header, rest) = OptionsHeader::split(dissector.octets).map_err(|error| dissector.damage(error))?;
-    let mut options = Vec::new();
-    for option in header.iter() {
-        match option {
-            Ok(OptionTlv { kind: OptionTlv::PAD1 | OptionTlv::PADN, .. }) => {}
-            Ok(option) => options.push(HeaderOption { kind: option.kind, data: hex(option.data) }),
-            Err(overrun) => dissector.report(dissector.damage_at(overrun.offset, "option reaches beyond its header")),
-        }
-    }
-    let length_octets = header.header.total_len();
-    let next = header.header.next_header();
-    let layer = layer::Options { next_header: next.0, length_octets, options };
-    dissector.push(if kind == NextHeader::HOP_BY_HOP {
-        Layer::HopByHop(layer)
-    } else {
-        Layer::DestinationOptions(layer)
-    });
-    dissector.extension(rest, length_octets);
-    Ok(Next::Header(next))
 }
 
 /// Fragment header. A packet in one fragment goes on; of the others no more than the length is said.

@@ -81,7 +81,7 @@ fn mr(list: &EdgeListView, regions: &[RegionView]) -> Layer {
 
 fn hmac(dissector: &Dissector<'_>, srh: &srh::Srh<'_>, view: &HmacView, digest: &[u8]) -> HmacTlv {
     let found = dissector.carrier.as_ref().map(|Carrier { ipv6, .. }| {
-        let matched = dissector.keys.verify(ipv6.source_octets(), srh, view, digest);
+        let matched = dissector.known.keys.verify(ipv6.source_octets(), srh, view, digest);
         (matched, destination_is_due(ipv6.destination_octets(), srh, view, matched))
     });
     let (verdict, cover, reason) = match found {

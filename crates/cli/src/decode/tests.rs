@@ -4,7 +4,7 @@
 use super::hmac::Keys;
 use super::layer::Layer;
 use super::record::{IcrcVerdict, Within};
-use super::{Record, dissect, text, write_packets};
+use super::{Known, Record, dissect, text, write_packets};
 use srdma_capture::{Interface, LinkType, Packet, Reader};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,17 +23,18 @@ fn captures(directory: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 fn all_captures() -> Vec<(String, Vec<u8>)> {
-    ["golden", "golden/rxe", "capture", "decode"].into_iter().flat_map(captures).collect()
+    ["golden", "golden/rxe", "capture", "decode", "cm"].into_iter().flat_map(captures).collect()
 }
 
-fn keys() -> Keys {
-    Keys::from_iter([(42, b"secret-key-for-tests-0123456789ab".as_slice())])
+fn known() -> Known {
+    let keys = Keys::from_iter([(42, b"secret-key-for-tests-0123456789ab".as_slice())]);
+    Known { keys, link_rate_bits_per_s: Some(1), ..Known::default() }
 }
 
 /// The lines that `octets` make as a file, if it is a capture at all.
 fn lines(octets: &[u8], json: bool) -> Option<Vec<String>> {
     let mut output = Vec::new();
-    write_packets(&mut output, Reader::new(octets).ok()?, &keys(), json).expect("memory takes all");
+    write_packets(&mut output, Reader::new(octets).ok()?, &known(), json).expect("memory takes all");
     Some(String::from_utf8(output).expect("UTF-8").lines().map(str::to_owned).collect())
 }
 
@@ -76,12 +77,12 @@ fn a_cut_packet_has_the_first_layers_of_the_whole() {
     for (name, octets) in all_captures() {
         for packet in Reader::new(octets.as_slice()).expect("a capture") {
             let packet = packet.expect("undamaged");
-            let whole = dissect::dissect(&packet, &keys());
+            let whole = dissect::dissect(&packet, &known());
             let names = |layers: &[Layer]| Vec::from_iter(layers.iter().map(Layer::name));
             for len in 0..packet.octets.len().min(400) {
                 let mut cut = packet.clone();
                 cut.octets.truncate(len);
-                let part = dissect::dissect(&cut, &keys());
+                let part = dissect::dissect(&cut, &known());
                 let place = format!("{name} frame {} cut at {len}", packet.frame);
                 let named = names(&part.layers);
                 // What is not dissected in the whole may be cut before it begins.
@@ -106,7 +107,7 @@ fn endless_headers_end() {
     let interface = Arc::new(Interface { index: 0, name: None, link_type: LinkType::ETHERNET });
     let original_len = octets.len() as u32;
     let packet = Packet { frame: 1, offset: 0, time_ns: 0, interface, octets, original_len };
-    let dissection = dissect::dissect(&packet, &keys());
+    let dissection = dissect::dissect(&packet, &known());
     assert_eq!(dissection.layers.len(), 256);
     let error = dissection.error.expect("too many layers");
     assert_eq!((error.offset, error.reason.as_str()), (14 + 40 + 254 * 8, "expected at most 256 layers"));
@@ -118,7 +119,7 @@ fn names_command_no_terminal() {
     let name = Some("N6\n\u{1b}[2J–N4".to_owned());
     let interface = Arc::new(Interface { index: 0, name: name.clone(), link_type: LinkType::ETHERNET });
     let packet = Packet { frame: 1, offset: 0, time_ns: 0, interface, octets: vec![0; 14], original_len: 14 };
-    let dissection = dissect::dissect(&packet, &keys());
+    let dissection = dissect::dissect(&packet, &known());
     let record = Record {
         frame: 1,
         time_ns: Some(0),

@@ -1,5 +1,7 @@
 //! A packet as one line, in the words of the RFCs and drafts.
 
+mod congestion;
+
 use super::layer::{
     Aeth, Bth, ChecksumVerdict, EndMt, Fragment, HeaderOption, HmacTlv, Icmpv6, Ipv6, Layer, Mr, Options, Srh, Udp,
 };
@@ -62,6 +64,8 @@ impl Display for Layer {
         match self {
             Layer::Ethernet(header) => write!(f, "{} > {}", header.source, header.destination),
             Layer::Vlan(tag) => write!(f, "VLAN {} priority {}", tag.id, tag.priority),
+            Layer::Pfc(frame) => frame.fmt(f),
+            Layer::Pause(frame) => frame.fmt(f),
             Layer::Ipv6(header) => header.fmt(f),
             Layer::HopByHop(header) => write!(f, "Hop-by-Hop Options{header}"),
             Layer::DestinationOptions(header) => write!(f, "Destination Options{header}"),
@@ -87,6 +91,8 @@ impl Display for Layer {
             ),
             Layer::AtomicAckEth(header) => write!(f, "original {}", header.original),
             Layer::Cnp(payload) => write!(f, "stands for {} CNPs", payload.count),
+            Layer::Deth(header) => write!(f, "from QPN {:#x}", header.source_qpn),
+            Layer::Cm(message) => message.fmt(f),
             Layer::Payload(payload) => write!(f, "{} octets of {}", payload.octets, payload.protocol),
         }
     }
@@ -105,8 +111,11 @@ impl Display for Ipv6 {
 impl Display for Options {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut separator = " ";
-        for HeaderOption { kind, data } in &self.options {
-            write!(f, "{separator}{kind:#04x} ({data})")?;
+        for HeaderOption { kind, data, meaning } in &self.options {
+            match meaning {
+                Some(meaning) => write!(f, "{separator}{meaning}")?,
+                None => write!(f, "{separator}{kind:#04x} ({data})")?,
+            }
             separator = ", ";
         }
         Ok(())
@@ -205,6 +214,7 @@ fn checksum(f: &mut Formatter<'_>, protocol: &str, verdict: ChecksumVerdict) -> 
     }
 }
 
+/// Items with commas between them.
 fn list<T>(
     f: &mut Formatter<'_>,
     items: &[T],

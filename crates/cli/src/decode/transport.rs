@@ -2,8 +2,8 @@
 
 use super::dissect::{Carrier, Dissector, Next};
 use super::layer::{self, ChecksumVerdict, Layer};
-use super::operation;
 use super::record::{Damage, IcrcVerdict};
+use super::{operation, options};
 use srdma_wire::View;
 use srdma_wire::bth::BthView;
 use srdma_wire::checksum::Sum;
@@ -61,6 +61,7 @@ pub(super) fn roce(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
         becn: header.becn(),
     }));
     dissector.advance_to(rest);
+    options::check_fast_cnp(dissector);
     operation::extension_headers(dissector, opcode)?;
     let end = usize::from(header.pad_count()) + Icrc::LEN;
     let found = dissector.octets.len();
@@ -69,8 +70,13 @@ pub(super) fn roce(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
         let too_short = || dissector.damage(format!("pad octets and ICRC need {end} octets, {found} left"));
         dissector.limit("BTH", length.ok_or_else(too_short)?);
     }
-    Ok(dissector.payload("RDMA"))
+    let goes_to_services = (opcode.0, header.dest_qpn().get()) == (UD_SEND_ONLY, GENERAL_SERVICES);
+    Ok(if goes_to_services { Next::GeneralServices } else { dissector.payload("RDMA") })
 }
+
+/// Opcode of UD SEND Only, and the queue pair of general services.
+const UD_SEND_ONLY: u8 = 0x64;
+const GENERAL_SERVICES: u32 = 1;
 
 /// Whether the checksum over the pseudo-header and `octets`, the checksum among them, comes out right.
 pub(super) fn checksum_of(carrier: Option<&Carrier>, octets: &[u8], next: NextHeader) -> ChecksumVerdict {

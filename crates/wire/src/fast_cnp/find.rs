@@ -59,8 +59,12 @@ impl<'a> FastCnp<'a> {
         self.trace.is_some() && !self.is_from_switch(source)
     }
 
-    /// Equal types are told apart by their length (D42).
-    fn from_option(option: OptionTlv<'a>, types: OptionTypes) -> Result<Self, FastCnpError> {
+    /// What an option of one of `types` says, wherever it stands. Equal types are told apart by their length (D42).
+    ///
+    /// # Errors
+    ///
+    /// Its length is not one that it can have, or its trace is none.
+    pub fn from_option(option: OptionTlv<'a>, types: OptionTypes) -> Result<Self, FastCnpError> {
         let is_address = match types.address() == types.trace() {
             true => option.data.len() <= ADDRESS_OPTION_LEN,
             false => option.kind == types.address(),
