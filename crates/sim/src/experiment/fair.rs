@@ -14,9 +14,9 @@ struct Active {
     octets_per_ns: f64,
 }
 
-/// Octets that each flow has delivered by a time, in nanoseconds. `routes` has the positions of the links that each flow
-/// takes, `octets_per_ns` how many octets of payload each link carries in a nanosecond. The flows are in the order of
-/// their beginnings; there may be more of them than routes, and those take no part.
+/// Octets that each flow has delivered by a time, in nanoseconds. `routes` has the positions of the links that each
+/// flow takes, `octets_per_ns` how many octets of payload each link carries in a nanosecond. The flows are in the order
+/// of their beginnings; there may be more of them than routes, and those take no part.
 pub(super) fn delivered(flows: &[PlannedFlow], routes: &[Vec<usize>], octets_per_ns: &[f64], end_ns: u64) -> Vec<f64> {
     let flows = &flows[..routes.len().min(flows.len())];
     let mut delivered = vec![0.0; flows.len()];

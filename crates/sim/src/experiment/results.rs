@@ -200,8 +200,8 @@ pub struct Summary {
     /// What multicast flows got of their fair rate, the least of them.
     #[serde(default)]
     pub group_share: Option<f64>,
-    /// What multicast flows delivered to every receiver, of what they deliver when the incasts are left out, the least of
-    /// them; `None` unless the scenario asks for it.
+    /// What multicast flows delivered to every receiver, of what they deliver when the incasts are left out, the least
+    /// of them; `None` unless the scenario asks for it.
     #[serde(default)]
     pub group_keeps: Option<f64>,
     /// Payload that multicast flows delivered to every receiver, in bits a second, the least of them.

@@ -59,8 +59,9 @@ const MBIT: u64 = 1_000_000;
 const GBIT: u64 = 1000 * MBIT;
 
 impl DcqcnParameters {
-    /// As published: SIGCOMM 2015, sections 3.1, 5.2 and table 14, for ports of 40 Gbit/s. The paper gives no value for
-    /// R_HAI and none for the least rate; these are QCN's, ten times R_AI and 10 Mbit/s (IEEE 802.1Qau).
+    /// As published in the paper, SIGCOMM 2015, for ports of 40 Gbit/s: the reaction point's section and the parameters
+    /// of its experiments. It gives no value for R_HAI and none for the least rate; these are QCN's, ten times R_AI and
+    /// 10 Mbit/s (IEEE 802.1Qau).
     pub const fn sigcomm_2015(line_rate_bits_per_s: u64) -> Self {
         DcqcnParameters {
             line_rate_bits_per_s,
@@ -80,12 +81,14 @@ impl DcqcnParameters {
         }
     }
 
-    /// What ConnectX-4 and later NICs come with: "DCQCN CC Parameters" of NVIDIA's DOCA documentation, and
-    /// `mlxconfig query` (`RPG_TIME_RESET` 300, `RPG_BYTE_RESET` 32767, `RPG_THRESHOLD` 1, `RPG_AI_RATE` 5,
-    /// `RPG_HAI_RATE` 50, `RPG_MIN_RATE` 1, `DCE_TCP_G` 1019, `DCE_TCP_RTT` 1, `RATE_REDUCE_MONITOR_PERIOD` 4,
-    /// `INITIAL_ALPHA_VALUE` 1023, `CLAMP_TGT_RATE` 0, `CLAMP_TGT_RATE_AFTER_TIME_INC` 1; `RPG_MAX_RATE` 0: the limit
+    /// What ConnectX-4 and later NICs come with: "DCQCN CC Parameters" of NVIDIA's DOCA documentation (before it,
+    /// Mellanox community document 2790), and what `mlxconfig query` prints for NICs in use (`RPG_MIN_DEC_FAC` 50: no
+    /// cut takes more than half, as α/2 never does; `RPG_TIME_RESET` 300, `RPG_BYTE_RESET` 32767, `RPG_THRESHOLD` 1,
+    /// `RPG_AI_RATE` 5, `RPG_HAI_RATE` 50, `RPG_MIN_RATE` 1, `DCE_TCP_G` 1019, `DCE_TCP_RTT` 1,
+    /// `RATE_REDUCE_MONITOR_PERIOD` 4, `INITIAL_ALPHA_VALUE` 1023,
+    /// `CLAMP_TGT_RATE` 0, `CLAMP_TGT_RATE_AFTER_TIME_INC` 1; `RPG_MAX_RATE` 0: the limit
     /// is released at the port's rate). The unit of `RPG_BYTE_RESET` is given as octets, which would be eight packets;
-    /// it is taken as 64 octets, 2 MB in all, as test equipment has it.
+    /// it is taken as 64 octets, 2 MB in all, which is the default of test equipment. That reading is not confirmed.
     pub const fn connectx(line_rate_bits_per_s: u64) -> Self {
         DcqcnParameters {
             line_rate_bits_per_s,
