@@ -64,14 +64,9 @@ struct Arena<const STRIDE: usize> {
 /// branch.
 #[derive(Debug)]
 enum Block<const STRIDE: usize> {
-    Owned(Box<Lines<STRIDE>>),
+    Owned(Box<[[u8; STRIDE]; BLOCK]>),
     Lent(&'static mut [[u8; STRIDE]; BLOCK]),
 }
-
-/// Memory of a block that begins with a cache line, so that headers lie in as few as they can.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Lines<const STRIDE: usize>([[u8; STRIDE]; BLOCK]);
 
 impl Pool {
     /// A pool that grows to at most `limit` chunks of each size.
@@ -262,7 +257,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         if added == 0 {
             return None;
         }
-        self.blocks.push(Block::Owned(Box::new(Lines([[0; STRIDE]; BLOCK]))));
+        self.blocks.push(Block::Owned(vec![[0; STRIDE]; BLOCK].into_boxed_slice().try_into().ok()?));
         self.chunks += added;
         self.references.resize(self.chunks, 0);
         self.free.reserve(self.chunks);
@@ -330,7 +325,7 @@ impl<const STRIDE: usize> Block<STRIDE> {
     #[inline]
     fn octets(&self) -> &[u8] {
         let strides: &[[u8; STRIDE]; BLOCK] = match self {
-            Block::Owned(lines) => &lines.0,
+            Block::Owned(strides) => strides,
             Block::Lent(strides) => strides,
         };
         strides.as_flattened()
@@ -339,7 +334,7 @@ impl<const STRIDE: usize> Block<STRIDE> {
     #[inline]
     fn octets_mut(&mut self) -> &mut [u8] {
         let strides: &mut [[u8; STRIDE]; BLOCK] = match self {
-            Block::Owned(lines) => &mut lines.0,
+            Block::Owned(strides) => strides,
             Block::Lent(strides) => strides,
         };
         strides.as_flattened_mut()
