@@ -144,6 +144,7 @@ fn only_what_is_of_interest_comes_in_and_the_kernel_goes_on() {
             (prefix("2001:db8:ff::", 48), Match::All),
             (prefix("2001:db8:ff:9::", 61), Match::Kernel),
             (prefix("2001:db8:cc::1", 128), Match::RoceV2),
+            (prefix("2001:db8:fe::1", 128), Match::UnknownOption),
         ],
         pfc: true,
         everything: false,
@@ -155,15 +156,28 @@ fn only_what_is_of_interest_comes_in_and_the_kernel_goes_on() {
         octets[20] = next_header;
         octets
     });
+    let refusal = |code: u8| {
+        let mut octets = udp("2001:db8:fe::1", 9, b"r");
+        octets[20] = 58;
+        octets[54..56].copy_from_slice(&[4, code]);
+        octets
+    };
     let wanted = [
         udp("2001:db8:ff::1", 9, b"a"),
         udp("2001:db8:cc::1", 4791, b"b"),
         with_trace,
         fast_cnp,
+        refusal(2),
         pause,
         udp("2001:db8:ff::2", 9, b"z"),
     ];
-    let unwanted = [udp("2001:db8:ff:9::1", 9, b"c"), udp("2001:db8:cc::1", 53, b"d"), routed, experiment(60, 0)];
+    let unwanted = [
+        udp("2001:db8:ff:9::1", 9, b"c"),
+        udp("2001:db8:cc::1", 53, b"d"),
+        routed,
+        refusal(1),
+        experiment(60, 0),
+    ];
     // Once as a program in the kernel, and once with more prefixes than that holds.
     for _ in 0..2 {
         for octets in unwanted.iter().chain(&wanted) {

@@ -222,6 +222,14 @@ fn pfc() -> Vec<u8> {
     octets
 }
 
+/// An ICMPv6 Parameter Problem to an address of which unknown options matter.
+fn parameter_problem(code: u8) -> Vec<u8> {
+    let mut octets = udp(&[], "2001:db8:fe::1", 0);
+    octets[20] = 58;
+    octets[54..56].copy_from_slice(&[4, code]);
+    octets
+}
+
 fn prefix(text: &str, len: u8) -> Prefix {
     Prefix::new(text.parse().unwrap(), len).unwrap()
 }
@@ -266,6 +274,8 @@ fn what_is_not_wanted_stays_with_the_kernel() {
         with_options(0),
         with_options(60),
         with_options(43),
+        parameter_problem(1),
+        parameter_problem(2),
     ];
     let last = udp(&[], "2001:db8:ff::1", 9);
     let all = |prefix| (prefix, Match::All);
@@ -283,6 +293,7 @@ fn what_is_not_wanted_stays_with_the_kernel() {
             all(prefix("2001:db8:aa:1::", 64)),
             (prefix("2001:db8:bb::", 32 + 16), Match::RoceV2),
             (prefix("2001:db8:cc::1", 128), Match::Kernel),
+            (prefix("2001:db8:fe::1", 128), Match::UnknownOption),
             all(prefix("2001:db8:ff::1", 128)),
         ],
         pfc: true,
@@ -298,7 +309,7 @@ fn what_is_not_wanted_stays_with_the_kernel() {
         sender.send_to(b"for the kernel", "[2001:db8::1]:4791").unwrap();
         assert_eq!(receiver.recv(&mut [0; 99]).unwrap(), 14);
         driver.set_interest(&second).unwrap();
-        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [2, 3, 7], "{mode:?}");
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [2, 3, 7, 14], "{mode:?}");
         driver.set_interest(&everything()).unwrap();
         assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), (0..frames.len()).collect::<Vec<_>>());
         driver.set_interest(&first).unwrap();

@@ -2,6 +2,8 @@
 
 #[path = "configuration/border.rs"]
 mod border;
+#[path = "configuration/congestion.rs"]
+mod congestion;
 #[path = "configuration/contradictions.rs"]
 mod contradictions;
 #[path = "configuration/documentation.rs"]

@@ -11,6 +11,8 @@ const MAC_CONTROL_OPCODE: u32 = 14;
 const NEXT_HEADER: u32 = 20;
 const DESTINATION: u32 = 38;
 const UDP_DESTINATION: u32 = 56;
+/// Type and code.
+const ICMPV6_KIND: u32 = 54;
 
 const ETHERTYPE_IPV6: u32 = 0x86DD;
 const ETHERTYPE_MAC_CONTROL: u32 = 0x8808;
@@ -19,6 +21,8 @@ const HOP_BY_HOP_OPTIONS: u32 = 0;
 const UDP: u32 = 17;
 const DESTINATION_OPTIONS: u32 = 60;
 const ROCEV2_PORT: u32 = 4791;
+const ICMPV6: u32 = 58;
+const PARAMETER_PROBLEM_OPTION: u32 = 0x0402;
 
 /// The longest program that the kernel takes.
 const MAX_INSTRUCTIONS: usize = libc::BPF_MAXINSNS as usize;
@@ -94,6 +98,14 @@ fn verdict(wanted: Match) -> Vec<libc::sock_filter> {
     match wanted {
         Match::All => vec![accept()],
         Match::Kernel => vec![refuse()],
+        Match::UnknownOption => vec![
+            load(BPF_B, NEXT_HEADER),
+            jump_if_equal(ICMPV6, 0, 3),
+            load(BPF_H, ICMPV6_KIND),
+            jump_if_equal(PARAMETER_PROBLEM_OPTION, 0, 1),
+            accept(),
+            refuse(),
+        ],
         Match::RoceV2 => vec![
             load(BPF_B, NEXT_HEADER),
             jump_if_equal(HOP_BY_HOP_OPTIONS, 4, 0),
@@ -196,6 +208,21 @@ mod tests {
                 };
                 assert_eq!(run(&program, &packet(destination, next_header, port)), expected, "{shared} {port}");
             }
+        }
+    }
+
+    /// D47: Parameter Problem code 2, of all ICMPv6.
+    #[test]
+    fn refusals_of_options_are_told_from_other_errors() {
+        let loopback: Ipv6Addr = "2001:db8::1".parse().unwrap();
+        let prefixes = vec![(Prefix::host(loopback), Match::UnknownOption)];
+        let program = program(&Interest { prefixes, ..Interest::default() }).unwrap();
+        for (next_header, kind, code, is_wanted) in
+            [(58, 4, 2, true), (58, 4, 1, false), (58, 3, 2, false), (58, 128, 0, false), (17, 4, 2, false)]
+        {
+            let mut octets = packet(loopback, next_header, 4791);
+            octets[54..56].copy_from_slice(&[kind, code]);
+            assert_eq!(run(&program, &octets), is_wanted, "{next_header} {kind} {code}");
         }
     }
 

@@ -259,9 +259,13 @@ fn is_wanted(octets: &[u8], selection: &Fib<Match>) -> bool {
             NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS => true,
             _ => false,
         },
+        Some(Match::UnknownOption) => ipv6.next_header() == NextHeader::ICMPV6 && rest.starts_with(&UNKNOWN_OPTION),
         Some(Match::Kernel) | None => false,
     }
 }
+
+/// Type and code of ICMPv6 Parameter Problem, unrecognised IPv6 option (RFC 4443 section 3.4).
+const UNKNOWN_OPTION: [u8; 2] = [4, 2];
 
 /// Does what `CHECKSUM_PARTIAL` asks for: the field holds the sum of the pseudo-header, the rest is to be added.
 fn finish_checksum(octets: &mut [u8], start: usize, offset: usize) {

@@ -112,6 +112,7 @@ impl Maps {
         let mut program = Assembler::default();
         let (pass, redirect) = (program.label(), program.label());
         let (untagged, ipv6, rocev2) = (program.label(), program.label(), program.label());
+        let unknown_option = program.label();
 
         program.copy(R6, R1);
         program.store_value(Four, R10, -4, 0);
@@ -156,7 +157,16 @@ impl Maps {
         program.load(Four, R1, R0, 0);
         program.jump_if(R1, Equal, number(Match::All) as i32, redirect);
         program.jump_if(R1, Equal, number(Match::RoceV2) as i32, rocev2);
+        program.jump_if(R1, Equal, number(Match::UnknownOption) as i32, unknown_option);
         program.jump(pass);
+
+        program.place(unknown_option);
+        program.load(One, R2, R8, 20);
+        program.jump_if(R2, NotEqual, i32::from(NextHeader::ICMPV6.0), pass);
+        has_octets(&mut program, 56, pass);
+        program.load(Two, R2, R8, 54);
+        program.jump_if(R2, NotEqual, network_order(PARAMETER_PROBLEM_OPTION), pass);
+        program.jump(redirect);
 
         program.place(rocev2);
         program.load(One, R2, R8, 20);
@@ -200,6 +210,9 @@ const XDP_PASS: i32 = 2;
 const MAC_CONTROL: u16 = 0x8808;
 const PRIORITY_FLOW_CONTROL: u16 = 0x0101;
 
+/// Type and code of ICMPv6 Parameter Problem, unrecognised IPv6 option (RFC 4443 section 3.4).
+const PARAMETER_PROBLEM_OPTION: u16 = 0x0402;
+
 /// The number that a load of two octets gives.
 fn network_order(value: u16) -> i32 {
     i32::from(value.to_be())
@@ -211,6 +224,7 @@ fn number(how: Match) -> u32 {
         Match::Kernel => 0,
         Match::All => 1,
         Match::RoceV2 => 2,
+        Match::UnknownOption => 3,
     }
 }
 

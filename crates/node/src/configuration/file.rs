@@ -2,6 +2,9 @@
 //! `docs/configuration.md`.
 
 use super::border::{BorderSection, DomainSection};
+use super::egress::{EgressSection, TrafficClassSection};
+use super::fast_cnp::{ConnectionSection, FastCnpSection};
+use super::ioam::IoamSection;
 use super::learning::LearningSection;
 use super::member::{BranchSection, ReceiverSection};
 use super::value::{HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, Secret, ZonedAddress};
@@ -44,6 +47,14 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) group: Vec<Spanned<GroupSection>>,
     pub(super) learning: Option<Spanned<LearningSection>>,
+    #[serde(default)]
+    pub(super) traffic_class: Vec<TrafficClassSection>,
+    #[serde(default)]
+    pub(super) egress: Vec<EgressSection>,
+    pub(super) ioam: Option<Spanned<IoamSection>>,
+    pub(super) fast_cnp: Option<Spanned<FastCnpSection>>,
+    #[serde(default)]
+    pub(super) connection: Vec<ConnectionSection>,
 }
 
 #[derive(Deserialize)]
@@ -64,7 +75,15 @@ pub(super) struct NodeSection {
     pub(super) end_mt_cover: Cover,
     pub(super) end_mt_tlv_type: Option<Located<TlvType>>,
     pub(super) mr_tlv_type: Option<Located<TlvType>>,
+    pub(super) fast_cnp_address_type: Option<Located<FastCnpType>>,
+    pub(super) fast_cnp_trace_type: Option<Located<FastCnpType>>,
+    pub(super) marking_seed: Option<Located<U64>>,
+    #[serde(default)]
+    pub(super) forwards: Vec<Located<Prefix>>,
 }
+
+/// Types of options whose three high bits are 100: discard and report, no change on the way (FC-4-3).
+pub(super) type FastCnpType = Integer<0x80, 0x9F>;
 
 /// Types of TLVs that do not change en route and are not reserved (RFC 8754 section 8.2).
 pub(super) type TlvType = Integer<7, 126>;

@@ -59,10 +59,12 @@ pub struct PortInterface {
     pub addresses: Option<Vec<Ipv6Addr>>,
     /// Its link MTU in octets, if the file says it.
     pub link_mtu: Option<u16>,
+    /// The node sends no faster than so many bits a second here, if the file says so.
+    pub pace_bits_per_s: Option<u64>,
 }
 
 impl PortInterface {
-    pub(super) fn of(section: &PortSection) -> Self {
+    pub(super) fn of(section: &PortSection, pace_bits_per_s: Option<u64>) -> Self {
         let name = section.interface.as_ref().map_or(&section.name.value.0, |interface| &interface.value.0);
         let driver = match section.driver {
             DriverName::Auto => Choice::Auto,
@@ -77,6 +79,7 @@ impl PortInterface {
             mac: section.mac.as_ref().map(|mac| mac.value),
             addresses: section.addresses.as_ref().map(addresses),
             link_mtu: section.link_mtu.as_ref().map(|mtu| mtu.value.get() as u16),
+            pace_bits_per_s,
         }
     }
 }

@@ -7,10 +7,13 @@
 mod border;
 mod claims;
 mod daemon;
+mod egress;
 mod error;
+mod fast_cnp;
 mod file;
 mod group;
 mod interfaces;
+mod ioam;
 mod keys;
 mod learning;
 mod member;
@@ -24,7 +27,7 @@ pub use daemon::DaemonSettings;
 pub use error::ConfigurationError;
 use error::Problem;
 pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
-use srdma_dataplane::{Command, ConfigError, Node, NodeConfig, PortId};
+use srdma_dataplane::{Command, ConfigError, Node, NodeConfig, PortId, Prefix};
 use std::path::Path;
 pub use value::parse_duration;
 
@@ -37,6 +40,8 @@ pub struct Configuration {
     pub commands: Vec<Command>,
     /// Where each port is, in the order of the ports.
     pub interfaces: Vec<PortInterface>,
+    /// Destinations whose packets the node forwards itself, although nothing but a route leads there.
+    pub forwards: Vec<Prefix>,
     /// The settings of the daemon.
     pub daemon: DaemonSettings,
 }
@@ -105,11 +110,15 @@ impl Configuration {
         let mut commands = Commands { node: Node::new(node.clone()), done: Vec::new() };
         keys::add(&file, &mut commands)?;
         border::add(&file, &node, &mut commands)?;
+        egress::add(&file, &node, &mut commands)?;
+        ioam::add(&file, &node, &mut commands)?;
+        fast_cnp::add(&file, &mut commands)?;
         routes::add(&file, &node, &mut claims, &mut commands)?;
         sids::add(&file, &node, &mut claims, &mut commands)?;
         group::add(&file, &node, &mut claims, &mut commands)?;
         learning::add(&file, &claims, &mut commands)?;
-        Ok(Configuration { node, commands: commands.done, interfaces, daemon })
+        let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
+        Ok(Configuration { node, commands: commands.done, interfaces, forwards, daemon })
     }
 }
 

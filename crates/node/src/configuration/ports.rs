@@ -1,12 +1,14 @@
 //! `[node]` and `[[port]]`.
 
 use super::claims::{Claims, Leads};
+use super::egress;
 use super::error::Problem;
-use super::file::{File, PortSection};
+use super::file::{FastCnpType, File, PortSection};
 use super::interfaces::{PortInterface, Purpose};
 use super::value::{Located, PortName};
 use srdma_dataplane::{NextHop, NodeConfig, PortConfig, PortId, Prefix};
 use srdma_wire::MacAddress;
+use srdma_wire::fast_cnp::OptionTypes;
 use std::net::Ipv6Addr;
 
 const LINK_MTU: u16 = 1500;
@@ -23,7 +25,7 @@ pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<(NodeConfig, 
         if ports.iter().any(|port| port.name == section.name.value.0) {
             return Err(Problem::new(section.name.at, format!("there is a port {} already", section.name.value.0)));
         }
-        let interface = PortInterface::of(section);
+        let interface = PortInterface::of(section, egress::pace(file, &section.name.value));
         if let Some(other) = interfaces.iter().position(|other| other.name == interface.name) {
             let at = section.interface.as_ref().map_or(section.name.at, |interface| interface.at);
             let text = format!("interface {} is already that of port {}", interface.name, ports[other].name);
@@ -53,6 +55,16 @@ pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<(NodeConfig, 
         let text = format!("end_mt_tlv_type and mr_tlv_type are both {}, expected two types", config.tlv_types.mr);
         return Err(Problem::new(at, text));
     }
+    if let Some(seed) = &section.marking_seed {
+        config.marking_seed = seed.value.get();
+    }
+    // FC-6-1: both are left to be assigned.
+    let kind =
+        |given: &Option<Located<FastCnpType>>, default| given.as_ref().map_or(default, |at| at.value.get() as u8);
+    let default = config.fast_cnp_types;
+    let address = kind(&section.fast_cnp_address_type, default.address());
+    let trace = kind(&section.fast_cnp_trace_type, default.trace());
+    config.fast_cnp_types = OptionTypes::new(address, trace).unwrap_or(default);
     Ok((config, interfaces))
 }
 

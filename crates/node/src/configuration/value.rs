@@ -18,7 +18,7 @@ pub(super) struct Located<T> {
     pub(super) at: usize,
 }
 
-/// A value that is written as a string or as an integer.
+/// A value that is written as a string or as a number.
 pub(super) trait Notation: Sized {
     /// What is expected, for errors.
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result;
@@ -28,6 +28,10 @@ pub(super) trait Notation: Sized {
     }
 
     fn from_integer(_integer: u64) -> Option<Self> {
+        None
+    }
+
+    fn from_number(_number: f64) -> Option<Self> {
         None
     }
 }
@@ -69,6 +73,10 @@ impl<T: Notation> Visitor<'_> for NotationVisitor<T> {
         let value = u64::try_from(integer).ok().and_then(T::from_integer);
         value.ok_or_else(|| E::invalid_value(Unexpected::Signed(integer), &self))
     }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        T::from_number(number).ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
+    }
 }
 
 /// An integer from `MIN` to `MAX`.
@@ -88,6 +96,24 @@ impl<const MIN: u64, const MAX: u64> Notation for Integer<MIN, MAX> {
 
     fn from_integer(integer: u64) -> Option<Self> {
         (MIN..=MAX).contains(&integer).then_some(Integer(integer))
+    }
+}
+
+/// A probability.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probability(pub(super) f64);
+
+impl Notation for Probability {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number from 0 to 1")
+    }
+
+    fn from_integer(integer: u64) -> Option<Self> {
+        (integer <= 1).then_some(Probability(integer as f64))
+    }
+
+    fn from_number(number: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&number).then_some(Probability(number))
     }
 }
 
@@ -293,11 +319,26 @@ impl Notation for Secret {
     }
 
     fn from_text(text: &str) -> Option<Self> {
+        let Octets(octets) = Octets::from_text(text)?;
+        (Self::MIN_LEN..=Self::MAX_LEN).contains(&octets.len()).then_some(Secret(octets))
+    }
+}
+
+/// Octets in hexadecimal.
+#[derive(Clone, Debug)]
+pub(super) struct Octets(pub(super) Vec<u8>);
+
+impl Notation for Octets {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string of octets, each two hexadecimal digits")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
         let digit = |character: u8| char::from(character).to_digit(16);
         let (pairs, odd) = text.as_bytes().as_chunks::<2>();
         let octets = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4 | digit(*low)?) as u8));
         let octets: Vec<u8> = octets.collect::<Option<_>>()?;
-        (odd.is_empty() && (Self::MIN_LEN..=Self::MAX_LEN).contains(&octets.len())).then_some(Secret(octets))
+        odd.is_empty().then_some(Octets(octets))
     }
 }
 

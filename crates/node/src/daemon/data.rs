@@ -8,7 +8,9 @@
 //! ```
 
 use super::evictions::Evictions;
+use super::interest::Wanted;
 use super::order::{Attached, Loss, Order, Refusal};
+use super::pace::Pace;
 use super::port::Port;
 use crate::configuration::PortInterface;
 use nix::errno::Errno;
@@ -19,13 +21,13 @@ use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 use srdma_dataplane::{Command, Element, Frame, Node, Pool, PortId};
-use srdma_io::{Interest, OpenError, Umem};
+use srdma_io::{OpenError, Umem};
 use srdma_wire::Instant;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Frames that one port may bring before the others have their turn.
@@ -47,8 +49,10 @@ pub(super) struct DataThread {
     ports: Vec<Port>,
     /// Drivers opened so far.
     attached: u64,
-    interest: Interest,
+    interest: Wanted,
     clock: std::time::Instant,
+    /// POSIX time when the clock began: what the node writes to traces counts from 1970 (RFC 9197 section 5.3).
+    origin: Instant,
     orders: Receiver<Order>,
     losses: UnboundedSender<Loss>,
     /// Readable when there is an order.
@@ -65,13 +69,14 @@ impl DataThread {
     pub(super) fn new(
         node: Node,
         (umem, pool): (Umem, Pool),
-        interest: Interest,
+        interest: Wanted,
         orders: Receiver<Order>,
         losses: UnboundedSender<Loss>,
         wake: Arc<EventFd>,
     ) -> Self {
         let ports = node.config().ports.iter().map(|_| Port::default()).collect();
         let clock = std::time::Instant::now();
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         DataThread {
             node,
             umem,
@@ -80,6 +85,7 @@ impl DataThread {
             attached: 0,
             interest,
             clock,
+            origin: Instant::ZERO + since_1970,
             orders,
             losses,
             wake,
@@ -115,7 +121,7 @@ impl DataThread {
     }
 
     fn now(&self) -> Instant {
-        Instant::ZERO + self.clock.elapsed()
+        self.origin + self.clock.elapsed()
     }
 
     /// A batch of every port; returns whether there was anything to do.
@@ -166,7 +172,7 @@ impl DataThread {
     /// Sleeps until a port has frames or an order has come, at most until the node's next deadline.
     fn wait(&mut self) {
         let now = self.now();
-        let backlog = self.ports.iter().any(Port::is_backlogged).then_some(BACKLOG_PERIOD);
+        let backlog = self.ports.iter().filter_map(|port| port.next_try(now, BACKLOG_PERIOD)).min();
         let deadline = self.node.next_deadline().map(|deadline| deadline.since(now));
         let timeout = deadline.into_iter().chain(backlog).min().map(TimeSpec::from_duration);
         let mut waited_for = vec![PollFd::new(self.wake.as_fd(), PollFlags::POLLIN)];
@@ -217,7 +223,7 @@ impl DataThread {
     }
 
     /// Frames that the new interest brings find the new commands carried out, since none is taken in between.
-    fn change(&mut self, interest: Option<Interest>, commands: Vec<Command>) -> Result<(), Refusal> {
+    fn change(&mut self, interest: Option<Wanted>, commands: Vec<Command>) -> Result<(), Refusal> {
         if let Some(interest) = interest {
             if let Err(reason) = self.set_interest(&interest) {
                 // What was wanted before is what the drivers have had.
@@ -236,10 +242,10 @@ impl DataThread {
         refused.map_or(Ok(()), |error| Err(Refusal::Command(error.to_string())))
     }
 
-    fn set_interest(&mut self, interest: &Interest) -> Result<(), String> {
-        for (port, config) in self.ports.iter_mut().zip(&self.node.config().ports) {
+    fn set_interest(&mut self, interest: &Wanted) -> Result<(), String> {
+        for (id, (port, config)) in (0..).map(PortId).zip(self.ports.iter_mut().zip(&self.node.config().ports)) {
             if let Some(driver) = &mut port.driver {
-                driver.set_interest(interest).map_err(|error| {
+                driver.set_interest(&interest.at(id)).map_err(|error| {
                     format!("port {}: cannot tell the driver which packets are wanted: {error}", config.name)
                 })?;
             }
@@ -247,10 +253,12 @@ impl DataThread {
         Ok(())
     }
 
-    fn attach(&mut self, port: PortId, interface: &PortInterface) -> Result<Attached, OpenError> {
-        let port = &mut self.ports[port.index()];
+    fn attach(&mut self, id: PortId, interface: &PortInterface) -> Result<Attached, OpenError> {
+        let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
-        let opened = srdma_io::open(&interface.name, interface.driver, &self.interest, Some(&self.umem))?;
+        let interest = self.interest.at(id);
+        let opened = srdma_io::open(&interface.name, interface.driver, &interest, Some(&self.umem))?;
+        port.pace = interface.pace_bits_per_s.map(Pace::new);
         let note = (!opened.notes.is_empty()).then(|| opened.notes.join("; "));
         port.note.clone_from(&note);
         self.attached += 1;

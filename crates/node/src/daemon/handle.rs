@@ -1,12 +1,13 @@
 //! The control task's end of a data thread.
 
 use super::data::{DataThread, stay_on};
+use super::interest::Wanted;
 use super::order::{Attached, Loss, Order, Refusal};
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use srdma_dataplane::{Command, Node, PortId};
-use srdma_io::{Interest, OpenError, Umem};
+use srdma_io::{OpenError, Umem};
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
@@ -32,7 +33,7 @@ pub(super) struct Died;
 
 impl DataHandle {
     /// Starts a thread for a node, on this processor if one is given.
-    pub(super) fn start(node: Node, interest: Interest, cpu: Option<usize>) -> io::Result<Self> {
+    pub(super) fn start(node: Node, interest: Wanted, cpu: Option<usize>) -> io::Result<Self> {
         let wake = Arc::new(EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
         let (orders, received_orders) = mpsc::channel();
         let (sent_losses, losses) = events::unbounded_channel();
@@ -54,7 +55,7 @@ impl DataHandle {
     /// Carries out commands, all of them between the same two batches.
     pub(super) async fn change(
         &self,
-        interest: Option<Interest>,
+        interest: Option<Wanted>,
         commands: Vec<Command>,
     ) -> Result<Result<(), Refusal>, Died> {
         self.ask(|reply| Order::Change { interest, commands, reply }).await

@@ -1,21 +1,43 @@
 //! What a node wants of the frames at its interfaces.
 
 use crate::Configuration;
-use srdma_dataplane::{Command, Prefix, RouteAction, TableId};
+use srdma_dataplane::{Command, PortId, Prefix, RouteAction, TableId};
 use srdma_io::{Interest, Match};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
+/// What is wanted at a node's ports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// At all of them.
+    everywhere: Interest,
+    /// The ports of which a class obeys pauses: there, and only there, they are the node's.
+    paused: BTreeSet<PortId>,
+}
+
+impl Wanted {
+    /// What is wanted at a port.
+    pub(super) fn at(&self, port: PortId) -> Interest {
+        Interest { pfc: self.paused.contains(&port), ..self.everywhere.clone() }
+    }
+}
+
 /// What a node of this configuration takes off its interfaces: packets to its SIDs, to the prefixes of its policies and
-/// to the multicast groups that it has routes for, and RoCEv2 to the Proxy Addresses of its groups and of those that it
-/// learns.
+/// to the multicast groups that it has routes for, RoCEv2 to the Proxy Addresses of its groups and of those that it
+/// learns, what it is told to forward, all that goes to hosts that it translates Fast CNPs for (D48), and pauses.
 ///
-/// Nothing comes to the node's loopback: responses go to the Proxy Address, or to a SID of the parent (D12).
-pub(super) fn of(configuration: &Configuration) -> Interest {
-    let mut prefixes = BTreeMap::new();
+/// Nothing comes to the node's loopback but the ICMPv6 errors of hosts that do not know Fast CNP (D47): responses go to
+/// the Proxy Address, or to a SID of the parent (D12).
+pub(super) fn of(configuration: &Configuration) -> Wanted {
+    let mut prefixes: BTreeMap<Prefix, Match> =
+        configuration.forwards.iter().map(|prefix| (*prefix, Match::All)).collect();
+    let mut paused = BTreeSet::new();
     for command in &configuration.commands {
         if let Command::SetLearning(learning) = command {
             prefixes.extend(learning.proxies.iter().map(|proxies| (*proxies, Match::RoceV2)));
+        }
+        if let Command::SetFastCnp(fast_cnp) = command {
+            prefixes.extend(fast_cnp.translated.iter().map(|hosts| (*hosts, Match::All)));
         }
         match command {
             Command::AddSid { prefix, .. } => prefixes.insert(*prefix, Match::All),
@@ -24,11 +46,21 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             }
             Command::AddMulticastRoute(route) => prefixes.insert(Prefix::host(route.group), Match::All),
             Command::AddGroup(part) => prefixes.insert(Prefix::host(part.proxy), Match::RoceV2),
+            Command::SetFastCnp(fast_cnp) if !fast_cnp.senders.is_empty() => {
+                prefixes.insert(Prefix::host(configuration.node.loopback), Match::UnknownOption)
+            }
+            Command::SetEgress { port, egress } => {
+                if egress.classes.iter().any(|class| class.pfc.is_some()) {
+                    paused.insert(*port);
+                }
+                None
+            }
             // The kernel forwards what comes by plain routes, and sends it here if a policy or SID is to have it.
             Command::AddRoute { .. }
             | Command::AddNeighbour { .. }
             | Command::AddHmacKey { .. }
-            | Command::SetEgress { .. }
+            | Command::SetFastCnp(_)
+            | Command::AddConnection(_)
             | Command::SetClasses(_)
             | Command::SetIoam(_) => None,
             // Of several prefixes, and no other section has them.
@@ -47,9 +79,7 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             | Command::RemoveBorder(_)
             | Command::RemoveEgress(_)
             | Command::RemoveIoam
-            | Command::SetFastCnp(_)
             | Command::RemoveFastCnp
-            | Command::AddConnection(_)
             | Command::RemoveConnection { .. }
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
@@ -64,16 +94,17 @@ pub(super) fn of(configuration: &Configuration) -> Interest {
             prefixes.entry(kept).or_insert(Match::Kernel);
         }
     }
-    Interest { prefixes: prefixes.into_iter().collect(), ..Interest::default() }
+    let everywhere = Interest { prefixes: prefixes.into_iter().collect(), ..Interest::default() };
+    Wanted { everywhere, paused }
 }
 
 /// The unicast destinations that the kernel must leave to the node, whatever its routes say.
-pub(super) fn taken_from_the_kernel(interest: &Interest) -> impl Iterator<Item = Prefix> {
+pub(super) fn taken_from_the_kernel(wanted: &Wanted) -> impl Iterator<Item = Prefix> {
     let is_taken = |(prefix, wanted): &(Prefix, Match)| match wanted {
         Match::All | Match::RoceV2 => !prefix.address().is_multicast(),
-        Match::Kernel => false,
+        Match::UnknownOption | Match::Kernel => false,
     };
-    interest.prefixes.iter().filter(move |entry| is_taken(entry)).map(|(prefix, _)| *prefix)
+    wanted.everywhere.prefixes.iter().filter(move |entry| is_taken(entry)).map(|(prefix, _)| *prefix)
 }
 
 /// What stays with the kernel even where a policy covers it: the addresses that it answers for, and what belongs to a
@@ -92,13 +123,17 @@ mod tests {
     use std::path::Path;
 
     fn interest(more: &str) -> Vec<String> {
+        let prefixes = wanted(more).at(PortId(0)).prefixes;
+        prefixes.iter().map(|(prefix, wanted)| format!("{prefix} {wanted:?}")).collect()
+    }
+
+    fn wanted(more: &str) -> Wanted {
         let text = format!(
             "[node]\nloopback = '2001:db8:ff:1::1'\n[[port]]\nname = 'p'\nmac = '02:00:00:00:00:01'\n\
              addresses = ['2001:db8:aa::6']\n[[neighbour]]\naddress = 'fe80::2%p'\nmac = '02:00:00:00:00:02'\n\
              [[route]]\nprefix = '2001:db8:bb::/64'\nvia = ['fe80::2%p']\n{more}"
         );
-        let configuration = Configuration::parse(Path::new("node.toml"), &text).expect("right");
-        of(&configuration).prefixes.iter().map(|(prefix, wanted)| format!("{prefix} {wanted:?}")).collect()
+        of(&Configuration::parse(Path::new("node.toml"), &text).expect("right"))
     }
 
     #[test]
@@ -139,5 +174,37 @@ mod tests {
             "ff00::/8 Kernel",
         ];
         assert_eq!(found, expected);
+    }
+
+    /// D47: the hosts' refusals, and nothing else to the loopback; D48: all that goes to hosts behind a first hop.
+    #[test]
+    fn fast_cnp_brings_refusals_and_what_is_translated() {
+        let egress = "[[egress]]\nport = 'p'\nrate_bits_per_s = 1000\nclass = [{ class = 0, notify_octets = 1 }]\n";
+        let on = format!("{egress}[fast_cnp]\nsenders = ['2001:db8:a::/48']\ntranslated = ['2001:db8:b::/48']\n");
+        assert_eq!(interest(&on), ["2001:db8:b::/48 All", "2001:db8:ff:1::1/128 UnknownOption"]);
+        let first_hop = "[fast_cnp]\ntranslated = ['2001:db8:b::/48']\n";
+        assert_eq!(interest(first_hop), ["2001:db8:b::/48 All"]);
+        let policy = "[[route]]\nprefix = '::/0'\nencaps = { segments = ['2001:db8:bb::1'] }\n";
+        assert!(interest(&format!("{policy}{on}")).contains(&"2001:db8:ff:1::1/128 UnknownOption".to_owned()));
+        assert!(!wanted(&on).at(PortId(0)).pfc);
+    }
+
+    #[test]
+    fn pauses_are_the_nodes_where_a_class_obeys_them() {
+        let pfc = "{ class = 0, pfc = { xoff_octets = 9, xon_octets = 3, headroom_octets = 5 } }";
+        let wanted = wanted(&format!(
+            "[[port]]\nname = 'q'\nmac = '02:00:00:00:00:03'\n\
+             [[egress]]\nport = 'q'\nrate_bits_per_s = 1000\nclass = [{pfc}]\n\
+             [[egress]]\nport = 'p'\nrate_bits_per_s = 1000\n"
+        ));
+        assert_eq!([0, 1].map(|port| wanted.at(PortId(port)).pfc), [false, true]);
+    }
+
+    #[test]
+    fn what_a_node_is_told_to_forward_is_its_own() {
+        let text = "[node]\nloopback = '2001:db8:ff:1::1'\nforwards = ['2001:db8:bb::/64', '::/0']\n";
+        let wanted = of(&Configuration::parse(Path::new("node.toml"), text).expect("right"));
+        let all = wanted.at(PortId(0)).prefixes.into_iter().filter(|(_, wanted)| *wanted == Match::All);
+        assert_eq!(all.map(|(prefix, _)| prefix.to_string()).collect::<Vec<_>>(), ["::/0", "2001:db8:bb::/64"]);
     }
 }

@@ -18,6 +18,7 @@ mod interest;
 mod metrics;
 mod mirror;
 mod order;
+mod pace;
 mod port;
 mod reload;
 mod signals;

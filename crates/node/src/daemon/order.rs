@@ -1,9 +1,10 @@
 //! What the control task says to a data thread, and hears of it.
 
+use super::interest::Wanted;
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
 use srdma_dataplane::{Command, PortId};
-use srdma_io::{DriverKind, Interest, OpenError};
+use srdma_io::{DriverKind, OpenError};
 use std::io;
 use tokio::sync::oneshot;
 
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(super) enum Order {
     /// Carry out commands, all of them before the next frame. `None`: the interest stays as it is.
-    Change { interest: Option<Interest>, commands: Vec<Command>, reply: oneshot::Sender<Result<(), Refusal>> },
+    Change { interest: Option<Wanted>, commands: Vec<Command>, reply: oneshot::Sender<Result<(), Refusal>> },
     /// Give a port a driver of this interface, instead of the one that it may have.
     Attach { port: PortId, interface: PortInterface, reply: oneshot::Sender<Result<Attached, OpenError>> },
     /// Take a port's driver away, if it has one.

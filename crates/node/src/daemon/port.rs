@@ -1,9 +1,11 @@
 //! A port of the data thread: its driver, or none.
 
+use super::pace::Pace;
 use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
 use srdma_io::{Driver, DriverStatistics};
 use srdma_wire::Instant;
 use std::io;
+use std::time::Duration;
 
 /// A port's way to the wire. Without a driver, what the node queues for it is dropped.
 #[derive(Debug, Default)]
@@ -15,6 +17,8 @@ pub(super) struct Port {
     pub(super) number: u64,
     /// Whether frames may wait in the node's queue.
     pub(super) is_waiting: bool,
+    /// Keeps what it sends below a rate.
+    pub(super) pace: Option<Pace>,
     /// What drivers that are gone have counted.
     past: DriverStatistics,
 }
@@ -38,9 +42,12 @@ impl Port {
         }
         let mut sent = 0;
         let room = driver.room(pool);
-        while sent < room && self.is_waiting {
+        while sent < room && self.is_waiting && self.pace.as_ref().is_none_or(|pace| pace.wait(now).is_zero()) {
             match node.dequeue(now, id, pool) {
                 Some(frame) => {
+                    if let Some(pace) = &mut self.pace {
+                        pace.sends(now, frame.len());
+                    }
                     driver.push(frame, pool);
                     sent += 1;
                 }
@@ -56,6 +63,14 @@ impl Port {
         self.driver.as_ref().is_some_and(|driver| self.is_waiting || !driver.is_flushed())
     }
 
+    /// When to try again to send what waits for room on the wire, at the latest after `period`; `None` when nothing
+    /// waits.
+    pub(super) fn next_try(&self, now: Instant, period: Duration) -> Option<Duration> {
+        let wait = |pace: &Pace| Some(pace.wait(now)).filter(|wait| !wait.is_zero());
+        let wait = self.pace.as_ref().and_then(wait).unwrap_or(period);
+        self.is_backlogged().then_some(wait.min(period))
+    }
+
     /// What the port's drivers have counted.
     pub(super) fn statistics(&self) -> DriverStatistics {
         self.driver.as_ref().map_or(self.past, |driver| sum(self.past, driver.statistics()))
@@ -68,6 +83,7 @@ impl Port {
             self.past = sum(self.past, driver.statistics());
         }
         self.note = None;
+        self.pace = None;
     }
 }
 

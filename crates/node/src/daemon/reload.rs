@@ -1,8 +1,9 @@
 //! From one configuration to the next: what a running node is told when its file has changed.
 
 use crate::Configuration;
-use srdma_dataplane::{ClassMap, Command, NextHop, NodeConfig, PortId, Prefix, TableId};
+use srdma_dataplane::{ClassMap, Command, Connection, NextHop, NodeConfig, PortId, Prefix, TableId};
 use srdma_group::{GroupId, NodePart};
+use srdma_wire::Qpn;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -25,7 +26,7 @@ pub(super) struct Changes {
     /// The commands that lead from the old to the new configuration, in their order. What is the same in both is not
     /// touched, but keys, which cannot be compared.
     pub(super) commands: Vec<Command>,
-    /// Ports that get another interface or driver, or are new.
+    /// Ports that get another interface, driver or pace, or are new.
     pub(super) moved: Vec<PortId>,
 }
 
@@ -73,6 +74,9 @@ enum Subject {
     Group(u32),
     Learning,
     MulticastRoute(Ipv6Addr, Ipv6Addr),
+    /// Host, peer and the peer's queue pair.
+    Connection(Ipv6Addr, Ipv6Addr, Qpn),
+    FastCnp,
     Sid(Prefix),
     Route(TableId, Prefix),
     Neighbour(PortId, Ipv6Addr),
@@ -99,6 +103,10 @@ impl Subject {
             Command::SetIoam(_) => Some(Subject::Ioam),
             Command::AddGroup(part) => Some(Subject::Group(part.id.0)),
             Command::SetLearning(_) => Some(Subject::Learning),
+            Command::SetFastCnp(_) => Some(Subject::FastCnp),
+            Command::AddConnection(Connection { host, peer, peer_qpn, .. }) => {
+                Some(Subject::Connection(*host, *peer, *peer_qpn))
+            }
             // No file has these.
             Command::AddPort(_)
             | Command::SetPort { .. }
@@ -111,9 +119,7 @@ impl Subject {
             | Command::RemoveBorder(_)
             | Command::RemoveEgress(_)
             | Command::RemoveIoam
-            | Command::SetFastCnp(_)
             | Command::RemoveFastCnp
-            | Command::AddConnection(_)
             | Command::RemoveConnection { .. }
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
@@ -137,6 +143,8 @@ impl Subject {
             Subject::Egress(port) => Command::RemoveEgress(port),
             Subject::Classes => Command::SetClasses(ClassMap::default()),
             Subject::Ioam => Command::RemoveIoam,
+            Subject::FastCnp => Command::RemoveFastCnp,
+            Subject::Connection(host, peer, peer_qpn) => Command::RemoveConnection { host, peer, peer_qpn },
         }
     }
 }
@@ -186,6 +194,11 @@ fn is_same(before: &Command, after: &Command) -> bool {
         (Command::SetDomain(before), Command::SetDomain(after)) => before == after,
         (Command::SetLearning(before), Command::SetLearning(after)) => before == after,
         (Command::SetBorder { sources: before, .. }, Command::SetBorder { sources: after, .. }) => before == after,
+        (Command::SetEgress { egress: before, .. }, Command::SetEgress { egress: after, .. }) => before == after,
+        (Command::SetClasses(before), Command::SetClasses(after)) => before == after,
+        (Command::SetIoam(before), Command::SetIoam(after)) => before == after,
+        (Command::SetFastCnp(before), Command::SetFastCnp(after)) => before == after,
+        (Command::AddConnection(before), Command::AddConnection(after)) => before == after,
         // Keys are kept ready for use and cannot be compared; told again, they change nothing.
         _ => false,
     }
@@ -204,6 +217,9 @@ fn check_node(old: &NodeConfig, new: &NodeConfig) -> Result<(), CannotFollow> {
         (old.require_hmac == new.require_hmac, "require_hmac"),
         (old.tlv_types.end_mt == new.tlv_types.end_mt, "end_mt_tlv_type"),
         (old.tlv_types.mr == new.tlv_types.mr, "mr_tlv_type"),
+        (old.fast_cnp_types.address() == new.fast_cnp_types.address(), "fast_cnp_address_type"),
+        (old.fast_cnp_types.trace() == new.fast_cnp_types.trace(), "fast_cnp_trace_type"),
+        (old.marking_seed == new.marking_seed, "marking_seed"),
     ];
     match same.iter().find(|(is_same, _)| !is_same) {
         Some((_, key)) => Err(CannotFollow::Restart(format!("{key} of [node]"))),
@@ -223,7 +239,8 @@ fn ports(old: &Configuration, new: &Configuration) -> Result<(Vec<Command>, Vec<
             return Err(CannotFollow::Restart(format!("queue_limit_octets of port {}", port.name)));
         }
         let place = |configuration: &Configuration| {
-            configuration.interfaces.get(index).map(|interface| (interface.name.clone(), interface.driver))
+            let interface = configuration.interfaces.get(index)?;
+            Some((interface.name.clone(), interface.driver, interface.pace_bits_per_s))
         };
         if place(old) != place(new) {
             moved.push(PortId(index as u16));
@@ -409,6 +426,48 @@ behavior = 'End.MT'
         assert_eq!(commands(BASE, &one), ["SetDomain", "SetBorder 0"]);
         assert_eq!(commands(&one, BASE), ["RemoveBorder 0", "RemoveDomain"]);
         assert_eq!(commands(&one, &other), ["RemoveBorder 0", "RemoveDomain", "SetDomain", "SetBorder 0"]);
+    }
+
+    /// D48: connections go before what they are of use to, and come behind it.
+    #[test]
+    fn congestion_follows_the_file() {
+        let class = |more: &str| {
+            format!(
+                "{BASE}[[traffic_class]]\nclass = 3\ndscps = [26]\n[[egress]]\nport = 'p'\n\
+                 rate_bits_per_s = 1000\nclass = [{{ class = 3, {more} }}]\n"
+            )
+        };
+        let fast_cnp = |more: &str, peer_qpn: u32| {
+            format!(
+                "{}[fast_cnp]\nsenders = ['2001:db8:a::/48']\ntranslated = ['2001:db8:bb::/64']\n{more}[[connection]]\n\
+                 host = '2001:db8:bb::2'\nhost_qpn = 5\npeer = '2001:db8:a::1'\npeer_qpn = {peer_qpn}\n",
+                class("notify_octets = 1")
+            )
+        };
+        let traces = |id: u8| {
+            let interface = "interface = [{ port = 'p', fills = true }]\n";
+            format!("{BASE}[ioam]\nnode_id = {id}\nnamespace = [{{ id = 0 }}]\n{interface}")
+        };
+        let (plain, on) = (class("notify_octets = 1"), fast_cnp("", 6));
+        for same in [&plain, &on, &traces(1)] {
+            assert_eq!(commands(same, same), NOTHING);
+        }
+        assert_eq!(commands(BASE, &plain), ["SetClasses", "SetEgress 0"]);
+        assert_eq!(commands(&plain, &class("notify_octets = 2")), ["SetEgress 0"]);
+        assert_eq!(commands(&plain, BASE), ["RemoveEgress 0", "SetClasses"]);
+        assert_eq!(commands(&plain, &on), ["SetFastCnp", "AddConnection 2001:db8:bb::2"]);
+        assert_eq!(commands(&on, &fast_cnp("at_once = 7\n", 6)), ["SetFastCnp"]);
+        let other_peer = ["RemoveConnection 2001:db8:bb::2", "AddConnection 2001:db8:bb::2"];
+        assert_eq!(commands(&on, &fast_cnp("", 7)), other_peer);
+        assert_eq!(commands(&on, &plain), ["RemoveConnection 2001:db8:bb::2", "RemoveFastCnp"]);
+        assert_eq!(commands(BASE, &traces(1)), ["SetIoam"]);
+        assert_eq!(commands(&traces(1), &traces(2)), ["SetIoam"]);
+        assert_eq!(commands(&traces(1), BASE), ["RemoveIoam"]);
+        let types = "fast_cnp_trace_type of [node] cannot change while the node runs: restart it";
+        assert_eq!(refused("[node]", "[node]\nfast_cnp_trace_type = 0x9f"), types);
+        let paced = plain.replace("rate_bits_per_s = 1000", "rate_bits_per_s = 1000\npaced = true");
+        let changes = changes(&configuration(&plain), &configuration(&paced)).expect("possible");
+        assert_eq!((changes.commands.len(), changes.moved), (0, vec![PortId(0)]));
     }
 
     /// Settings that change are removed first: the new domain may not hold the old Proxy Addresses.

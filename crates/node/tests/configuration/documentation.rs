@@ -36,6 +36,18 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[group.headend.list]]", "[[group]]\nheadend = { list = [{ zzz = 1 }] }"),
     ("[group.policy]", "[[group]]\npolicy = { zzz = 1 }"),
     ("[learning]", "[learning]\nzzz = 1"),
+    ("[[traffic_class]]", "[[traffic_class]]\nzzz = 1"),
+    ("[[egress]]", "[[egress]]\nzzz = 1"),
+    ("[egress.watchdog]", "[[egress]]\nwatchdog = { zzz = 1 }"),
+    ("[[egress.class]]", "[[egress]]\nclass = [{ zzz = 1 }]"),
+    ("[egress.class.ecn]", "[[egress]]\nclass = [{ ecn = { zzz = 1 } }]"),
+    ("[egress.class.pfc]", "[[egress]]\nclass = [{ pfc = { zzz = 1 } }]"),
+    ("[ioam]", "[ioam]\nzzz = 1"),
+    ("[[ioam.namespace]]", "[ioam]\nnamespace = [{ zzz = 1 }]"),
+    ("[ioam.namespace.opaque]", "[ioam]\nnamespace = [{ opaque = { zzz = 1 } }]"),
+    ("[[ioam.interface]]", "[ioam]\ninterface = [{ zzz = 1 }]"),
+    ("[fast_cnp]", "[fast_cnp]\nzzz = 1"),
+    ("[[connection]]", "[[connection]]\nzzz = 1"),
 ];
 
 /// The keys that an error says there are.

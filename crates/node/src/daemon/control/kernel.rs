@@ -9,7 +9,6 @@ use crate::daemon::interest;
 use crate::daemon::mirror::{Effects, Mirror, MirroredPort};
 use crate::daemon::order::Refusal;
 use srdma_dataplane::{Command, PortConfig, PortId, Prefix};
-use srdma_io::Interest;
 use srdma_io::nd::ProxyNd;
 use srdma_io::netlink::{Change, Kernel, Watcher};
 use srdma_wire::MacAddress;
@@ -182,8 +181,8 @@ impl Control<'_> {
     pub(super) async fn settle_with_kernel(&mut self) {
         self.kernel.answer_for(proxy_addresses(&self.configuration), &self.interfaces());
         let wanted = if self.kernel_sees_frames() {
-            let interest: Interest = interest::of(&self.configuration);
-            interest::taken_from_the_kernel(&interest).collect()
+            let wanted = interest::of(&self.configuration);
+            interest::taken_from_the_kernel(&wanted).collect()
         } else {
             BTreeSet::new()
         };

@@ -1,0 +1,215 @@
+//! `[[traffic_class]]` and `[[egress]]`: how frames wait at a port, and what is done about those that wait too long.
+
+use super::Commands;
+use super::error::Problem;
+use super::file::{File, U32};
+use super::ports::port_named;
+use super::value::{Integer, Located, PortName, Probability};
+use serde::Deserialize;
+use srdma_dataplane::{
+    CLASSES, ClassConfig, ClassMap, Command, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling, StormAction,
+    Watchdog,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+type ClassNumber = Integer<0, 7>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TrafficClassSection {
+    class: Located<ClassNumber>,
+    dscps: Vec<Located<Integer<0, 63>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EgressSection {
+    pub(super) port: Located<PortName>,
+    pub(super) rate_bits_per_s: Located<Integer<1, { u64::MAX }>>,
+    #[serde(default)]
+    pub(super) paced: bool,
+    limit_octets: Option<Located<U32>>,
+    watchdog: Option<WatchdogSection>,
+    #[serde(default)]
+    class: Vec<ClassSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WatchdogSection {
+    bound: Located<Duration>,
+    quiet: Located<Duration>,
+    #[serde(with = "StormActionName")]
+    action: StormAction,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "StormAction", rename_all = "lowercase")]
+enum StormActionName {
+    Forward,
+    Drop,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClassSection {
+    class: Located<ClassNumber>,
+    limit_octets: Option<Located<U32>>,
+    /// At least what the dataplane takes.
+    quantum_octets: Option<Located<Integer<256, 0xFFFF_FFFF>>>,
+    notify_octets: Option<Located<U32>>,
+    ecn: Option<EcnSection>,
+    pfc: Option<PfcSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EcnSection {
+    k_min_octets: Located<U32>,
+    k_max_octets: Located<U32>,
+    p_max: Located<Probability>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PfcSection {
+    xoff_octets: Located<U32>,
+    xon_octets: Located<U32>,
+    headroom_octets: Located<U32>,
+    quanta: Option<Located<Integer<1, 0xFFFF>>>,
+}
+
+/// The longest pause: it is said again at half of it, and a RESUME ends it.
+const QUANTA: u16 = 0xFFFF;
+
+/// Adds the classes of DSCPs, then those of ports.
+pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> Result<(), Problem> {
+    let used = add_classes(file, commands)?;
+    let mut ports = BTreeMap::new();
+    for section in &file.egress {
+        let port = port_named(config, &section.port)?;
+        let (at, name) = (section.port.at, &section.port.value.0);
+        if ports.insert(port, at).is_some() {
+            return Err(Problem::new(at, format!("there is an [[egress]] of port {name} already")));
+        }
+        let of_port = config.ports.get(port.index()).map_or(0, |port| port.queue_limit_octets);
+        let egress = Box::new(egress(section, of_port, &used)?);
+        commands.add(at, Command::SetEgress { port, egress })?;
+    }
+    Ok(())
+}
+
+/// Which DSCP belongs to which class; returns the classes that some DSCP belongs to.
+fn add_classes(file: &File, commands: &mut Commands) -> Result<BTreeSet<u64>, Problem> {
+    let (mut classes, mut dscps) = (BTreeSet::from([0]), BTreeMap::new());
+    let mut map = ClassMap::default();
+    for (position, section) in file.traffic_class.iter().enumerate() {
+        let class = section.class.value.get();
+        if file.egress.is_empty() {
+            let text = "no port has traffic classes: there is no [[egress]]";
+            return Err(Problem::new(section.class.at, text));
+        }
+        if file.traffic_class[..position].iter().any(|other| other.class.value.get() == class) {
+            return Err(Problem::new(section.class.at, format!("there is a [[traffic_class]] {class} already")));
+        }
+        classes.insert(class);
+        for dscp in &section.dscps {
+            let number = dscp.value.get();
+            if let Some(other) = dscps.insert(number, class) {
+                return Err(Problem::new(dscp.at, format!("DSCP {number} belongs to class {other} already")));
+            }
+            map.set(number as u8, class as u8);
+        }
+        if section.dscps.is_empty() && class != 0 {
+            return Err(Problem::new(section.class.at, format!("no DSCP belongs to class {class}, expected some")));
+        }
+    }
+    match file.traffic_class.first() {
+        Some(section) => commands.add(section.class.at, Command::SetClasses(map))?,
+        None => {}
+    }
+    Ok(classes)
+}
+
+fn egress(section: &EgressSection, of_port_octets: usize, used: &BTreeSet<u64>) -> Result<EgressConfig, Problem> {
+    let limit_octets = octets_or(section.limit_octets.as_ref(), of_port_octets);
+    let mut egress = EgressConfig::new(section.rate_bits_per_s.value.get(), limit_octets);
+    egress.watchdog = section.watchdog.as_ref().map(watchdog).transpose()?;
+    for (position, of_class) in section.class.iter().enumerate() {
+        let (at, number) = (of_class.class.at, of_class.class.value.get());
+        if section.class[..position].iter().any(|other| other.class.value.get() == number) {
+            return Err(Problem::new(at, format!("port {} has a class {number} already", section.port.value.0)));
+        }
+        if !used.contains(&number) {
+            let text = format!("no DSCP belongs to class {number}: no [[traffic_class]] says which do");
+            return Err(Problem::new(at, text));
+        }
+        let place = &mut egress.classes[number as usize % CLASSES];
+        *place = class(of_class, limit_octets)?;
+    }
+    Ok(egress)
+}
+
+fn class(section: &ClassSection, limit_octets: usize) -> Result<ClassConfig, Problem> {
+    let weighted = |quantum: &Located<Integer<256, 0xFFFF_FFFF>>| Scheduling::Weighted {
+        quantum_octets: quantum.value.get() as u32,
+    };
+    Ok(ClassConfig {
+        limit_octets: octets_or(section.limit_octets.as_ref(), limit_octets),
+        scheduling: section.quantum_octets.as_ref().map_or(Scheduling::Strict, weighted),
+        marking: section.ecn.as_ref().map(marking).transpose()?,
+        notify_octets: section.notify_octets.as_ref().map(|octets| octets.value.get() as usize),
+        pfc: section.pfc.as_ref().map(pfc).transpose()?,
+    })
+}
+
+fn marking(section: &EcnSection) -> Result<Marking, Problem> {
+    let (k_min, k_max) = (section.k_min_octets.value.get(), section.k_max_octets.value.get());
+    if k_min > k_max {
+        let text = format!("k_min_octets is {k_min}, expected no more than k_max_octets, {k_max}");
+        return Err(Problem::new(section.k_min_octets.at, text));
+    }
+    let p_max = section.p_max.value.0;
+    Ok(Marking { k_min_octets: k_min as usize, k_max_octets: k_max as usize, p_max })
+}
+
+fn pfc(section: &PfcSection) -> Result<PfcConfig, Problem> {
+    let (xoff, xon) = (section.xoff_octets.value.get(), section.xon_octets.value.get());
+    if xon > xoff {
+        let text = format!("xon_octets is {xon}, expected no more than xoff_octets, {xoff}");
+        return Err(Problem::new(section.xon_octets.at, text));
+    }
+    Ok(PfcConfig {
+        xoff_octets: xoff as usize,
+        xon_octets: xon as usize,
+        headroom_octets: section.headroom_octets.value.get() as usize,
+        quanta: section.quanta.as_ref().map_or(QUANTA, |quanta| quanta.value.get() as u16),
+    })
+}
+
+fn watchdog(section: &WatchdogSection) -> Result<Watchdog, Problem> {
+    let ns = |key: &str, time: &Located<Duration>| {
+        let ns = u64::try_from(time.value.as_nanos()).unwrap_or(u64::MAX);
+        if ns == 0 { Err(Problem::new(time.at, format!("{key} is 0, expected a time above it"))) } else { Ok(ns) }
+    };
+    let (bound_ns, quiet_ns) = (ns("bound", &section.bound)?, ns("quiet", &section.quiet)?);
+    Ok(Watchdog { bound_ns, quiet_ns, action: section.action })
+}
+
+fn octets_or(given: Option<&Located<U32>>, otherwise: usize) -> usize {
+    given.map_or(otherwise, |octets| octets.value.get() as usize)
+}
+
+impl EgressSection {
+    /// Whether senders are told of the congestion of some class.
+    pub(super) fn notifies(&self) -> bool {
+        self.class.iter().any(|class| class.notify_octets.is_some())
+    }
+}
+
+/// How fast the file says that a port sends at most, in bits a second.
+pub(super) fn pace(file: &File, port: &PortName) -> Option<u64> {
+    let section = file.egress.iter().find(|section| section.port.value == *port && section.paced)?;
+    Some(section.rate_bits_per_s.value.get())
+}

@@ -1,0 +1,132 @@
+//! `[fast_cnp]` and `[[connection]]`: whose senders are told of congestion at once, and who believes it
+//! (`docs/fast-cnp.md`). Without the section Fast CNP is off (FC-5-4).
+
+use super::Commands;
+use super::error::Problem;
+use super::file::File;
+use super::value::{HostAddress, Integer, Located};
+use serde::Deserialize;
+use srdma_dataplane::{Command, Connection, FastCnpConfig, Prefix};
+use srdma_wire::Qpn;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FastCnpSection {
+    #[serde(default)]
+    senders: Vec<Located<Prefix>>,
+    #[serde(default)]
+    capable: Vec<Located<Prefix>>,
+    #[serde(default)]
+    switches: Vec<Located<Prefix>>,
+    #[serde(default)]
+    hosts_inside: Vec<Located<Prefix>>,
+    #[serde(default)]
+    translated: Vec<Located<Prefix>>,
+    learn_connections: Option<Spanned<bool>>,
+    mark_unknown: Option<bool>,
+    mark_told: Option<bool>,
+    interval: Option<Located<Duration>>,
+    per_second: Option<Located<PositiveU32>>,
+    at_once: Option<Located<PositiveU32>>,
+    incapable_for: Option<Located<Duration>>,
+}
+
+type PositiveU32 = Integer<1, 0xFFFF_FFFF>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConnectionSection {
+    host: Located<HostAddress>,
+    host_qpn: Located<Qpn>,
+    peer: Located<HostAddress>,
+    peer_qpn: Located<Qpn>,
+}
+
+/// Adds how Fast CNP is used, then the connections, which are of use only with it.
+pub(super) fn add(file: &File, commands: &mut Commands) -> Result<(), Problem> {
+    let config = file.fast_cnp.as_ref().map(|section| config(file, section)).transpose()?;
+    if let (Some(section), Some(config)) = (&file.fast_cnp, &config) {
+        commands.add(section.span().start, Command::SetFastCnp(Box::new(config.clone())))?;
+    }
+    let mut known = BTreeSet::new();
+    for section in &file.connection {
+        let connection = connection(section, config.as_ref())?;
+        let Connection { host, peer, peer_qpn, .. } = connection;
+        if !known.insert((host, peer, peer_qpn)) {
+            let text = format!("{host} has a connection with queue pair {peer_qpn} of {peer} already");
+            return Err(Problem::new(section.peer_qpn.at, text));
+        }
+        commands.add(section.host.at, Command::AddConnection(connection))?;
+    }
+    Ok(())
+}
+
+fn config(file: &File, section: &Spanned<FastCnpSection>) -> Result<FastCnpConfig, Problem> {
+    let (at, section) = (section.span().start, section.get_ref());
+    // FC-5-1, FC-5-3: these two are access lists.
+    for (key, prefixes) in [("switches", &section.switches), ("hosts_inside", &section.hosts_inside)] {
+        if let Some(everything) = prefixes.iter().find(|prefix| prefix.value.prefix_len() == 0) {
+            return Err(Problem::new(everything.at, format!("{key} has ::/0, which keeps nobody out (FC-5-3)")));
+        }
+    }
+    if !section.senders.is_empty() && !file.egress.iter().any(super::egress::EgressSection::notifies) {
+        return Err(Problem::new(at, "no sender is ever told: no [[egress.class]] has notify_octets"));
+    }
+    let learn = section.learn_connections.as_ref().filter(|learn| *learn.get_ref());
+    if let Some(learn) = learn.filter(|_| section.translated.is_empty()) {
+        return Err(Problem::new(
+            learn.span().start,
+            "connections are learnt of `translated` hosts, and there are none",
+        ));
+    }
+    let defaults = FastCnpConfig::default();
+    let time = |key: &str, given: &Option<Located<Duration>>, default| match given {
+        None => Ok(default),
+        Some(time) if time.value.is_zero() => {
+            Err(Problem::new(time.at, format!("{key} is 0, expected a time above it")))
+        }
+        Some(time) => Ok(time.value),
+    };
+    let count = |given: &Option<Located<PositiveU32>>, default| {
+        given.as_ref().map_or(default, |count| count.value.get() as u32)
+    };
+    Ok(FastCnpConfig {
+        senders: values(&section.senders),
+        capable: values(&section.capable),
+        switches: values(&section.switches),
+        hosts_inside: values(&section.hosts_inside),
+        translated: values(&section.translated),
+        learn_connections: learn.is_some(),
+        mark_unknown: section.mark_unknown.unwrap_or(defaults.mark_unknown),
+        mark_told: section.mark_told.unwrap_or(defaults.mark_told),
+        interval: time("interval", &section.interval, defaults.interval)?,
+        per_second: count(&section.per_second, defaults.per_second),
+        at_once: count(&section.at_once, defaults.at_once),
+        incapable_for: time("incapable_for", &section.incapable_for, defaults.incapable_for)?,
+    })
+}
+
+/// A provisioned connection (D48).
+fn connection(section: &ConnectionSection, config: Option<&FastCnpConfig>) -> Result<Connection, Problem> {
+    let host = section.host.value.0;
+    let Some(config) = config else {
+        return Err(Problem::new(section.host.at, "Fast CNP is off, nothing is translated: there is no [fast_cnp]"));
+    };
+    if !config.translated.iter().any(|prefix| prefix.contains(host)) {
+        let text = format!("{host} is in no prefix of `translated` in [fast_cnp]: it is not translated for");
+        return Err(Problem::new(section.host.at, text));
+    }
+    Ok(Connection {
+        host,
+        host_qpn: section.host_qpn.value,
+        peer: section.peer.value.0,
+        peer_qpn: section.peer_qpn.value,
+    })
+}
+
+fn values(prefixes: &[Located<Prefix>]) -> Vec<Prefix> {
+    prefixes.iter().map(|prefix| prefix.value).collect()
+}

@@ -1,0 +1,147 @@
+//! `[ioam]`: what the node writes to IOAM traces (RFC 9197).
+
+use super::Commands;
+use super::error::Problem;
+use super::file::{File, U16, U32};
+use super::ports::port_named;
+use super::value::{Integer, Located, Notation, Octets, PortName};
+use serde::Deserialize;
+use srdma_dataplane::{Command, IoamConfig, IoamInterface, IoamNamespace, NodeConfig, TimestampFormat, WideData};
+use std::fmt;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IoamSection {
+    node_id: Option<Located<Integer<0, 0xFF_FFFE>>>,
+    node_id_wide: Option<Located<Integer<0, 0xFF_FFFF_FFFF_FFFE>>>,
+    #[serde(default, with = "TimestampName")]
+    timestamps: TimestampFormat,
+    #[serde(default)]
+    tells_buffer_occupancy: bool,
+    #[serde(default)]
+    namespace: Vec<NamespaceSection>,
+    #[serde(default)]
+    interface: Vec<InterfaceSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(remote = "TimestampFormat", rename_all = "lowercase")]
+enum TimestampName {
+    Posix,
+    Ptp,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamespaceSection {
+    id: Located<U16>,
+    data: Option<Located<U32>>,
+    data_wide: Option<Located<WideValue>>,
+    opaque: Option<OpaqueSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpaqueSection {
+    schema_id: Located<Integer<0, 0xFF_FFFF>>,
+    data: Located<Octets>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InterfaceSection {
+    port: Located<PortName>,
+    id: Option<Located<Integer<0, 0xFFFE>>>,
+    id_wide: Option<Located<Integer<0, 0xFFFF_FFFE>>>,
+    #[serde(default)]
+    fills: bool,
+}
+
+/// The wide data of a namespace.
+#[derive(Clone, Copy)]
+struct WideValue(WideData);
+
+impl Notation for WideValue {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an integer of 64 bits, or \"link_load\"")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (text == "link_load").then_some(WideValue(WideData::LinkLoad))
+    }
+
+    fn from_integer(integer: u64) -> Option<Self> {
+        Some(WideValue(WideData::Fixed(integer)))
+    }
+}
+
+/// The most octets of an opaque state snapshot: its length is told in words of four octets, in one octet.
+const MOST_OPAQUE: usize = 255 * 4;
+
+/// Adds what the file says of traces.
+pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> Result<(), Problem> {
+    let Some(section) = &file.ioam else {
+        return Ok(());
+    };
+    let (at, section) = (section.span().start, section.get_ref());
+    if section.namespace.is_empty() {
+        return Err(Problem::new(at, "the node is in no namespace: no trace would be written to"));
+    }
+    if !section.interface.iter().any(|interface| interface.fills) {
+        return Err(Problem::new(at, "no trace would be written to: no [[ioam.interface]] has fills = true"));
+    }
+    let ioam = IoamConfig {
+        node_id: section.node_id.as_ref().map(|id| id.value.get() as u32),
+        node_id_wide: section.node_id_wide.as_ref().map(|id| id.value.get()),
+        namespaces: namespaces(&section.namespace)?,
+        interfaces: interfaces(&section.interface, config)?,
+        timestamps: section.timestamps,
+        tells_buffer_occupancy: section.tells_buffer_occupancy,
+    };
+    commands.add(at, Command::SetIoam(Box::new(ioam)))
+}
+
+fn namespaces(sections: &[NamespaceSection]) -> Result<Vec<IoamNamespace>, Problem> {
+    let mut namespaces: Vec<IoamNamespace> = Vec::new();
+    for section in sections {
+        let id = section.id.value.get() as u16;
+        if namespaces.iter().any(|other| other.id == id) {
+            return Err(Problem::new(section.id.at, format!("there is a namespace {id} already")));
+        }
+        let opaque = section.opaque.as_ref().map(opaque).transpose()?;
+        namespaces.push(IoamNamespace {
+            id,
+            data: section.data.as_ref().map(|data| data.value.get() as u32),
+            data_wide: section.data_wide.as_ref().map(|data| data.value.0),
+            opaque,
+        });
+    }
+    Ok(namespaces)
+}
+
+fn opaque(section: &OpaqueSection) -> Result<(u32, Vec<u8>), Problem> {
+    let data = &section.data.value.0;
+    if data.len() > MOST_OPAQUE || !data.len().is_multiple_of(4) {
+        let text = format!("opaque data of {} octets, expected a multiple of 4, at most {MOST_OPAQUE}", data.len());
+        return Err(Problem::new(section.data.at, text));
+    }
+    Ok((section.schema_id.value.get() as u32, data.clone()))
+}
+
+fn interfaces(sections: &[InterfaceSection], config: &NodeConfig) -> Result<Vec<IoamInterface>, Problem> {
+    let mut interfaces: Vec<IoamInterface> = Vec::new();
+    for section in sections {
+        let port = port_named(config, &section.port)?;
+        if interfaces.iter().any(|other| other.port == port) {
+            let text = format!("there is an interface of port {} already", section.port.value.0);
+            return Err(Problem::new(section.port.at, text));
+        }
+        interfaces.push(IoamInterface {
+            port,
+            id: section.id.as_ref().map(|id| id.value.get() as u16),
+            id_wide: section.id_wide.as_ref().map(|id| id.value.get() as u32),
+            fills: section.fills,
+        });
+    }
+    Ok(interfaces)
+}
