@@ -1,6 +1,7 @@
 //! `srdma status`: what a running node does. `docs/operating.md` describes it.
 
 mod columns;
+mod congestion;
 mod find;
 mod page;
 mod rates;

@@ -195,6 +195,23 @@ fn only_what_is_of_interest_comes_in_and_the_kernel_goes_on() {
     assert_eq!(echo.recv(&mut [0; 9]).unwrap(), 6);
 }
 
+/// Interfaces take frames to the group of pauses while somebody wants them.
+#[test]
+#[ignore = "needs root"]
+fn pauses_are_asked_for_while_they_are_wanted() {
+    let link = Link::new();
+    let groups = || link.left.run(&["ip", "maddr", "show", "dev", "left"]).unwrap();
+    let interest = Interest { pfc: true, ..Interest::default() };
+    let mut driver = link.left.enter(|| AfPacket::open("left", &interest)).unwrap().unwrap();
+    assert!(groups().contains("01:80:c2:00:00:01"), "{}", groups());
+    driver.set_interest(&Interest::default()).unwrap();
+    assert!(!groups().contains("01:80:c2:00:00:01"), "{}", groups());
+    driver.set_interest(&interest).unwrap();
+    assert!(groups().contains("01:80:c2:00:00:01"), "{}", groups());
+    drop(driver);
+    assert!(!groups().contains("01:80:c2:00:00:01"), "{}", groups());
+}
+
 #[test]
 #[ignore = "needs root"]
 fn what_is_sent_does_not_come_back() {

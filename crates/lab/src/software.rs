@@ -43,6 +43,12 @@ impl SoftwareHost {
         self.process.as_ref().ok_or_else(|| self.unexpected("it has not been started"))
     }
 
+    /// What the topology file adds to the command line.
+    fn options(&self, lab: &Lab) -> Vec<String> {
+        let topology = lab.topology();
+        topology.node(&self.node).map(|node| topology.nodes[node].options.clone()).unwrap_or_default()
+    }
+
     fn unexpected(&self, problem: impl ToString) -> LabError {
         LabError::Unexpected { who: self.node.clone(), problem: problem.to_string() }
     }
@@ -70,7 +76,7 @@ impl Host for SoftwareHost {
             return if terms.destination.is_none() { self.write_group_file(lab, terms) } else { Ok(()) };
         };
         let Terms { program, sender, transfer, patience, .. } = terms;
-        let command = [
+        let mut command = vec![
             program.display().to_string(),
             "recv".to_owned(),
             format!("--peer={}", sender.address),
@@ -83,6 +89,7 @@ impl Host for SoftwareHost {
             format!("--timeout={}s", patience.as_secs()),
             "--json".to_owned(),
         ];
+        command.extend(self.options(lab));
         self.process = Some(lab.start(&self.node, &self.node, &command)?);
         Ok(())
     }
@@ -113,7 +120,7 @@ impl Host for SoftwareHost {
             Some(node) => format!("--peer-info={}", lab.instance().output(node).display()),
             None => format!("--group={}", self.group_file.display()),
         };
-        let command = [
+        let mut command = vec![
             terms.program.display().to_string(),
             "send".to_owned(),
             format!("--random={}", transfer.size_octets),
@@ -123,6 +130,7 @@ impl Host for SoftwareHost {
             format!("--timeout={}s", terms.patience.as_secs()),
             "--json".to_owned(),
         ];
+        command.extend(self.options(lab));
         self.process = Some(lab.start(&self.node, &self.node, &command)?);
         Ok(())
     }

@@ -117,6 +117,11 @@ fn errors_name_the_line() {
         ("[\"2001:db8::2\"]", "[\"2001:db8::1\"]", "18: 2001:db8::1/128 of X is N's already"),
         ("[\"2001:db8::2\"]", "[]\nprefixes = [\"2001:db8:1::/48\"]", "19: 2001:db8:1::/48 of X is N's already"),
         ("kind = \"srdma\"", "kind = \"router\"", "13: only nodes of kind srdma have a config: N"),
+        (
+            "[\"2001:db8::2\"]",
+            "[\"2001:db8::2\"]\noptions = [\"--raw=a\"]",
+            "19: only nodes of kind endpoint have options: X",
+        ),
     ] {
         let text = GOOD.replacen(from, to, 1);
         assert_ne!(text, GOOD, "{from}");

@@ -1,6 +1,7 @@
 //! Everything about a node as lines: the live screen shows a part of them, elsewhere they are printed.
 
 use super::columns::{Column, table};
+use super::congestion;
 use super::rates::Seen;
 use super::text::{bar, psn, seconds};
 use crate::demo::units::{count, grouped, rate};
@@ -26,6 +27,9 @@ const BAR_CELLS: usize = 16;
 /// outstanding at most.
 const FULL_LAG: u32 = 128;
 
+/// Sections of nodes that were told to do something about congestion.
+const OF_CONGESTION: [&str; 2] = ["Classes", "Fast CNP"];
+
 const GOOD: Style = Style::new();
 const BAD: Style = Style::new().fg(Color::Red);
 const NOTE: Style = Style::new().fg(Color::Yellow);
@@ -35,13 +39,19 @@ impl Page {
     pub(super) fn new(seen: &Seen, width: usize) -> Self {
         let mut page = Page { head: head(&seen.now), body: Vec::new(), sections: Vec::new() };
         page.section("Ports", ports(seen, width));
+        page.section("Classes", congestion::classes(&seen.now, width));
         page.section("Drops", drops(seen, width));
+        page.section("Fast CNP", congestion::fast_cnp(&seen.now));
         page.section("Groups", seen.now.groups.iter().flat_map(|group| group_lines(seen, group, width)).collect());
         page.section("SIDs", sids(seen, width));
         page
     }
 
+    /// A section that says of itself when there is nothing in it; without lines that matter to few, none at all.
     fn section(&mut self, title: &'static str, lines: Vec<Line<'static>>) {
+        if lines.is_empty() && OF_CONGESTION.contains(&title) {
+            return;
+        }
         self.sections.push(self.body.len());
         let title = if lines.is_empty() { format!("{title}: none") } else { title.to_owned() };
         self.body.push(Line::styled(title, Style::new().bold()));

@@ -26,6 +26,11 @@ impl Node {
         self.groups.iter().any(Option::is_some)
     }
 
+    /// Whether Fast CNP is on (FC-5-4).
+    pub fn uses_fast_cnp(&self) -> bool {
+        self.fast_cnp.is_some()
+    }
+
     /// How many prefixes the tables hold: routes, and what is looked up like one: SIDs, Proxy Addresses, neighbours and
     /// the node's own addresses.
     pub fn prefix_count(&self) -> usize {

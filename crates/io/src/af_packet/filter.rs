@@ -203,7 +203,7 @@ mod tests {
             for (next_header, port, is_rocev2) in cases {
                 let expected = match wanted(shared) {
                     Match::All => true,
-                    Match::Kernel => false,
+                    Match::Kernel | Match::UnknownOption => false,
                     Match::RoceV2 => is_rocev2,
                 };
                 assert_eq!(run(&program, &packet(destination, next_header, port)), expected, "{shared} {port}");

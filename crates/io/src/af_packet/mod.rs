@@ -1,6 +1,7 @@
 //! AF_PACKET: works at every interface, and copies each frame once on its way in.
 
 mod filter;
+mod pauses;
 mod ring;
 mod send;
 mod socket;
@@ -19,6 +20,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+pub(crate) use pauses::Pauses;
 pub use tap::{Tap, Tapped};
 
 /// A [`Driver`] on a packet socket.
@@ -42,6 +44,7 @@ pub struct AfPacket {
     ring: Ring,
     transmitter: Socket,
     sender: Sender,
+    pauses: Pauses,
     /// The interest, when it is too long for a program in the kernel.
     selection: Option<Fib<Match>>,
     statistics: DriverStatistics,
@@ -79,6 +82,7 @@ impl AfPacket {
         let longest = (receiver.mtu(interface)? + OVERHEAD).clamp(USUAL_FRAME, LONGEST_FRAME);
         let ring = Ring::new(&receiver, longest, RING_BLOCKS)?;
         let selection = apply(interest, &receiver)?;
+        let pauses = Pauses::new(index, interest.pfc)?;
         let transmitter = Socket::new()?;
         transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER)?;
         transmitter.bind(index, 0)?;
@@ -89,6 +93,7 @@ impl AfPacket {
             ring,
             transmitter,
             sender: Sender::new(),
+            pauses,
             selection,
             statistics: DriverStatistics::default(),
             is_down: false,
@@ -165,7 +170,7 @@ impl Driver for AfPacket {
 
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
         self.selection = apply(interest, &self.receiver)?;
-        Ok(())
+        self.pauses.set(interest.pfc)
     }
 
     fn kind(&self) -> DriverKind {

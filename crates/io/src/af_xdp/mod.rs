@@ -16,6 +16,7 @@ mod umem;
 
 pub use umem::Umem;
 
+use crate::af_packet::Pauses;
 use crate::bpf::Redirect;
 use crate::interface;
 use crate::{Driver, DriverKind, DriverStatistics, Interest, OpenError, XdpMode};
@@ -41,6 +42,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub struct AfXdp {
     /// Dropped first: the program must not redirect to sockets that are closed.
     program: Option<Redirect>,
+    pauses: Pauses,
     /// One for each receive queue. The first one sends, too. None after [`Driver::detach`].
     queues: Vec<Queue>,
     /// Becomes readable when one of several queues does.
@@ -92,6 +94,7 @@ impl AfXdp {
         // The program comes first: it says at once whether another process is there.
         let program = Redirect::attach(index, mode, queues, interest)
             .map_err(|source| refused("attaching the XDP program", source))?;
+        let pauses = Pauses::new(index as i32, interest.pfc).map_err(|source| refused("hearing pauses", source))?;
         let mut sockets = Vec::new();
         for queue in 0..queues {
             let socket = Socket::bind(index, queue, umem).map_err(|Refusal { what, source }| refused(what, source))?;
@@ -104,6 +107,7 @@ impl AfXdp {
         let is_zero_copy = sockets.iter().all(|socket| socket.is_zero_copy().unwrap_or(false));
         Ok(AfXdp {
             program: Some(program),
+            pauses,
             queues: sockets.into_iter().map(|socket| Queue { socket, receiver: Receiver::default() }).collect(),
             any_readable,
             sending: if is_zero_copy { Sending::InPlace } else { Sending::Copying },
@@ -220,7 +224,8 @@ impl Driver for AfXdp {
     }
 
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
-        self.program.as_mut().map_or(Ok(()), |program| program.set_interest(interest))
+        self.program.as_mut().map_or(Ok(()), |program| program.set_interest(interest))?;
+        self.pauses.set(interest.pfc)
     }
 
     fn kind(&self) -> DriverKind {

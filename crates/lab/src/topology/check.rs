@@ -100,6 +100,9 @@ fn node(section: &NodeSection) -> Checked<Node> {
         };
         sysctls.push((key.clone(), value));
     }
+    if let Some(options) = section.options.as_ref().filter(|_| kind != Kind::Endpoint) {
+        return wrong(options.span().start, format!("only nodes of kind endpoint have options: {name}"));
+    }
     Ok(Node {
         name: name.clone(),
         kind,
@@ -107,6 +110,7 @@ fn node(section: &NodeSection) -> Checked<Node> {
         prefixes,
         sysctls,
         commands: section.commands.iter().map(|line| command::words(line)).filter(|words| !words.is_empty()).collect(),
+        options: section.options.as_ref().map(|options| options.get_ref().clone()).unwrap_or_default(),
     })
 }
 

@@ -38,6 +38,7 @@ pub(super) struct NodeSection {
     pub(super) sysctls: BTreeMap<String, Value>,
     #[serde(default)]
     pub(super) commands: Vec<String>,
+    pub(super) options: Option<Spanned<Vec<String>>>,
     pub(super) config: Option<Spanned<toml::Table>>,
 }
 

@@ -49,6 +49,8 @@ pub struct Node {
     /// Command lines to run in its namespace once it has its links, addresses and routes; `{directory}` stands for a
     /// directory that exists while the lab does.
     pub commands: Vec<Vec<String>>,
+    /// Of a host with the software endpoint: options of `srdma send` or `srdma recv`, beside those that the lab gives.
+    pub options: Vec<String>,
 }
 
 /// What a node is.

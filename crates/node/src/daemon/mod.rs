@@ -33,8 +33,8 @@ pub use event::{Cause, Event};
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{
-    BranchSnapshot, ConfigurationSnapshot, DaemonState, DriverSnapshot, EvictionCause, EvictionSnapshot, GroupSnapshot,
-    PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot,
+    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DaemonState, DriverSnapshot, EvictionCause, EvictionSnapshot,
+    GroupSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

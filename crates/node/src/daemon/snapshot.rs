@@ -1,7 +1,9 @@
 //! What a running node tells about itself: one value, from which metrics, status and JSON are made.
 
+mod congestion;
 mod of;
 
+pub use congestion::{ClassSnapshot, PfcSnapshot};
 pub use of::{DaemonState, PortState};
 
 use crate::process::{GroupCountersReport, TrafficReport};
@@ -32,6 +34,12 @@ pub struct Snapshot {
     pub prefixes: usize,
     /// Neighbours whose MAC address is known.
     pub neighbours: usize,
+    /// What Fast CNP has counted, by the names of its document; absent while it is off.
+    #[serde(default)]
+    pub fast_cnp: Option<BTreeMap<String, u64>>,
+    /// IOAM traces by what became of them.
+    #[serde(default)]
+    pub traces: BTreeMap<String, u64>,
     /// The configuration in force.
     pub configuration: ConfigurationSnapshot,
 }
@@ -61,6 +69,9 @@ pub struct PortSnapshot {
     pub drops: BTreeMap<String, u64>,
     /// What the driver has counted.
     pub statistics: DriverSnapshot,
+    /// Its traffic classes, by their number; none when it has one queue.
+    #[serde(default)]
+    pub classes: Vec<ClassSnapshot>,
 }
 
 /// What a driver has counted.

@@ -2,7 +2,8 @@ use super::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use srdma_node::daemon::{
-    BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Reload, Role, SidSnapshot,
+    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PfcSnapshot, PortSnapshot,
+    Reload, Role, SidSnapshot,
 };
 use srdma_node::{GroupCountersReport, TrafficReport};
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ fn port(name: &str, at: u64) -> PortSnapshot {
         sent: traffic(10, 1_000),
         drops: BTreeMap::new(),
         statistics: DriverSnapshot::default(),
+        classes: Vec::new(),
     }
 }
 
@@ -82,6 +84,8 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         }],
         prefixes: 23,
         neighbours: 4,
+        fast_cnp: None,
+        traces: BTreeMap::new(),
         configuration: ConfigurationSnapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: None }),
@@ -187,4 +191,28 @@ fn a_restarted_node_has_no_negative_rates() {
 #[test]
 fn tables_for_no_terminal() {
     insta::assert_snapshot!(Page::new(&Seen::first(snapshot(90, 3)), 160).to_string());
+}
+
+/// Sections of congestion are there when there is something to say.
+#[test]
+fn classes_and_fast_cnp_are_shown_where_there_are_any() {
+    let mut with = snapshot(90, 1);
+    let used = ClassSnapshot {
+        class: 3,
+        waiting_octets: 70_000,
+        peak_octets: 90_000,
+        sent: traffic(1_234, 5_000_000),
+        marks: 17,
+        pfc: PfcSnapshot { is_paused: true, pauses_received: 5, pauses_sent: 2, ..PfcSnapshot::default() },
+        ..ClassSnapshot::default()
+    };
+    with.ports[0].classes = vec![used];
+    with.fast_cnp = Some(BTreeMap::from([("sent".to_owned(), 12), ("refusals".to_owned(), 0)]));
+    let page = Page::new(&Seen::first(with), 100).to_string();
+    let (_, page) = page.split_once("Classes").expect("a section");
+    let words: Vec<&str> = page.lines().nth(2).expect("a class").split_whitespace().collect();
+    assert_eq!(words, ["s1", "3", "70,000", "90,000", "1,234", "17", "0", "5", "2", "0", "paused"]);
+    assert!(page.contains("Fast CNP\n  12 sent\n\n"), "{page}");
+    let without = Page::new(&Seen::first(snapshot(90, 1)), 100).to_string();
+    assert!(!without.contains("Classes") && !without.contains("Fast CNP"), "{without}");
 }

@@ -1,5 +1,7 @@
 //! What the metrics are called, and where in a snapshot their values are.
 
+mod congestion;
+
 use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
 use crate::process::TrafficReport;
 use prometheus_client::collector::Collector;
@@ -23,6 +25,9 @@ impl Collector for Families {
         node(&mut out, &self.0)?;
         ports(&mut out, &self.0.ports)?;
         drivers(&mut out, &self.0.ports)?;
+        congestion::classes(&mut out, &self.0.ports)?;
+        congestion::pauses(&mut out, &self.0.ports)?;
+        congestion::node(&mut out, &self.0)?;
         sids(&mut out, &self.0)?;
         groups(&mut out, &self.0.groups)?;
         branches(&mut out, &self.0.groups)

@@ -2,6 +2,7 @@
 
 use super::{
     BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role, SidSnapshot, Snapshot,
+    congestion,
 };
 use crate::process::by_name;
 use srdma_dataplane::reverse::BranchIndex;
@@ -58,6 +59,7 @@ impl Snapshot {
                 sent: counters.sent.into(),
                 drops: by_name(&counters.drops),
                 statistics: state.statistics.into(),
+                classes: congestion::classes(node, PortId(id)),
             })
         });
         let sids = node.sids().map(|(sid, behavior, taken)| SidSnapshot {
@@ -76,6 +78,8 @@ impl Snapshot {
             groups: node.groups().filter_map(|id| group(node, id)).collect(),
             prefixes: node.prefix_count(),
             neighbours: node.neighbour_count(),
+            fast_cnp: congestion::fast_cnp(node),
+            traces: congestion::traces(node),
             configuration: daemon.configuration.clone(),
         }
     }

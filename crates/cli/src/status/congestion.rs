@@ -1,0 +1,69 @@
+//! Traffic classes, pauses and Fast CNP as lines.
+
+use super::columns::{Column, table};
+use crate::demo::units::grouped;
+use ratatui::style::{Color, Style};
+use ratatui::text::Line;
+use srdma_node::daemon::{ClassSnapshot, Snapshot};
+
+/// The classes that anything has happened in.
+pub(super) fn classes(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> {
+    let columns = [
+        Column::text("port"),
+        Column::number("class"),
+        Column::number("waiting"),
+        Column::number("peak").leaves(1),
+        Column::number("frames"),
+        Column::number("marked"),
+        Column::number("dropped"),
+        Column::number("paused").leaves(4),
+        Column::number("told").leaves(3),
+        Column::number("storms").leaves(2),
+        Column::text("now"),
+    ];
+    let of_port = |port: &str, class: &ClassSnapshot| {
+        let pfc = class.pfc;
+        let now = match (pfc.is_paused, pfc.is_pausing) {
+            (false, false) => "",
+            (true, false) => "paused",
+            (false, true) => "pausing",
+            (true, true) => "paused, pausing",
+        };
+        let numbers = [
+            u64::from(class.class),
+            class.waiting_octets,
+            class.peak_octets,
+            class.sent.frames,
+            class.marks,
+            class.drops.values().sum(),
+            pfc.pauses_received,
+            pfc.pauses_sent,
+            pfc.storms,
+        ];
+        let cells = [port.to_owned()].into_iter().chain(numbers.map(grouped)).chain([now.to_owned()]);
+        let style = if now.is_empty() { Style::new() } else { Style::new().fg(Color::Yellow) };
+        (cells.collect(), style)
+    };
+    let is_used = |class: &&ClassSnapshot| **class != ClassSnapshot { class: class.class, ..unused() };
+    let rows: Vec<(Vec<String>, Style)> = snapshot
+        .ports
+        .iter()
+        .flat_map(|port| port.classes.iter().filter(is_used).map(|class| of_port(&port.name, class)))
+        .collect();
+    if rows.is_empty() { Vec::new() } else { table(&columns, rows, width) }
+}
+
+/// A class as a port has it before any frame.
+fn unused() -> ClassSnapshot {
+    let none = ["queue_full", "headroom_exceeded", "pause_storm"].map(|reason| (reason.to_owned(), 0));
+    ClassSnapshot { drops: none.into(), ..ClassSnapshot::default() }
+}
+
+/// What Fast CNP has counted.
+pub(super) fn fast_cnp(snapshot: &Snapshot) -> Vec<Line<'static>> {
+    let Some(counters) = &snapshot.fast_cnp else { return Vec::new() };
+    let counted = counters.iter().filter(|(_, count)| **count > 0);
+    let lines: Vec<Line<'static>> =
+        counted.map(|(name, count)| Line::raw(format!("  {} {}", grouped(*count), name.replace('_', " ")))).collect();
+    if lines.is_empty() { vec![Line::raw("  on, nothing counted")] } else { lines }
+}

@@ -1,0 +1,90 @@
+//! A lab for one test, made of a shipped one, and what its captures say.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A shipped lab, or what a test has made of it; down at the end whatever happens.
+pub(crate) struct Lab {
+    name: &'static str,
+    file: PathBuf,
+    suffix: String,
+    directory: tempfile::TempDir,
+}
+
+impl Lab {
+    /// The lab of this name, with these replacements in its file.
+    pub(crate) fn new(name: &'static str, replacements: &[(&str, &str)]) -> Self {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs").join(name).with_extension("toml");
+        let mut text = fs::read_to_string(shipped).expect("the lab is there");
+        for (from, to) in replacements {
+            assert!(text.contains(from), "{name} has no {from:?}");
+            text = text.replace(from, to);
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join(name).with_extension("toml");
+        fs::write(&file, text).expect("the lab is written");
+        let suffix = format!("c{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+        Lab { name, file, suffix, directory }
+    }
+
+    /// Runs `srdma lab COMMAND` for it.
+    pub(crate) fn command(&self, command: &str, arguments: &[&str]) -> Output {
+        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+        srdma.args(["lab", command]).arg(&self.file).args(["--instance", &self.suffix]).args(arguments);
+        srdma.output().expect("the program runs")
+    }
+
+    /// Transfers, with a capture of each link, and gives the result; the lab stays up.
+    pub(crate) fn transfer(&self) -> Value {
+        let captures = self.directory.path().join("captures");
+        let output = self.command("run", &["--json", "--keep", "--pcap", captures.to_str().expect("UTF-8")]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
+        assert_eq!(result["receivers"][0]["is_faithful"], true, "{stderr}{result}");
+        assert_eq!(result["receivers"][0]["sha256"], result["source"]["sha256"], "{result}");
+        result
+    }
+
+    /// What a node tells of itself.
+    pub(crate) fn status(&self, node: &str) -> Value {
+        let socket = format!("/run/srdma/lab/{}-{}/node/{node}.sock", self.name, self.suffix);
+        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+        let output = srdma.args(["status", "--json", &socket]).output().expect("the program runs");
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// What tshark says of the packets of a link's capture that a display filter lets pass: these fields of each.
+    pub(crate) fn tshark(&self, link: &str, filter: &str, fields: &[&str]) -> Vec<BTreeMap<String, String>> {
+        let path = self.directory.path().join("captures").join(link).with_extension("pcapng");
+        let mut tshark = Command::new("tshark");
+        tshark.arg("-r").arg(&path).args(["-Y", filter, "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
+        fields.iter().for_each(|field| drop(tshark.args(["-e", field])));
+        let output = tshark.output().expect("tshark runs");
+        assert!(output.status.success(), "{link}: {}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let named = |line: &str| {
+            let values = line.split('\t').map(str::to_owned);
+            fields.iter().map(|field| (*field).to_owned()).zip(values).collect()
+        };
+        text.lines().map(named).collect()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.command("down", &[]);
+    }
+}
+
+/// A traffic class of a node's port, as its status has it.
+pub(crate) fn class<'s>(status: &'s Value, port: &str, class: usize) -> &'s Value {
+    let ports = status["ports"].as_array().expect("ports");
+    let port = ports.iter().find(|other| other["name"] == port).expect("the port");
+    &port["classes"][class]
+}

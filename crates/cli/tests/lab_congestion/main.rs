@@ -1,0 +1,4 @@
+//! The lab in which nodes do something about congestion: `pfc`.
+
+mod lab;
+mod pfc;

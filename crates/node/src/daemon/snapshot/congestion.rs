@@ -1,0 +1,96 @@
+//! What a node tells of congestion: the traffic classes of its ports, pauses, traces and Fast CNP.
+
+use crate::process::TrafficReport;
+use serde::{Deserialize, Serialize};
+use srdma_dataplane::{CLASSES, IoamCounters, Node, PortId};
+use std::collections::BTreeMap;
+
+/// A traffic class of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassSnapshot {
+    /// Its number.
+    pub class: u8,
+    /// Octets that wait in it.
+    pub waiting_octets: u64,
+    /// The most octets that ever waited.
+    pub peak_octets: u64,
+    /// Frames that left in it.
+    pub sent: TrafficReport,
+    /// Frames that were marked CE on entering it.
+    pub marks: u64,
+    /// Frames of it that were dropped, by reason: at this egress, or for want of headroom when they came in here.
+    pub drops: BTreeMap<String, u64>,
+    /// Priority flow control in both directions.
+    pub pfc: PfcSnapshot,
+}
+
+/// Priority flow control of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PfcSnapshot {
+    /// The neighbour has paused the class.
+    pub is_paused: bool,
+    /// The neighbour was told to pause it.
+    pub is_pausing: bool,
+    /// Pauses told to the neighbour, those that were said again included.
+    pub pauses_sent: u64,
+    /// Resumes told to the neighbour.
+    pub resumes_sent: u64,
+    /// Pauses that the neighbour told.
+    pub pauses_received: u64,
+    /// Of these, those that were not obeyed, for a storm.
+    pub pauses_ignored: u64,
+    /// Resumes that the neighbour told.
+    pub resumes_received: u64,
+    /// How often the watchdog has found a storm.
+    pub storms: u64,
+    /// Time paused so far in nanoseconds, without a pause that still lasts.
+    pub paused_ns: u64,
+}
+
+/// The classes of a port; none when it has one queue.
+pub(super) fn classes(node: &Node, port: PortId) -> Vec<ClassSnapshot> {
+    (0..CLASSES).filter_map(|class| of_class(node, port, class)).collect()
+}
+
+fn of_class(node: &Node, port: PortId, class: usize) -> Option<ClassSnapshot> {
+    let counters = node.class_counters(port, class)?;
+    let is_in = |classes: u8| classes >> class & 1 == 1;
+    let drops = [
+        ("queue_full", counters.full_drops),
+        ("headroom_exceeded", counters.headroom_drops),
+        ("pause_storm", counters.storm_drops),
+    ];
+    let received = counters.received;
+    Some(ClassSnapshot {
+        class: class as u8,
+        waiting_octets: node.class_octets(port, class)? as u64,
+        peak_octets: counters.peak_octets as u64,
+        sent: counters.sent.into(),
+        marks: counters.marks,
+        drops: drops.map(|(reason, count)| (reason.to_owned(), count)).into(),
+        pfc: PfcSnapshot {
+            is_paused: is_in(node.paused_classes(port)),
+            is_pausing: is_in(node.pausing_classes(port)),
+            pauses_sent: counters.pauses_sent,
+            resumes_sent: counters.resumes_sent,
+            pauses_received: received.pauses,
+            pauses_ignored: received.ignored,
+            resumes_received: received.resumes,
+            storms: received.storms,
+            paused_ns: received.paused_ns,
+        },
+    })
+}
+
+/// What Fast CNP has counted, while it is on.
+pub(super) fn fast_cnp(node: &Node) -> Option<BTreeMap<String, u64>> {
+    let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+    node.uses_fast_cnp().then(|| node.fast_cnp_counters().iter().map(named).collect())
+}
+
+/// What became of the traces that the node met.
+pub(super) fn traces(node: &Node) -> BTreeMap<String, u64> {
+    let IoamCounters { written, overflown, malformed } = node.ioam_counters();
+    let counters = [("written", written), ("overflown", overflown), ("malformed", malformed)];
+    counters.map(|(outcome, count)| (outcome.to_owned(), count)).into()
+}
