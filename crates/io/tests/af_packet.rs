@@ -171,13 +171,8 @@ fn only_what_is_of_interest_comes_in_and_the_kernel_goes_on() {
         pause,
         udp("2001:db8:ff::2", 9, b"z"),
     ];
-    let unwanted = [
-        udp("2001:db8:ff:9::1", 9, b"c"),
-        udp("2001:db8:cc::1", 53, b"d"),
-        routed,
-        refusal(1),
-        experiment(60, 0),
-    ];
+    let unwanted =
+        [udp("2001:db8:ff:9::1", 9, b"c"), udp("2001:db8:cc::1", 53, b"d"), routed, refusal(1), experiment(60, 0)];
     // Once as a program in the kernel, and once with more prefixes than that holds.
     for _ in 0..2 {
         for octets in unwanted.iter().chain(&wanted) {
