@@ -59,6 +59,24 @@ impl Lab {
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 
+    /// The last line that an endpoint has said.
+    pub(crate) fn said(&self, node: &str) -> Value {
+        let path = format!("/run/srdma/lab/{}-{}/out/{node}", self.name, self.suffix);
+        let text = fs::read_to_string(&path).expect("it has said something");
+        serde_json::from_str(text.lines().last().expect("a line")).expect("it is JSON")
+    }
+
+    /// Checks that every RoCEv2 packet of a link's capture has its ICRC.
+    pub(crate) fn check_icrcs(&self, link: &str) {
+        let path = self.directory.path().join("captures").join(link).with_extension("pcapng");
+        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+        let output = srdma.args(["decode", "--json"]).arg(&path).output().expect("the program runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let packets = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
+        let icrcs: Vec<Value> = packets.map(|packet| packet["icrc"].clone()).filter(|icrc| !icrc.is_null()).collect();
+        assert!(!icrcs.is_empty() && icrcs.iter().all(|icrc| icrc == "ok"), "{link}: {icrcs:?}");
+    }
+
     /// What tshark says of the packets of a link's capture that a display filter lets pass: these fields of each.
     pub(crate) fn tshark(&self, link: &str, filter: &str, fields: &[&str]) -> Vec<BTreeMap<String, String>> {
         let path = self.directory.path().join("captures").join(link).with_extension("pcapng");

@@ -1,4 +1,5 @@
-//! The lab in which nodes do something about congestion: `pfc`.
+//! The labs in which nodes do something about congestion: `pfc` and `fast-cnp`.
 
+mod fast_cnp;
 mod lab;
 mod pfc;
