@@ -24,8 +24,8 @@ pub enum Match {
     /// RoCEv2: UDP to port 4791 directly behind the IPv6 header; and whatever has Hop-by-Hop or Destination Options
     /// there, as packets with a trace and Fast CNPs do, which nobody else sends to such an address. Proxy Addresses.
     RoceV2,
-    /// ICMPv6 Parameter Problem code 2, unrecognised IPv6 option, directly behind the IPv6 header: the address that Fast
-    /// CNPs come from.
+    /// ICMPv6 Parameter Problem code 2, unrecognised IPv6 option, directly behind the IPv6 header: the address that
+    /// Fast CNPs come from.
     UnknownOption,
     /// None: a longer prefix inside a wanted one that the kernel keeps.
     Kernel,
