@@ -167,8 +167,8 @@ drop_reasons! {
     FastCnpNotACnp = "fast_cnp_not_a_cnp",
     /// A Fast CNP from an address that no switch of the configuration has (FC-5-3).
     FastCnpForeignSource = "fast_cnp_foreign_source",
-    /// A trace that a receiver returns, to an edge or to a host that does not know Fast CNPs: it tells of no congestion,
-    /// and goes no further.
+    /// A trace that a receiver returns, to an edge or to a host that does not know Fast CNPs: it tells of no
+    /// congestion, and goes no further.
     FastCnpReturnedTrace = "fast_cnp_returned_trace",
     /// A Fast CNP for a host that does not know them, of a connection that nobody knows (D48).
     FastCnpNoConnection = "fast_cnp_no_connection",

@@ -46,6 +46,7 @@ fn fast_cnp(scenario: &Scenario, arm: &Arm) -> FastCnpConfig {
         switches: everybody.clone(),
         hosts_inside: everybody,
         interval: Duration::from_nanos(notification.interval_ns.get()),
+        per_second: notification.per_second.get() as u32,
         ..FastCnpConfig::new()
     }
 }

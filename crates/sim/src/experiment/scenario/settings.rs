@@ -136,11 +136,18 @@ pub struct Notification {
     pub fabric_threshold_octets: Option<Whole<0, 1_000_000_000>>,
     /// Nanoseconds between two notifications of one flow (D45).
     pub interval_ns: Whole<0, 1_000_000_000>,
+    /// How many notifications a switch sends in a second, at most (D45).
+    pub per_second: Whole<1, 1_000_000_000>,
 }
 
 impl Default for Notification {
     fn default() -> Self {
-        Notification { threshold_octets: Whole(100_000), fabric_threshold_octets: None, interval_ns: Whole(50_000) }
+        Notification {
+            threshold_octets: Whole(100_000),
+            fabric_threshold_octets: None,
+            interval_ns: Whole(50_000),
+            per_second: Whole(1_000_000),
+        }
     }
 }
 
