@@ -190,8 +190,9 @@ fn check_kernel_is_silent() -> Result<()> {
     let most = fs::read_to_string(SETTING).ok().and_then(|text| text.trim().parse::<i64>().ok());
     match most {
         Some(1..) => bail!(
-            "--fast-cnp: this kernel would answer every Fast CNP with an ICMPv6 error, upon which switches stop sending \
-             them; let it discard unknown destination options in silence: sysctl -w net.ipv6.max_dst_opts_number=-8"
+            "--fast-cnp: this kernel would answer every Fast CNP with an ICMPv6 error, upon which switches \
+             stop sending them; let it discard unknown destination options in silence: \
+             sysctl -w net.ipv6.max_dst_opts_number=-8"
         ),
         Some(_) | None => Ok(()),
     }

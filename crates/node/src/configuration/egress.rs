@@ -125,9 +125,8 @@ fn add_classes(file: &File, commands: &mut Commands) -> Result<BTreeSet<u64>, Pr
             return Err(Problem::new(section.class.at, format!("no DSCP belongs to class {class}, expected some")));
         }
     }
-    match file.traffic_class.first() {
-        Some(section) => commands.add(section.class.at, Command::SetClasses(map))?,
-        None => {}
+    if let Some(section) = file.traffic_class.first() {
+        commands.add(section.class.at, Command::SetClasses(map))?;
     }
     Ok(classes)
 }

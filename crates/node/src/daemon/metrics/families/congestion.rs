@@ -22,11 +22,14 @@ fn values<'s>(
     classes.iter().map(move |(port, number, class)| ([("port", *port), ("class", number.as_str())], value(class)))
 }
 
+/// A value of a label, and what is counted for it.
+type Kind = (&'static str, fn(&PfcSnapshot) -> u64);
+
 /// One value for each class and kind.
 fn kinds<'s, const N: usize>(
     classes: &'s [(&'s str, String, &'s ClassSnapshot)],
     label: &'static str,
-    kinds: [(&'static str, fn(&PfcSnapshot) -> u64); N],
+    kinds: [Kind; N],
 ) -> impl Iterator<Item = (Labels<'s, 3>, u64)> {
     classes.iter().flat_map(move |(port, number, class)| {
         kinds.map(|(kind, value)| ([("port", *port), ("class", number.as_str()), (label, kind)], value(&class.pfc)))
@@ -59,8 +62,7 @@ pub(super) fn pauses(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
     out.counters("srdma_pfc_received", "Pauses and resumes that the neighbour told", None, received)?;
     let ignored = values(&classes, |class| class.pfc.pauses_ignored);
     out.counters("srdma_pfc_ignored", "Pauses that were not obeyed, for a storm", None, ignored)?;
-    let directions: [(&str, fn(&PfcSnapshot) -> u64); 2] =
-        [("obeyed", |pfc| u64::from(pfc.is_paused)), ("told", |pfc| u64::from(pfc.is_pausing))];
+    let directions: [Kind; 2] = [("obeyed", |pfc| u64::from(pfc.is_paused)), ("told", |pfc| u64::from(pfc.is_pausing))];
     let now = kinds(&classes, "direction", directions);
     out.gauges("srdma_pfc_paused", "Whether the class is paused: 1 or 0", None, now)?;
     let nanoseconds = Some(Unit::Other("nanoseconds".to_owned()));
