@@ -2,7 +2,7 @@
 
 use crate::common::Bench;
 use crate::packets::*;
-use srdma_dataplane::{Command, ConfigError, Connection, FastCnpConfig, Notified, PortId};
+use srdma_dataplane::{Command, ConfigError, Connection, Element, FastCnpConfig, Notified, PortId};
 use srdma_wire::Qpn;
 
 fn qpn(number: u32) -> Qpn {
@@ -44,6 +44,19 @@ fn a_host_gets_a_standard_cnp() {
     assert_eq!(bench.send(1, &with_options(cnp(OTHER, SENDER, 0xABCD), &option)), expected);
     assert_eq!(bench.send(1, &fast_cnp(RECEIVER, SENDER, RECEIVER, 0xABCD)), expected, "the receiver's own");
     assert_eq!((bench.drops(1), bench.node.fast_cnp_counters().translated), (vec![], 3));
+}
+
+/// A returned trace tells of no congestion, and a host that does not know Fast CNP has no use for it: it ends here,
+/// counted, and the host is given no CNP. The receiver's Fast CNP without a trace is a CNP.
+#[test]
+fn a_trace_that_a_receiver_returns_ends_at_the_first_hop() {
+    let mut bench = with_connection();
+    assert!(bench.send(1, &returned_trace(RECEIVER, SENDER, 0xABCD)).is_empty());
+    assert_eq!(bench.drops(1), [("fast_cnp_returned_trace", 1)]);
+    assert_eq!(bench.node.fast_cnp_counters(), Default::default());
+    assert_eq!(bench.node.next_deadline(), None, "no state is left");
+    let expected = vec![(0, forwarded(cnp(RECEIVER, SENDER, 0x77)))];
+    assert_eq!(bench.send(1, &fast_cnp(RECEIVER, SENDER, RECEIVER, 0xABCD)), expected);
 }
 
 /// D43, D10: damage stays damage, for the host to find.

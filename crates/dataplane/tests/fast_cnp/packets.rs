@@ -92,6 +92,14 @@ pub(crate) fn fast_cnp(source: &str, destination: &str, original: &str, qpn: u32
     with_options(cnp(source, destination, qpn), &option)
 }
 
+/// The Fast CNP by which a receiver returns the trace of a data packet: an empty trace of namespace 1 with node ids and
+/// room for one, and the receiver's own address behind it.
+pub(crate) fn returned_trace(receiver: &str, destination: &str, qpn: u32) -> Vec<u8> {
+    let trace = [0, 0, 0, 1, 0x08, 1, 0x80, 0, 0, 0, 0, 0, 0, 0];
+    let padded = [&[1, 0, 0x9E, 30][..], &trace, &address(receiver).octets(), &[1, 2, 0, 0]].concat();
+    with_options(cnp(receiver, destination, qpn), &padded)
+}
+
 /// A packet with a Destination Options header of these options, which come to six octets more than a multiple of eight.
 pub(crate) fn with_options(mut packet: Vec<u8>, options: &[u8]) -> Vec<u8> {
     let header = [&[packet[6], ((options.len() + 2) / 8 - 1) as u8][..], options].concat();

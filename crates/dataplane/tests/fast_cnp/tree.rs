@@ -178,14 +178,6 @@ fn what_an_edge_does_not_take() {
     assert_eq!(off.drops(1), [("unexpected_responder", 1)], "off: a response of nobody");
 }
 
-/// The Fast CNP by which a receiver returns the trace of a data packet: an empty trace of namespace 1 with node ids and
-/// room for one, and the receiver's own address behind it.
-fn returned_trace(receiver: &str, destination: &str, qpn: u32) -> Vec<u8> {
-    let trace = [0, 0, 0, 1, 0x08, 1, 0x80, 0, 0, 0, 0, 0, 0, 0];
-    let padded = [&[1, 0, 0x9E, 30][..], &trace, &address(receiver).octets(), &[1, 2, 0, 0]].concat();
-    with_options(cnp(receiver, destination, qpn), &padded)
-}
-
 /// A returned trace tells of no congestion, and the trace cannot be handed on, since the source's path is not that of one
 /// receiver. So it ends at the edge, counted, and slows nobody down. A receiver's Fast CNP without a trace is a CNP.
 #[test]

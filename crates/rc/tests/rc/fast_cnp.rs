@@ -243,6 +243,45 @@ fn a_flood_moves_the_rate_once_in_the_interval() {
     assert_eq!(endpoint.fast_cnp_counters().events_lost, 184);
 }
 
+/// FC-5-3: a million from outside the access list, each of another address; and a million of a believed switch, each for
+/// another queue pair that is none; half of them with a trace. Each is counted under its name, and that is all: nothing
+/// is allocated, nothing is to be sent or waited for, and the next one that is right is believed.
+#[test]
+fn a_flood_of_what_is_refused_leaves_nothing_behind() {
+    const EACH: u32 = 1_000_000;
+    let mut traced = Traced::new(5);
+    traced.hop(1, 2, 3, LinkLoad { rate_mbit_per_s: 100_000, sent_octets: 4 });
+    let trace = traced.octets();
+    let of_strangers = |number: u32| {
+        let source = Ipv6Addr::from_bits(Ipv6Addr::new(0x2001, 0xdb8, 0xdd, 0, 0, 0, 0, 0).to_bits() | number as u128);
+        FastCnpValue { source, ..value() }
+    };
+    let for_nobody = |number: u32| FastCnpValue { dest_qpn: qpn(0x1000 + number), ..value() };
+    let floods: [(&dyn Fn(u32) -> FastCnpValue<'static>, DropReason); 2] =
+        [(&of_strangers, DropReason::FastCnpSource), (&for_nobody, DropReason::UnknownQueuePair)];
+    let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
+    let mut packet = vec![0; 400];
+    for (flood, reason) in floods {
+        let allocated = allocation_counter::measure(|| {
+            for number in 0..EACH {
+                let value = FastCnpValue { trace: (number % 2 == 1).then_some(&trace[..]), ..flood(number) };
+                let length = value.emit(OptionTypes::default(), &mut packet).expect("it fits");
+                let now = Instant::from_ns(u64::from(number) * 1_000);
+                assert_eq!(endpoint.receive(now, &[&packet[..length]]), Err(reason), "number {number}");
+            }
+        });
+        assert_eq!(allocated.count_total, 0, "{reason}");
+        assert_eq!(endpoint.drops().get(reason), u64::from(EACH));
+        assert!(!is_limited(&mut endpoint, 0x11) && !is_limited(&mut endpoint, 0x12), "{reason}");
+        assert_eq!(endpoint.poll_congestion(), None, "{reason}");
+        assert!(!endpoint.may_transmit() && endpoint.next_deadline().is_none(), "{reason}");
+        assert_eq!(endpoint.fast_cnp_counters(), Default::default(), "{reason}");
+    }
+    assert_eq!(endpoint.drops().total(), 2 * u64::from(EACH));
+    endpoint.receive(Instant::from_ns(1_000_000_000), &[&octets(&value())]).expect("a good one");
+    assert!(is_limited(&mut endpoint, 0x11));
+}
+
 /// FC-6-1, D42: other types, apart.
 #[test]
 fn option_types_can_be_set() {
