@@ -29,6 +29,7 @@
 //! | `host.number` | `links` | what the address is made of | position from 1 |
 //! | `switch.tier` | `links` | from 1, where hosts are attached | 1 |
 //! | `switch.number` | `links` | what the address is made of | position from 1 |
+//! | `switch.usid` | `links` | the id of its uN, 1 to 0xDFFF | made of tier and number |
 //! | `link.ends` | `links` | two names | |
 //! | `link.ports` | `links` | a port at each end | one above the highest so far |
 //! | `link.rate_bits_per_s` | `links` | of each direction | 100,000,000,000 |
@@ -85,6 +86,7 @@ struct SwitchSection {
     name: String,
     tier: Option<u8>,
     number: Option<u16>,
+    usid: Option<u16>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -248,7 +250,8 @@ impl TopologySection {
             let Some(number) = switch.number.or(u16::try_from(number).ok()) else {
                 return wrong(section.span().start, "there are too many switches: expected 65,535 at most");
             };
-            plan.switches.push(Switch { name: switch.name.clone(), tier: switch.tier.unwrap_or(1), number });
+            let (name, tier) = (switch.name.clone(), switch.tier.unwrap_or(1));
+            plan.switches.push(Switch { name, tier, number, usid: switch.usid });
         }
         let mut names: BTreeMap<&str, NodeId> = BTreeMap::new();
         names.extend((0..).zip(&self.host).map(|(id, host)| (host.get_ref().name.as_str(), NodeId::Host(HostId(id)))));

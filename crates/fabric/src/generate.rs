@@ -194,7 +194,7 @@ impl Builder {
     }
 
     fn switch(&mut self, name: String, tier: u8, number: u16) {
-        self.plan.switches.push(Switch { name, tier, number });
+        self.plan.switches.push(Switch { name, tier, number, usid: None });
     }
 
     fn host(&mut self, name: String, number: u32, above: (u16, u16)) {

@@ -3,7 +3,8 @@
 //!
 //! A [`Topology`] that exists can work: [`Topology::new`] refuses the rest and says what is wrong and where. It comes
 //! from a [`generator`](generate), from a [TOML file](mod@file), or from a [`Plan`] that somebody wrote. [`NextHops`]
-//! has the shortest paths, [`AddressPlan`] the addresses.
+//! has the shortest paths, [`AddressPlan`] the addresses, [`SidPlan`] the SIDs, of which a [`Program`] makes the path of
+//! a packet.
 //!
 //! Nothing here depends on chance, on time, or on the order of a hash table: the same plan gives the same octets.
 
@@ -13,6 +14,9 @@ mod error;
 pub mod file;
 pub mod generate;
 mod next_hops;
+mod path;
+pub mod program;
+pub mod sid;
 mod topology;
 
 pub use address::{AddressPlan, Destination};
@@ -20,6 +24,9 @@ pub use error::{Place, TopologyError};
 pub use file::{FileError, Problem, TopologySection};
 pub use generate::{FatTree, LeafSpine, Speeds};
 pub use next_hops::NextHops;
+pub use path::{Path, PathError};
+pub use program::{Encoding, Program, ProgramError, Step};
+pub use sid::SidPlan;
 pub use topology::{
     End, Host, HostId, Link, LinkId, MAX_HOSTS, MAX_LINKS, MAX_PORT, MAX_SWITCHES, NodeId, Plan, Port, Switch,
     SwitchId, Topology,

@@ -80,6 +80,8 @@ pub struct Switch {
     pub tier: u8,
     /// Its number, unique among the switches of its tier: what its address is made of.
     pub number: u16,
+    /// The id of its uN, if it is not to be the one that [`SidPlan`](crate::SidPlan) makes of tier and number.
+    pub usid: Option<u16>,
 }
 
 /// Where a link ends.

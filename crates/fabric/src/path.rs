@@ -1,0 +1,80 @@
+//! The path of a packet through a fabric: link by link, from host to host.
+
+use crate::topology::{End, HostId, LinkId, NodeId, SwitchId, Topology};
+
+/// Links one behind the other, from a host through switches to another host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    /// Where it begins.
+    pub from: HostId,
+    /// Where it ends.
+    pub to: HostId,
+    /// The links, in their order: the first is the sender's, the last the receiver's.
+    pub links: Vec<LinkId>,
+}
+
+/// Why links make no path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct PathError {
+    /// What is wrong, and where.
+    pub problem: String,
+}
+
+impl Path {
+    /// The path from a host along links.
+    ///
+    /// # Errors
+    ///
+    /// A link that does not begin where the one before ends, a host in the middle, a switch at the end.
+    pub fn new(topology: &Topology, from: HostId, links: Vec<LinkId>) -> Result<Self, PathError> {
+        let mut at = NodeId::Host(from);
+        for (index, link) in links.iter().enumerate() {
+            if index > 0 && matches!(at, NodeId::Host(_)) {
+                let problem = format!("the path goes through {}, which is a host", topology.name(at));
+                return Err(PathError { problem });
+            }
+            let Some((_, far)) = ends_from(topology, at, *link) else {
+                let problem = format!("link {} does not begin at {}", topology.link_name(*link), topology.name(at));
+                return Err(PathError { problem });
+            };
+            at = far.node;
+        }
+        match at {
+            NodeId::Host(to) if !links.is_empty() => Ok(Path { from, to, links }),
+            NodeId::Host(_) | NodeId::Switch(_) => {
+                Err(PathError { problem: format!("the path ends at {}: expected a host", topology.name(at)) })
+            }
+        }
+    }
+
+    /// Each switch on the way with the link by which the packet leaves it.
+    pub fn hops<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = (SwitchId, LinkId)> + 'a {
+        let mut at = NodeId::Host(self.from);
+        self.links.iter().filter_map(move |link| {
+            let left = at;
+            at = ends_from(topology, left, *link)?.1.node;
+            match left {
+                NodeId::Switch(switch) => Some((switch, *link)),
+                NodeId::Host(_) => None,
+            }
+        })
+    }
+
+    /// The same links the other way.
+    pub fn reversed(&self) -> Path {
+        Path { from: self.to, to: self.from, links: self.links.iter().rev().copied().collect() }
+    }
+}
+
+/// The ends of a link, the one at a node first; `None` if it has no end there.
+pub(crate) fn ends_from(topology: &Topology, node: NodeId, link: LinkId) -> Option<(End, End)> {
+    let [one, other] = topology.links().get(link.index())?.ends;
+    if one.node == node {
+        Some((one, other))
+    } else if other.node == node {
+        Some((other, one))
+    } else {
+        None
+    }
+}
