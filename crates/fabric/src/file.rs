@@ -21,6 +21,7 @@
 //! | `leaves`, `spines`, `hosts_per_leaf` | `leaf-spine` | how many | |
 //! | `tiers` | `fat-tree` | 2 or 3 | 3 |
 //! | `k` | `fat-tree` | ports of a switch, even | |
+//! | `pods` | `fat-tree` | with three tiers: how many | k |
 //! | `host_rate_bits_per_s` | generators | rate of the links to hosts | 100,000,000,000 |
 //! | `fabric_rate_bits_per_s` | generators | rate of the links between switches | that of the hosts |
 //! | `oversubscription` | generators | instead of `fabric_rate_bits_per_s`: an edge's hosts by its uplinks | |
@@ -52,6 +53,7 @@ pub struct TopologySection {
     hosts_per_leaf: Option<Spanned<u16>>,
     tiers: Option<Spanned<u8>>,
     k: Option<Spanned<u16>>,
+    pods: Option<Spanned<u16>>,
     host_rate_bits_per_s: Option<Spanned<u64>>,
     fabric_rate_bits_per_s: Option<Spanned<u64>>,
     oversubscription: Option<Spanned<f64>>,
@@ -165,8 +167,9 @@ impl TopologySection {
             Kind::FatTree => {
                 let k = self.needed("k", &self.k)?;
                 let tiers = self.tiers.as_ref().map_or(3, |tiers| *tiers.get_ref());
+                let pods = self.pods.as_ref().map(|pods| *pods.get_ref());
                 let speeds = self.speeds(k / 2, k / 2)?;
-                FatTree { tiers, k, speeds }.topology().map_err(|error| self.located(error))
+                FatTree { tiers, k, pods, speeds }.topology().map_err(|error| self.located(error))
             }
             Kind::Links => Topology::new(self.plan()?).map_err(|error| self.located(error)),
         }
@@ -185,6 +188,7 @@ impl TopologySection {
             ("hosts_per_leaf", start(&self.hosts_per_leaf), leaf_spine),
             ("tiers", start(&self.tiers), &[Kind::FatTree]),
             ("k", start(&self.k), &[Kind::FatTree]),
+            ("pods", start(&self.pods), &[Kind::FatTree]),
             ("host_rate_bits_per_s", start(&self.host_rate_bits_per_s), generated),
             ("fabric_rate_bits_per_s", start(&self.fabric_rate_bits_per_s), generated),
             ("oversubscription", start(&self.oversubscription), generated),
@@ -289,6 +293,7 @@ impl TopologySection {
             Place::Parameter("hosts_per_leaf") => start(&self.hosts_per_leaf),
             Place::Parameter("tiers") => start(&self.tiers),
             Place::Parameter("k") => start(&self.k),
+            Place::Parameter("pods") => start(&self.pods),
             Place::Parameter(_) => None,
             Place::Host(index) => self.host.get(index).map(|section| section.span().start),
             Place::Switch(index) => self.switch.get(index).map(|section| section.span().start),

@@ -116,6 +116,8 @@ pub struct FatTree {
     pub tiers: u8,
     /// Ports of a switch: even, 2 to [`MAX_K`].
     pub k: u16,
+    /// Pods, 2 to k; k unless it is given. With fewer, ports of cores stay free. Two tiers have none.
+    pub pods: Option<u16>,
     /// Rates and delays.
     pub speeds: Speeds,
 }
@@ -131,6 +133,10 @@ impl FatTree {
             return Err(out_of_range("k", format!("k = {}: expected an even number, 2 to {MAX_K}", self.k)));
         }
         let half = self.k / 2;
+        if let Some(pods) = self.pods.filter(|pods| self.tiers != 3 || !(2..=self.k).contains(pods)) {
+            let problem = format!("pods = {pods}: expected 2 to {}, and three tiers", self.k);
+            return Err(out_of_range("pods", problem));
+        }
         match self.tiers {
             2 => LeafSpine { leaves: self.k, spines: half, hosts_per_leaf: half, speeds: self.speeds }.topology(),
             3 => self.three_tiers(half),
@@ -139,7 +145,7 @@ impl FatTree {
     }
 
     fn three_tiers(&self, half: u16) -> Result<Topology, TopologyError> {
-        let pods = self.k;
+        let pods = self.pods.unwrap_or(self.k);
         let mut builder = Builder::new(self.speeds);
         let of_pod = |pod: u16, index: u16| pod * half + index;
         let (first_aggregation, first_core) = (pods * half, 2 * pods * half);

@@ -18,7 +18,7 @@ fn leaf_spine(leaves: u16, spines: u16, hosts_per_leaf: u16) -> Topology {
 }
 
 fn fat_tree(k: u16) -> Topology {
-    FatTree { tiers: 3, k, speeds: Speeds::DEFAULT }.topology().unwrap()
+    FatTree { tiers: 3, k, pods: None, speeds: Speeds::DEFAULT }.topology().unwrap()
 }
 
 #[test]

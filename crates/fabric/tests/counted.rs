@@ -73,7 +73,7 @@ fn leaf_spine(leaves: u16, spines: u16, hosts_per_leaf: u16) -> LeafSpine {
 }
 
 fn fat_tree(tiers: u8, k: u16) -> Topology {
-    FatTree { tiers, k, speeds: Speeds::DEFAULT }.topology().unwrap()
+    FatTree { tiers, k, pods: None, speeds: Speeds::DEFAULT }.topology().unwrap()
 }
 
 /// A fabric in two planes: every NIC has a port in both, and the planes are not joined.

@@ -101,7 +101,7 @@ fn a_tenants_service_ends_the_program() {
 /// an SRH.
 #[test]
 fn six_ids_fit_the_address_and_the_seventh_needs_an_srh() {
-    let topology = FatTree { tiers: 3, k: 4, speeds: Speeds::DEFAULT }.topology().unwrap();
+    let topology = FatTree { tiers: 3, k: 4, pods: None, speeds: Speeds::DEFAULT }.topology().unwrap();
     let sids = plan(&topology);
     let five = path(&topology, &["h1.1.1", "edge1.1", "agg1.1", "core1.2", "agg4.1", "edge4.2", "h4.2.2"]);
     let made = Program::encode(&sids, &topology, &five, Encoding::Nodes, Some(1)).unwrap();
@@ -172,7 +172,7 @@ fn links_that_make_no_path_are_refused() {
 #[test]
 fn ids_stay_when_a_fabric_grows() {
     let leaf_spine = |leaves, spines| LeafSpine { leaves, spines, hosts_per_leaf: 1, speeds: Speeds::DEFAULT };
-    let fat_tree = |k| FatTree { tiers: 3, k, speeds: Speeds::DEFAULT };
+    let fat_tree = |k| FatTree { tiers: 3, k, pods: None, speeds: Speeds::DEFAULT };
     let pairs = [
         (leaf_spine(4, 2).topology().unwrap(), leaf_spine(512, 500).topology().unwrap()),
         (fat_tree(4).topology().unwrap(), fat_tree(64).topology().unwrap()),

@@ -88,7 +88,7 @@ fn generators_name_the_parameter_that_is_out_of_range() {
     assert_eq!(leaf_spine(0, 1, 1).to_string(), "leaves = 0: expected 1 to 512");
     assert_eq!(leaf_spine(1, 513, 1).to_string(), "spines = 513: expected 1 to 512");
     assert_eq!(leaf_spine(1, 1, 1).to_string(), "1 hosts: a topology needs at least 2");
-    let fat_tree = |tiers, k| FatTree { tiers, k, speeds: Speeds::DEFAULT }.topology().unwrap_err();
+    let fat_tree = |tiers, k| FatTree { tiers, k, pods: None, speeds: Speeds::DEFAULT }.topology().unwrap_err();
     assert_eq!(fat_tree(3, 66).to_string(), "k = 66: expected an even number, 2 to 64");
     assert_eq!(fat_tree(1, 4).place, Place::Parameter("tiers"));
 }

@@ -12,6 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rc", &["wire"]),
     ("capture", &[]),
     ("fabric", &["wire"]),
+    ("placement", &["fabric"]),
     ("report", &[]),
     ("sim", &["wire", "group", "dataplane", "rc", "capture", "fabric"]),
     ("search", &["wire", "group", "dataplane"]),
@@ -19,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("host", &["wire", "dataplane", "rc", "io"]),
     ("node", &["wire", "group", "dataplane", "capture", "io"]),
     ("lab", &["wire", "group", "dataplane", "capture", "io", "host", "node"]),
-    ("cli", &["wire", "group", "dataplane", "rc", "capture", "fabric", "report", "sim", "io", "host", "node", "lab"]),
+    ("cli", &["wire", "group", "dataplane", "rc", "capture", "fabric", "placement", "report", "sim", "io", "host", "node", "lab"]),
     ("testkit", &["wire", "group"]),
     ("fuzz-targets", &["wire", "group", "dataplane", "rc", "capture", "node", "lab", "cli", "testkit"]),
 ];

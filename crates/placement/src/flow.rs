@@ -1,0 +1,14 @@
+//! What is to be placed.
+
+use srdma_fabric::HostId;
+
+/// Data that a host keeps sending to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Who sends.
+    pub from: HostId,
+    /// Who receives.
+    pub to: HostId,
+    /// How much, in bits a second on the wire.
+    pub rate_bits_per_s: u64,
+}

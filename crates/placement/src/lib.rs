@@ -1,0 +1,26 @@
+//! Places flows on a fabric: every flow gets a path such that the most loaded link carries as little as it can
+//! (PP-4-1).
+//!
+//! ```text
+//!   flows ──▶ Clos::recognise ──▶ colour ──▶ paths ──▶ Loads
+//!                fabric            │ halve, one_of
+//! ```
+//!
+//! On a folded [`Clos`] the choice of a flow is a colour: which of the switches above its leaf, and then which above
+//! that. Flows from one leaf, or to one, with the same colour share a link, so a colouring that is even at every leaf and
+//! every pod loads all links evenly: [`colour`] finds one in time that hardly grows faster than the number of flows.
+//!
+//! Nothing depends on chance or on the order of a hash table: the same flows get the same paths.
+
+mod clos;
+mod colour;
+mod flow;
+mod halve;
+mod load;
+mod network;
+mod one_of;
+
+pub use clos::{Choice, Clos, NotClos};
+pub use colour::{Evenly, colour};
+pub use flow::Flow;
+pub use load::{Direction, Loads};
