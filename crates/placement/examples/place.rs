@@ -6,8 +6,8 @@
 
 use rand::prelude::*;
 use rand_pcg::Pcg64Mcg;
-use srdma_fabric::{FatTree, HostId, Speeds};
-use srdma_placement::{Clos, Flow, Loads};
+use srdma_fabric::{FatTree, HostId, LinkId, Speeds};
+use srdma_placement::{Clos, Flow, FlowId, Placement};
 use std::time::Instant;
 
 const ROUNDS: usize = 7;
@@ -32,15 +32,37 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         choices = clos.place(&flows);
         times_ms.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    times_ms.sort_by(f64::total_cmp);
-    let mut loads = Loads::none(&topology);
-    for (flow, choice) in flows.iter().zip(&choices) {
-        if let Some(path) = clos.path(flow, *choice) {
-            loads.add(&topology, &path, flow.rate_bits_per_s);
-        }
+    report(format!("{} flows on {hosts} NICs placed", flows.len()), times_ms);
+    println!("{} choices, bound {:.4}", choices.len(), clos.bound(&topology, &flows));
+
+    let mut placement = Placement::new(&topology, &flows)?;
+    println!("load {:.4}, bound {:.4}", placement.most_loaded().1, placement.bound());
+    let (mut drained_ms, mut released_ms, mut added_ms) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS as u32 {
+        let name = format!("core{}.1", round + 1);
+        let ports = topology.node(&name).map(|core| topology.ports(core)).unwrap_or_default();
+        let core: Vec<LinkId> = ports.iter().map(|port| port.link).collect();
+        let start = Instant::now();
+        let moved = placement.drain(&core)?.len();
+        drained_ms.push(start.elapsed().as_secs_f64() * 1e3);
+        println!("drained {name}: {moved} flows moved, load {:.4}", placement.most_loaded().1);
+        let start = Instant::now();
+        let moved = placement.release(&core).len();
+        released_ms.push(start.elapsed().as_secs_f64() * 1e3);
+        println!("released: {moved} flows moved, load {:.4}", placement.most_loaded().1);
+        placement.remove(FlowId(round));
+        let start = Instant::now();
+        let (_, moved) = placement.add(flows[round as usize])?;
+        added_ms.push(start.elapsed().as_secs_f64() * 1e3);
+        println!("removed and added: {} flows moved, load {:.4}", moved.len(), placement.most_loaded().1);
     }
-    let (_, load) = loads.most_loaded(&topology);
-    println!("{} flows on {hosts} NICs: load {load:.4}, bound {:.4}", flows.len(), clos.bound(&topology, &flows));
-    println!("placed in {:.1} ms least, {:.1} ms median of {ROUNDS}", times_ms[0], times_ms[ROUNDS / 2]);
+    report("drained".to_owned(), drained_ms);
+    report("released".to_owned(), released_ms);
+    report("added".to_owned(), added_ms);
     Ok(())
+}
+
+fn report(what: String, mut times_ms: Vec<f64>) {
+    times_ms.sort_by(f64::total_cmp);
+    println!("{what}: {:.1} ms least, {:.1} ms median of {ROUNDS}", times_ms[0], times_ms[ROUNDS / 2]);
 }

@@ -14,23 +14,24 @@
 
 use crate::colour::{Evenly, colour};
 use crate::flow::Flow;
-use srdma_fabric::{HostId, LinkId, NodeId, Path, SwitchId, Topology};
+use crate::load::Direction;
+use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
 use std::collections::BTreeMap;
 
 /// A fabric whose switches are joined so evenly that a flow's path is a choice, or two.
 #[derive(Clone, Debug)]
 pub struct Clos {
-    /// For each host its link and its leaf.
-    hosts: Vec<(LinkId, u32)>,
+    /// For each host its link, upward, and its leaf.
+    hosts: Vec<(Direction, u32)>,
     /// For each leaf its pod.
     pod_of_leaf: Vec<u32>,
     pods: usize,
     /// For each leaf its links up, in the order of the first choice.
-    leaf_links: Vec<Vec<LinkId>>,
+    leaf_links: Vec<Vec<Direction>>,
     /// For each pod, in the order of the first choice, the plane.
     plane_of_choice: Vec<u32>,
     /// For each pod and plane the links up, in the order of the second choice.
-    plane_links: Vec<Vec<Vec<LinkId>>>,
+    plane_links: Vec<Vec<Vec<Direction>>>,
     /// Rates of the links of leaves and, if there are any, of planes, in bits a second.
     leaf_rate_bits_per_s: u64,
     plane_rate_bits_per_s: Option<u64>,
@@ -163,32 +164,40 @@ impl Clos {
         }
     }
 
-    /// The path of a flow that has chosen; `None` if it stays at its host.
-    pub fn path(&self, flow: &Flow, choice: Choice) -> Option<Path> {
+    /// The links that a flow with a choice uses; none if it stays at its host.
+    pub fn along(&self, flow: &Flow, choice: Choice) -> Vec<Direction> {
         if flow.from == flow.to {
-            return None;
+            return Vec::new();
         }
         let ((first, from), (last, to)) = (self.hosts[flow.from.index()], self.hosts[flow.to.index()]);
-        let mut links = vec![first];
+        let mut along = vec![first];
         if from != to {
             let plane = choice.plane as usize;
-            links.push(self.leaf_links[from as usize][plane]);
+            along.push(self.leaf_links[from as usize][plane]);
             let (from_pod, to_pod) = (self.pod(from) as usize, self.pod(to) as usize);
             if from_pod != to_pod {
                 let (plane, core) = (self.plane_of_choice[plane] as usize, choice.core as usize);
-                links.extend([self.plane_links[from_pod][plane][core], self.plane_links[to_pod][plane][core]]);
+                along.push(self.plane_links[from_pod][plane][core]);
+                along.push(self.plane_links[to_pod][plane][core].reversed());
             }
-            links.push(self.leaf_links[to as usize][plane]);
+            along.push(self.leaf_links[to as usize][plane].reversed());
         }
-        links.push(last);
-        Some(Path { from: flow.from, to: flow.to, links })
+        along.push(last.reversed());
+        along
+    }
+
+    /// All choices between which a flow's path differs.
+    pub fn choices(&self, flow: &Flow) -> impl Iterator<Item = Choice> + use<> {
+        let planes = if self.leaves_leaf(flow) { self.plane_choices() as u16 } else { 1 };
+        let cores = if self.leaves_pod(flow) { self.core_choices() as u16 } else { 1 };
+        (0..planes).flat_map(move |plane| (0..cores).map(move |core| Choice { plane, core }))
     }
 
     /// What the most loaded link carries at least, by its rate, whatever paths are chosen: whole flows of the least rate
     /// that occurs, spread evenly, over the links of a host, of a leaf, and of a pod.
     pub fn bound(&self, topology: &Topology, flows: &[Flow]) -> f64 {
         let mut bound = 0.0_f64;
-        let host_rate = |host: usize| topology.links()[self.hosts[host].0.index()].rate_bits_per_s;
+        let host_rate = |host: usize| topology.links()[self.hosts[host].0.link.index()].rate_bits_per_s;
         for end in [|flow: &Flow| flow.from, |flow: &Flow| flow.to] {
             let end: fn(&Flow) -> HostId = end;
             let at_hosts = Shares::of(flows, self.hosts.len(), |flow| Some(end(flow).index()));
@@ -256,17 +265,18 @@ impl Shares {
 
 /// The links up of a switch, by the switch that they lead to.
 struct Up {
-    links: BTreeMap<SwitchId, Vec<LinkId>>,
+    links: BTreeMap<SwitchId, Vec<Direction>>,
 }
 
 impl Up {
     fn of(topology: &Topology, switch: SwitchId) -> Result<Self, NotClos> {
-        let tier = topology.switches()[switch.index()].tier;
-        let mut links: BTreeMap<SwitchId, Vec<LinkId>> = BTreeMap::new();
-        for port in topology.ports(NodeId::Switch(switch)) {
+        let (tier, node) = (topology.switches()[switch.index()].tier, NodeId::Switch(switch));
+        let mut links: BTreeMap<SwitchId, Vec<Direction>> = BTreeMap::new();
+        for port in topology.ports(node) {
+            let upward = Direction::from(topology, node, port.link);
             if let NodeId::Switch(peer) = port.peer.node {
                 match topology.switches()[peer.index()].tier {
-                    other if other == tier + 1 => links.entry(peer).or_default().push(port.link),
+                    other if other == tier + 1 => links.entry(peer).or_default().push(upward),
                     other if other + 1 == tier => {}
                     _ => {
                         return not(format!("link {} does not join neighbouring tiers", topology.link_name(port.link)));
@@ -283,7 +293,7 @@ fn even(topology: &Topology, switches: &[SwitchId], above: &[Up]) -> Result<(usi
     let mut found: Option<(usize, usize, u64)> = None;
     for (switch, up) in switches.iter().zip(above) {
         for links in up.links.values() {
-            for link in links {
+            for Direction { link, .. } in links {
                 let own = (up.links.len(), links.len(), topology.links()[link.index()].rate_bits_per_s);
                 if *found.get_or_insert(own) != own {
                     let name = topology.name(NodeId::Switch(*switch));
@@ -295,12 +305,17 @@ fn even(topology: &Topology, switches: &[SwitchId], above: &[Up]) -> Result<(usi
     Ok(found.map_or((0, 0), |(_, width, rate)| (width, rate)))
 }
 
-fn attachment(topology: &Topology, host: HostId, leaves: &BTreeMap<SwitchId, u32>) -> Result<(LinkId, u32), NotClos> {
-    let name = topology.name(NodeId::Host(host));
-    match topology.ports(NodeId::Host(host)) {
+fn attachment(
+    topology: &Topology,
+    host: HostId,
+    leaves: &BTreeMap<SwitchId, u32>,
+) -> Result<(Direction, u32), NotClos> {
+    let node = NodeId::Host(host);
+    let name = topology.name(node);
+    match topology.ports(node) {
         [port] => match port.peer.node {
             NodeId::Switch(switch) => match leaves.get(&switch) {
-                Some(leaf) => Ok((port.link, *leaf)),
+                Some(leaf) => Ok((Direction::from(topology, node, port.link), *leaf)),
                 None => not(format!("{name} is attached above the first tier")),
             },
             NodeId::Host(_) => not(format!("{name} is joined to a host")),
@@ -315,7 +330,7 @@ struct Planes {
     /// For each pod its switches in the order of their planes.
     order: Vec<Vec<SwitchId>>,
     /// For each pod and plane the links up.
-    links: Vec<Vec<Vec<LinkId>>>,
+    links: Vec<Vec<Vec<Direction>>>,
     rate_bits_per_s: Option<u64>,
 }
 

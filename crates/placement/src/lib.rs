@@ -9,9 +9,12 @@
 //! On a folded [`Clos`] the choice of a flow is a colour: which of the switches above its leaf, and then which above
 //! that. Flows from one leaf, or to one, with the same colour share a link, so a colouring that is even at every leaf and
 //! every pod loads all links evenly: [`colour`] finds one in time that hardly grows faster than the number of flows.
+//! On other fabrics, and where links are drained, a [`Placement`] puts flows one after the other where there is room and
+//! moves some while that helps; [`divided_bound`] says how far from the optimum it can be at most.
 //!
 //! Nothing depends on chance or on the order of a hash table: the same flows get the same paths.
 
+mod bound;
 mod clos;
 mod colour;
 mod flow;
@@ -19,8 +22,12 @@ mod halve;
 mod load;
 mod network;
 mod one_of;
+mod placement;
+mod route;
 
+pub use bound::divided_bound;
 pub use clos::{Choice, Clos, NotClos};
 pub use colour::{Evenly, colour};
 pub use flow::Flow;
-pub use load::{Direction, Loads};
+pub use load::{Direction, Loads, directions};
+pub use placement::{FlowId, Placement, PlacementError};

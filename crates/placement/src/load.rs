@@ -1,6 +1,5 @@
 //! What links carry.
 
-use crate::flow::Flow;
 use srdma_fabric::{LinkId, NodeId, Path, Topology};
 
 /// A link in one direction.
@@ -12,56 +11,112 @@ pub struct Direction {
     pub is_backward: bool,
 }
 
+impl Direction {
+    /// The direction of a link away from a node that it ends at.
+    pub fn from(topology: &Topology, node: NodeId, link: LinkId) -> Self {
+        Direction { link, is_backward: topology.links()[link.index()].ends[0].node != node }
+    }
+
+    /// The other direction of the same link.
+    pub fn reversed(self) -> Self {
+        Direction { is_backward: !self.is_backward, ..self }
+    }
+
+    /// Where it leads.
+    pub fn to(self, topology: &Topology) -> NodeId {
+        topology.links()[self.link.index()].ends[usize::from(!self.is_backward)].node
+    }
+
+    /// Where it comes from.
+    pub fn origin(self, topology: &Topology) -> NodeId {
+        self.reversed().to(topology)
+    }
+
+    /// Position among all directions: two for each link.
+    pub(crate) fn index(self) -> usize {
+        2 * self.link.index() + usize::from(self.is_backward)
+    }
+
+    /// The direction at a position.
+    pub(crate) fn at(index: usize) -> Self {
+        Direction { link: LinkId((index / 2) as u32), is_backward: index % 2 == 1 }
+    }
+}
+
+/// The directions of a path, in their order.
+pub fn directions(topology: &Topology, path: &Path) -> Vec<Direction> {
+    let mut at = NodeId::Host(path.from);
+    let along = path.links.iter().map(|link| {
+        let direction = Direction::from(topology, at, *link);
+        at = direction.to(topology);
+        direction
+    });
+    along.collect()
+}
+
 /// Bits a second that each link carries, by direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loads {
-    /// Forward and backward, link by link.
-    bits_per_s: Vec<[u64; 2]>,
+    bits_per_s: Vec<u64>,
+    /// What each switch takes in.
+    through_bits_per_s: Vec<u64>,
 }
 
 impl Loads {
     /// Nothing on any link.
     pub fn none(topology: &Topology) -> Self {
-        Loads { bits_per_s: vec![[0; 2]; topology.links().len()] }
-    }
-
-    /// What flows on their paths make.
-    pub fn of<'a>(topology: &Topology, placed: impl IntoIterator<Item = (&'a Flow, &'a Path)>) -> Self {
-        let mut loads = Loads::none(topology);
-        placed.into_iter().for_each(|(flow, path)| loads.add(topology, path, flow.rate_bits_per_s));
-        loads
-    }
-
-    /// Adds a flow's rate to the links of its path.
-    pub fn add(&mut self, topology: &Topology, path: &Path, rate_bits_per_s: u64) {
-        let mut at = NodeId::Host(path.from);
-        for link in &path.links {
-            let [first, second] = topology.links()[link.index()].ends;
-            let is_backward = first.node != at;
-            self.bits_per_s[link.index()][usize::from(is_backward)] += rate_bits_per_s;
-            at = if is_backward { first.node } else { second.node };
+        Loads {
+            bits_per_s: vec![0; 2 * topology.links().len()],
+            through_bits_per_s: vec![0; topology.switches().len()],
         }
     }
 
-    /// What a link carries in a direction, in bits a second.
+    /// Adds a flow's rate to the directions that it uses.
+    pub fn add(&mut self, topology: &Topology, along: &[Direction], rate_bits_per_s: u64) {
+        self.change(topology, along, |load| *load += rate_bits_per_s);
+    }
+
+    /// Takes back what was added.
+    pub(crate) fn remove(&mut self, topology: &Topology, along: &[Direction], rate_bits_per_s: u64) {
+        self.change(topology, along, |load| *load -= rate_bits_per_s);
+    }
+
+    fn change(&mut self, topology: &Topology, along: &[Direction], change: impl Fn(&mut u64)) {
+        for direction in along {
+            change(&mut self.bits_per_s[direction.index()]);
+            if let NodeId::Switch(switch) = direction.to(topology) {
+                change(&mut self.through_bits_per_s[switch.index()]);
+            }
+        }
+    }
+
+    /// What a switch takes in, by the rates of its links together; nothing for a host.
+    pub fn through(&self, topology: &Topology, node: NodeId) -> f64 {
+        let NodeId::Switch(switch) = node else {
+            return 0.0;
+        };
+        let links = topology.ports(node).iter().map(|port| topology.links()[port.link.index()].rate_bits_per_s);
+        self.through_bits_per_s[switch.index()] as f64 / links.sum::<u64>().max(1) as f64
+    }
+
+    /// What a direction carries, in bits a second.
     pub fn bits_per_s(&self, direction: Direction) -> u64 {
-        self.bits_per_s[direction.link.index()][usize::from(direction.is_backward)]
+        self.bits_per_s[direction.index()]
+    }
+
+    /// What a direction would carry with so much more, by its link's rate.
+    pub fn share_with(&self, topology: &Topology, direction: Direction, more_bits_per_s: u64) -> f64 {
+        let rate = topology.links()[direction.link.index()].rate_bits_per_s as f64;
+        (self.bits_per_s(direction) + more_bits_per_s) as f64 / rate
     }
 
     /// The direction that carries most by its link's rate, and how much: 1 is the whole rate. The first of several.
     pub fn most_loaded(&self, topology: &Topology) -> (Direction, f64) {
-        let none = Direction { link: LinkId(0), is_backward: false };
-        let mut most = (none, 0.0);
-        for link in topology.link_ids() {
-            let rate = topology.links()[link.index()].rate_bits_per_s as f64;
-            for is_backward in [false, true] {
-                let direction = Direction { link, is_backward };
-                let load = self.bits_per_s(direction) as f64 / rate;
-                if load > most.1 {
-                    most = (direction, load);
-                }
-            }
-        }
-        most
+        let shares = (0..self.bits_per_s.len()).map(|index| {
+            let direction = Direction::at(index);
+            (direction, self.share_with(topology, direction, 0))
+        });
+        let first = (Direction::at(0), 0.0);
+        shares.fold(first, |most, own| if own.1 > most.1 { own } else { most })
     }
 }

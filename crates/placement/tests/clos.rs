@@ -4,7 +4,7 @@
 use rand::prelude::*;
 use rand_pcg::Pcg64Mcg;
 use srdma_fabric::{Encoding, FatTree, HostId, LeafSpine, Path, Program, SidPlan, Speeds, Topology};
-use srdma_placement::{Choice, Clos, Flow, Loads};
+use srdma_placement::{Choice, Clos, Flow, Loads, directions};
 
 const RATE: u64 = 100_000_000_000;
 
@@ -29,11 +29,11 @@ fn permutation(hosts: usize, random: &mut Pcg64Mcg) -> Vec<Flow> {
 fn loads(topology: &Topology, clos: &Clos, flows: &[Flow], choices: &[Choice]) -> Loads {
     let mut loads = Loads::none(topology);
     for (flow, choice) in flows.iter().zip(choices) {
-        let path = clos.path(flow, *choice).unwrap();
+        let along = clos.along(flow, *choice);
         // The links are joined to one another, and end where the flow does.
-        let checked = Path::new(topology, flow.from, path.links.clone()).unwrap();
-        assert_eq!((checked.to, &checked), (flow.to, &path));
-        loads.add(topology, &path, flow.rate_bits_per_s);
+        let path = Path::new(topology, flow.from, along.iter().map(|direction| direction.link).collect()).unwrap();
+        assert_eq!((path.to, directions(topology, &path)), (flow.to, along.clone()));
+        loads.add(topology, &along, flow.rate_bits_per_s);
     }
     loads
 }
@@ -136,7 +136,8 @@ fn a_placed_path_is_a_program_of_five_switches() {
     let plan = SidPlan::new(&topology, SidPlan::BLOCK).unwrap();
     let flows = permutation(topology.hosts().len(), &mut Pcg64Mcg::seed_from_u64(6));
     for (flow, choice) in flows.iter().zip(clos.place(&flows)) {
-        let path = clos.path(flow, choice).unwrap();
+        let links = clos.along(flow, choice).iter().map(|direction| direction.link).collect();
+        let path = Path::new(&topology, flow.from, links).unwrap();
         let program = Program::encode(&plan, &topology, &path, Encoding::Nodes, None).unwrap();
         assert!(program.segments.is_empty());
         let steps = program.decode(&plan, &topology, None).unwrap();
