@@ -119,6 +119,22 @@ pub struct FileError {
     pub problem: String,
 }
 
+impl Problem {
+    /// What the TOML parser or a key's type has to say of a text. A key that is missing altogether is missing at its end.
+    pub fn of_toml(error: &toml::de::Error, text: &str) -> Self {
+        Problem {
+            at: error.span().map_or(text.len(), |span| span.start),
+            text: error.message().replace("unknown field", "unknown key").replace("missing field", "missing key"),
+        }
+    }
+
+    /// With the line of the text that was read.
+    pub fn in_text(self, text: &str) -> FileError {
+        let line = text.bytes().take(self.at).filter(|octet| *octet == b'\n').count() + 1;
+        FileError { line, problem: self.text }
+    }
+}
+
 impl Topology {
     /// Reads a topology file.
     ///
@@ -126,14 +142,9 @@ impl Topology {
     ///
     /// Names the line that is wrong, what was found there and what was expected.
     pub fn from_toml(text: &str) -> Result<Self, FileError> {
-        let section: Result<TopologySection, Problem> = toml::from_str(text).map_err(|error| Problem {
-            at: error.span().map_or(text.len(), |span| span.start),
-            text: error.message().replace("unknown field", "unknown key").replace("missing field", "missing key"),
-        });
-        section.and_then(|section| section.topology()).map_err(|problem| {
-            let line = text.bytes().take(problem.at).filter(|octet| *octet == b'\n').count() + 1;
-            FileError { line, problem: problem.text }
-        })
+        let section: Result<TopologySection, Problem> =
+            toml::from_str(text).map_err(|error| Problem::of_toml(&error, text));
+        section.and_then(|section| section.topology()).map_err(|problem| problem.in_text(text))
     }
 }
 

@@ -1,0 +1,155 @@
+//! Jobs: which NICs work together, and what their collectives send.
+//!
+//! Ranks are numbered tensor first, then data, then pipeline, as Megatron-LM numbers them: rank = t + T·(d + D·p). A
+//! group is all ranks that differ in one of the three alone; a collective runs in all groups of its kind at once.
+
+use crate::flow::Flow;
+use srdma_fabric::HostId;
+
+/// NICs that work together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What it is called.
+    pub name: String,
+    /// Whose it is: the service at the end of its programs (PP-7-2); `None` if tenants are not kept apart.
+    pub tenant: Option<u16>,
+    /// The NIC of each rank.
+    pub nics: Vec<HostId>,
+    /// Sizes of the groups; together they make the number of ranks.
+    pub parallel: Parallel,
+    /// What is sent.
+    pub collectives: Vec<Collective>,
+}
+
+/// How a job's ranks are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parallel {
+    /// Ranks that share each layer.
+    pub tensor: usize,
+    /// Ranks that do the same with other data.
+    pub data: usize,
+    /// Of these, how many neighbours share experts.
+    pub expert: usize,
+    /// Ranks that have the layers one after the other.
+    pub pipeline: usize,
+}
+
+/// Ranks that take part together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupKind {
+    /// All of them.
+    All,
+    /// Those that share layers.
+    Tensor,
+    /// Those that do the same.
+    Data,
+    /// Those that share experts.
+    Expert,
+    /// Those that have the layers one after the other.
+    Pipeline,
+}
+
+/// Something that the ranks of each group do together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub kind: CollectiveKind,
+    /// In which groups.
+    pub group: GroupKind,
+    /// The size of the buffer of each rank, in octets.
+    pub octets: u64,
+    /// How often, in microseconds; as fast as links allow if `None`.
+    pub period_us: Option<u64>,
+}
+
+/// Collectives, by how NCCL's algorithms send them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectiveKind {
+    /// Each rank sends to the next, 2(n−1)/n of the buffer.
+    AllReduceRing,
+    /// Each rank but the first sends the buffer to its parent in a binary tree, and gets it back.
+    AllReduceTree,
+    /// Each rank sends to the next, (n−1)/n of the buffer.
+    AllGather,
+    /// As [`CollectiveKind::AllGather`].
+    ReduceScatter,
+    /// Each rank sends 1/n of the buffer to every other.
+    AllToAll,
+    /// The first sends the buffer to the next, and so on to the last.
+    Broadcast,
+    /// Each rank sends the buffer to the next; the last sends nothing.
+    SendRecv,
+}
+
+impl Job {
+    /// The groups of a kind, each with its ranks in order.
+    pub fn groups(&self, kind: GroupKind) -> Vec<Vec<usize>> {
+        let Parallel { tensor, data, expert, pipeline } = self.parallel;
+        let rank = |t: usize, d: usize, p: usize| t + tensor * (d + data * p);
+        let mut groups = Vec::new();
+        match kind {
+            GroupKind::All => groups.push((0..self.nics.len()).collect()),
+            GroupKind::Tensor => each(pipeline, data, |p, d| groups.push((0..tensor).map(|t| rank(t, d, p)).collect())),
+            GroupKind::Data => each(pipeline, tensor, |p, t| groups.push((0..data).map(|d| rank(t, d, p)).collect())),
+            GroupKind::Expert => each(pipeline, tensor, |p, t| {
+                let data: Vec<usize> = (0..data).map(|d| rank(t, d, p)).collect();
+                groups.extend(data.chunks(expert).map(<[usize]>::to_vec));
+            }),
+            GroupKind::Pipeline => {
+                each(data, tensor, |d, t| groups.push((0..pipeline).map(|p| rank(t, d, p)).collect()));
+            }
+        }
+        groups
+    }
+
+    /// The flows of a collective, given the rate of a NIC. Ranks that share a NIC send nothing to one another.
+    pub fn flows(&self, collective: &Collective, nic_bits_per_s: u64) -> Vec<Flow> {
+        let groups = self.groups(collective.group);
+        let pairs: Vec<(usize, usize, f64)> = groups.iter().flat_map(|group| sends(collective.kind, group)).collect();
+        let mut out = vec![0.0_f64; self.nics.len()];
+        pairs.iter().for_each(|(from, _, buffers)| out[*from] += buffers);
+        let most = out.iter().copied().fold(0.0, f64::max);
+        let per_buffer = match collective.period_us {
+            Some(period_us) => collective.octets as f64 * 8e6 / period_us.max(1) as f64,
+            // The rank that sends most fills its link.
+            None if most > 0.0 => nic_bits_per_s as f64 / most,
+            None => 0.0,
+        };
+        let flow = |(from, to, buffers): (usize, usize, f64)| {
+            let (from, to) = (self.nics[from], self.nics[to]);
+            let rate_bits_per_s = ((buffers * per_buffer).round() as u64).max(1);
+            (from != to).then_some(Flow { from, to, rate_bits_per_s })
+        };
+        pairs.into_iter().filter_map(flow).collect()
+    }
+}
+
+fn each(outer: usize, inner: usize, mut visit: impl FnMut(usize, usize)) {
+    (0..outer).for_each(|one| (0..inner).for_each(|other| visit(one, other)));
+}
+
+/// Who sends to whom in a group, and how many buffers.
+fn sends(kind: CollectiveKind, group: &[usize]) -> Vec<(usize, usize, f64)> {
+    let n = group.len();
+    let share = (n as f64 - 1.0) / n.max(1) as f64;
+    let ring = |buffers: f64| (0..n).map(|rank| (group[rank], group[(rank + 1) % n], buffers)).collect();
+    let chain = || (1..n).map(|rank| (group[rank - 1], group[rank], 1.0)).collect();
+    match kind {
+        _ if n < 2 => Vec::new(),
+        CollectiveKind::AllReduceRing => ring(2.0 * share),
+        CollectiveKind::AllGather | CollectiveKind::ReduceScatter => ring(share),
+        CollectiveKind::AllReduceTree => (1..n)
+            .flat_map(|rank| {
+                let (child, parent) = (group[rank], group[(rank - 1) / 2]);
+                [(child, parent, 1.0), (parent, child, 1.0)]
+            })
+            .collect(),
+        CollectiveKind::AllToAll => {
+            let pairs = group.iter().flat_map(|from| group.iter().map(move |to| (*from, *to, 1.0 / n as f64)));
+            pairs.filter(|(from, to, _)| from != to).collect()
+        }
+        CollectiveKind::Broadcast | CollectiveKind::SendRecv => chain(),
+    }
+}

@@ -1,0 +1,187 @@
+//! Jobs as TOML.
+//!
+//! ```toml
+//! [[job]]
+//! name = "train"
+//! nics = ["h1.*", "h2.*"]     # rank by rank; a star stands for every host whose name begins so
+//! tensor = 2
+//! data = 8
+//!
+//! [[job.collective]]
+//! kind = "all-reduce-ring"
+//! group = "data"
+//! octets = 67_108_864
+//! ```
+//!
+//! | key | meaning, unit | default |
+//! |---|---|---|
+//! | `job.name` | unique | |
+//! | `job.tenant` | 0 to 4095: its End.DT6 ends the programs | none |
+//! | `job.nics` | the host of each rank | |
+//! | `job.tensor`, `.data`, `.pipeline` | sizes; their product is the number of ranks | 1, the rest, 1 |
+//! | `job.expert` | ranks of a data group that share experts; divides `data` | `data` |
+//! | `job.collective.kind` | `all-reduce-ring`, `all-reduce-tree`, `all-gather`, `reduce-scatter`, `all-to-all`, `broadcast`, `send-recv` | |
+//! | `job.collective.name` | for `--collective` | its kind |
+//! | `job.collective.group` | `all`, `tensor`, `data`, `expert`, `pipeline` | `all` |
+//! | `job.collective.octets` | buffer of each rank, octets | 67,108,864 |
+//! | `job.collective.period_us` | how often, microseconds | as fast as links allow |
+
+use crate::job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
+use serde::Deserialize;
+use srdma_fabric::{FileError, HostId, NodeId, Problem, Topology};
+use std::ops::Range;
+use toml::Spanned;
+
+/// The size of a buffer unless the file says otherwise, in octets.
+const OCTETS: u64 = 64 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    job: Vec<Spanned<JobSection>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobSection {
+    name: Spanned<String>,
+    tenant: Option<Spanned<u16>>,
+    nics: Vec<Spanned<String>>,
+    tensor: Option<Spanned<usize>>,
+    data: Option<Spanned<usize>>,
+    expert: Option<Spanned<usize>>,
+    pipeline: Option<Spanned<usize>>,
+    #[serde(default)]
+    collective: Vec<Spanned<CollectiveSection>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CollectiveSection {
+    kind: KindName,
+    name: Option<String>,
+    #[serde(default)]
+    group: GroupName,
+    octets: Option<u64>,
+    period_us: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum KindName {
+    AllReduceRing,
+    AllReduceTree,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    Broadcast,
+    SendRecv,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum GroupName {
+    #[default]
+    All,
+    Tensor,
+    Data,
+    Expert,
+    Pipeline,
+}
+
+/// Reads the jobs of a file, for a fabric.
+///
+/// # Errors
+///
+/// Names the line that is wrong, what was found there and what was expected.
+pub fn jobs_from_toml(text: &str, topology: &Topology) -> Result<Vec<Job>, FileError> {
+    let file: Result<File, Problem> = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text));
+    file.and_then(|file| jobs(&file, topology)).map_err(|problem| problem.in_text(text))
+}
+
+fn jobs(file: &File, topology: &Topology) -> Result<Vec<Job>, Problem> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for section in &file.job {
+        let (at, section) = (section.span(), section.get_ref());
+        if jobs.iter().any(|job| job.name == *section.name.get_ref()) {
+            return wrong(section.name.span(), format!("two jobs are called {}", section.name.get_ref()));
+        }
+        if let Some(tenant) = section.tenant.as_ref().filter(|tenant| *tenant.get_ref() > 4095) {
+            return wrong(tenant.span(), format!("tenant {}: expected 0 to 4095", tenant.get_ref()));
+        }
+        let nics = nics(section, topology)?;
+        let parallel = parallel(section, at, nics.len())?;
+        let collectives = section.collective.iter().map(collective).collect::<Result<_, _>>()?;
+        let tenant = section.tenant.as_ref().map(|tenant| *tenant.get_ref());
+        jobs.push(Job { name: section.name.get_ref().clone(), tenant, nics, parallel, collectives });
+    }
+    Ok(jobs)
+}
+
+fn nics(section: &JobSection, topology: &Topology) -> Result<Vec<HostId>, Problem> {
+    let mut nics = Vec::new();
+    for name in &section.nics {
+        let (at, name) = (name.span(), name.get_ref());
+        let before = nics.len();
+        if let Some(beginning) = name.strip_suffix('*') {
+            let hosts = topology.host_ids().filter(|id| topology.hosts()[id.index()].name.starts_with(beginning));
+            nics.extend(hosts);
+        } else if let Some(NodeId::Host(host)) = topology.node(name) {
+            nics.push(host);
+        }
+        if nics.len() == before {
+            return wrong(at, format!("{name} is no NIC of this fabric"));
+        }
+    }
+    match nics.len() {
+        0 => wrong(section.name.span(), format!("job {} has no NICs", section.name.get_ref())),
+        _ => Ok(nics),
+    }
+}
+
+fn parallel(section: &JobSection, at: Range<usize>, ranks: usize) -> Result<Parallel, Problem> {
+    let size = |key: &Option<Spanned<usize>>| key.as_ref().map(|size| *size.get_ref());
+    let (tensor, pipeline) = (size(&section.tensor).unwrap_or(1), size(&section.pipeline).unwrap_or(1));
+    let others = tensor.saturating_mul(pipeline);
+    let data = size(&section.data).unwrap_or(ranks.checked_div(others).unwrap_or(0));
+    if others.saturating_mul(data) != ranks || ranks == 0 {
+        let text = format!("tensor {tensor} × data {data} × pipeline {pipeline} ranks, but the job has {ranks} NICs");
+        return wrong(at, text);
+    }
+    let expert = size(&section.expert).unwrap_or(data);
+    if expert == 0 || !data.is_multiple_of(expert) {
+        let at = section.expert.as_ref().map_or(at, Spanned::span);
+        return wrong(at, format!("expert {expert}: expected a number that divides data, {data}"));
+    }
+    Ok(Parallel { tensor, data, expert, pipeline })
+}
+
+fn collective(section: &Spanned<CollectiveSection>) -> Result<Collective, Problem> {
+    let (at, section) = (section.span(), section.get_ref());
+    let octets = section.octets.unwrap_or(OCTETS);
+    if octets == 0 || section.period_us == Some(0) {
+        return wrong(at, "a collective of 0 octets, or every 0 microseconds: expected 1 or more".to_owned());
+    }
+    let (kind, kind_name) = match section.kind {
+        KindName::AllReduceRing => (CollectiveKind::AllReduceRing, "all-reduce-ring"),
+        KindName::AllReduceTree => (CollectiveKind::AllReduceTree, "all-reduce-tree"),
+        KindName::AllGather => (CollectiveKind::AllGather, "all-gather"),
+        KindName::ReduceScatter => (CollectiveKind::ReduceScatter, "reduce-scatter"),
+        KindName::AllToAll => (CollectiveKind::AllToAll, "all-to-all"),
+        KindName::Broadcast => (CollectiveKind::Broadcast, "broadcast"),
+        KindName::SendRecv => (CollectiveKind::SendRecv, "send-recv"),
+    };
+    let group = match section.group {
+        GroupName::All => GroupKind::All,
+        GroupName::Tensor => GroupKind::Tensor,
+        GroupName::Data => GroupKind::Data,
+        GroupName::Expert => GroupKind::Expert,
+        GroupName::Pipeline => GroupKind::Pipeline,
+    };
+    let name = section.name.clone().unwrap_or_else(|| kind_name.to_owned());
+    Ok(Collective { name, kind, group, octets, period_us: section.period_us })
+}
+
+fn wrong<T>(at: Range<usize>, text: String) -> Result<T, Problem> {
+    Err(Problem { at: at.start, text })
+}
