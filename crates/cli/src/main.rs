@@ -9,6 +9,7 @@ mod endpoint;
 mod explain;
 mod lab;
 mod node;
+mod plan;
 mod process;
 mod recv;
 mod send;
@@ -37,6 +38,7 @@ enum Command {
     Explain(explain::Arguments),
     Lab(Box<lab::Arguments>),
     Node(node::Arguments),
+    Plan(plan::Arguments),
     Process(process::Arguments),
     Recv(recv::Arguments),
     Send(Box<send::Arguments>),
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),
         Command::Recv(arguments) => recv::run(&arguments),
         Command::Send(arguments) => send::run(&arguments),

@@ -1,0 +1,62 @@
+//! `srdma plan`: paths of flows through a fabric, and programs that say them.
+
+mod decode;
+mod ecmp;
+mod place;
+mod placed;
+mod text;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use srdma_fabric::{FileError, SidPlan, Topology};
+use std::fs;
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Place flows on a fabric, and spell out the programs of their paths.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Place(place::Arguments),
+    Decode(decode::Arguments),
+}
+
+/// The fabric that is meant.
+#[derive(Args)]
+struct FabricArguments {
+    /// The fabric, a TOML file: a generator with its parameters, or every node and link.
+    #[arg(long, value_name = "FILE")]
+    fabric: PathBuf,
+
+    /// The block that SIDs are made in, a /32.
+    #[arg(long, value_name = "ADDRESS", default_value_t = SidPlan::BLOCK)]
+    block: Ipv6Addr,
+}
+
+impl FabricArguments {
+    fn read(&self) -> Result<(Topology, SidPlan)> {
+        let topology = read(&self.fabric, Topology::from_toml)?;
+        let plan = SidPlan::new(&topology, self.block)
+            .with_context(|| format!("{} has no plan of SIDs", self.fabric.display()))?;
+        Ok((topology, plan))
+    }
+}
+
+/// Reads a file; what is wrong in it is told with its line.
+fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileError>) -> Result<T> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    parse(&text).map_err(|FileError { line, problem }| anyhow::anyhow!("{}:{line}: {problem}", path.display()))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.command {
+        Command::Place(arguments) => place::run(arguments),
+        Command::Decode(arguments) => decode::run(arguments),
+    }
+}
