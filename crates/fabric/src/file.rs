@@ -120,7 +120,8 @@ pub struct FileError {
 }
 
 impl Problem {
-    /// What the TOML parser or a key's type has to say of a text. A key that is missing altogether is missing at its end.
+    /// What the TOML parser or a key's type has to say of a text. A key that is missing altogether is missing at its
+    /// end.
     pub fn of_toml(error: &toml::de::Error, text: &str) -> Self {
         Problem {
             at: error.span().map_or(text.len(), |span| span.start),

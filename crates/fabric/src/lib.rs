@@ -3,8 +3,8 @@
 //!
 //! A [`Topology`] that exists can work: [`Topology::new`] refuses the rest and says what is wrong and where. It comes
 //! from a [`generator`](generate), from a [TOML file](mod@file), or from a [`Plan`] that somebody wrote. [`NextHops`]
-//! has the shortest paths, [`AddressPlan`] the addresses, [`SidPlan`] the SIDs, of which a [`Program`] makes the path of
-//! a packet.
+//! has the shortest paths, [`AddressPlan`] the addresses, [`SidPlan`] the SIDs, of which a [`Program`] makes the path
+//! of a packet.
 //!
 //! Nothing here depends on chance, on time, or on the order of a hash table: the same plan gives the same octets.
 

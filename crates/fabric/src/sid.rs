@@ -13,9 +13,9 @@
 //! | 0xE000–0xE3FF | uA of a port | the port's number; the same at every switch |
 //! | 0xF000–0xFFFF | End.DT6 of a tenant | the tenant's number; the same at every switch |
 //!
-//! Ids of uN are global (GIB), the others local to a switch (LIB). An id depends on the switch alone, never on what else
-//! there is: a fabric that grows keeps those that it had. A topology may name ids of its own, for switches that have
-//! them already.
+//! Ids of uN are global (GIB), the others local to a switch (LIB). An id depends on the switch alone, never on what
+//! else there is: a fabric that grows keeps those that it had. A topology may name ids of its own, for switches that
+//! have them already.
 
 use crate::error::{Place, TopologyError};
 use crate::topology::{SwitchId, Topology};

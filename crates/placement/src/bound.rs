@@ -1,9 +1,9 @@
 //! What the most loaded link of any fabric carries at least, even if flows could be divided.
 //!
 //! Let every direction of a link have a length. However flows are divided, a flow covers at least the distance between
-//! its ends; so rates times distances, all flows together, over rates times lengths, all links together, is a share that
-//! some link carries at least. That holds for any lengths (weak duality of the linear program of least congestion); good
-//! ones are found by making loaded links longer, round by round (Young 1995, Garg and Könemann 1998).
+//! its ends; so rates times distances, all flows together, over rates times lengths, all links together, is a share
+//! that some link carries at least. That holds for any lengths (weak duality of the linear program of least
+//! congestion); good ones are found by making loaded links longer, round by round (Young 1995, Garg and Könemann 1998).
 
 use crate::flow::Flow;
 use crate::load::Direction;
@@ -59,18 +59,6 @@ struct Tree {
     distance: Vec<f64>,
 }
 
-/// Distances are compared as numbers that have an order.
-#[derive(PartialEq, PartialOrd)]
-struct Distance(f64);
-
-impl Eq for Distance {}
-
-impl Ord for Distance {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
 impl Tree {
     fn of(topology: &Topology, source: HostId, lengths: &[f64], usable: &[bool]) -> Self {
         let nodes = Nodes { hosts: topology.hosts().len() };
@@ -79,8 +67,10 @@ impl Tree {
         let mut distance = vec![f64::INFINITY; count];
         let mut arrived = vec![None; count];
         distance[start] = 0.0;
-        let mut open = BinaryHeap::from([Reverse((Distance(0.0), start))]);
-        while let Some(Reverse((Distance(own), position))) = open.pop() {
+        // Distances are not negative, and the bits of such numbers have their order.
+        let mut open = BinaryHeap::from([Reverse((0.0_f64.to_bits(), start))]);
+        while let Some(Reverse((own, position))) = open.pop() {
+            let own = f64::from_bits(own);
             if own > distance[position] || (position < nodes.hosts && position != start) {
                 continue;
             }
@@ -92,14 +82,15 @@ impl Tree {
                 if usable[direction.index()] && there < distance[next] {
                     distance[next] = there;
                     arrived[next] = Some(direction);
-                    open.push(Reverse((Distance(there), next)));
+                    open.push(Reverse((there.to_bits(), next)));
                 }
             }
         }
         Tree { nodes, arrived, distance }
     }
 
-    /// Visits the directions on the way to a host, the last one first, and says how long the way is; 0 if there is none.
+    /// Visits the directions on the way to a host, the last one first, and says how long the way is; 0 if there is
+    /// none.
     fn walk(&self, topology: &Topology, to: HostId, mut visit: impl FnMut(usize)) -> f64 {
         let end = self.nodes.position(NodeId::Host(to));
         let mut position = end;

@@ -63,8 +63,8 @@ impl Clos {
     ///
     /// # Errors
     ///
-    /// More than three tiers; a host with more than one link or above the first tier; a switch whose links up differ from
-    /// those of its neighbours in number or rate; planes that pods do not share.
+    /// More than three tiers; a host with more than one link or above the first tier; a switch whose links up differ
+    /// from those of its neighbours in number or rate; planes that pods do not share.
     pub fn recognise(topology: &Topology) -> Result<Self, NotClos> {
         if topology.tiers() > 3 {
             return not(format!("there are {} tiers: expected 3 at most", topology.tiers()));
@@ -193,8 +193,8 @@ impl Clos {
         (0..planes).flat_map(move |plane| (0..cores).map(move |core| Choice { plane, core }))
     }
 
-    /// What the most loaded link carries at least, by its rate, whatever paths are chosen: whole flows of the least rate
-    /// that occurs, spread evenly, over the links of a host, of a leaf, and of a pod.
+    /// What the most loaded link carries at least, by its rate, whatever paths are chosen: whole flows of the least
+    /// rate that occurs, spread evenly, over the links of a host, of a leaf, and of a pod.
     pub fn bound(&self, topology: &Topology, flows: &[Flow]) -> f64 {
         let mut bound = 0.0_f64;
         let host_rate = |host: usize| topology.links()[self.hosts[host].0.link.index()].rate_bits_per_s;

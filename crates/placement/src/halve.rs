@@ -1,10 +1,10 @@
 //! Splits members in two so that every group is split in two as evenly as its size allows.
 //!
-//! A member belongs to groups on two sides, and on each side groups lie in groups: a flow belongs to the leaf and the pod
-//! that it comes from, and to the leaf and the pod that it goes to. Within each group members are paired, what is left
-//! over is paired in the group around it; then the two of each pair are put into different halves. A member has at most
-//! one partner on either side, so pairs make paths and cycles on which the sides take turns: none is of odd length, and
-//! halves can always be told apart.
+//! A member belongs to groups on two sides, and on each side groups lie in groups: a flow belongs to the leaf and the
+//! pod that it comes from, and to the leaf and the pod that it goes to. Within each group members are paired, what is
+//! left over is paired in the group around it; then the two of each pair are put into different halves. A member has at
+//! most one partner on either side, so pairs make paths and cycles on which the sides take turns: none is of odd
+//! length, and halves can always be told apart.
 //!
 //! ```text
 //!   from leaf 1:   a ─── b    c          pairs of the side they come from
@@ -12,7 +12,8 @@
 //!   to leaf 7:     a ─── c    b d        pairs of the side they go to
 //! ```
 //!
-//! For two sides without groups in groups this is the splitting of a bipartite graph along its Euler tours (Gabow 1976).
+//! For two sides without groups in groups this is the splitting of a bipartite graph along its Euler tours (Gabow
+//! 1976).
 
 /// Nobody.
 const NONE: u32 = u32::MAX;
@@ -32,8 +33,8 @@ pub(crate) struct Level {
 }
 
 impl Side {
-    /// Levels from the smallest groups to the largest: what is together on one is together on all behind it. All members
-    /// are one group besides.
+    /// Levels from the smallest groups to the largest: what is together on one is together on all behind it. All
+    /// members are one group besides.
     pub(crate) fn new(mut levels: Vec<Level>) -> Self {
         let members = levels.first().map_or(0, |level| level.group.len());
         levels.push(Level { group: vec![0; members], groups: 1 });
@@ -84,7 +85,8 @@ impl<'a> Halving<'a> {
         }
     }
 
-    /// Puts one half of some members in front, and says how many these are. Those that are named first are paired first.
+    /// Puts one half of some members in front, and says how many these are. Those that are named first are paired
+    /// first.
     pub(crate) fn split(&mut self, members: &mut [u32]) -> usize {
         for member in members.iter() {
             self.partners[*member as usize] = [NONE; 2];

@@ -20,11 +20,13 @@
 //! | `job.nics` | the host of each rank | |
 //! | `job.tensor`, `.data`, `.pipeline` | sizes; their product is the number of ranks | 1, the rest, 1 |
 //! | `job.expert` | ranks of a data group that share experts; divides `data` | `data` |
-//! | `job.collective.kind` | `all-reduce-ring`, `all-reduce-tree`, `all-gather`, `reduce-scatter`, `all-to-all`, `broadcast`, `send-recv` | |
+//! | `job.collective.kind` | see below | |
 //! | `job.collective.name` | for `--collective` | its kind |
 //! | `job.collective.group` | `all`, `tensor`, `data`, `expert`, `pipeline` | `all` |
 //! | `job.collective.octets` | buffer of each rank, octets | 67,108,864 |
 //! | `job.collective.period_us` | how often, microseconds | as fast as links allow |
+//!
+//! Kinds: `all-reduce-ring`, `all-reduce-tree`, `all-gather`, `reduce-scatter`, `all-to-all`, `broadcast`, `send-recv`.
 
 use crate::job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
 use serde::Deserialize;

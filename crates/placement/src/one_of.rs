@@ -1,7 +1,7 @@
 //! Takes one member of every k out of every group, as evenly as its size allows: where k is odd, halves do not help.
 //!
-//! If each member were taken by 1/k, each group would give 1/k of its size. That is a flow through a network with a node
-//! for every group, and where flows of fractions respect bounds, flows of whole numbers do too.
+//! If each member were taken by 1/k, each group would give 1/k of its size. That is a flow through a network with a
+//! node for every group, and where flows of fractions respect bounds, flows of whole numbers do too.
 //!
 //! ```text
 //!  all ──▶ pods ──▶ leaves ──▶ members ──▶ leaves ──▶ pods ──▶ all

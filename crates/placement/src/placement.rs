@@ -59,6 +59,11 @@ pub struct PlacementError {
     pub problem: String,
 }
 
+/// A path without so many links at either end.
+fn inner(along: &[Direction], ends: usize) -> &[Direction] {
+    along.get(ends..along.len().saturating_sub(ends)).unwrap_or(&[])
+}
+
 fn wrong<T>(problem: String) -> Result<T, PlacementError> {
     Err(PlacementError { problem })
 }
@@ -171,19 +176,27 @@ impl<'a> Placement<'a> {
         Some(Path { from: flow.from, to: flow.to, links })
     }
 
-    /// A path for a flow that shares as few links as possible with its own, to change to when that fails; `None` if
-    /// there is no other.
+    /// A path for a flow that shares as little as possible with its own, to change to when that fails: no switch and no
+    /// link, or those at its hosts alone, or at least no link but its hosts'; `None` if there is none.
     pub fn backup(&self, id: FlowId) -> Option<Path> {
         let Placed { flow, along, .. } = self.flows.get(id.0 as usize)?.as_ref()?;
-        // The links of its hosts may be the only ones that they have.
-        let [inner, outer] = [1, 0].map(|ends: usize| along.get(ends..along.len().saturating_sub(ends)).unwrap_or(&[]));
-        let avoiding = |avoided: &[Direction]| {
+        let switches = inner(along, 0).iter().skip(1).map(|direction| direction.origin(self.topology));
+        let switches: Vec<NodeId> = switches.collect();
+        let inner_switches = switches.get(1..switches.len().saturating_sub(1)).unwrap_or(&[]);
+        let ways = [
+            (inner(along, 0), &switches[..]),
+            (inner(along, 1), inner_switches),
+            (inner(along, 0), &[]),
+            (inner(along, 1), &[]),
+        ];
+        let found = ways.into_iter().filter(|(links, _)| !links.is_empty()).find_map(|(links, switches)| {
             let is_free = |direction: Direction| {
-                !self.is_drained[direction.link.index()] && !avoided.iter().any(|own| own.link == direction.link)
+                !self.is_drained[direction.link.index()]
+                    && !links.iter().any(|own| own.link == direction.link)
+                    && !switches.contains(&direction.to(self.topology))
             };
             route(self.topology, &self.loads, [flow.from, flow.to], is_free)
-        };
-        let found = avoiding(outer).or_else(|| avoiding(inner).filter(|_| !inner.is_empty()))?;
+        })?;
         let links = found.iter().map(|direction| direction.link).collect();
         Some(Path { from: flow.from, to: flow.to, links })
     }
@@ -370,9 +383,9 @@ impl<'a> Placement<'a> {
         choices.into_iter().filter(|choice| *choice != own).find_map(|other| self.chain(id, [own, other], limit))
     }
 
-    /// Lets a flow change from one choice to another, a flow that is in its way change back, and so on: along a chain of
-    /// flows that alternate between the two (Kempe's chain, as in König's proof). What has moved is put back if the chain
-    /// does not end.
+    /// Lets a flow change from one choice to another, a flow that is in its way change back, and so on: along a chain
+    /// of flows that alternate between the two (Kempe's chain, as in König's proof). What has moved is put back if the
+    /// chain does not end.
     fn chain(&mut self, id: FlowId, [own, other]: [Choice; 2], limit: f64) -> Option<Vec<FlowId>> {
         let mut before: Vec<(FlowId, Placed)> = Vec::new();
         let mut next = Some((id, other));

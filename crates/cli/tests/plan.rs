@@ -1,0 +1,83 @@
+//! `srdma plan`: the draft's example, JSON that parses, and refusals that say where.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const FABRIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fabrics/figure1.toml");
+const JOBS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fabrics/figure1-jobs.toml");
+
+fn plan(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).arg("plan").args(arguments).output().unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = plan(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What was refused, with exit code 2.
+fn refusal(arguments: &[&str]) -> String {
+    let output = plan(arguments);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn destinations(placed: &Value) -> Vec<&str> {
+    let flows = placed["flows"].as_array().unwrap();
+    flows.iter().map(|flow| flow["program"]["destination"].as_str().unwrap()).collect()
+}
+
+/// PP-4-1, PP-5.2-1: the paths of section 5.2; without spine 5 that of section 5.3. PP-4-6: the first flow's backup is
+/// ready beforehand.
+#[test]
+fn the_drafts_example_is_placed_as_in_the_draft() {
+    let placed = json(&["place", "--fabric", FABRIC, "--jobs", JOBS, "--json"]);
+    assert_eq!(destinations(&placed), ["5f00:0:100:500:300::", "5f00:0:200:600:400::"]);
+    assert_eq!(placed["flows"][0]["path"], serde_json::json!(["nic1", "leaf1", "spine5", "leaf3", "nic3"]));
+    assert_eq!(placed["flows"][0]["reverse"]["destination"], "5f00:0:300:500:100::");
+    assert_eq!(placed["flows"][0]["backup"]["destination"], "5f00:0:200:600:400::");
+    assert_eq!(placed["most_loaded"]["load"], 1.0);
+    let drained = json(&["place", "--fabric", FABRIC, "--jobs", JOBS, "--drain", "spine5", "--json"]);
+    assert_eq!(destinations(&drained), ["5f00:0:100:600:300::", "5f00:0:200:600:400::"]);
+}
+
+#[test]
+fn people_get_a_table() {
+    let output = plan(&["place", "--fabric", FABRIC, "--jobs", JOBS]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("2 flows\nmost loaded   nic1 to leaf1: 1.000 of its rate\n"), "{text}");
+    assert!(text.contains("nic2  nic3  100.00  5f00:0:200:600:400::"), "{text}");
+}
+
+#[test]
+fn programs_are_spelled_out() {
+    let steps = json(&["decode", "--fabric", FABRIC, "5f00:0:100:e002:300:f007::", "--json"]);
+    let behaviors: Vec<&str> =
+        steps.as_array().unwrap().iter().map(|step| step["behavior"].as_str().unwrap()).collect();
+    assert_eq!(behaviors, ["uN", "uA", "uN", "End.DT6"]);
+    assert_eq!((&steps[1]["link"], &steps[3]["tenant"]), (&"leaf1-spine5".into(), &7.into()));
+    let output = plan(&["decode", "--fabric", FABRIC, "5f00:0:100:500:300::"]);
+    let expected = "uN       leaf1\nuN       spine5\nuN       leaf3\n";
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+#[test]
+fn refusals_say_what_and_where() {
+    let bad = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bad-jobs.toml");
+    std::fs::write(&bad, "[[job]]\nname = \"j\"\nnics = [\"nic1\", \"nic9\"]\n").unwrap();
+    let bad = bad.to_str().unwrap();
+    let error = refusal(&["place", "--fabric", FABRIC, "--jobs", bad]);
+    assert!(error.ends_with("bad-jobs.toml:3: nic9 is no NIC of this fabric\n"), "{error}");
+    let place = ["place", "--fabric", FABRIC, "--jobs", JOBS];
+    let with = |more: &[&'static str]| refusal(&[&place[..], more].concat());
+    assert!(with(&["--drain", "leaf9"]).contains("--drain leaf9: no switch and no link"));
+    assert!(with(&["--drain", "nic3"]).contains("cannot drain nic3: nic3 would be cut off"));
+    assert!(with(&["--collective", "x"]).contains("has send-recv, send-recv"));
+    assert!(refusal(&["place", "--fabric", "nowhere.toml", "--jobs", JOBS]).contains("cannot read nowhere.toml"));
+    let decode = |address| refusal(&["decode", "--fabric", FABRIC, address]);
+    assert!(decode("2001:db8::1").contains("2001:db8::1 is not in the block 5f00::/32"));
+    assert!(decode("5f00:0:100:999::").contains("0x0999 is the id of no switch"));
+    assert!(refusal(&["decode", "--fabric", FABRIC, "--from", "leaf1", "5f00:0:100::"]).contains("expected a NIC"));
+}
