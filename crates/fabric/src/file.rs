@@ -38,6 +38,7 @@
 
 use crate::error::{Place, TopologyError};
 use crate::generate::{FatTree, LeafSpine, Speeds, uplink_rate_bits_per_s};
+use crate::problem::{FileError, Problem};
 use crate::topology::{End, Host, HostId, Link, NodeId, Plan, Switch, SwitchId, Topology};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -100,42 +101,6 @@ struct LinkSection {
     delay_ns: Option<u64>,
 }
 
-/// Something wrong at an offset of the text that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The octet at which it stands.
-    pub at: usize,
-    /// What is wrong, and what was expected.
-    pub text: String,
-}
-
-/// Why a topology file was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {problem}")]
-pub struct FileError {
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong, and what was expected.
-    pub problem: String,
-}
-
-impl Problem {
-    /// What the TOML parser or a key's type has to say of a text. A key that is missing altogether is missing at its
-    /// end.
-    pub fn of_toml(error: &toml::de::Error, text: &str) -> Self {
-        Problem {
-            at: error.span().map_or(text.len(), |span| span.start),
-            text: error.message().replace("unknown field", "unknown key").replace("missing field", "missing key"),
-        }
-    }
-
-    /// With the line of the text that was read.
-    pub fn in_text(self, text: &str) -> FileError {
-        let line = text.bytes().take(self.at).filter(|octet| *octet == b'\n').count() + 1;
-        FileError { line, problem: self.text }
-    }
-}
-
 impl Topology {
     /// Reads a topology file.
     ///
@@ -151,7 +116,7 @@ impl Topology {
 
 /// Builds the error of something at an offset.
 fn wrong<T>(at: usize, text: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { at, text: text.into() })
+    Err(Problem::new(at, text))
 }
 
 /// Where a key stands.
@@ -312,7 +277,7 @@ impl TopologySection {
             Place::Link(index) => self.link.get(index).map(|section| section.span().start),
             Place::Whole => None,
         };
-        Problem { at: at.unwrap_or(self.kind.span().start), text: error.problem }
+        Problem::new(at.unwrap_or(self.kind.span().start), error.problem)
     }
 }
 

@@ -15,16 +15,18 @@ pub mod file;
 pub mod generate;
 mod next_hops;
 mod path;
+mod problem;
 pub mod program;
 pub mod sid;
 mod topology;
 
 pub use address::{AddressPlan, Destination};
 pub use error::{Place, TopologyError};
-pub use file::{FileError, Problem, TopologySection};
+pub use file::TopologySection;
 pub use generate::{FatTree, LeafSpine, Speeds};
 pub use next_hops::NextHops;
 pub use path::{Path, PathError};
+pub use problem::{FileError, Problem};
 pub use program::{Encoding, Program, ProgramError, Step};
 pub use sid::SidPlan;
 pub use topology::{

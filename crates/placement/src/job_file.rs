@@ -185,5 +185,5 @@ fn collective(section: &Spanned<CollectiveSection>) -> Result<Collective, Proble
 }
 
 fn wrong<T>(at: Range<usize>, text: String) -> Result<T, Problem> {
-    Err(Problem { at: at.start, text })
+    Err(Problem::new(at.start, text))
 }

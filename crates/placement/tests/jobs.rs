@@ -119,5 +119,5 @@ fn a_mistake_is_named_with_its_line() {
         refused(&format!("{job}nics = [\"h*\"]\n{job}nics = [\"h*\"]\n")).contains("line 5: two jobs are called j")
     );
     let collective = "[[job.collective]]\nkind = \"gossip\"\n";
-    assert!(refused(&format!("{job}nics = [\"h*\"]\n{collective}")).starts_with("line 5: unknown variant `gossip`"));
+    assert!(refused(&format!("{job}nics = [\"h*\"]\n{collective}")).starts_with("line 5: unknown value `gossip`"));
 }

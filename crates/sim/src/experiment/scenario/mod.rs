@@ -9,14 +9,13 @@ mod settings;
 mod workload;
 
 pub use arm::{Arm, Control, DcqcnKeys, DcqcnPreset, HpccKeys, Signal};
-use error::Problem;
 pub use error::ScenarioError;
 pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use workload::{Background, FlowSizes, Incast, Multicast, Permutation, Stream, Workloads};
 
 use serde::Deserialize;
-use srdma_fabric::{HostId, NodeId, Topology, TopologySection};
+use srdma_fabric::{HostId, NodeId, Problem, Topology, TopologySection};
 use std::path::Path;
 use toml::Spanned;
 
@@ -85,7 +84,7 @@ impl Scenario {
     ///
     /// [`ScenarioError::Wrong`] names the first line that is wrong, what was expected there and what was found.
     pub fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
-        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
+        Self::resolve(text).map_err(|problem| ScenarioError::wrong(problem, file, text))
     }
 
     /// The arm of this name, by its position.
@@ -101,7 +100,7 @@ impl Scenario {
     fn resolve(text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
         let topology_at = file.topology.span().start;
-        let topology = file.topology.as_ref().topology().map_err(|problem| Problem::new(problem.at, problem.text))?;
+        let topology = file.topology.as_ref().topology()?;
         let has_one_port = |host: HostId| topology.ports(NodeId::Host(host)).len() == 1;
         if let Some(host) = topology.host_ids().find(|host| !has_one_port(*host)) {
             let name = topology.name(NodeId::Host(host));

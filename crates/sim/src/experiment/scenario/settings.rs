@@ -1,9 +1,8 @@
 //! What hosts and switches are like, and what is measured.
 
-use super::error::Problem;
 use super::{Fraction, Whole};
 use serde::Deserialize;
-use srdma_fabric::Topology;
+use srdma_fabric::{Problem, Topology};
 use srdma_rc::{Habits, PathMtu};
 use toml::Spanned;
 

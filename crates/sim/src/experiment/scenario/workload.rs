@@ -1,9 +1,8 @@
 //! What is sent.
 
-use super::error::Problem;
 use super::{Fraction, Whole};
 use serde::Deserialize;
-use srdma_fabric::{HostId, NodeId, Topology};
+use srdma_fabric::{HostId, NodeId, Problem, Topology};
 use toml::Spanned;
 
 /// The workloads of a scenario; all run at once.
