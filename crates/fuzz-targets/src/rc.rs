@@ -1,18 +1,26 @@
 //! An RC endpoint under arbitrary packets.
 
 use crate::choices::Choices;
+use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 use srdma_rc::{
-    Access, Endpoint, EndpointConfig, Habits, LocalRange, MemoryKey, Operation, PathMtu, QueuePairConfig, Receive,
-    RemoteAddress, WorkRequest,
+    Access, Endpoint, EndpointConfig, FastCnpConfig, Habits, LocalRange, MemoryKey, Operation, PathMtu,
+    QueuePairConfig, RateAlgorithm, Receive, RemoteAddress, TraceRequest, WorkRequest,
 };
+use srdma_wire::fast_cnp::{FastCnpValue, OptionTypes};
+use srdma_wire::ioam::{self, LinkLoad, NodeData, Trace, TraceHeader, TraceType};
 use srdma_wire::rocev2::{Extended, Packet, PacketValue};
 use srdma_wire::{
-    Aeth, AtomicEth, Bth, CnpView, ImmDtView, Instant, Ipv6, NextHeader, Opcode, Psn, Qpn, Reth, Syndrome,
+    Aeth, AtomicEth, Bth, CnpView, ImmDtView, Instant, Ipv6, NextHeader, Opcode, Prefix, Psn, Qpn, Reth, Syndrome,
 };
 use std::net::Ipv6Addr;
 
 const OURS: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const PEER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
+/// On the access list, as the peer is.
+const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 7);
+const STRANGER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xdd, 0, 0, 0, 0, 1);
+const NAMESPACE: u16 = 9;
+const MAX_EVENTS: usize = 4;
 const BASE: u64 = 0x1000;
 const REGION_OCTETS: usize = 2048;
 
@@ -28,10 +36,12 @@ const MAX_STEPS: usize = 12;
 /// Packets that an endpoint may send in answer to one: all that is outstanding of three requests, and a READ.
 const MOST_SENT: usize = 64;
 
-/// Runs a script: packets from the peer, good ones and damaged, time that passes, requests that are posted.
+/// Runs a script: packets from the peer, good ones and damaged, with traces and without, Fast CNPs from anybody, time
+/// that passes, requests that are posted.
 ///
 /// A packet that is refused changes no memory; one that is taken changes no more than it carries. Memory that no key
-/// opens stays as it is. What is sent has a good ICRC, and ends.
+/// opens stays as it is. What is sent has a good ICRC, and ends. A rate control always leaves some rate and some
+/// window, and only a Fast CNP of somebody on the access list leaves an event.
 pub fn rc(input: &[u8]) {
     let mut choices = Choices::new(input);
     let mut rig = Rig::new(&mut choices);
@@ -40,7 +50,9 @@ pub fn rc(input: &[u8]) {
             break;
         }
         match choices.octet() {
-            0..=0xBF => rig.packet(&mut choices),
+            0..=0x9F => rig.packet(&mut choices),
+            0xA0..=0xAF => rig.traced(&mut choices),
+            0xB0..=0xBF => rig.fast_cnp(&mut choices),
             0xC0..=0xDF => rig.pass(1 << choices.below(31)),
             0xE0..=0xEF => rig.post(&mut choices),
             _ => rig.receive(choices.octets(128)),
@@ -57,6 +69,8 @@ struct Rig {
     closed: MemoryKey,
     now: Instant,
     posted: usize,
+    /// Fast CNPs that were taken.
+    believed: usize,
     buffer: Vec<u8>,
 }
 
@@ -64,10 +78,58 @@ fn qpn(number: u8) -> Qpn {
     Qpn::from_octets([0, 0, number])
 }
 
+/// A rate control, and traces in both directions.
+fn steer(choices: &mut Choices<'_>, config: &mut QueuePairConfig) {
+    let form = choices.octet();
+    let rate_bits_per_s = choices.of(&[100_000_000_000, 10_000_000_000, 1_000_000_000]);
+    config.rate = match form & 7 {
+        0 => None,
+        1 => Some(RateAlgorithm::Fixed { bits_per_s: rate_bits_per_s }),
+        2 => Some(RateAlgorithm::Dcqcn(DcqcnParameters::sigcomm_2015(rate_bits_per_s))),
+        3 => Some(RateAlgorithm::Dcqcn(DcqcnParameters::connectx(rate_bits_per_s))),
+        4 => Some(RateAlgorithm::Dcqcn(DcqcnParameters::hpcc_vendor(rate_bits_per_s))),
+        _ => Some(RateAlgorithm::Hpcc(HpccParameters::published(rate_bits_per_s, 10_000, NAMESPACE))),
+    };
+    config.trace = (form & 8 != 0).then(|| TraceRequest::hpcc(NAMESPACE, 1 + (form >> 5)));
+    config.trace_return_interval_ns = (form & 16 != 0).then_some(1_000);
+}
+
+/// A Hop-by-Hop Options header with a trace, as nodes have filled it; UDP follows.
+fn trace_header(choices: &mut Choices<'_>) -> Vec<u8> {
+    let form = choices.octet();
+    let fields = if form & 0xC0 == 0xC0 { TraceType(choices.u32() >> 8) } else { srdma_rc::HPCC_FIELDS };
+    let namespace_id = if form & 0x30 == 0x30 { choices.u16() } else { NAMESPACE };
+    let mut octets = [0; 264];
+    let header = TraceHeader::for_nodes(namespace_id, fields, 1 + usize::from(form & 7));
+    let Some(len) = header.and_then(|header| header.emit_hop_by_hop(NextHeader::UDP, &mut octets)) else {
+        return Vec::new();
+    };
+    let mut octets = octets[..len].to_vec();
+    for _ in 0..choices.below(9) {
+        let node = NodeData {
+            hop_limit: Some(60),
+            node_id: Some(choices.octet().into()),
+            egress: Some(choices.octet().into()),
+            timestamp_fraction: Some(choices.u32()),
+            queue_depth: Some(choices.u32()),
+            namespace_data_wide: Some(
+                LinkLoad { rate_mbit_per_s: choices.u16().into(), sent_octets: choices.u32().into() }.to_data(),
+            ),
+            ..NodeData::default()
+        };
+        ioam::fill(&mut octets, |_| Some(node), |_| {});
+    }
+    octets
+}
+
 impl Rig {
     fn new(choices: &mut Choices<'_>) -> Rig {
         let form = choices.octet();
-        let mut endpoint = Endpoint::new(EndpointConfig::new(OURS));
+        let fast_cnp = (form & 8 != 0).then(|| {
+            let access_list = vec![Prefix::host(SWITCH), Prefix::host(PEER)];
+            FastCnpConfig { max_events: MAX_EVENTS, ..FastCnpConfig::new(access_list) }
+        });
+        let mut endpoint = Endpoint::new(EndpointConfig { fast_cnp, ..EndpointConfig::new(OURS) });
         let mut config = QueuePairConfig::new(qpn(0x11), PEER, qpn(0x22));
         config.path_mtu = PathMtu::Octets256;
         config.habits = if form & 1 == 0 { Habits::strict() } else { Habits::soft_roce() };
@@ -75,11 +137,14 @@ impl Rig {
         config.rq_psn = Psn::new(0xFF_FFFF);
         config.retry_count = form >> 5;
         config.cnp_interval_ns = (form & 2 != 0).then_some(1000);
+        if form & 16 != 0 {
+            steer(choices, &mut config);
+        }
         let key = endpoint.register_memory(vec![0; REGION_OCTETS], BASE, Access::REMOTE, 0x42);
         let closed = endpoint.register_memory(vec![3; 64], BASE, Access::LOCAL, 0x43);
         endpoint.add_queue_pair(config).expect("a good configuration");
         let buffer = vec![0; endpoint.max_packet_octets()];
-        let mut rig = Rig { endpoint, qpn: qpn(0x11), key, closed, now: Instant::ZERO, posted: 0, buffer };
+        let mut rig = Rig { endpoint, qpn: qpn(0x11), key, closed, now: Instant::ZERO, posted: 0, believed: 0, buffer };
         if form & 4 != 0 {
             rig.post(choices);
         }
@@ -112,7 +177,45 @@ impl Rig {
 
     /// A packet with a right ICRC, near enough to what is expected to get far; sometimes damaged.
     fn packet(&mut self, choices: &mut Choices<'_>) {
+        let octets = self.given(choices);
+        self.perhaps_damaged(choices, octets);
+    }
+
+    /// The same with a trace, which the ICRC does not cover (D43).
+    fn traced(&mut self, choices: &mut Choices<'_>) {
+        let header = trace_header(choices);
         let mut octets = self.given(choices);
+        if octets[6] == NextHeader::UDP.0 && !header.is_empty() {
+            let payload_length = u16::from_be_bytes([octets[4], octets[5]]) + header.len() as u16;
+            octets[4..6].copy_from_slice(&payload_length.to_be_bytes());
+            octets[6] = NextHeader::HOP_BY_HOP.0;
+            octets.splice(40..40, header);
+        }
+        self.perhaps_damaged(choices, octets);
+    }
+
+    /// A Fast CNP of somebody, for this queue pair or another.
+    fn fast_cnp(&mut self, choices: &mut Choices<'_>) {
+        let form = choices.octet();
+        let header = if form & 1 != 0 { trace_header(choices) } else { Vec::new() };
+        let trace = Trace::find(&header).and_then(Result::ok);
+        let value = FastCnpValue {
+            source: [SWITCH, SWITCH, PEER, STRANGER][usize::from(form >> 6)],
+            destination: OURS,
+            traffic_class: FastCnpValue::TRAFFIC_CLASS,
+            hop_limit: FastCnpValue::HOP_LIMIT,
+            source_port: 0xC001,
+            dest_qpn: if form & 0x30 == 0x30 { qpn(choices.octet()) } else { qpn(0x22) },
+            original_destination: if form & 0x0C == 0x0C { STRANGER } else { PEER },
+            trace: trace.map(|trace| trace.octets()),
+        };
+        let mut octets = vec![0; value.len_octets()];
+        if value.emit(OptionTypes::default(), &mut octets).is_some() {
+            self.perhaps_damaged(choices, octets);
+        }
+    }
+
+    fn perhaps_damaged(&mut self, choices: &mut Choices<'_>, mut octets: Vec<u8>) {
         let damage = choices.octet();
         if damage >= 0xE0 {
             let at = usize::from(choices.u16()) % octets.len();
@@ -172,7 +275,18 @@ impl Rig {
         let refused = self.endpoint.drops().total();
         let is_good =
             Packet::parse(octets, octets.len()).is_ok_and(|packet| packet.icrc([]).is_ok_and(|check| check.is_good()));
+        let taken = |endpoint: &Endpoint| {
+            let counters = endpoint.fast_cnp_counters();
+            counters.from_switches + counters.from_receivers
+        };
+        let taken_before = taken(&self.endpoint);
         let outcome = self.endpoint.receive(self.now, &[octets]);
+        if taken(&self.endpoint) > taken_before {
+            assert_eq!(outcome, Ok(()));
+            let source = octets.get(8..24).unwrap_or(&[]);
+            assert!(source == SWITCH.octets() || source == PEER.octets(), "a stranger was believed");
+            self.believed += 1;
+        }
         assert_eq!(self.endpoint.drops().total(), refused + u64::from(outcome.is_err()), "every refusal is counted");
         assert!(is_good || outcome.is_err(), "a packet with a bad ICRC was believed");
         let after = self.endpoint.memory(self.key).expect("a region");
@@ -186,6 +300,8 @@ impl Rig {
         self.endpoint.tick(self.now);
         let deadline = self.endpoint.next_deadline();
         assert!(deadline.is_none_or(|deadline| deadline > self.now), "{deadline:?} is due for ever");
+        let limits = self.endpoint.rate_limits(self.now, self.qpn);
+        assert!(limits.is_none_or(|it| it.rate_bits_per_s != Some(0) && it.window_octets != Some(0)), "{limits:?}");
     }
 
     /// Takes what the endpoint wants to send now.
@@ -196,10 +312,13 @@ impl Rig {
             assert!(count <= MOST_SENT, "it never stops");
             let packet = Packet::parse(&self.buffer[..len], len).expect("a RoCEv2 packet");
             assert!(packet.icrc([]).expect("whole").is_good(), "the ICRC of a packet sent");
+            assert_eq!(packet.total_len(), len);
         }
     }
 
     fn end(mut self) {
+        let events = std::iter::from_fn(|| self.endpoint.poll_congestion()).count();
+        assert!(events <= self.believed.min(MAX_EVENTS), "{events} events of {} Fast CNPs", self.believed);
         assert_eq!(self.endpoint.memory(self.closed), Some(&vec![3; 64]), "no key opens it");
         let completions = std::iter::from_fn(|| self.endpoint.poll_completion()).count();
         assert!(completions <= self.posted, "{completions} completions of {} requests", self.posted);

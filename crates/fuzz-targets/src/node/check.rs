@@ -96,6 +96,16 @@ pub(super) fn is_whole(port: u16, frame: &[u8], came: &[u8]) {
     }
 }
 
+/// A frame by which a node pauses its neighbour is one (IEEE 802.1Q clause 36).
+pub(super) fn is_pause(port: u16, frame: &[u8]) {
+    assert_eq!(frame.len(), 60, "the least that Ethernet carries");
+    assert_eq!(frame[..6], [0x01, 0x80, 0xC2, 0, 0, 1]);
+    assert_eq!(frame[6..12], port_mac(port).0, "the source address of port {port}");
+    assert_eq!(frame[14..17], [1, 1, 0], "the opcode");
+    assert_ne!(frame[17], 0, "it says nothing of any class");
+    assert!(frame[34..].iter().all(|octet| *octet == 0), "padding");
+}
+
 /// The sum over an ICMPv6 packet and its pseudo-header: all ones when the checksum is right (RFC 4443 section 2.3).
 fn icmpv6_remainder(packet: &[u8]) -> u16 {
     let length = (packet.len() - 40) as u32;

@@ -2,10 +2,13 @@
 //!
 //! An input is a script of up to eight steps for one of three nodes, which live on for many inputs. Of every frame that
 //! leaves it is checked that it is whole and that its ICRC is as good as it came; after every script that all chunks
-//! have come back, that time goes on, and that no table and no memory has grown.
+//! have come back, that time goes on, and that no table and no memory has grown. Ports may have classes, and classes be
+//! paused: what waits there is let go at the end of its script.
 
 mod check;
+mod congestion;
 mod headers;
+mod notices;
 mod packets;
 mod plan;
 mod script;
@@ -16,8 +19,9 @@ use check::{Carried, carried};
 use script::Step;
 use srdma_dataplane::{DropReason, Element, Frame, PortId};
 use srdma_group::GroupId;
+use srdma_wire::Pfc;
 use std::collections::BTreeMap;
-use world::{GROUPS, PORTS, Temper, World};
+use world::{GROUPS, PORTS, Temper, World, neighbour_mac};
 
 /// Steps of a script, at most.
 const MAX_STEPS: usize = 8;
@@ -75,7 +79,13 @@ impl NodeTarget {
                 }
                 step(&mut choices, world, bench);
             }
+            if world.has_waiting() {
+                world.release_waiting();
+                drain(world, bench, Judge::Wholeness);
+            }
+            assert_eq!(world.pool.in_use(), 0, "every chunk comes back");
             world.restore_neighbours();
+            world.restore_congestion();
         });
         self.grown_octets += allocated.bytes_current;
         assert!(self.grown_octets < MAX_GROWTH_OCTETS, "the nodes have grown by {} octets", self.grown_octets);
@@ -103,6 +113,7 @@ impl NodeTarget {
                 let name = name.split([' ', '(']).next().unwrap_or_default();
                 add(format!("SID {name}"), traffic.frames);
             }
+            world.congestion_counts().for_each(|(name, count)| add(format!("congestion {name}"), count));
             for group in 1..=GROUPS {
                 let Some(group) = world.node.group_counters(GroupId(group.into())) else { continue };
                 let all = [
@@ -131,23 +142,36 @@ fn step(choices: &mut Choices<'_>, world: &mut World, bench: &mut Bench) {
         Step::Rejoin { group } => world.rejoin(group),
         Step::RemoveNeighbour { port } => world.remove_neighbour(port),
         Step::RestoreNeighbours => world.restore_neighbours(),
+        Step::Told => {
+            drain(world, bench, Judge::Wholeness);
+        }
+        Step::Pause { port, classes, quanta } => pause(world, bench, port, classes, quanta),
     }
     bench.octets = octets;
 }
 
-/// A frame comes in: it must leave a trace, and every chunk must come back.
+/// A frame comes in, where ports have classes a second one like it, which meets a queue: it must leave a trace, and
+/// every chunk must come back.
 fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
     let Some(frame) = Frame::from_octets(octets, &mut world.pool) else {
         return;
     };
-    bench.frames_in += 1;
     bench.frames.push(frame);
+    if world.has_classes() {
+        bench.frames.extend(Frame::from_octets(octets, &mut world.pool));
+    }
+    bench.frames_in += bench.frames.len() as u64;
     let counted = counted(world, port);
+    let waiting = world.node.buffered_octets();
     world.node.receive(world.now, PortId(port), &mut bench.frames, &mut world.pool);
     assert!(bench.frames.is_empty(), "receive leaves frames behind");
+    let waits = world.node.buffered_octets() > waiting;
     let came = carried(octets);
-    let left = drain(world, bench, octets, came.as_ref());
-    assert!(left > 0 || port >= PORTS || self::counted(world, port) > counted, "a frame vanished");
+    let judge = if waiting > 0 { Judge::Wholeness } else { Judge::All { octets, came: came.as_ref() } };
+    let left = drain(world, bench, judge);
+    let is_control = octets.get(12..14) == Some(&[0x88, 0x08]);
+    let is_known = left > 0 || waits || self::counted(world, port) > counted;
+    assert!(is_known || is_control || port >= PORTS, "a frame vanished");
     pass(world, bench, 700);
 }
 
@@ -158,22 +182,49 @@ fn counted(world: &World, port: u16) -> u64 {
         .port_counters(PortId(port))
         .map_or(0, |counters| DropReason::ALL.iter().map(|reason| counters.drops.get(*reason)).sum());
     let groups = (1..=GROUPS).filter_map(|group| world.node.group_counters(GroupId(group.into())));
-    drops + groups.map(|group| group.acks_received + group.naks_received + group.cnps_received).sum::<u64>()
+    let refusals = world.node.fast_cnp_counters().refusals;
+    drops + refusals + groups.map(|group| group.acks_received + group.naks_received + group.cnps_received).sum::<u64>()
+}
+
+/// The neighbour at a port pauses classes, or lets them go on.
+fn pause(world: &mut World, bench: &mut Bench, port: u16, classes: u8, quanta: u16) {
+    let mut pfc = Pfc::default();
+    for (class, place) in pfc.quanta.iter_mut().enumerate() {
+        *place = (classes >> class & 1 == 1).then_some(quanta);
+    }
+    let octets = pfc.frame(neighbour_mac(port));
+    let Some(frame) = Frame::from_octets(&octets, &mut world.pool) else {
+        return;
+    };
+    world.is_changed = true;
+    bench.frames.push(frame);
+    world.node.receive(world.now, PortId(port), &mut bench.frames, &mut world.pool);
+    drain(world, bench, Judge::Wholeness);
 }
 
 /// Time passes.
 fn pass(world: &mut World, bench: &mut Bench, ns: u64) {
     world.now = world.now.after_ns(ns);
     if world.node.next_deadline().is_some_and(|deadline| deadline <= world.now) {
+        let judge = if world.has_waiting() { Judge::Wholeness } else { Judge::All { octets: &[], came: None } };
         world.node.tick(world.now, &mut world.pool);
-        drain(world, bench, &[], None);
+        drain(world, bench, judge);
     }
     let deadline = world.node.next_deadline();
     assert!(deadline.is_none_or(|deadline| deadline > world.now), "{deadline:?} is due at {:?} for ever", world.now);
 }
 
-/// Takes and judges what wants to leave; returns how many frames that were.
-fn drain(world: &mut World, bench: &mut Bench, octets: &[u8], came: Option<&Carried>) -> usize {
+/// What is asked of the frames that leave.
+#[derive(Clone, Copy, Debug)]
+enum Judge<'a> {
+    /// Everything: what has come is known, and nothing else waited.
+    All { octets: &'a [u8], came: Option<&'a Carried> },
+    /// That they are whole: something that waited behind a pause may be among them.
+    Wholeness,
+}
+
+/// Takes and judges what wants to leave; returns how many frames that were. What stays is paused.
+fn drain(world: &mut World, bench: &mut Bench, judge: Judge<'_>) -> usize {
     let mut left = 0;
     for port in 0..PORTS {
         while let Some(frame) = world.node.dequeue(world.now, PortId(port), &mut world.pool) {
@@ -181,6 +232,14 @@ fn drain(world: &mut World, bench: &mut Bench, octets: &[u8], came: Option<&Carr
             frame.pieces(&world.pool).for_each(|piece| bench.leaving.extend(piece));
             frame.release(&mut world.pool);
             left += 1;
+            if bench.leaving.get(12..14) == Some(&[0x88, 0x08]) {
+                check::is_pause(port, &bench.leaving);
+                continue;
+            }
+            let Judge::All { octets, came } = judge else {
+                check::is_whole(port, &bench.leaving, &bench.leaving);
+                continue;
+            };
             check::is_whole(port, &bench.leaving, octets);
             if let Some(leaves) = carried(&bench.leaving) {
                 check::is_as_good(came, &leaves, world.temper == Temper::Recomputing);
@@ -191,6 +250,10 @@ fn drain(world: &mut World, bench: &mut Bench, octets: &[u8], came: Option<&Carr
         }
     }
     bench.frames_out += left;
-    assert_eq!(world.pool.in_use(), 0, "every chunk comes back");
+    if world.has_waiting() {
+        world.check_queues();
+    } else {
+        assert_eq!(world.pool.in_use(), 0, "every chunk comes back");
+    }
     left as usize
 }

@@ -1,6 +1,8 @@
 //! Innermost packets of a script: data, responses and CNPs of the node's groups, and others.
 
+use super::congestion::{TRANSLATED, TRANSLATED_PEER};
 use super::headers::ipv6;
+use super::notices;
 use super::plan::*;
 use super::world::{GROUPS, REGION, World, designated_qpn, responders};
 use crate::choices::Choices;
@@ -30,6 +32,10 @@ pub(super) enum Kind {
     Icmpv6,
     Extended,
     Raw,
+    FastCnp,
+    Traced,
+    CmMessage,
+    Refusal,
 }
 
 impl Kind {
@@ -52,8 +58,14 @@ impl Kind {
         Kind::Raw,
     ];
 
+    /// What there is besides, once in eight times.
+    const NOTICES: [Kind; 4] = [Kind::FastCnp, Kind::Traced, Kind::CmMessage, Kind::Refusal];
+
     pub(super) fn choose(choices: &mut Choices<'_>) -> Kind {
-        choices.of(&Kind::ALL)
+        match usize::from(choices.octet()) {
+            few @ 0xE0.. => Kind::NOTICES[few % Kind::NOTICES.len()],
+            octet => Kind::ALL[octet % Kind::ALL.len()],
+        }
     }
 }
 
@@ -75,7 +87,11 @@ impl Inner {
         let responder = |choices: &mut Choices<'_>| choices.of(responders(group));
         let (source, destination) = match kind {
             Kind::Data => (source(group), proxy(group)),
-            Kind::Response | Kind::Cnp => (responder(choices), proxy(group)),
+            Kind::Response | Kind::Cnp | Kind::FastCnp => (responder(choices), proxy(group)),
+            Kind::Traced => (source(group), choices.of(&DESTINATIONS)),
+            Kind::CmMessage if selector & 0x80 == 0 => (TRANSLATED, TRANSLATED_PEER.0),
+            Kind::CmMessage => (TRANSLATED_PEER.0, TRANSLATED),
+            Kind::Refusal => (choices.of(&SOURCES), LOOPBACK),
             Kind::Other | Kind::Unicast | Kind::Icmpv6 | Kind::Extended | Kind::Raw => {
                 (choices.of(&SOURCES), choices.of(&DESTINATIONS))
             }
@@ -93,6 +109,9 @@ impl Inner {
             Kind::Response | Kind::Cnp if self.source == BELOW[0] => 1,
             Kind::Response | Kind::Cnp if self.source == BELOW[1] => 2,
             Kind::Response | Kind::Cnp => 1 + (self.source.octets()[15] & 1) as u16,
+            Kind::FastCnp => 1 + self.group % 2,
+            Kind::CmMessage if self.source == TRANSLATED_PEER.0 => 2,
+            Kind::CmMessage | Kind::Traced | Kind::Refusal => 0,
             Kind::Data | Kind::Other | Kind::Unicast | Kind::Icmpv6 | Kind::Extended | Kind::Raw => 0,
         }
     }
@@ -104,7 +123,12 @@ impl Inner {
 
     /// Appends the packet, its lengths and checksums still open.
     pub(super) fn write(&self, choices: &mut Choices<'_>, world: &mut World, into: &mut Vec<u8>) {
+        let trace = if self.kind == Kind::Traced { notices::trace_header(choices) } else { Vec::new() };
         let next_header = match self.kind {
+            Kind::FastCnp => return into.extend(notices::fast_cnp(choices, self.group)),
+            Kind::Refusal => return into.extend(notices::refusal(choices, self.source, self.group)),
+            Kind::Traced if !trace.is_empty() => 0,
+            Kind::Traced | Kind::CmMessage => 17,
             Kind::Data | Kind::Response | Kind::Cnp | Kind::Unicast => 17,
             Kind::Other => choices.of(&[59, 6, 17, 58, 41, 43, 44, 0]),
             Kind::Icmpv6 => 58,
@@ -130,6 +154,14 @@ impl Inner {
                 extension(choices, into, next_header);
                 self.data(choices, world, into);
             }
+            Kind::Traced => {
+                into.extend(trace);
+                bth(into, 0x04, 0, false, Qpn::from_octets([0, 1, 1]), Psn::new(choices.u16().into()));
+                into.extend(&PAYLOAD[..16]);
+                into.extend([0; 4]);
+            }
+            Kind::CmMessage => notices::cm_message(choices, into),
+            Kind::FastCnp | Kind::Refusal => {}
             Kind::Other | Kind::Raw => into.extend(choices.octets(48)),
         }
     }
@@ -246,12 +278,16 @@ pub(super) fn finish(packet: &mut [u8], is_rocev2: bool) {
         place.copy_from_slice(&length.to_be_bytes());
     }
     fix_checks(packet);
+    if packet.get(udp + 8) == Some(&0x64) {
+        // An Unreliable Datagram, of which the node knows the queue pair of general services.
+        let (covered, icrc) = packet.split_at_mut(packet.len() - 4);
+        icrc.copy_from_slice(&srdma_testkit::checksums::icrc(covered));
+    }
 }
 
 fn udp_offset(packet: &[u8]) -> usize {
     match packet.get(6) {
-        Some(43) => 40 + 24,
-        Some(60 | 0 | 44) => 40 + 8,
+        Some(43 | 60 | 0 | 44) => 40 + 8 + 8 * usize::from(packet[41]),
         _ => 40,
     }
 }

@@ -24,6 +24,10 @@ pub(super) enum Step {
     RemoveNeighbour { port: u16 },
     /// All neighbours are there again.
     RestoreNeighbours,
+    /// The node was told otherwise about congestion.
+    Told,
+    /// The neighbour at a port says which classes shall pause, each for so many quanta.
+    Pause { port: u16, classes: u8, quanta: u16 },
 }
 
 impl Step {
@@ -33,7 +37,24 @@ impl Step {
         let group = || 1 + u16::from(step) % GROUPS;
         match step {
             0..=0xDF => Step::Frame { port: frame(choices, world, into, step) },
-            0xE0..=0xF3 => Step::Pass { ns: 1 << (step & 31) },
+            0xE0 => {
+                let port = choices.octet();
+                world.set_egress(u16::from(port) % PORTS, choices);
+                Step::Told
+            }
+            0xE1 if choices.octet() & 1 == 0 => {
+                world.set_fast_cnp(choices);
+                Step::Told
+            }
+            0xE1 => {
+                world.set_ioam(choices);
+                Step::Told
+            }
+            0xE2 | 0xE3 => {
+                let port = u16::from(choices.octet()) % PORTS;
+                Step::Pause { port, classes: choices.octet(), quanta: choices.u16() }
+            }
+            0xE4..=0xF3 => Step::Pass { ns: 1 << (step & 31) },
             0xF4..=0xF9 => Step::Commit { group: group(), change: choices.of(&Change::ALL) },
             0xFA..=0xFB => Step::Rejoin { group: group() },
             0xFC..=0xFE => Step::RemoveNeighbour { port: u16::from(step) - 0xFC },
@@ -63,7 +84,8 @@ fn frame(choices: &mut Choices<'_>, world: &mut World, into: &mut Vec<u8>, form:
     let headers = if inner.is_ipv6() { &offsets[..=wraps] } else { &offsets[..wraps] };
     fill_lengths(into, headers);
     let innermost = offsets[wraps];
-    let is_rocev2 = matches!(inner.kind, Kind::Data | Kind::Response | Kind::Cnp | Kind::Unicast | Kind::Extended);
+    let is_rocev2 = matches!(inner.kind, Kind::Data | Kind::Response | Kind::Cnp | Kind::Unicast | Kind::Extended)
+        || matches!(inner.kind, Kind::FastCnp | Kind::Traced | Kind::CmMessage);
     finish(&mut into[innermost..], is_rocev2);
     let port = if form >> 3 == 27 { choices.octet().into() } else { inner.port() };
     let port = if wraps == 0 { port } else { port & 1 };

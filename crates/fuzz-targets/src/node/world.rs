@@ -4,6 +4,7 @@ use super::plan::*;
 use srdma_dataplane::*;
 use srdma_group::*;
 use srdma_wire::{Instant, MacAddress, Psn, Qpn};
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -77,6 +78,10 @@ pub(super) struct World {
     epoch: u32,
     /// Ports whose neighbour has gone.
     gone: [bool; PORTS as usize],
+    /// Something about congestion is not as the node began with it.
+    pub(super) is_changed: bool,
+    /// What was counted about congestion and then taken away with what counted it.
+    pub(super) tally: BTreeMap<&'static str, u64>,
 }
 
 pub(super) fn port_mac(port: u16) -> MacAddress {
@@ -139,20 +144,32 @@ impl World {
         let mut sent = [Psn::default(); GROUPS as usize];
         (1..).zip(&mut sent).for_each(|(group, sent)| *sent = initial_psn(group).previous());
         let (node, pool) = (Node::new(config), Pool::new(limit));
-        let mut world = World { node, pool, now: Instant::ZERO, temper, sent, epoch: 1, gone: [false; 4] };
+        let mut world = World {
+            node,
+            pool,
+            now: Instant::ZERO,
+            temper,
+            sent,
+            epoch: 1,
+            gone: [false; 4],
+            is_changed: false,
+            tally: BTreeMap::new(),
+        };
         world.add_neighbours_and_keys();
         world.add_routes();
         world.add_sids();
         if temper == Temper::Bordering {
             world.add_borders();
         }
+        world.add_congestion();
+        world.is_changed = false;
         for group in 1..=GROUPS {
             world.rejoin(group);
         }
         world
     }
 
-    fn control(&mut self, command: Command) {
+    pub(super) fn control(&mut self, command: Command) {
         self.node.control(command).expect("a command that the node carries out");
     }
 

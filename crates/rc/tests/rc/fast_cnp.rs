@@ -243,9 +243,9 @@ fn a_flood_moves_the_rate_once_in_the_interval() {
     assert_eq!(endpoint.fast_cnp_counters().events_lost, 184);
 }
 
-/// FC-5-3: a million from outside the access list, each of another address; and a million of a believed switch, each for
-/// another queue pair that is none; half of them with a trace. Each is counted under its name, and that is all: nothing
-/// is allocated, nothing is to be sent or waited for, and the next one that is right is believed.
+/// FC-5-3: a million from outside the access list, each of another address; and a million of a believed switch, each
+/// for another queue pair that is none; half of them with a trace. Each is counted under its name, and that is all:
+/// nothing is allocated, nothing is to be sent or waited for, and the next one that is right is believed.
 #[test]
 fn a_flood_of_what_is_refused_leaves_nothing_behind() {
     const EACH: u32 = 1_000_000;
