@@ -121,6 +121,23 @@ fn pauses_are_told_refreshed_and_taken_back() {
     assert_eq!((bench.counters(OUT).sent.frames, bench.counters(OUT).peak_octets), (3, 4000));
 }
 
+/// A pause that a port obeys and one that it has to tell again are over at once: after that nothing is due any more. A
+/// driver that ticks until nothing is due would never end.
+#[test]
+fn what_was_due_is_not_due_again() {
+    let mut bench = bench(|_| {});
+    bench.take_in(OUT, &made()[0]);
+    bench.take_in(IN, &made()[0]);
+    for _ in 0..3 {
+        bench.take_in(IN, &data(IN, 3, 1400));
+    }
+    assert_eq!(bench.give_out(IN).map(|octets| octets.len()), Some(60), "a pause, as all of it waits");
+    bench.now = Instant::from_ns(3 * HALF_NS);
+    bench.node.tick(bench.now, &mut bench.pool);
+    let deadline = bench.node.next_deadline();
+    assert!(deadline.is_none_or(|deadline| deadline > bench.now), "{deadline:?} is due at {:?}", bench.now);
+}
+
 /// XOFF and XON before the frame has left: only what holds last is told.
 #[test]
 fn what_is_out_of_date_is_not_told() {

@@ -112,9 +112,10 @@ impl Link {
         }
     }
 
-    /// Whether there is anything to send by now.
+    /// Whether there is anything to send by now. Pauses whose time is over have ended then, whatever the answer is.
     pub(super) fn is_ready(&mut self, now: Instant) -> bool {
-        self.untold != 0 || self.waiting & !self.pauses.paused(now) != 0
+        let paused = self.pauses.paused(now);
+        self.untold != 0 || self.waiting & !paused != 0
     }
 
     /// Adds a frame to a class; returns whether it is the first that waits there.

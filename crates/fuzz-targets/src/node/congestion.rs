@@ -95,7 +95,10 @@ impl World {
     /// What a node of this temper begins with: the strict one and that at a boundary know congestion, the others have
     /// to be told.
     pub(super) fn add_congestion(&mut self) {
-        self.control(Command::SetClasses(ClassMap::by_precedence()));
+        // Most frames have DSCP 0: theirs is a class that may be paused.
+        let mut classes = ClassMap::by_precedence();
+        classes.set(0, 1).expect("a DSCP and a class");
+        self.control(Command::SetClasses(classes));
         match self.temper {
             Temper::Plain | Temper::Recomputing => return,
             Temper::Strict | Temper::Bordering => {}

@@ -135,7 +135,12 @@ impl Inner {
             Kind::Extended => choices.of(&[60, 0, 43, 44]),
             Kind::Raw => return into.extend(choices.octets(64)),
         };
+        let at = into.len();
         ipv6(into, next_header, self.hop_limit, self.source, self.destination);
+        if matches!(self.kind, Kind::Data | Kind::Traced) && self.group.is_multiple_of(2) {
+            // ECT(0).
+            into[at + 1] = 0x20;
+        }
         match self.kind {
             Kind::Data => self.data(choices, world, into),
             Kind::Response => self.response(choices, world, into),
