@@ -79,8 +79,8 @@ fn table(material: &Material<'_>) -> Block {
         better,
         values: material.arms.iter().map(|arm| arm.spread(of)).collect(),
     };
-    let of = |measure: &str, of: fn(&NotificationResult) -> Option<f64>, share: f64| {
-        row(measure, Unit::Nanoseconds, Better::Lower, &|run| percentile(&mut values(run, of), share))
+    let of = |measure: &str, better, of: fn(&NotificationResult) -> Option<f64>, share: f64| {
+        row(measure, Unit::Nanoseconds, better, &|run| percentile(&mut values(run, of), share))
     };
     let count = |is_told: bool| {
         move |run: &ArmResult| {
@@ -93,10 +93,10 @@ fn table(material: &Material<'_>) -> Block {
         columns: material.legend(),
         baseline: material.baseline,
         rows: vec![
-            of("delay, median", delay_ns, 0.5),
-            of("delay, p99", delay_ns, 0.99),
-            of("way back on idle links, p99", way_back_ns, 0.99),
-            of("delay beyond the way back, p99", excess_ns, 0.99),
+            of("delay, median", Better::Lower, delay_ns, 0.5),
+            of("delay, p99", Better::Lower, delay_ns, 0.99),
+            of("way back on idle links, p99", Better::Neither, way_back_ns, 0.99),
+            of("delay beyond the way back, p99", Better::Lower, excess_ns, 0.99),
             row("senders that were told", Unit::Count, Better::Neither, &count(true)),
             row("senders that were not", Unit::Count, Better::Neither, &count(false)),
         ],
