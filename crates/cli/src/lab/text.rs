@@ -111,9 +111,21 @@ impl Text<'_> {
         table
     }
 
+    /// Octets that left the source, by whichever end of its link it is at.
+    fn source_egress(&self) -> u64 {
+        let Outcome { source_name, links, .. } = self.0;
+        let own = links.iter().filter_map(|link| {
+            let is_first = link.name.strip_prefix(source_name).is_some_and(|rest| rest.starts_with('-'));
+            let is_second = link.name.strip_suffix(source_name).is_some_and(|rest| rest.ends_with('-'));
+            let counters = &link.counters;
+            is_first.then_some(counters.down_octets).or(is_second.then_some(counters.up_octets))
+        });
+        own.sum()
+    }
+
     fn summary(&self) -> Table {
-        let Outcome { source, receivers, transfer, links, .. } = self.0;
-        let egress = links.first().map_or(0, |link| link.counters.down_octets);
+        let Outcome { source, receivers, transfer, .. } = self.0;
+        let egress = self.source_egress();
         let total = |value: fn(&HostOutcome) -> Option<u64>| receivers.iter().map(|r| value(&r.outcome)).sum();
         let bits_per_s = transfer.size_octets as f64 * 8.0 / source.seconds.max(1e-9);
         let completion =

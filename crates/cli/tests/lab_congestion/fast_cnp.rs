@@ -127,3 +127,15 @@ fn a_host_behind_a_first_hop_is_given_standard_cnps() {
     assert!(said["rate"]["least_bits_per_s"].as_u64() < Some(1_000_000_000), "{said}");
     lab.check_icrcs("S3-N1");
 }
+
+/// S2, the source, is not at the first link of the file.
+#[test]
+#[ignore = "needs root"]
+fn what_the_source_sends_is_counted_at_its_own_link() {
+    let lab = Lab::new("fast-cnp", &[]);
+    let output = lab.command("run", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let egress =
+        text.lines().find_map(|line| line.strip_prefix("source egress")?.split('×').next()?.trim().parse().ok());
+    assert!(egress.is_some_and(|times: f64| (1.0..1.5).contains(&times)), "{text}");
+}
