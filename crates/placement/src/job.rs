@@ -4,6 +4,7 @@
 //! group is all ranks that differ in one of the three alone; a collective runs in all groups of its kind at once.
 
 use crate::flow::Flow;
+use serde::Deserialize;
 use srdma_fabric::HostId;
 
 /// NICs that work together.
@@ -34,10 +35,12 @@ pub struct Parallel {
     pub pipeline: usize,
 }
 
-/// Ranks that take part together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Ranks that take part together. Files have their names in lower case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum GroupKind {
     /// All of them.
+    #[default]
     All,
     /// Those that share layers.
     Tensor,
@@ -64,8 +67,9 @@ pub struct Collective {
     pub period_us: Option<u64>,
 }
 
-/// Collectives, by how NCCL's algorithms send them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Collectives, by how NCCL's algorithms send them. Files have their names in lower case, with hyphens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CollectiveKind {
     /// Each rank sends to the next, 2(n−1)/n of the buffer.
     AllReduceRing,
@@ -81,6 +85,21 @@ pub enum CollectiveKind {
     Broadcast,
     /// Each rank sends the buffer to the next; the last sends nothing.
     SendRecv,
+}
+
+impl CollectiveKind {
+    /// What files call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CollectiveKind::AllReduceRing => "all-reduce-ring",
+            CollectiveKind::AllReduceTree => "all-reduce-tree",
+            CollectiveKind::AllGather => "all-gather",
+            CollectiveKind::ReduceScatter => "reduce-scatter",
+            CollectiveKind::AllToAll => "all-to-all",
+            CollectiveKind::Broadcast => "broadcast",
+            CollectiveKind::SendRecv => "send-recv",
+        }
+    }
 }
 
 impl Job {

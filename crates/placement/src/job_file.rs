@@ -60,35 +60,12 @@ struct JobSection {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CollectiveSection {
-    kind: KindName,
+    kind: CollectiveKind,
     name: Option<String>,
     #[serde(default)]
-    group: GroupName,
+    group: GroupKind,
     octets: Option<u64>,
     period_us: Option<u64>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum KindName {
-    AllReduceRing,
-    AllReduceTree,
-    AllGather,
-    ReduceScatter,
-    AllToAll,
-    Broadcast,
-    SendRecv,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum GroupName {
-    #[default]
-    All,
-    Tensor,
-    Data,
-    Expert,
-    Pipeline,
 }
 
 /// Reads the jobs of a file, for a fabric.
@@ -164,24 +141,9 @@ fn collective(section: &Spanned<CollectiveSection>) -> Result<Collective, Proble
     if octets == 0 || section.period_us == Some(0) {
         return wrong(at, "a collective of 0 octets, or every 0 microseconds: expected 1 or more".to_owned());
     }
-    let (kind, kind_name) = match section.kind {
-        KindName::AllReduceRing => (CollectiveKind::AllReduceRing, "all-reduce-ring"),
-        KindName::AllReduceTree => (CollectiveKind::AllReduceTree, "all-reduce-tree"),
-        KindName::AllGather => (CollectiveKind::AllGather, "all-gather"),
-        KindName::ReduceScatter => (CollectiveKind::ReduceScatter, "reduce-scatter"),
-        KindName::AllToAll => (CollectiveKind::AllToAll, "all-to-all"),
-        KindName::Broadcast => (CollectiveKind::Broadcast, "broadcast"),
-        KindName::SendRecv => (CollectiveKind::SendRecv, "send-recv"),
-    };
-    let group = match section.group {
-        GroupName::All => GroupKind::All,
-        GroupName::Tensor => GroupKind::Tensor,
-        GroupName::Data => GroupKind::Data,
-        GroupName::Expert => GroupKind::Expert,
-        GroupName::Pipeline => GroupKind::Pipeline,
-    };
-    let name = section.name.clone().unwrap_or_else(|| kind_name.to_owned());
-    Ok(Collective { name, kind, group, octets, period_us: section.period_us })
+    let CollectiveSection { kind, group, period_us, .. } = *section;
+    let name = section.name.clone().unwrap_or_else(|| kind.name().to_owned());
+    Ok(Collective { name, kind, group, octets, period_us })
 }
 
 fn wrong<T>(at: Range<usize>, text: String) -> Result<T, Problem> {
