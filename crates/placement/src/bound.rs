@@ -7,10 +7,9 @@
 
 use crate::flow::Flow;
 use crate::load::Direction;
-use crate::route::Nodes;
-use srdma_fabric::{HostId, NodeId, Topology};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use crate::search::Ways;
+use srdma_fabric::{HostId, Topology};
+use std::collections::BTreeMap;
 
 /// How much longer the most loaded link becomes in a round.
 const STEP: f64 = 0.2;
@@ -34,10 +33,15 @@ pub fn divided_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direc
         let mut covered = 0.0;
         let mut used = vec![0.0_f64; weights.len()];
         for (source, flows) in &by_source {
-            let tree = Tree::of(topology, *source, &lengths, &usable);
+            // Lengths are not negative, and the bits of such numbers have their order.
+            let ways = Ways::from(topology, *source, None, 0.0_f64.to_bits(), |length, direction| {
+                let index = direction.index();
+                usable[index].then(|| (f64::from_bits(length) + lengths[index]).to_bits())
+            });
             for flow in flows {
                 let rate_bits_per_s = flow.rate_bits_per_s as f64;
-                covered += rate_bits_per_s * tree.walk(topology, flow.to, |index| used[index] += rate_bits_per_s);
+                covered += rate_bits_per_s * ways.cost(flow.to).map_or(0.0, f64::from_bits);
+                ways.back(flow.to).for_each(|direction| used[direction.index()] += rate_bits_per_s);
             }
         }
         bound = bound.max(covered / total);
@@ -50,54 +54,4 @@ pub fn divided_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direc
         }
     }
     bound
-}
-
-/// The shortest ways from a host.
-struct Tree {
-    nodes: Nodes,
-    arrived: Vec<Option<Direction>>,
-    distance: Vec<f64>,
-}
-
-impl Tree {
-    fn of(topology: &Topology, source: HostId, lengths: &[f64], usable: &[bool]) -> Self {
-        let nodes = Nodes { hosts: topology.hosts().len() };
-        let count = nodes.hosts + topology.switches().len();
-        let start = nodes.position(NodeId::Host(source));
-        let mut distance = vec![f64::INFINITY; count];
-        let mut arrived = vec![None; count];
-        distance[start] = 0.0;
-        // Distances are not negative, and the bits of such numbers have their order.
-        let mut open = BinaryHeap::from([Reverse((0.0_f64.to_bits(), start))]);
-        while let Some(Reverse((own, position))) = open.pop() {
-            let own = f64::from_bits(own);
-            if own > distance[position] || (position < nodes.hosts && position != start) {
-                continue;
-            }
-            let node = nodes.node(position);
-            for port in topology.ports(node) {
-                let direction = Direction::from(topology, node, port.link);
-                let next = nodes.position(port.peer.node);
-                let there = own + lengths[direction.index()];
-                if usable[direction.index()] && there < distance[next] {
-                    distance[next] = there;
-                    arrived[next] = Some(direction);
-                    open.push(Reverse((there.to_bits(), next)));
-                }
-            }
-        }
-        Tree { nodes, arrived, distance }
-    }
-
-    /// Visits the directions on the way to a host, the last one first, and says how long the way is; 0 if there is
-    /// none.
-    fn walk(&self, topology: &Topology, to: HostId, mut visit: impl FnMut(usize)) -> f64 {
-        let end = self.nodes.position(NodeId::Host(to));
-        let mut position = end;
-        while let Some(direction) = self.arrived[position] {
-            visit(direction.index());
-            position = self.nodes.position(direction.origin(topology));
-        }
-        if self.distance[end].is_finite() { self.distance[end] } else { 0.0 }
-    }
 }

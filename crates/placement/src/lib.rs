@@ -27,6 +27,7 @@ mod network;
 mod one_of;
 mod placement;
 mod route;
+mod search;
 
 pub use bound::divided_bound;
 pub use clos::{Choice, Clos, NotClos};

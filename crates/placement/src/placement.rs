@@ -224,8 +224,8 @@ impl<'a> Placement<'a> {
 
     /// A bound that costs little: on a Clos the whole one, elsewhere that of the hosts' links.
     fn quick_bound(&self, flows: &[Flow]) -> f64 {
-        if let Some(clos) = self.clos.as_ref().filter(|_| !self.is_drained.contains(&true)) {
-            return clos.bound(self.topology, flows);
+        if let Some(bound) = self.clos_bound(flows) {
+            return bound;
         }
         let mut sums = vec![[0_u64; 2]; self.topology.hosts().len()];
         for flow in flows {
@@ -242,15 +242,18 @@ impl<'a> Placement<'a> {
     }
 
     fn bound_of(&self, flows: &[Flow]) -> f64 {
-        match &self.clos {
-            Some(clos) if !self.is_drained.contains(&true) => clos.bound(self.topology, flows),
-            _ => {
-                let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
-                let links = self.topology.links().len().max(1);
-                let rounds = WORK / links / self.topology.hosts().len().min(flows.len()).max(1);
-                divided_bound(self.topology, flows, may_use, rounds.clamp(16, ROUNDS))
-            }
-        }
+        self.clos_bound(flows).unwrap_or_else(|| {
+            let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
+            let links = self.topology.links().len().max(1);
+            let rounds = WORK / links / self.topology.hosts().len().min(flows.len()).max(1);
+            divided_bound(self.topology, flows, may_use, rounds.clamp(16, ROUNDS))
+        })
+    }
+
+    /// The bound of a Clos of which nothing is drained.
+    fn clos_bound(&self, flows: &[Flow]) -> Option<f64> {
+        let clos = self.clos.as_ref().filter(|_| !self.is_drained.contains(&true));
+        clos.map(|clos| clos.bound(self.topology, flows))
     }
 
     fn check(&self, flow: &Flow) -> Result<(), PlacementError> {
