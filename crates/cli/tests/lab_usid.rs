@@ -1,45 +1,17 @@
 //! The labs in which srdma nodes and Linux routers share a path: `usid`, `usid-kernel-ends` and `srh-hmac`.
 
+mod own_lab;
+
+use own_lab::Lab;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+use std::process::Command;
 
 /// A megabyte of path MTU 4096, and the packet with its checksum.
 const PACKETS: u64 = 257;
 
-/// A shipped lab, or what a test has made of it; down at the end whatever happens.
-struct Lab {
-    file: PathBuf,
-    suffix: String,
-    directory: tempfile::TempDir,
-}
-
 impl Lab {
-    /// The lab of this name, with these replacements in its file.
-    fn new(name: &str, replacements: &[(&str, &str)]) -> Self {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs").join(name).with_extension("toml");
-        let mut text = fs::read_to_string(shipped).expect("the lab is there");
-        for (from, to) in replacements {
-            assert!(text.contains(from), "{name} has no {from:?}");
-            text = text.replace(from, to);
-        }
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = directory.path().join(name).with_extension("toml");
-        fs::write(&file, text).expect("the lab is written");
-        let suffix = format!("u{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
-        Lab { file, suffix, directory }
-    }
-
-    fn command(&self, command: &str, arguments: &[&str]) -> Output {
-        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        srdma.args(["lab", command]).arg(&self.file).args(["--instance", &self.suffix]).args(arguments);
-        srdma.output().expect("the program runs")
-    }
-
     /// Transfers, with a capture of each link, and gives the result, good or bad.
     fn run(&self, arguments: &[&str]) -> Value {
         let captures = self.captures();
@@ -49,10 +21,6 @@ impl Lab {
         let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
         assert_eq!(output.status.success(), result["receivers"][0]["is_faithful"] == true, "{stderr}{result}");
         result
-    }
-
-    fn captures(&self) -> PathBuf {
-        self.directory.path().join("captures")
     }
 
     /// Transfers, and checks that the data arrive and that what passed the links is whole, for us and for others.
@@ -66,15 +34,9 @@ impl Lab {
         }
         for link in result["links"].as_array().expect("links") {
             let name = link["name"].as_str().expect("a name");
-            check_capture(&self.captures().join(name).with_extension("pcapng"));
+            check_capture(&self.capture(name));
         }
         result
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        self.command("down", &[]);
     }
 }
 
@@ -102,7 +64,7 @@ fn check_capture(path: &Path) {
 
 /// The outermost destinations of a link's RoCEv2 packets in one direction, and the Segments Left of their SRHs.
 fn destinations(lab: &Lab, link: &str, direction: &str) -> BTreeSet<(String, Option<u64>)> {
-    let packets = decoded(&lab.captures().join(link).with_extension("pcapng"));
+    let packets = decoded(&lab.capture(link));
     let packets = packets.iter().filter(|packet| packet["interface"] == direction && packet["icrc"] == "ok");
     let destination = |packet: &Value| packet["ipv6"][0]["destination"].as_str().expect("an address").to_owned();
     packets.map(|packet| (destination(packet), packet["srh"][0]["segments_left"].as_u64())).collect()

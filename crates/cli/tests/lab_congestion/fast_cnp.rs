@@ -1,6 +1,7 @@
 //! The lab `fast-cnp`: three senders are told of one queue, each as it can bear, on real wires.
 
-use crate::lab::{Lab, class};
+use crate::lab::class;
+use crate::own_lab::Lab;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,47 +1,15 @@
-//! A lab for one test, made of a shipped one, and what its captures say.
+//! What a lab with congestion and its captures say.
 
+use crate::own_lab::Lab;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A shipped lab, or what a test has made of it; down at the end whatever happens.
-pub(crate) struct Lab {
-    name: &'static str,
-    file: PathBuf,
-    suffix: String,
-    directory: tempfile::TempDir,
-}
+use std::process::Command;
 
 impl Lab {
-    /// The lab of this name, with these replacements in its file.
-    pub(crate) fn new(name: &'static str, replacements: &[(&str, &str)]) -> Self {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs").join(name).with_extension("toml");
-        let mut text = fs::read_to_string(shipped).expect("the lab is there");
-        for (from, to) in replacements {
-            assert!(text.contains(from), "{name} has no {from:?}");
-            text = text.replace(from, to);
-        }
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = directory.path().join(name).with_extension("toml");
-        fs::write(&file, text).expect("the lab is written");
-        let suffix = format!("c{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
-        Lab { name, file, suffix, directory }
-    }
-
-    /// Runs `srdma lab COMMAND` for it.
-    pub(crate) fn command(&self, command: &str, arguments: &[&str]) -> Output {
-        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        srdma.args(["lab", command]).arg(&self.file).args(["--instance", &self.suffix]).args(arguments);
-        srdma.output().expect("the program runs")
-    }
-
     /// Transfers, with a capture of each link, and gives the result; the lab stays up.
     pub(crate) fn transfer(&self) -> Value {
-        let captures = self.directory.path().join("captures");
+        let captures = self.captures();
         let output = self.command("run", &["--json", "--keep", "--pcap", captures.to_str().expect("UTF-8")]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
@@ -50,9 +18,15 @@ impl Lab {
         result
     }
 
+    /// Where the lab keeps what its programs say.
+    fn state(&self) -> String {
+        let name = self.file.file_stem().expect("a name").to_string_lossy();
+        format!("/run/srdma/lab/{name}-{}", self.suffix)
+    }
+
     /// What a node tells of itself.
     pub(crate) fn status(&self, node: &str) -> Value {
-        let socket = format!("/run/srdma/lab/{}-{}/node/{node}.sock", self.name, self.suffix);
+        let socket = format!("{}/node/{node}.sock", self.state());
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
         let output = srdma.args(["status", "--json", &socket]).output().expect("the program runs");
         serde_json::from_slice(&output.stdout)
@@ -61,14 +35,14 @@ impl Lab {
 
     /// The last line that an endpoint has said.
     pub(crate) fn said(&self, node: &str) -> Value {
-        let path = format!("/run/srdma/lab/{}-{}/out/{node}", self.name, self.suffix);
+        let path = format!("{}/out/{node}", self.state());
         let text = fs::read_to_string(&path).expect("it has said something");
         serde_json::from_str(text.lines().last().expect("a line")).expect("it is JSON")
     }
 
     /// Checks that every RoCEv2 packet of a link's capture has its ICRC.
     pub(crate) fn check_icrcs(&self, link: &str) {
-        let path = self.directory.path().join("captures").join(link).with_extension("pcapng");
+        let path = self.capture(link);
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
         let output = srdma.args(["decode", "--json"]).arg(&path).output().expect("the program runs");
         let text = String::from_utf8_lossy(&output.stdout);
@@ -79,7 +53,7 @@ impl Lab {
 
     /// What tshark says of the packets of a link's capture that a display filter lets pass: these fields of each.
     pub(crate) fn tshark(&self, link: &str, filter: &str, fields: &[&str]) -> Vec<BTreeMap<String, String>> {
-        let path = self.directory.path().join("captures").join(link).with_extension("pcapng");
+        let path = self.capture(link);
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(&path).args(["-Y", filter, "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
         tshark.args(fields.iter().flat_map(|field| ["-e", field]));
@@ -91,12 +65,6 @@ impl Lab {
             fields.iter().map(|field| (*field).to_owned()).zip(values).collect()
         };
         text.lines().map(named).collect()
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        self.command("down", &[]);
     }
 }
 

@@ -2,4 +2,6 @@
 
 mod fast_cnp;
 mod lab;
+#[path = "../own_lab/mod.rs"]
+mod own_lab;
 mod pfc;

@@ -1,6 +1,7 @@
 //! The lab `pfc`: one node pauses a traffic class of the other, on real wires.
 
-use crate::lab::{Lab, class};
+use crate::lab::class;
+use crate::own_lab::Lab;
 
 /// The MAC addresses of N1 and N2 on their link.
 const N1: &str = "02:5d:00:00:01:01";
