@@ -10,9 +10,18 @@ pub(crate) fn check(topology: &Topology) -> Result<(), TopologyError> {
     let component = components(topology);
     let mut first_with: BTreeMap<Vec<u32>, HostId> = BTreeMap::new();
     for host in topology.host_ids() {
-        let mut of_host: Vec<u32> = topology.attached_to(host).map(|switch| component[switch.index()]).collect();
+        let switches = topology.open_ports(NodeId::Host(host)).filter_map(|port| match port.peer.node {
+            NodeId::Switch(switch) => Some(component[switch.index()]),
+            NodeId::Host(_) => None,
+        });
+        let mut of_host: Vec<u32> = switches.collect();
         of_host.sort_unstable();
         of_host.dedup();
+        if of_host.is_empty() {
+            let name = &topology.hosts()[host.index()].name;
+            let text = format!("host {name} would be cut off: all its links have failed");
+            return Err(TopologyError::new(Place::Host(host.index()), text));
+        }
         first_with.entry(of_host).or_insert(host);
     }
     for (own, host) in &first_with {
@@ -20,7 +29,12 @@ pub(crate) fn check(topology: &Topology) -> Result<(), TopologyError> {
         if let Some((_, other)) = first_with.iter().find(apart) {
             let (later, earlier) = (host.max(other), host.min(other));
             let [a, b] = [earlier, later].map(|host| &topology.hosts()[host.index()].name);
-            let text = format!("no path leads from host {a} to host {b}: join their switches");
+            let failed = if topology.link_ids().any(|link| topology.is_failed(link)) {
+                " on links that have not failed"
+            } else {
+                ""
+            };
+            let text = format!("no path leads from host {a} to host {b}{failed}: join their switches");
             return Err(TopologyError::new(Place::Host(later.index()), text));
         }
     }
@@ -40,7 +54,7 @@ fn components(topology: &Topology) -> Vec<u32> {
         let mut waiting: Vec<SwitchId> = vec![start];
         component[start.index()] = parts;
         while let Some(at) = waiting.pop() {
-            for port in topology.ports(NodeId::Switch(at)) {
+            for port in topology.open_ports(NodeId::Switch(at)) {
                 if let NodeId::Switch(next) = port.peer.node
                     && component[next.index()] == NONE
                 {

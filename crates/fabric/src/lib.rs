@@ -23,7 +23,7 @@ mod topology;
 pub use address::{AddressPlan, Destination};
 pub use error::{Place, TopologyError};
 pub use file::TopologySection;
-pub use generate::{FatTree, LeafSpine, Speeds};
+pub use generate::{DataCentres, DualHomed, FatTree, LeafSpine, Planes, Rails, Speeds, Wan};
 pub use next_hops::NextHops;
 pub use path::{Path, PathError};
 pub use problem::{FileError, Problem};

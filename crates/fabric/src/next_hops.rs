@@ -1,4 +1,5 @@
-//! The shortest paths, by number of links: for each switch and destination the ports that lie on one.
+//! The shortest paths, by number of links that have not failed: for each switch and destination the ports that lie on
+//! one.
 //!
 //! Hosts that are attached to the same switches are reached alike, so paths are computed once for each such class: one
 //! search in breadth from its switches. A fabric of thousands of hosts has some hundreds of classes.
@@ -33,9 +34,7 @@ impl NextHops {
         let mut attached: Vec<Vec<SwitchId>> = Vec::new();
         let mut class_of_host = Vec::new();
         for host in topology.host_ids() {
-            let mut switches: Vec<SwitchId> = topology.attached_to(host).collect();
-            switches.sort_unstable();
-            switches.dedup();
+            let switches: Vec<SwitchId> = last_hops(topology, host).into_iter().map(|(at, _)| at).collect();
             let class = *classes.entry(switches).or_insert_with_key(|switches| {
                 attached.push(switches.clone());
                 attached.len() as u32 - 1
@@ -106,7 +105,7 @@ impl NextHops {
     /// The ports of a host that begin a shortest path to another host, in ascending order.
     pub fn from_host(&self, topology: &Topology, from: HostId, to: HostId) -> Vec<u16> {
         let class = self.class(to);
-        let ports = topology.ports(NodeId::Host(from)).iter().filter_map(|port| match port.peer.node {
+        let ports = topology.open_ports(NodeId::Host(from)).filter_map(|port| match port.peer.node {
             NodeId::Switch(switch) => Some((port.port, self.distance[self.index(switch, class)])),
             NodeId::Host(_) => None,
         });
@@ -158,7 +157,7 @@ impl NextHops {
 }
 
 fn neighbours(topology: &Topology, switch: SwitchId) -> Vec<(u16, SwitchId)> {
-    let ports = topology.ports(NodeId::Switch(switch)).iter();
+    let ports = topology.open_ports(NodeId::Switch(switch));
     let neighbour = |port: &crate::Port| match port.peer.node {
         NodeId::Switch(next) => Some((port.port, next)),
         NodeId::Host(_) => None,
@@ -186,7 +185,7 @@ fn distances(neighbours: &[Vec<(u16, SwitchId)>], from: &[SwitchId]) -> Vec<u16>
 
 fn last_hops(topology: &Topology, host: HostId) -> Vec<(SwitchId, Vec<u16>)> {
     let mut last_hops: BTreeMap<SwitchId, Vec<u16>> = BTreeMap::new();
-    for port in topology.ports(NodeId::Host(host)) {
+    for port in topology.open_ports(NodeId::Host(host)) {
         if let NodeId::Switch(switch) = port.peer.node {
             last_hops.entry(switch).or_default().push(port.peer.port);
         }

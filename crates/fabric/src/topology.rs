@@ -113,6 +113,8 @@ pub struct Plan {
     pub switches: Vec<Switch>,
     /// The links.
     pub links: Vec<Link>,
+    /// Links that have failed: they have their SIDs, but nothing goes there.
+    pub failed: Vec<LinkId>,
 }
 
 /// A port of a node with what it is joined to.
@@ -127,7 +129,7 @@ pub struct Port {
 }
 
 /// Hosts, switches and links that can work: names and numbers are unique, every port has one link, and every host
-/// reaches every other through switches.
+/// reaches every other through switches, without the links that have failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     plan: Plan,
@@ -135,6 +137,7 @@ pub struct Topology {
     host_ports: Vec<Vec<Port>>,
     /// For each switch its ports, in the order of their numbers.
     switch_ports: Vec<Vec<Port>>,
+    is_failed: Vec<bool>,
     names: BTreeMap<String, NodeId>,
 }
 
@@ -145,12 +148,20 @@ impl Topology {
     ///
     /// Fewer than two hosts; more than [`MAX_HOSTS`], [`MAX_SWITCHES`] or [`MAX_LINKS`]; a name that is none or stands
     /// for two nodes; a number that two have; a tier of 0; a link to a node that does not exist, from a node to itself
-    /// or between hosts, of rate 0, or at a port that has one already; a node without a link; two hosts without a path.
+    /// or between hosts, of rate 0, or at a port that has one already; a node without a link; a failed link that does
+    /// not exist; two hosts without a path.
     pub fn new(plan: Plan) -> Result<Self, TopologyError> {
         check_sizes(&plan)?;
         let names = check_nodes(&plan)?;
         let (host_ports, switch_ports) = check_links(&plan)?;
-        let topology = Topology { plan, host_ports, switch_ports, names };
+        let mut is_failed = vec![false; plan.links.len()];
+        for link in &plan.failed {
+            match is_failed.get_mut(link.index()) {
+                Some(is_failed) => *is_failed = true,
+                None => return Err(TopologyError::new(Place::Whole, format!("link {} is none", link.index()))),
+            }
+        }
+        let topology = Topology { plan, host_ports, switch_ports, is_failed, names };
         check_attached(&topology)?;
         connectivity::check(&topology)?;
         Ok(topology)
@@ -191,6 +202,35 @@ impl Topology {
         self.names.get(name).copied()
     }
 
+    /// The links of a switch or host of this name, or the link of this name, whichever end it names first.
+    pub fn links_named(&self, name: &str) -> Option<Vec<LinkId>> {
+        if let Some(node) = self.node(name) {
+            return Some(self.ports(node).iter().map(|port| port.link).collect());
+        }
+        let is_meant = |link: &LinkId| {
+            let [a, b] = self.plan.links[link.index()].ends;
+            let begins = |end: End| name.starts_with(self.name(end.node));
+            (begins(a) && name == self.link_name(*link)) || (begins(b) && name == self.name_between(b, a))
+        };
+        self.link_ids().find(is_meant).map(|link| vec![link])
+    }
+
+    /// The same topology with links that have failed, besides those that have already.
+    ///
+    /// # Errors
+    ///
+    /// Two hosts without a path left.
+    pub fn without(self, failed: &[LinkId]) -> Result<Self, TopologyError> {
+        let mut plan = self.plan;
+        plan.failed.extend_from_slice(failed);
+        Topology::new(plan)
+    }
+
+    /// Whether a link has failed.
+    pub fn is_failed(&self, link: LinkId) -> bool {
+        self.is_failed[link.index()]
+    }
+
     /// A node's name.
     pub fn name(&self, node: NodeId) -> &str {
         name(&self.plan, node)
@@ -199,9 +239,18 @@ impl Topology {
     /// A link's name, `A-B` after its ends; with their ports, `A:0-B:1`, where several join the same two nodes.
     pub fn link_name(&self, link: LinkId) -> String {
         let [a, b] = self.plan.links[link.index()].ends;
+        self.name_between(a, b)
+    }
+
+    fn name_between(&self, a: End, b: End) -> String {
         let parallel = self.ports(a.node).iter().filter(|port| port.peer.node == b.node).count() > 1;
         let (name_a, name_b) = (self.name(a.node), self.name(b.node));
         if parallel { format!("{name_a}:{}-{name_b}:{}", a.port, b.port) } else { format!("{name_a}-{name_b}") }
+    }
+
+    /// A node's ports whose links have not failed, in the order of their numbers.
+    pub fn open_ports(&self, node: NodeId) -> impl Iterator<Item = &Port> + Clone {
+        self.ports(node).iter().filter(|port| !self.is_failed(port.link))
     }
 
     /// A node's ports that have a link, in the order of their numbers.

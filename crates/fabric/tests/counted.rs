@@ -96,6 +96,10 @@ fn next_hops_are_those_of_another_implementation() {
     compare_sets(&fat_tree(3, 4));
     compare_sets(&fat_tree(3, 6));
     compare_sets(&Topology::from_toml(TWO_PLANES).unwrap());
+    compare_sets(&Topology::from_toml(include_str!("../../../fabrics/rail.toml")).unwrap());
+    compare_sets(&Topology::from_toml(include_str!("../../../fabrics/dual-plane.toml")).unwrap());
+    compare_sets(&Topology::from_toml(include_str!("../../../fabrics/dual-homed.toml")).unwrap());
+    compare_sets(&Topology::from_toml(include_str!("../../../fabrics/data-centres.toml")).unwrap());
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn mistakes_in_a_file_name_the_line() {
     let said: Vec<String> = files.iter().map(|file| refused(file).chars().take(99).collect()).collect();
     insta::assert_snapshot!(said.join("\n"), @r#"
 line 1: missing key `kind`
-line 1: unknown value `ring`, expected one of `leaf-spine`, `fat-tree`, `links`
+line 1: unknown value `ring`, expected one of `leaf-spine`, `fat-tree`, `rails`, `planes`, `dual-ho
 line 1: a topology of kind leaf-spine needs the key leaves
 line 4: unknown key `hosts`, expected one of `kind`, `leaves`, `spines`, `hosts_per_leaf`, `tiers`,
 line 3: invalid value: integer `-2`, expected u16

@@ -84,6 +84,10 @@ impl<'a> Placement<'a> {
             is_drained: vec![false; topology.links().len()],
         };
         flows.iter().try_for_each(|flow| placement.check(flow))?;
+        let failed: Vec<LinkId> = topology.link_ids().filter(|link| topology.is_failed(*link)).collect();
+        if placement.clos.is_none() {
+            failed.iter().for_each(|link| placement.is_drained[link.index()] = true);
+        }
         if let Some(clos) = placement.clos.clone() {
             for (flow, choice) in flows.iter().zip(clos.place(flows)) {
                 placement.flows.push(None);
@@ -100,7 +104,7 @@ impl<'a> Placement<'a> {
                 placement.put(FlowId(index as u32), flows[index], way);
             }
         }
-        placement.improve();
+        placement.drain(&failed)?;
         Ok(placement)
     }
 
@@ -158,9 +162,9 @@ impl<'a> Placement<'a> {
         Ok(moved)
     }
 
-    /// Takes links into use again, and returns the flows that moved.
+    /// Takes links into use again, but for those that have failed, and returns the flows that moved.
     pub fn release(&mut self, links: &[LinkId]) -> Vec<FlowId> {
-        links.iter().for_each(|link| self.is_drained[link.index()] = false);
+        links.iter().for_each(|link| self.is_drained[link.index()] = self.topology.is_failed(*link));
         self.improve()
     }
 

@@ -159,8 +159,26 @@ fn what_is_no_clos_is_told_with_the_reason() {
         let topology = Topology::from_toml(text).unwrap();
         Clos::recognise(&topology).unwrap_err().to_string()
     };
-    let figure1 = include_str!("../../../fabrics/figure1.toml");
-    assert_eq!(refusal(figure1), "no folded Clos: nic1 has 2 links: expected one");
+    let sites = include_str!("../../../fabrics/data-centres.toml");
+    let long = "no folded Clos: link dc1.border1-dc2.border1 does not join neighbouring tiers";
+    assert_eq!(refusal(sites), long);
+    let homes = r#"
+        kind = "links"
+        host = [{ name = "a" }, { name = "b" }, { name = "c" }]
+        switch = [{ name = "l1" }, { name = "l2" }, { name = "l3" }, { name = "s", tier = 2 }]
+        link = [
+            { ends = ["a", "l1"] }, { ends = ["a", "l2"] }, { ends = ["b", "l1"] }, { ends = ["b", "l2"] },
+            { ends = ["c", "l2"] }, { ends = ["c", "l3"] },
+            { ends = ["l1", "s"] }, { ends = ["l2", "s"] }, { ends = ["l3", "s"] },
+        ]
+    "#;
+    assert_eq!(refusal(homes), "no folded Clos: c shares a leaf with hosts that are at other leaves besides");
+    let twice = homes.replace("\"c\", \"l3\"", "\"c\", \"l2\"");
+    assert_eq!(refusal(&twice), "no folded Clos: c has several links to one leaf");
+    let single = homes.replace("{ ends = [\"c\", \"l2\"] }, ", "");
+    assert_eq!(refusal(&single), "no folded Clos: c has 1 links, but others have 2");
+    let slower = homes.replace("\"c\", \"l3\"]", "\"c\", \"l3\"], rate_bits_per_s = 1");
+    assert_eq!(refusal(&slower), "no folded Clos: the links of c differ in rate");
     let uneven = r#"
         kind = "links"
         host = [{ name = "a" }, { name = "b" }]

@@ -96,11 +96,8 @@ impl Arguments {
 
 /// The links of a switch, or the one of that name.
 fn links(topology: &Topology, name: &str) -> Result<Vec<srdma_fabric::LinkId>> {
-    if let Some(node) = topology.node(name) {
-        return Ok(topology.ports(node).iter().map(|port| port.link).collect());
-    }
-    match topology.link_ids().find(|link| topology.link_name(*link) == name) {
-        Some(link) => Ok(vec![link]),
-        None => bail!("--drain {name}: no switch and no link of this fabric; links are called as leaf1-spine2"),
-    }
+    let found = topology.links_named(name);
+    found.with_context(|| {
+        format!("--drain {name}: no switch and no link of this fabric; links are called as leaf1-spine2")
+    })
 }

@@ -17,15 +17,24 @@
 //!
 //! | key | of | meaning, unit | default |
 //! |---|---|---|---|
-//! | `kind` | | `leaf-spine`, `fat-tree` or `links` | |
-//! | `leaves`, `spines`, `hosts_per_leaf` | `leaf-spine` | how many | |
+//! | `kind` | | `leaf-spine`, `fat-tree`, `rails`, `planes`, `dual-homed`, `data-centres` or `links` | |
+//! | `leaves`, `spines`, `hosts_per_leaf` | others than `fat-tree`, `rails` | how many (in each part) | |
 //! | `tiers` | `fat-tree` | 2 or 3 | 3 |
 //! | `k` | `fat-tree` | ports of a switch, even | |
 //! | `pods` | `fat-tree` | with three tiers: how many | k |
+//! | `blocks` | `rails` | of servers with leaves of their own | 1 |
+//! | `servers`, `rails` | `rails` | servers of a block, NICs of a server | |
+//! | `spines` | `rails` | how many | |
+//! | `planes` | `planes` | how many, 2 to 4 | 2 |
+//! | `data_centres` | `data-centres` | how many | |
+//! | `borders` | `data-centres` | switches of each that WAN links end at | 1 |
+//! | `wan_rate_bits_per_s` | `data-centres` | rate of the links between data centres | 400,000,000,000 |
+//! | `wan_delay_ns` | `data-centres` | their propagation delay, nanoseconds | 500,000 |
 //! | `host_rate_bits_per_s` | generators | rate of the links to hosts | 100,000,000,000 |
 //! | `fabric_rate_bits_per_s` | generators | rate of the links between switches | that of the hosts |
 //! | `oversubscription` | generators | instead of `fabric_rate_bits_per_s`: an edge's hosts by its uplinks | |
 //! | `host_delay_ns`, `fabric_delay_ns` | generators | propagation delay, nanoseconds | 500 |
+//! | `failed.name` | all | a switch, or a link as `leaf1-spine2`: it has its SIDs, but nothing goes there | |
 //! | `host.name`, `switch.name` | `links` | unique | |
 //! | `host.number` | `links` | what the address is made of | position from 1 |
 //! | `switch.tier` | `links` | from 1, where hosts are attached | 1 |
@@ -33,15 +42,17 @@
 //! | `switch.usid` | `links` | the id of its uN, 1 to 0xDFFF | made of tier and number |
 //! | `link.ends` | `links` | two names | |
 //! | `link.ports` | `links` | a port at each end | one above the highest so far |
-//! | `link.rate_bits_per_s` | `links` | of each direction | 100,000,000,000 |
-//! | `link.delay_ns` | `links` | propagation delay, nanoseconds | 500 |
+//! | `link.rate_bits_per_s` | `links` | of both directions, as a number or as two equal ones | 100,000,000,000 |
+//! | `link.delay_ns` | `links` | propagation delay, nanoseconds; the same | 500 |
+
+mod nodes;
 
 use crate::error::{Place, TopologyError};
-use crate::generate::{FatTree, LeafSpine, Speeds, uplink_rate_bits_per_s};
+use crate::generate::{DataCentres, DualHomed, FatTree, LeafSpine, Planes, Rails, Speeds, Wan, uplink_rate_bits_per_s};
 use crate::problem::{FileError, Problem};
-use crate::topology::{End, Host, HostId, Link, NodeId, Plan, Switch, SwitchId, Topology};
+use crate::topology::Topology;
+use nodes::{FailedSection, HostSection, LinkSection, SwitchSection};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use toml::Spanned;
 
 /// A topology as it is written: a file of its own, or a section of another one.
@@ -55,6 +66,14 @@ pub struct TopologySection {
     tiers: Option<Spanned<u8>>,
     k: Option<Spanned<u16>>,
     pods: Option<Spanned<u16>>,
+    blocks: Option<Spanned<u16>>,
+    servers: Option<Spanned<u16>>,
+    rails: Option<Spanned<u16>>,
+    planes: Option<Spanned<u16>>,
+    data_centres: Option<Spanned<u16>>,
+    borders: Option<Spanned<u16>>,
+    wan_rate_bits_per_s: Option<Spanned<u64>>,
+    wan_delay_ns: Option<Spanned<u64>>,
     host_rate_bits_per_s: Option<Spanned<u64>>,
     fabric_rate_bits_per_s: Option<Spanned<u64>>,
     oversubscription: Option<Spanned<f64>>,
@@ -66,6 +85,8 @@ pub struct TopologySection {
     switch: Vec<Spanned<SwitchSection>>,
     #[serde(default)]
     link: Vec<Spanned<LinkSection>>,
+    #[serde(default)]
+    failed: Vec<Spanned<FailedSection>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -73,32 +94,11 @@ pub struct TopologySection {
 enum Kind {
     LeafSpine,
     FatTree,
+    Rails,
+    Planes,
+    DualHomed,
+    DataCentres,
     Links,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HostSection {
-    name: String,
-    number: Option<u32>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SwitchSection {
-    name: String,
-    tier: Option<u8>,
-    number: Option<u16>,
-    usid: Option<u16>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LinkSection {
-    ends: [Spanned<String>; 2],
-    ports: Option<[u16; 2]>,
-    rate_bits_per_s: Option<u64>,
-    delay_ns: Option<u64>,
 }
 
 impl Topology {
@@ -133,22 +133,62 @@ impl TopologySection {
     /// with its offset in the text that the section was read from.
     pub fn topology(&self) -> Result<Topology, Problem> {
         self.check_keys()?;
-        match self.kind.get_ref() {
+        let topology = match self.kind.get_ref() {
+            Kind::Links => Topology::new(self.plan()?).map_err(|error| self.located(error))?,
+            kind => self.generated(*kind)?,
+        };
+        self.with_failures(topology)
+    }
+
+    fn generated(&self, kind: Kind) -> Result<Topology, Problem> {
+        let given = |key: &Option<Spanned<u16>>, default: u16| key.as_ref().map_or(default, |key| *key.get_ref());
+        let leaves = || self.needed("leaves", &self.leaves);
+        let spines = || self.needed("spines", &self.spines);
+        let hosts_per_leaf = || self.needed("hosts_per_leaf", &self.hosts_per_leaf);
+        let made = match kind {
             Kind::LeafSpine => {
-                let (leaves, spines) = (self.needed("leaves", &self.leaves)?, self.needed("spines", &self.spines)?);
-                let hosts_per_leaf = self.needed("hosts_per_leaf", &self.hosts_per_leaf)?;
+                let (leaves, spines, hosts_per_leaf) = (leaves()?, spines()?, hosts_per_leaf()?);
                 let speeds = self.speeds(hosts_per_leaf, spines)?;
-                let made = LeafSpine { leaves, spines, hosts_per_leaf, speeds }.topology();
-                made.map_err(|error| self.located(error))
+                LeafSpine { leaves, spines, hosts_per_leaf, speeds }.topology()
             }
             Kind::FatTree => {
                 let k = self.needed("k", &self.k)?;
                 let tiers = self.tiers.as_ref().map_or(3, |tiers| *tiers.get_ref());
                 let pods = self.pods.as_ref().map(|pods| *pods.get_ref());
-                let speeds = self.speeds(k / 2, k / 2)?;
-                FatTree { tiers, k, pods, speeds }.topology().map_err(|error| self.located(error))
+                FatTree { tiers, k, pods, speeds: self.speeds(k / 2, k / 2)? }.topology()
             }
-            Kind::Links => Topology::new(self.plan()?).map_err(|error| self.located(error)),
+            Kind::Rails => {
+                let (servers, rails) = (self.needed("servers", &self.servers)?, self.needed("rails", &self.rails)?);
+                let (blocks, spines) = (given(&self.blocks, 1), spines()?);
+                Rails { blocks, servers, rails, spines, speeds: self.speeds(servers, spines)? }.topology()
+            }
+            Kind::Planes => {
+                let (leaves, spines, hosts_per_leaf) = (leaves()?, spines()?, hosts_per_leaf()?);
+                let (planes, speeds) = (given(&self.planes, 2), self.speeds(hosts_per_leaf, spines)?);
+                Planes { planes, leaves, spines, hosts_per_leaf, speeds }.topology()
+            }
+            Kind::DualHomed => {
+                let (leaves, spines, hosts_per_leaf) = (leaves()?, spines()?, hosts_per_leaf()?);
+                let speeds = self.speeds(hosts_per_leaf, spines)?;
+                DualHomed { leaves, spines, hosts_per_leaf, speeds }.topology()
+            }
+            Kind::DataCentres => {
+                let (leaves, spines, hosts_per_leaf) = (leaves()?, spines()?, hosts_per_leaf()?);
+                let data_centres = self.needed("data_centres", &self.data_centres)?;
+                let (borders, wan) = (given(&self.borders, 1), self.wan());
+                let speeds = self.speeds(hosts_per_leaf, spines)?;
+                DataCentres { data_centres, leaves, spines, hosts_per_leaf, borders, speeds, wan }.topology()
+            }
+            Kind::Links => Topology::new(self.plan()?),
+        };
+        made.map_err(|error| self.located(error))
+    }
+
+    fn wan(&self) -> Wan {
+        let value = |key: &Option<Spanned<u64>>, default| key.as_ref().map_or(default, |key| *key.get_ref());
+        Wan {
+            rate_bits_per_s: value(&self.wan_rate_bits_per_s, Wan::DEFAULT.rate_bits_per_s),
+            delay_ns: value(&self.wan_delay_ns, Wan::DEFAULT.delay_ns),
         }
     }
 
@@ -157,23 +197,32 @@ impl TopologySection {
         fn first<T>(list: &[Spanned<T>]) -> Option<usize> {
             list.first().map(|section| section.span().start)
         }
-        let leaf_spine: &[Kind] = &[Kind::LeafSpine];
-        let generated: &[Kind] = &[Kind::LeafSpine, Kind::FatTree];
+        use Kind::{DataCentres, DualHomed, FatTree, LeafSpine, Links, Planes, Rails};
+        let leaves: &[Kind] = &[LeafSpine, Planes, DualHomed, DataCentres];
+        let generated: &[Kind] = &[LeafSpine, FatTree, Rails, Planes, DualHomed, DataCentres];
         let keys = [
-            ("leaves", start(&self.leaves), leaf_spine),
-            ("spines", start(&self.spines), leaf_spine),
-            ("hosts_per_leaf", start(&self.hosts_per_leaf), leaf_spine),
-            ("tiers", start(&self.tiers), &[Kind::FatTree]),
-            ("k", start(&self.k), &[Kind::FatTree]),
-            ("pods", start(&self.pods), &[Kind::FatTree]),
+            ("leaves", start(&self.leaves), leaves),
+            ("spines", start(&self.spines), &[LeafSpine, Rails, Planes, DualHomed, DataCentres]),
+            ("hosts_per_leaf", start(&self.hosts_per_leaf), leaves),
+            ("tiers", start(&self.tiers), &[FatTree]),
+            ("k", start(&self.k), &[FatTree]),
+            ("pods", start(&self.pods), &[FatTree]),
+            ("blocks", start(&self.blocks), &[Rails]),
+            ("servers", start(&self.servers), &[Rails]),
+            ("rails", start(&self.rails), &[Rails]),
+            ("planes", start(&self.planes), &[Planes]),
+            ("data_centres", start(&self.data_centres), &[DataCentres]),
+            ("borders", start(&self.borders), &[DataCentres]),
+            ("wan_rate_bits_per_s", start(&self.wan_rate_bits_per_s), &[DataCentres]),
+            ("wan_delay_ns", start(&self.wan_delay_ns), &[DataCentres]),
             ("host_rate_bits_per_s", start(&self.host_rate_bits_per_s), generated),
             ("fabric_rate_bits_per_s", start(&self.fabric_rate_bits_per_s), generated),
             ("oversubscription", start(&self.oversubscription), generated),
             ("host_delay_ns", start(&self.host_delay_ns), generated),
             ("fabric_delay_ns", start(&self.fabric_delay_ns), generated),
-            ("host", first(&self.host), &[Kind::Links]),
-            ("switch", first(&self.switch), &[Kind::Links]),
-            ("link", first(&self.link), &[Kind::Links]),
+            ("host", first(&self.host), &[Links]),
+            ("switch", first(&self.switch), &[Links]),
+            ("link", first(&self.link), &[Links]),
         ];
         let kind = *self.kind.get_ref();
         for (key, at, kinds) in keys {
@@ -196,7 +245,7 @@ impl TopologySection {
 
     fn speeds(&self, hosts: u16, uplinks: u16) -> Result<Speeds, Problem> {
         let value = |key: &Option<Spanned<u64>>, default| key.as_ref().map_or(default, |key| *key.get_ref());
-        let rates = [&self.host_rate_bits_per_s, &self.fabric_rate_bits_per_s];
+        let rates = [&self.host_rate_bits_per_s, &self.fabric_rate_bits_per_s, &self.wan_rate_bits_per_s];
         if let Some(rate) = rates.into_iter().flatten().find(|rate| *rate.get_ref() == 0) {
             return wrong(rate.span().start, "a rate of 0: expected bits a second");
         }
@@ -220,64 +269,34 @@ impl TopologySection {
         })
     }
 
-    fn plan(&self) -> Result<Plan, Problem> {
-        let mut plan = Plan::default();
-        for (number, host) in (1..).zip(&self.host) {
-            let host = host.get_ref();
-            plan.hosts.push(Host { name: host.name.clone(), number: host.number.unwrap_or(number) });
-        }
-        for (number, section) in (1u32..).zip(&self.switch) {
-            let switch = section.get_ref();
-            let Some(number) = switch.number.or(u16::try_from(number).ok()) else {
-                return wrong(section.span().start, "there are too many switches: expected 65,535 at most");
-            };
-            let (name, tier) = (switch.name.clone(), switch.tier.unwrap_or(1));
-            plan.switches.push(Switch { name, tier, number, usid: switch.usid });
-        }
-        let mut names: BTreeMap<&str, NodeId> = BTreeMap::new();
-        names.extend((0..).zip(&self.host).map(|(id, host)| (host.get_ref().name.as_str(), NodeId::Host(HostId(id)))));
-        let switches = (0..).zip(&self.switch);
-        names.extend(switches.map(|(id, switch)| (switch.get_ref().name.as_str(), NodeId::Switch(SwitchId(id)))));
-        let mut next_ports: BTreeMap<NodeId, u16> = BTreeMap::new();
-        for section in &self.link {
-            let link = section.get_ref();
-            let mut nodes = Vec::new();
-            for name in &link.ends {
-                match names.get(name.get_ref().as_str()) {
-                    Some(node) => nodes.push(*node),
-                    None => return wrong(name.span().start, format!("{} is no host and no switch", name.get_ref())),
-                }
-            }
-            let mut end = |index: usize| {
-                let next = next_ports.entry(nodes[index]).or_default();
-                let port = link.ports.map_or(*next, |ports| ports[index]);
-                *next = (*next).max(port.saturating_add(1));
-                End { node: nodes[index], port }
-            };
-            plan.links.push(Link {
-                ends: [end(0), end(1)],
-                rate_bits_per_s: link.rate_bits_per_s.unwrap_or(Speeds::DEFAULT.host_rate_bits_per_s),
-                delay_ns: link.delay_ns.unwrap_or(Speeds::DEFAULT.host_delay_ns),
-            });
-        }
-        Ok(plan)
-    }
-
     fn located(&self, error: TopologyError) -> Problem {
         let at = match error.place {
-            Place::Parameter("leaves") => start(&self.leaves),
-            Place::Parameter("spines") => start(&self.spines),
-            Place::Parameter("hosts_per_leaf") => start(&self.hosts_per_leaf),
-            Place::Parameter("tiers") => start(&self.tiers),
             Place::Parameter("k") => start(&self.k),
-            Place::Parameter("pods") => start(&self.pods),
-            Place::Parameter(_) => None,
+            Place::Parameter("tiers") => start(&self.tiers),
+            Place::Parameter(name) => self.number(name),
             Place::Host(index) => self.host.get(index).map(|section| section.span().start),
             Place::Switch(index) => self.switch.get(index).map(|section| section.span().start),
             Place::Link(index) => self.link.get(index).map(|section| section.span().start),
             Place::Whole => None,
         };
         Problem::new(at.unwrap_or(self.kind.span().start), error.problem)
+    }
+
+    /// Where a number of switches, hosts or parts stands.
+    fn number(&self, name: &str) -> Option<usize> {
+        let keys = [
+            ("leaves", &self.leaves),
+            ("spines", &self.spines),
+            ("hosts_per_leaf", &self.hosts_per_leaf),
+            ("pods", &self.pods),
+            ("blocks", &self.blocks),
+            ("servers", &self.servers),
+            ("rails", &self.rails),
+            ("planes", &self.planes),
+            ("data_centres", &self.data_centres),
+            ("borders", &self.borders),
+        ];
+        keys.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| start(value))
     }
 }
 
@@ -286,6 +305,10 @@ impl Kind {
         match self {
             Kind::LeafSpine => "leaf-spine",
             Kind::FatTree => "fat-tree",
+            Kind::Rails => "rails",
+            Kind::Planes => "planes",
+            Kind::DualHomed => "dual-homed",
+            Kind::DataCentres => "data-centres",
             Kind::Links => "links",
         }
     }
