@@ -20,6 +20,9 @@
 //! | `job.nics` | the host of each rank | |
 //! | `job.tensor`, `.data`, `.pipeline` | sizes; their product is the number of ranks | 1, the rest, 1 |
 //! | `job.expert` | ranks of a data group that share experts; divides `data` | `data` |
+//! | `job.iterations` | how often its collectives run; for simulation | 1 |
+//! | `job.start_us` | when for the first time, microseconds; for simulation | 0 |
+//! | `job.pause_us` | from the end of an iteration to the next one, microseconds; for simulation | 0 |
 //! | `job.collective.kind` | see below | |
 //! | `job.collective.name` | for `--collective` | its kind |
 //! | `job.collective.group` | `all`, `tensor`, `data`, `expert`, `pipeline` | `all` |
@@ -31,7 +34,7 @@
 use crate::job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
 use serde::Deserialize;
 use srdma_fabric::{FileError, HostId, NodeId, Problem, Topology};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
 /// The size of a buffer unless the file says otherwise, in octets.
@@ -43,9 +46,10 @@ struct File {
     job: Vec<Spanned<JobSection>>,
 }
 
-#[derive(Deserialize)]
+/// A job as it is written: in a file of jobs, or as a section of another one.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct JobSection {
+pub struct JobSection {
     name: Spanned<String>,
     tenant: Option<Spanned<u16>>,
     nics: Vec<Spanned<String>>,
@@ -53,11 +57,29 @@ struct JobSection {
     data: Option<Spanned<usize>>,
     expert: Option<Spanned<usize>>,
     pipeline: Option<Spanned<usize>>,
+    iterations: Option<Spanned<u64>>,
+    start_us: Option<Spanned<u64>>,
+    pause_us: Option<Spanned<u64>>,
     #[serde(default)]
     collective: Vec<Spanned<CollectiveSection>>,
 }
 
-#[derive(Deserialize)]
+/// How often a job does its collectives, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repetition {
+    /// How often.
+    pub iterations: u64,
+    /// When for the first time, in microseconds.
+    pub start_us: u64,
+    /// Microseconds from the end of an iteration to the beginning of the next one, in which ranks compute.
+    pub pause_us: u64,
+}
+
+/// The most iterations of a job, and the longest time that it may wait, in microseconds.
+const MOST_ITERATIONS: u64 = 1_000_000;
+const MOST_US: u64 = 10_000_000;
+
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CollectiveSection {
     kind: CollectiveKind,
@@ -75,12 +97,40 @@ struct CollectiveSection {
 /// Names the line that is wrong, what was found there and what was expected.
 pub fn jobs_from_toml(text: &str, topology: &Topology) -> Result<Vec<Job>, FileError> {
     let file: Result<File, Problem> = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text));
-    file.and_then(|file| jobs(&file, topology)).map_err(|problem| problem.in_text(text))
+    file.and_then(|file| jobs(&file.job, topology)).map_err(|problem| problem.in_text(text))
 }
 
-fn jobs(file: &File, topology: &Topology) -> Result<Vec<Job>, Problem> {
+impl JobSection {
+    /// How often it runs, and when.
+    ///
+    /// # Errors
+    ///
+    /// A number that is out of its range, with its offset in the text.
+    pub fn repetition(&self) -> Result<Repetition, Problem> {
+        let number = |name: &str, key: &Option<Spanned<u64>>, range: RangeInclusive<u64>, default| match key {
+            Some(key) if !range.contains(key.get_ref()) => {
+                let text = format!("{name} {}: expected {} to {}", key.get_ref(), range.start(), range.end());
+                wrong(key.span(), text)
+            }
+            Some(key) => Ok(*key.get_ref()),
+            None => Ok(default),
+        };
+        Ok(Repetition {
+            iterations: number("iterations", &self.iterations, 1..=MOST_ITERATIONS, 1)?,
+            start_us: number("start_us", &self.start_us, 0..=MOST_US, 0)?,
+            pause_us: number("pause_us", &self.pause_us, 0..=MOST_US, 0)?,
+        })
+    }
+}
+
+/// The jobs of sections that were read from a text, for a fabric.
+///
+/// # Errors
+///
+/// What is wrong, with its offset in the text.
+pub fn jobs(sections: &[Spanned<JobSection>], topology: &Topology) -> Result<Vec<Job>, Problem> {
     let mut jobs: Vec<Job> = Vec::new();
-    for section in &file.job {
+    for section in sections {
         let (at, section) = (section.span(), section.get_ref());
         if jobs.iter().any(|job| job.name == *section.name.get_ref()) {
             return wrong(section.name.span(), format!("two jobs are called {}", section.name.get_ref()));
@@ -88,6 +138,7 @@ fn jobs(file: &File, topology: &Topology) -> Result<Vec<Job>, Problem> {
         if let Some(tenant) = section.tenant.as_ref().filter(|tenant| *tenant.get_ref() > 4095) {
             return wrong(tenant.span(), format!("tenant {}: expected 0 to 4095", tenant.get_ref()));
         }
+        section.repetition()?;
         let nics = nics(section, topology)?;
         let parallel = parallel(section, at, nics.len())?;
         let collectives = section.collective.iter().map(collective).collect::<Result<_, _>>()?;

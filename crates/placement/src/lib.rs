@@ -15,6 +15,7 @@
 //! Nothing depends on chance or on the order of a hash table: the same flows get the same paths.
 
 mod bound;
+mod choose;
 mod clos;
 mod colour;
 mod ecmp;
@@ -30,6 +31,7 @@ mod route;
 mod search;
 
 pub use bound::divided_bound;
+pub use choose::{Choosing, choose};
 pub use clos::{Choice, Clos, NotClos};
 pub use colour::{Evenly, colour};
 pub use ecmp::ecmp;

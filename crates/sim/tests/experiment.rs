@@ -59,6 +59,41 @@ fn a_mistake_names_its_line() {
     }
 }
 
+/// The keys of jobs, arms with paths, and failures.
+#[test]
+fn a_mistake_in_a_job_or_a_failure_names_its_line() {
+    let job = "[[workload.job]]\nname = \"train\"\nnics = [\"h1.*\", \"h2.1\"]\n";
+    let measure = "[measure]\nduration_us = 1\n";
+    let arm = |keys: &str| format!("{ARM}{keys}\n");
+    let cases = [
+        (format!("{}{measure}{ARM}", job.replace("h2.1", "h7.1")), "file.toml:9: h7.1 is no NIC of this fabric"),
+        (format!("{job}iterations = 0\n{measure}{ARM}"), "file.toml:10: iterations 0: expected 1 to 1000000"),
+        (format!("{job}{measure}{}", arm("paths = \"best\"")), "file.toml:16: unknown value `best`"),
+        (
+            format!("{job}{measure}{}", arm("queue_pairs = 4\npaths = \"random\"")),
+            "file.toml:12: arm \"plain\": several",
+        ),
+        (format!("{job}{measure}{}", arm("steering = true")), "file.toml:12: arm \"plain\": steering begins with"),
+        (format!("{job}[[failure]]\nnode = \"h1.1\"\nat_us = 1\n{measure}{ARM}"), "file.toml:11: there is no switch"),
+        (
+            format!("{job}[[failure]]\nlink = [\"leaf1\", \"leaf2\"]\nat_us = 1\n{measure}{ARM}"),
+            "file.toml:11: no link leaf1-leaf2 is in the topology",
+        ),
+        (format!("{job}[[failure]]\nat_us = 1\n{measure}{ARM}"), "file.toml:10: a failure is of a switch or of a link"),
+        (
+            format!("{job}[[failure]]\nnode = \"spine1\"\nat_us = 9\nuntil_us = 9\n{measure}{ARM}"),
+            "file.toml:13: until_us 9: expected more than at_us, 9",
+        ),
+    ];
+    for (text, expected) in cases {
+        let found = scenario(&text).unwrap_err();
+        assert!(found.starts_with(expected), "{found}\n  expected: {expected}");
+    }
+    let text = format!("{job}[[failure]]\nnode = \"spine1\"\nat_us = 9\n{measure}{ARM}");
+    let scenario = scenario(&text).unwrap();
+    assert_eq!((scenario.jobs[0].0.nics.len(), scenario.failures[0].links.len()), (5, 2));
+}
+
 #[test]
 fn a_mistake_in_the_topology_names_its_line() {
     let text = format!("{FABRIC}[measure]\nduration_us = 1\n{ARM}").replace("leaves = 2", "leaves = 0");

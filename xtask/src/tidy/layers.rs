@@ -14,7 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fabric", &["wire"]),
     ("placement", &["fabric"]),
     ("report", &[]),
-    ("sim", &["wire", "group", "dataplane", "rc", "capture", "fabric"]),
+    ("sim", &["wire", "group", "dataplane", "rc", "capture", "fabric", "placement"]),
     ("search", &["wire", "group", "dataplane"]),
     ("io", &["wire", "dataplane", "capture"]),
     ("host", &["wire", "dataplane", "rc", "io"]),

@@ -37,6 +37,41 @@ pub struct Arm {
     /// Parameters of HPCC++ that differ from the published ones.
     #[serde(default)]
     pub hpcc: HpccKeys,
+    /// How the paths of jobs' flows are chosen.
+    #[serde(default)]
+    pub paths: Paths,
+    /// Queue pairs that each flow of a job is divided over.
+    #[serde(default = "one")]
+    pub queue_pairs: Whole<1, 64>,
+    /// Whether NICs change to another path by themselves when theirs is bad (PP-4-6).
+    #[serde(default)]
+    pub steering: bool,
+    /// Microseconds from probe to probe of a path, where NICs steer (D85).
+    #[serde(default = "one_millisecond")]
+    pub probe_interval_us: Whole<1, 1_000_000>,
+}
+
+/// How the path of a job's flow is chosen. All other traffic is hashed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Paths {
+    /// Each switch hashes the packet's addresses, flow label, UDP source port and queue pair.
+    #[default]
+    Ecmp,
+    /// The sender takes one of the shortest paths by chance.
+    Random,
+    /// One flow after the other takes the shortest path whose most loaded link carries least.
+    Greedy,
+    /// A scheduler that knows all flows places them (PP-4-1).
+    Placed,
+}
+
+fn one() -> Whole<1, 64> {
+    Whole(1)
+}
+
+fn one_millisecond() -> Whole<1, 1_000_000> {
+    Whole(1000)
 }
 
 /// How senders learn of congestion.
@@ -184,6 +219,15 @@ impl Arm {
 
     /// What contradicts itself, if anything does.
     pub(super) fn check(&self) -> Result<(), String> {
+        if self.queue_pairs.get() > 1 && self.paths != Paths::Ecmp {
+            return Err(format!(
+                "arm {:?}: several queue pairs help hashes alone: expected paths = \"ecmp\"",
+                self.name
+            ));
+        }
+        if self.steering && self.paths != Paths::Placed {
+            return Err(format!("arm {:?}: steering begins with placed paths: expected paths = \"placed\"", self.name));
+        }
         match (self.signal, self.control) {
             (Signal::None, Control::None)
             | (Signal::ReceiverCnp | Signal::FastCnp, Control::Dcqcn)

@@ -4,18 +4,22 @@
 
 mod arm;
 mod error;
+mod failure;
 mod number;
 mod settings;
 mod workload;
 
-pub use arm::{Arm, Control, DcqcnKeys, DcqcnPreset, HpccKeys, Signal};
+pub use arm::{Arm, Control, DcqcnKeys, DcqcnPreset, HpccKeys, Paths, Signal};
 pub use error::ScenarioError;
+pub use failure::{Failure, FailureSection};
 pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use workload::{Background, FlowSizes, Incast, Multicast, Permutation, Stream, Workloads};
 
 use serde::Deserialize;
 use srdma_fabric::{HostId, NodeId, Problem, Topology, TopologySection};
+use srdma_placement::Job;
+use srdma_placement::job_file::Repetition;
 use std::path::Path;
 use toml::Spanned;
 
@@ -36,6 +40,10 @@ pub struct Scenario {
     pub switches: Switches,
     /// What is sent.
     pub workloads: Workloads,
+    /// The jobs among it, with how often they run.
+    pub jobs: Vec<(Job, Repetition)>,
+    /// What fails, and when.
+    pub failures: Vec<Failure>,
     /// What is measured, and how long.
     pub measures: Measures,
     /// What is compared; at least one.
@@ -58,6 +66,8 @@ struct File {
     switches: Switches,
     #[serde(default)]
     workload: Workloads,
+    #[serde(default)]
+    failure: Vec<Spanned<FailureSection>>,
     measure: Measures,
     arm: Vec<Spanned<Arm>>,
 }
@@ -116,6 +126,11 @@ impl Scenario {
         file.hosts.check()?;
         file.workload.check(&topology, text)?;
         file.measure.check(&topology)?;
+        let jobs = srdma_placement::job_file::jobs(&file.workload.job, &topology)?;
+        let repetitions = file.workload.job.iter().map(|section| section.get_ref().repetition());
+        let repetitions = repetitions.collect::<Result<Vec<Repetition>, Problem>>()?;
+        let failures = file.failure.iter().map(|section| FailureSection::resolve(section, &topology));
+        let failures = failures.collect::<Result<Vec<Failure>, Problem>>()?;
         Ok(Scenario {
             title: file.title,
             description: file.description,
@@ -124,6 +139,8 @@ impl Scenario {
             hosts: file.hosts,
             switches: file.switches,
             workloads: file.workload,
+            jobs: jobs.into_iter().zip(repetitions).collect(),
+            failures,
             measures: file.measure,
             arms: file.arm.into_iter().map(Spanned::into_inner).collect(),
         })

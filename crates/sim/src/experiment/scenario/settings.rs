@@ -64,6 +64,8 @@ pub struct Switches {
     pub pfc: Pfc,
     /// When a switch tells senders itself.
     pub notification: Notification,
+    /// Microseconds after which routes avoid what has failed, or use again what works again.
+    pub reconvergence_us: Whole<0, 10_000_000>,
 }
 
 impl Default for Switches {
@@ -73,6 +75,7 @@ impl Default for Switches {
             ecn: Ecn::default(),
             pfc: Pfc::default(),
             notification: Notification::default(),
+            reconvergence_us: Whole(100_000),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Fraction, Whole};
 use serde::Deserialize;
 use srdma_fabric::{HostId, NodeId, Problem, Topology};
+use srdma_placement::job_file::JobSection;
 use toml::Spanned;
 
 /// The workloads of a scenario; all run at once.
@@ -19,6 +20,8 @@ pub struct Workloads {
     pub permutation: Vec<Permutation>,
     /// One host sends to a group of hosts without end.
     pub multicast: Vec<Multicast>,
+    /// NICs do collectives together.
+    pub job: Vec<Spanned<JobSection>>,
 }
 
 /// Bursts from many hosts to one, all of which begin at one instant.
@@ -189,12 +192,13 @@ fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
 impl Workloads {
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
-        let Workloads { incast, background, stream, permutation, multicast } = self;
+        let Workloads { incast, background, stream, permutation, multicast, job } = self;
         incast.is_empty()
             && background.is_empty()
             && stream.is_empty()
             && permutation.is_empty()
             && multicast.is_empty()
+            && job.is_empty()
     }
 
     /// Whether there are flows without end.

@@ -1,0 +1,104 @@
+//! The ways to give flows their paths that are compared with each other; hashing, the fourth, is [`ecmp`].
+
+use crate::ecmp::ecmp;
+use crate::flow::Flow;
+use crate::load::{Direction, Loads};
+use crate::placement::{FlowId, Placement, PlacementError};
+use srdma_fabric::{HostId, NextHops, NodeId, Path, Topology};
+
+/// How hosts or a scheduler choose paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choosing {
+    /// For each flow one of the shortest paths by chance, which this seed decides.
+    Random(u64),
+    /// One flow after the other, each on the shortest path whose most loaded link then carries least.
+    Greedy,
+    /// All flows together (PP-4-1).
+    Placed,
+}
+
+/// A path for each flow.
+///
+/// # Errors
+///
+/// Those of [`Placement::new`].
+pub fn choose(
+    topology: &Topology,
+    next_hops: &NextHops,
+    flows: &[Flow],
+    how: Choosing,
+) -> Result<Vec<Path>, PlacementError> {
+    let path = |flow: &Flow, along: Vec<Direction>| Path {
+        from: flow.from,
+        to: flow.to,
+        links: along.into_iter().map(|direction| direction.link).collect(),
+    };
+    match how {
+        Choosing::Random(seed) => {
+            let along = |(number, flow): (u64, &Flow)| ecmp(topology, next_hops, [flow.from, flow.to], number, seed);
+            Ok((0..).zip(flows).map(|numbered| path(numbered.1, along(numbered))).collect())
+        }
+        Choosing::Greedy => {
+            let mut loads = Loads::none(topology);
+            let mut next = |flow: &Flow| {
+                let along = Search::new(topology, next_hops, &loads, flow).least();
+                loads.add(topology, &along, flow.rate_bits_per_s);
+                path(flow, along)
+            };
+            Ok(flows.iter().map(&mut next).collect())
+        }
+        Choosing::Placed => {
+            let placement = Placement::new(topology, flows)?;
+            Ok((0..flows.len() as u32).filter_map(|number| placement.path(FlowId(number))).collect())
+        }
+    }
+}
+
+/// A search in depth through all shortest paths of a flow.
+struct Search<'a> {
+    topology: &'a Topology,
+    next_hops: &'a NextHops,
+    loads: &'a Loads,
+    to: HostId,
+    from: HostId,
+    rate_bits_per_s: u64,
+    best: Option<(Cost, Vec<Direction>)>,
+}
+
+/// What the most loaded link of a path carries, and all of them together.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Cost(f64, f64);
+
+impl<'a> Search<'a> {
+    fn new(topology: &'a Topology, next_hops: &'a NextHops, loads: &'a Loads, flow: &Flow) -> Self {
+        let Flow { from, to, rate_bits_per_s } = *flow;
+        Search { topology, next_hops, loads, from, to, rate_bits_per_s, best: None }
+    }
+
+    fn least(mut self) -> Vec<Direction> {
+        self.go_on(NodeId::Host(self.from), Cost(0.0, 0.0), &mut Vec::new());
+        self.best.map(|(_, along)| along).unwrap_or_default()
+    }
+
+    /// Tries all ways from a node that has been reached at some cost. The first of several equal ones stays.
+    fn go_on(&mut self, at: NodeId, cost: Cost, along: &mut Vec<Direction>) {
+        if self.best.as_ref().is_some_and(|(least, _)| *least <= cost) {
+            return;
+        }
+        if at == NodeId::Host(self.to) {
+            self.best = Some((cost, along.clone()));
+            return;
+        }
+        let ports = match at {
+            NodeId::Host(host) => self.next_hops.from_host(self.topology, host, self.to),
+            NodeId::Switch(switch) => self.next_hops.toward(switch, self.to).to_vec(),
+        };
+        for port in ports.into_iter().filter_map(|port| self.topology.port(at, port)) {
+            let direction = Direction::from(self.topology, at, port.link);
+            let own = self.loads.share_with(self.topology, direction, self.rate_bits_per_s);
+            along.push(direction);
+            self.go_on(port.peer.node, Cost(cost.0.max(own), cost.1 + own), along);
+            along.pop();
+        }
+    }
+}
