@@ -3,9 +3,11 @@
 //! Ranks are numbered tensor first, then data, then pipeline, as Megatron-LM numbers them: rank = t + T·(d + D·p). A
 //! group is all ranks that differ in one of the three alone; a collective runs in all groups of its kind at once.
 
+use crate::double_tree::{TREES, parent};
 use crate::flow::Flow;
 use serde::Deserialize;
 use srdma_fabric::HostId;
+use std::collections::BTreeMap;
 
 /// NICs that work together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +75,7 @@ pub struct Collective {
 pub enum CollectiveKind {
     /// Each rank sends to the next, 2(n−1)/n of the buffer.
     AllReduceRing,
-    /// Each rank but the first sends the buffer to its parent in a binary tree, and gets it back.
+    /// In each of two binary trees each rank but the root sends half of the buffer to its parent, and gets it back.
     AllReduceTree,
     /// Each rank sends to the next, (n−1)/n of the buffer.
     AllGather,
@@ -159,12 +161,17 @@ fn sends(kind: CollectiveKind, group: &[usize]) -> Vec<(usize, usize, f64)> {
         _ if n < 2 => Vec::new(),
         CollectiveKind::AllReduceRing => ring(2.0 * share),
         CollectiveKind::AllGather | CollectiveKind::ReduceScatter => ring(share),
-        CollectiveKind::AllReduceTree => (1..n)
-            .flat_map(|rank| {
-                let (child, parent) = (group[rank], group[(rank - 1) / 2]);
-                [(child, parent, 1.0), (parent, child, 1.0)]
-            })
-            .collect(),
+        CollectiveKind::AllReduceTree => {
+            let mut buffers: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+            for (tree, rank) in (0..TREES).flat_map(|tree| (0..n).map(move |rank| (tree, rank))) {
+                let Some(parent) = parent(n as u32, tree, rank as u32) else { continue };
+                let (child, parent) = (group[rank], group[parent as usize]);
+                for pair in [(child, parent), (parent, child)] {
+                    *buffers.entry(pair).or_default() += 1.0 / f64::from(TREES);
+                }
+            }
+            buffers.into_iter().map(|((from, to), buffers)| (from, to, buffers)).collect()
+        }
         CollectiveKind::AllToAll => {
             let pairs = group.iter().flat_map(|from| group.iter().map(move |to| (*from, *to, 1.0 / n as f64)));
             pairs.filter(|(from, to, _)| from != to).collect()

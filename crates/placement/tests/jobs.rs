@@ -53,8 +53,8 @@ fn collectives_send_what_their_algorithms_send() {
     for kind in ["broadcast", "send-recv"] {
         assert_eq!(shares(kind), [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [0.0, 1.0]], "{kind}");
     }
-    // The tree 1, 2 below 0 and 3 below 1: rank 0 and rank 1 send to two.
-    assert_eq!(shares("all-reduce-tree"), [[1.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.5, 0.5]]);
+    // Two trees: 2 below 0, and 1 and 3 below 2; 1 below 3, and 2 and 0 below 1. Ranks 1 and 2 have four neighbours.
+    assert_eq!(shares("all-reduce-tree"), [[0.5, 0.5], [1.0, 1.0], [1.0, 1.0], [0.5, 0.5]]);
 }
 
 /// A 64 MiB ring of four ranks every 10 ms: 2 · 3/4 · 64 MiB each.
