@@ -42,6 +42,8 @@ drop_reasons! {
     NoRoute = "no_route",
     /// The route says so.
     Blackhole = "blackhole",
+    /// The destination has no path that may be taken.
+    NoPath = "no_path",
     /// The next hop's MAC address is not known.
     NoNeighbour = "no_neighbour",
     /// Hop limit exceeded.

@@ -18,6 +18,7 @@ mod event;
 pub mod fast_cnp;
 mod fib;
 mod frame;
+pub mod headend;
 mod headers;
 mod hmac;
 mod ioam;
@@ -27,6 +28,7 @@ mod node;
 mod pool;
 pub mod reverse;
 mod ring;
+mod timers;
 mod token_bucket;
 
 pub use behavior::{Flavors, NextCsid};

@@ -52,6 +52,9 @@ pub mod ioam {
 /// UDP port of RoCEv2.
 pub const ROCEV2_PORT: u16 = 4791;
 
+/// UDP port of path probes: the first of the two for experiments (RFC 4727 section 6, D87).
+pub const PROBE_PORT: u16 = 1021;
+
 /// The default partition key.
 pub const DEFAULT_PKEY: u16 = 0xFFFF;
 

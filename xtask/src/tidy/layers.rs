@@ -8,7 +8,8 @@ use toml::{Table, Value};
 const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("group", &["wire"]),
-    ("dataplane", &["wire", "group"]),
+    ("steering", &["wire"]),
+    ("dataplane", &["wire", "group", "steering"]),
     ("rc", &["wire"]),
     ("capture", &[]),
     ("fabric", &["wire"]),

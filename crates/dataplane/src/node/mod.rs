@@ -47,6 +47,7 @@ use crate::hmac::HmacKeys;
 use crate::ioam::Ioam;
 use crate::pool::Pool;
 use crate::reverse::{Acknowledgements, CnpUp, Statement};
+use crate::timers::Timers;
 use crate::token_bucket::TokenBucket;
 pub use fast_cnp::Notified;
 use journal::Journal;
@@ -55,7 +56,7 @@ use learn::Learner;
 use shared::Shared;
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::{Instant, MacAddress, Prefix};
-use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target, Timers};
+use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target};
 use std::collections::BTreeMap;
 
 /// A node as a value.

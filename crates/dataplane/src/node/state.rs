@@ -10,8 +10,6 @@ use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Respons
 use srdma_group::{Join, NodePart};
 use srdma_wire::Prefix;
 use srdma_wire::{Instant, Psn};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::net::Ipv6Addr;
 
 /// What a route leads to: an index into one of the node's lists.
@@ -307,49 +305,6 @@ impl ListCache {
     }
 }
 
-/// Deadlines of groups. A group is armed once at a time; an entry that was overtaken does nothing.
-#[derive(Debug, Default)]
-pub(super) struct Timers {
-    heap: BinaryHeap<Reverse<(Instant, u32)>>,
-    armed: Vec<Option<Instant>>,
-}
-
-impl Timers {
-    /// Says when `group` wants to be ticked next.
-    #[inline]
-    pub(super) fn arm(&mut self, group: u32, deadline: Option<Instant>) {
-        let index = group as usize;
-        if index >= self.armed.len() {
-            self.armed.resize(index + 1, None);
-        }
-        if self.armed[index] == deadline {
-            return;
-        }
-        self.armed[index] = deadline;
-        if let Some(deadline) = deadline {
-            self.heap.push(Reverse((deadline, group)));
-        }
-        while let Some(Reverse((deadline, group))) = self.heap.peek() {
-            if self.armed[*group as usize] == Some(*deadline) {
-                break;
-            }
-            self.heap.pop();
-        }
-    }
-
-    /// A group whose deadline has come; it is no longer armed.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<u32> {
-        let group = self.heap.peek().filter(|Reverse((deadline, _))| *deadline <= now)?.0.1;
-        self.arm(group, None);
-        Some(group)
-    }
-
-    /// The next deadline.
-    pub(super) fn next(&self) -> Option<Instant> {
-        self.heap.peek().map(|Reverse((deadline, _))| *deadline)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,31 +318,5 @@ mod tests {
         assert!(!is_before_join(Psn::new(99), join, Some(Psn::new(101))));
         let come_round = Psn::new(0xF0_0000);
         assert!(is_before_join(come_round, join, None) && !is_before_join(come_round, join, Some(come_round)));
-    }
-
-    #[test]
-    fn timers_come_in_order_and_only_as_armed_last() {
-        let at = |ns| Some(Instant::from_ns(ns));
-        let mut timers = Timers::default();
-        timers.arm(0, at(50));
-        timers.arm(1, at(20));
-        timers.arm(1, at(70));
-        assert_eq!(timers.next(), at(50));
-        timers.arm(0, None);
-        assert_eq!(timers.next(), at(70));
-        assert_eq!(timers.take_due(Instant::from_ns(69)), None);
-        assert_eq!(timers.take_due(Instant::from_ns(70)), Some(1));
-        assert_eq!(timers.take_due(Instant::from_ns(70)), None);
-        assert_eq!(timers.next(), None);
-    }
-
-    #[test]
-    fn rearming_does_not_grow_without_bound() {
-        let mut timers = Timers::default();
-        for ns in 0..10_000 {
-            timers.arm(3, Some(Instant::from_ns(10_000 - ns)));
-            timers.arm(3, None);
-        }
-        assert_eq!(timers.heap.len(), 0);
     }
 }

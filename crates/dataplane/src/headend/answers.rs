@@ -1,0 +1,132 @@
+//! To which flow an answer belongs.
+//!
+//! Requests name the queue pair that they go to, answers that which they come back to, and neither names both. The two
+//! are paired by what is configured; by the packet numbers of acknowledgements; and where two hosts have a single flow,
+//! by that.
+//!
+//! ```text
+//! request  host → peer, peer's queue pair, PSN  ─┐ the same PSN: the host's queue pair is that flow's
+//! answer   peer → host, host's queue pair, PSN  ─┘
+//! ```
+//!
+//! All tables but the configured one are of fixed size: an entry that another needs is lost.
+
+use super::flow::{Leaving, Request, key_of_connection, mix};
+use crate::fast_cnp::Connection;
+use srdma_steering::FlowKey;
+use srdma_wire::{Instant, Psn, Qpn};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// A request whose acknowledgement is expected.
+#[derive(Clone, Copy, Debug, Default)]
+struct Expected {
+    tag: u64,
+    flow: u64,
+    sent: Instant,
+}
+
+/// Something about two hosts, and the flow that it means.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    tag: u64,
+    /// 0: several.
+    flow: u64,
+}
+
+/// What pairs answers with flows.
+#[derive(Debug)]
+pub(super) struct Answers {
+    /// Host, peer, host's queue pair → peer's queue pair.
+    configured: BTreeMap<(Ipv6Addr, Ipv6Addr, Qpn), Qpn>,
+    expected: Box<[Expected]>,
+    /// By host, peer and the host's queue pair.
+    learnt: Box<[Known]>,
+    /// By host and peer.
+    single: Box<[Known]>,
+}
+
+const OF_PSN: u64 = 1 << 41;
+const OF_QPN: u64 = 1 << 42;
+const OF_HOSTS: u64 = 1 << 43;
+
+impl Answers {
+    /// For about so many flows at once, a power of two.
+    pub(super) fn new(flows: usize) -> Self {
+        let places = flows.next_power_of_two();
+        Answers {
+            configured: BTreeMap::new(),
+            expected: vec![Expected::default(); places].into_boxed_slice(),
+            learnt: vec![Known::default(); places].into_boxed_slice(),
+            single: vec![Known::default(); places].into_boxed_slice(),
+        }
+    }
+
+    pub(super) fn configure(&mut self, connection: Connection) {
+        let Connection { host, host_qpn, peer, peer_qpn } = connection;
+        self.configured.insert((host, peer, host_qpn), peer_qpn);
+    }
+
+    pub(super) fn forget(&mut self, host: Ipv6Addr, peer: Ipv6Addr, host_qpn: Qpn) -> bool {
+        self.configured.remove(&(host, peer, host_qpn)).is_some()
+    }
+
+    /// A flow of a connection has its first packet.
+    #[cold]
+    pub(super) fn begin(&mut self, leaving: &Leaving<'_>) {
+        let tag = mix(leaving.source, leaving.destination, OF_HOSTS).get();
+        let place = place(&mut self.single, tag);
+        let is_single = place.tag != tag || place.flow == leaving.key.get();
+        *place = Known { tag, flow: if is_single { leaving.key.get() } else { 0 } };
+    }
+
+    /// A request is sent that asks for an answer. One that is sent again is not timed: its answer may be the first
+    /// one's.
+    #[inline]
+    pub(super) fn expect(&mut self, now: Instant, leaving: &Leaving<'_>, request: Request, is_again: bool) {
+        let tag = mix(leaving.source, leaving.destination, OF_PSN | u64::from(request.psn.get())).get();
+        let flow = if is_again { 0 } else { leaving.key.get() };
+        *place(&mut self.expected, tag) = Expected { tag, flow, sent: now };
+    }
+
+    /// An acknowledgement has come: its flow, and how long ago the request was sent that it answers.
+    #[inline]
+    pub(super) fn acknowledge(
+        &mut self,
+        now: Instant,
+        host: &[u8; 16],
+        peer: &[u8; 16],
+        host_qpn: Qpn,
+        psn: Psn,
+    ) -> Option<(FlowKey, u64)> {
+        let tag = mix(host, peer, OF_PSN | u64::from(psn.get())).get();
+        let expected = place(&mut self.expected, tag);
+        if expected.tag != tag || expected.flow == 0 {
+            return None;
+        }
+        let Expected { flow, sent, .. } = std::mem::take(expected);
+        let tag = mix(host, peer, OF_QPN | u64::from(host_qpn.get())).get();
+        *place(&mut self.learnt, tag) = Known { tag, flow };
+        Some((FlowKey::new(flow), u64::try_from(now.since(sent).as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// The flow of which a peer answers to this queue pair of a host.
+    pub(super) fn flow_of(&mut self, host: &[u8; 16], peer: &[u8; 16], host_qpn: Qpn) -> Option<FlowKey> {
+        if let Some(peer_qpn) = self.configured.get(&((*host).into(), (*peer).into(), host_qpn)) {
+            return Some(key_of_connection(host, peer, *peer_qpn));
+        }
+        let of_qpn = mix(host, peer, OF_QPN | u64::from(host_qpn.get())).get();
+        let of_hosts = mix(host, peer, OF_HOSTS).get();
+        let learnt = *place(&mut self.learnt, of_qpn);
+        let single = *place(&mut self.single, of_hosts);
+        let found = [(of_qpn, learnt), (of_hosts, single)].into_iter().find(|(tag, known)| known.tag == *tag)?.1;
+        (found.flow != 0).then(|| FlowKey::new(found.flow))
+    }
+}
+
+/// The place of a tag in a table, whose length is a power of two.
+#[inline]
+fn place<T>(table: &mut [T], tag: u64) -> &mut T {
+    let index = (tag >> 24) as usize & (table.len() - 1);
+    &mut table[index]
+}

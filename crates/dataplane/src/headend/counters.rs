@@ -1,0 +1,40 @@
+//! What a headend counts, beside what its steering does.
+
+/// Packets of a headend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeadendCounters {
+    /// Packets that were encapsulated.
+    pub encapsulated: u64,
+    /// Probes sent.
+    pub probes_sent: u64,
+    /// Probes that have come back in time.
+    pub probes_answered: u64,
+    /// Probes that have come back after they were given up.
+    pub probes_late: u64,
+    /// Probes that were given up.
+    pub probes_silent: u64,
+    /// Probes that came in and are none of this headend's, or come a second time.
+    pub probes_foreign: u64,
+    /// Probes for which there was no buffer.
+    pub probes_not_sent: u64,
+    /// CNPs that were heard.
+    pub cnps: u64,
+    /// Fast CNPs of switches that were heard.
+    pub fast_cnps: u64,
+    /// Negative acknowledgements for a gap that were heard.
+    pub naks: u64,
+    /// Acknowledgements by which a way there and back was timed.
+    pub acks_timed: u64,
+    /// CNPs and negative acknowledgements of which it is not known to which flow they belong.
+    pub unmatched: u64,
+    /// CNPs, Fast CNPs and negative acknowledgements that were damaged, or Fast CNPs that are not as they must be.
+    pub damaged: u64,
+    /// RoCEv2 packets that came marked CE.
+    pub marked_received: u64,
+    /// RoCEv2 packets that came trimmed.
+    pub trimmed_received: u64,
+    /// Packets that a host has sent again right after a change of path (D83).
+    pub sent_again_after_move: u64,
+    /// Packets that a host has sent again for other reasons.
+    pub sent_again: u64,
+}

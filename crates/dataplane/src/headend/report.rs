@@ -1,0 +1,54 @@
+//! What a headend tells about itself, for those who watch it.
+
+use super::Headend;
+use srdma_steering::{FlowReport, PathReport, SetId};
+use srdma_wire::Instant;
+use std::net::Ipv6Addr;
+
+/// A path, and what its probes have found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadendPathReport<'h> {
+    /// What steering says of it.
+    pub report: PathReport<'h>,
+    /// Whether it is probed.
+    pub is_probed: bool,
+    /// The time there and back that probes have found, smoothed, in nanoseconds.
+    pub round_trip_ns: Option<u64>,
+}
+
+/// A flow, by its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadendFlow {
+    /// Where it comes from.
+    pub source: Ipv6Addr,
+    /// Where it goes to.
+    pub destination: Ipv6Addr,
+    /// What steering says of it.
+    pub report: FlowReport,
+}
+
+impl Headend {
+    /// The sets of paths.
+    pub fn sets(&self) -> impl Iterator<Item = SetId> {
+        self.steering.sets()
+    }
+
+    /// The paths of a set, as they are at this time.
+    pub fn paths(&mut self, now: Instant, set: SetId) -> impl Iterator<Item = HeadendPathReport<'_>> {
+        let Headend { steering, sets, probes, .. } = self;
+        let sessions = sets.get(set.0 as usize).and_then(Option::as_ref).map_or(&[][..], |set| &set.sessions);
+        steering.paths(now, set).enumerate().map(move |(index, report)| {
+            let session = sessions.get(index).copied().flatten();
+            let round_trip_ns = session.and_then(|session| probes.as_ref()?.round_trip_ns(session));
+            HeadendPathReport { report, is_probed: session.is_some(), round_trip_ns }
+        })
+    }
+
+    /// The flows that are remembered.
+    pub fn flows(&self) -> impl Iterator<Item = HeadendFlow> {
+        self.steering.flows().filter_map(|report| {
+            let state = self.flows.get(report.place)?;
+            Some(HeadendFlow { source: state.source.into(), destination: state.destination.into(), report })
+        })
+    }
+}
