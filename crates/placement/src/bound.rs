@@ -1,4 +1,4 @@
-//! What the most loaded link of any fabric carries at least, even if flows could be divided.
+//! What the most loaded link of any fabric carries at least: even if flows could be divided, and since they cannot.
 //!
 //! Let every direction of a link have a length. However flows are divided, a flow covers at least the distance between
 //! its ends; so rates times distances, all flows together, over rates times lengths, all links together, is a share
@@ -8,11 +8,12 @@
 use crate::flow::Flow;
 use crate::load::Direction;
 use crate::search::Ways;
-use srdma_fabric::{HostId, Topology};
-use std::collections::BTreeMap;
+use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// How much longer the most loaded link becomes in a round.
+/// How much longer the most loaded link becomes in a round: as much in the first half of them, then less and less.
 const STEP: f64 = 0.2;
+const LAST_STEP: f64 = 0.005;
 
 /// A bound below which no placement of the flows loads its most loaded link, by the link's rate. More rounds make it
 /// sharper.
@@ -27,7 +28,9 @@ pub fn divided_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direc
     // A length times a rate is a weight: all links begin with the same.
     let mut weights = vec![1.0_f64; usable.len()];
     let mut bound = 0.0_f64;
-    for _ in 0..rounds {
+    for round in 0..rounds {
+        let late = (2.0 * round as f64 / rounds as f64 - 1.0).max(0.0);
+        let step = STEP * (LAST_STEP / STEP).powf(late);
         let lengths: Vec<f64> = (0..weights.len()).map(|index| weights[index] / rate(index)).collect();
         let total: f64 = (0..weights.len()).filter(|index| usable[*index]).map(|index| weights[index]).sum();
         let mut covered = 0.0;
@@ -50,8 +53,106 @@ pub fn divided_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direc
             break;
         }
         for index in 0..weights.len() {
-            weights[index] *= 1.0 + STEP * used[index] / rate(index) / most;
+            weights[index] *= 1.0 + step * used[index] / rate(index) / most;
         }
     }
     bound
+}
+
+/// A bound from the links around hosts that are attached alike: what leaves them, or comes to them, in whole flows of
+/// the least rate that occurs, if the links are alike. The links of each host are such a set as well.
+pub(crate) fn cut_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direction) -> bool) -> f64 {
+    let mut parts: BTreeMap<Vec<SwitchId>, Vec<HostId>> = BTreeMap::new();
+    for host in topology.host_ids() {
+        parts.entry(topology.attached_to(host).collect()).or_default().push(host);
+    }
+    let mut part_of_host = vec![0; topology.hosts().len()];
+    for (number, hosts) in parts.values().enumerate() {
+        hosts.iter().for_each(|host| part_of_host[host.index()] = number);
+    }
+    let mut bound = 0.0_f64;
+    for end in [|flow: &Flow| flow.from, |flow: &Flow| flow.to] {
+        let end: fn(&Flow) -> HostId = end;
+        let mut at_hosts = vec![Crossing::NONE; topology.hosts().len()];
+        let mut at_parts = vec![Crossing::NONE; parts.len()];
+        for flow in flows {
+            at_hosts[end(flow).index()].add(flow);
+            if part_of_host[flow.from.index()] != part_of_host[flow.to.index()] {
+                at_parts[part_of_host[end(flow).index()]].add(flow);
+            }
+        }
+        let around = |inside: &BTreeSet<NodeId>| -> Vec<u64> {
+            let ports = inside.iter().flat_map(|node| topology.ports(*node).iter().map(move |port| (*node, port)));
+            let leaving = ports.filter(|(_, port)| !inside.contains(&port.peer.node));
+            let open = leaving.filter(|(node, port)| may_use(Direction::from(topology, *node, port.link)));
+            open.map(|(_, port)| topology.links()[port.link.index()].rate_bits_per_s).collect()
+        };
+        for (host, crossing) in topology.host_ids().zip(at_hosts) {
+            bound = bound.max(crossing.bound(&around(&BTreeSet::from([NodeId::Host(host)]))));
+        }
+        for ((switches, hosts), crossing) in parts.iter().zip(at_parts) {
+            let hosts = hosts.iter().map(|host| NodeId::Host(*host));
+            let inside = switches.iter().map(|switch| NodeId::Switch(*switch)).chain(hosts).collect();
+            bound = bound.max(crossing.bound(&around(&inside)));
+        }
+    }
+    bound
+}
+
+/// The least load, no less than a bound, that whole flows can make on some link: a multiple of what all rates have in
+/// common.
+pub(crate) fn rounded_up(topology: &Topology, flows: &[Flow], bound: f64) -> f64 {
+    let common = flows.iter().fold(0, |common, flow| greatest_common_divisor(common, flow.rate_bits_per_s));
+    let rates: BTreeSet<u64> = topology.links().iter().map(|link| link.rate_bits_per_s).collect();
+    let next = |rate: u64| {
+        let unit = common.max(1) as f64 / rate as f64;
+        // What is a multiple but for rounding stays as it is.
+        (bound / unit * (1.0 - 1e-9)).ceil() * unit
+    };
+    let least = rates.into_iter().map(next).fold(f64::INFINITY, f64::min);
+    if least.is_finite() { least.max(bound) } else { bound }
+}
+
+fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
+/// Flows that all have to use one of some links.
+#[derive(Clone, Copy)]
+struct Crossing {
+    count: u64,
+    sum_bits_per_s: u64,
+    least_bits_per_s: u64,
+    most_bits_per_s: u64,
+}
+
+impl Crossing {
+    const NONE: Crossing = Crossing { count: 0, sum_bits_per_s: 0, least_bits_per_s: u64::MAX, most_bits_per_s: 0 };
+
+    fn add(&mut self, flow: &Flow) {
+        self.count += 1;
+        self.sum_bits_per_s += flow.rate_bits_per_s;
+        self.least_bits_per_s = self.least_bits_per_s.min(flow.rate_bits_per_s);
+        self.most_bits_per_s = self.most_bits_per_s.max(flow.rate_bits_per_s);
+    }
+
+    /// What the most loaded of links with these rates carries at least.
+    fn bound(&self, rates_bits_per_s: &[u64]) -> f64 {
+        let [Some(slowest), Some(fastest)] = [rates_bits_per_s.iter().min(), rates_bits_per_s.iter().max()] else {
+            return 0.0;
+        };
+        if self.count == 0 {
+            return 0.0;
+        }
+        let divided = self.sum_bits_per_s as f64 / rates_bits_per_s.iter().sum::<u64>().max(1) as f64;
+        let one = self.most_bits_per_s as f64 / *fastest as f64;
+        let whole = match slowest == fastest {
+            true => self.count.div_ceil(rates_bits_per_s.len() as u64) * self.least_bits_per_s,
+            false => 0,
+        };
+        divided.max(one).max(whole as f64 / *fastest as f64)
+    }
 }

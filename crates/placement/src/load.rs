@@ -60,14 +60,21 @@ pub struct Loads {
     bits_per_s: Vec<u64>,
     /// What each switch takes in.
     through_bits_per_s: Vec<u64>,
+    /// The rates of each switch's links together.
+    capacity_bits_per_s: Vec<u64>,
 }
 
 impl Loads {
     /// Nothing on any link.
     pub fn none(topology: &Topology) -> Self {
+        let capacity = |switch| {
+            let links = topology.ports(NodeId::Switch(switch)).iter().map(|port| port.link.index());
+            links.map(|link| topology.links()[link].rate_bits_per_s).sum::<u64>().max(1)
+        };
         Loads {
             bits_per_s: vec![0; 2 * topology.links().len()],
             through_bits_per_s: vec![0; topology.switches().len()],
+            capacity_bits_per_s: topology.switch_ids().map(capacity).collect(),
         }
     }
 
@@ -91,12 +98,14 @@ impl Loads {
     }
 
     /// What a switch takes in, by the rates of its links together; nothing for a host.
-    pub fn through(&self, topology: &Topology, node: NodeId) -> f64 {
-        let NodeId::Switch(switch) = node else {
-            return 0.0;
-        };
-        let links = topology.ports(node).iter().map(|port| topology.links()[port.link.index()].rate_bits_per_s);
-        self.through_bits_per_s[switch.index()] as f64 / links.sum::<u64>().max(1) as f64
+    pub fn through(&self, node: NodeId) -> f64 {
+        match node {
+            NodeId::Switch(switch) => {
+                let index = switch.index();
+                self.through_bits_per_s[index] as f64 / self.capacity_bits_per_s[index] as f64
+            }
+            NodeId::Host(_) => 0.0,
+        }
     }
 
     /// What a direction carries, in bits a second.

@@ -16,7 +16,7 @@ pub(crate) fn route(
 ) -> Option<Vec<Direction>> {
     // Links first, then how much they and the switches behind them carry.
     let ways = Ways::from(topology, from, Some(to), (0_u32, 0_u64), |(links, used), direction| {
-        let own = loads.share_with(topology, direction, 0) + loads.through(topology, direction.to(topology));
+        let own = loads.share_with(topology, direction, 0) + loads.through(direction.to(topology));
         may_use(direction).then_some((links + 1, used + (own * PARTS) as u64))
     });
     ways.cost(to)?;

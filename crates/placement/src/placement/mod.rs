@@ -1,9 +1,14 @@
 //! Flows with their paths on a fabric, and how they change: flows come and go, links are drained and released.
 //!
 //! A change moves as few flows as it can. Flows whose links are drained have to move. Others move only if that takes
-//! load off the most loaded link: one at a time, and never onto a link that would then carry as much.
+//! load off the most loaded link: one at a time, and never onto a link that would then carry as much. Only at the
+//! beginning, when nothing runs yet, may all flows choose again.
 
-use crate::bound::divided_bound;
+mod bounds;
+mod improve;
+mod prices;
+mod seek;
+
 use crate::clos::{Choice, Clos};
 use crate::flow::Flow;
 use crate::load::{Direction, Loads};
@@ -13,16 +18,6 @@ use std::collections::VecDeque;
 
 /// What counts as more, of a link's rate: less is rounding.
 const MORE: f64 = 1e-9;
-
-/// How far a limit is raised if nothing fits below it.
-const RAISE: f64 = 1.1;
-
-/// Rounds of the bound of fabrics that are no Clos, and how much work they may be, in links looked at.
-const ROUNDS: usize = 1000;
-const WORK: usize = 50_000_000;
-
-/// Flows that may move to make room for one.
-const CHAIN: usize = 64;
 
 /// A flow of a placement, for as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,7 +64,8 @@ fn wrong<T>(problem: String) -> Result<T, PlacementError> {
 }
 
 impl<'a> Placement<'a> {
-    /// Places flows: as evenly as whole flows can be on a folded Clos, one after the other with improvements elsewhere.
+    /// Places flows: as evenly as whole flows can be on a folded Clos, elsewhere one after the other where there is
+    /// room. Where that is not the best there can be, they choose again, by prices.
     ///
     /// # Errors
     ///
@@ -105,6 +101,7 @@ impl<'a> Placement<'a> {
             }
         }
         placement.drain(&failed)?;
+        placement.settle();
         Ok(placement)
     }
 
@@ -115,10 +112,14 @@ impl<'a> Placement<'a> {
     /// Those of [`Placement::new`]; all ways of the flow are drained.
     pub fn add(&mut self, flow: Flow) -> Result<(FlowId, Vec<FlowId>), PlacementError> {
         self.check(&flow)?;
-        let way = self.seek(&flow, self.most_loaded().1).ok_or_else(|| self.no_way(&flow))?;
+        let before = self.most_loaded().1;
+        let way = self.seek(&flow, before).ok_or_else(|| self.no_way(&flow))?;
         self.flows.push(None);
         let id = FlowId(self.flows.len() as u32 - 1);
         self.put(id, flow, way);
+        if self.most_loaded().1 <= before + MORE {
+            return Ok((id, Vec::new()));
+        }
         let moved = self.improve().into_iter().filter(|moved| *moved != id).collect();
         Ok((id, moved))
     }
@@ -220,46 +221,6 @@ impl<'a> Placement<'a> {
         self.loads.most_loaded(self.topology)
     }
 
-    /// What the most loaded link carries at least, whatever paths these flows have.
-    pub fn bound(&self) -> f64 {
-        let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
-        self.bound_of(&flows)
-    }
-
-    /// A bound that costs little: on a Clos the whole one, elsewhere that of the hosts' links.
-    fn quick_bound(&self, flows: &[Flow]) -> f64 {
-        if let Some(bound) = self.clos_bound(flows) {
-            return bound;
-        }
-        let mut sums = vec![[0_u64; 2]; self.topology.hosts().len()];
-        for flow in flows {
-            sums[flow.from.index()][0] += flow.rate_bits_per_s;
-            sums[flow.to.index()][1] += flow.rate_bits_per_s;
-        }
-        let rate = |host: HostId| {
-            let ports = self.topology.ports(NodeId::Host(host)).iter();
-            let open = ports.filter(|port| !self.is_drained[port.link.index()]);
-            open.map(|port| self.topology.links()[port.link.index()].rate_bits_per_s).sum::<u64>().max(1) as f64
-        };
-        let share = |host: HostId| sums[host.index()].into_iter().max().unwrap_or(0) as f64 / rate(host);
-        self.topology.host_ids().map(share).fold(0.0, f64::max)
-    }
-
-    fn bound_of(&self, flows: &[Flow]) -> f64 {
-        self.clos_bound(flows).unwrap_or_else(|| {
-            let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
-            let links = self.topology.links().len().max(1);
-            let rounds = WORK / links / self.topology.hosts().len().min(flows.len()).max(1);
-            divided_bound(self.topology, flows, may_use, rounds.clamp(16, ROUNDS))
-        })
-    }
-
-    /// The bound of a Clos of which nothing is drained.
-    fn clos_bound(&self, flows: &[Flow]) -> Option<f64> {
-        let clos = self.clos.as_ref().filter(|_| !self.is_drained.contains(&true));
-        clos.map(|clos| clos.bound(self.topology, flows))
-    }
-
     fn check(&self, flow: &Flow) -> Result<(), PlacementError> {
         let hosts = self.topology.hosts().len();
         for end in [flow.from, flow.to] {
@@ -292,138 +253,6 @@ impl<'a> Placement<'a> {
         self.loads.remove(self.topology, &placed.along, placed.flow.rate_bits_per_s);
         placed.along.iter().for_each(|direction| self.users[direction.index()].retain(|user| *user != id));
         Some(placed)
-    }
-
-    /// Links for a flow, none of which then carries more than a limit; or little more than it, if that cannot be.
-    fn seek(&self, flow: &Flow, limit: f64) -> Option<Way> {
-        if let Some(way) = self.seek_below(flow, limit).or_else(|| self.seek_choice(flow, f64::INFINITY)) {
-            return Some(way);
-        }
-        // On a Clos so many links are drained that the way goes down and up again.
-        let mut limit = limit.max(MORE);
-        while limit.is_finite() {
-            if let Some(way) = self.seek_route(flow, limit) {
-                return Some(way);
-            }
-            limit *= RAISE;
-        }
-        None
-    }
-
-    /// Links for a flow, none of which then carries more than a limit.
-    fn seek_below(&self, flow: &Flow, limit: f64) -> Option<Way> {
-        if self.clos.is_some() { self.seek_choice(flow, limit) } else { self.seek_route(flow, limit) }
-    }
-
-    /// Of all choices on a Clos the one whose links carry least.
-    fn seek_choice(&self, flow: &Flow, limit: f64) -> Option<Way> {
-        let clos = self.clos.as_ref()?;
-        let mut best: Option<((f64, f64), Way)> = None;
-        for choice in clos.choices(flow) {
-            let along = clos.along(flow, choice);
-            let shares = along.iter().map(|direction| self.share(flow, *direction));
-            let cost = shares.fold((0.0_f64, 0.0), |(most, sum), own| (most.max(own), sum + own));
-            if cost.0 <= limit + MORE && cost.0.is_finite() && best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, (along, Some(choice))));
-            }
-        }
-        best.map(|(_, way)| way)
-    }
-
-    /// The shortest way of all that fit.
-    fn seek_route(&self, flow: &Flow, limit: f64) -> Option<Way> {
-        let fits = |direction: Direction| {
-            let share = self.share(flow, direction);
-            share.is_finite() && share <= limit + MORE
-        };
-        route(self.topology, &self.loads, [flow.from, flow.to], fits).map(|along| (along, None))
-    }
-
-    /// What a direction carries with a flow more on it; without end if it is drained.
-    fn share(&self, flow: &Flow, direction: Direction) -> f64 {
-        match self.is_drained[direction.link.index()] {
-            true => f64::INFINITY,
-            false => self.loads.share_with(self.topology, direction, flow.rate_bits_per_s),
-        }
-    }
-
-    /// Moves flows off the most loaded link for as long as that makes it carry less, and returns those that moved.
-    fn improve(&mut self) -> Vec<FlowId> {
-        let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
-        let bound = self.quick_bound(&flows);
-        let mut moved = Vec::new();
-        for _ in 0..self.flows.len() {
-            let (direction, most) = self.most_loaded();
-            if most <= bound + MORE {
-                break;
-            }
-            let Some(own) = self.relieve(direction, most - 2.0 * MORE) else {
-                break;
-            };
-            moved.extend(own);
-        }
-        moved.sort_unstable();
-        moved.dedup();
-        moved
-    }
-
-    /// Moves a flow off a direction, to where nothing carries more than a limit, and others out of its way if need be.
-    fn relieve(&mut self, direction: Direction, limit: f64) -> Option<Vec<FlowId>> {
-        let users = self.users[direction.index()].clone();
-        for id in &users {
-            let Placed { flow, along, choice } = self.take(*id)?;
-            let found = self.seek_below(&flow, limit).filter(|(found, _)| !found.contains(&direction));
-            let has_moved = found.is_some();
-            self.put(*id, flow, found.unwrap_or((along, choice)));
-            if has_moved {
-                return Some(vec![*id]);
-            }
-        }
-        users.into_iter().find_map(|id| self.exchange(id, limit))
-    }
-
-    /// Changes a flow's choice for each other one in turn, until making room for it ends well.
-    fn exchange(&mut self, id: FlowId, limit: f64) -> Option<Vec<FlowId>> {
-        let Placed { flow, choice, .. } = self.flows[id.0 as usize].as_ref()?;
-        let (flow, own) = (*flow, (*choice)?);
-        let choices = self.clos.as_ref()?.choices(&flow);
-        choices.into_iter().filter(|choice| *choice != own).find_map(|other| self.chain(id, [own, other], limit))
-    }
-
-    /// Lets a flow change from one choice to another, a flow that is in its way change back, and so on: along a chain
-    /// of flows that alternate between the two (Kempe's chain, as in König's proof). What has moved is put back if the
-    /// chain does not end.
-    fn chain(&mut self, id: FlowId, [own, other]: [Choice; 2], limit: f64) -> Option<Vec<FlowId>> {
-        let mut before: Vec<(FlowId, Placed)> = Vec::new();
-        let mut next = Some((id, other));
-        while let Some((id, choice)) = next.take().filter(|_| before.len() < CHAIN) {
-            let Some(placed) = self.take(id) else { break };
-            let flow = placed.flow;
-            before.push((id, placed));
-            let along = self.clos.as_ref()?.along(&flow, choice);
-            let too_much = |direction: &&Direction| self.share(&flow, **direction) > limit + MORE;
-            let full: Vec<Direction> = along.iter().filter(too_much).copied().collect();
-            let is_open = along.iter().all(|direction| !self.is_drained[direction.link.index()]);
-            self.put(id, flow, (along, Some(choice)));
-            match full[..] {
-                [] if is_open => return Some(before.into_iter().map(|(id, _)| id).collect()),
-                [full] if is_open => {
-                    let back = if choice == own { other } else { own };
-                    let stays = |user: &FlowId| before.iter().any(|(id, _)| id == user);
-                    let chose = |user: &FlowId| {
-                        self.flows[user.0 as usize].as_ref().is_some_and(|user| user.choice == Some(choice))
-                    };
-                    let user = self.users[full.index()].iter().find(|user| !stays(user) && chose(user));
-                    next = user.map(|user| (*user, back));
-                }
-                _ => {}
-            }
-        }
-        for (id, Placed { flow, along, choice }) in before.into_iter().rev() {
-            self.take(id);
-            self.put(id, flow, (along, choice));
-        }
-        None
     }
 
     /// A host that does not reach the others any more.

@@ -1,0 +1,37 @@
+//! What the most loaded link carries at least.
+
+use super::Placement;
+use crate::bound::{cut_bound, divided_bound, rounded_up};
+use crate::flow::Flow;
+use crate::load::Direction;
+
+/// Rounds of the bound of fabrics that are no Clos, and how much work they may be, in links looked at.
+const ROUNDS: usize = 1000;
+const WORK: usize = 50_000_000;
+
+impl Placement<'_> {
+    /// What the most loaded link carries at least, whatever paths these flows have.
+    pub fn bound(&self) -> f64 {
+        let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
+        self.clos_bound(&flows).unwrap_or_else(|| {
+            let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
+            let links = self.topology.links().len().max(1);
+            let rounds = WORK / links / self.topology.hosts().len().min(flows.len()).max(1);
+            let divided = divided_bound(self.topology, &flows, may_use, rounds.clamp(16, ROUNDS));
+            rounded_up(self.topology, &flows, divided.max(cut_bound(self.topology, &flows, may_use)))
+        })
+    }
+
+    /// A bound that costs little: on a Clos the whole one, elsewhere that of links around hosts.
+    pub(super) fn quick_bound(&self, flows: &[Flow]) -> f64 {
+        let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
+        self.clos_bound(flows)
+            .unwrap_or_else(|| rounded_up(self.topology, flows, cut_bound(self.topology, flows, may_use)))
+    }
+
+    /// The bound of a Clos of which nothing is drained.
+    fn clos_bound(&self, flows: &[Flow]) -> Option<f64> {
+        let clos = self.clos.as_ref().filter(|_| !self.is_drained.contains(&true));
+        clos.map(|clos| clos.bound(self.topology, flows))
+    }
+}

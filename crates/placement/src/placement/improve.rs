@@ -1,0 +1,95 @@
+//! Moves that take load off the most loaded link: of one flow, or of a chain of exchanges.
+
+use super::{FlowId, MORE, Placed, Placement};
+use crate::clos::Choice;
+use crate::flow::Flow;
+use crate::load::Direction;
+
+/// Flows that may move to make room for one.
+const CHAIN: usize = 64;
+
+impl Placement<'_> {
+    /// Moves flows off the most loaded link for as long as that makes it carry less, and returns those that moved.
+    pub(super) fn improve(&mut self) -> Vec<FlowId> {
+        self.improve_by(true)
+    }
+
+    /// As [`Placement::improve`], with exchanges or, which is faster, without.
+    pub(super) fn improve_by(&mut self, may_exchange: bool) -> Vec<FlowId> {
+        let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
+        let bound = self.quick_bound(&flows);
+        let mut moved = Vec::new();
+        for _ in 0..self.flows.len() {
+            let (direction, most) = self.most_loaded();
+            if most <= bound + MORE {
+                break;
+            }
+            let Some(own) = self.relieve(direction, most - 2.0 * MORE, may_exchange) else {
+                break;
+            };
+            moved.extend(own);
+        }
+        moved.sort_unstable();
+        moved.dedup();
+        moved
+    }
+
+    /// Moves a flow off a direction, to where nothing carries more than a limit, and others out of its way if need be.
+    fn relieve(&mut self, direction: Direction, limit: f64, may_exchange: bool) -> Option<Vec<FlowId>> {
+        let users = self.users[direction.index()].clone();
+        for id in &users {
+            let Placed { flow, along, choice } = self.take(*id)?;
+            let found = self.seek_below(&flow, limit).filter(|(found, _)| !found.contains(&direction));
+            let has_moved = found.is_some();
+            self.put(*id, flow, found.unwrap_or((along, choice)));
+            if has_moved {
+                return Some(vec![*id]);
+            }
+        }
+        users.into_iter().filter(|_| may_exchange).find_map(|id| self.exchange(id, limit))
+    }
+
+    /// Changes a flow's choice for each other one in turn, until making room for it ends well.
+    fn exchange(&mut self, id: FlowId, limit: f64) -> Option<Vec<FlowId>> {
+        let Placed { flow, choice, .. } = self.flows[id.0 as usize].as_ref()?;
+        let (flow, own) = (*flow, (*choice)?);
+        let choices = self.clos.as_ref()?.choices(&flow);
+        choices.into_iter().filter(|choice| *choice != own).find_map(|other| self.chain(id, [own, other], limit))
+    }
+
+    /// Lets a flow change from one choice to another, a flow that is in its way change back, and so on: along a chain
+    /// of flows that alternate between the two (Kempe's chain, as in König's proof). What has moved is put back if the
+    /// chain does not end.
+    fn chain(&mut self, id: FlowId, [own, other]: [Choice; 2], limit: f64) -> Option<Vec<FlowId>> {
+        let mut before: Vec<(FlowId, Placed)> = Vec::new();
+        let mut next = Some((id, other));
+        while let Some((id, choice)) = next.take().filter(|_| before.len() < CHAIN) {
+            let Some(placed) = self.take(id) else { break };
+            let flow = placed.flow;
+            before.push((id, placed));
+            let along = self.clos.as_ref()?.along(&flow, choice);
+            let too_much = |direction: &&Direction| self.share(&flow, **direction) > limit + MORE;
+            let full: Vec<Direction> = along.iter().filter(too_much).copied().collect();
+            let is_open = along.iter().all(|direction| !self.is_drained[direction.link.index()]);
+            self.put(id, flow, (along, Some(choice)));
+            match full[..] {
+                [] if is_open => return Some(before.into_iter().map(|(id, _)| id).collect()),
+                [full] if is_open => {
+                    let back = if choice == own { other } else { own };
+                    let stays = |user: &FlowId| before.iter().any(|(id, _)| id == user);
+                    let chose = |user: &FlowId| {
+                        self.flows[user.0 as usize].as_ref().is_some_and(|user| user.choice == Some(choice))
+                    };
+                    let user = self.users[full.index()].iter().find(|user| !stays(user) && chose(user));
+                    next = user.map(|user| (*user, back));
+                }
+                _ => {}
+            }
+        }
+        for (id, Placed { flow, along, choice }) in before.into_iter().rev() {
+            self.take(id);
+            self.put(id, flow, (along, choice));
+        }
+        None
+    }
+}

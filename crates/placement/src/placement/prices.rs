@@ -1,0 +1,96 @@
+//! All flows choose again in turn, by prices: a link costs more the more it carries, steeply where it carries most.
+//!
+//! Moving flows off the most loaded link alone ends where every way out is as full. Prices see all links at once: they
+//! are those by which linear programs of least congestion are solved (Plotkin, Shmoys and Tardos 1995), each flow being
+//! rounded to one path as soon as it chooses (Aspnes et al. 1993). Whoever has chosen cheaply before may choose again
+//! at prices that have become steeper.
+
+use super::{FlowId, MORE, Placed, Placement, Way};
+use crate::flow::Flow;
+use crate::load::Direction;
+use crate::search::Ways;
+
+/// How steep prices are, relative to the load that is to be beaten, from first to last.
+const STEEPNESS: [f64; 5] = [8.0, 16.0, 32.0, 64.0, 128.0];
+
+/// How often all flows choose at each.
+const ROUNDS: usize = 4;
+
+/// How much work all of it may be, in links looked at.
+const WORK: usize = 100_000_000;
+
+/// What a link costs at least, so that of ways that are free the shortest is taken.
+const LEAST_PRICE: f64 = 1e-12;
+
+impl Placement<'_> {
+    /// Lets all flows choose again in turn while that is of use, and keeps the best that was found.
+    pub(super) fn settle(&mut self) {
+        let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
+        let bound = self.quick_bound(&flows);
+        let per_round = flows.len().max(1) * self.topology.links().len().max(1);
+        let mut rounds = WORK / per_round;
+        let mut best = self.most_loaded().1;
+        if best <= bound + MORE || rounds == 0 {
+            return;
+        }
+        let mut kept = self.flows.clone();
+        for steepness in STEEPNESS {
+            if best <= bound + MORE || rounds == 0 {
+                break;
+            }
+            (0..rounds.min(ROUNDS)).for_each(|_| self.choose_again(steepness, best));
+            rounds = rounds.saturating_sub(ROUNDS);
+            self.improve_by(false);
+            let found = self.most_loaded().1;
+            if found < best - MORE {
+                best = found;
+                kept.clone_from(&self.flows);
+            }
+        }
+        self.reset(kept);
+        self.improve();
+    }
+
+    /// Puts all flows where they were.
+    fn reset(&mut self, kept: Vec<Option<Placed>>) {
+        (0..self.flows.len() as u32).for_each(|id| drop(self.take(FlowId(id))));
+        for (id, placed) in (0..).map(FlowId).zip(kept) {
+            if let Some(Placed { flow, along, choice }) = placed {
+                self.put(id, flow, (along, choice));
+            }
+        }
+    }
+
+    fn choose_again(&mut self, steepness: f64, most: f64) {
+        for id in (0..self.flows.len() as u32).map(FlowId) {
+            let Some(Placed { flow, along, choice }) = self.take(id) else { continue };
+            let found = self.cheapest(&flow, steepness, most);
+            self.put(id, flow, found.unwrap_or((along, choice)));
+        }
+    }
+
+    /// The way whose links cost least together.
+    fn cheapest(&self, flow: &Flow, steepness: f64, most: f64) -> Option<Way> {
+        let price = |direction: Direction| {
+            let with = self.share(flow, direction);
+            let without = self.loads.share_with(self.topology, direction, 0);
+            let at = |share: f64| (steepness * (share / most - 1.0)).exp();
+            LEAST_PRICE + at(with) - at(without)
+        };
+        let Some(clos) = &self.clos else {
+            // Prices are not negative, and the bits of such numbers have their order.
+            let ways = Ways::from(self.topology, flow.from, Some(flow.to), 0.0_f64.to_bits(), |cost, direction| {
+                let cost = f64::from_bits(cost) + price(direction);
+                cost.is_finite().then_some(cost.to_bits())
+            });
+            ways.cost(flow.to)?;
+            let mut along: Vec<Direction> = ways.back(flow.to).collect();
+            along.reverse();
+            return Some((along, None));
+        };
+        let ways = clos.choices(flow).map(|choice| (clos.along(flow, choice), Some(choice)));
+        let priced = ways.map(|way| (way.0.iter().map(|direction| price(*direction)).sum::<f64>(), way));
+        let best = priced.filter(|(cost, _)| cost.is_finite()).min_by(|one, other| one.0.total_cmp(&other.0));
+        best.map(|(_, way)| way)
+    }
+}

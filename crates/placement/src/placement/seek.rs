@@ -1,0 +1,64 @@
+//! Where a flow may go: a choice on a Clos, the cheapest way elsewhere.
+
+use super::{MORE, Placement, Way};
+use crate::flow::Flow;
+use crate::load::Direction;
+use crate::route::route;
+
+/// How far a limit is raised if nothing fits below it.
+const RAISE: f64 = 1.1;
+
+impl Placement<'_> {
+    /// Links for a flow, none of which then carries more than a limit; or little more than it, if that cannot be.
+    pub(super) fn seek(&self, flow: &Flow, limit: f64) -> Option<Way> {
+        if let Some(way) = self.seek_below(flow, limit).or_else(|| self.seek_choice(flow, f64::INFINITY)) {
+            return Some(way);
+        }
+        // On a Clos so many links are drained that the way goes down and up again.
+        let mut limit = limit.max(MORE);
+        while limit.is_finite() {
+            if let Some(way) = self.seek_route(flow, limit) {
+                return Some(way);
+            }
+            limit *= RAISE;
+        }
+        None
+    }
+
+    /// Links for a flow, none of which then carries more than a limit.
+    pub(super) fn seek_below(&self, flow: &Flow, limit: f64) -> Option<Way> {
+        if self.clos.is_some() { self.seek_choice(flow, limit) } else { self.seek_route(flow, limit) }
+    }
+
+    /// Of all choices on a Clos the one whose links carry least.
+    fn seek_choice(&self, flow: &Flow, limit: f64) -> Option<Way> {
+        let clos = self.clos.as_ref()?;
+        let mut best: Option<((f64, f64), Way)> = None;
+        for choice in clos.choices(flow) {
+            let along = clos.along(flow, choice);
+            let shares = along.iter().map(|direction| self.share(flow, *direction));
+            let cost = shares.fold((0.0_f64, 0.0), |(most, sum), own| (most.max(own), sum + own));
+            if cost.0 <= limit + MORE && cost.0.is_finite() && best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, (along, Some(choice))));
+            }
+        }
+        best.map(|(_, way)| way)
+    }
+
+    /// The shortest way of all that fit.
+    fn seek_route(&self, flow: &Flow, limit: f64) -> Option<Way> {
+        let fits = |direction: Direction| {
+            let share = self.share(flow, direction);
+            share.is_finite() && share <= limit + MORE
+        };
+        route(self.topology, &self.loads, [flow.from, flow.to], fits).map(|along| (along, None))
+    }
+
+    /// What a direction carries with a flow more on it; without end if it is drained.
+    pub(super) fn share(&self, flow: &Flow, direction: Direction) -> f64 {
+        match self.is_drained[direction.link.index()] {
+            true => f64::INFINITY,
+            false => self.loads.share_with(self.topology, direction, flow.rate_bits_per_s),
+        }
+    }
+}
