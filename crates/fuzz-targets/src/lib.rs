@@ -7,6 +7,7 @@ pub mod corpus;
 #[cfg(feature = "files")]
 mod files;
 mod ioam;
+mod isis;
 mod node;
 mod rc;
 pub mod wire;
@@ -15,6 +16,7 @@ pub use capture::capture;
 #[cfg(feature = "files")]
 pub use files::{configuration, decode, topology};
 pub use ioam::ioam;
+pub use isis::isis;
 pub use node::{LIFETIME, NodeTarget};
 pub use rc::rc;
 
@@ -38,6 +40,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("fast_cnp", || Box::new(wire::fast_cnp)),
     ("cm", || Box::new(wire::cm)),
     ("icrc", || Box::new(wire::icrc)),
+    ("isis", || Box::new(isis)),
     ("capture", || Box::new(capture)),
     ("rc", || Box::new(rc)),
     ("node", || {

@@ -11,6 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("steering", &["wire"]),
     ("dataplane", &["wire", "group", "steering"]),
     ("rc", &["wire"]),
+    ("isis", &["wire"]),
     ("capture", &[]),
     ("fabric", &["wire"]),
     ("placement", &["fabric"]),
@@ -40,7 +41,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("testkit", &["wire", "group"]),
-    ("fuzz-targets", &["wire", "group", "dataplane", "rc", "capture", "node", "lab", "cli", "testkit"]),
+    ("fuzz-targets", &["wire", "group", "dataplane", "rc", "isis", "capture", "node", "lab", "cli", "testkit"]),
 ];
 
 /// What tests may use on top.

@@ -1,0 +1,97 @@
+//! The IS-IS speaker: frames by two circuits, with a neighbour at one of them, and time that passes. Its database keeps
+//! its limit, it never wants to be called again at once for ever, and what it sends are sound PDUs.
+
+use crate::choices::Choices;
+use srdma_isis::tlv::{AdjacencyState, ThreeWay};
+use srdma_isis::{CircuitConfig, CircuitId, Config, Hello, Level, Lsp, Pdu, PduKind, Speaker, SystemId, frame};
+use srdma_wire::{Instant, MacAddress};
+
+const OWN: SystemId = SystemId([0, 0, 0, 0, 0, 1]);
+const LIMIT: usize = 5;
+const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const START: Instant = Instant::from_ns(1);
+
+/// Each step: how long to wait, by which circuit, how long a PDU is, the PDU.
+pub fn isis(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let mut speaker = adjacent();
+    let mut now = START;
+    while !choices.is_empty() {
+        now = now.after_ns(u64::from(choices.octet()).pow(3) * 50_000);
+        let circuit = CircuitId(choices.below(2));
+        let length = usize::from(choices.u16() % 512);
+        let mends = choices.rarely(2);
+        let mut pdu: Vec<u8> = (0..length).map(|_| choices.octet()).collect();
+        if mends {
+            mend(&mut pdu);
+        }
+        if let Some(octets) = frame::wrap(MAC, &pdu) {
+            speaker.receive(now, circuit, &octets);
+        }
+        settle(&mut speaker, now);
+    }
+    let _ = (speaker.shortest_paths(now), speaker.learned(now));
+}
+
+/// A speaker with a neighbour at circuit 0.
+fn adjacent() -> Speaker {
+    let config = Config { limit_lsps: LIMIT, ..Config::new(OWN, vec![vec![0x49, 0, 1]], "own") };
+    let mut speaker = Speaker::new(config, 1);
+    let circuits = [0, 1].map(|_| speaker.add_circuit(START, CircuitConfig::new(MAC)));
+    let three_way = ThreeWay { state: AdjacencyState::Initializing, circuit: Some(1), neighbour: Some((OWN, 1)) };
+    let hello = Hello {
+        levels: vec![Level::Two],
+        source: SystemId([0, 0, 0, 0, 0, 2]),
+        holding_time_s: u16::MAX,
+        circuit: 0,
+        areas: Vec::new(),
+        addresses: Vec::new(),
+        three_way: Some(three_way),
+    };
+    if let Some(octets) = frame::wrap(MAC, &hello.emit(&[])) {
+        speaker.receive(START, circuits[0], &octets);
+    }
+    settle(&mut speaker, START);
+    speaker
+}
+
+/// Writes the octets of the common header that are always the same, and the PDU's own length; of an LSP its checksum.
+fn mend(pdu: &mut Vec<u8>) {
+    let kinds = [(17, 20, 17), (20, 27, 8), (25, 33, 8), (27, 17, 8)];
+    let (kind, header_len, length_at) = kinds[pdu.first().map_or(0, |octet| usize::from(*octet) % kinds.len())];
+    if pdu.len() < header_len {
+        pdu.resize(header_len, 0);
+    }
+    pdu[..8].copy_from_slice(&[0x83, header_len as u8, 1, 0, kind, 1, 0, 0]);
+    let length = (pdu.len() as u16).to_be_bytes();
+    pdu[length_at..length_at + 2].copy_from_slice(&length);
+    if kind == 20 {
+        let fields = |at: usize, len: usize| &pdu[at..at + len];
+        let id: [u8; 8] = fields(12, 8).try_into().expect("eight octets");
+        let entry = srdma_isis::tlv::LspEntry {
+            lifetime_s: u16::from_be_bytes([pdu[10], pdu[11]]),
+            id: srdma_isis::LspId::from(id),
+            sequence: u32::from_be_bytes([pdu[20], pdu[21], pdu[22], pdu[23]]),
+            checksum: 0,
+        };
+        *pdu = Lsp::new(Level::Two, entry, srdma_isis::LspFlags::default(), &pdu[27..]).octets().to_vec();
+    }
+}
+
+fn settle(speaker: &mut Speaker, now: Instant) {
+    // What is due is done by one call; what that makes due, such as the rest of a window, by a few more.
+    for call in 0.. {
+        speaker.tick(now);
+        while let Some((_, octets)) = speaker.poll_transmit() {
+            let pdu = Pdu::parse(frame::unwrap(&octets).expect("a frame of IS-IS")).expect("a sound PDU");
+            if let PduKind::Lsp(level) = pdu.kind {
+                Lsp::parse(&pdu, level).expect("a sound LSP");
+            }
+        }
+        assert!(speaker.database().len() <= LIMIT);
+        if speaker.next_deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        assert!(call < 10, "it wants to be called again and again at {now:?}");
+    }
+}

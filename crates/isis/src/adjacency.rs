@@ -1,0 +1,117 @@
+//! The three-way handshake of a point-to-point circuit (RFC 5303 section 3.2).
+//!
+//! ```text
+//!              hello, the other       hello that names us
+//!   ┌──────┐   hears nobody   ┌──────────────┐   ┌────┐
+//!   │ Down │ ───────────────▶ │ Initializing │ ─▶│ Up │
+//!   └──────┘                  └──────────────┘   └────┘
+//!      ▲  holding time over, link lost, another system │
+//!      └────────────────────────────────────────────────┘   the other hears nobody any more: Initializing
+//! ```
+
+use crate::id::SystemId;
+use crate::pdu::{Hello, Level};
+use crate::tlv::{AdjacencyState, ThreeWay};
+use srdma_wire::Instant;
+use std::net::Ipv6Addr;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// What a circuit knows of its other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adjacency {
+    /// How far the handshake is.
+    pub state: AdjacencyState,
+    /// Who is there.
+    pub neighbour: SystemId,
+    /// The neighbour's addresses on the link.
+    pub addresses: Vec<Ipv6Addr>,
+    /// The neighbour's number for the circuit.
+    circuit: u32,
+    /// Until when its last hello is believed.
+    until: Instant,
+}
+
+/// Why a hello is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HelloRefusal {
+    /// It carries our own system id: a loop, or two systems with one id.
+    OwnSystemId,
+    /// It is for another level.
+    OtherLevel,
+    /// It has no three-way handshake.
+    NoThreeWay,
+    /// It names somebody else, or another of our circuits.
+    NotForUs,
+    /// Two systems at level 1 are in no common area.
+    OtherArea,
+}
+
+/// Who we are, on one circuit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own<'a> {
+    pub(crate) system: SystemId,
+    pub(crate) circuit: u32,
+    pub(crate) level: Level,
+    pub(crate) areas: &'a [Vec<u8>],
+}
+
+impl Adjacency {
+    /// Takes a hello. `before` is what was known so far.
+    pub(crate) fn hear(
+        before: Option<&Adjacency>,
+        now: Instant,
+        own: Own<'_>,
+        hello: &Hello,
+    ) -> Result<Self, HelloRefusal> {
+        if hello.source == own.system {
+            return Err(HelloRefusal::OwnSystemId);
+        }
+        if !hello.levels.contains(&own.level) {
+            return Err(HelloRefusal::OtherLevel);
+        }
+        if own.level == Level::One && !hello.areas.iter().any(|area| own.areas.contains(area)) {
+            return Err(HelloRefusal::OtherArea);
+        }
+        let Some(ThreeWay { state: theirs, circuit: Some(circuit), neighbour }) = hello.three_way else {
+            return Err(HelloRefusal::NoThreeWay);
+        };
+        let names_us = match neighbour {
+            None => false,
+            Some((system, ours)) if system == own.system && ours == own.circuit => true,
+            Some(_) => return Err(HelloRefusal::NotForUs),
+        };
+        let is_same = before.is_some_and(|before| before.neighbour == hello.source && before.circuit == circuit);
+        let present = before.filter(|_| is_same).map_or(AdjacencyState::Down, |before| before.state);
+        let state = if names_us { next(present, theirs) } else { AdjacencyState::Initializing };
+        let until = now.after_ns(u64::from(hello.holding_time_s) * NS_PER_S);
+        Ok(Adjacency { state, neighbour: hello.source, addresses: hello.addresses.clone(), circuit, until })
+    }
+
+    /// What our hellos say of it.
+    pub(crate) fn three_way(adjacency: Option<&Adjacency>, circuit: u32) -> ThreeWay {
+        ThreeWay {
+            state: adjacency.map_or(AdjacencyState::Down, |adjacency| adjacency.state),
+            circuit: Some(circuit),
+            neighbour: adjacency.map(|adjacency| (adjacency.neighbour, adjacency.circuit)),
+        }
+    }
+
+    /// When it is over, unless another hello comes.
+    pub(crate) fn until(&self) -> Instant {
+        self.until
+    }
+}
+
+/// The table of RFC 5303 section 3.2 for a hello that names us: our state by theirs.
+fn next(ours: AdjacencyState, theirs: AdjacencyState) -> AdjacencyState {
+    match (ours, theirs) {
+        (AdjacencyState::Down | AdjacencyState::Initializing | AdjacencyState::Up, AdjacencyState::Down) => {
+            AdjacencyState::Initializing
+        }
+        (
+            AdjacencyState::Down | AdjacencyState::Initializing | AdjacencyState::Up,
+            AdjacencyState::Initializing | AdjacencyState::Up,
+        ) => AdjacencyState::Up,
+    }
+}

@@ -1,0 +1,106 @@
+//! What a speaker is told.
+
+use crate::authentication::Key;
+use crate::id::SystemId;
+use crate::pdu::{GREATEST_LSP, Level};
+use crate::tlv::{EndXSid, Locator, Reachability, RouterCapability};
+use srdma_wire::MacAddress;
+use std::net::Ipv6Addr;
+
+/// A system.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its id, unlike any other's.
+    pub system: SystemId,
+    /// Its area addresses, three at most; 49.0001 is `[0x49, 0x00, 0x01]`.
+    pub areas: Vec<Vec<u8>>,
+    /// The level at which it works.
+    pub level: Level,
+    /// Its name, at most 255 octets.
+    pub hostname: String,
+    /// With what PDUs are signed; PDUs that are not are dropped then.
+    pub key: Option<Key>,
+    /// Nothing may go through it.
+    pub is_overloaded: bool,
+    /// What it can do.
+    pub capability: RouterCapability,
+    /// Its locators and their SIDs.
+    pub locators: Vec<Locator>,
+    /// Its prefixes.
+    pub prefixes: Vec<Reachability>,
+    /// When it does what.
+    pub timers: Timers,
+    /// How many LSPs it keeps: what comes beyond is dropped.
+    pub limit_lsps: usize,
+}
+
+impl Config {
+    /// A system at level 2 with no locators, prefixes or key.
+    pub fn new(system: SystemId, areas: Vec<Vec<u8>>, hostname: &str) -> Self {
+        Config {
+            system,
+            areas,
+            level: Level::Two,
+            hostname: hostname.to_owned(),
+            key: None,
+            is_overloaded: false,
+            capability: RouterCapability::default(),
+            locators: Vec::new(),
+            prefixes: Vec::new(),
+            timers: Timers::default(),
+            limit_lsps: 16_384,
+        }
+    }
+}
+
+/// Intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timers {
+    /// From hello to hello, in milliseconds.
+    pub hello_ms: u64,
+    /// How many hellos may be missed before an adjacency is over.
+    pub hold_multiplier: u16,
+    /// How long an LSP of our own is valid, in seconds.
+    pub lifetime_s: u16,
+    /// When it is made anew, in seconds.
+    pub refresh_s: u16,
+    /// From CSNP to CSNP of a circuit, in seconds.
+    pub complete_s: u64,
+    /// Between two versions of our own LSPs, in milliseconds.
+    pub generation_ms: u64,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Timers {
+            hello_ms: 3_000,
+            hold_multiplier: 10,
+            lifetime_s: 1_200,
+            refresh_s: 900,
+            complete_s: 30,
+            generation_ms: 100,
+        }
+    }
+}
+
+/// A point-to-point circuit.
+#[derive(Clone, Debug)]
+pub struct CircuitConfig {
+    /// The MAC address of the interface.
+    pub mac: MacAddress,
+    /// What the link costs.
+    pub metric: u32,
+    /// The interface's addresses; neighbours want its link-local one.
+    pub addresses: Vec<Ipv6Addr>,
+    /// SIDs of packets that are to leave by it.
+    pub end_x: Vec<EndXSid>,
+    /// The longest PDU, in octets.
+    pub limit_pdu: usize,
+}
+
+impl CircuitConfig {
+    /// A circuit of metric 10.
+    pub fn new(mac: MacAddress) -> Self {
+        CircuitConfig { mac, metric: 10, addresses: Vec::new(), end_x: Vec::new(), limit_pdu: GREATEST_LSP }
+    }
+}

@@ -1,0 +1,157 @@
+//! What one circuit still has to send and to acknowledge (ISO 10589 section 7.3.15, RFC 9681).
+//!
+//! The flag SRM of an LSP, "send it by this circuit until it is acknowledged", is its being in `waiting` or `sent`;
+//! SSN, "say that we have it", its being in `to_acknowledge`. On a fresh adjacency thousands of LSPs may wait; of these
+//! a window is sent, and the next when acknowledgements come (RFC 9681 section 6.2).
+
+use crate::id::LspId;
+use srdma_wire::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// LSPs that may be sent and not yet acknowledged.
+const WINDOW: usize = 60;
+
+/// LSPs that are acknowledged at once, without a wait for more of them (RFC 9681: LSPs per PSNP).
+const ACKNOWLEDGE_AT: usize = 15;
+
+/// When an LSP is sent again, if no acknowledgement comes, in nanoseconds (ISO 10589: 5 s).
+const SEND_AGAIN_NS: u64 = 5_000_000_000;
+
+/// How long an acknowledgement waits for further ones, in nanoseconds.
+const GATHER_NS: u64 = 100_000_000;
+
+/// The state of one circuit.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flooding {
+    waiting: BTreeSet<LspId>,
+    /// When each was sent.
+    sent: BTreeMap<LspId, Instant>,
+    /// The same by time: when each is sent again.
+    again: BTreeSet<(Instant, LspId)>,
+    to_acknowledge: BTreeSet<LspId>,
+    /// When the first of these came.
+    acknowledge_since: Option<Instant>,
+}
+
+impl Flooding {
+    /// Sets SRM.
+    pub(crate) fn send(&mut self, id: LspId) {
+        self.forget_sent(id);
+        self.waiting.insert(id);
+    }
+
+    /// Clears SRM.
+    pub(crate) fn need_not_send(&mut self, id: LspId) {
+        self.forget_sent(id);
+        self.waiting.remove(&id);
+    }
+
+    /// Sets SSN. There are at most `limit`.
+    pub(crate) fn acknowledge(&mut self, now: Instant, id: LspId, limit: usize) {
+        if self.to_acknowledge.len() < limit {
+            self.to_acknowledge.insert(id);
+            self.acknowledge_since.get_or_insert(now);
+        }
+    }
+
+    /// Clears SSN.
+    pub(crate) fn need_not_acknowledge(&mut self, id: LspId) {
+        self.to_acknowledge.remove(&id);
+        if self.to_acknowledge.is_empty() {
+            self.acknowledge_since = None;
+        }
+    }
+
+    /// What is sent now: what waits, as far as the window goes, and what has not been acknowledged for too long.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<LspId> {
+        let mut due = Vec::new();
+        while let Some(&(at, id)) = self.again.first()
+            && at <= now
+        {
+            self.forget_sent(id);
+            due.push(id);
+        }
+        let room = WINDOW.saturating_sub(self.sent.len() + due.len());
+        for _ in 0..room {
+            due.extend(self.waiting.pop_first());
+        }
+        for id in &due {
+            self.sent.insert(*id, now);
+            self.again.insert((now.after_ns(SEND_AGAIN_NS), *id));
+        }
+        due
+    }
+
+    /// What is acknowledged now; nothing, while it is worth waiting for more.
+    pub(crate) fn take_acknowledgements(&mut self, now: Instant) -> Vec<LspId> {
+        let is_due = self.acknowledge_since.is_some_and(|since| since.after_ns(GATHER_NS) <= now);
+        if !is_due && self.to_acknowledge.len() < ACKNOWLEDGE_AT {
+            return Vec::new();
+        }
+        self.acknowledge_since = None;
+        std::mem::take(&mut self.to_acknowledge).into_iter().collect()
+    }
+
+    /// When there is something to do next.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let has_room = self.sent.len() < WINDOW && !self.waiting.is_empty();
+        let at_once = has_room || self.to_acknowledge.len() >= ACKNOWLEDGE_AT;
+        let again = self.again.first().map(|(at, _)| *at);
+        let acknowledge = self.acknowledge_since.map(|since| since.after_ns(GATHER_NS));
+        [at_once.then_some(Instant::ZERO), again, acknowledge].into_iter().flatten().min()
+    }
+
+    fn forget_sent(&mut self, id: LspId) {
+        if let Some(at) = self.sent.remove(&id) {
+            self.again.remove(&(at.after_ns(SEND_AGAIN_NS), id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{NodeId, SystemId};
+
+    fn id(number: u8) -> LspId {
+        LspId { node: NodeId::of(SystemId([0, 0, 0, 0, 0, 1])), fragment: number }
+    }
+
+    fn at_ms(ms: u64) -> Instant {
+        Instant::from_ns(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_window_is_sent_and_the_rest_as_acknowledgements_come() {
+        let mut flooding = Flooding::default();
+        (0..100).for_each(|number| flooding.send(id(number)));
+        assert_eq!(flooding.take_due(at_ms(0)).len(), 60);
+        assert_eq!(flooding.take_due(at_ms(1)).len(), 0);
+        (0..10).for_each(|number| flooding.need_not_send(id(number)));
+        assert_eq!(flooding.next_deadline(), Some(Instant::ZERO));
+        assert_eq!(flooding.take_due(at_ms(2)), (60..70).map(id).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_not_acknowledged_is_sent_again() {
+        let mut flooding = Flooding::default();
+        flooding.send(id(1));
+        assert_eq!(flooding.take_due(at_ms(0)), [id(1)]);
+        assert_eq!(flooding.next_deadline(), Some(at_ms(5000)));
+        assert_eq!(flooding.take_due(at_ms(5000)), [id(1)]);
+        flooding.need_not_send(id(1));
+        assert_eq!(flooding.next_deadline(), None);
+    }
+
+    #[test]
+    fn acknowledgements_are_gathered() {
+        let mut flooding = Flooding::default();
+        flooding.acknowledge(at_ms(0), id(1), 100);
+        assert_eq!(flooding.take_acknowledgements(at_ms(99)), []);
+        assert_eq!(flooding.take_acknowledgements(at_ms(100)), [id(1)]);
+        (0..15).for_each(|number| flooding.acknowledge(at_ms(200), id(number), 100));
+        assert_eq!(flooding.take_acknowledgements(at_ms(200)).len(), 15);
+        (0..15).for_each(|number| flooding.acknowledge(at_ms(300), id(number), 3));
+        assert_eq!(flooding.take_acknowledgements(at_ms(400)).len(), 3, "no more than the limit");
+    }
+}

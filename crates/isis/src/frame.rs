@@ -1,0 +1,73 @@
+//! IS-IS on Ethernet: an 802.3 frame with LLC, to a group of all intermediate systems.
+//!
+//! ```text
+//! | destination 6 | source 6 | length 2 | FE FE 03 | PDU … | padding |
+//! ```
+
+use srdma_wire::MacAddress;
+
+/// Where the PDUs of point-to-point circuits go: all intermediate systems (RFC 5309 section 4).
+pub const ALL_INTERMEDIATE_SYSTEMS: MacAddress = MacAddress([0x09, 0x00, 0x2B, 0x00, 0x00, 0x05]);
+
+/// The groups of level 1 and of level 2 on LANs (ISO 10589 section 8.4.8); frames to them are taken as well.
+const ALL_LEVEL_1: MacAddress = MacAddress([0x01, 0x80, 0xC2, 0x00, 0x00, 0x14]);
+const ALL_LEVEL_2: MacAddress = MacAddress([0x01, 0x80, 0xC2, 0x00, 0x00, 0x15]);
+
+const LLC: [u8; 3] = [0xFE, 0xFE, 0x03];
+
+/// Octets in front of the PDU.
+pub const FRAME_HEADER_LEN: usize = 6 + 6 + 2 + LLC.len();
+
+/// The length field of 802.3 ends here: what is above is an EtherType.
+const GREATEST_LENGTH: usize = 1500;
+
+/// The largest PDU of a frame without an extension for jumbo frames.
+pub const GREATEST_PDU: usize = GREATEST_LENGTH - LLC.len();
+
+/// A frame around a PDU; `None` if the PDU is longer than [`GREATEST_PDU`].
+pub fn wrap(source: MacAddress, pdu: &[u8]) -> Option<Vec<u8>> {
+    let length = u16::try_from(LLC.len() + pdu.len()).ok().filter(|length| usize::from(*length) <= GREATEST_LENGTH)?;
+    let mut frame = Vec::with_capacity(FRAME_HEADER_LEN + pdu.len());
+    frame.extend(ALL_INTERMEDIATE_SYSTEMS.0);
+    frame.extend(source.0);
+    frame.extend(length.to_be_bytes());
+    frame.extend(LLC);
+    frame.extend(pdu);
+    Some(frame)
+}
+
+/// The PDU of a frame, without what pads it; `None` if it is no frame of IS-IS.
+pub fn unwrap(frame: &[u8]) -> Option<&[u8]> {
+    let (destination, rest) = frame.split_first_chunk::<6>()?;
+    let (_source, rest) = rest.split_first_chunk::<6>()?;
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let is_ours = [ALL_INTERMEDIATE_SYSTEMS, ALL_LEVEL_1, ALL_LEVEL_2].contains(&MacAddress(*destination));
+    let length = usize::from(u16::from_be_bytes(*length));
+    if !is_ours || length > GREATEST_LENGTH {
+        return None;
+    }
+    rest.get(..length)?.strip_prefix(&LLC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_is_no_part_of_the_pdu() {
+        let mut frame = wrap(MacAddress([2, 0, 0, 0, 0, 1]), &[0x83, 1, 2]).unwrap();
+        frame.resize(60, 0);
+        assert_eq!(unwrap(&frame), Some([0x83, 1, 2].as_slice()));
+    }
+
+    #[test]
+    fn what_is_no_isis_is_left_alone() {
+        let frame = wrap(MacAddress([2, 0, 0, 0, 0, 1]), &[0x83]).unwrap();
+        for (at, octet) in [(0, 0x33), (12, 0x86), (13, 200), (14, 0xAA)] {
+            let mut other = frame.clone();
+            other[at] = octet;
+            assert_eq!(unwrap(&other), None, "octet {at}");
+        }
+        assert_eq!(wrap(MacAddress([2, 0, 0, 0, 0, 1]), &[0; GREATEST_PDU + 1]), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! IS-IS for SRv6 (ISO 10589, RFC 5305, RFC 5308, RFC 9352) as a value: no sockets, no clock, no threads.
+//!
+//! ```text
+//!   frames ──▶ Speaker ──▶ frames
+//!     time ──▶  │ Adjacency of each circuit: who is at the other end
+//!               │ Database: the LSPs of all systems, and who still needs which
+//!               │ shortest paths: where each locator is, by which circuit
+//!               └▶ Learned: END.C and END.E of each node, and its C-flag
+//! ```
+//!
+//! Circuits are point-to-point. What other nodes announce is kept as it came, and flooded octet for octet.
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod adjacency;
+pub mod authentication;
+mod checksum;
+pub mod config;
+pub mod database;
+mod flooding;
+pub mod frame;
+pub mod id;
+pub mod learned;
+mod origin;
+pub mod pdu;
+mod reader;
+pub mod shortest_paths;
+mod speaker;
+pub mod tlv;
+
+pub use adjacency::{Adjacency, HelloRefusal};
+pub use authentication::Key;
+pub use config::{CircuitConfig, Config, Timers};
+pub use database::Database;
+pub use id::{LspId, NodeId, SystemId};
+pub use learned::{Behaviors, LearnedNode, NotificationSids};
+pub use pdu::{Hello, Level, Lsp, LspFlags, Pdu, PduKind};
+pub use reader::Malformed;
+pub use shortest_paths::{Reached, ShortestPaths};
+pub use speaker::{Changes, CircuitId, Counters, IsisDrop, Speaker};

@@ -1,0 +1,261 @@
+//! A system that speaks IS-IS on point-to-point circuits, as a value: frames and time in, frames out.
+
+mod own;
+mod receive;
+mod send;
+
+use crate::adjacency::{Adjacency, HelloRefusal};
+use crate::config::{CircuitConfig, Config};
+use crate::database::Database;
+use crate::flooding::Flooding;
+use crate::id::{LspId, NodeId, SystemId};
+use crate::learned::{LearnedNode, learn};
+use crate::pdu::Lsp;
+use crate::shortest_paths::ShortestPaths;
+use crate::tlv::AdjacencyState;
+use own::Own;
+use srdma_wire::Instant;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A circuit's number: its place in the order in which circuits were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CircuitId(pub usize);
+
+/// Why a frame is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IsisDrop {
+    /// No frame of IS-IS.
+    NotIsis,
+    /// A header, a length or a TLV is wrong.
+    Malformed,
+    /// The checksum of an LSP is wrong.
+    Checksum,
+    /// Not signed with our key.
+    NotAuthentic,
+    /// A hello that is not for us.
+    Hello(HelloRefusal),
+    /// Of a level at which we do not work.
+    OtherLevel,
+    /// Of a neighbour with which there is no adjacency.
+    NoAdjacency,
+    /// The database is full.
+    DatabaseFull,
+}
+
+/// What has changed since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// An adjacency came up or went down.
+    pub adjacencies: bool,
+    /// LSPs came or went: shortest paths and learned SIDs may be others.
+    pub database: bool,
+}
+
+/// Events that somebody who looks after the network wants to hear of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that were taken.
+    pub received: u64,
+    /// Frames that were sent.
+    pub sent: u64,
+    /// LSPs under our own name that we have not made: older ones of ours, or two systems with one id.
+    pub own_from_elsewhere: u64,
+    /// LSPs of one number and different octets: two systems with one id, or damage.
+    pub confusions: u64,
+    /// Times that our own LSPs did not fit into 256 fragments.
+    pub too_much_to_say: u64,
+}
+
+/// One circuit.
+struct Circuit {
+    config: CircuitConfig,
+    is_up: bool,
+    adjacency: Option<Adjacency>,
+    flooding: Flooding,
+    hello_at: Instant,
+    complete_at: Instant,
+}
+
+impl Circuit {
+    fn is_adjacent(&self) -> bool {
+        self.adjacency.as_ref().is_some_and(|adjacency| adjacency.state == AdjacencyState::Up)
+    }
+
+    fn has_ended(&self, now: Instant) -> bool {
+        self.adjacency.as_ref().is_some_and(|adjacency| adjacency.until() <= now)
+    }
+}
+
+/// The system.
+pub struct Speaker {
+    config: Config,
+    circuits: Vec<Circuit>,
+    database: Database,
+    own: Own,
+    out: VecDeque<(CircuitId, Vec<u8>)>,
+    drops: BTreeMap<IsisDrop, u64>,
+    counters: Counters,
+    changes: Changes,
+}
+
+impl Speaker {
+    /// A system without circuits. `first_sequence` is the number of its first LSPs: what a system that has lost its
+    /// memory starts with, it may take from its clock; otherwise its neighbours tell it.
+    pub fn new(config: Config, first_sequence: u32) -> Self {
+        Speaker {
+            config,
+            circuits: Vec::new(),
+            database: Database::default(),
+            own: Own::new(first_sequence),
+            out: VecDeque::new(),
+            drops: BTreeMap::new(),
+            counters: Counters::default(),
+            changes: Changes::default(),
+        }
+    }
+
+    /// Adds a circuit, whose link is up.
+    pub fn add_circuit(&mut self, now: Instant, config: CircuitConfig) -> CircuitId {
+        let circuit = Circuit {
+            config,
+            is_up: true,
+            adjacency: None,
+            flooding: Flooding::default(),
+            hello_at: now,
+            complete_at: now,
+        };
+        self.circuits.push(circuit);
+        self.own.touch();
+        CircuitId(self.circuits.len() - 1)
+    }
+
+    /// The link of a circuit came up or went down.
+    pub fn set_link(&mut self, now: Instant, circuit: CircuitId, is_up: bool) {
+        if let Some(circuit) = self.circuits.get_mut(circuit.0) {
+            circuit.is_up = is_up;
+            circuit.hello_at = now;
+        }
+        if !is_up {
+            self.end_adjacency(circuit);
+        }
+    }
+
+    /// Changes what the system says of itself. Its id and its level stay.
+    pub fn reconfigure(&mut self, change: impl FnOnce(&mut Config)) {
+        let (system, level) = (self.config.system, self.config.level);
+        change(&mut self.config);
+        (self.config.system, self.config.level) = (system, level);
+        self.own.touch();
+    }
+
+    /// Time has come.
+    pub fn tick(&mut self, now: Instant) {
+        for index in 0..self.circuits.len() {
+            if self.circuits.get(index).is_some_and(|circuit| circuit.has_ended(now)) {
+                self.end_adjacency(CircuitId(index));
+            }
+        }
+        for lsp in self.database.age(now) {
+            self.purge(now, &lsp);
+        }
+        self.renew_own(now);
+        for index in 0..self.circuits.len() {
+            self.say_hello(now, CircuitId(index));
+            self.say_complete(now, CircuitId(index));
+            self.flood(now, CircuitId(index));
+        }
+    }
+
+    /// When [`Speaker::tick`] is wanted next.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let circuits = self.circuits.iter().filter(|circuit| circuit.is_up).flat_map(|circuit| {
+            let adjacent = circuit.is_adjacent();
+            let over = circuit.adjacency.as_ref().map(Adjacency::until);
+            let complete = adjacent.then_some(circuit.complete_at);
+            let flooding = circuit.flooding.next_deadline().filter(|_| adjacent);
+            [Some(circuit.hello_at), over, complete, flooding]
+        });
+        circuits.chain([self.database.next_deadline(), self.own.next_deadline(&self.config)]).flatten().min()
+    }
+
+    /// The next frame to send, and by which circuit.
+    pub fn poll_transmit(&mut self) -> Option<(CircuitId, Vec<u8>)> {
+        self.out.pop_front()
+    }
+
+    /// What has changed since the last call.
+    pub fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// What is known of the other end of a circuit.
+    pub fn adjacency(&self, circuit: CircuitId) -> Option<&Adjacency> {
+        self.circuits.get(circuit.0)?.adjacency.as_ref()
+    }
+
+    /// The circuits that lead to a system, with an adjacency that is up.
+    pub fn circuits_to(&self, system: SystemId) -> impl Iterator<Item = CircuitId> {
+        let leads_there = move |circuit: &Circuit| {
+            circuit.is_adjacent() && circuit.adjacency.as_ref().is_some_and(|adjacency| adjacency.neighbour == system)
+        };
+        self.circuits.iter().enumerate().filter(move |(_, circuit)| leads_there(circuit)).map(|(at, _)| CircuitId(at))
+    }
+
+    /// The shortest paths from here.
+    pub fn shortest_paths(&self, now: Instant) -> ShortestPaths {
+        ShortestPaths::compute(&self.database, NodeId::of(self.config.system), now)
+    }
+
+    /// What all nodes announce, this one included.
+    pub fn learned(&self, now: Instant) -> BTreeMap<SystemId, LearnedNode> {
+        learn(&self.database, now)
+    }
+
+    /// Frames that were dropped, by reason.
+    pub fn drops(&self) -> &BTreeMap<IsisDrop, u64> {
+        &self.drops
+    }
+
+    /// What was counted besides.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn end_adjacency(&mut self, circuit: CircuitId) {
+        let Some(circuit) = self.circuits.get_mut(circuit.0) else { return };
+        if circuit.is_adjacent() {
+            self.own.touch();
+            self.changes.adjacencies = true;
+        }
+        circuit.adjacency = None;
+        circuit.flooding = Flooding::default();
+    }
+
+    /// Stores an LSP and has it sent by all circuits but one.
+    fn store_and_flood(&mut self, now: Instant, lsp: Lsp, but: Option<CircuitId>) {
+        let id = lsp.entry.id;
+        self.database.put(now, lsp);
+        self.changes.database = true;
+        for (index, circuit) in self.circuits.iter_mut().enumerate() {
+            if Some(CircuitId(index)) != but && circuit.is_adjacent() {
+                circuit.flooding.send(id);
+                circuit.flooding.need_not_acknowledge(id);
+            }
+        }
+    }
+
+    /// An LSP's time is over: its header goes round, so that all forget it together.
+    fn purge(&mut self, now: Instant, lsp: &Lsp) {
+        let purge = lsp.purge(self.config.key.as_ref());
+        self.store_and_flood(now, purge, None);
+    }
+
+    fn is_own(&self, id: LspId) -> bool {
+        id.node.system == self.config.system
+    }
+}

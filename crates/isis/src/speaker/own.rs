@@ -1,0 +1,177 @@
+//! The system's own LSPs: made when there is something new to say, made anew before they are over, numbered above
+//! whatever goes round under our name (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
+
+use super::Speaker;
+use crate::config::Config;
+use crate::database::ZERO_AGE_LIFETIME_S;
+use crate::id::{LspId, NodeId};
+use crate::origin::fragments;
+use crate::pdu::{GREATEST_LSP, Lsp, LspFlags};
+use crate::tlv::{LspEntry, Neighbour};
+use srdma_wire::Instant;
+use std::collections::BTreeMap;
+
+const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// What is known of our own LSPs.
+pub(super) struct Own {
+    /// Something may have changed.
+    is_stale: bool,
+    first_sequence: u32,
+    /// What each fragment says, and with which number.
+    said: BTreeMap<u8, Said>,
+    /// Not before, so that many changes make one version.
+    not_before: Instant,
+    /// When the oldest fragment has to be made anew.
+    refresh_at: Option<Instant>,
+}
+
+struct Said {
+    tlvs: Vec<u8>,
+    flags: LspFlags,
+    sequence: u32,
+    at: Instant,
+    /// Numbers have run out: nothing is said until everybody has forgotten the last one.
+    silent_until: Option<Instant>,
+}
+
+impl Own {
+    pub(super) fn new(first_sequence: u32) -> Self {
+        Own {
+            is_stale: true,
+            first_sequence: first_sequence.max(1),
+            said: BTreeMap::new(),
+            not_before: Instant::ZERO,
+            refresh_at: None,
+        }
+    }
+
+    /// Something has changed.
+    pub(super) fn touch(&mut self) {
+        self.is_stale = true;
+    }
+
+    pub(super) fn next_deadline(&self, config: &Config) -> Option<Instant> {
+        let silent = self.said.values().filter_map(|said| said.silent_until).min();
+        let refresh = self.refresh_at.map(|at| at.after_ns(u64::from(config.timers.refresh_s) * NS_PER_S));
+        [self.is_stale.then_some(self.not_before), refresh, silent].into_iter().flatten().min()
+    }
+}
+
+impl Speaker {
+    /// Makes what has changed, and what is about to be over.
+    pub(super) fn renew_own(&mut self, now: Instant) {
+        let refresh_ns = u64::from(self.config.timers.refresh_s) * NS_PER_S;
+        let is_old = self.own.refresh_at.is_some_and(|at| at.after_ns(refresh_ns) <= now);
+        let speaks_again = self.own.said.values().any(|said| said.silent_until.is_some_and(|until| until <= now));
+        let is_stale = self.own.is_stale && self.own.not_before <= now;
+        if !is_stale && !is_old && !speaks_again {
+            return;
+        }
+        self.own.is_stale = false;
+        self.own.not_before = now.after_ns(self.config.timers.generation_ms * NS_PER_MS);
+        let Some(fragments) = fragments(&self.config, &self.neighbours(), self.limit_lsp()) else {
+            self.counters.too_much_to_say += 1;
+            return;
+        };
+        let unused: Vec<u8> =
+            self.own.said.keys().copied().filter(|fragment| usize::from(*fragment) >= fragments.len()).collect();
+        for fragment in unused {
+            self.own.said.remove(&fragment);
+            if let Some(lsp) = self.database.get(self.own_id(fragment)).map(|stored| stored.lsp().clone()) {
+                self.purge(now, &lsp);
+            }
+        }
+        for (fragment, tlvs) in fragments.into_iter().enumerate() {
+            self.say(now, fragment as u8, tlvs, is_old);
+        }
+        let speaking = self.own.said.values().filter(|said| said.silent_until.is_none());
+        self.own.refresh_at = speaking.map(|said| said.at).min();
+    }
+
+    /// Says what a fragment has to say, unless that is being said.
+    fn say(&mut self, now: Instant, fragment: u8, tlvs: Vec<u8>, is_old: bool) {
+        let flags = LspFlags {
+            is_overloaded: self.config.is_overloaded,
+            is_level_2: self.config.level == crate::pdu::Level::Two,
+            ..LspFlags::default()
+        };
+        let sequence = match self.own.said.get(&fragment) {
+            None => self.own.first_sequence,
+            Some(said) if said.silent_until.is_some_and(|until| until > now) => return,
+            Some(said) if said.silent_until.is_some() => 1,
+            Some(said) if !is_old && said.tlvs == tlvs && said.flags == flags => return,
+            Some(said) => match said.sequence.checked_add(1) {
+                Some(next) => next,
+                None => return self.fall_silent(now, fragment),
+            },
+        };
+        self.own.said.insert(fragment, Said { tlvs, flags, sequence, at: now, silent_until: None });
+        self.issue(now, fragment);
+    }
+
+    /// Sends a fragment as it is said now.
+    fn issue(&mut self, now: Instant, fragment: u8) {
+        let Some(said) = self.own.said.get(&fragment) else { return };
+        let key = self.config.key.as_ref();
+        let tlvs = [key.map(crate::authentication::Key::tlv).unwrap_or_default(), said.tlvs.clone()].concat();
+        let lifetime_s = self.config.timers.lifetime_s;
+        let entry = LspEntry { lifetime_s, id: self.own_id(fragment), sequence: said.sequence, checksum: 0 };
+        let mut lsp = Lsp::new(self.config.level, entry, said.flags, &tlvs);
+        if let Some(key) = key {
+            key.sign_lsp(&mut lsp);
+        }
+        self.store_and_flood(now, lsp, None);
+    }
+
+    /// Somebody has an LSP of ours that is newer than what we say, or that we do not say: it is said again above its
+    /// number, or purged.
+    pub(super) fn outdo(&mut self, now: Instant, lsp: &Lsp) {
+        let fragment = lsp.entry.id.fragment;
+        let is_ours = lsp.entry.id.node == NodeId::of(self.config.system);
+        match self.own.said.get_mut(&fragment).filter(|_| is_ours) {
+            Some(said) if said.silent_until.is_some() => {}
+            Some(said) => match said.sequence.max(lsp.entry.sequence).checked_add(1) {
+                Some(next) => {
+                    said.sequence = next;
+                    said.at = now;
+                    self.issue(now, fragment);
+                }
+                None => self.fall_silent(now, fragment),
+            },
+            None => self.purge(now, lsp),
+        }
+    }
+
+    /// The number cannot go up any more: the LSP is purged, and said again from 1 when everybody has forgotten it.
+    fn fall_silent(&mut self, now: Instant, fragment: u8) {
+        let wait_ns = (u64::from(self.config.timers.lifetime_s) + ZERO_AGE_LIFETIME_S) * NS_PER_S;
+        if let Some(said) = self.own.said.get_mut(&fragment) {
+            said.silent_until = Some(now.after_ns(wait_ns));
+        }
+        self.own.touch();
+        if let Some(lsp) = self.database.get(self.own_id(fragment)).map(|stored| stored.lsp().clone()) {
+            self.purge(now, &lsp);
+        }
+    }
+
+    fn own_id(&self, fragment: u8) -> LspId {
+        LspId { node: NodeId::of(self.config.system), fragment }
+    }
+
+    /// The links whose adjacency is up.
+    fn neighbours(&self) -> Vec<Neighbour> {
+        let adjacent = self.circuits.iter().filter(|circuit| circuit.is_adjacent());
+        adjacent
+            .filter_map(|circuit| {
+                let node = NodeId::of(circuit.adjacency.as_ref()?.neighbour);
+                Some(Neighbour { node, metric: circuit.config.metric, end_x: circuit.config.end_x.clone() })
+            })
+            .collect()
+    }
+
+    fn limit_lsp(&self) -> usize {
+        self.circuits.iter().map(|circuit| circuit.config.limit_pdu).min().unwrap_or(GREATEST_LSP).min(GREATEST_LSP)
+    }
+}

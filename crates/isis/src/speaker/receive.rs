@@ -1,0 +1,195 @@
+//! What comes in (ISO 10589 sections 7.3.15.1, 7.3.15.2, 7.3.16).
+
+use super::{CircuitId, IsisDrop, Speaker};
+use crate::adjacency::{Adjacency, Own};
+use crate::database::Compared;
+use crate::frame::unwrap;
+use crate::id::LspId;
+use crate::pdu::{Complete, Hello, Level, Lsp, Partial, Pdu, PduKind};
+use crate::tlv::{AdjacencyState, LspEntry};
+use srdma_wire::Instant;
+
+impl Speaker {
+    /// A frame came in by a circuit. What it calls for is sent by the next [`Speaker::tick`].
+    pub fn receive(&mut self, now: Instant, circuit: CircuitId, frame: &[u8]) {
+        match self.take(now, circuit, frame) {
+            Ok(()) => self.counters.received += 1,
+            Err(reason) => *self.drops.entry(reason).or_default() += 1,
+        }
+    }
+
+    fn take(&mut self, now: Instant, circuit: CircuitId, frame: &[u8]) -> Result<(), IsisDrop> {
+        let octets = unwrap(frame).ok_or(IsisDrop::NotIsis)?;
+        let pdu = Pdu::parse(octets).map_err(|_| IsisDrop::Malformed)?;
+        if self.config.key.as_ref().is_some_and(|key| !key.verifies(&pdu)) {
+            return Err(IsisDrop::NotAuthentic);
+        }
+        let malformed = |_| IsisDrop::Malformed;
+        match pdu.kind {
+            PduKind::Hello => self.take_hello(now, circuit, &Hello::parse(&pdu).map_err(malformed)?),
+            PduKind::Lsp(level) => {
+                self.expect_adjacent(circuit, level)?;
+                self.take_lsp(now, circuit, Lsp::parse(&pdu, level).map_err(|_| IsisDrop::Checksum)?)
+            }
+            PduKind::Complete(level) => {
+                self.expect_adjacent(circuit, level)?;
+                self.take_complete(now, circuit, &Complete::parse(&pdu).map_err(malformed)?);
+                Ok(())
+            }
+            PduKind::Partial(level) => {
+                self.expect_adjacent(circuit, level)?;
+                for entry in Partial::parse(&pdu).map_err(malformed)?.entries {
+                    self.take_entry(now, circuit, &entry);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn expect_adjacent(&self, circuit: CircuitId, level: Level) -> Result<(), IsisDrop> {
+        if level != self.config.level {
+            return Err(IsisDrop::OtherLevel);
+        }
+        let is_adjacent = self.circuits.get(circuit.0).is_some_and(super::Circuit::is_adjacent);
+        if is_adjacent { Ok(()) } else { Err(IsisDrop::NoAdjacency) }
+    }
+
+    fn take_hello(&mut self, now: Instant, id: CircuitId, hello: &Hello) -> Result<(), IsisDrop> {
+        let own = Own {
+            system: self.config.system,
+            circuit: id.0 as u32 + 1,
+            level: self.config.level,
+            areas: &self.config.areas,
+        };
+        let Some(circuit) = self.circuits.get_mut(id.0).filter(|circuit| circuit.is_up) else {
+            return Err(IsisDrop::NoAdjacency);
+        };
+        let adjacency = Adjacency::hear(circuit.adjacency.as_ref(), now, own, hello).map_err(IsisDrop::Hello)?;
+        let before = circuit.adjacency.as_ref().map(|before| (before.state, before.neighbour));
+        let after = (adjacency.state, adjacency.neighbour);
+        if before == Some(after) {
+            circuit.adjacency = Some(adjacency);
+            return Ok(());
+        }
+        self.end_adjacency(id);
+        if let Some(circuit) = self.circuits.get_mut(id.0) {
+            circuit.adjacency = Some(adjacency);
+            if after.0 == AdjacencyState::Up {
+                // Everything goes to the new neighbour, and it hears what there is (ISO 10589 section 7.3.17).
+                self.database.iter().for_each(|(lsp, _)| circuit.flooding.send(*lsp));
+                circuit.complete_at = now;
+                self.own.touch();
+                self.changes.adjacencies = true;
+            }
+        }
+        self.hasten_hello(now, id);
+        Ok(())
+    }
+
+    fn take_lsp(&mut self, now: Instant, circuit: CircuitId, lsp: Lsp) -> Result<(), IsisDrop> {
+        let id = lsp.entry.id;
+        let compared = self.database.compare(now, &lsp.entry);
+        if self.is_own(id) {
+            return self.take_own(now, circuit, &lsp, compared);
+        }
+        match compared {
+            Compared::Newer if self.database.get(id).is_none() && lsp.entry.lifetime_s == 0 => {
+                // Nothing to forget: it is acknowledged, and not kept.
+                self.say_partial(circuit, vec![lsp.entry]);
+            }
+            Compared::Newer => {
+                if self.database.get(id).is_none() && self.database.len() >= self.config.limit_lsps {
+                    return Err(IsisDrop::DatabaseFull);
+                }
+                self.store_and_flood(now, lsp, Some(circuit));
+                self.acknowledge(now, circuit, id);
+            }
+            Compared::Same => self.acknowledge(now, circuit, id),
+            Compared::Older => self.send_by(circuit, id),
+            Compared::Confused => {
+                // As if its lifetime were over (ISO 10589 section 7.3.16.2): its system will make a new one.
+                self.counters.confusions += 1;
+                self.purge(now, &lsp);
+            }
+        }
+        Ok(())
+    }
+
+    /// An LSP under our own name. What we have not made, or have made before a restart, has to go.
+    fn take_own(&mut self, now: Instant, circuit: CircuitId, lsp: &Lsp, compared: Compared) -> Result<(), IsisDrop> {
+        match compared {
+            Compared::Same => self.acknowledge(now, circuit, lsp.entry.id),
+            Compared::Older => self.send_by(circuit, lsp.entry.id),
+            Compared::Newer | Compared::Confused => {
+                self.counters.own_from_elsewhere += 1;
+                self.outdo(now, lsp);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_complete(&mut self, now: Instant, circuit: CircuitId, complete: &Complete) {
+        let range = complete.range;
+        let mut listed: Vec<LspId> = complete.entries.iter().map(|entry| entry.id).collect();
+        listed.sort_unstable();
+        let missing: Vec<LspId> = self
+            .database
+            .range(range.first, range.last)
+            .filter(|(id, stored)| listed.binary_search(id).is_err() && stored.lifetime_s(now) > 0)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in missing {
+            self.send_by(circuit, id);
+        }
+        for entry in &complete.entries {
+            self.take_entry(now, circuit, entry);
+        }
+    }
+
+    /// What the neighbour has of one LSP.
+    fn take_entry(&mut self, now: Instant, circuit: CircuitId, entry: &LspEntry) {
+        let is_known = self.database.get(entry.id).is_some();
+        if !is_known && (entry.sequence == 0 || entry.lifetime_s == 0) {
+            return;
+        }
+        match self.database.compare(now, entry) {
+            Compared::Same => self.need_not_send(circuit, entry.id),
+            Compared::Older => self.send_by(circuit, entry.id),
+            // We ask for it, with the number that we have.
+            Compared::Newer => {
+                self.need_not_send(circuit, entry.id);
+                self.acknowledge(now, circuit, entry.id);
+            }
+            Compared::Confused => {
+                self.counters.confusions += 1;
+                let purge = self.database.get(entry.id).map(|stored| stored.lsp().clone());
+                match purge {
+                    Some(lsp) if self.is_own(entry.id) => self.outdo(now, &lsp),
+                    Some(lsp) => self.purge(now, &lsp),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, now: Instant, circuit: CircuitId, id: LspId) {
+        let limit = self.config.limit_lsps;
+        if let Some(circuit) = self.circuits.get_mut(circuit.0) {
+            circuit.flooding.need_not_send(id);
+            circuit.flooding.acknowledge(now, id, limit);
+        }
+    }
+
+    fn send_by(&mut self, circuit: CircuitId, id: LspId) {
+        if let Some(circuit) = self.circuits.get_mut(circuit.0) {
+            circuit.flooding.send(id);
+            circuit.flooding.need_not_acknowledge(id);
+        }
+    }
+
+    fn need_not_send(&mut self, circuit: CircuitId, id: LspId) {
+        if let Some(circuit) = self.circuits.get_mut(circuit.0) {
+            circuit.flooding.need_not_send(id);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What goes out: hellos, CSNPs, and what flooding wants.
+
+use super::{CircuitId, Speaker};
+use crate::adjacency::Adjacency;
+use crate::authentication::Key;
+use crate::frame::{GREATEST_PDU, wrap};
+use crate::id::{LspId, NodeId};
+use crate::pdu::{Complete, GREATEST_LSP, Hello, Partial, PduKind, Range};
+use crate::tlv::LspEntry;
+use srdma_wire::Instant;
+
+const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
+
+impl Speaker {
+    pub(super) fn say_hello(&mut self, now: Instant, id: CircuitId) {
+        let timers = self.config.timers;
+        let Some(circuit) = self.circuits.get_mut(id.0).filter(|circuit| circuit.is_up && circuit.hello_at <= now)
+        else {
+            return;
+        };
+        circuit.hello_at = now.after_ns(timers.hello_ms * NS_PER_MS);
+        let holding_time_ms = timers.hello_ms * u64::from(timers.hold_multiplier);
+        let hello = Hello {
+            levels: vec![self.config.level],
+            source: self.config.system,
+            holding_time_s: u16::try_from(holding_time_ms.div_ceil(1000)).unwrap_or(u16::MAX),
+            circuit: 0,
+            areas: self.config.areas.clone(),
+            addresses: circuit.config.addresses.clone(),
+            three_way: Some(Adjacency::three_way(circuit.adjacency.as_ref(), id.0 as u32 + 1)),
+        };
+        let authentication = self.authentication();
+        self.send_signed(id, PduKind::Hello, hello.emit(&authentication));
+    }
+
+    /// Says a hello at once: the other end has something to learn.
+    pub(super) fn hasten_hello(&mut self, now: Instant, id: CircuitId) {
+        if let Some(circuit) = self.circuits.get_mut(id.0) {
+            circuit.hello_at = now;
+        }
+        self.say_hello(now, id);
+    }
+
+    /// All that the database has, in as many CSNPs as it needs; their ranges leave nothing out.
+    pub(super) fn say_complete(&mut self, now: Instant, id: CircuitId) {
+        let interval_ns = self.config.timers.complete_s * NS_PER_S;
+        let Some(circuit) =
+            self.circuits.get_mut(id.0).filter(|circuit| circuit.is_adjacent() && circuit.complete_at <= now)
+        else {
+            return;
+        };
+        circuit.complete_at = now.after_ns(interval_ns);
+        let per_pdu = self.entries_per_pdu(id);
+        let entries: Vec<LspEntry> = self.database.iter().map(|(_, stored)| stored.entry(now)).collect();
+        let mut first = LspId::FIRST;
+        let mut chunks = entries.chunks(per_pdu).peekable();
+        loop {
+            let chunk = chunks.next().unwrap_or_default();
+            let last = match chunks.peek() {
+                Some(_) => chunk.last().map_or(LspId::LAST, |entry| entry.id),
+                None => LspId::LAST,
+            };
+            let source = NodeId::of(self.config.system);
+            let complete = Complete { source, range: Range { first, last }, entries: chunk.to_vec() };
+            let pdu = complete.emit(self.config.level, &self.authentication());
+            self.send_signed(id, PduKind::Complete(self.config.level), pdu);
+            let Some(next) = chunks.peek().and_then(|next| next.first()) else { return };
+            // From behind the last entry on, not from the next: what lies between is known to be absent.
+            first = after(last).unwrap_or(next.id);
+        }
+    }
+
+    pub(super) fn flood(&mut self, now: Instant, id: CircuitId) {
+        let Some(circuit) = self.circuits.get_mut(id.0).filter(|circuit| circuit.is_adjacent()) else { return };
+        let due = circuit.flooding.take_due(now);
+        let acknowledged = circuit.flooding.take_acknowledgements(now);
+        for lsp in due {
+            match self.database.get(lsp).map(|stored| stored.octets(now)) {
+                Some(octets) => self.send(id, &octets),
+                None => {
+                    if let Some(circuit) = self.circuits.get_mut(id.0) {
+                        circuit.flooding.need_not_send(lsp);
+                    }
+                }
+            }
+        }
+        let entries: Vec<LspEntry> = acknowledged.into_iter().map(|lsp| self.entry(now, lsp)).collect();
+        for chunk in entries.chunks(self.entries_per_pdu(id)) {
+            self.say_partial(id, chunk.to_vec());
+        }
+    }
+
+    pub(super) fn say_partial(&mut self, id: CircuitId, entries: Vec<LspEntry>) {
+        let partial = Partial { source: NodeId::of(self.config.system), entries };
+        let pdu = partial.emit(self.config.level, &self.authentication());
+        self.send_signed(id, PduKind::Partial(self.config.level), pdu);
+    }
+
+    /// What we have of an LSP; number 0, if nothing: that asks for it.
+    fn entry(&self, now: Instant, id: LspId) -> LspEntry {
+        let nothing = LspEntry { lifetime_s: 0, id, sequence: 0, checksum: 0 };
+        self.database.get(id).map_or(nothing, |stored| stored.entry(now))
+    }
+
+    fn entries_per_pdu(&self, id: CircuitId) -> usize {
+        let limit = self.circuits.get(id.0).map_or(GREATEST_LSP, |circuit| circuit.config.limit_pdu).min(GREATEST_PDU);
+        let in_front = PduKind::Complete(self.config.level).header_len() + self.authentication().len();
+        // Each TLV has fifteen entries.
+        let tlvs = limit.saturating_sub(in_front) / (2 + 15 * LspEntry::LEN);
+        (tlvs * 15).max(1)
+    }
+
+    fn authentication(&self) -> Vec<u8> {
+        self.config.key.as_ref().map(Key::tlv).unwrap_or_default()
+    }
+
+    fn send_signed(&mut self, id: CircuitId, kind: PduKind, mut pdu: Vec<u8>) {
+        if let Some(key) = &self.config.key {
+            key.sign(kind, &mut pdu);
+        }
+        self.send(id, &pdu);
+    }
+
+    fn send(&mut self, id: CircuitId, pdu: &[u8]) {
+        let Some(circuit) = self.circuits.get(id.0) else { return };
+        if let Some(frame) = wrap(circuit.config.mac, pdu) {
+            self.counters.sent += 1;
+            self.out.push_back((id, frame));
+        }
+    }
+}
+
+/// The id behind this one; `None` behind the last.
+fn after(id: LspId) -> Option<LspId> {
+    let number = u64::from_be_bytes(id.octets()).checked_add(1)?;
+    Some(LspId::from(number.to_be_bytes()))
+}

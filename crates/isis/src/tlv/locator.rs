@@ -1,0 +1,158 @@
+//! SRv6 Locator (RFC 9352 section 7.1) with SRv6 End SIDs (section 7.2): CN-5.1-2, D65.
+//!
+//! ```text
+//! | R, MT ID 2 | entries … |
+//!
+//! entry:     | Metric 4 | Flags 1 | Algorithm 1 | size 1 | locator … | length of sub-TLVs 1 | sub-TLVs … |
+//! sub-TLV 5: | Flags 1 | Endpoint Behavior 2 | SID 16 | length 1 | sub-sub-TLVs … |
+//! structure: | Block 1 | Node 1 | Function 1 | Argument 1 |      lengths in bits, sub-sub-TLV 1
+//! ```
+//!
+//! The draft's Figure 3 puts END.C and END.E into one sub-TLV with behaviours of 24 bits. That is no sub-TLV of RFC
+//! 9352, and nobody accepts it: each SID has a sub-TLV of its own (D65).
+
+use super::reachability::{parse_prefix, put_prefix};
+use super::{GREATEST_VALUE, Tlvs, kind, put};
+use crate::reader::{Malformed, Reader};
+use srdma_wire::Prefix;
+use std::net::Ipv6Addr;
+
+const SUB_END_SID: u8 = 5;
+const SUB_SID_STRUCTURE: u8 = 1;
+
+/// MT ID, metric, flags, algorithm, size, sixteen octets of a locator, and the length of its sub-TLVs.
+const GREATEST_FRONT: usize = 2 + 4 + 1 + 1 + 1 + 16 + 1;
+
+/// A locator and the SIDs below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Locator {
+    /// What it costs behind the system.
+    pub metric: u32,
+    /// D: it has come down from level 2.
+    pub is_down: bool,
+    /// The algorithm of its paths; 0 for shortest ones.
+    pub algorithm: u8,
+    /// The prefix.
+    pub prefix: Prefix,
+    /// The SIDs.
+    pub sids: Vec<EndSid>,
+}
+
+/// A SID of the node itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndSid {
+    /// What it does (IANA, SRv6 Endpoint Behaviors).
+    pub behavior: u16,
+    /// The SID.
+    pub sid: Ipv6Addr,
+    /// How its bits are divided.
+    pub structure: Option<SidStructure>,
+}
+
+/// The lengths of a SID's parts in bits (RFC 9352 section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SidStructure {
+    /// Locator block.
+    pub block: u8,
+    /// Locator node.
+    pub node: u8,
+    /// Function.
+    pub function: u8,
+    /// Argument.
+    pub argument: u8,
+}
+
+impl Locator {
+    /// The locators of a TLV's value, if they are of the standard topology. SIDs outside their locator are left out
+    /// (RFC 9352 section 7.2), as are sub-TLVs that are malformed.
+    ///
+    /// # Errors
+    ///
+    /// A length in the middle of a field, or a locator longer than 128 bits.
+    pub fn parse_all(value: &[u8]) -> Result<Vec<Self>, Malformed> {
+        let mut reader = Reader::new("SRv6 locator", value);
+        let is_standard = reader.u16()? & 0x0FFF == 0;
+        let mut locators = Vec::new();
+        while !reader.is_empty() {
+            let (metric, flags, algorithm) = (reader.u32()?, reader.u8()?, reader.u8()?);
+            let prefix = parse_prefix(&mut reader)?;
+            let length = reader.u8()?;
+            let subs = Tlvs::new(reader.take(usize::from(length))?);
+            let sids = subs.of_kind(SUB_END_SID).filter_map(|value| EndSid::parse(value).ok());
+            let sids = sids.filter(|sid| prefix.contains(sid.sid)).collect();
+            locators.push(Locator { metric, is_down: flags & 0x80 != 0, algorithm, prefix, sids });
+        }
+        Ok(if is_standard { locators } else { Vec::new() })
+    }
+
+    /// Appends the locator; in several TLVs, if its SIDs need them.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        let subs = self.sids.iter().map(EndSid::octets);
+        let mut parts = vec![Vec::new()];
+        for sub in subs {
+            if parts.last().is_some_and(|part| part.len() + sub.len() > GREATEST_VALUE - GREATEST_FRONT) {
+                parts.push(Vec::new());
+            }
+            if let Some(part) = parts.last_mut() {
+                part.extend(sub);
+            }
+        }
+        for part in parts {
+            let mut value = vec![0, 0];
+            value.extend(self.metric.to_be_bytes());
+            value.extend([u8::from(self.is_down) << 7, self.algorithm]);
+            put_prefix(&mut value, self.prefix);
+            value.push(part.len() as u8);
+            value.extend(part);
+            put(out, kind::SRV6_LOCATOR, &value);
+        }
+    }
+}
+
+impl EndSid {
+    fn parse(value: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new("an SRv6 End SID", value);
+        let _flags = reader.u8()?;
+        let (behavior, sid) = (reader.u16()?, Ipv6Addr::from(reader.array::<16>()?));
+        let length = reader.u8()?;
+        let structure = SidStructure::find(reader.take(usize::from(length))?)?;
+        Ok(EndSid { behavior, sid, structure })
+    }
+
+    fn octets(&self) -> Vec<u8> {
+        let mut value = vec![0];
+        value.extend(self.behavior.to_be_bytes());
+        value.extend(self.sid.octets());
+        SidStructure::emit(self.structure, &mut value);
+        let mut octets = Vec::new();
+        put(&mut octets, SUB_END_SID, &value);
+        octets
+    }
+}
+
+impl SidStructure {
+    /// F3216: a block of 32 bits, a node or function of 16, the rest a container of more of them.
+    pub const F3216: SidStructure = SidStructure { block: 32, node: 16, function: 0, argument: 80 };
+
+    /// The structure among sub-sub-TLVs.
+    pub(super) fn find(sub_subs: &[u8]) -> Result<Option<Self>, Malformed> {
+        let Some(value) = Tlvs::new(sub_subs).of_kind(SUB_SID_STRUCTURE).next() else { return Ok(None) };
+        let mut reader = Reader::new("a SID structure", value);
+        let [block, node, function, argument] = reader.array()?;
+        let bits = [block, node, function, argument].into_iter().map(u32::from).sum();
+        if bits > 128 {
+            return Err(Malformed::Value { field: "the sum of a SID structure", found: bits, expected: "at most 128" });
+        }
+        Ok(Some(SidStructure { block, node, function, argument }))
+    }
+
+    /// Appends the length of the sub-sub-TLVs, and the structure if there is one.
+    pub(super) fn emit(structure: Option<Self>, out: &mut Vec<u8>) {
+        match structure {
+            None => out.push(0),
+            Some(SidStructure { block, node, function, argument }) => {
+                out.extend([6, SUB_SID_STRUCTURE, 4, block, node, function, argument]);
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Extended IS reachability (RFC 5305 section 3), with SRv6 End.X SIDs (RFC 9352 section 8.1).
+//!
+//! ```text
+//! | System ID 6 | pseudonode 1 | Metric 3 | length of sub-TLVs 1 | sub-TLVs … |
+//!
+//! sub-TLV 43: | Flags 1 | Algorithm 1 | Weight 1 | Endpoint Behavior 2 | SID 16 | length 1 | sub-sub-TLVs … |
+//! ```
+
+use super::locator::SidStructure;
+use super::{Tlvs, kind, put, put_all};
+use crate::id::NodeId;
+use crate::reader::{Malformed, Reader};
+use std::net::Ipv6Addr;
+
+const SUB_END_X_SID: u8 = 43;
+
+/// The metric of a link that no shortest path may use (RFC 5305 section 3).
+pub const UNUSABLE_METRIC: u32 = 0xFF_FFFF;
+
+/// A link to a neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Whom it leads to.
+    pub node: NodeId,
+    /// What it costs, 24 bits; [`UNUSABLE_METRIC`] keeps it out of shortest paths.
+    pub metric: u32,
+    /// The SIDs of packets that are to take it.
+    pub end_x: Vec<EndXSid>,
+}
+
+/// A SID whose packets leave by one link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndXSid {
+    /// B, S and P, in the highest bits.
+    pub flags: u8,
+    /// The algorithm of its locator.
+    pub algorithm: u8,
+    /// Its share, among several of a set.
+    pub weight: u8,
+    /// What it does (IANA, SRv6 Endpoint Behaviors).
+    pub behavior: u16,
+    /// The SID.
+    pub sid: Ipv6Addr,
+    /// How its bits are divided.
+    pub structure: Option<SidStructure>,
+}
+
+impl Neighbour {
+    /// The neighbours of a TLV's value. End.X sub-TLVs that are malformed are left out.
+    ///
+    /// # Errors
+    ///
+    /// A length in the middle of a field.
+    pub fn parse_all(value: &[u8]) -> Result<Vec<Self>, Malformed> {
+        let mut reader = Reader::new("extended IS reachability", value);
+        let mut neighbours = Vec::new();
+        while !reader.is_empty() {
+            let (node, metric) = (reader.node()?, reader.u24()?);
+            let length = reader.u8()?;
+            let subs = Tlvs::new(reader.take(usize::from(length))?);
+            let end_x = subs.of_kind(SUB_END_X_SID).filter_map(|value| EndXSid::parse(value).ok()).collect();
+            neighbours.push(Neighbour { node, metric, end_x });
+        }
+        Ok(neighbours)
+    }
+
+    /// Appends TLVs with all these neighbours. Of a neighbour's End.X SIDs there is room for eight.
+    pub fn emit_all(neighbours: &[Self], out: &mut Vec<u8>) {
+        put_all(out, kind::EXTENDED_IS_REACHABILITY, neighbours.iter().map(Neighbour::octets));
+    }
+
+    fn octets(&self) -> Vec<u8> {
+        let mut subs = Vec::new();
+        for sid in &self.end_x {
+            let mut value = Vec::new();
+            sid.emit(&mut value);
+            // 255 octets of a TLV less the eleven in front.
+            if subs.len() + 2 + value.len() <= 255 - 11 {
+                put(&mut subs, SUB_END_X_SID, &value);
+            }
+        }
+        let mut octets = Vec::with_capacity(11 + subs.len());
+        octets.extend(self.node.octets());
+        octets.extend_from_slice(&self.metric.min(UNUSABLE_METRIC).to_be_bytes()[1..]);
+        octets.push(subs.len() as u8);
+        octets.extend(subs);
+        octets
+    }
+}
+
+impl EndXSid {
+    fn parse(value: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new("an SRv6 End.X SID", value);
+        let (flags, algorithm, weight) = (reader.u8()?, reader.u8()?, reader.u8()?);
+        let (behavior, sid) = (reader.u16()?, Ipv6Addr::from(reader.array::<16>()?));
+        let length = reader.u8()?;
+        let structure = SidStructure::find(reader.take(usize::from(length))?)?;
+        Ok(EndXSid { flags, algorithm, weight, behavior, sid, structure })
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        out.extend([self.flags, self.algorithm, self.weight]);
+        out.extend(self.behavior.to_be_bytes());
+        out.extend(self.sid.octets());
+        SidStructure::emit(self.structure, out);
+    }
+}

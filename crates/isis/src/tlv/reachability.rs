@@ -1,0 +1,89 @@
+//! IPv6 reachability (RFC 5308 section 2).
+//!
+//! ```text
+//! | Metric 4 | U X S rsv 1 | prefix length 1 | prefix … | length of sub-TLVs 1, if S | sub-TLVs … |
+//! ```
+
+use super::{kind, octets_of, put_all};
+use crate::reader::{Malformed, Reader};
+use srdma_wire::Prefix;
+use std::net::Ipv6Addr;
+
+const FLAG_DOWN: u8 = 0x80;
+const FLAG_EXTERNAL: u8 = 0x40;
+const FLAG_SUB_TLVS: u8 = 0x20;
+
+/// A metric above this one keeps a prefix out of the routes (RFC 5308 section 2).
+pub const GREATEST_PATH_METRIC: u32 = 0xFE00_0000;
+
+/// A prefix that the LSP's system leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reachability {
+    /// What it costs behind the system.
+    pub metric: u32,
+    /// It has come down from level 2.
+    pub is_down: bool,
+    /// It has come from another protocol.
+    pub is_external: bool,
+    /// The prefix.
+    pub prefix: Prefix,
+}
+
+impl Reachability {
+    /// The prefixes of a TLV's value.
+    ///
+    /// # Errors
+    ///
+    /// A length in the middle of a field, or a prefix longer than 128 bits.
+    pub fn parse_all(value: &[u8]) -> Result<Vec<Self>, Malformed> {
+        let mut reader = Reader::new("IPv6 reachability", value);
+        let mut prefixes = Vec::new();
+        while !reader.is_empty() {
+            let (metric, flags) = (reader.u32()?, reader.u8()?);
+            let prefix = parse_prefix(&mut reader)?;
+            if flags & FLAG_SUB_TLVS != 0 {
+                let length = reader.u8()?;
+                reader.take(usize::from(length))?;
+            }
+            let (is_down, is_external) = (flags & FLAG_DOWN != 0, flags & FLAG_EXTERNAL != 0);
+            prefixes.push(Reachability { metric, is_down, is_external, prefix });
+        }
+        Ok(prefixes)
+    }
+
+    /// Appends TLVs with all these prefixes.
+    pub fn emit_all(prefixes: &[Self], out: &mut Vec<u8>) {
+        put_all(out, kind::IPV6_REACHABILITY, prefixes.iter().map(Reachability::octets));
+    }
+
+    fn octets(&self) -> Vec<u8> {
+        let mut octets = self.metric.to_be_bytes().to_vec();
+        let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+        octets.push(flag(self.is_down, FLAG_DOWN) | flag(self.is_external, FLAG_EXTERNAL));
+        put_prefix(&mut octets, self.prefix);
+        octets
+    }
+}
+
+/// A length in bits and as many octets as that needs.
+pub(super) fn parse_prefix(reader: &mut Reader<'_>) -> Result<Prefix, Malformed> {
+    let bits = reader.u8()?;
+    let wrong = Malformed::Value { field: "a prefix length", found: bits.into(), expected: "0 to 128" };
+    if bits > 128 {
+        return Err(wrong);
+    }
+    let taken = reader.take(octets_of(bits))?;
+    let mut octets = [0; 16];
+    for (octet, from) in octets.iter_mut().zip(taken) {
+        *octet = *from;
+    }
+    // Bits behind the length say nothing (RFC 5308 section 2).
+    let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+    Prefix::new(Ipv6Addr::from(u128::from_be_bytes(octets) & mask), bits).ok_or(wrong)
+}
+
+/// The reverse of [`parse_prefix`].
+pub(super) fn put_prefix(out: &mut Vec<u8>, prefix: Prefix) {
+    out.push(prefix.prefix_len());
+    out.extend(prefix.address().octets().iter().take(octets_of(prefix.prefix_len())));
+}

@@ -1,0 +1,154 @@
+//! Octets from a network that means ill, or is broken: each is counted, none is believed, and nothing grows.
+
+use proptest::prelude::*;
+use srdma_capture::Reader;
+use srdma_isis::tlv::{AdjacencyState, LspEntry, ThreeWay};
+use srdma_isis::{
+    CircuitConfig, CircuitId, Config, Hello, IsisDrop, Level, Lsp, LspFlags, LspId, NodeId, Pdu, Speaker, SystemId,
+    frame,
+};
+use srdma_wire::{Instant, MacAddress};
+use std::path::Path;
+
+const OWN: SystemId = SystemId([0, 0, 0, 0, 0, 1]);
+const NEIGHBOUR: SystemId = SystemId([0, 0, 0, 0, 0, 2]);
+const NOW: Instant = Instant::from_ns(1_000_000_000);
+
+fn hello(state: AdjacencyState, names: Option<(SystemId, u32)>) -> Hello {
+    Hello {
+        levels: vec![Level::Two],
+        source: NEIGHBOUR,
+        holding_time_s: 30,
+        circuit: 0,
+        areas: vec![vec![0x49, 0, 1]],
+        addresses: Vec::new(),
+        three_way: Some(ThreeWay { state, circuit: Some(9), neighbour: names }),
+    }
+}
+
+fn framed(pdu: &[u8]) -> Vec<u8> {
+    frame::wrap(MacAddress([2, 0, 0, 0, 0, 2]), pdu).unwrap()
+}
+
+/// A speaker with one neighbour, whose adjacency is up.
+fn adjacent(limit_lsps: usize) -> (Speaker, CircuitId) {
+    let config = Config { limit_lsps, ..Config::new(OWN, vec![vec![0x49, 0, 1]], "own") };
+    let mut speaker = Speaker::new(config, 1);
+    let circuit = speaker.add_circuit(NOW, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])));
+    speaker.receive(NOW, circuit, &framed(&hello(AdjacencyState::Initializing, Some((OWN, 1))).emit(&[])));
+    assert_eq!(speaker.adjacency(circuit).unwrap().state, AdjacencyState::Up);
+    speaker.tick(NOW);
+    (speaker, circuit)
+}
+
+fn lsp(number: u16, sequence: u32, lifetime_s: u16, tlvs: &[u8]) -> Lsp {
+    let [high, low] = number.to_be_bytes();
+    let id = LspId { node: NodeId::of(SystemId([0, 0, 0, 1, high, low])), fragment: 0 };
+    let entry = LspEntry { lifetime_s, id, sequence, checksum: 0 };
+    Lsp::new(Level::Two, entry, LspFlags { is_level_2: true, ..LspFlags::default() }, tlvs)
+}
+
+#[test]
+fn a_full_database_takes_no_more() {
+    let (mut speaker, circuit) = adjacent(10);
+    for number in 0..100 {
+        speaker.receive(NOW, circuit, &framed(lsp(number, 1, 1200, &[]).octets()));
+        speaker.tick(NOW);
+    }
+    assert_eq!(speaker.database().len(), 10, "our own among them");
+    assert_eq!(speaker.drops()[&IsisDrop::DatabaseFull], 91);
+}
+
+#[test]
+fn a_purge_of_what_nobody_has_is_acknowledged_and_not_kept() {
+    let (mut speaker, circuit) = adjacent(10);
+    while speaker.poll_transmit().is_some() {}
+    speaker.receive(NOW, circuit, &framed(lsp(7, 3, 0, &[]).octets()));
+    assert_eq!(speaker.database().len(), 1);
+    let (_, octets) = speaker.poll_transmit().unwrap();
+    let pdu = Pdu::parse(frame::unwrap(&octets).unwrap()).unwrap();
+    let entries = srdma_isis::pdu::Partial::parse(&pdu).unwrap().entries;
+    assert_eq!((entries[0].sequence, entries[0].lifetime_s), (3, 0));
+}
+
+#[test]
+fn a_wrong_checksum_and_an_overrun_are_told_apart() {
+    let (mut speaker, circuit) = adjacent(10);
+    let mut octets = lsp(7, 1, 1200, &[137, 3, b'a', b'b', b'c']).octets().to_vec();
+    octets[30] ^= 0x20;
+    speaker.receive(NOW, circuit, &framed(&octets));
+    assert_eq!(speaker.drops()[&IsisDrop::Checksum], 1);
+    octets[28] = 200;
+    speaker.receive(NOW, circuit, &framed(&octets));
+    assert_eq!(speaker.drops()[&IsisDrop::Malformed], 1);
+    speaker.receive(NOW, circuit, &framed(&octets[..20]));
+    assert_eq!(speaker.drops()[&IsisDrop::Malformed], 2);
+    assert_eq!(speaker.database().len(), 1);
+}
+
+#[test]
+fn a_lsp_of_the_same_number_with_other_octets_is_purged() {
+    let (mut speaker, circuit) = adjacent(10);
+    speaker.receive(NOW, circuit, &framed(lsp(7, 1, 1200, &[137, 1, b'a']).octets()));
+    speaker.receive(NOW, circuit, &framed(lsp(7, 1, 1200, &[137, 1, b'b']).octets()));
+    assert_eq!(speaker.counters().confusions, 1);
+    let stored = speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap();
+    assert_eq!(stored.lifetime_s(NOW), 0);
+    // The system itself says it anew.
+    speaker.receive(NOW, circuit, &framed(lsp(7, 2, 1200, &[137, 1, b'b']).octets()));
+    assert_eq!(speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap().lifetime_s(NOW), 1200);
+}
+
+#[test]
+fn who_is_no_neighbour_is_not_heard() {
+    let mut speaker = Speaker::new(Config::new(OWN, vec![vec![0x49, 0, 1]], "own"), 1);
+    let circuit = speaker.add_circuit(NOW, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])));
+    speaker.receive(NOW, circuit, &framed(lsp(7, 1, 1200, &[]).octets()));
+    assert_eq!(speaker.drops()[&IsisDrop::NoAdjacency], 1);
+    let refused = |speaker: &mut Speaker, hello: &Hello| {
+        speaker.receive(NOW, circuit, &framed(&hello.emit(&[])));
+        speaker.drops().iter().filter(|(reason, _)| matches!(reason, IsisDrop::Hello(_))).count()
+    };
+    let fine = hello(AdjacencyState::Initializing, Some((OWN, 1)));
+    assert_eq!(refused(&mut speaker, &Hello { source: OWN, ..fine.clone() }), 1);
+    assert_eq!(refused(&mut speaker, &Hello { levels: vec![Level::One], ..fine.clone() }), 2);
+    assert_eq!(refused(&mut speaker, &Hello { three_way: None, ..fine.clone() }), 3);
+    assert_eq!(refused(&mut speaker, &hello(AdjacencyState::Initializing, Some((OWN, 2)))), 4);
+    assert!(speaker.adjacency(circuit).is_none());
+    assert_eq!(refused(&mut speaker, &fine), 4);
+}
+
+fn frames_of_others() -> Vec<Vec<u8>> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden");
+    ["frr103_isis_srv6_lsp.pcap", "scapy_08_isis.pcap"]
+        .iter()
+        .flat_map(|name| Reader::open(&golden.join(name)).unwrap().map(|packet| packet.unwrap().octets))
+        .collect()
+}
+
+proptest! {
+    /// Frames of FRR and scapy with octets changed and ends cut off, and time that passes.
+    #[test]
+    fn no_octets_hurt(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(),
+                                                         any::<u8>(), any::<bool>(), 0_u64..4000), 1..60)) {
+        let frames = frames_of_others();
+        let (mut speaker, circuit) = adjacent(6);
+        let mut now = NOW;
+        for (which, at, octet, cut, ms) in changes {
+            let mut octets = which.get(&frames).clone();
+            let at = at.index(octets.len());
+            if cut {
+                octets.truncate(at);
+            } else {
+                octets[at] = octet;
+            }
+            speaker.receive(now, circuit, &octets);
+            now = now.after_ns(ms * 1_000_000);
+            speaker.tick(now);
+            prop_assert!(speaker.database().len() <= 6);
+            prop_assert!(speaker.next_deadline().unwrap() > now || speaker.next_deadline().unwrap() == Instant::ZERO);
+            while speaker.poll_transmit().is_some() {}
+            let _ = (speaker.shortest_paths(now), speaker.learned(now));
+        }
+    }
+}

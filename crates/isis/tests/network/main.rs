@@ -1,0 +1,243 @@
+//! Several speakers together: adjacencies, flooding, ageing, and shortest paths against a slow model.
+
+mod net;
+
+use net::{Net, config, locator, system};
+use srdma_isis::tlv::{CapabilityFlags, EndSid};
+use srdma_isis::{Behaviors, Config, IsisDrop, Key, NodeId, NotificationSids};
+use std::net::Ipv6Addr;
+
+/// Systems 0 to `count` − 1 in a row.
+fn row(count: usize) -> Net {
+    let mut net = Net::default();
+    (0..count).for_each(|number| assert_eq!(net.add(config(number)), number));
+    (1..count).for_each(|number| net.join(number - 1, number, 10));
+    net
+}
+
+fn assert_agreed(net: &Net) {
+    let first = net.has(0);
+    assert_eq!(first.len(), net.speakers.len(), "an LSP of each system");
+    for at in 1..net.speakers.len() {
+        assert_eq!(net.has(at), first, "system {at}");
+    }
+}
+
+#[test]
+fn a_row_of_systems_agrees_within_a_second() {
+    let mut net = row(6);
+    net.run_ms(1000);
+    assert!((0..6).all(|at| net.is_adjacent(at)));
+    assert_agreed(&net);
+    let paths = net.speakers[0].shortest_paths(net.now);
+    let reached = &paths.prefixes[&locator(5)];
+    assert_eq!(reached.distance, 50);
+    assert_eq!(reached.first_hops.iter().copied().collect::<Vec<_>>(), [NodeId::of(system(1))]);
+}
+
+#[test]
+fn frames_may_be_lost() {
+    let mut net = row(8);
+    net.lost_one_in = 5;
+    net.run_ms(60_000);
+    net.lost_one_in = 0;
+    net.run_ms(40_000);
+    assert_agreed(&net);
+}
+
+#[test]
+fn a_cut_link_is_noticed_when_its_holding_time_is_over_and_heals() {
+    let mut net = row(3);
+    net.join(0, 2, 100);
+    net.run_ms(1000);
+    assert_eq!(net.speakers[0].shortest_paths(net.now).prefixes[&locator(2)].distance, 20);
+    net.cut.push((0, 1));
+    net.run_ms(31_000);
+    assert_eq!(net.speakers[0].shortest_paths(net.now).prefixes[&locator(2)].distance, 100);
+    net.cut.clear();
+    net.run_ms(5000);
+    assert_eq!(net.speakers[0].shortest_paths(net.now).prefixes[&locator(2)].distance, 20);
+    assert_agreed(&net);
+}
+
+#[test]
+fn a_system_that_restarts_is_told_its_last_number() {
+    let mut net = row(3);
+    net.run_ms(1000);
+    let before = net.has(0);
+    net.restart(1, config(1), 10);
+    net.run_ms(40_000);
+    assert_agreed(&net);
+    let number = |all: &[(String, u32, u16)]| all.iter().find(|(id, ..)| id.contains("0001.00")).unwrap().1;
+    assert!(number(&net.has(0)) > number(&before));
+    assert!(net.speakers[1].counters().own_from_elsewhere > 0);
+}
+
+#[test]
+fn a_system_that_is_gone_is_forgotten() {
+    let mut net = row(3);
+    net.run_ms(1000);
+    net.cut.push((1, 2));
+    net.run_ms(1_300_000);
+    assert_eq!(net.has(0).len(), 2);
+    assert_eq!(net.speakers[0].database().len(), 2, "not even its header is left");
+}
+
+#[test]
+fn what_is_said_is_refreshed_before_it_is_over() {
+    let mut net = row(2);
+    net.run_ms(1000);
+    let before = net.has(1);
+    net.run_ms(3_600_000);
+    assert_agreed(&net);
+    assert!(net.has(1).iter().zip(&before).all(|(after, before)| after.1 > before.1));
+}
+
+#[test]
+fn nothing_goes_through_an_overloaded_system() {
+    let mut net = Net::default();
+    net.add(config(0));
+    net.add(Config { is_overloaded: true, ..config(1) });
+    net.add(config(2));
+    net.join(0, 1, 10);
+    net.join(1, 2, 10);
+    net.run_ms(1000);
+    let paths = net.speakers[0].shortest_paths(net.now);
+    assert!(paths.prefixes.contains_key(&locator(1)), "it is reached itself");
+    assert!(!paths.prefixes.contains_key(&locator(2)));
+    net.speakers[1].reconfigure(|config| config.is_overloaded = false);
+    net.run_ms(1000);
+    assert!(net.speakers[0].shortest_paths(net.now).prefixes.contains_key(&locator(2)));
+}
+
+#[test]
+fn two_systems_with_one_id_are_counted_and_do_not_hang() {
+    let mut net = row(4);
+    net.restart(3, config(0), 10);
+    net.run_ms(20_000);
+    let counted: u64 = [0, 3].iter().map(|at| net.speakers[*at].counters().own_from_elsewhere).sum();
+    assert!(counted > 0);
+    assert!(net.speakers[1].database().len() <= 4);
+}
+
+#[test]
+fn only_who_has_the_key_is_heard() {
+    for key in [Key::Md5 { secret: b"wan".to_vec() }, Key::Sha256 { key_id: 7, secret: b"wan".to_vec() }] {
+        let mut net = Net::default();
+        for number in 0..3 {
+            net.add(Config { key: Some(key.clone()), ..config(number) });
+        }
+        net.add(Config { key: Some(Key::Md5 { secret: b"other".to_vec() }), ..config(3) });
+        (1..4).for_each(|number| net.join(number - 1, number, 10));
+        net.run_ms(5000);
+        assert_eq!(net.has(0), net.has(1));
+        assert_eq!(net.has(0).len(), 3, "{key:?}");
+        assert!(net.speakers[2].drops()[&IsisDrop::NotAuthentic] > 0);
+        assert!(!net.is_adjacent(3));
+        // Its purge is signed, too.
+        net.cut.push((1, 2));
+        net.run_ms(1_300_000);
+        assert_eq!(net.speakers[0].database().len(), 2);
+    }
+}
+
+#[test]
+fn sids_of_a_node_without_the_c_flag_do_not_count() {
+    const BEHAVIORS: Behaviors = Behaviors { end_c: 32769, end_e: 32770 };
+    let mut net = row(3);
+    let sid = |function: u16| Ipv6Addr::new(0x5f00, 0, 0, function, 0, 0, 0, 0);
+    net.speakers[0].reconfigure(|config| {
+        config.capability.srv6 = Some(CapabilityFlags::CONGESTION_NOTIFICATION);
+        let sids = [(32769, sid(0xC000)), (32770, sid(0xD000))];
+        config.locators[0].sids.extend(sids.map(|(behavior, sid)| EndSid { behavior, sid, structure: None }));
+    });
+    net.run_ms(1000);
+    let table = |net: &Net| NotificationSids::new(&net.speakers[2].learned(net.now), BEHAVIORS);
+    let outer_source = Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0x99);
+    assert_eq!(table(&net).end_c(outer_source), Some(sid(0xC000)), "D63");
+    assert_eq!(table(&net).end_e(outer_source), Some(sid(0xD000)));
+    assert_eq!(table(&net).end_c(locator(1).address()), None, "node 1 announces none");
+    // The flag goes away, the SIDs stay (D65).
+    net.speakers[0].reconfigure(|config| config.capability.srv6 = Some(CapabilityFlags::OAM));
+    net.run_ms(1000);
+    assert_eq!(table(&net).end_c(outer_source), None);
+}
+
+/// Floyd and Warshall's: the distance of every pair.
+#[expect(clippy::needless_range_loop, reason = "the textbook's three loops")]
+fn all_distances<const COUNT: usize>(links: &[(usize, usize, u32)]) -> [[u64; COUNT]; COUNT] {
+    let mut distance = [[u64::MAX / 4; COUNT]; COUNT];
+    for at in 0..COUNT {
+        distance[at][at] = 0;
+    }
+    for (one, other, metric) in links {
+        distance[*one][*other] = u64::from(*metric);
+        distance[*other][*one] = u64::from(*metric);
+    }
+    for via in 0..COUNT {
+        for one in 0..COUNT {
+            for other in 0..COUNT {
+                distance[one][other] = distance[one][other].min(distance[one][via] + distance[via][other]);
+            }
+        }
+    }
+    distance
+}
+
+#[test]
+fn shortest_paths_are_those_of_a_slow_model() {
+    for seed in 0..20_u64 {
+        let mut chance = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut below = |limit: u64| {
+            chance ^= chance << 13;
+            chance ^= chance >> 7;
+            chance ^= chance << 17;
+            chance % limit
+        };
+        const COUNT: usize = 9;
+        let mut net = Net::default();
+        (0..COUNT).for_each(|number| {
+            net.add(config(number));
+        });
+        let mut links = Vec::new();
+        for one in 0..COUNT {
+            for other in 0..one {
+                if below(3) == 0 {
+                    let metric = 1 + below(30) as u32;
+                    net.join(one, other, metric);
+                    links.push((one, other, metric));
+                }
+            }
+        }
+        let distance = all_distances::<COUNT>(&links);
+        net.run_ms(2000);
+        for (one, distances) in distance.iter().enumerate() {
+            let paths = net.speakers[one].shortest_paths(net.now);
+            for (other, expected) in distances.iter().enumerate().filter(|(other, _)| *other != one) {
+                let found = paths.prefixes.get(&locator(other));
+                let expected = Some(*expected).filter(|distance| *distance < u64::MAX / 4);
+                assert_eq!(found.map(|found| found.distance), expected, "seed {seed}, {one} to {other}");
+                let hops = found.into_iter().flat_map(|found| &found.first_hops);
+                for hop in hops {
+                    let hop = usize::from(u16::from_be_bytes([hop.system.0[4], hop.system.0[5]]));
+                    let metric = distances[hop];
+                    assert_eq!(Some(metric + distance[hop][other]), expected, "seed {seed}, by {hop}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_number_has_been_used() {
+    let mut net = Net::default();
+    net.speakers.push(srdma_isis::Speaker::new(config(0), u32::MAX));
+    net.add(config(1));
+    net.join(0, 1, 10);
+    net.run_ms(1000);
+    assert_eq!(net.has(1).len(), 1, "purged: the number cannot go up");
+    // LSP lifetime and ZeroAgeLifetime later everybody has forgotten it.
+    net.run_ms(1_262_000);
+    assert_eq!(net.has(1).len(), 2);
+    assert_eq!(net.has(1)[0].1, 1);
+}
