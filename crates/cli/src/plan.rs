@@ -1,9 +1,10 @@
-//! `srdma plan`: paths of flows through a fabric, and programs that say them.
+//! `srdma plan`: paths of flows through a fabric, programs that say them, and what the fabric's devices need for them.
 
 mod decode;
 mod ecmp;
 mod place;
 mod placed;
+mod provision;
 mod text;
 
 use anyhow::{Context, Result};
@@ -14,7 +15,7 @@ use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Place flows on a fabric, and spell out the programs of their paths.
+/// Place flows on a fabric, spell out the programs of their paths, and tell devices what they need for them.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -24,6 +25,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Place(place::Arguments),
+    Provision(provision::Arguments),
     Decode(decode::Arguments),
 }
 
@@ -57,6 +59,7 @@ fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileError>) -> Res
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Place(arguments) => place::run(arguments),
+        Command::Provision(arguments) => provision::run(arguments),
         Command::Decode(arguments) => decode::run(arguments),
     }
 }

@@ -3,6 +3,7 @@
 //! | what | address below the base, here `2001:db8::/32` |
 //! |---|---|
 //! | host with number `g << 16 \| m` | `2001:db8:g:m::1`, its /64 `2001:db8:g:m::/64` |
+//! | its NIC, where that is a node of its own | `2001:db8:g:m::2` |
 //! | switch number n of tier t | loopback `2001:db8:ff00+t:n::1`, its locator `2001:db8:ff00+t:n::/64` |
 //!
 //! An address is made of a node's number alone, so that it stays when others are added. Where a generator gave the
@@ -50,6 +51,12 @@ impl AddressPlan {
     pub fn host(&self, topology: &Topology, host: HostId) -> Ipv6Addr {
         let number = topology.hosts()[host.index()].number;
         self.address((number >> 16) as u16, number as u16, 1)
+    }
+
+    /// The address of a NIC that is a node of its own, in front of its host: the second of the host's /64.
+    pub fn headend(&self, topology: &Topology, host: HostId) -> Ipv6Addr {
+        let number = topology.hosts()[host.index()].number;
+        self.address((number >> 16) as u16, number as u16, 2)
     }
 
     /// A host's /64.

@@ -17,6 +17,7 @@ mod next_hops;
 mod path;
 mod problem;
 pub mod program;
+pub mod provision;
 pub mod sid;
 mod topology;
 
@@ -28,6 +29,7 @@ pub use next_hops::NextHops;
 pub use path::{Path, PathError};
 pub use problem::{FileError, Problem};
 pub use program::{Encoding, Program, ProgramError, Step};
+pub use provision::provision;
 pub use sid::SidPlan;
 pub use topology::{
     End, Host, HostId, Link, LinkId, MAX_HOSTS, MAX_LINKS, MAX_PORT, MAX_SWITCHES, NodeId, Plan, Port, Switch,

@@ -56,7 +56,7 @@ impl NextHops {
 
     fn search(&mut self, topology: &Topology) {
         let mut known: BTreeMap<Vec<u16>, u32> = BTreeMap::new();
-        let neighbours: Vec<Vec<(u16, SwitchId)>> = topology.switch_ids().map(|at| neighbours(topology, at)).collect();
+        let neighbours = all_neighbours(topology);
         for attached in &self.attached {
             let distance = distances(&neighbours, attached);
             for (own, neighbours) in distance.iter().zip(&neighbours) {
@@ -156,6 +156,11 @@ impl NextHops {
     }
 }
 
+/// For each switch the ports to other switches, with these.
+pub(crate) fn all_neighbours(topology: &Topology) -> Vec<Vec<(u16, SwitchId)>> {
+    topology.switch_ids().map(|at| neighbours(topology, at)).collect()
+}
+
 fn neighbours(topology: &Topology, switch: SwitchId) -> Vec<(u16, SwitchId)> {
     let ports = topology.open_ports(NodeId::Switch(switch));
     let neighbour = |port: &crate::Port| match port.peer.node {
@@ -165,8 +170,8 @@ fn neighbours(topology: &Topology, switch: SwitchId) -> Vec<(u16, SwitchId)> {
     ports.filter_map(neighbour).collect()
 }
 
-/// For each switch the number of links to the nearest of these.
-fn distances(neighbours: &[Vec<(u16, SwitchId)>], from: &[SwitchId]) -> Vec<u16> {
+/// For each switch the number of links to the nearest of these; `u16::MAX` where there is no way.
+pub(crate) fn distances(neighbours: &[Vec<(u16, SwitchId)>], from: &[SwitchId]) -> Vec<u16> {
     let mut distance = vec![UNREACHED; neighbours.len()];
     let mut waiting: VecDeque<SwitchId> = from.iter().copied().collect();
     for switch in from {

@@ -22,8 +22,8 @@ pub(crate) struct Terms {
     pub(crate) source: usize,
     /// Who the receivers believe sends to them.
     pub(crate) sender: Sender,
-    /// The node of the one receiver, when the source sends to it and not to a group.
-    pub(crate) destination: Option<String>,
+    /// The one receiver, when the source sends to it and not to a group.
+    pub(crate) destination: Option<Destination>,
     /// What is transferred.
     pub(crate) transfer: Transfer,
     /// How long a host waits for its peers before it gives up.
@@ -55,6 +55,28 @@ impl Sender {
     pub(crate) fn of_pair(topology: &Topology, pair: Pair) -> Option<Self> {
         let address = *topology.nodes[pair.source].addresses.first()?;
         Some(Sender { address, qpn: Qpn::new(SOURCE_QPN)?, first_psn: Psn::new(0) })
+    }
+}
+
+/// A receiver that a source sends to by unicast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Destination {
+    /// The name of its process.
+    pub(crate) process: String,
+    /// The address that it receives at.
+    pub(crate) address: Ipv6Addr,
+    /// What the source's data are made of: each pair has data of its own.
+    pub(crate) seed: usize,
+}
+
+impl Destination {
+    /// Of several that receive at one node, each process after the first has a name of its own.
+    pub(crate) fn of_pair(topology: &Topology, position: usize) -> Option<Self> {
+        let pair = topology.pairs.get(position)?;
+        let before = topology.pairs[..position].iter().filter(|other| other.destination == pair.destination).count();
+        let node = &topology.nodes[pair.destination].name;
+        let process = if before == 0 { node.clone() } else { format!("{node}.{}", before + 1) };
+        Some(Destination { process, address: pair.address, seed: position + 1 })
     }
 }
 

@@ -42,7 +42,7 @@ pub use host::HostOutcome;
 pub use instance::Instance;
 pub use interrupt::Interrupt;
 pub use lab::{Lab, Source, check_root};
-pub use outcome::{LinkOutcome, NodeOutcome, Outcome, ReceiverOutcome, SidOutcome};
+pub use outcome::{LinkOutcome, NodeOutcome, Outcome, PairOutcome, ReceiverOutcome, SidOutcome};
 pub use process::Process;
 pub use session::{Choices, Session};
 pub use topology::Topology;

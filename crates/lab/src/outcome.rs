@@ -25,12 +25,26 @@ pub struct Outcome {
     pub source: HostOutcome,
     /// At the receivers.
     pub receivers: Vec<ReceiverOutcome>,
+    /// At the pairs after the first, where several transfer at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_pairs: Vec<PairOutcome>,
     /// On the links.
     pub links: Vec<LinkOutcome>,
     /// At the nodes.
     pub nodes: Vec<NodeOutcome>,
     /// The same by unicast to each receiver, where that was asked for.
     pub unicast: Option<Unicast>,
+}
+
+/// What came of a pair's transfer.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairOutcome {
+    /// The source's name.
+    pub source_name: String,
+    /// At the source.
+    pub source: HostOutcome,
+    /// At its receiver.
+    pub receiver: ReceiverOutcome,
 }
 
 /// What came of a receiver's part.
@@ -100,7 +114,10 @@ pub struct SidOutcome {
 impl Outcome {
     /// Whether everybody has everything.
     pub fn is_good(&self) -> bool {
-        self.source.error.is_none() && self.receivers.iter().all(|receiver| receiver.is_faithful)
+        let is_well = |pair: &PairOutcome| pair.source.error.is_none() && pair.receiver.is_faithful;
+        self.source.error.is_none()
+            && self.receivers.iter().all(|receiver| receiver.is_faithful)
+            && self.other_pairs.iter().all(is_well)
     }
 }
 

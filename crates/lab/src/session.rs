@@ -1,21 +1,22 @@
-//! A lab with everything in it running, and one transfer through it.
+//! A lab with everything in it running, and transfers through it.
 //!
 //! ```text
 //!   namespaces, links ─→ receivers ─→ what they say of themselves ─→ the group ─→ nodes ─→ the source
 //! ```
 //!
-//! A lab without a group, whose transfer is unicast, has one receiver, and its source is told what that says of itself.
+//! A lab without a group has pairs that transfer by unicast, all at once. Each has one receiver, and its source is told what
+//! that says of itself.
 
 use crate::error::{LabError, Result};
 use crate::group;
 use crate::guest::{self, Image, Unicast};
-use crate::host::{self, Host, HostOutcome, Role, Sender, Terms};
+use crate::host::{self, Destination, Host, HostOutcome, Role, Sender, Terms};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::node_file::{self, NodeChoices};
-use crate::outcome::{LinkOutcome, NodeOutcome, Outcome, ReceiverOutcome};
+use crate::outcome::{LinkOutcome, NodeOutcome, Outcome, PairOutcome, ReceiverOutcome};
 use crate::process::Process;
-use crate::topology::{Kind, Transfer};
+use crate::topology::{GroupPlan, Kind, Topology, Transfer};
 use srdma_group::Group;
 use srdma_node::daemon::{Snapshot, StatusError, read_status};
 use std::fs;
@@ -58,10 +59,11 @@ pub struct Session {
     lab: Lab,
     choices: Choices,
     transfer: Transfer,
-    parts: Option<Parts>,
+    /// Who takes part in each transfer.
+    parts: Vec<Parts>,
 }
 
-/// Who takes part in the transfer.
+/// Who takes part in a transfer.
 struct Parts {
     /// `None` when the source sends to its one receiver by unicast.
     group: Option<Group>,
@@ -84,7 +86,7 @@ impl Session {
     /// When something does not become ready in time; the error has the last lines of its log.
     pub fn start(lab: Lab, choices: Choices, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<Self> {
         let transfer = choices.transfer.clone().unwrap_or_else(|| lab.topology().transfer.clone());
-        let mut session = Session { lab, choices, transfer, parts: None };
+        let mut session = Session { lab, choices, transfer, parts: Vec::new() };
         session.start_hosts(interrupt, say)?;
         session.start_nodes(interrupt)?;
         Ok(session)
@@ -97,20 +99,30 @@ impl Session {
 
     fn start_hosts(&mut self, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<()> {
         let topology = self.lab.topology();
-        let (plan, pair) = (topology.group.clone(), topology.pair);
-        let (source, nodes, sender) = match (&plan, pair) {
-            (Some(plan), _) => {
-                let nodes = plan.receivers.iter().map(|receiver| receiver.node).collect();
-                (plan.source, nodes, Some(Sender::of_group(plan)))
-            }
-            (None, Some(pair)) => (pair.source, vec![pair.destination], Sender::of_pair(topology, pair)),
-            (None, None) => return Ok(()),
+        let plans: Vec<Plan> = match &topology.group {
+            Some(plan) => vec![Plan::of_group(plan)],
+            None => (0..topology.pairs.len())
+                .map(|pair| Plan::of_pair(topology, pair))
+                .collect::<Option<_>>()
+                .ok_or_else(|| LabError::Group("a source has no address".to_owned()))?,
         };
-        let sender = sender.ok_or_else(|| LabError::Group("the source has no address".to_owned()))?;
-        let destination = pair.map(|pair| topology.nodes[pair.destination].name.clone());
-        let (program, patience) = (self.choices.program.clone(), self.choices.patience);
-        let has_guests = self.lab.topology().nodes.iter().any(|node| node.kind == Kind::Guest);
+        if plans.is_empty() {
+            return Ok(());
+        }
+        let has_guests = topology.nodes.iter().any(|node| node.kind == Kind::Guest);
         let image = has_guests.then(|| Image::provide(say)).transpose()?;
+        let mut parts =
+            plans.into_iter().map(|plan| self.start_parts(plan, image.clone())).collect::<Result<Vec<_>>>()?;
+        say("waiting for the hosts");
+        parts.iter_mut().try_for_each(|parts| self.wait_for(parts, interrupt))?;
+        self.parts = parts;
+        Ok(())
+    }
+
+    /// Starts the hosts of a transfer.
+    fn start_parts(&mut self, plan: Plan, image: Option<Image>) -> Result<Parts> {
+        let Plan { source, sender, receivers: nodes, destination } = plan;
+        let (program, patience) = (self.choices.program.clone(), self.choices.patience);
         let slowest_bits_per_s = self.lab.topology().links.iter().filter_map(|link| link.rate_bits_per_s).min();
         let transfer = self.transfer.clone();
         let terms = Terms { program, source, sender, destination, transfer, patience, slowest_bits_per_s, image };
@@ -120,17 +132,21 @@ impl Session {
         };
         let mut source = host(source, Role::Source)?;
         let receivers =
-            (1..).zip(nodes).map(|(rank, node)| Ok(Receiver { node, host: host(node, Role::Receiver(rank))? }));
+            nodes.into_iter().map(|(rank, node)| Ok(Receiver { node, host: host(node, Role::Receiver(rank))? }));
         let mut receivers = receivers.collect::<Result<Vec<_>>>()?;
         source.start(&mut self.lab, &terms)?;
         receivers.iter_mut().try_for_each(|receiver| receiver.host.start(&mut self.lab, &terms))?;
-        say("waiting for the hosts");
-        let own = source.member(interrupt)?;
+        Ok(Parts { group: None, terms, source, receivers })
+    }
+
+    /// Waits until the hosts of a transfer are there, and makes the group of what they say.
+    fn wait_for(&self, parts: &mut Parts, interrupt: &Interrupt) -> Result<()> {
+        let own = parts.source.member(interrupt)?;
         let members =
-            receivers.iter_mut().map(|receiver| receiver.host.member(interrupt)).collect::<Result<Vec<_>>>()?;
-        let group = |plan| group::group(self.lab.topology(), plan, &terms.transfer, own.qpn, &members);
-        let group = plan.as_ref().map(group).transpose()?;
-        self.parts = Some(Parts { group, terms, source, receivers });
+            parts.receivers.iter_mut().map(|receiver| receiver.host.member(interrupt)).collect::<Result<Vec<_>>>()?;
+        let topology = self.lab.topology();
+        let group = |plan| group::group(topology, plan, &parts.terms.transfer, own.qpn, &members);
+        parts.group = topology.group.as_ref().map(group).transpose()?;
         Ok(())
     }
 
@@ -149,7 +165,7 @@ impl Session {
     fn start_node(&mut self, node: usize, restarted: bool) -> Result<Process> {
         let topology = self.lab.topology();
         let name = topology.nodes[node].name.clone();
-        let group = self.parts.as_ref().and_then(|parts| parts.group.as_ref());
+        let group = self.parts.first().and_then(|parts| parts.group.as_ref());
         let choices = NodeChoices { driver: self.choices.driver.clone(), restarted };
         let text = node_file::text(self.lab.instance(), topology, group, node, &choices)?;
         let path = self.lab.instance().configuration(&name);
@@ -171,24 +187,25 @@ impl Session {
         say: &mut dyn FnMut(&str),
     ) -> Result<Outcome> {
         let mut restart = restart.map(|name| self.restartable(name)).transpose()?;
-        let no_group = LabError::NoGroup(self.lab.instance().name().to_owned());
-        let mut parts = self.parts.take().ok_or(no_group)?;
+        if self.parts.is_empty() {
+            return Err(LabError::NoGroup(self.lab.instance().name().to_owned()));
+        }
         let begin = Instant::now();
-        let receivers = parts.receivers.iter_mut().map(|receiver| &mut receiver.host);
-        receivers.chain([&mut parts.source]).try_for_each(|host| host.connect())?;
-        parts.source.send(&mut self.lab, &parts.terms)?;
+        let mut parts = std::mem::take(&mut self.parts);
+        for parts in &mut parts {
+            let receivers = parts.receivers.iter_mut().map(|receiver| &mut receiver.host);
+            receivers.chain([&mut parts.source]).try_for_each(|host| host.connect())?;
+        }
+        for parts in &mut parts {
+            parts.source.send(&mut self.lab, &parts.terms)?;
+        }
         let mut reports = Reports::new(self.transfer.size_octets);
         let mut next_look = LOOK_INTERVAL;
         let limit = Duration::from_secs(self.transfer.timeout_s);
-        let sent = loop {
-            if let Some(outcome) = parts.source.outcome()? {
-                break outcome;
-            }
-            if begin.elapsed() > limit {
-                break HostOutcome {
-                    error: Some(format!("not done within {} s", limit.as_secs())),
-                    ..Default::default()
-                };
+        let mut sent: Vec<Option<HostOutcome>> = vec![None; parts.len()];
+        while sent.contains(&None) {
+            for (parts, sent) in parts.iter_mut().zip(&mut sent).filter(|(_, sent)| sent.is_none()) {
+                *sent = parts.source.outcome()?.or_else(|| (begin.elapsed() > limit).then(|| late(limit)));
             }
             if begin.elapsed() < next_look {
                 interrupt.sleep(POLL_INTERVAL)?;
@@ -200,19 +217,23 @@ impl Session {
             if let Some(node) = restart.take_if(|_| progress >= RESTART_AT) {
                 say(&format!("killing and restarting {}", self.lab.topology().nodes[node].name));
                 // The nodes' configurations need the group.
-                self.parts = Some(parts);
+                self.parts = parts;
                 self.restart(node, interrupt)?;
-                parts = self.parts.take().ok_or(LabError::Interrupted)?;
+                parts = std::mem::take(&mut self.parts);
             }
-        };
+        }
         if let Some(node) = restart {
             let name = &self.lab.topology().nodes[node].name;
             let problem = format!("the transfer was over before {name} could be restarted: make it longer, or slower");
             return Err(LabError::Unexpected { who: "restart".to_owned(), problem });
         }
-        let received = self.receive(&mut parts, sent.error.is_some(), interrupt)?;
-        let outcome = self.outcome(&parts, sent, received, interrupt)?;
-        self.parts = Some(parts);
+        let mut pairs = Vec::new();
+        for (parts, sent) in parts.iter_mut().zip(sent.into_iter().flatten()) {
+            let received = self.receive(parts, sent.error.is_some(), interrupt)?;
+            pairs.push((sent, received));
+        }
+        let outcome = self.outcome(&parts, pairs, interrupt)?;
+        self.parts = parts;
         Ok(outcome)
     }
 
@@ -226,7 +247,7 @@ impl Session {
         let no_group = || LabError::NoGroup(self.lab.instance().name().to_owned());
         let plan = self.lab.topology().group.as_ref().ok_or_else(no_group)?;
         // They give their ends of the guests' ports back.
-        self.parts = None;
+        self.parts.clear();
         guest::unicast(&self.lab, plan, &self.transfer, interrupt)
     }
 
@@ -248,14 +269,16 @@ impl Session {
         wait_until_ready(&process, 2, interrupt)
     }
 
-    /// How much of the data has left the source, from 0 on; retransmissions count.
-    fn progress(&self, parts: &Parts) -> Result<f64> {
-        let source = parts.terms.source;
-        let links = self.lab.topology().links.iter();
-        let position = links.clone().position(|link| link.ends.iter().any(|end| end.node == source));
+    /// How much of the data has left the sources, from 0 on; retransmissions count.
+    fn progress(&self, parts: &[Parts]) -> Result<f64> {
         let counters = self.lab.link_counters()?;
-        let octets = position.and_then(|position| counters.get(position)).map_or(0, |counters| counters.down_octets);
-        Ok(octets as f64 / self.transfer.size_octets as f64)
+        let links = &self.lab.topology().links;
+        let octets = parts.iter().map(|parts| {
+            let is_own = |link: &crate::topology::Link| link.ends.iter().any(|end| end.node == parts.terms.source);
+            let position = links.iter().position(is_own);
+            position.and_then(|position| counters.get(position)).map_or(0, |counters| counters.down_octets)
+        });
+        Ok(octets.sum::<u64>() as f64 / (self.transfer.size_octets * parts.len() as u64) as f64)
     }
 
     /// What came of the receivers' part; those of a transfer that failed are not waited for.
@@ -302,32 +325,74 @@ impl Session {
 
     fn outcome(
         &self,
-        parts: &Parts,
-        sent: HostOutcome,
-        received: Vec<HostOutcome>,
+        parts: &[Parts],
+        pairs: Vec<(HostOutcome, Vec<HostOutcome>)>,
         interrupt: &Interrupt,
     ) -> Result<Outcome> {
         let topology = self.lab.topology();
-        let receivers = parts.receivers.iter().zip(received).map(|(receiver, outcome)| ReceiverOutcome {
-            name: topology.nodes[receiver.node].name.clone(),
-            is_faithful: outcome.error.is_none() && outcome.octets == sent.octets && outcome.sha256 == sent.sha256,
-            outcome,
+        let name = |node: usize| topology.nodes[node].name.clone();
+        let mut pairs = parts.iter().zip(pairs).map(|(parts, (source, received))| {
+            let receivers = parts.receivers.iter().zip(received).map(|(receiver, outcome)| ReceiverOutcome {
+                name: name(receiver.node),
+                is_faithful: outcome.error.is_none()
+                    && outcome.octets == source.octets
+                    && outcome.sha256 == source.sha256,
+                outcome,
+            });
+            (name(parts.terms.source), receivers.collect::<Vec<_>>(), source)
         });
+        let nobody = || LabError::NoGroup(self.lab.instance().name().to_owned());
+        let (source_name, receivers, source) = pairs.next().ok_or_else(nobody)?;
+        let other_pairs = pairs.flat_map(|(source_name, receivers, source)| {
+            let pair =
+                move |receiver| PairOutcome { source_name: source_name.clone(), source: source.clone(), receiver };
+            receivers.into_iter().map(pair)
+        });
+        let group = parts.first().and_then(|parts| parts.group.as_ref());
         let links = topology.links.iter().zip(self.lab.link_counters()?);
         let nodes = self.statuses(interrupt)?;
         Ok(Outcome {
             lab: topology.name.clone(),
-            source_name: topology.nodes[parts.terms.source].name.clone(),
+            source_name,
             transfer: self.transfer.clone(),
             link_mtu: topology.group.as_ref().map(|plan| plan.link_mtu),
-            overhead_octets: parts.group.as_ref().map(|group| group.overhead().octets()),
-            receivers: receivers.collect(),
-            source: sent,
+            overhead_octets: group.map(|group| group.overhead().octets()),
+            receivers,
+            source,
+            other_pairs: other_pairs.collect(),
             links: links.map(|(link, counters)| LinkOutcome::of(link, counters)).collect(),
             nodes: nodes.iter().map(|(name, snapshot)| NodeOutcome::of(name, snapshot)).collect(),
             unicast: None,
         })
     }
+}
+
+/// Who is to take part in a transfer.
+struct Plan {
+    source: usize,
+    sender: Sender,
+    /// Their ranks, from 1, and their positions among the nodes.
+    receivers: Vec<(usize, usize)>,
+    destination: Option<Destination>,
+}
+
+impl Plan {
+    fn of_group(plan: &GroupPlan) -> Self {
+        let receivers = (1..).zip(plan.receivers.iter().map(|receiver| receiver.node)).collect();
+        Plan { source: plan.source, sender: Sender::of_group(plan), receivers, destination: None }
+    }
+
+    /// `None` when the source has no address.
+    fn of_pair(topology: &Topology, position: usize) -> Option<Self> {
+        let pair = *topology.pairs.get(position)?;
+        let destination = Destination::of_pair(topology, position);
+        let sender = Sender::of_pair(topology, pair)?;
+        Some(Plan { source: pair.source, sender, receivers: vec![(position + 1, pair.destination)], destination })
+    }
+}
+
+fn late(limit: Duration) -> HostOutcome {
+    HostOutcome { error: Some(format!("not done within {} s", limit.as_secs())), ..Default::default() }
 }
 
 /// Waits until a node has said `ready` so many times, which its log keeps over restarts.

@@ -2,7 +2,7 @@
 
 use crate::error::{LabError, Result};
 use crate::group::{Member, REGION_BASE, REGION_RKEY};
-use crate::host::{Host, HostOutcome, Role, Terms};
+use crate::host::{Destination, Host, HostOutcome, Role, Terms};
 use crate::instance::Instance;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
@@ -89,8 +89,15 @@ impl Host for SoftwareHost {
             format!("--timeout={}s", patience.as_secs()),
             "--json".to_owned(),
         ];
+        let name = match &terms.destination {
+            Some(Destination { process, address, .. }) => {
+                command.push(format!("--address={address}"));
+                process
+            }
+            None => &self.node,
+        };
         command.extend(self.options(lab));
-        self.process = Some(lab.start(&self.node, &self.node, &command)?);
+        self.process = Some(lab.start(&self.node, name, &command)?);
         Ok(())
     }
 
@@ -117,7 +124,7 @@ impl Host for SoftwareHost {
             Operation::Send => "send",
         };
         let peer = match &terms.destination {
-            Some(node) => format!("--peer-info={}", lab.instance().output(node).display()),
+            Some(Destination { process, .. }) => format!("--peer-info={}", lab.instance().output(process).display()),
             None => format!("--group={}", self.group_file.display()),
         };
         let mut command = vec![
@@ -130,6 +137,9 @@ impl Host for SoftwareHost {
             format!("--timeout={}s", terms.patience.as_secs()),
             "--json".to_owned(),
         ];
+        if let Some(Destination { seed, .. }) = terms.destination {
+            command.push(format!("--seed={seed}"));
+        }
         command.extend(self.options(lab));
         self.process = Some(lab.start(&self.node, &self.node, &command)?);
         Ok(())

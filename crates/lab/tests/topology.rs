@@ -76,13 +76,13 @@ fn a_good_file_is_read() {
     assert_eq!(topology.nodes[2].commands, [["ip", "-6", "route", "add", "2001:db8:8::/48", "dev", "lo"]]);
     assert_eq!(topology.transfer.operation, Operation::Send);
     assert_eq!(topology.transfer.lists, Lists::Provisioned);
-    assert!(topology.group.is_none() && topology.pair.is_none());
+    assert!(topology.group.is_none() && topology.pairs.is_empty());
 }
 
 #[test]
 fn a_transfer_by_unicast_has_two_endpoints() {
     let with = |run: &str| parse(&GOOD.replace("[run]\n", &format!("[run]\n{run}")));
-    let pair = with("source = \"A\"\ndestination = \"B\"\n").unwrap().pair.unwrap();
+    let pair = with("source = \"A\"\ndestination = \"B\"\n").unwrap().pairs[0];
     assert_eq!((pair.source, pair.destination), (0, 3));
     for (run, expected) in [
         ("source = \"A\"\n", "42: source and destination stand together"),

@@ -28,9 +28,16 @@ impl Text<'_> {
             Operation::Write => "WRITE",
             Operation::Send => "SEND",
         };
-        let receivers = count(receivers.len() as u64, "receiver");
         let size = octets(transfer.size_octets);
-        format!("{size} from {source_name} to {receivers} of {lab}: RDMA {operation}, path MTU {}", transfer.path_mtu)
+        let (who, lab) = match &self.0.other_pairs[..] {
+            [] => (format!("{source_name} to {}", count(receivers.len() as u64, "receiver")), format!("of {lab}")),
+            others => {
+                let receivers = receivers.iter().map(|receiver| format!("{source_name} to {}", receiver.name));
+                let others = others.iter().map(|pair| format!("{} to {}", pair.source_name, pair.receiver.name));
+                (receivers.chain(others).collect::<Vec<_>>().join(" and from "), format!("in {lab}, all at once"))
+            }
+        };
+        format!("{size} from {who} {lab}: RDMA {operation}, path MTU {}", transfer.path_mtu)
     }
 
     fn path(&self) -> String {
@@ -50,7 +57,7 @@ impl Text<'_> {
 
     fn receivers(&self) -> Table {
         let mut table = Table::new(&["receiver", "octets", "ACKs sent", "NAKs sent", "SHA-256"]).with_text_last();
-        for ReceiverOutcome { name, is_faithful, outcome } in &self.0.receivers {
+        for ReceiverOutcome { name, is_faithful, outcome } in self.all_receivers() {
             let sha256 = match (&outcome.error, is_faithful) {
                 (Some(error), _) => error.clone(),
                 (None, true) => format!("{} = source's", digits(outcome)),
@@ -65,6 +72,11 @@ impl Text<'_> {
             ]);
         }
         table
+    }
+
+    /// Of the first source and of the other pairs.
+    fn all_receivers(&self) -> impl Iterator<Item = &ReceiverOutcome> {
+        self.0.receivers.iter().chain(self.0.other_pairs.iter().map(|pair| &pair.receiver))
     }
 
     fn links(&self) -> Table {
@@ -179,12 +191,16 @@ impl Text<'_> {
     }
 
     fn verdict(&self) -> String {
-        let Outcome { source, receivers, .. } = self.0;
-        let faithful = receivers.iter().filter(|receiver| receiver.is_faithful).count();
-        let who = format!("{} of {}", grouped(faithful as u64), count(receivers.len() as u64, "receiver"));
-        let sha256 = digits(source);
-        match &source.error {
-            Some(error) => format!("FAILED: the source gave up: {error}; {who} have all of its data\n"),
+        let faithful = self.all_receivers().filter(|receiver| receiver.is_faithful).count();
+        let who = format!("{} of {}", grouped(faithful as u64), count(self.all_receivers().count() as u64, "receiver"));
+        let others = self.0.other_pairs.iter().map(|pair| &pair.source);
+        let errors = [&self.0.source].into_iter().chain(others).find_map(|source| source.error.as_ref());
+        let sha256 = digits(&self.0.source);
+        match errors {
+            Some(error) => format!("FAILED: a source gave up: {error}; {who} have all data\n"),
+            None if self.0.is_good() && !self.0.other_pairs.is_empty() => {
+                format!("OK: {who} have their sources' data\n")
+            }
             None if self.0.is_good() => format!("OK: {who} have the source's data (SHA-256 {sha256})\n"),
             None => format!("FAILED: {who} have the source's data (SHA-256 {sha256})\n"),
         }

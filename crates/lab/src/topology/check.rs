@@ -55,10 +55,10 @@ pub(super) fn topology(file: &Path, text: &str) -> Checked<Topology> {
         links.push(link);
     }
     let group = file.group.as_ref().map(|section| group(section, &nodes, &links)).transpose()?;
-    let pair = pair(&file.run, &nodes, group.is_some())?;
+    let pairs = pairs(&file.run, &nodes, group.is_some())?;
     let transfer = transfer(&file.run)?;
     let (description, shortest_path_routes) = (file.description, file.shortest_path_routes);
-    Ok(Topology { name, description, nodes, links, shortest_path_routes, group, pair, transfer })
+    Ok(Topology { name, description, nodes, links, shortest_path_routes, group, pairs, transfer })
 }
 
 const NAMES: &str = "expected 1 to 32 letters, digits and hyphens, the first a letter";
@@ -285,26 +285,53 @@ fn find_in_tree(tree: &[TreePlan], nodes: &[Node], name: &Spanned<String>) -> Ch
 }
 
 /// Who sends to whom in a lab without a group.
-fn pair(section: &RunSection, nodes: &[Node], has_group: bool) -> Checked<Option<Pair>> {
-    let (source, destination) = match (&section.source, &section.destination) {
-        (None, None) => return Ok(None),
-        (Some(source), Some(destination)) => (source, destination),
-        (Some(only), None) | (None, Some(only)) => {
+fn pairs(section: &RunSection, nodes: &[Node], has_group: bool) -> Checked<Vec<Pair>> {
+    let named = match (&section.source, &section.destination, &section.pairs) {
+        (None, None, pairs) => pairs.iter().flatten().map(|[source, destination]| (source, destination)).collect(),
+        (Some(source), Some(destination), None) => vec![(source, destination)],
+        (Some(only), None, None) | (None, Some(only), None) => {
             return wrong(only.span().start, "source and destination stand together");
         }
+        (Some(one), _, Some(_)) | (None, Some(one), Some(_)) => {
+            return wrong(one.span().start, "expected source and destination, or pairs of them, not both");
+        }
     };
-    if has_group {
-        return wrong(source.span().start, "the [group] has a source, and receivers: expected none in [run]");
+    let mut pairs: Vec<Pair> = Vec::new();
+    for (source, destination) in named {
+        if has_group {
+            return wrong(source.span().start, "the [group] has a source, and receivers: expected none in [run]");
+        }
+        let next = pair(source, destination, nodes, &pairs)?;
+        pairs.push(next);
     }
+    Ok(pairs)
+}
+
+/// One more pair. A source sends to one destination; a destination has an address of its own for each source, since each
+/// has its own process and socket there.
+fn pair(source: &Spanned<String>, destination: &Spanned<String>, nodes: &[Node], others: &[Pair]) -> Checked<Pair> {
     let endpoint = |name: &Spanned<String>| match find(nodes, name)? {
         node if nodes[node].kind == Kind::Endpoint => Ok(node),
         _ => wrong(name.span().start, format!("{} must be of kind endpoint", name.get_ref())),
     };
-    let pair = Pair { source: endpoint(source)?, destination: endpoint(destination)? };
-    if pair.source == pair.destination {
+    let [from, to] = [endpoint(source)?, endpoint(destination)?];
+    if from == to {
         return wrong(destination.span().start, format!("{} is the source", destination.get_ref()));
     }
-    Ok(Some(pair))
+    if others.iter().any(|other| other.source == from || other.destination == from) {
+        return wrong(source.span().start, format!("{} has a part in another pair already", source.get_ref()));
+    }
+    if others.iter().any(|other| other.source == to) {
+        return wrong(destination.span().start, format!("{} is the source of another pair", destination.get_ref()));
+    }
+    let taken = others.iter().filter(|other| other.destination == to).count();
+    match nodes[to].addresses.get(taken) {
+        Some(address) => Ok(Pair { source: from, destination: to, address: *address }),
+        None => {
+            let text = format!("{} needs an address for each pair: expected {}", nodes[to].name, taken + 1);
+            wrong(destination.span().start, text)
+        }
+    }
 }
 
 fn transfer(section: &RunSection) -> Checked<Transfer> {

@@ -100,6 +100,7 @@ pub(super) struct ReceiverSection {
 pub(super) struct RunSection {
     pub(super) source: Option<Spanned<String>>,
     pub(super) destination: Option<Spanned<String>>,
+    pub(super) pairs: Option<Vec<[Spanned<String>; 2]>>,
     pub(super) size_octets: Option<Spanned<u64>>,
     pub(super) path_mtu: Option<Spanned<u16>>,
     pub(super) operation: Option<super::Operation>,

@@ -27,8 +27,8 @@ pub struct Topology {
     pub shortest_path_routes: bool,
     /// The multicast group, when there is one.
     pub group: Option<GroupPlan>,
-    /// Who sends to whom by unicast, in a lab without a group.
-    pub pair: Option<Pair>,
+    /// Who sends to whom by unicast, all at once, in a lab without a group.
+    pub pairs: Vec<Pair>,
     /// What `run` transfers.
     pub transfer: Transfer,
 }
@@ -169,6 +169,8 @@ pub struct Pair {
     pub source: usize,
     /// Position of the one that receives.
     pub destination: usize,
+    /// The address that it receives at: pairs with the same destination have one each.
+    pub address: Ipv6Addr,
 }
 
 /// What `run` transfers, and how.
