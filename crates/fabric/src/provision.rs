@@ -37,7 +37,8 @@ pub struct Choices<'a> {
     pub by_nodes: bool,
     /// There are programs by links (uA).
     pub by_links: bool,
-    /// Names of interfaces: `{port}` stands for the port's number, `{peer}` for the name at the other end in lower case.
+    /// Names of interfaces: `{port}` stands for the port's number, `{peer}` for the name at the other end in lower
+    /// case.
     pub interfaces: &'a str,
     /// The tenants, with the NICs of each. NICs of none are reached by the main table.
     pub tenants: &'a BTreeMap<u16, Vec<HostId>>,

@@ -4,8 +4,8 @@
 //!   namespaces, links ─→ receivers ─→ what they say of themselves ─→ the group ─→ nodes ─→ the source
 //! ```
 //!
-//! A lab without a group has pairs that transfer by unicast, all at once. Each has one receiver, and its source is told what
-//! that says of itself.
+//! A lab without a group has pairs that transfer by unicast, all at once. Each has one receiver, and its source is told
+//! what that says of itself.
 
 use crate::error::{LabError, Result};
 use crate::group;

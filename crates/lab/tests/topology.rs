@@ -79,6 +79,33 @@ fn a_good_file_is_read() {
     assert!(topology.group.is_none() && topology.pairs.is_empty());
 }
 
+/// Pairs with the same destination have an address each; who sends does nothing else.
+#[test]
+fn several_pairs_transfer_at_once() {
+    let host = |name: &str, addresses: &str| {
+        format!("[[node]]\nname = \"{name}\"\nkind = \"endpoint\"\naddresses = [{addresses}]\n\n")
+    };
+    let text = GOOD.replace("[[link]]\nends = [\"A\"", &(host("C", "\"2001:db8::c\"") + "[[link]]\nends = [\"A\""));
+    let text = text.replace("\"2001:db8::b\"", "\"2001:db8::b\", \"2001:db8::b:2\"");
+    let with = |pairs: &str| parse(&text.replace("[run]\n", &format!("[run]\npairs = [{pairs}]\n")));
+    let pairs = with(r#"["A", "B"], ["C", "B"]"#).unwrap().pairs;
+    let of: Vec<_> = pairs.iter().map(|pair| (pair.source, pair.destination, pair.address.to_string())).collect();
+    assert_eq!(of, [(0, 3, "2001:db8::b".to_owned()), (4, 3, "2001:db8::b:2".to_owned())]);
+    for (pairs, expected) in [
+        (r#"["A", "C"], ["B", "C"]"#, "C needs an address for each pair: expected 2"),
+        (r#"["A", "B"], ["A", "C"]"#, "A has a part in another pair already"),
+        (r#"["A", "B"], ["B", "C"]"#, "B has a part in another pair already"),
+        (r#"["A", "B"], ["C", "A"]"#, "A is the source of another pair"),
+        (r#"["A", "A"]"#, "A is the source"),
+        (r#"["A", "N"]"#, "N must be of kind endpoint"),
+    ] {
+        let error = with(pairs).unwrap_err();
+        assert!(error.ends_with(expected), "{error}");
+    }
+    let both = text.replace("[run]\n", "[run]\nsource = \"A\"\ndestination = \"B\"\npairs = [[\"C\", \"B\"]]\n");
+    assert!(parse(&both).unwrap_err().ends_with("expected source and destination, or pairs of them, not both"));
+}
+
 #[test]
 fn a_transfer_by_unicast_has_two_endpoints() {
     let with = |run: &str| parse(&GOOD.replace("[run]\n", &format!("[run]\n{run}")));

@@ -307,8 +307,8 @@ fn pairs(section: &RunSection, nodes: &[Node], has_group: bool) -> Checked<Vec<P
     Ok(pairs)
 }
 
-/// One more pair. A source sends to one destination; a destination has an address of its own for each source, since each
-/// has its own process and socket there.
+/// One more pair. A source sends to one destination; a destination has an address of its own for each source, since
+/// each has its own process and socket there.
 fn pair(source: &Spanned<String>, destination: &Spanned<String>, nodes: &[Node], others: &[Pair]) -> Checked<Pair> {
     let endpoint = |name: &Spanned<String>| match find(nodes, name)? {
         node if nodes[node].kind == Kind::Endpoint => Ok(node),

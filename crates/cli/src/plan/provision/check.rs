@@ -1,7 +1,7 @@
 //! `srdma plan provision --check`: a running lab beside the plan.
 //!
-//! A Linux router is asked for its routes, SIDs among them; an srdma node for its SIDs. Both for what they have, not for
-//! what they were told.
+//! A Linux router is asked for its routes, SIDs among them; an srdma node for its SIDs. Both for what they have, not
+//! for what they were told.
 
 use super::json::name;
 use super::linux;
@@ -185,8 +185,8 @@ struct KernelHop {
     dev: Option<String>,
 }
 
-/// The routes of a Linux router. SIDs are taken to stand in the main table: what `ip` prints as `table` of an End.DT6 is
-/// the one that it looks inner packets up in, once more where the route has a table of its own.
+/// The routes of a Linux router. SIDs are taken to stand in the main table: what `ip` prints as `table` of an End.DT6
+/// is the one that it looks inner packets up in, once more where the route has a table of its own.
 fn routes(lab: &Lab, name: &str) -> Result<Entries> {
     let problem = || format!("{name}: `ip -j -6 route` says what is no route");
     let text = lab.run(name, "ip -j -6 route show table all")?;

@@ -1,9 +1,10 @@
 //! A device as commands of iproute2, for Linux 6.17 or newer: since then End.X takes the interface of a link-local next
 //! hop (`oif`). Without uA, 6.6 is enough, the first with NEXT-CSID at both behaviours.
 //!
-//! Linux has no USD. A program that is at its end has nothing behind the SID, so that another SID of 128 bits beside the
-//! uN takes it and decapsulates by End.DT6, and beside the uA of a NIC by End.DX6. A uA toward a switch takes no program
-//! to its end. End.X has no PSP either: where a uA is behind an SRH, the SRH stays until the packet is decapsulated.
+//! Linux has no USD. A program that is at its end has nothing behind the SID, so that another SID of 128 bits beside
+//! the uN takes it and decapsulates by End.DT6, and beside the uA of a NIC by End.DX6. A uA toward a switch takes no
+//! program to its end. End.X has no PSP either: where a uA is behind an SRH, the SRH stays until the packet is
+//! decapsulated.
 
 use super::json::table;
 use srdma_fabric::provision::{Behavior, Device, DevicePort, Route, Sid};
