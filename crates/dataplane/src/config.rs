@@ -6,6 +6,7 @@ use crate::egress::{ClassMap, EgressConfig, EgressError};
 use crate::element::PortId;
 use crate::encaps::{EncapsError, EncapsMode};
 use crate::fast_cnp::{Connection, FastCnpConfig};
+use crate::headend::{HeadendConfig, HeadendError, HeadendPath};
 use crate::hmac::{Cover, HmacKey};
 use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
@@ -117,6 +118,8 @@ pub enum RouteAction {
         /// The key that signs the SRH, where there is one.
         hmac_key_id: Option<u32>,
     },
+    /// Encapsulate by one of these paths, of which the headend chooses for each flow (PP-4-3).
+    Placed(Vec<HeadendPath>),
     /// Drop.
     Blackhole,
 }
@@ -259,7 +262,12 @@ pub enum Command {
     SetFastCnp(Box<FastCnpConfig>),
     /// Turns Fast CNP off, as it began, and forgets its connections.
     RemoveFastCnp,
-    /// Adds or replaces a connection of a host that Fast CNPs are translated for (D48).
+    /// Steers flows over placed paths, in place of what was told before: what is believed of paths is forgotten. Outer
+    /// source address and types of Fast CNP options are the node's.
+    SetSteering(Box<HeadendConfig>),
+    /// Steers no more, as it began; no route leads to placed paths any more.
+    RemoveSteering,
+    /// Adds or replaces a connection of a host that Fast CNPs are translated for (D48), or whose flows are steered.
     AddConnection(Connection),
     /// Forgets a connection that was added.
     RemoveConnection {
@@ -436,9 +444,26 @@ pub enum ConfigError {
         /// The prefix of the domain.
         of_domain: Prefix,
     },
-    /// Connections are of use only to Fast CNP.
-    #[error("Fast CNP is off: there is nothing to translate")]
+    /// Connections are of use only to Fast CNP and to steering.
+    #[error("Fast CNP and steering are off: nobody asks for connections")]
     FastCnpIsOff,
+    /// A route leads to placed paths, and nobody chooses among them.
+    #[error("route {0}: steering is off")]
+    SteeringIsOff(Prefix),
+    /// Routes lead to placed paths.
+    #[error("steering is in use: {0} lists of paths have routes")]
+    SteeringInUse(usize),
+    /// The paths of a route cannot be.
+    #[error("route {prefix}: {error}")]
+    Headend {
+        /// The route.
+        prefix: Prefix,
+        /// Why.
+        error: HeadendError,
+    },
+    /// The paths of a route cannot be with these settings.
+    #[error("steering: {0}")]
+    Steering(HeadendError),
     /// No connection to remove.
     #[error("no connection of {host} with {peer}, queue pair {peer_qpn}, was added")]
     UnknownConnection {

@@ -61,6 +61,16 @@ impl<T: Copy> Fib<T> {
         long + short
     }
 
+    /// Every route, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix, T)> {
+        let long = self.long.iter().flat_map(|table| table.routes().map(|(key, value)| (key, table.len, value)));
+        let short = self
+            .short
+            .iter()
+            .flat_map(|table| table.routes().map(|(key, value)| (u128::from(key) << 64, table.len, value)));
+        long.chain(short).filter_map(|(key, len, value)| Some((Prefix::new(key.into(), len)?, value)))
+    }
+
     /// Whether there is no route.
     pub fn is_empty(&self) -> bool {
         self.long.is_empty() && self.short.is_empty()
@@ -141,6 +151,10 @@ impl<K: Key, T: Copy> Table<K, T> {
         let mut table = Table { mask, len, shift: 0, used: 0, slots: Vec::new() };
         table.resize(Self::LEAST_SLOTS);
         table
+    }
+
+    fn routes(&self) -> impl Iterator<Item = (K, T)> {
+        self.slots.iter().filter_map(|slot| Some((slot.key, slot.value?)))
     }
 
     #[inline]

@@ -14,6 +14,8 @@ mod errors;
 mod interfaces;
 #[path = "configuration/learning.rs"]
 mod learning;
+#[path = "configuration/steering.rs"]
+mod steering;
 #[path = "configuration/values.rs"]
 mod values;
 

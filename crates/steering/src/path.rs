@@ -126,7 +126,8 @@ impl State {
             (AssumedBad { why: Why::Congested, .. }, Event::Silent) => bad(Why::Silent { answered: false }),
             (AssumedBad { until, why: Why::Congested }, Event::Answered | Event::Time) if now < until => self,
             (AssumedBad { why: Why::Congested, .. }, Event::Answered) => Good { since: now },
-            (AssumedBad { why: Why::Congested, .. }, Event::Time) => Unknown { since: now },
+            // The while was over then, whenever anybody looks.
+            (AssumedBad { until, why: Why::Congested }, Event::Time) => Unknown { since: until },
             (AssumedBad { why: Why::Silent { .. }, .. }, Event::Congested) => self,
             (AssumedBad { why: Why::Silent { .. }, .. }, Event::Silent) => bad(Why::Silent { answered: false }),
             (AssumedBad { until, why: Why::Silent { .. } }, Event::Answered) if now < until => {
@@ -134,10 +135,18 @@ impl State {
             }
             (AssumedBad { why: Why::Silent { .. }, .. }, Event::Answered) => Good { since: now },
             (AssumedBad { until, why: Why::Silent { answered: true } }, Event::Time) if now >= until => {
-                Good { since: now }
+                Good { since: until }
             }
             (AssumedBad { why: Why::Silent { .. }, .. }, Event::Time) => self,
             (Denied, Event::Congested | Event::Silent | Event::Answered | Event::Time) => Denied,
+        }
+    }
+
+    /// Since when it is as it is, while it is usable.
+    pub(crate) const fn since(&self) -> Option<Instant> {
+        match self {
+            State::Unknown { since } | State::Good { since } => Some(*since),
+            State::AssumedBad { .. } | State::Denied => None,
         }
     }
 

@@ -222,7 +222,7 @@ impl PathSet {
                 entry.strikes = strikes;
                 entry.times_bad += 1;
             }
-            (false, true) => entry.usable_since = now,
+            (false, true) => entry.usable_since = entry.state.since().unwrap_or(now),
             (true, true) | (false, false) => {}
         }
         let changed = before.badness() != entry.state.badness() || before.name() != entry.state.name();

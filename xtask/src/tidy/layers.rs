@@ -16,17 +16,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fabric", &["wire"]),
     ("placement", &["fabric"]),
     ("report", &[]),
-    ("sim", &["wire", "group", "dataplane", "rc", "capture", "fabric", "placement"]),
+    ("sim", &["wire", "group", "steering", "dataplane", "rc", "capture", "fabric", "placement"]),
     ("search", &["wire", "group", "dataplane"]),
     ("io", &["wire", "dataplane", "capture"]),
-    ("host", &["wire", "dataplane", "rc", "io"]),
-    ("node", &["wire", "group", "dataplane", "capture", "io"]),
-    ("lab", &["wire", "group", "dataplane", "capture", "io", "host", "node"]),
+    ("host", &["wire", "steering", "dataplane", "rc", "io"]),
+    ("node", &["wire", "group", "steering", "dataplane", "capture", "io"]),
+    ("lab", &["wire", "group", "steering", "dataplane", "capture", "io", "host", "node"]),
     (
         "cli",
         &[
             "wire",
             "group",
+            "steering",
             "dataplane",
             "rc",
             "capture",
@@ -41,7 +42,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("testkit", &["wire", "group"]),
-    ("fuzz-targets", &["wire", "group", "dataplane", "rc", "isis", "capture", "node", "lab", "cli", "testkit"]),
+    (
+        "fuzz-targets",
+        &["wire", "group", "steering", "dataplane", "rc", "isis", "capture", "node", "lab", "cli", "testkit"],
+    ),
 ];
 
 /// What tests may use on top.

@@ -67,8 +67,20 @@ impl Answers {
         self.configured.insert((host, peer, host_qpn), peer_qpn);
     }
 
-    pub(super) fn forget(&mut self, host: Ipv6Addr, peer: Ipv6Addr, host_qpn: Qpn) -> bool {
-        self.configured.remove(&(host, peer, host_qpn)).is_some()
+    /// Forgets what was configured about a queue pair of a peer; whether anything was.
+    pub(super) fn forget(&mut self, host: Ipv6Addr, peer: Ipv6Addr, peer_qpn: Qpn) -> bool {
+        let before = self.configured.len();
+        self.configured.retain(|known, qpn| (known.0, known.1, *qpn) != (host, peer, peer_qpn));
+        self.configured.len() < before
+    }
+
+    /// What is configured, for another that takes its place.
+    pub(super) fn take_configured(&mut self) -> BTreeMap<(Ipv6Addr, Ipv6Addr, Qpn), Qpn> {
+        std::mem::take(&mut self.configured)
+    }
+
+    pub(super) fn adopt(&mut self, configured: BTreeMap<(Ipv6Addr, Ipv6Addr, Qpn), Qpn>) {
+        self.configured = configured;
     }
 
     /// A flow of a connection has its first packet.

@@ -9,8 +9,10 @@ use std::net::Ipv6Addr;
 /// A headend's settings. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadendConfig {
-    /// Outer source address; probes come back to it.
+    /// Outer source address.
     pub source: Ipv6Addr,
+    /// Where probes come back to; [`HeadendConfig::source`] if it is `None`.
+    pub probe_address: Option<Ipv6Addr>,
     /// Outer hop limit.
     pub hop_limit: u8,
     /// How flows are steered.
@@ -28,12 +30,20 @@ impl HeadendConfig {
     pub fn new(source: Ipv6Addr) -> Self {
         HeadendConfig {
             source,
+            probe_address: None,
             hop_limit: 64,
             steering: Config::default(),
             probes: Some(ProbeConfig::default()),
             fast_cnp_types: OptionTypes::default(),
             trimmed_dscp: None,
         }
+    }
+}
+
+impl HeadendConfig {
+    /// Where probes come back to.
+    pub fn probe_address(&self) -> Ipv6Addr {
+        self.probe_address.unwrap_or(self.source)
     }
 }
 

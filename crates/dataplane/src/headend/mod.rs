@@ -99,6 +99,8 @@ pub struct Headend {
 struct Programs {
     /// By path.
     paths: Vec<Encaps>,
+    /// The best ranked path that is not denied.
+    first: usize,
     /// The session of each path that is probed.
     sessions: Vec<Option<u16>>,
     /// When the last packet was encapsulated.
@@ -120,7 +122,7 @@ impl Headend {
     pub fn new(config: HeadendConfig) -> Self {
         let steering = Steering::new(config.steering.clone());
         let places = steering.flow_places();
-        let probes = config.probes.clone().map(|probes| Probes::new(probes, config.source, config.hop_limit));
+        let probes = config.probes.clone().map(|probes| Probes::new(probes, config.probe_address(), config.hop_limit));
         Headend {
             config,
             steering,
@@ -169,6 +171,8 @@ impl Headend {
         }
         let plain: Vec<Path> = paths.iter().map(|path| path.path.clone()).collect();
         let id = self.steering.set_paths(now, set, &plain)?;
+        let allowed = plain.iter().enumerate().filter(|(_, path)| !path.is_denied);
+        let first = allowed.min_by_key(|(_, path)| path.rank).map_or(0, |(index, _)| index);
         let place = id.0 as usize;
         if self.sets.len() <= place {
             self.sets.resize_with(place + 1, || None);
@@ -179,7 +183,7 @@ impl Headend {
         if let (Some(probes), false) = (&mut self.probes, is_quiet) {
             sessions.iter().flatten().for_each(|session| probes.wake(now, *session));
         }
-        self.sets[place] = Some(Programs { paths: programs, sessions, last, is_quiet });
+        self.sets[place] = Some(Programs { paths: programs, first, sessions, last, is_quiet });
         Ok(id)
     }
 
@@ -207,9 +211,14 @@ impl Headend {
         self.answers.configure(connection);
     }
 
-    /// Forgets a connection; whether it was known.
-    pub fn remove_connection(&mut self, host: Ipv6Addr, peer: Ipv6Addr, host_qpn: Qpn) -> bool {
-        self.answers.forget(host, peer, host_qpn)
+    /// Forgets the connection with a queue pair of a peer; whether it was known.
+    pub fn remove_connection(&mut self, host: Ipv6Addr, peer: Ipv6Addr, peer_qpn: Qpn) -> bool {
+        self.answers.forget(host, peer, peer_qpn)
+    }
+
+    /// Takes over the connections that another has known.
+    pub(crate) fn succeed(&mut self, before: &mut Headend) {
+        self.answers.adopt(before.answers.take_configured());
     }
 
     /// Puts the headers of its flow's path around a packet, if a prefix leads to any; returns how many octets they
@@ -255,6 +264,17 @@ impl Headend {
         program.push(frame, pool)?;
         self.counters.encapsulated += 1;
         Ok(program.octets())
+    }
+
+    /// Puts the headers of a set's first path around a packet that is of no flow, such as an error.
+    pub(crate) fn encapsulate_unsteered(
+        &self,
+        set: SetId,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Result<(), DropReason> {
+        let programs = self.sets.get(set.0 as usize).and_then(Option::as_ref).ok_or(DropReason::NoPath)?;
+        programs.paths.get(programs.first).ok_or(DropReason::NoPath)?.push(frame, pool)
     }
 
     /// Tells of a flow's path what nobody else can: that a packet was trimmed, or how long it took.

@@ -52,6 +52,8 @@ impl Node {
             }
             Command::SetFastCnp(config) => self.set_fast_cnp(*config),
             Command::RemoveFastCnp => self.remove_fast_cnp(),
+            Command::SetSteering(config) => self.set_steering(*config),
+            Command::RemoveSteering => self.remove_steering(),
             Command::AddConnection(connection) => self.add_connection(connection),
             Command::RemoveConnection { host, peer, peer_qpn } => self.remove_connection(host, peer, peer_qpn),
             Command::AddGroup(part) => self.add_group(*part),
@@ -162,6 +164,7 @@ impl Node {
                     .map_err(|error| ConfigError::Encaps { prefix, error })?;
                 Target::Encaps(self.encaps.hold(|known| *known == policy, || policy.clone()))
             }
+            RouteAction::Placed(paths) => self.hold_placed(table, prefix, paths)?,
             RouteAction::Via(next_hops) => {
                 next_hops.iter().try_for_each(|next_hop| self.check_port(next_hop.port))?;
                 match next_hops.as_slice() {

@@ -26,7 +26,15 @@ impl Node {
         let adjacency = match self.main.lookup(destination) {
             Some(Target::Adjacency(adjacency)) => adjacency,
             Some(Target::Ecmp(set)) => self.ecmp[set as usize].choose(entropy::of_packet(head), self.ecmp_salt),
-            Some(Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Local | Target::Blackhole) | None => {
+            Some(
+                Target::Sid(_)
+                | Target::Group(_)
+                | Target::Encaps(_)
+                | Target::Placed(_)
+                | Target::Local
+                | Target::Blackhole,
+            )
+            | None => {
                 return 0;
             }
         };

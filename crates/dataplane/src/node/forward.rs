@@ -184,6 +184,20 @@ impl Node {
                     table = TableId(0);
                     continue;
                 }
+                Some(Target::Placed(place)) => {
+                    if hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
+                        return HOP_LIMIT_EXCEEDED;
+                    }
+                    let set = self.placed[place as usize].set;
+                    let Some(headend) = self.headend.as_mut() else { return Fate::Drop(DropReason::NoPath) };
+                    match headend.encapsulate(arrival.now, set, frame, pool) {
+                        Ok(octets) => arrival.encapsulated += octets,
+                        Err(reason) => return Fate::Drop(reason),
+                    }
+                    hop_limit = HopLimit::Done;
+                    table = TableId(0);
+                    continue;
+                }
                 Some(Target::Group(group)) => return Fate::Proxied(group),
                 Some(Target::Local) => return Fate::Local,
                 Some(Target::Blackhole) => return Fate::Drop(DropReason::Blackhole),
@@ -273,7 +287,12 @@ impl Node {
                 let hash = entropy::of_addresses(flow, destination);
                 Some(self.ecmp[set as usize].choose(hash, self.ecmp_salt))
             }
-            Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Local | Target::Blackhole => None,
+            Target::Sid(_)
+            | Target::Group(_)
+            | Target::Encaps(_)
+            | Target::Placed(_)
+            | Target::Local
+            | Target::Blackhole => None,
         }
     }
 }

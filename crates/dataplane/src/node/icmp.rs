@@ -126,8 +126,21 @@ impl Node {
 
     /// The adjacency that a packet of the node's own leaves by, encapsulated where a policy says so.
     pub(super) fn way_of(&self, frame: &mut Frame, pool: &mut Pool) -> Result<u32, DropReason> {
-        if let Some(Target::Encaps(policy)) = self.main.lookup(ipv6(frame.head(pool))?.destination_octets()) {
-            self.encaps[policy as usize].push(frame, pool)?;
+        match self.main.lookup(ipv6(frame.head(pool))?.destination_octets()) {
+            Some(Target::Encaps(policy)) => self.encaps[policy as usize].push(frame, pool)?,
+            Some(Target::Placed(place)) => {
+                let headend = self.headend.as_ref().ok_or(DropReason::NoPath)?;
+                headend.encapsulate_unsteered(self.placed[place as usize].set, frame, pool)?;
+            }
+            Some(
+                Target::Adjacency(_)
+                | Target::Ecmp(_)
+                | Target::Sid(_)
+                | Target::Group(_)
+                | Target::Local
+                | Target::Blackhole,
+            )
+            | None => {}
         }
         let view = ipv6(frame.head(pool))?;
         self.resolve(view.destination_octets(), view.source_octets()).ok_or(DropReason::NoRoute)

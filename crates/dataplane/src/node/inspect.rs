@@ -48,7 +48,12 @@ impl Node {
         let adjacency = match self.main.lookup(ipv6(head).ok()?.destination_octets())? {
             Target::Adjacency(adjacency) => adjacency,
             Target::Ecmp(set) => self.ecmp[set as usize].choose(entropy::of_packet(head), self.ecmp_salt),
-            Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Local | Target::Blackhole => return None,
+            Target::Sid(_)
+            | Target::Group(_)
+            | Target::Encaps(_)
+            | Target::Placed(_)
+            | Target::Local
+            | Target::Blackhole => return None,
         };
         Some(self.adjacencies[adjacency as usize].port)
     }

@@ -23,6 +23,7 @@ mod ioam;
 mod journal;
 mod learn;
 mod multicast;
+mod placed;
 mod proxy;
 mod replicate;
 mod shared;
@@ -42,6 +43,7 @@ use crate::event::Event;
 use crate::fast_cnp::{FastCnpConfig, FastCnpCounters, Notifier};
 use crate::fib::Fib;
 use crate::frame::Frame;
+use crate::headend::Headend;
 use crate::headers::AFTER_IPV6;
 use crate::hmac::HmacKeys;
 use crate::ioam::Ioam;
@@ -53,6 +55,7 @@ pub use fast_cnp::Notified;
 use journal::Journal;
 pub use journal::{Entry, HoldEnd, What};
 use learn::Learner;
+use placed::Placed;
 use shared::Shared;
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::{Instant, MacAddress, Prefix};
@@ -81,6 +84,9 @@ pub struct Node {
     /// What makes this node choose otherwise among equals than its neighbours do.
     ecmp_salt: u32,
     encaps: Shared<Encaps>,
+    placed: Shared<Placed>,
+    /// What steers flows over placed paths, when the node does.
+    headend: Option<Box<Headend>>,
     sids: Vec<Sid>,
     multicast_routes: BTreeMap<([u8; 16], [u8; 16]), MulticastEntry>,
     groups: Vec<Option<GroupState>>,
@@ -158,6 +164,8 @@ impl Node {
             ecmp: Shared::default(),
             ecmp_salt,
             encaps: Shared::default(),
+            placed: Shared::default(),
+            headend: None,
             sids: Vec::new(),
             multicast_routes: BTreeMap::new(),
             groups: Vec::new(),
@@ -287,6 +295,9 @@ impl Element for Node {
         if self.boundary.is_border(port) {
             self.keep_out(port, frames, pool);
         }
+        if self.headend.is_some() {
+            self.listen(now, port, frames, pool);
+        }
         if self.fast_cnp.as_ref().is_some_and(|notifier| self.is_root || notifier.translates_any()) {
             self.translate_and_learn(arrival, port, frames, pool);
         }
@@ -305,10 +316,14 @@ impl Element for Node {
         }
         self.egress.tick(now);
         self.forget_idle(now);
+        if self.headend.is_some() {
+            self.probe(now, pool);
+        }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        [self.timers.next(), self.egress.next_deadline(), self.next_look()].into_iter().flatten().min()
+        let probes = self.headend.as_ref().and_then(|headend| headend.next_deadline());
+        [self.timers.next(), self.egress.next_deadline(), self.next_look(), probes].into_iter().flatten().min()
     }
 
     /// In line, as are those of other elements: a frame that is passed on is moved once less.

@@ -171,9 +171,15 @@ impl Node {
         match self.main.lookup(sender) {
             Some(Target::Adjacency(adjacency)) => is_arrivals(&adjacency),
             Some(Target::Ecmp(set)) => self.ecmp[set as usize].adjacencies.iter().any(is_arrivals),
-            Some(Target::Sid(_) | Target::Group(_) | Target::Encaps(_) | Target::Local | Target::Blackhole) | None => {
-                !arrival.port.is_some_and(|port| self.boundary.is_border(port))
-            }
+            Some(
+                Target::Sid(_)
+                | Target::Group(_)
+                | Target::Encaps(_)
+                | Target::Placed(_)
+                | Target::Local
+                | Target::Blackhole,
+            )
+            | None => !arrival.port.is_some_and(|port| self.boundary.is_border(port)),
         }
     }
 

@@ -52,6 +52,21 @@ impl<T> Shared<T> {
         *uses == 0
     }
 
+    /// How often a value is used.
+    pub(super) fn uses(&self, place: u32) -> u32 {
+        self.uses[place as usize]
+    }
+
+    /// How many values are in use.
+    pub(super) fn in_use(&self) -> usize {
+        self.uses.iter().filter(|uses| **uses > 0).count()
+    }
+
+    /// The values in use, for editing.
+    pub(super) fn values_in_use_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.values.iter_mut().zip(&self.uses).filter(|(_, uses)| **uses > 0).map(|(value, _)| value)
+    }
+
     /// The place of the value in use that `is_it` recognises.
     pub(super) fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<u32> {
         let mut values = self.values.iter().zip(&self.uses);

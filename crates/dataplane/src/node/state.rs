@@ -20,6 +20,8 @@ pub(super) enum Target {
     Sid(u32),
     Group(u32),
     Encaps(u32),
+    /// Placed paths, of which the headend chooses.
+    Placed(u32),
     Local,
     Blackhole,
 }

@@ -73,7 +73,13 @@ impl Node {
         }
         match self.main.get(prefix) {
             Some(Target::Adjacency(adjacency)) if self.is_host_route(prefix, adjacency) => false,
-            Some(target @ (Target::Adjacency(_) | Target::Ecmp(_) | Target::Encaps(_) | Target::Blackhole)) => {
+            Some(
+                target @ (Target::Adjacency(_)
+                | Target::Ecmp(_)
+                | Target::Encaps(_)
+                | Target::Placed(_)
+                | Target::Blackhole),
+            ) => {
                 self.withdraw(prefix, target);
                 true
             }
@@ -114,6 +120,7 @@ impl Node {
             Target::Encaps(policy) => {
                 self.encaps.release(policy);
             }
+            Target::Placed(place) => self.release_placed(place),
             Target::Sid(_) | Target::Group(_) | Target::Local | Target::Blackhole => {}
         }
     }
@@ -127,7 +134,10 @@ impl Node {
 
     /// Whether an address is the node's own.
     pub(super) fn is_own(&self, address: Ipv6Addr) -> bool {
-        address == self.config.loopback || self.config.ports.iter().any(|port| port.addresses.contains(&address))
+        let is_for_probes = |headend: &crate::headend::Headend| headend.config().probe_address() == address;
+        address == self.config.loopback
+            || self.headend.as_deref().is_some_and(is_for_probes)
+            || self.config.ports.iter().any(|port| port.addresses.contains(&address))
     }
 
     fn lead_to_neighbour(&mut self, prefix: Prefix, adjacency: u32) {
@@ -146,6 +156,7 @@ impl Node {
                 | Target::Sid(_)
                 | Target::Group(_)
                 | Target::Encaps(_)
+                | Target::Placed(_)
                 | Target::Local
                 | Target::Blackhole,
             ) => false,

@@ -60,8 +60,8 @@ fn a_cnp_is_matched_with_its_flow() {
     nic.headend.add_connection(Connection { host, host_qpn: qpn(0x18), peer, peer_qpn: qpn(8) });
     nic.receive(&cnp(0x18));
     assert_eq!([by(&mut nic, 7, 1001), by(&mut nic, 8, 2001)], [BY_SPINE5, BY_SPINE6]);
-    assert!(nic.headend.remove_connection(host, peer, qpn(0x18)));
-    assert!(!nic.headend.remove_connection(host, peer, qpn(0x18)));
+    assert!(nic.headend.remove_connection(host, peer, qpn(8)));
+    assert!(!nic.headend.remove_connection(host, peer, qpn(8)));
 }
 
 /// The same in the tunnel that they came by, for a node that takes it off itself.

@@ -53,7 +53,7 @@ pub(super) fn add(file: &File, commands: &mut Commands) -> Result<(), Problem> {
     }
     let mut known = BTreeSet::new();
     for section in &file.connection {
-        let connection = connection(section, config.as_ref())?;
+        let connection = connection(section, config.as_ref(), commands.node.headend().is_some())?;
         let Connection { host, peer, peer_qpn, .. } = connection;
         if !known.insert((host, peer, peer_qpn)) {
             let text = format!("{host} has a connection with queue pair {peer_qpn} of {peer} already");
@@ -109,13 +109,19 @@ fn config(file: &File, section: &Spanned<FastCnpSection>) -> Result<FastCnpConfi
     })
 }
 
-/// A provisioned connection (D48).
-fn connection(section: &ConnectionSection, config: Option<&FastCnpConfig>) -> Result<Connection, Problem> {
+/// A provisioned connection (D48), which steering may ask for as well.
+fn connection(
+    section: &ConnectionSection,
+    config: Option<&FastCnpConfig>,
+    is_steering: bool,
+) -> Result<Connection, Problem> {
     let host = section.host.value.0;
-    let Some(config) = config else {
-        return Err(Problem::new(section.host.at, "Fast CNP is off, nothing is translated: there is no [fast_cnp]"));
-    };
-    if !config.translated.iter().any(|prefix| prefix.contains(host)) {
+    if config.is_none() && !is_steering {
+        let text = "nobody asks for connections: there is neither [fast_cnp] nor [steering]";
+        return Err(Problem::new(section.host.at, text));
+    }
+    let translated = config.map_or(&[][..], |config| &config.translated);
+    if !is_steering && !translated.iter().any(|prefix| prefix.contains(host)) {
         let text = format!("{host} is in no prefix of `translated` in [fast_cnp]: it is not translated for");
         return Err(Problem::new(section.host.at, text));
     }

@@ -7,6 +7,7 @@ use super::fast_cnp::{ConnectionSection, FastCnpSection};
 use super::ioam::IoamSection;
 use super::learning::LearningSection;
 use super::member::{BranchSection, ReceiverSection};
+use super::steering::{PathSection, SteeringSection};
 use super::value::{HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, Secret, ZonedAddress};
 use serde::Deserialize;
 use srdma_dataplane::{Cover, EncapsMode, IcrcMode, Prefix};
@@ -53,6 +54,7 @@ pub(super) struct File {
     pub(super) egress: Vec<EgressSection>,
     pub(super) ioam: Option<Spanned<IoamSection>>,
     pub(super) fast_cnp: Option<Spanned<FastCnpSection>>,
+    pub(super) steering: Option<Spanned<SteeringSection>>,
     #[serde(default)]
     pub(super) connection: Vec<ConnectionSection>,
 }
@@ -142,6 +144,7 @@ pub(super) struct RouteSection {
     pub(super) via: Option<Spanned<Vec<Located<ZonedAddress>>>>,
     pub(super) encaps: Option<Spanned<EncapsSection>>,
     pub(super) blackhole: Option<Spanned<bool>>,
+    pub(super) path: Option<Spanned<Vec<Spanned<PathSection>>>>,
 }
 
 #[derive(Deserialize)]

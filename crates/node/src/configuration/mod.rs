@@ -20,6 +20,7 @@ mod member;
 mod ports;
 mod routes;
 mod sids;
+mod steering;
 mod value;
 
 use claims::Claims;
@@ -112,6 +113,7 @@ impl Configuration {
         border::add(&file, &node, &mut commands)?;
         egress::add(&file, &node, &mut commands)?;
         ioam::add(&file, &node, &mut commands)?;
+        steering::add(&file, &claims, &mut commands)?;
         fast_cnp::add(&file, &mut commands)?;
         routes::add(&file, &node, &mut claims, &mut commands)?;
         sids::add(&file, &node, &mut claims, &mut commands)?;

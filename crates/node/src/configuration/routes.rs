@@ -5,6 +5,7 @@ use super::claims::{Claims, Leads};
 use super::error::Problem;
 use super::file::{File, MulticastRouteSection, RouteSection};
 use super::ports::{next_hop, port_named};
+use super::steering;
 use super::value::{Located, ZonedAddress};
 use srdma_dataplane::{Command, MulticastRoute, NextHop, NodeConfig, Prefix, RouteAction, TableId};
 use std::collections::BTreeSet;
@@ -84,8 +85,8 @@ fn action(
     config: &NodeConfig,
     claims: &Claims<'_>,
 ) -> Result<(RouteAction, Leads), Problem> {
-    match (&section.via, &section.encaps, &section.blackhole) {
-        (Some(via), None, None) => {
+    match (&section.via, &section.encaps, &section.path, &section.blackhole) {
+        (Some(via), None, None, None) => {
             if via.get_ref().is_empty() {
                 return Err(Problem::new(via.span().start, "expected at least one neighbour, found none"));
             }
@@ -93,13 +94,14 @@ fn action(
                 via.get_ref().iter().map(|hop| known_neighbour(file, hop, config, claims)).collect();
             Ok((RouteAction::Via(next_hops?), Leads::Out))
         }
-        (None, Some(encaps), None) => {
+        (None, Some(encaps), None, None) => {
             let segments = encaps.get_ref().segments.iter().map(|segment| segment.value.0).collect();
             let hmac_key_id = encaps.get_ref().hmac_key_id.as_ref().map(|key_id| key_id.value.get() as u32);
             Ok((RouteAction::Encaps { segments, mode: encaps.get_ref().mode, hmac_key_id }, Leads::Elsewhere))
         }
-        (None, None, Some(blackhole)) if *blackhole.get_ref() => Ok((RouteAction::Blackhole, Leads::Elsewhere)),
-        _ => Err(Problem::new(at, "expected exactly one of via, encaps and blackhole = true")),
+        (None, None, Some(path), None) => Ok((RouteAction::Placed(steering::paths(path)?), Leads::Elsewhere)),
+        (None, None, None, Some(blackhole)) if *blackhole.get_ref() => Ok((RouteAction::Blackhole, Leads::Elsewhere)),
+        _ => Err(Problem::new(at, "expected exactly one of via, encaps, path and blackhole = true")),
     }
 }
 

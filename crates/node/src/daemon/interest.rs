@@ -41,8 +41,13 @@ pub(super) fn of(configuration: &Configuration) -> Wanted {
         }
         match command {
             Command::AddSid { prefix, .. } => prefixes.insert(*prefix, Match::All),
-            Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Encaps { .. } } => {
-                prefixes.insert(*prefix, Match::All)
+            Command::AddRoute {
+                table: TableId(0),
+                prefix,
+                action: RouteAction::Encaps { .. } | RouteAction::Placed(_),
+            } => prefixes.insert(*prefix, Match::All),
+            Command::SetSteering(config) if config.probes.is_some() => {
+                config.probe_address.and_then(|address| prefixes.insert(Prefix::host(address), Match::All))
             }
             Command::AddMulticastRoute(route) => prefixes.insert(Prefix::host(route.group), Match::All),
             Command::AddGroup(part) => prefixes.insert(Prefix::host(part.proxy), Match::RoceV2),
@@ -60,6 +65,7 @@ pub(super) fn of(configuration: &Configuration) -> Wanted {
             | Command::AddNeighbour { .. }
             | Command::AddHmacKey { .. }
             | Command::SetFastCnp(_)
+            | Command::SetSteering(_)
             | Command::AddConnection(_)
             | Command::SetClasses(_)
             | Command::SetIoam(_) => None,
@@ -80,6 +86,7 @@ pub(super) fn of(configuration: &Configuration) -> Wanted {
             | Command::RemoveEgress(_)
             | Command::RemoveIoam
             | Command::RemoveFastCnp
+            | Command::RemoveSteering
             | Command::RemoveConnection { .. }
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }

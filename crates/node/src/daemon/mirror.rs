@@ -249,7 +249,7 @@ impl Mirror {
                 [NextHop { port, address: ON_LINK }] => Some(*port),
                 _ => None,
             },
-            RouteAction::Encaps { .. } | RouteAction::Blackhole => None,
+            RouteAction::Encaps { .. } | RouteAction::Placed(_) | RouteAction::Blackhole => None,
         }
     }
 

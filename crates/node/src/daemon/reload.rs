@@ -79,6 +79,7 @@ enum Subject {
     FastCnp,
     Sid(Prefix),
     Route(TableId, Prefix),
+    Steering,
     Neighbour(PortId, Ipv6Addr),
     Border(PortId),
     Domain,
@@ -104,6 +105,7 @@ impl Subject {
             Command::AddGroup(part) => Some(Subject::Group(part.id.0)),
             Command::SetLearning(_) => Some(Subject::Learning),
             Command::SetFastCnp(_) => Some(Subject::FastCnp),
+            Command::SetSteering(_) => Some(Subject::Steering),
             Command::AddConnection(Connection { host, peer, peer_qpn, .. }) => {
                 Some(Subject::Connection(*host, *peer, *peer_qpn))
             }
@@ -120,6 +122,7 @@ impl Subject {
             | Command::RemoveEgress(_)
             | Command::RemoveIoam
             | Command::RemoveFastCnp
+            | Command::RemoveSteering
             | Command::RemoveConnection { .. }
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
@@ -144,6 +147,7 @@ impl Subject {
             Subject::Classes => Command::SetClasses(ClassMap::default()),
             Subject::Ioam => Command::RemoveIoam,
             Subject::FastCnp => Command::RemoveFastCnp,
+            Subject::Steering => Command::RemoveSteering,
             Subject::Connection(host, peer, peer_qpn) => Command::RemoveConnection { host, peer, peer_qpn },
         }
     }
@@ -198,6 +202,7 @@ fn is_same(before: &Command, after: &Command) -> bool {
         (Command::SetClasses(before), Command::SetClasses(after)) => before == after,
         (Command::SetIoam(before), Command::SetIoam(after)) => before == after,
         (Command::SetFastCnp(before), Command::SetFastCnp(after)) => before == after,
+        (Command::SetSteering(before), Command::SetSteering(after)) => before == after,
         (Command::AddConnection(before), Command::AddConnection(after)) => before == after,
         // Keys are kept ready for use and cannot be compared; told again, they change nothing.
         _ => false,
@@ -321,6 +326,8 @@ behavior = 'End.MT'
             Command::RemoveIoam => "RemoveIoam".to_owned(),
             Command::SetFastCnp(_) => "SetFastCnp".to_owned(),
             Command::RemoveFastCnp => "RemoveFastCnp".to_owned(),
+            Command::SetSteering(_) => "SetSteering".to_owned(),
+            Command::RemoveSteering => "RemoveSteering".to_owned(),
             Command::AddConnection(connection) => format!("AddConnection {}", connection.host),
             Command::RemoveConnection { host, .. } => format!("RemoveConnection {host}"),
             Command::PrepareGroup(part) => format!("PrepareGroup {}", part.id.0),

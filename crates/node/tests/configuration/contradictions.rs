@@ -60,13 +60,13 @@ fn neighbours_and_routes() {
         "18: there is no [[neighbour]] 2001:db8:1::1%up, which would give its MAC address",
     );
     refused(file, via, "via = []", "17: expected at least one neighbour, found none");
-    refused(file, via, "", "15: expected exactly one of via, encaps and blackhole = true");
-    refused(file, via, "blackhole = false", "15: expected exactly one of via, encaps and blackhole = true");
+    refused(file, via, "", "15: expected exactly one of via, encaps, path and blackhole = true");
+    refused(file, via, "blackhole = false", "15: expected exactly one of via, encaps, path and blackhole = true");
     refused(
         file,
         via,
         &format!("{via}\nblackhole = true"),
-        "15: expected exactly one of via, encaps and blackhole = true",
+        "15: expected exactly one of via, encaps, path and blackhole = true",
     );
     refused(
         file,

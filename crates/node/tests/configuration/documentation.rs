@@ -21,6 +21,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[border]]", "[[border]]\nzzz = 1"),
     ("[[neighbour]]", "[[neighbour]]\nzzz = 1"),
     ("[[route]]", "[[route]]\nzzz = 1"),
+    ("[[route.path]]", "[[route]]\npath = [{ zzz = 1 }]"),
     ("[route.encaps]", "[[route]]\nencaps = { zzz = 1 }"),
     ("[[multicast_route]]", "[[multicast_route]]\nzzz = 1"),
     ("[[sid]]", "[[sid]]\nzzz = 1"),
@@ -47,6 +48,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[ioam.namespace.opaque]", "[ioam]\nnamespace = [{ opaque = { zzz = 1 } }]"),
     ("[[ioam.interface]]", "[ioam]\ninterface = [{ zzz = 1 }]"),
     ("[fast_cnp]", "[fast_cnp]\nzzz = 1"),
+    ("[steering]", "[steering]\nzzz = 1"),
     ("[[connection]]", "[[connection]]\nzzz = 1"),
 ];
 

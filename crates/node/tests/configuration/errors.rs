@@ -102,7 +102,7 @@ fn keys_and_types() {
         "[node]",
         "[nodes]",
         "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `border`, `neighbour`, `route`, \
-         `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
+         `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, `steering`, \
          `connection`",
     );
     refused(file, "loopback = '2001:db8:4::1'\n", "", "1: missing key `loopback`");

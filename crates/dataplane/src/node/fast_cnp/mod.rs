@@ -36,13 +36,25 @@ impl Node {
     }
 
     pub(super) fn add_connection(&mut self, connection: Connection) -> Result<(), ConfigError> {
-        self.fast_cnp.as_mut().ok_or(ConfigError::FastCnpIsOff)?.connections.provision(connection);
+        if self.fast_cnp.is_none() && self.headend.is_none() {
+            return Err(ConfigError::FastCnpIsOff);
+        }
+        if let Some(notifier) = self.fast_cnp.as_mut() {
+            notifier.connections.provision(connection);
+        }
+        if let Some(headend) = self.headend.as_mut() {
+            headend.add_connection(connection);
+        }
         Ok(())
     }
 
     pub(super) fn remove_connection(&mut self, host: Ipv6Addr, peer: Ipv6Addr, qpn: Qpn) -> Result<(), ConfigError> {
-        let connections = &mut self.fast_cnp.as_mut().ok_or(ConfigError::FastCnpIsOff)?.connections;
-        match connections.withdraw(host, peer, qpn) {
+        if self.fast_cnp.is_none() && self.headend.is_none() {
+            return Err(ConfigError::FastCnpIsOff);
+        }
+        let translated = self.fast_cnp.as_mut().is_some_and(|notifier| notifier.connections.withdraw(host, peer, qpn));
+        let steered = self.headend.as_mut().is_some_and(|headend| headend.remove_connection(host, peer, qpn));
+        match translated || steered {
             true => Ok(()),
             false => Err(ConfigError::UnknownConnection { host, peer, peer_qpn: qpn }),
         }

@@ -41,6 +41,9 @@ impl Fixed {
                     match action {
                         RouteAction::Via(next_hops) => next_hops.iter().for_each(|next_hop| fixed.next_hop(next_hop)),
                         RouteAction::Encaps { segments, .. } => fixed.destinations.extend(segments.first()),
+                        RouteAction::Placed(paths) => {
+                            fixed.destinations.extend(paths.iter().filter_map(|path| path.path.segments.first()));
+                        }
                         RouteAction::Blackhole => {}
                     }
                 }
@@ -76,6 +79,8 @@ impl Fixed {
                 | Command::RemoveIoam
                 | Command::SetFastCnp(_)
                 | Command::RemoveFastCnp
+                | Command::SetSteering(_)
+                | Command::RemoveSteering
                 | Command::AddConnection(_)
                 | Command::RemoveConnection { .. }
                 | Command::PrepareGroup(_)

@@ -1,0 +1,183 @@
+//! `[steering]` and the paths of routes: which of several paths flows take, and when they take others
+//! (`docs/steering.md`). Without the section flows are steered as by its defaults, if any route has paths.
+
+use super::Commands;
+use super::claims::Claims;
+use super::error::Problem;
+use super::file::File;
+use super::value::{HostAddress, Integer, Located};
+use serde::Deserialize;
+use srdma_dataplane::Command;
+use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
+use srdma_steering::{Config, Limits, Mode, Path};
+use std::time::Duration;
+use toml::Spanned;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SteeringSection {
+    #[serde(default, with = "ModeName")]
+    mode: Mode,
+    dwell: Option<Located<Duration>>,
+    hold: Option<Located<Duration>>,
+    hold_most: Option<Located<Duration>>,
+    return_after: Option<Located<Duration>>,
+    idle_gap: Option<Located<Duration>>,
+    losses: Option<Located<Integer<1, 255>>>,
+    loss_window: Option<Located<Duration>>,
+    ce_permille: Option<Located<Integer<1, 1000>>>,
+    one_way_limit: Option<Located<Duration>>,
+    two_way_limit: Option<Located<Duration>>,
+    flows: Option<Located<Integer<4, { 1 << 20 }>>>,
+    seed: Option<Located<Integer<0, { u64::MAX }>>>,
+    probes: Option<bool>,
+    probe_address: Option<Located<HostAddress>>,
+    probe_interval: Option<Located<Duration>>,
+    probe_active: Option<Located<Duration>>,
+    probe_gap: Option<Located<Duration>>,
+    probe_dscp: Option<Located<Dscp>>,
+    probe_port: Option<Located<Integer<1, 0xFFFF>>>,
+    silent_probes: Option<Located<Integer<1, 255>>>,
+    trimmed_dscp: Option<Located<Dscp>>,
+}
+
+type Dscp = Integer<0, 63>;
+
+#[derive(Deserialize)]
+#[serde(remote = "Mode", rename_all = "lowercase")]
+enum ModeName {
+    Fast,
+    Ordered,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PathSection {
+    segments: Vec<Located<HostAddress>>,
+    #[serde(default)]
+    via: Vec<Located<HostAddress>>,
+    rank: Option<Located<Integer<0, 0xFFFF>>>,
+    #[serde(default)]
+    denied: bool,
+    probe: Option<Spanned<bool>>,
+    probe_segments: Option<Spanned<Vec<Located<HostAddress>>>>,
+}
+
+/// Adds how flows are steered, before any route that has paths.
+pub(super) fn add(file: &File, claims: &Claims<'_>, commands: &mut Commands) -> Result<(), Problem> {
+    let first = file.route.iter().find(|route| route.get_ref().path.is_some());
+    let at = file.steering.as_ref().map(|section| section.span().start);
+    let Some(at) = at.or(first.map(|route| route.span().start)) else { return Ok(()) };
+    let config = match &file.steering {
+        Some(section) => config(section.get_ref())?,
+        None => HeadendConfig::new(commands.node.config().loopback),
+    };
+    // On interfaces the loopback is the kernel's, which would not give probes to the node.
+    let is_kernels = config.probe_address.is_none_or(|address| address == commands.node.config().loopback);
+    if config.probes.is_some() && is_kernels && claims.purpose().learns() {
+        let text = "probes need an address of their own to come back to: give probe_address in [steering], an address \
+                    that the fabric routes to this node and nothing else uses, or probes = false";
+        return Err(Problem::new(at, text));
+    }
+    commands.add(at, Command::SetSteering(Box::new(config)))
+}
+
+fn config(section: &SteeringSection) -> Result<HeadendConfig, Problem> {
+    let defaults = Config::default();
+    let limits = Limits::default();
+    let steering = Config {
+        mode: section.mode,
+        dwell_ns: time_ns(&section.dwell, defaults.dwell_ns),
+        hold_ns: positive_ns("hold", &section.hold, defaults.hold_ns)?,
+        hold_most_ns: positive_ns("hold_most", &section.hold_most, defaults.hold_most_ns)?,
+        return_ns: time_ns(&section.return_after, defaults.return_ns),
+        idle_gap_ns: positive_ns("idle_gap", &section.idle_gap, defaults.idle_gap_ns)?,
+        silent_probes: section.silent_probes.as_ref().map_or(defaults.silent_probes, |count| count.value.get() as u8),
+        limits: Limits {
+            losses: section.losses.as_ref().map_or(limits.losses, |count| count.value.get() as u8),
+            loss_window_ns: positive_ns("loss_window", &section.loss_window, limits.loss_window_ns)?,
+            ce_permille: section.ce_permille.as_ref().map_or(limits.ce_permille, |share| share.value.get() as u16),
+            one_way_ns: section.one_way_limit.as_ref().map(|limit| nanoseconds(limit.value)),
+            two_way_ns: section.two_way_limit.as_ref().map(|limit| nanoseconds(limit.value)),
+        },
+        flows: section.flows.as_ref().map_or(defaults.flows, |flows| flows.value.get() as usize),
+        seed: section.seed.as_ref().map_or(defaults.seed, |seed| seed.value.get()),
+    };
+    if let Some(most) = section.hold_most.as_ref().filter(|_| steering.hold_most_ns < steering.hold_ns) {
+        return Err(Problem::new(most.at, "hold_most is less than hold"));
+    }
+    let source = std::net::Ipv6Addr::UNSPECIFIED;
+    Ok(HeadendConfig {
+        steering,
+        probes: if section.probes.unwrap_or(true) { Some(probes(section)?) } else { None },
+        probe_address: section.probe_address.as_ref().map(|address| address.value.0),
+        trimmed_dscp: section.trimmed_dscp.as_ref().map(|dscp| dscp.value.get() as u8),
+        ..HeadendConfig::new(source)
+    })
+}
+
+fn probes(section: &SteeringSection) -> Result<ProbeConfig, Problem> {
+    let defaults = ProbeConfig::default();
+    let ecn = defaults.traffic_class & 3;
+    Ok(ProbeConfig {
+        interval_ns: positive_ns("probe_interval", &section.probe_interval, defaults.interval_ns)?,
+        active_ns: positive_ns("probe_active", &section.probe_active, defaults.active_ns)?,
+        gap_ns: time_ns(&section.probe_gap, defaults.gap_ns),
+        traffic_class: section
+            .probe_dscp
+            .as_ref()
+            .map_or(defaults.traffic_class, |dscp| (dscp.value.get() as u8) << 2 | ecn),
+        port: section.probe_port.as_ref().map_or(defaults.port, |port| port.value.get() as u16),
+    })
+}
+
+/// The paths of a route, the best first.
+pub(super) fn paths(section: &Spanned<Vec<Spanned<PathSection>>>) -> Result<Vec<HeadendPath>, Problem> {
+    section.get_ref().iter().enumerate().map(|(position, path)| self::path(position, path)).collect()
+}
+
+fn path(position: usize, section: &Spanned<PathSection>) -> Result<HeadendPath, Problem> {
+    let (at, section) = (section.span().start, section.get_ref());
+    let addresses = |given: &[Located<HostAddress>]| given.iter().map(|address| address.value.0).collect();
+    if section.segments.is_empty() {
+        return Err(Problem::new(at, "a path needs at least one segment"));
+    }
+    let probing = match (&section.probe, &section.probe_segments) {
+        (None, None) => Probing::ThereAndBack,
+        (Some(probe), None) if *probe.get_ref() => Probing::ThereAndBack,
+        (Some(_), None) => Probing::Never,
+        (None, Some(segments)) if segments.get_ref().is_empty() => {
+            return Err(Problem::new(segments.span().start, "expected at least one segment, found none"));
+        }
+        (None, Some(segments)) => Probing::By(addresses(segments.get_ref())),
+        (Some(_), Some(segments)) => {
+            return Err(Problem::new(segments.span().start, "probe_segments beside probe: give one of them"));
+        }
+    };
+    Ok(HeadendPath {
+        path: Path {
+            segments: addresses(&section.segments),
+            nodes: addresses(&section.via),
+            rank: section.rank.as_ref().map_or(position as u16, |rank| rank.value.get() as u16),
+            is_denied: section.denied,
+        },
+        probing,
+    })
+}
+
+fn positive_ns(key: &str, given: &Option<Located<Duration>>, default: u64) -> Result<u64, Problem> {
+    match given {
+        Some(time) if time.value.is_zero() => {
+            Err(Problem::new(time.at, format!("{key} is 0, expected a time above it")))
+        }
+        given => Ok(time_ns(given, default)),
+    }
+}
+
+fn time_ns(given: &Option<Located<Duration>>, default: u64) -> u64 {
+    given.as_ref().map_or(default, |time| nanoseconds(time.value))
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

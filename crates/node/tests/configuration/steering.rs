@@ -1,0 +1,191 @@
+//! `[steering]` and `[[route.path]]`: what a node is told, and what contradicts itself.
+
+use super::errors::{TRANSIT, refused_with};
+use super::parse;
+use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
+use srdma_dataplane::{Command, RouteAction};
+use srdma_node::{Configuration, InterfaceFacts, Purpose};
+use srdma_steering::{Config, Limits, Mode, Path};
+use srdma_wire::MacAddress;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// From line 32 on.
+const PATHS: &str = "\
+[[route]]
+prefix = '2001:db8:3::/64'
+[[route.path]]
+segments = ['5f00:0:100:500:300::']
+via = ['2001:db8:ff::5', '2001:db8:ff::3']
+[[route.path]]
+segments = ['5f00:0:100:e001::', '5f00:0:300::']
+rank = 0
+probe = false
+[[route.path]]
+segments = ['5f00:0:100:700:300::']
+denied = true
+probe_segments = ['5f00:0:100:700:100::']
+";
+
+const STEERING: &str = "\
+[steering]
+mode = 'ordered'
+dwell = '20us'
+hold = '2ms'
+hold_most = '4s'
+return_after = '30ms'
+idle_gap = '70us'
+losses = 5
+loss_window = '6ms'
+ce_permille = 250
+one_way_limit = '11us'
+two_way_limit = '22us'
+flows = 64
+seed = 0xffff_ffff
+probe_address = '2001:db8:ff::99'
+probe_interval = '3ms'
+probe_active = '40ms'
+probe_gap = '1us'
+probe_dscp = 46
+probe_port = 1022
+silent_probes = 4
+trimmed_dscp = 13
+";
+
+fn addresses(texts: &[&str]) -> Vec<Ipv6Addr> {
+    texts.iter().map(|text| text.parse().expect("an address")).collect()
+}
+
+/// What a transit node is told about steering.
+fn told(more: &str) -> (Option<HeadendConfig>, Vec<Vec<HeadendPath>>) {
+    let configuration = parse(&format!("{TRANSIT}{more}")).expect("right");
+    configuration.node().expect("a node takes it");
+    let mut config = None;
+    let mut paths = Vec::new();
+    for command in configuration.commands {
+        match command {
+            Command::SetSteering(set) => config = Some(*set),
+            Command::AddRoute { action: RouteAction::Placed(placed), .. } => paths.push(placed),
+            _ => {}
+        }
+    }
+    (config, paths)
+}
+
+/// PP-4-3, D83, D84, D87.
+#[test]
+fn everything_that_is_told_arrives() {
+    let (config, paths) = told(&format!("{PATHS}{STEERING}"));
+    let expected = HeadendConfig {
+        steering: Config {
+            mode: Mode::Ordered,
+            dwell_ns: 20_000,
+            hold_ns: 2_000_000,
+            hold_most_ns: 4_000_000_000,
+            return_ns: 30_000_000,
+            idle_gap_ns: 70_000,
+            silent_probes: 4,
+            limits: Limits {
+                losses: 5,
+                loss_window_ns: 6_000_000,
+                ce_permille: 250,
+                one_way_ns: Some(11_000),
+                two_way_ns: Some(22_000),
+            },
+            flows: 64,
+            seed: 0xFFFF_FFFF,
+        },
+        probes: Some(ProbeConfig {
+            interval_ns: 3_000_000,
+            active_ns: 40_000_000,
+            gap_ns: 1_000,
+            traffic_class: 46 << 2 | 2,
+            port: 1022,
+        }),
+        probe_address: Some("2001:db8:ff::99".parse().expect("an address")),
+        trimmed_dscp: Some(13),
+        ..HeadendConfig::new(Ipv6Addr::UNSPECIFIED)
+    };
+    assert_eq!(config, Some(expected));
+    let path = |segments: &[&str], nodes: &[&str], rank, is_denied| Path {
+        segments: addresses(segments),
+        nodes: addresses(nodes),
+        rank,
+        is_denied,
+    };
+    let expected = [
+        HeadendPath {
+            path: path(&["5f00:0:100:500:300::"], &["2001:db8:ff::5", "2001:db8:ff::3"], 0, false),
+            probing: Probing::ThereAndBack,
+        },
+        HeadendPath { path: path(&["5f00:0:100:e001::", "5f00:0:300::"], &[], 0, false), probing: Probing::Never },
+        HeadendPath {
+            path: path(&["5f00:0:100:700:300::"], &[], 2, true),
+            probing: Probing::By(addresses(&["5f00:0:100:700:100::"])),
+        },
+    ];
+    assert_eq!(paths, [expected]);
+}
+
+#[test]
+fn without_a_section_the_defaults_hold() {
+    assert_eq!(told("").0, None, "nobody steers where there is nothing to steer");
+    let config = told(PATHS).0.expect("routes have paths");
+    assert_eq!((config.steering, config.probes), (Config::default(), Some(ProbeConfig::default())));
+    assert_eq!(told(&format!("{PATHS}[steering]\nprobes = false\n")).0.expect("on").probes, None);
+}
+
+#[track_caller]
+fn refused(more: &str, error: &str) {
+    refused_with(TRANSIT, more, error);
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let route = "[[route]]\nprefix = '2001:db8:3::/64'\n";
+    refused(
+        &format!("{route}path = []\n"),
+        "33: route 2001:db8:3::/64: a destination needs at least one path that is not denied",
+    );
+    refused(&format!("{route}[[route.path]]\nsegments = []\n"), "34: a path needs at least one segment");
+    refused(
+        &format!("{route}[[route.path]]\nsegments = ['5f00:0:1::']\ndenied = true\n"),
+        "33: route 2001:db8:3::/64: a destination needs at least one path that is not denied",
+    );
+    refused(
+        &format!("{route}[[route.path]]\nsegments = ['5f00:0:1::']\nprobe = false\nprobe_segments = ['5f00:0:1::']\n"),
+        "37: probe_segments beside probe: give one of them",
+    );
+    refused(
+        &format!("{route}blackhole = true\n[[route.path]]\nsegments = ['5f00:0:1::']\n"),
+        "32: expected exactly one of via, encaps, path and blackhole = true",
+    );
+    refused("[steering]\nhold = '0ms'\n", "33: hold is 0, expected a time above it");
+    refused("[steering]\nhold_most = '1us'\n", "33: hold_most is less than hold");
+}
+
+/// On interfaces the kernel would take probes to the loopback for itself.
+#[test]
+fn probes_on_interfaces_need_an_address_of_their_own() {
+    let text = "\
+[node]
+loopback = '2001:db8:ff::11'
+[[port]]
+name = 'p'
+interface = 'eth0'
+[[route]]
+prefix = '2001:db8:3::/64'
+[[route.path]]
+segments = ['5f00:0:100:500:300::']
+";
+    let facts = InterfaceFacts { mac: MacAddress([2; 6]), addresses: Vec::new(), link_mtu: 4200 };
+    let facts = BTreeMap::from([("eth0".to_owned(), facts)]);
+    let read = |text: &str| {
+        let file = std::path::Path::new("node.toml");
+        Configuration::parse_for(file, text, Purpose::Interfaces(&facts)).map_err(|error| error.to_string())
+    };
+    let error = read(text).expect_err("no address");
+    assert!(error.starts_with("node.toml:6: probes need an address of their own"), "{error}");
+    read(&format!("{text}[steering]\nprobes = false\n")).expect("nothing comes back");
+    read(&format!("{text}[steering]\nprobe_address = '2001:db8:ff::99'\n")).expect("right");
+}
