@@ -60,6 +60,23 @@ fn a_full_database_takes_no_more() {
 }
 
 #[test]
+fn a_full_database_takes_no_more_under_our_own_name() {
+    let (mut speaker, circuit) = adjacent(10);
+    for pseudonode in 1..=200 {
+        let entry = LspEntry {
+            lifetime_s: 1200,
+            id: LspId { node: NodeId { system: OWN, pseudonode }, fragment: 0 },
+            sequence: 1,
+            checksum: 0,
+        };
+        speaker.receive(NOW, circuit, &framed(Lsp::new(Level::Two, entry, LspFlags::default(), &[]).octets()));
+        speaker.tick(NOW);
+    }
+    assert_eq!(speaker.database().len(), 10, "their purges among them");
+    assert_eq!(speaker.drops()[&IsisDrop::DatabaseFull], 191);
+}
+
+#[test]
 fn a_purge_of_what_nobody_has_is_acknowledged_and_not_kept() {
     let (mut speaker, circuit) = adjacent(10);
     while speaker.poll_transmit().is_some() {}

@@ -89,18 +89,22 @@ impl Speaker {
     fn take_lsp(&mut self, now: Instant, circuit: CircuitId, lsp: Lsp) -> Result<(), IsisDrop> {
         let id = lsp.entry.id;
         let compared = self.database.compare(now, &lsp.entry);
+        if self.database.get(id).is_none() {
+            if lsp.entry.lifetime_s == 0 {
+                // Nothing to forget: it is acknowledged, and not kept.
+                self.say_partial(circuit, vec![lsp.entry]);
+                return Ok(());
+            }
+            // One under our own name that we do not know takes room as well: its purge is kept.
+            if self.database.len() >= self.config.limit_lsps {
+                return Err(IsisDrop::DatabaseFull);
+            }
+        }
         if self.is_own(id) {
             return self.take_own(now, circuit, &lsp, compared);
         }
         match compared {
-            Compared::Newer if self.database.get(id).is_none() && lsp.entry.lifetime_s == 0 => {
-                // Nothing to forget: it is acknowledged, and not kept.
-                self.say_partial(circuit, vec![lsp.entry]);
-            }
             Compared::Newer => {
-                if self.database.get(id).is_none() && self.database.len() >= self.config.limit_lsps {
-                    return Err(IsisDrop::DatabaseFull);
-                }
                 self.store_and_flood(now, lsp, Some(circuit));
                 self.acknowledge(now, circuit, id);
             }
