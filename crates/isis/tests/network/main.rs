@@ -3,8 +3,9 @@
 mod net;
 
 use net::{Net, config, locator, system};
-use srdma_isis::tlv::{CapabilityFlags, EndSid};
+use srdma_isis::tlv::{CapabilityFlags, EndSid, Reachability};
 use srdma_isis::{Behaviors, Config, IsisDrop, Key, NodeId, NotificationSids};
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 /// Systems 0 to `count` − 1 in a row.
@@ -91,6 +92,33 @@ fn what_is_said_is_refreshed_before_it_is_over() {
     net.run_ms(3_600_000);
     assert_agreed(&net);
     assert!(net.has(1).iter().zip(&before).all(|(after, before)| after.1 > before.1));
+}
+
+#[test]
+fn what_is_too_much_for_one_lsp_goes_on_in_fragments() {
+    let mut net = row(2);
+    let many = |count: u16| {
+        let address = |number| Ipv6Addr::new(0x2001, 0xdb8, number, 0, 0, 0, 0, 0);
+        let prefix = move |number| Prefix::new(address(number), 48).unwrap();
+        let reachable =
+            move |number| Reachability { metric: 5, is_down: false, is_external: false, prefix: prefix(number) };
+        (0..count).map(reachable).collect::<Vec<_>>()
+    };
+    net.speakers[0].reconfigure(|config| config.prefixes = many(500));
+    net.run_ms(1000);
+    // 500 prefixes of 12 octets, 1,492 octets an LSP.
+    assert_eq!(net.has(1).len(), 1 + 5);
+    let paths = net.speakers[1].shortest_paths(net.now);
+    assert!(many(500).iter().all(|reachable| paths.prefixes[&reachable.prefix].distance == 15));
+    net.speakers[0].reconfigure(|config| config.prefixes = many(3));
+    net.run_ms(1000);
+    assert_eq!(net.has(1).len(), 1 + 1, "fragments that say nothing more are purged");
+    assert_eq!(net.speakers[1].shortest_paths(net.now).prefixes.len(), 1 + 3);
+    // 256 fragments have an end; what was said before goes on.
+    net.speakers[0].reconfigure(|config| config.prefixes = many(40_000));
+    net.run_ms(1000);
+    assert!(net.speakers[0].counters().too_much_to_say > 0);
+    assert_eq!(net.has(1).len(), 1 + 1);
 }
 
 #[test]
