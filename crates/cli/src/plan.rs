@@ -1,15 +1,19 @@
 //! `srdma plan`: paths of flows through a fabric, programs that say them, and what the fabric's devices need for them.
 
+mod change;
 mod decode;
 mod ecmp;
+mod jobs;
 mod place;
 mod placed;
 mod provision;
+mod saved;
 mod text;
+mod why;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use srdma_fabric::{FileError, SidPlan, Topology};
+use srdma_fabric::{FileError, LinkId, SidPlan, Topology};
 use std::fs;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
@@ -27,6 +31,14 @@ enum Command {
     Place(place::Arguments),
     Provision(provision::Arguments),
     Decode(decode::Arguments),
+    #[command(flatten)]
+    Change(change::Change),
+    /// Say what a change of a saved plan would move, and change nothing.
+    Whatif {
+        #[command(subcommand)]
+        change: change::Change,
+    },
+    Why(why::Arguments),
 }
 
 /// The fabric that is meant.
@@ -56,10 +68,21 @@ fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileError>) -> Res
     parse(&text).map_err(|FileError { line, problem }| anyhow::anyhow!("{}:{line}: {problem}", path.display()))
 }
 
+/// The links of a switch, or the one of that name, as an option gave it.
+fn links_named(topology: &Topology, option: &str, name: &str) -> Result<Vec<LinkId>> {
+    let found = topology.links_named(name);
+    found.with_context(|| {
+        format!("{option}{name}: no switch and no link of this fabric; links are called as leaf1-spine2")
+    })
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Place(arguments) => place::run(arguments),
         Command::Provision(arguments) => provision::run(arguments),
         Command::Decode(arguments) => decode::run(arguments),
+        Command::Change(change) => change::run(change, false),
+        Command::Whatif { change } => change::run(change, true),
+        Command::Why(arguments) => why::run(arguments),
     }
 }

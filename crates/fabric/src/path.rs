@@ -48,6 +48,19 @@ impl Path {
         }
     }
 
+    /// The same path, if it ends at a host.
+    ///
+    /// # Errors
+    ///
+    /// It ends at another one.
+    pub fn ends_at(self, topology: &Topology, to: HostId) -> Result<Self, PathError> {
+        if self.to == to {
+            return Ok(self);
+        }
+        let [found, expected] = [self.to, to].map(|host| topology.name(NodeId::Host(host)));
+        Err(PathError { problem: format!("the path ends at {found}: expected {expected}") })
+    }
+
     /// Each switch on the way with the link by which the packet leaves it.
     pub fn hops<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = (SwitchId, LinkId)> + 'a {
         let mut at = NodeId::Host(self.from);

@@ -59,9 +59,22 @@ pub fn divided_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direc
     bound
 }
 
+/// Links that carry all that leaves some nodes, or comes to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The host, or a switch together with its hosts and with the other switches that these are at.
+    pub around: NodeId,
+    /// Whether it is about what leaves.
+    pub is_outgoing: bool,
+}
+
 /// A bound from the links around hosts that are attached alike: what leaves them, or comes to them, in whole flows of
 /// the least rate that occurs, if the links are alike. The links of each host are such a set as well.
-pub(crate) fn cut_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direction) -> bool) -> f64 {
+pub(crate) fn cut_bound(
+    topology: &Topology,
+    flows: &[Flow],
+    may_use: impl Fn(Direction) -> bool,
+) -> (f64, Option<Cut>) {
     let mut parts: BTreeMap<Vec<SwitchId>, Vec<HostId>> = BTreeMap::new();
     for host in topology.host_ids() {
         parts.entry(topology.attached_to(host).collect()).or_default().push(host);
@@ -70,9 +83,8 @@ pub(crate) fn cut_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Di
     for (number, hosts) in parts.values().enumerate() {
         hosts.iter().for_each(|host| part_of_host[host.index()] = number);
     }
-    let mut bound = 0.0_f64;
-    for end in [|flow: &Flow| flow.from, |flow: &Flow| flow.to] {
-        let end: fn(&Flow) -> HostId = end;
+    let mut best = (0.0_f64, None);
+    for (is_outgoing, end) in [(true, (|flow| flow.from) as fn(&Flow) -> HostId), (false, |flow| flow.to)] {
         let mut at_hosts = vec![Crossing::NONE; topology.hosts().len()];
         let mut at_parts = vec![Crossing::NONE; parts.len()];
         for flow in flows {
@@ -88,15 +100,21 @@ pub(crate) fn cut_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Di
             open.map(|(_, port)| topology.links()[port.link.index()].rate_bits_per_s).collect()
         };
         for (host, crossing) in topology.host_ids().zip(at_hosts) {
-            bound = bound.max(crossing.bound(&around(&BTreeSet::from([NodeId::Host(host)]))));
+            let bound = crossing.bound(&around(&BTreeSet::from([NodeId::Host(host)])));
+            if bound > best.0 {
+                best = (bound, Some(Cut { around: NodeId::Host(host), is_outgoing }));
+            }
         }
         for ((switches, hosts), crossing) in parts.iter().zip(at_parts) {
             let hosts = hosts.iter().map(|host| NodeId::Host(*host));
             let inside = switches.iter().map(|switch| NodeId::Switch(*switch)).chain(hosts).collect();
-            bound = bound.max(crossing.bound(&around(&inside)));
+            let bound = crossing.bound(&around(&inside));
+            if let Some(first) = switches.first().filter(|_| bound > best.0) {
+                best = (bound, Some(Cut { around: NodeId::Switch(*first), is_outgoing }));
+            }
         }
     }
-    bound
+    best
 }
 
 /// The least load, no less than a bound, that whole flows can make on some link: a multiple of what all rates have in

@@ -1,6 +1,6 @@
 //! The same flows on the paths that hashes choose, for comparison.
 
-use super::place::Wanted;
+use super::jobs::Wanted;
 use serde::Serialize;
 use srdma_fabric::{NextHops, Topology};
 use srdma_placement::{Loads, ecmp};
@@ -17,7 +17,7 @@ pub(super) struct Hashed {
     pub(super) most: f64,
 }
 
-pub(super) fn hashed(topology: &Topology, wanted: &[Wanted<'_>]) -> Hashed {
+pub(super) fn hashed(topology: &Topology, wanted: &[&Wanted]) -> Hashed {
     let next_hops = NextHops::new(topology);
     let mut most_loaded: Vec<f64> = (1..=SEEDS)
         .map(|seed| {

@@ -1,11 +1,12 @@
 //! What `srdma plan place` says, as JSON has it.
 
 use super::ecmp::{self, Hashed};
-use super::place::Wanted;
+use super::jobs::Wanted;
+use super::saved::Numbered;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use srdma_fabric::{Encoding, NodeId, Path, Program, SidPlan, Topology};
-use srdma_placement::{Direction, FlowId, Placement};
+use srdma_placement::{Direction, Placement};
 use std::net::Ipv6Addr;
 
 /// A placement, whole.
@@ -63,46 +64,67 @@ impl Placed {
         topology: &Topology,
         plan: &SidPlan,
         placement: &Placement<'_>,
-        wanted: &[Wanted<'_>],
+        wanted: &[Numbered],
         encoding: Encoding,
     ) -> Result<Self> {
-        let name = |node: NodeId| topology.name(node).to_owned();
         let mut flows = Vec::new();
-        for (id, wanted) in (0..).map(FlowId).zip(wanted) {
-            let write = |path: &Path| -> Result<WrittenProgram> {
-                let Program { destination, segments } =
-                    Program::encode(plan, topology, path, encoding, wanted.job.tenant)?;
-                Ok(WrittenProgram { destination, segments })
-            };
-            let path = placement.path(id).context("a flow was not placed")?;
-            let switches = path.hops(topology).map(|(switch, _)| name(NodeId::Switch(switch)));
-            let ends = [path.from, path.to].map(|host| name(NodeId::Host(host)));
+        for Numbered { id, wanted, .. } in wanted {
+            let write = |path: &Path| write(topology, plan, path, encoding, wanted.tenant);
+            let path = placement.path(*id).context("a flow was not placed")?;
+            let [from, to] = [path.from, path.to].map(|host| topology.name(NodeId::Host(host)).to_owned());
             flows.push(PlacedFlow {
-                job: wanted.job.name.clone(),
-                collective: wanted.collective.to_owned(),
+                job: wanted.job.clone(),
+                collective: wanted.collective.clone(),
                 rate_bits_per_s: wanted.flow.rate_bits_per_s,
-                path: [ends[0].clone()].into_iter().chain(switches).chain([ends[1].clone()]).collect(),
+                path: nodes(topology, &path),
                 program: write(&path)?,
-                backup: placement.backup(id).as_ref().map(write).transpose()?,
+                backup: placement.backup(*id).as_ref().map(write).transpose()?,
                 reverse: write(&path.reversed())?,
-                from: ends[0].clone(),
-                to: ends[1].clone(),
+                from,
+                to,
             });
         }
-        let load = |direction: Direction| Load {
-            from: name(direction.origin(topology)),
-            to: name(direction.to(topology)),
-            bits_per_s: placement.loads().bits_per_s(direction),
-            load: placement.loads().share_with(topology, direction, 0),
-        };
         let directions =
             topology.link_ids().flat_map(|link| [false, true].map(|is_backward| Direction { link, is_backward }));
+        let wanted: Vec<&Wanted> = wanted.iter().map(|own| &own.wanted).collect();
         Ok(Placed {
-            most_loaded: load(placement.most_loaded().0),
+            most_loaded: load(topology, placement, placement.most_loaded().0),
             bound: placement.bound(),
-            ecmp: ecmp::hashed(topology, wanted),
+            ecmp: ecmp::hashed(topology, &wanted),
             flows,
-            loads: directions.map(load).filter(|load| load.bits_per_s > 0).collect(),
+            loads: directions
+                .map(|direction| load(topology, placement, direction))
+                .filter(|load| load.bits_per_s > 0)
+                .collect(),
         })
     }
+}
+
+/// What a link carries in one direction.
+pub(super) fn load(topology: &Topology, placement: &Placement<'_>, direction: Direction) -> Load {
+    Load {
+        from: topology.name(direction.origin(topology)).to_owned(),
+        to: topology.name(direction.to(topology)).to_owned(),
+        bits_per_s: placement.loads().bits_per_s(direction),
+        load: placement.loads().share_with(topology, direction, 0),
+    }
+}
+
+/// The nodes of a path, by name.
+pub(super) fn nodes(topology: &Topology, path: &Path) -> Vec<String> {
+    let switches = path.hops(topology).map(|(switch, _)| NodeId::Switch(switch));
+    let all = [NodeId::Host(path.from)].into_iter().chain(switches).chain([NodeId::Host(path.to)]);
+    all.map(|node| topology.name(node).to_owned()).collect()
+}
+
+/// A path as a program.
+pub(super) fn write(
+    topology: &Topology,
+    plan: &SidPlan,
+    path: &Path,
+    encoding: Encoding,
+    tenant: Option<u16>,
+) -> Result<WrittenProgram> {
+    let Program { destination, segments } = Program::encode(plan, topology, path, encoding, tenant)?;
+    Ok(WrittenProgram { destination, segments })
 }

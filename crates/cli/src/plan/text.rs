@@ -1,6 +1,8 @@
-//! What `srdma plan place` prints for people.
+//! What `srdma plan` prints for people.
 
+use super::change::{Changed, ChangedFlow};
 use super::placed::{Load, Placed, PlacedFlow, WrittenProgram};
+use super::why::Reasons;
 use std::fmt::Write;
 
 pub(super) fn table(placed: &Placed) -> String {
@@ -14,20 +16,89 @@ pub(super) fn table(placed: &Placed) -> String {
         "ECMP          {:.3} median of {} hashes, {:.3} to {:.3}",
         ecmp.median, ecmp.seeds, ecmp.least, ecmp.most
     );
-    let rows: Vec<[String; 6]> = flows.iter().map(row).collect();
-    let titles = ["from", "to", "Gbit/s", "destination", "backup", "reverse"].map(str::to_owned);
-    let width = |column: usize| rows.iter().chain([&titles]).map(|row| row[column].len()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3, 4, 5].map(width);
+    let titles = ["from", "to", "Gbit/s", "destination", "backup", "reverse"];
     text.push('\n');
+    rows(&mut text, titles, Some(2), flows.iter().map(row).collect());
+    text
+}
+
+pub(super) fn changed(changed: &Changed) -> String {
+    let Changed { saved, flows, added, removed, moved, before, after, bound } = changed;
+    let mut text = format!("{} of {flows} flows {}", moved.len(), if *saved { "moved" } else { "would move" });
+    if !added.is_empty() {
+        let _ = write!(text, ", {} added", added.len());
+    }
+    if !removed.is_empty() {
+        let _ = write!(text, ", {} removed", removed.len());
+    }
+    text.push('\n');
+    let link = |Load { from, to, load, .. }: &Load| format!("{from} to {to}: {load:.3}");
+    let _ = writeln!(text, "most loaded   {} of its rate; before: {}", link(after), link(before));
+    let _ = writeln!(text, "bound         {bound:.3}");
+    let row = |flow: &ChangedFlow| {
+        let was = flow.was.as_ref().map_or("added".to_owned(), |was| switches(was));
+        [flow.number.to_string(), flow.from.clone(), flow.to.clone(), was, switches(&flow.path), written(&flow.program)]
+    };
+    if !(moved.is_empty() && added.is_empty()) {
+        text.push('\n');
+        let titles = ["flow", "from", "to", "was by", "goes by", "destination"];
+        rows(&mut text, titles, Some(0), moved.iter().chain(added).map(row).collect());
+    }
+    text
+}
+
+pub(super) fn reasons(reasons: &Reasons) -> String {
+    let Reasons { number, job, collective, rate_bits_per_s, path, program, most_loaded, bound, gap, bound_by, .. } =
+        reasons;
+    let (from, to) = (path.first().map_or("", String::as_str), path.last().map_or("", String::as_str));
+    let mut text = format!("flow {number}: {from} to {to}, {:.2} Gbit/s, ", *rate_bits_per_s as f64 / 1e9);
+    let _ = writeln!(text, "{collective} of job {job}");
+    let _ = writeln!(text, "goes by {}: {}\n", switches(path), written(program));
+    let links = reasons.links.iter().map(|own| {
+        [own.load.from.clone(), own.load.to.clone(), format!("{:.3}", own.load.load), own.flows.to_string()]
+    });
+    rows(&mut text, ["link from", "to", "load", "flows"], Some(2), links.collect());
+    let own = reasons.links.iter().map(|own| own.load.load).fold(0.0, f64::max);
+    text.push('\n');
+    match reasons.alternatives.first() {
+        None => text.push_str("There is no other way.\n"),
+        Some(best) => {
+            let relieved = "but that would not relieve the link that carries most of all";
+            let better = match best.load < own - 1e-9 {
+                true => format!("The first would carry less than the links that it uses, {relieved}"),
+                false => "None would carry less than the links that it uses".to_owned(),
+            };
+            let _ = writeln!(text, "{} other ways. {better}.\n", reasons.other_ways);
+            let ways = reasons.alternatives.iter();
+            let ways =
+                ways.map(|own| [switches(&own.path), format!("{:.3}", own.load), own.from.clone(), own.to.clone()]);
+            rows(&mut text, ["by", "would load", "link from", "to"], Some(1), ways.collect());
+        }
+    }
+    let Load { from, to, load, .. } = most_loaded;
+    let _ = writeln!(text, "\nmost loaded   {from} to {to}: {load:.3} of its rate");
+    let _ = writeln!(text, "bound         {bound:.3}, {:.1} % below; made by {bound_by}", 100.0 * gap);
+    text
+}
+
+/// The switches of a path.
+fn switches(path: &[String]) -> String {
+    path.get(1..path.len().saturating_sub(1)).unwrap_or_default().join(" ")
+}
+
+/// Columns below their titles, one of them to the right.
+fn rows<const N: usize>(text: &mut String, titles: [&str; N], right: Option<usize>, rows: Vec<[String; N]>) {
+    let titles = titles.map(str::to_owned);
+    let width = |column: usize| rows.iter().chain([&titles]).map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
     for row in [&titles].into_iter().chain(&rows) {
-        let cells = (0..6).map(|column| match column {
-            2 => format!("{:>1$}", row[column], widths[column]),
-            _ => format!("{:<1$}", row[column], widths[column]),
+        let cells = (0..N).map(|column| match right == Some(column) {
+            true => format!("{:>1$}", row[column], widths[column]),
+            false => format!("{:<1$}", row[column], widths[column]),
         });
         let line = cells.collect::<Vec<_>>().join("  ");
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    text
 }
 
 fn row(flow: &PlacedFlow) -> [String; 6] {

@@ -236,6 +236,25 @@ impl Clos {
         along
     }
 
+    /// The choice of a flow that uses these links; `None` if no choice does.
+    pub(crate) fn choice(&self, flow: &Flow, along: &[Direction]) -> Option<Choice> {
+        let (links, leaf) = &self.hosts[flow.from.index()];
+        let plane = match self.leaves_leaf(flow) {
+            true => self.leaf_links[*leaf as usize].iter().position(|link| along.get(1) == Some(link))?,
+            false => links.iter().position(|link| along.first() == Some(link))? * self.width(),
+        };
+        let core = match self.leaves_pod(flow) {
+            true => {
+                let plane = *self.plane_of_choice.get(plane)? as usize;
+                let links = &self.plane_links[self.pod(*leaf) as usize][plane];
+                links.iter().position(|link| along.get(2) == Some(link))?
+            }
+            false => 0,
+        };
+        let choice = Choice { plane: plane as u16, core: core as u16 };
+        (self.along(flow, choice) == along).then_some(choice)
+    }
+
     /// All choices between which a flow's path differs.
     pub fn choices(&self, flow: &Flow) -> impl Iterator<Item = Choice> + use<> {
         let (homes, width) = (self.homes as u16, self.width() as u16);

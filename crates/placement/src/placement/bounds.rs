@@ -18,7 +18,7 @@ impl Placement<'_> {
             let links = self.topology.links().len().max(1);
             let rounds = WORK / links / self.topology.hosts().len().min(flows.len()).max(1);
             let divided = divided_bound(self.topology, &flows, may_use, rounds.clamp(16, ROUNDS));
-            rounded_up(self.topology, &flows, divided.max(cut_bound(self.topology, &flows, may_use)))
+            rounded_up(self.topology, &flows, divided.max(cut_bound(self.topology, &flows, may_use).0))
         })
     }
 
@@ -26,7 +26,7 @@ impl Placement<'_> {
     pub(super) fn quick_bound(&self, flows: &[Flow]) -> f64 {
         let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
         self.clos_bound(flows)
-            .unwrap_or_else(|| rounded_up(self.topology, flows, cut_bound(self.topology, flows, may_use)))
+            .unwrap_or_else(|| rounded_up(self.topology, flows, cut_bound(self.topology, flows, may_use).0))
     }
 
     /// The bound of a Clos of which nothing is drained.

@@ -5,14 +5,16 @@
 //! beginning, when nothing runs yet, may all flows choose again.
 
 mod bounds;
+mod explain;
 mod improve;
 mod prices;
 mod seek;
 
 use crate::clos::{Choice, Clos};
 use crate::flow::Flow;
-use crate::load::{Direction, Loads};
+use crate::load::{Direction, Loads, directions};
 use crate::route::route;
+pub use explain::Alternative;
 use srdma_fabric::{HostId, LinkId, NodeId, Path, Topology};
 use std::collections::VecDeque;
 
@@ -103,6 +105,50 @@ impl<'a> Placement<'a> {
         placement.drain(&failed)?;
         placement.settle();
         Ok(placement)
+    }
+
+    /// Flows with the paths that they have already, on a fabric of which some links are drained, and those that had to
+    /// move since their links have failed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Placement::new`]; a path that is none of its flow, or goes over a drained link; a host that is cut
+    /// off.
+    pub fn with_paths(
+        topology: &'a Topology,
+        flows: &[(Flow, Path)],
+        drained: &[LinkId],
+    ) -> Result<(Self, Vec<FlowId>), PlacementError> {
+        let mut placement = Placement::new(topology, &[])?;
+        placement.is_drained.fill(false);
+        for (id, (flow, path)) in (0..).map(FlowId).zip(flows) {
+            placement.check(flow)?;
+            let [from, to] = [flow.from, flow.to].map(|host| topology.name(NodeId::Host(host)));
+            let checked = Path::new(topology, flow.from, path.links.clone());
+            if let Err(problem) = checked.and_then(|found| found.ends_at(topology, flow.to)) {
+                return wrong(format!("the flow from {from} to {to} has no path: {problem}"));
+            }
+            if let Some(link) = path.links.iter().find(|link| drained.contains(link)) {
+                let name = topology.link_name(*link);
+                return wrong(format!("the flow from {from} to {to} goes over {name}, which is drained"));
+            }
+            let along = directions(topology, path);
+            let choice = placement.clos.as_ref().and_then(|clos| clos.choice(flow, &along));
+            placement.flows.push(None);
+            placement.put(id, *flow, (along, choice));
+        }
+        let failed: Vec<LinkId> = topology.link_ids().filter(|link| topology.is_failed(*link)).collect();
+        let uses_failed = |(_, path): &(Flow, Path)| path.links.iter().any(|link| topology.is_failed(*link));
+        drained.iter().for_each(|link| placement.is_drained[link.index()] = true);
+        if flows.iter().any(uses_failed) {
+            let moved = placement.drain(&failed)?;
+            return Ok((placement, moved));
+        }
+        failed.iter().for_each(|link| placement.is_drained[link.index()] = true);
+        match placement.cut_off() {
+            Some(host) => wrong(format!("{} is cut off", topology.name(NodeId::Host(host)))),
+            None => Ok((placement, Vec::new())),
+        }
     }
 
     /// Adds a flow, and returns it with those that had to move.

@@ -1,0 +1,250 @@
+//! `srdma plan add`, `remove`, `drain`, `release` and `whatif`: a saved plan changes, and few flows move.
+
+use super::jobs::JobArguments;
+use super::placed::{Load, WrittenProgram, load, nodes, write};
+use super::saved::{Numbered, Opened, PlanArguments, Restored, numbered};
+use super::{links_named, text};
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use srdma_cli::output::print;
+use srdma_fabric::{LinkId, Path};
+use srdma_placement::{FlowId, Placement};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "Examples:
+  srdma plan place --fabric dc.toml --jobs train.toml --save plan.json
+  srdma plan add --plan plan.json --jobs copy.csv
+  srdma plan remove --plan plan.json --job train        or flows by number, or as FROM:TO
+  srdma plan drain --plan plan.json spine3 leaf1-spine2
+  srdma plan release --plan plan.json spine3
+  srdma plan whatif drain --plan plan.json spine4       says what would move, and changes nothing
+
+Flows move only if their links are drained, or if that makes the most loaded link carry less.
+Exit codes: 0 done, 2 the plan or the arguments make no sense, or a NIC would be cut off; nothing has changed then.";
+
+/// A change of a saved plan.
+#[derive(Subcommand)]
+pub(super) enum Change {
+    /// Add the flows of jobs to a saved plan.
+    #[command(after_help = EXAMPLES)]
+    Add(Add),
+    /// Take flows out of a saved plan.
+    #[command(after_help = EXAMPLES)]
+    Remove(Remove),
+    /// Take switches or links out of use, and move their flows.
+    #[command(after_help = EXAMPLES)]
+    Drain(Links),
+    /// Take switches or links into use again.
+    #[command(after_help = EXAMPLES)]
+    Release(Links),
+}
+
+#[derive(Args)]
+pub(super) struct Add {
+    #[command(flatten)]
+    common: Common,
+
+    #[command(flatten)]
+    jobs: JobArguments,
+}
+
+#[derive(Args)]
+pub(super) struct Remove {
+    #[command(flatten)]
+    common: Common,
+
+    /// All flows of this job; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    job: Vec<String>,
+
+    /// Flows by their numbers in the plan, or all from one NIC to another as FROM:TO.
+    #[arg(value_name = "FLOW", required_unless_present = "job")]
+    flows: Vec<String>,
+}
+
+#[derive(Args)]
+pub(super) struct Links {
+    #[command(flatten)]
+    common: Common,
+
+    /// Switches, or links such as leaf1-spine2.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+#[derive(Args)]
+struct Common {
+    #[command(flatten)]
+    plan: PlanArguments,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a change has done, or would do.
+#[derive(Serialize)]
+pub(super) struct Changed {
+    /// Whether the plan was written.
+    pub(super) saved: bool,
+    /// How many flows there are now.
+    pub(super) flows: usize,
+    pub(super) added: Vec<ChangedFlow>,
+    pub(super) removed: Vec<u32>,
+    pub(super) moved: Vec<ChangedFlow>,
+    pub(super) before: Load,
+    pub(super) after: Load,
+    pub(super) bound: f64,
+}
+
+/// A flow with where it goes now.
+#[derive(Serialize)]
+pub(super) struct ChangedFlow {
+    pub(super) number: u32,
+    pub(super) job: String,
+    pub(super) from: String,
+    pub(super) to: String,
+    /// The nodes on the way.
+    pub(super) path: Vec<String>,
+    /// The nodes on the way that it had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) was: Option<Vec<String>>,
+    pub(super) program: WrittenProgram,
+}
+
+/// Makes a change; writes the plan unless it is only asked what would happen.
+pub(super) fn run(change: &Change, is_question: bool) -> Result<ExitCode> {
+    let common = match change {
+        Change::Add(add) => &add.common,
+        Change::Remove(remove) => &remove.common,
+        Change::Drain(links) | Change::Release(links) => &links.common,
+    };
+    let opened = common.plan.open()?;
+    let Restored { mut placement, mut flows, was, moved } = opened.restored()?;
+    let before = load(&opened.topology, &placement, placement.most_loaded().0);
+    let mut made = Made { moved, ..Made::default() };
+    make(change, &opened, &mut placement, &mut flows, &mut made)?;
+    made.moved.sort_unstable();
+    made.moved.dedup();
+
+    let changed = |flow: &Numbered, was: Option<&Path>| -> Result<ChangedFlow> {
+        let path = placement.path(flow.id).context("a flow was not placed")?;
+        let [from, to] = [path.from, path.to].map(|host| opened.topology.name(srdma_fabric::NodeId::Host(host)));
+        Ok(ChangedFlow {
+            number: flow.number,
+            job: flow.wanted.job.clone(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            was: was.map(|path| nodes(&opened.topology, path)),
+            program: write(&opened.topology, &opened.sids, &path, opened.encoding(), flow.wanted.tenant)?,
+            path: nodes(&opened.topology, &path),
+        })
+    };
+    // What moved away and back has not moved.
+    let has_moved = |flow: &&Numbered| {
+        made.moved.contains(&flow.id)
+            && was.get(&flow.id).is_some_and(|was| placement.path(flow.id).as_ref() != Some(was))
+    };
+    let outcome = Changed {
+        saved: !is_question,
+        flows: flows.len(),
+        added: flows
+            .iter()
+            .filter(|flow| made.added.contains(&flow.id))
+            .map(|flow| changed(flow, None))
+            .collect::<Result<_>>()?,
+        moved: flows.iter().filter(has_moved).map(|flow| changed(flow, was.get(&flow.id))).collect::<Result<_>>()?,
+        removed: made.removed,
+        before,
+        after: load(&opened.topology, &placement, placement.most_loaded().0),
+        bound: placement.bound(),
+    };
+    if !is_question {
+        opened.save(&common.plan.plan, &placement, &flows)?;
+    }
+    if common.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&outcome)?))?;
+    } else {
+        print(&text::changed(&outcome))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a change has touched.
+#[derive(Default)]
+struct Made {
+    added: Vec<FlowId>,
+    removed: Vec<u32>,
+    moved: Vec<FlowId>,
+}
+
+fn make(
+    change: &Change,
+    opened: &Opened,
+    placement: &mut Placement<'_>,
+    flows: &mut Vec<Numbered>,
+    made: &mut Made,
+) -> Result<()> {
+    let links = |names: &[String]| -> Result<Vec<LinkId>> {
+        Ok(names.iter().map(|name| links_named(&opened.topology, "", name)).collect::<Result<Vec<_>>>()?.concat())
+    };
+    match change {
+        Change::Add(add) => {
+            let wanted = add.jobs.wanted(&opened.topology)?;
+            for own in &wanted {
+                let (id, moved) = placement.add(own.flow)?;
+                made.added.push(id);
+                made.moved.extend(moved);
+            }
+            let first = flows.iter().map(|flow| flow.number + 1).max().unwrap_or(0);
+            flows.extend(numbered(first, made.added.iter().copied(), wanted));
+        }
+        Change::Remove(remove) => {
+            if let Some(job) = remove.job.iter().find(|job| !flows.iter().any(|flow| flow.wanted.job == **job)) {
+                bail!("--job {job}: the plan has no flow of such a job");
+            }
+            let named = remove.flows.iter().map(|name| flows_named(opened, flows, name)).collect::<Result<Vec<_>>>()?;
+            let named = named.concat();
+            let goes = |flow: &Numbered| remove.job.contains(&flow.wanted.job) || named.contains(&flow.number);
+            for flow in flows.iter().filter(|flow| goes(flow)) {
+                placement.remove(flow.id);
+                made.removed.push(flow.number);
+            }
+            flows.retain(|flow| !goes(flow));
+        }
+        Change::Drain(own) => {
+            let moved = placement.drain(&links(&own.names)?);
+            made.moved.extend(moved.with_context(|| format!("cannot drain {}", own.names.join(", ")))?);
+        }
+        Change::Release(own) => {
+            let links = links(&own.names)?;
+            if let Some(failed) = links.iter().find(|link| opened.topology.is_failed(**link)) {
+                let name = opened.topology.link_name(*failed);
+                bail!("cannot release {}: {name} has failed, says the fabric's file", own.names.join(", "));
+            }
+            made.moved.extend(placement.release(&links));
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of the flows that a name means: a number, or FROM:TO.
+pub(super) fn flows_named(opened: &Opened, flows: &[Numbered], name: &str) -> Result<Vec<u32>> {
+    if let Ok(number) = name.parse::<u32>() {
+        return match flows.iter().find(|flow| flow.number == number) {
+            Some(flow) => Ok(vec![flow.number]),
+            None => bail!("flow {number}: the plan has none of this number"),
+        };
+    }
+    let Some((from, to)) = name.split_once(':') else {
+        bail!("{name} is no flow: expected its number, or FROM:TO with the names of two NICs");
+    };
+    let host = |host| opened.topology.name(srdma_fabric::NodeId::Host(host));
+    let is_meant = |flow: &&Numbered| (host(flow.wanted.flow.from), host(flow.wanted.flow.to)) == (from, to);
+    let found: Vec<u32> = flows.iter().filter(is_meant).map(|flow| flow.number).collect();
+    if found.is_empty() {
+        bail!("flow {name}: the plan has none from {from} to {to}");
+    }
+    Ok(found)
+}

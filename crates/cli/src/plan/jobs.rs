@@ -1,0 +1,91 @@
+//! Which flows are wanted: jobs as TOML, flows as CSV, or a dump of NCCL.
+
+use super::read;
+use anyhow::{Result, bail};
+use clap::Args;
+use srdma_fabric::{NodeId, Topology};
+use srdma_placement::{Flow, Job, ListedFlow, flows_from_csv, flows_from_nccl, jobs_from_toml};
+use std::path::PathBuf;
+
+/// What is to be placed.
+#[derive(Args)]
+pub(super) struct JobArguments {
+    /// The jobs: a TOML file of jobs and collectives, a CSV of flows, or an XML that NCCL has dumped.
+    #[arg(long, value_name = "FILE")]
+    jobs: PathBuf,
+
+    /// Place the collectives of this name alone; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    collective: Vec<String>,
+
+    /// With a dump of NCCL: a server, by the beginning of its NICs' names such as h1.3.; in the order of the rings.
+    #[arg(long, value_name = "PREFIX")]
+    server: Vec<String>,
+}
+
+/// A flow with what it belongs to.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) job: String,
+    pub(super) collective: String,
+    pub(super) tenant: Option<u16>,
+    pub(super) flow: Flow,
+}
+
+impl JobArguments {
+    /// The flows of all collectives that are chosen.
+    pub(super) fn wanted(&self, topology: &Topology) -> Result<Vec<Wanted>> {
+        let extension = self.jobs.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let listed = match extension.to_ascii_lowercase().as_str() {
+            "csv" => read(&self.jobs, |text| flows_from_csv(text, topology))?,
+            "xml" => {
+                if self.server.is_empty() {
+                    bail!("{}: a dump of NCCL is about one server: give --server PREFIX for each", self.jobs.display());
+                }
+                read(&self.jobs, |text| flows_from_nccl(text, topology, &self.server))?
+            }
+            _ => {
+                let jobs = read(&self.jobs, |text| jobs_from_toml(text, topology))?;
+                return self.of_jobs(topology, &jobs);
+            }
+        };
+        if let Some(name) = self.collective.first() {
+            bail!("--collective {name}: {} lists flows, not collectives", self.jobs.display());
+        }
+        if listed.is_empty() {
+            bail!("{}: there are no flows in it", self.jobs.display());
+        }
+        let wanted = |own: ListedFlow| {
+            let ListedFlow { flow, job, part, tenant } = own;
+            Wanted { job, collective: part, tenant, flow }
+        };
+        Ok(listed.into_iter().map(wanted).collect())
+    }
+
+    fn of_jobs(&self, topology: &Topology, jobs: &[Job]) -> Result<Vec<Wanted>> {
+        if !self.server.is_empty() {
+            bail!("--server is for dumps of NCCL: {} has the NICs of its jobs", self.jobs.display());
+        }
+        let chosen = |name: &String| self.collective.is_empty() || self.collective.contains(name);
+        let all = || jobs.iter().flat_map(|job| job.collectives.iter().map(move |collective| (job, collective)));
+        if let Some(unknown) = self.collective.iter().find(|name| !all().any(|(_, own)| own.name == **name)) {
+            let names: Vec<&str> = all().map(|(_, collective)| collective.name.as_str()).collect();
+            bail!("--collective {unknown}: {} has {}", self.jobs.display(), names.join(", "));
+        }
+        let mut wanted = Vec::new();
+        for (job, collective) in all().filter(|(_, collective)| chosen(&collective.name)) {
+            let ports = job.nics.iter().flat_map(|nic| topology.ports(NodeId::Host(*nic)));
+            let slowest = ports.map(|port| topology.links()[port.link.index()].rate_bits_per_s).min().unwrap_or(0);
+            wanted.extend(job.flows(collective, slowest).into_iter().map(|flow| Wanted {
+                job: job.name.clone(),
+                collective: collective.name.clone(),
+                tenant: job.tenant,
+                flow,
+            }));
+        }
+        if wanted.is_empty() {
+            bail!("{}: no collective sends anything: give a job one, and two NICs", self.jobs.display());
+        }
+        Ok(wanted)
+    }
+}
