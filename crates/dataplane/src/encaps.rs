@@ -23,7 +23,7 @@ pub enum EncapsMode {
 
 /// The outer headers of a policy, ready to be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Encaps {
+pub struct Encaps {
     headers: Vec<u8>,
     /// The key that has signed the SRH, if one has.
     key_id: Option<u32>,
@@ -48,6 +48,15 @@ pub enum EncapsError {
 }
 
 impl Encaps {
+    /// A policy without HMAC: the outer source address, the segments in the order of the path, and the outer hop limit.
+    ///
+    /// # Errors
+    ///
+    /// No segment, or more than a frame has room for.
+    pub fn new(source: Ipv6Addr, segments: &[Ipv6Addr], mode: EncapsMode, hop_limit: u8) -> Result<Self, EncapsError> {
+        Encaps::signed(source, segments, mode, hop_limit, None)
+    }
+
     /// A policy: the outer source address, the segments in the order of the path, and the outer hop limit; signed with
     /// a key, if there is one and an SRH to carry the HMAC.
     pub(crate) fn signed(
@@ -122,9 +131,14 @@ impl Encaps {
     }
 
     /// Pushes the outer headers onto a packet whose hop limit the caller has seen to. Traffic class and ECN are copied
-    /// outward (RFC 6040 normal mode), the flow label stands for the inner flow (RFC 6438).
+    /// outward (RFC 6040 normal mode), the flow label stands for the inner flow (RFC 6438). The Ethernet header is the
+    /// caller's to write.
+    ///
+    /// # Errors
+    ///
+    /// A frame that is cut off, too long, or without room in front.
     #[inline]
-    pub(crate) fn push(&self, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
+    pub fn push(&self, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
         let len = frame.len();
         let flow = entropy::of_packet(frame.head(pool));
         let traffic_class = ipv6(frame.head(pool))?.traffic_class();

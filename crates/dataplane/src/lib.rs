@@ -43,7 +43,7 @@ pub use egress::{
     PfcConfig, Scheduling, StormAction, Watchdog,
 };
 pub use element::{Element, PortId};
-pub use encaps::{EncapsError, EncapsMode};
+pub use encaps::{Encaps, EncapsError, EncapsMode};
 pub use event::{Cause, Event};
 pub use fast_cnp::{Connection, FastCnpConfig, FastCnpCounters};
 pub use fib::Fib;

@@ -4,7 +4,7 @@ use crate::random::{Probability, Stream};
 use srdma_wire::Instant;
 
 /// Octets that a frame occupies on an Ethernet beside its own: preamble, FCS and gap.
-const FRAMING_OCTETS: u64 = 8 + 4 + 12;
+pub(crate) const FRAMING_OCTETS: u64 = 8 + 4 + 12;
 
 /// The shortest frame, without FCS. Shorter ones are padded by the sending hardware.
 const MIN_FRAME_OCTETS: u64 = 60;

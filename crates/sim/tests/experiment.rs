@@ -74,14 +74,13 @@ fn a_mistake_in_a_job_or_a_failure_names_its_line() {
             "file.toml:12: arm \"plain\": several",
         ),
         (format!("{job}{measure}{}", arm("steering = true")), "file.toml:12: arm \"plain\": steering begins with"),
-        (format!("{job}[[failure]]\nnode = \"h1.1\"\nat_us = 1\n{measure}{ARM}"), "file.toml:11: there is no switch"),
+        (format!("{job}[[failure]]\nname = \"h1.1\"\nat_us = 1\n{measure}{ARM}"), "file.toml:11: there is no switch"),
         (
-            format!("{job}[[failure]]\nlink = [\"leaf1\", \"leaf2\"]\nat_us = 1\n{measure}{ARM}"),
-            "file.toml:11: no link leaf1-leaf2 is in the topology",
+            format!("{job}[[failure]]\nname = \"leaf1-leaf2\"\nat_us = 1\n{measure}{ARM}"),
+            "file.toml:11: there is no switch or link \"leaf1-leaf2\"",
         ),
-        (format!("{job}[[failure]]\nat_us = 1\n{measure}{ARM}"), "file.toml:10: a failure is of a switch or of a link"),
         (
-            format!("{job}[[failure]]\nnode = \"spine1\"\nat_us = 9\nuntil_us = 9\n{measure}{ARM}"),
+            format!("{job}[[failure]]\nname = \"spine1\"\nat_us = 9\nuntil_us = 9\n{measure}{ARM}"),
             "file.toml:13: until_us 9: expected more than at_us, 9",
         ),
     ];
@@ -89,7 +88,7 @@ fn a_mistake_in_a_job_or_a_failure_names_its_line() {
         let found = scenario(&text).unwrap_err();
         assert!(found.starts_with(expected), "{found}\n  expected: {expected}");
     }
-    let text = format!("{job}[[failure]]\nnode = \"spine1\"\nat_us = 9\n{measure}{ARM}");
+    let text = format!("{job}[[failure]]\nname = \"spine1\"\nat_us = 9\n{measure}{ARM}");
     let scenario = scenario(&text).unwrap();
     assert_eq!((scenario.jobs[0].0.nics.len(), scenario.failures[0].links.len()), (5, 2));
 }

@@ -3,6 +3,7 @@
 use super::device::Device;
 use super::engine::Engine;
 use super::pages::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
+use super::programs;
 use super::queues;
 use super::scenario::{Arm, Scenario, Signal};
 use super::server::{REGION_OCTETS, SERVER_PORT, Server, Workshop};
@@ -15,7 +16,7 @@ use crate::random::Stream;
 use srdma_dataplane::{
     Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, TableId,
 };
-use srdma_fabric::{AddressPlan, End, HostId, NextHops, NodeId, SwitchId, Topology};
+use srdma_fabric::{AddressPlan, End, HostId, LinkId, NextHops, NodeId, SidPlan, SwitchId, Topology};
 use srdma_rc::{EndpointConfig, FastCnpConfig};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -51,12 +52,18 @@ impl Fabric {
     /// # Errors
     ///
     /// Those of the switches' configuration.
-    pub(super) fn new(scenario: &Scenario, arm: &Arm, next_hops: &NextHops, seed: u64) -> Result<Self, ConfigError> {
+    pub(super) fn new(
+        scenario: &Scenario,
+        arm: &Arm,
+        next_hops: &NextHops,
+        sids: Option<&SidPlan>,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
         let topology = &scenario.topology;
         let mut network = Engine::new(POOL_CHUNKS);
         let mut switches = Vec::new();
         for switch in topology.switch_ids() {
-            let node = Box::new(Builder { scenario, arm, next_hops, seed }.switch(switch)?);
+            let node = Box::new(Builder { scenario, arm, next_hops, sids, seed }.switch(switch)?);
             switches.push(network.add(match queues::watch(scenario, arm, next_hops, switch) {
                 Some(watch) => Device::Watched(node, Box::new(watch)),
                 None => Device::Switch(node),
@@ -75,6 +82,9 @@ impl Fabric {
             let [lower, upper] = link.ends.map(|end| fabric.place(end));
             fabric.network.connect(lower, upper, model);
         }
+        for link in topology.link_ids().filter(|link| topology.is_failed(*link)) {
+            fabric.cut(topology, link, true);
+        }
         Ok(fabric)
     }
 
@@ -82,6 +92,14 @@ impl Fabric {
         match end.node {
             NodeId::Host(host) => (self.servers[host.index()], SERVER_PORT),
             NodeId::Switch(switch) => (self.switches[switch.index()], PortId(end.port)),
+        }
+    }
+
+    /// Cuts a link in both directions, or joins it again.
+    pub(super) fn cut(&mut self, topology: &Topology, link: LinkId, is_cut: bool) {
+        for end in topology.links()[link.index()].ends {
+            let place = self.place(end);
+            self.network.set_cut(place, is_cut);
         }
     }
 
@@ -170,6 +188,7 @@ struct Builder<'a> {
     scenario: &'a Scenario,
     arm: &'a Arm,
     next_hops: &'a NextHops,
+    sids: Option<&'a SidPlan>,
     seed: u64,
 }
 
@@ -199,40 +218,47 @@ impl Builder<'_> {
             let next_hop = NextHop { port: PortId(port.port), address: address_of(topology, port.peer.node) };
             element.control(Command::AddNeighbour { next_hop, mac: mac_of(topology, port.peer) })?;
         }
-        for (prefix, ports) in self.routes(switch) {
-            let via = ports
-                .iter()
-                .filter_map(|port| topology.port(node, *port))
-                .map(|port| NextHop { port: PortId(port.port), address: address_of(topology, port.peer.node) });
-            let action = RouteAction::Via(via.collect());
-            element.control(Command::AddRoute { table: TableId(0), prefix, action })?;
+        for (prefix, ports) in routes(topology, self.next_hops, switch) {
+            element.control(route(topology, switch, prefix, &ports))?;
+        }
+        for command in self.sids.map(|plan| programs::commands(self.scenario, plan, switch)).into_iter().flatten() {
+            element.control(command)?;
         }
         Ok(element)
     }
+}
 
-    /// The routes of a switch: the ports of most destinations by the default route, the others by their prefixes.
-    fn routes(&self, switch: SwitchId) -> Vec<(Prefix, Vec<u16>)> {
-        let topology = &self.scenario.topology;
-        let mut routes = Vec::new();
-        let mut users: BTreeMap<Vec<u16>, usize> = BTreeMap::new();
-        for destination in ADDRESSES.destinations(topology, self.next_hops) {
-            let ports = self.next_hops.toward_class(switch, destination.class);
-            let Some(prefix) = Prefix::new(destination.prefix, destination.length) else { continue };
-            if !ports.is_empty() {
-                *users.entry(ports.to_vec()).or_default() += 1;
-                routes.push((prefix, ports.to_vec()));
-            }
+/// A route of a switch by these of its ports.
+pub(super) fn route(topology: &Topology, switch: SwitchId, prefix: Prefix, ports: &[u16]) -> Command {
+    let node = NodeId::Switch(switch);
+    let via = ports
+        .iter()
+        .filter_map(|port| topology.port(node, *port))
+        .map(|port| NextHop { port: PortId(port.port), address: address_of(topology, port.peer.node) });
+    Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(via.collect()) }
+}
+
+/// The routes of a switch: the ports of most destinations by the default route, the others by their prefixes.
+pub(super) fn routes(topology: &Topology, next_hops: &NextHops, switch: SwitchId) -> Vec<(Prefix, Vec<u16>)> {
+    let mut routes = Vec::new();
+    let mut users: BTreeMap<Vec<u16>, usize> = BTreeMap::new();
+    for destination in ADDRESSES.destinations(topology, next_hops) {
+        let ports = next_hops.toward_class(switch, destination.class);
+        let Some(prefix) = Prefix::new(destination.prefix, destination.length) else { continue };
+        if !ports.is_empty() {
+            *users.entry(ports.to_vec()).or_default() += 1;
+            routes.push((prefix, ports.to_vec()));
         }
-        let most = users.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 1);
-        if let Some((ports, _)) = most {
-            routes.retain(|(_, other)| *other != ports);
-            routes.push((default_route(), ports));
-        }
-        for host in topology.host_ids().filter(|host| topology.attached_to(*host).any(|at| at == switch)) {
-            if let Some(prefix) = Prefix::new(ADDRESSES.host_prefix(topology, host), 64) {
-                routes.push((prefix, self.next_hops.toward(switch, host).to_vec()));
-            }
-        }
-        routes
     }
+    let most = users.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 1);
+    if let Some((ports, _)) = most {
+        routes.retain(|(_, other)| *other != ports);
+        routes.push((default_route(), ports));
+    }
+    for host in topology.host_ids().filter(|host| topology.attached_to(*host).any(|at| at == switch)) {
+        if let Some(prefix) = Prefix::new(ADDRESSES.host_prefix(topology, host), 64) {
+            routes.push((prefix, next_hops.toward(switch, host).to_vec()));
+        }
+    }
+    routes
 }

@@ -31,7 +31,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    fn of(sender: &QueuePairCounters, delivered_octets: u64) -> Self {
+    pub(super) fn of(sender: &QueuePairCounters, delivered_octets: u64) -> Self {
         Tally {
             sent: sender.packets_sent,
             retransmitted: sender.packets_retransmitted,

@@ -39,6 +39,7 @@ pub(super) struct Engine<S> {
     lookahead_ns: u64,
     hops: u64,
     starved: u64,
+    lost: u64,
     workplace: Workplace,
 }
 
@@ -62,10 +63,13 @@ struct Port {
     free_at_ps: u64,
     rate_bits_per_s: u64,
     delay_ps: u64,
+    /// What is sent does not arrive.
+    is_cut: bool,
 }
 
 impl Port {
-    const NONE: Port = Port { peer: None, is_sending: false, free_at_ps: 0, rate_bits_per_s: 0, delay_ps: 0 };
+    const NONE: Port =
+        Port { peer: None, is_sending: false, free_at_ps: 0, rate_bits_per_s: 0, delay_ps: 0, is_cut: false };
 }
 
 /// A frame on its way to a port, and when it arrives.
@@ -125,6 +129,7 @@ impl<S: Station> Engine<S> {
             lookahead_ns: NEVER_NS,
             hops: 0,
             starved: 0,
+            lost: 0,
             workplace: Workplace::default(),
         }
     }
@@ -172,6 +177,18 @@ impl<S: Station> Engine<S> {
     /// Frames that have arrived anywhere.
     pub(super) fn hops(&self) -> u64 {
         self.hops
+    }
+
+    /// Cuts what leaves by a port, or lets it arrive again. What is on its way arrives.
+    pub(super) fn set_cut(&mut self, (element, port): Place, is_cut: bool) {
+        if let Some(port) = self.elements[element.position()].ports.get_mut(port.index()) {
+            port.is_cut = is_cut;
+        }
+    }
+
+    /// Frames that were sent by ports that are cut.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Frames that were thrown away because the pool had no chunk left for them.
@@ -312,7 +329,13 @@ impl<S: Station> Engine<S> {
         port.is_sending = true;
         let arrival_ns = (port.free_at_ps + port.delay_ps).div_ceil(PS_PER_NS);
         let free = Moment::new(port.free_at_ps.div_ceil(PS_PER_NS), number);
+        let is_cut = port.is_cut;
         attached.keep_sending(free);
+        if is_cut {
+            self.lost += 1;
+            frame.release(&mut self.pool);
+            return;
+        }
         self.coming[peer as usize].push(Coming { moment: Moment::new(arrival_ns, peer_port), frame });
         let next_ns = &mut self.next_ns[peer as usize];
         *next_ns = (*next_ns).min(arrival_ns);

@@ -45,7 +45,8 @@ impl Run<'_> {
             notifications: &notifications,
             totals,
         };
-        let summary = measured.summary();
+        let (jobs, links) = (self.job_results(), self.link_results());
+        let summary = self.with_jobs(measured.summary(), &jobs, &links);
         let full = u64::from(self.scenario.hosts.path_mtu().octets());
         ArmResult {
             arm: self.arm.name.clone(),
@@ -58,6 +59,8 @@ impl Run<'_> {
             ports: ports.into_iter().filter(|port| port.peak_octets > 2 * full).collect(),
             series: self.sampler.finish(),
             notifications,
+            jobs,
+            links,
             totals,
             summary,
         }
@@ -74,6 +77,12 @@ impl Run<'_> {
             ..Totals::default()
         };
         for tally in (0..self.begun).map(|number| self.tally(number)) {
+            totals.data_packets += tally.sent;
+            totals.retransmitted += tally.retransmitted;
+            totals.octets_sent += tally.octets_sent;
+            totals.cnps += tally.cnps;
+        }
+        for tally in self.channel_tallies() {
             totals.data_packets += tally.sent;
             totals.retransmitted += tally.retransmitted;
             totals.octets_sent += tally.octets_sent;

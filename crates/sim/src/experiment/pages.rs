@@ -36,6 +36,11 @@ impl PageMemory {
         PageMemory { page, period, len, written_octets: 0, differing_octets: 0 }
     }
 
+    /// Payload of a full packet.
+    pub(super) fn period_octets(&self) -> u64 {
+        self.period as u64
+    }
+
     /// Octets that peers have put here.
     pub(super) fn written_octets(&self) -> u64 {
         self.written_octets

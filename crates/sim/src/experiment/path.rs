@@ -1,7 +1,7 @@
 //! What a path is like when nothing else is on it: how long a flow takes, how long a notification.
 
 use super::route::Leg;
-use crate::link::LinkModel;
+use crate::link::{FRAMING_OCTETS, LinkModel};
 use srdma_fabric::{HostId, LinkId, NextHops, Topology};
 
 /// Octets of a full frame's headers: Ethernet, IPv6, UDP, BTH, and the ICRC.
@@ -14,6 +14,11 @@ const RETH_OCTETS: u64 = 16;
 pub(super) const ACK_OCTETS: u64 = HEADERS_OCTETS + 4;
 
 const PS_PER_NS: u64 = 1000;
+
+/// Octets that a full packet occupies a link for.
+pub(super) fn full_packet_octets(mtu_octets: u64) -> u64 {
+    mtu_octets + HEADERS_OCTETS + FRAMING_OCTETS
+}
 
 /// The links of a shortest path, from its beginning.
 #[derive(Clone, Debug)]

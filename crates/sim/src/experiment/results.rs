@@ -38,10 +38,63 @@ pub struct ArmResult {
     pub series: Vec<Series>,
     /// What senders learnt of congestion, and when.
     pub notifications: Vec<NotificationResult>,
+    /// The iterations of jobs.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub jobs: Vec<JobResult>,
+    /// What links carried, in both directions, where there are jobs.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub links: Vec<LinkResult>,
     /// Sums over the fabric.
     pub totals: Totals,
     /// What reports compare.
     pub summary: Summary,
+}
+
+/// The iterations of a job's collectives. Each collective with a period has its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// The job's name.
+    pub name: String,
+    /// Nanoseconds for which the NIC that sends or receives most is busy in an iteration, at the rate of its link and
+    /// without programs: none can be shorter.
+    pub ideal_ns: f64,
+    /// Every iteration.
+    pub iterations: Vec<IterationResult>,
+    /// Of all pairs of NICs, the one whose data went slowest while there were any.
+    pub slowest: Option<SlowestResult>,
+}
+
+/// An iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IterationResult {
+    /// When it began.
+    pub started_ns: u64,
+    /// When its last message had arrived; `None` when the run ended before.
+    pub finished_ns: Option<u64>,
+}
+
+/// What one NIC sent another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowestResult {
+    /// The host that sends.
+    pub source: String,
+    /// The host that receives.
+    pub destination: String,
+    /// Payload by the time for which any was posted and not acknowledged, in bits a second.
+    pub bits_per_s: f64,
+}
+
+/// A link in one direction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkResult {
+    /// `FROM-TO`.
+    pub name: String,
+    /// Whether it joins two switches.
+    pub in_fabric: bool,
+    /// Octets that it carried, with all that Ethernet puts around frames.
+    pub octets: u64,
+    /// Nanoseconds that these take at its rate.
+    pub busy_ns: u64,
 }
 
 /// What a flow is part of.
@@ -213,7 +266,34 @@ pub struct Summary {
     pub notification_p99_ns: Option<f64>,
     /// How much longer than the way back on idle links that took, the 99th percentile, in nanoseconds.
     pub notification_excess_p99_ns: Option<f64>,
-    /// Flows that had not ended when the run did.
+    /// How long an iteration of a job took, the median.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub iteration_p50_ns: Option<f64>,
+    /// The longest of all iterations.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub iteration_longest_ns: Option<f64>,
+    /// How long an iteration took, by the time that its busiest NIC needs; the median.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub iteration_over_ideal: Option<f64>,
+    /// How long the link between switches that carried most was busy, by the NIC's link that was busy longest.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub busiest_link: Option<f64>,
+    /// What the link between switches that was busy longest carried, by the mean of all that carried anything.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub link_over_mean: Option<f64>,
+    /// The slowest of all flows of jobs, in bits a second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub slowest_bits_per_s: Option<f64>,
+    /// From the first failure to the end of the last iteration that took a tenth longer than the median of those before.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recovery_ns: Option<f64>,
+    /// Negative acknowledgements of jobs' receivers: each is for packets that came out of order.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub out_of_order: Option<u64>,
+    /// Frames that were sent into links that were cut.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lost_on_links: Option<u64>,
+    /// Flows, and iterations of jobs, that had not ended when the run did.
     pub unfinished: u64,
     /// Packets sent more than once.
     pub retransmitted: u64,

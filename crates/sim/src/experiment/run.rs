@@ -2,9 +2,12 @@
 
 use super::build::{ADDRESSES, Fabric};
 use super::closing::Closing;
+use super::failing::Turns;
 use super::flows::{FlowSize, PlannedFlow, plan};
 use super::groups::{self, PlannedGroup, SetUpError};
+use super::iterations::Jobs;
 use super::path::{ACK_OCTETS, Path};
+use super::programs;
 use super::queues::TRACE_NAMESPACE;
 use super::results::{ArmResult, FlowKind};
 use super::sample::{SampledFlow, Sampler};
@@ -27,9 +30,9 @@ pub struct Progress {
     pub now_ns: u64,
     /// When the run ends at the latest.
     pub end_ns: u64,
-    /// Flows that have ended.
+    /// Flows and iterations of jobs that have ended.
     pub ended: usize,
-    /// Flows that will end.
+    /// Flows and iterations that will end.
     pub flows: usize,
     /// Frames that have arrived anywhere.
     pub packet_hops: u64,
@@ -52,6 +55,26 @@ pub enum RunError {
     /// A host refused a flow.
     #[error("a host refused a flow: {0}")]
     Flow(#[from] srdma_rc::PostError),
+    /// The fabric has no SIDs.
+    #[error("the fabric has no SIDs: {0}")]
+    Sids(#[from] srdma_fabric::TopologyError),
+    /// Flows of jobs cannot be placed.
+    #[error("flows of jobs cannot be placed: {0}")]
+    Placement(#[from] srdma_placement::PlacementError),
+    /// A path has no program.
+    #[error("a path has no program: {0}")]
+    Program(#[from] srdma_fabric::ProgramError),
+    /// A program does not fit in front of a packet.
+    #[error("a program does not fit in front of a packet: {0}")]
+    Encaps(#[from] srdma_dataplane::EncapsError),
+    /// Too many queue pairs.
+    #[error("the jobs need {found} queue pairs: expected {most} at most; take fewer `queue_pairs`, or smaller groups")]
+    QueuePairs {
+        /// What the jobs need.
+        found: usize,
+        /// What there is.
+        most: usize,
+    },
     /// There is no such arm.
     #[error("the scenario has {arms} arms, counted from 0: there is no arm {found}")]
     Arm {
@@ -123,6 +146,9 @@ pub(super) struct Run<'a> {
     pub(super) sampler: Sampler,
     pub(super) sampled: Vec<SampledFlow>,
     pub(super) closing: Closing,
+    pub(super) jobs: Jobs,
+    /// What fails and is repaired.
+    pub(super) turns: Turns,
     /// The longest round trip while nothing waits anywhere.
     base_rtt_ns: u64,
     /// Flows that have begun.
@@ -137,14 +163,15 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
         let next_hops = NextHops::new(&scenario.topology);
-        let fabric = Fabric::new(scenario, arm, &next_hops, seed)?;
+        let sids = programs::sid_plan(scenario, arm)?;
+        let fabric = Fabric::new(scenario, arm, &next_hops, sids.as_ref(), seed)?;
         let base_rtt_ns = base_rtt_ns(scenario, &next_hops);
         let flows = plan(scenario, seed);
         let first_qpn = 0x100 + Stream::new(seed, "queue pairs").below(1 << 22) as u32;
         let mut rate_names: Vec<String> = flows.iter().filter_map(series_name).collect();
         rate_names.sort();
         rate_names.dedup();
-        Ok(Run {
+        let mut run = Run {
             scenario,
             arm,
             seed,
@@ -161,12 +188,16 @@ impl<'a> Run<'a> {
             without_incasts: false,
             sampler: Sampler::new(scenario, rate_names),
             sampled: Vec::new(),
+            turns: Turns::new(scenario),
+            jobs: Jobs::new(scenario, arm.queue_pairs.get() as usize)?,
             base_rtt_ns,
             begun: 0,
             ended: 0,
             first_qpn,
             last_end: Instant::ZERO,
-        })
+        };
+        run.set_up_jobs(sids.as_ref())?;
+        Ok(run)
     }
 
     /// Lets time pass until all flows have ended, or it is `end_ns`.
@@ -176,7 +207,8 @@ impl<'a> Run<'a> {
         let step_ns = measures.sample_ns.get();
         let flows = self.flows.iter().filter(|flow| matches!(flow.size, FlowSize::Octets(_))).count();
         let mut now_ns = 0;
-        while now_ns < end_ns && (now_ns < duration_ns || self.ended < flows) {
+        let has_jobs = !self.scenario.jobs.is_empty();
+        while now_ns < end_ns && (!has_jobs && now_ns < duration_ns || self.ended < flows || !self.jobs.are_done()) {
             let until_ns = now_ns + step_ns;
             self.proceed_until(until_ns)?;
             now_ns = until_ns;
@@ -184,22 +216,40 @@ impl<'a> Run<'a> {
                 self.finish_endless();
             }
             self.collect(Instant::from_ns(now_ns));
+            self.collect_iterations(now_ns)?;
             self.sampler.sample(&self.fabric, &self.sampled);
             self.close(Instant::from_ns(now_ns));
             let packet_hops = self.fabric.network.hops();
             let queue_pairs = self.fabric.all_servers().map(|server| server.endpoint().queue_pairs()).sum();
-            progress(Progress { now_ns, end_ns, ended: self.ended, flows, packet_hops, queue_pairs });
+            let (iterations, of) = self.jobs.progress();
+            let (ended, flows) = (self.ended + iterations, flows + of);
+            progress(Progress { now_ns, end_ns, ended, flows, packet_hops, queue_pairs });
+        }
+        if self.delivered.is_empty() {
+            self.finish_endless();
         }
         Ok(())
     }
 
-    /// Begins the flows that begin before a time, and lets everything happen that happens before it.
+    /// Begins what begins before a time, and lets everything happen that happens before it.
     fn proceed_until(&mut self, until_ns: u64) -> Result<(), RunError> {
-        while let Some(flow) = self.flows.get(self.begun).filter(|flow| flow.start_ns < until_ns) {
-            let start = Instant::from_ns(flow.start_ns);
-            self.fabric.network.proceed_until(start);
-            self.begin(self.begun)?;
-            self.begun += 1;
+        loop {
+            let flow_ns = self.flows.get(self.begun).map_or(u64::MAX, |flow| flow.start_ns);
+            let (job_ns, job) = self.jobs.next_start().unwrap_or((u64::MAX, 0));
+            let turn_ns = self.turns.next_ns();
+            let next_ns = flow_ns.min(job_ns).min(turn_ns);
+            if next_ns >= until_ns {
+                break;
+            }
+            self.fabric.network.proceed_until(Instant::from_ns(next_ns));
+            if turn_ns == next_ns {
+                self.take_turn()?;
+            } else if flow_ns == next_ns {
+                self.begin(self.begun)?;
+                self.begun += 1;
+            } else {
+                self.begin_iteration(job, next_ns)?;
+            }
         }
         self.fabric.network.proceed_until(Instant::from_ns(until_ns));
         Ok(())

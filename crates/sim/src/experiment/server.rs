@@ -1,9 +1,13 @@
 //! A server of an experiment: an RC endpoint behind one port, with as many queue pairs as it has flows.
 
 use super::pages::{PageMemory, SharedPage};
+use super::part::{Means, Part, Sent};
+use super::tasks::SharedTask;
+use super::watch::dest_qpn;
 use crate::network::Station;
 use crate::pieces::pieces_of;
-use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
+use srdma_dataplane::{Element, Encaps, Frame, Pauses, Pool, PortId};
+use srdma_placement::Message;
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
     QueuePairConfig, RateLimits, RemoteAddress, Status, WorkRequest,
@@ -11,6 +15,7 @@ use srdma_rc::{
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Opcode, Pfc, Qpn, View};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 use zerocopy::IntoBytes;
@@ -99,6 +104,10 @@ pub(super) struct Server {
     endless: Vec<EndlessFlow>,
     ended: Vec<Ended>,
     told: Vec<Told>,
+    part: Part,
+    /// The outer headers of what goes to these queue pairs of peers (PP-4-3).
+    programs: BTreeMap<Qpn, Encaps>,
+    mtu_octets: u64,
     pauses: Pauses,
     misdelivered: u64,
     starved: u64,
@@ -115,6 +124,7 @@ impl Server {
         workshop: Rc<RefCell<Workshop>>,
     ) -> Self {
         let mut endpoint = Endpoint::new(config);
+        let memory_period = memory.period_octets();
         let region = endpoint.register_memory(memory, BASE_ADDRESS, Access::REMOTE_WRITE, KEY_TAG);
         let ethernet = Ethernet { destination: gateway, source: mac, ethertype: EtherType::IPV6 }.emit();
         Server {
@@ -126,6 +136,9 @@ impl Server {
             endless: Vec::new(),
             ended: Vec::new(),
             told: Vec::new(),
+            part: Part::default(),
+            programs: BTreeMap::new(),
+            mtu_octets: memory_period,
             pauses: Pauses::new(rate_bits_per_s, 1 << DATA_CLASS, None),
             misdelivered: 0,
             starved: 0,
@@ -158,7 +171,7 @@ impl Server {
     ///
     /// Those of the endpoint.
     pub(super) fn begin(&mut self, flow: usize, qpn: Qpn, size_octets: u32) -> Result<(), PostError> {
-        self.endpoint.post_send(qpn, write(flow, self.region, size_octets))
+        self.endpoint.post_send(qpn, write(flow, self.region, size_octets, None))
     }
 
     /// Begins a flow without end on a queue pair, in messages of so many octets.
@@ -168,12 +181,51 @@ impl Server {
     /// Those of the endpoint.
     pub(super) fn begin_endless(&mut self, flow: usize, qpn: Qpn, message_octets: u32) -> Result<(), PostError> {
         self.endless.push(EndlessFlow { number: flow, qpn, message_octets });
-        (0..MESSAGES_AHEAD).try_for_each(|_| self.endpoint.post_send(qpn, write(flow, self.region, message_octets)))
+        (0..MESSAGES_AHEAD)
+            .try_for_each(|_| self.endpoint.post_send(qpn, write(flow, self.region, message_octets, None)))
     }
 
     /// Posts no further message of flows without end.
     pub(super) fn finish_endless(&mut self) {
         self.endless.clear();
+    }
+
+    /// Puts these outer headers around all that goes to a queue pair of a peer.
+    pub(super) fn encapsulate(&mut self, dest_qpn: Qpn, program: Encaps) {
+        self.programs.insert(dest_qpn, program);
+    }
+
+    /// Takes part in a channel as the one that receives.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn receive_channel(&mut self, channel: usize, task: SharedTask, lanes: &[Qpn]) -> Result<(), PostError> {
+        self.with_part(Instant::ZERO, |part, means| part.add_incoming(channel, task, lanes, means))
+    }
+
+    /// Takes part in a channel as the one that sends.
+    pub(super) fn send_channel(&mut self, channel: usize, task: SharedTask, lanes: &[Qpn]) {
+        self.part.add_outgoing(channel, task, lanes);
+    }
+
+    /// Sends messages of a task.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn send(&mut self, task: &SharedTask, messages: &[Message], now: Instant) -> Result<(), PostError> {
+        self.with_part(now, |part, means| part.send(task, messages, means))
+    }
+
+    /// What is known of each channel that begins here, by its number.
+    pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
+        self.part.sent()
+    }
+
+    fn with_part<R>(&mut self, now: Instant, action: impl FnOnce(&mut Part, &mut Means<'_>) -> R) -> R {
+        let Server { endpoint, part, region, mtu_octets, .. } = self;
+        action(part, &mut Means { endpoint, region: *region, mtu_octets: *mtu_octets, now })
     }
 
     /// The flows that have ended since the last call.
@@ -223,11 +275,16 @@ impl Server {
     }
 
     fn on_completion(&mut self, completion: &Completion, now: Instant) {
+        if self.part.has(completion.qpn) {
+            // What cannot be posted because a queue pair has failed is never sent: the iteration does not end.
+            let _ = self.with_part(now, |part, means| part.on_completion(completion, means));
+            return;
+        }
         let flow = completion.wr_id as usize;
         let failed = completion.status != Status::Success;
         match self.endless.iter().find(|endless| endless.number == flow) {
             Some(endless) if !failed => {
-                let next = write(flow, self.region, endless.message_octets);
+                let next = write(flow, self.region, endless.message_octets, None);
                 // The message that has just been completed left room for it.
                 let _ = self.endpoint.post_send(endless.qpn, next);
             }
@@ -274,11 +331,11 @@ fn is_slower(after: RateLimits, before: RateLimits) -> bool {
 }
 
 /// A WRITE of a flow's octets. Both regions hold the same at the same place.
-fn write(flow: usize, region: MemoryKey, length_octets: u32) -> WorkRequest {
+pub(super) fn write(flow: usize, region: MemoryKey, length_octets: u32, immediate: Option<[u8; 4]>) -> WorkRequest {
     let remote = RemoteAddress { virtual_address: BASE_ADDRESS, rkey: region };
     WorkRequest {
         wr_id: flow as u64,
-        operation: Operation::Write { remote, immediate: None },
+        operation: Operation::Write { remote, immediate },
         local: LocalRange { key: region, offset: 0, length_octets },
         signalled: true,
     }
@@ -329,7 +386,16 @@ impl Element for Server {
             }
         };
         self.starved += u64::from(frame.is_none());
-        frame
+        let mut frame = frame?;
+        if !self.programs.is_empty()
+            && let Some(program) = dest_qpn(frame.head(pool)).and_then(|qpn| self.programs.get(&qpn))
+        {
+            // A frame of a server is whole, and has room for any program that was accepted.
+            let pushed = program.push(&mut frame, pool);
+            debug_assert_eq!(pushed, Ok(()));
+            frame.head_mut(pool)[..EthernetView::LEN].copy_from_slice(self.ethernet.as_bytes());
+        }
+        Some(frame)
     }
 
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {

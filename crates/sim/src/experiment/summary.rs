@@ -67,6 +67,8 @@ impl Measured<'_> {
             notification_excess_p99_ns: percentile(&mut excesses, 0.99),
             unfinished: self.flows.iter().filter(|flow| flow.finished_ns.is_none() && !endless(flow)).count() as u64,
             retransmitted: self.totals.retransmitted,
+            // What there are jobs for is added where their results are.
+            ..Summary::default()
         }
     }
 

@@ -72,7 +72,7 @@ impl Watch {
 }
 
 /// The queue pair that a RoCEv2 packet is for, behind a Hop-by-Hop header if there is one.
-fn dest_qpn(head: &[u8]) -> Option<Qpn> {
+pub(super) fn dest_qpn(head: &[u8]) -> Option<Qpn> {
     let trace = if *head.get(IPV6 + 6)? == NextHeader::HOP_BY_HOP.0 {
         8 * (1 + usize::from(*head.get(AFTER_IPV6 + 1)?))
     } else {

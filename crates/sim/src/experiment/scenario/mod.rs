@@ -67,7 +67,7 @@ struct File {
     #[serde(default)]
     workload: Workloads,
     #[serde(default)]
-    failure: Vec<Spanned<FailureSection>>,
+    failure: Vec<FailureSection>,
     measure: Measures,
     arm: Vec<Spanned<Arm>>,
 }

@@ -1,0 +1,113 @@
+//! Failures: links that are cut and joined again, and routes that follow some time later.
+
+use super::build::{route, routes};
+use super::run::{Run, RunError};
+use super::scenario::Scenario;
+use srdma_dataplane::{Command, TableId};
+use srdma_fabric::{LinkId, NextHops, SwitchId, Topology};
+use srdma_wire::Prefix;
+use std::collections::BTreeMap;
+
+const NS_PER_US: u64 = 1000;
+
+/// What happens to links, in the order of time.
+#[derive(Debug)]
+pub(super) struct Turns {
+    coming: std::vec::IntoIter<Turn>,
+    /// For each link how many failures it has now.
+    failures: Vec<u32>,
+    /// What routing goes by since it converged last.
+    routing: Option<NextHops>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    at_ns: u64,
+    what: What,
+    links: Vec<LinkId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// Links carry nothing from now on.
+    Fails,
+    /// They do again.
+    Works,
+    /// Routing has found out what works and what does not.
+    Converges,
+}
+
+impl Turns {
+    /// What a scenario says.
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let reconvergence_ns = scenario.switches.reconvergence_us.get() * NS_PER_US;
+        let mut coming = Vec::new();
+        for failure in &scenario.failures {
+            let until = failure.until_ns.map(|until_ns| (until_ns, What::Works));
+            for (at_ns, what) in [(failure.at_ns, What::Fails)].into_iter().chain(until) {
+                coming.push(Turn { at_ns, what, links: failure.links.clone() });
+                coming.push(Turn { at_ns: at_ns + reconvergence_ns, what: What::Converges, links: Vec::new() });
+            }
+        }
+        coming.sort();
+        Turns { coming: coming.into_iter(), failures: vec![0; scenario.topology.links().len()], routing: None }
+    }
+
+    /// When the next one is, in nanoseconds.
+    pub(super) fn next_ns(&self) -> u64 {
+        self.coming.as_slice().first().map_or(u64::MAX, |turn| turn.at_ns)
+    }
+}
+
+impl Run<'_> {
+    /// Does what happens to links next.
+    pub(super) fn take_turn(&mut self) -> Result<(), RunError> {
+        let Some(Turn { what, links, .. }) = self.turns.coming.next() else {
+            return Ok(());
+        };
+        let change = match what {
+            What::Fails => 1,
+            What::Works => -1,
+            What::Converges => return self.converge(),
+        };
+        for link in links {
+            let failures = &mut self.turns.failures[link.index()];
+            *failures = failures.saturating_add_signed(change);
+            let is_cut = *failures > 0;
+            self.fabric.cut(&self.scenario.topology, link, is_cut);
+        }
+        Ok(())
+    }
+
+    /// Gives the switches routes along what works.
+    fn converge(&mut self) -> Result<(), RunError> {
+        let topology = &self.scenario.topology;
+        let is_cut = |link: &LinkId| self.turns.failures[link.index()] > 0;
+        // Where hosts are cut off from each other, routing leaves everything as it is.
+        let Ok(working) = topology.clone().without(&topology.link_ids().filter(is_cut).collect::<Vec<LinkId>>()) else {
+            return Ok(());
+        };
+        let after = NextHops::new(&working);
+        let before = self.turns.routing.replace(after);
+        let before = before.as_ref().unwrap_or(&self.next_hops);
+        let Some(after) = &self.turns.routing else { return Ok(()) };
+        for switch in topology.switch_ids() {
+            for command in changes(topology, switch, before, after) {
+                self.fabric.with_switch(switch, |node| node.control(command)).transpose()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a switch is told when its shortest paths change.
+fn changes(topology: &Topology, switch: SwitchId, before: &NextHops, after: &NextHops) -> Vec<Command> {
+    let table = TableId(0);
+    let before: BTreeMap<Prefix, Vec<u16>> = routes(topology, before, switch).into_iter().collect();
+    let after: BTreeMap<Prefix, Vec<u16>> = routes(topology, after, switch).into_iter().collect();
+    let is_gone = |prefix: &&Prefix| !after.contains_key(prefix);
+    let gone = before.keys().filter(is_gone).map(|prefix| Command::RemoveRoute { table, prefix: *prefix });
+    let is_new = |(prefix, ports): &(&Prefix, &Vec<u16>)| before.get(prefix) != Some(ports);
+    let new = after.iter().filter(is_new);
+    gone.chain(new.map(|(prefix, ports)| route(topology, switch, *prefix, ports))).collect()
+}

@@ -1,0 +1,226 @@
+//! A server's part in tasks: the messages that it sends, each as soon as what it waits for has come in.
+//!
+//! ```text
+//!   WRITE with immediate comes in ──► task: arrived ──► messages of this rank that waited for it go out
+//! ```
+//!
+//! A channel may be divided over several queue pairs, its lanes: then each message is, and has come in when all its
+//! pieces have.
+
+use super::pages::PageMemory;
+use super::server::write;
+use super::tasks::SharedTask;
+use srdma_placement::Message;
+use srdma_rc::{CompletedOperation, Completion, Endpoint, LocalRange, MemoryKey, PostError, Receive, Status};
+use srdma_wire::{Instant, Qpn};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Receives that are posted ahead on each lane. One is posted again the moment that one is used up.
+const RECEIVES_AHEAD: usize = 4;
+
+/// What a server does for the tasks that it takes part in.
+#[derive(Default)]
+pub(super) struct Part {
+    incoming: BTreeMap<usize, Incoming>,
+    outgoing: BTreeMap<usize, Outgoing>,
+    lanes: BTreeMap<Qpn, Lane>,
+    /// Kept for its memory.
+    more: Vec<Message>,
+}
+
+/// What is known of a channel at its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Octets of the messages that were acknowledged.
+    pub(super) octets: u64,
+    /// Nanoseconds for which a message was posted and not acknowledged.
+    pub(super) busy_ns: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Lane {
+    channel: usize,
+    lane: usize,
+    comes_in: bool,
+}
+
+/// Pieces of each lane, and the messages of which all pieces are there.
+struct Pieces {
+    of_lanes: Vec<u64>,
+    messages: u64,
+}
+
+struct Incoming {
+    task: SharedTask,
+    arrived: Pieces,
+}
+
+struct Outgoing {
+    task: SharedTask,
+    lanes: Vec<Qpn>,
+    acknowledged: Pieces,
+    /// Messages that are posted and not acknowledged.
+    under_way: VecDeque<Message>,
+    busy_since: Instant,
+    sent: Sent,
+}
+
+/// What posting takes.
+pub(super) struct Means<'a> {
+    /// The endpoint of the server.
+    pub(super) endpoint: &'a mut Endpoint<PageMemory>,
+    /// The region of all its messages; that of peers has the same key.
+    pub(super) region: MemoryKey,
+    /// Octets of payload in a full packet.
+    pub(super) mtu_octets: u64,
+    /// The time.
+    pub(super) now: Instant,
+}
+
+impl Pieces {
+    fn none(lanes: usize) -> Self {
+        Pieces { of_lanes: vec![0; lanes], messages: 0 }
+    }
+
+    /// One more has come by a lane; how many messages are whole with it.
+    fn add(&mut self, lane: usize) -> u64 {
+        self.of_lanes[lane] += 1;
+        let messages = self.of_lanes.iter().copied().min().unwrap_or(0);
+        messages - std::mem::replace(&mut self.messages, messages)
+    }
+}
+
+impl Part {
+    /// Takes part in a channel as the one that receives, by these queue pairs.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn add_incoming(
+        &mut self,
+        channel: usize,
+        task: SharedTask,
+        lanes: &[Qpn],
+        means: &mut Means<'_>,
+    ) -> Result<(), PostError> {
+        for (lane, qpn) in lanes.iter().enumerate() {
+            self.lanes.insert(*qpn, Lane { channel, lane, comes_in: true });
+            (0..RECEIVES_AHEAD).try_for_each(|_| means.endpoint.post_receive(*qpn, token(means.region)))?;
+        }
+        self.incoming.insert(channel, Incoming { task, arrived: Pieces::none(lanes.len()) });
+        Ok(())
+    }
+
+    /// Takes part in a channel as the one that sends.
+    pub(super) fn add_outgoing(&mut self, channel: usize, task: SharedTask, lanes: &[Qpn]) {
+        for (lane, qpn) in lanes.iter().enumerate() {
+            self.lanes.insert(*qpn, Lane { channel, lane, comes_in: false });
+        }
+        let outgoing = Outgoing {
+            task,
+            lanes: lanes.to_vec(),
+            acknowledged: Pieces::none(lanes.len()),
+            under_way: VecDeque::new(),
+            busy_since: Instant::ZERO,
+            sent: Sent::default(),
+        };
+        self.outgoing.insert(channel, outgoing);
+    }
+
+    /// Whether a queue pair is one of a channel's.
+    pub(super) fn has(&self, qpn: Qpn) -> bool {
+        self.lanes.contains_key(&qpn)
+    }
+
+    /// A piece of a message has come in or was acknowledged: what follows from it is sent. What fails stays undone.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn on_completion(&mut self, completion: &Completion, means: &mut Means<'_>) -> Result<(), PostError> {
+        let Some(Lane { channel, lane, comes_in }) = self.lanes.get(&completion.qpn).copied() else {
+            return Ok(());
+        };
+        if completion.status != Status::Success
+            || comes_in != (completion.operation == CompletedOperation::ReceiveWriteImmediate)
+        {
+            return Ok(());
+        }
+        let mut more = std::mem::take(&mut self.more);
+        let task = if comes_in {
+            means.endpoint.post_receive(completion.qpn, token(means.region))?;
+            let Some(incoming) = self.incoming.get_mut(&channel) else { return Ok(()) };
+            for _ in 0..incoming.arrived.add(lane) {
+                incoming.task.borrow_mut().arrived(means.now, channel, &mut more);
+            }
+            SharedTask::clone(&incoming.task)
+        } else {
+            let Some(outgoing) = self.outgoing.get_mut(&channel) else { return Ok(()) };
+            outgoing.on_acknowledged(lane, completion.length_octets, means.now, &mut more);
+            SharedTask::clone(&outgoing.task)
+        };
+        let posted = self.send(&task, &more, means);
+        more.clear();
+        self.more = more;
+        posted
+    }
+
+    /// Sends messages of a task.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn send(
+        &mut self,
+        task: &SharedTask,
+        messages: &[Message],
+        means: &mut Means<'_>,
+    ) -> Result<(), PostError> {
+        for message in messages {
+            let channel = task.borrow_mut().sent(message);
+            if let Some(outgoing) = channel.and_then(|channel| self.outgoing.get_mut(&channel)) {
+                outgoing.post(message, means)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is known of each channel that begins here, by its number.
+    pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
+        self.outgoing.iter().map(|(channel, outgoing)| (*channel, outgoing.sent))
+    }
+}
+
+impl Outgoing {
+    /// Posts a message, a piece on each lane: whole packets, as even as they can be.
+    fn post(&mut self, message: &Message, means: &mut Means<'_>) -> Result<(), PostError> {
+        if self.under_way.is_empty() {
+            self.busy_since = means.now;
+        }
+        self.under_way.push_back(*message);
+        let piece = message.octets.div_ceil(means.mtu_octets).div_ceil(self.lanes.len() as u64) * means.mtu_octets;
+        for (lane, qpn) in (0..).zip(&self.lanes) {
+            let length = message.octets.saturating_sub(lane * piece).min(piece);
+            let immediate = Some(message.step.to_be_bytes());
+            means.endpoint.post_send(*qpn, write(0, means.region, length as u32, immediate))?;
+        }
+        Ok(())
+    }
+
+    fn on_acknowledged(&mut self, lane: usize, octets: u32, now: Instant, more: &mut Vec<Message>) {
+        self.sent.octets += u64::from(octets);
+        for _ in 0..self.acknowledged.add(lane) {
+            if let Some(message) = self.under_way.pop_front() {
+                self.task.borrow_mut().acknowledged(&message, more);
+            }
+        }
+        if self.under_way.is_empty() {
+            self.sent.busy_ns += now.as_ns() - self.busy_since.as_ns();
+        }
+    }
+}
+
+/// What a WRITE with immediate data uses up.
+fn token(region: MemoryKey) -> Receive {
+    Receive { wr_id: 0, local: LocalRange { key: region, offset: 0, length_octets: 0 } }
+}

@@ -1,0 +1,137 @@
+//! The programs by which jobs' flows go, and what switches have for them: SIDs and routes that come with the fabric, and
+//! nothing that comes with a flow (PP-4-2, PP-4-5).
+
+use super::build::ADDRESSES;
+use super::run::RunError;
+use super::scenario::{Arm, Paths, Scenario};
+use super::tasks::Channel;
+use srdma_dataplane::{Command, Encaps, EncapsMode, Flavors, NextHop, PortId, RouteAction, SidBehavior, TableId};
+use srdma_fabric::sid::tenant_id;
+use srdma_fabric::{Encoding, HostId, NextHops, NodeId, Path, Program, SidPlan, SwitchId, Topology};
+use srdma_placement::{Choosing, Flow, choose};
+use srdma_wire::Prefix;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+
+/// Bits of a uN or uA: the block and an id.
+const SID_BITS: u8 = 48;
+
+/// Outer hop limit.
+const HOP_LIMIT: u8 = 64;
+
+/// The two headers of a channel: around its data, and around what answers them (D86).
+pub(super) struct Headers {
+    pub(super) forth: Encaps,
+    pub(super) back: Encaps,
+}
+
+/// The SIDs of a fabric in arms whose hosts choose paths; `None` in others.
+///
+/// # Errors
+///
+/// A fabric with more switches than there are ids.
+pub(super) fn sid_plan(scenario: &Scenario, arm: &Arm) -> Result<Option<SidPlan>, RunError> {
+    let is_needed = arm.paths != Paths::Ecmp && !scenario.jobs.is_empty();
+    Ok(is_needed.then(|| SidPlan::new(&scenario.topology, SidPlan::BLOCK)).transpose()?)
+}
+
+/// The path of each channel; none where switches choose.
+///
+/// # Errors
+///
+/// Those of the placement.
+pub(super) fn paths(
+    scenario: &Scenario,
+    arm: &Arm,
+    next_hops: &NextHops,
+    seed: u64,
+    channels: &[Channel],
+) -> Result<Vec<Path>, RunError> {
+    let how = match arm.paths {
+        Paths::Ecmp => return Ok(Vec::new()),
+        Paths::Random => Choosing::Random(seed),
+        Paths::Greedy => Choosing::Greedy,
+        Paths::Placed => Choosing::Placed,
+    };
+    let flow = |channel: &Channel| {
+        let Channel { from, to, rate_bits_per_s, .. } = *channel;
+        Flow { from, to, rate_bits_per_s }
+    };
+    let flows: Vec<Flow> = channels.iter().map(flow).collect();
+    Ok(choose(&scenario.topology, next_hops, &flows, how)?)
+}
+
+/// The outer headers of a channel with a path (PP-4-3).
+///
+/// # Errors
+///
+/// A program that has no room in front of a packet.
+pub(super) fn headers(
+    topology: &Topology,
+    plan: &SidPlan,
+    path: &Path,
+    tenant: Option<u16>,
+) -> Result<Headers, RunError> {
+    let header = |path: &Path| {
+        let program = Program::encode(plan, topology, path, Encoding::Nodes, tenant)?;
+        let segments: Vec<Ipv6Addr> = [program.destination].into_iter().chain(program.segments).collect();
+        let source = ADDRESSES.host(topology, path.from);
+        Ok::<Encaps, RunError>(Encaps::new(source, &segments, EncapsMode::Reduced, HOP_LIMIT)?)
+    };
+    Ok(Headers { forth: header(path)?, back: header(&path.reversed())? })
+}
+
+/// What a switch is told when the fabric is set up: its own uN and uA, and the uN of its neighbours. A program names
+/// every switch on its way, so that none needs to know more.
+pub(super) fn commands(scenario: &Scenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
+    let topology = &scenario.topology;
+    let node = NodeId::Switch(switch);
+    let sid =
+        |address: Ipv6Addr, behavior| Prefix::new(address, SID_BITS).map(|prefix| Command::AddSid { prefix, behavior });
+    let mut commands: Vec<Command> = sid(plan.node_sid(switch), SidBehavior::End(Flavors::MICRO)).into_iter().collect();
+    let mut neighbours: BTreeMap<SwitchId, Vec<NextHop>> = BTreeMap::new();
+    for port in topology.ports(node) {
+        let address = match port.peer.node {
+            NodeId::Host(host) => ADDRESSES.host(topology, host),
+            NodeId::Switch(peer) => ADDRESSES.loopback(topology, peer),
+        };
+        let next_hop = NextHop { port: PortId(port.port), address };
+        commands.extend(sid(plan.port_sid(port.port), SidBehavior::EndX(Flavors::MICRO, next_hop)));
+        if let NodeId::Switch(peer) = port.peer.node {
+            neighbours.entry(peer).or_default().push(next_hop);
+        }
+    }
+    for (peer, next_hops) in neighbours {
+        let action = RouteAction::Via(next_hops);
+        let prefix = Prefix::new(plan.node_sid(peer), SID_BITS);
+        commands.extend(prefix.map(|prefix| Command::AddRoute { table: TableId(0), prefix, action }));
+    }
+    commands.extend(tenants(scenario, plan, switch));
+    commands
+}
+
+/// End.DT6 of the tenants with hosts at a switch, each with a table of these hosts alone (PP-7-2).
+fn tenants(scenario: &Scenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
+    let topology = &scenario.topology;
+    let mut hosts: BTreeMap<u16, BTreeSet<HostId>> = BTreeMap::new();
+    for (job, _) in &scenario.jobs {
+        let here = job.nics.iter().filter(|nic| topology.attached_to(**nic).any(|at| at == switch));
+        here.for_each(|nic| _ = job.tenant.map(|tenant| hosts.entry(tenant).or_default().insert(*nic)));
+    }
+    let mut commands = Vec::new();
+    for (tenant, hosts) in hosts {
+        let [first, second, ..] = plan.block().segments();
+        let table = TableId(tenant + 1);
+        let sid = tenant_id(tenant).map(|id| Ipv6Addr::new(first, second, id, 0, 0, 0, 0, 0));
+        let prefix = sid.and_then(|sid| Prefix::new(sid, SID_BITS));
+        commands.extend(prefix.map(|prefix| Command::AddSid { prefix, behavior: SidBehavior::EndDt6(table) }));
+        for host in hosts {
+            let ports = topology.ports(NodeId::Switch(switch)).iter();
+            let ports = ports.filter(|port| port.peer.node == NodeId::Host(host));
+            let address = ADDRESSES.host(topology, host);
+            let action = RouteAction::Via(ports.map(|port| NextHop { port: PortId(port.port), address }).collect());
+            commands.push(Command::AddRoute { table, prefix: Prefix::host(address), action });
+        }
+    }
+    commands
+}

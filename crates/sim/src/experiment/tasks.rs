@@ -1,0 +1,184 @@
+//! What the NICs of a job send each other, iteration by iteration.
+//!
+//! A task is a schedule under way, shared by the servers of its ranks: a server tells it what has arrived or was
+//! acknowledged there, and sends what that lets its own rank send. It is a rank's own business what it sends next, so
+//! that servers may be worked off one after the other; only where a collective follows another one all of them are told
+//! anew, when the run takes its next step.
+
+use super::scenario::Scenario;
+use srdma_fabric::{HostId, NodeId, Topology};
+use srdma_placement::{Collective, Job, Message, Pace, Schedule};
+use srdma_wire::Instant;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// What one NIC sends another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Channel {
+    /// The task, by its position.
+    pub(super) task: usize,
+    /// Who sends.
+    pub(super) from: HostId,
+    /// Who receives.
+    pub(super) to: HostId,
+    /// What the scheduler takes it for, in bits a second.
+    pub(super) rate_bits_per_s: u64,
+}
+
+/// A task as all its servers see it.
+pub(super) type SharedTask = Rc<RefCell<Task>>;
+
+/// A schedule with what is under way of it.
+pub(super) struct Task {
+    /// The job that it is of, by its position.
+    pub(super) job: usize,
+    schedule: Schedule,
+    nics: Vec<HostId>,
+    /// The rank of each NIC.
+    ranks: BTreeMap<HostId, u32>,
+    /// For each rank its peers with their channels, in order.
+    channels: Vec<Vec<(u32, usize)>>,
+    /// By channel, messages that have been sent and have not arrived.
+    under_way: BTreeMap<usize, VecDeque<Message>>,
+    /// What a collective begins with that follows another one.
+    to_begin: Vec<Message>,
+    /// When the last message arrived, and whether it was the last of the iteration.
+    last_arrival: Instant,
+    has_ended: bool,
+    /// Octets that each rank has been given to send and to receive, in all iterations.
+    octets: Vec<[u64; 2]>,
+    /// Kept for its memory.
+    sends: Vec<Message>,
+}
+
+/// The tasks of all jobs, and the channels between their NICs: those of a task follow each other.
+pub(super) fn tasks(scenario: &Scenario) -> (Vec<Task>, Vec<Channel>) {
+    let (mut tasks, mut channels) = (Vec::new(), Vec::new());
+    for (number, (job, _)) in scenario.jobs.iter().enumerate() {
+        let one_by_one: Vec<&Collective> = job.collectives.iter().filter(|own| own.period_us.is_none()).collect();
+        let periodic = job.collectives.iter().filter(|own| own.period_us.is_some());
+        let sequences = std::iter::once(one_by_one).chain(periodic.map(|own| vec![own]));
+        for collectives in sequences.filter(|sequence| !sequence.is_empty()) {
+            let task = Task::new(&scenario.topology, number, job, &collectives, tasks.len(), &mut channels);
+            tasks.push(task);
+        }
+    }
+    (tasks, channels)
+}
+
+impl Task {
+    fn new(
+        topology: &Topology,
+        job_number: usize,
+        job: &Job,
+        collectives: &[&Collective],
+        number: usize,
+        channels: &mut Vec<Channel>,
+    ) -> Self {
+        let ranks: BTreeMap<HostId, u32> = job.nics.iter().copied().zip(0..).collect();
+        let mut rates: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for flow in collectives.iter().flat_map(|own| job.flows(own, rate_of(topology, job.nics[0]))) {
+            let rate = rates.entry((ranks[&flow.from], ranks[&flow.to])).or_default();
+            *rate = (*rate).max(flow.rate_bits_per_s);
+        }
+        let mut of_ranks = vec![Vec::new(); job.nics.len()];
+        for ((from, to), rate_bits_per_s) in rates {
+            of_ranks[from as usize].push((to, channels.len()));
+            let [from, to] = [from, to].map(|rank| job.nics[rank as usize]);
+            channels.push(Channel { task: number, from, to, rate_bits_per_s });
+        }
+        Task {
+            job: job_number,
+            schedule: Schedule::new(job, collectives, Pace::DEFAULT),
+            nics: job.nics.clone(),
+            ranks,
+            channels: of_ranks,
+            under_way: BTreeMap::new(),
+            to_begin: Vec::new(),
+            last_arrival: Instant::ZERO,
+            has_ended: false,
+            octets: vec![[0; 2]; job.nics.len()],
+            sends: Vec::new(),
+        }
+    }
+
+    /// How often an iteration is to begin, in microseconds; when the one before has ended, if `None`.
+    pub(super) fn period_us(&self) -> Option<u64> {
+        self.schedule.period_us()
+    }
+
+    /// Begins an iteration: what is sent first is to be fetched by [`Task::take_first`].
+    pub(super) fn begin(&mut self) {
+        self.schedule.begin(&mut self.to_begin);
+        self.has_ended = !self.schedule.is_running();
+    }
+
+    /// What is sent first of a collective, with who sends it; nothing in the midst of one.
+    pub(super) fn take_first(&mut self) -> BTreeMap<HostId, Vec<Message>> {
+        let mut of_nics: BTreeMap<HostId, Vec<Message>> = BTreeMap::new();
+        for message in self.to_begin.drain(..) {
+            of_nics.entry(self.nics[message.from as usize]).or_default().push(message);
+        }
+        of_nics
+    }
+
+    /// When the iteration ended, once.
+    pub(super) fn take_end(&mut self) -> Option<Instant> {
+        std::mem::take(&mut self.has_ended).then_some(self.last_arrival)
+    }
+
+    /// A message goes out: by this channel.
+    pub(super) fn sent(&mut self, message: &Message) -> Option<usize> {
+        let peers = self.channels.get(message.from as usize)?;
+        let place = peers.binary_search_by_key(&message.to, |(peer, _)| *peer).ok()?;
+        let channel = peers[place].1;
+        self.under_way.entry(channel).or_default().push_back(*message);
+        self.octets[message.from as usize][0] += message.octets;
+        self.octets[message.to as usize][1] += message.octets;
+        Some(channel)
+    }
+
+    /// The next message of a channel has arrived: adds what its receiver may send now.
+    pub(super) fn arrived(&mut self, now: Instant, channel: usize, more: &mut Vec<Message>) {
+        let Some(message) = self.under_way.get_mut(&channel).and_then(VecDeque::pop_front) else {
+            return;
+        };
+        self.last_arrival = self.last_arrival.max(now);
+        self.has_ended |= self.schedule.arrived(&message, &mut self.sends);
+        let goes_on = |next: &Message| next.collective == message.collective;
+        more.extend(self.sends.iter().filter(|next| goes_on(next)));
+        self.to_begin.extend(self.sends.drain(..).filter(|next| !goes_on(next)));
+    }
+
+    /// A message was acknowledged: adds what its sender may send now.
+    pub(super) fn acknowledged(&mut self, message: &Message, more: &mut Vec<Message>) {
+        self.schedule.acknowledged(message, more);
+    }
+
+    /// The most octets that a NIC sends or receives in all iterations that have been begun.
+    pub(super) fn busiest_octets(&self) -> u64 {
+        self.octets.iter().flatten().copied().max().unwrap_or(0)
+    }
+
+    /// How many iterations have been begun.
+    pub(super) fn begun(&self) -> u32 {
+        self.schedule.iterations()
+    }
+
+    /// The NICs.
+    pub(super) fn nics(&self) -> &[HostId] {
+        &self.nics
+    }
+
+    /// The rank of a NIC.
+    pub(super) fn rank(&self, nic: HostId) -> Option<u32> {
+        self.ranks.get(&nic).copied()
+    }
+}
+
+/// The rate of a host's link, in bits a second.
+pub(super) fn rate_of(topology: &Topology, host: HostId) -> u64 {
+    let port = topology.ports(NodeId::Host(host)).first();
+    port.map_or(1, |port| topology.links()[port.link.index()].rate_bits_per_s)
+}
