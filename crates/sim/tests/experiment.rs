@@ -59,37 +59,37 @@ fn a_mistake_names_its_line() {
     }
 }
 
-/// The keys of jobs, arms with paths, and failures.
+/// The keys of jobs, arms with paths, and failures: the job has lines 7 to 11.
 #[test]
 fn a_mistake_in_a_job_or_a_failure_names_its_line() {
-    let job = "[[workload.job]]\nname = \"train\"\nnics = [\"h1.*\", \"h2.1\"]\n";
+    let nics = "[[workload.job]]\nname = \"train\"\nnics = [\"h1.*\", \"h2.1\"]\n";
+    let job = &format!("{nics}[[workload.job.collective]]\nkind = \"all-to-all\"\n");
     let measure = "[measure]\nduration_us = 1\n";
     let arm = |keys: &str| format!("{ARM}{keys}\n");
+    let failure = |keys: &str| format!("{job}[[failure]]\n{keys}\n{measure}{ARM}");
     let cases = [
         (format!("{}{measure}{ARM}", job.replace("h2.1", "h7.1")), "file.toml:9: h7.1 is no NIC of this fabric"),
-        (format!("{job}iterations = 0\n{measure}{ARM}"), "file.toml:10: iterations 0: expected 1 to 1000000"),
-        (format!("{job}{measure}{}", arm("paths = \"best\"")), "file.toml:16: unknown value `best`"),
+        (format!("{}{measure}{ARM}", job.replace("h2.1", "h1.1")), "file.toml:7: job train has two ranks at NIC h1.1"),
+        (format!("{nics}{measure}{ARM}"), "file.toml:7: job train sends nothing"),
+        (format!("{nics}iterations = 0\n{measure}{ARM}"), "file.toml:10: iterations 0: expected 1 to 1000000"),
+        (format!("{job}{measure}{}", arm("paths = \"best\"")), "file.toml:18: unknown value `best`"),
         (
             format!("{job}{measure}{}", arm("queue_pairs = 4\npaths = \"random\"")),
-            "file.toml:12: arm \"plain\": several",
+            "file.toml:14: arm \"plain\": several",
         ),
-        (format!("{job}{measure}{}", arm("steering = true")), "file.toml:12: arm \"plain\": steering begins with"),
-        (format!("{job}[[failure]]\nname = \"h1.1\"\nat_us = 1\n{measure}{ARM}"), "file.toml:11: there is no switch"),
+        (format!("{job}{measure}{}", arm("steering = true")), "file.toml:14: arm \"plain\": steering begins with"),
+        (failure("name = \"h1.1\"\nat_us = 1"), "file.toml:13: there is no switch or link \"h1.1\""),
+        (failure("name = \"leaf1-leaf2\"\nat_us = 1"), "file.toml:13: there is no switch or link \"leaf1-leaf2\""),
         (
-            format!("{job}[[failure]]\nname = \"leaf1-leaf2\"\nat_us = 1\n{measure}{ARM}"),
-            "file.toml:11: there is no switch or link \"leaf1-leaf2\"",
-        ),
-        (
-            format!("{job}[[failure]]\nname = \"spine1\"\nat_us = 9\nuntil_us = 9\n{measure}{ARM}"),
-            "file.toml:13: until_us 9: expected more than at_us, 9",
+            failure("name = \"spine1\"\nat_us = 9\nuntil_us = 9"),
+            "file.toml:15: until_us 9: expected more than at_us, 9",
         ),
     ];
     for (text, expected) in cases {
         let found = scenario(&text).unwrap_err();
         assert!(found.starts_with(expected), "{found}\n  expected: {expected}");
     }
-    let text = format!("{job}[[failure]]\nname = \"spine1\"\nat_us = 9\n{measure}{ARM}");
-    let scenario = scenario(&text).unwrap();
+    let scenario = scenario(&failure("name = \"spine1\"\nat_us = 9")).unwrap();
     assert_eq!((scenario.jobs[0].0.nics.len(), scenario.failures[0].links.len()), (5, 2));
 }
 

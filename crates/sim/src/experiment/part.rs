@@ -61,6 +61,7 @@ struct Outgoing {
     acknowledged: Pieces,
     /// Messages that are posted and not acknowledged.
     under_way: VecDeque<Message>,
+    /// Since when something is posted, as far as that has not been counted.
     busy_since: Instant,
     sent: Sent,
 }
@@ -214,9 +215,8 @@ impl Outgoing {
                 self.task.borrow_mut().acknowledged(&message, more);
             }
         }
-        if self.under_way.is_empty() {
-            self.sent.busy_ns += now.as_ns() - self.busy_since.as_ns();
-        }
+        self.sent.busy_ns += now.as_ns() - self.busy_since.as_ns();
+        self.busy_since = now;
     }
 }
 

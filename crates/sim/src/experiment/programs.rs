@@ -135,3 +135,50 @@ fn tenants(scenario: &Scenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command
     }
     commands
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Scenario;
+    use crate::experiment::run::Run;
+    use std::path::Path;
+
+    /// A job whose all-to-all has 240 flows, or none but four.
+    fn scenario(kind: &str) -> Scenario {
+        let text = format!(
+            "title = \"tables\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n\
+             [[workload.job]]\nname = \"train\"\nnics = [\"h1.*\", \"h2.*\", \"h3.*\", \"h4.*\"]\ntensor = 8\n\
+             [[workload.job.collective]]\nkind = \"{kind}\"\noctets = 65_536\n[measure]\nduration_us = 1\n\
+             [[arm]]\nname = \"placed\"\nsignal = \"none\"\ncontrol = \"none\"\npaths = \"placed\"\n"
+        );
+        Scenario::parse(Path::new("file.toml"), &text).unwrap()
+    }
+
+    /// What each switch holds: prefixes, neighbours, SIDs with what they do.
+    fn tables(run: &Run<'_>) -> Vec<String> {
+        let switches = run.scenario.topology.switch_ids().filter_map(|switch| run.fabric.switch(switch));
+        let table = |node: &srdma_dataplane::Node| {
+            let sids: Vec<_> = node.sids().map(|(prefix, behavior, _)| (prefix, behavior)).collect();
+            format!("{} {} {sids:?}", node.prefix_count(), node.neighbour_count())
+        };
+        switches.map(table).collect()
+    }
+
+    /// PP-4-5: switches hold the same before any flow, while there are flows and after them, and as much for 240 flows
+    /// as for 15. By hand, a leaf: its uN and 8 uA, the uN of 4 spines, 4 hosts, the default route; itself and 8
+    /// neighbours.
+    #[test]
+    fn switches_keep_nothing_for_a_flow() {
+        let mut found = Vec::new();
+        for kind in ["all-to-all", "broadcast"] {
+            let scenario = scenario(kind);
+            let mut run = Run::new(&scenario, &scenario.arms[0], 1).unwrap();
+            let before = tables(&run);
+            run.proceed(10_000_000, &mut |_| {}).unwrap();
+            assert!(run.jobs.are_done());
+            assert_eq!(before, tables(&run));
+            found.push(before);
+        }
+        assert_eq!(found[0], found[1]);
+        assert!(found[0][0].starts_with(&format!("{} 8 ", 9 + 4 + 4 + 1 + 9)), "{}", found[0][0]);
+    }
+}

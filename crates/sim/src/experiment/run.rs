@@ -161,7 +161,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
+    pub(super) fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
         let next_hops = NextHops::new(&scenario.topology);
         let sids = programs::sid_plan(scenario, arm)?;
         let fabric = Fabric::new(scenario, arm, &next_hops, sids.as_ref(), seed)?;
@@ -201,7 +201,7 @@ impl<'a> Run<'a> {
     }
 
     /// Lets time pass until all flows have ended, or it is `end_ns`.
-    fn proceed(&mut self, end_ns: u64, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
+    pub(super) fn proceed(&mut self, end_ns: u64, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
         let measures = &self.scenario.measures;
         let duration_ns = measures.duration_us.get() * NS_PER_US;
         let step_ns = measures.sample_ns.get();

@@ -35,8 +35,6 @@ pub(super) struct Task {
     pub(super) job: usize,
     schedule: Schedule,
     nics: Vec<HostId>,
-    /// The rank of each NIC.
-    ranks: BTreeMap<HostId, u32>,
     /// For each rank its peers with their channels, in order.
     channels: Vec<Vec<(u32, usize)>>,
     /// By channel, messages that have been sent and have not arrived.
@@ -92,7 +90,6 @@ impl Task {
             job: job_number,
             schedule: Schedule::new(job, collectives, Pace::DEFAULT),
             nics: job.nics.clone(),
-            ranks,
             channels: of_ranks,
             under_way: BTreeMap::new(),
             to_begin: Vec::new(),
@@ -169,11 +166,6 @@ impl Task {
     /// The NICs.
     pub(super) fn nics(&self) -> &[HostId] {
         &self.nics
-    }
-
-    /// The rank of a NIC.
-    pub(super) fn rank(&self, nic: HostId) -> Option<u32> {
-        self.ranks.get(&nic).copied()
     }
 }
 

@@ -35,17 +35,17 @@ impl FailureSection {
     /// # Errors
     ///
     /// A name that is none, a host, an end before the beginning.
-    pub(super) fn resolve(section: &Self, topology: &Topology) -> Result<Failure, Problem> {
-        let (at, name) = (section.name.span().start, section.name.get_ref());
+    pub(super) fn resolve(&self, topology: &Topology) -> Result<Failure, Problem> {
+        let (at, name) = (self.name.span().start, self.name.get_ref());
         let is_host = matches!(topology.node(name), Some(NodeId::Host(_)));
         let Some(links) = topology.links_named(name).filter(|_| !is_host) else {
             return Err(Problem::new(at, format!("there is no switch or link {name:?} in the topology")));
         };
-        if let Some(until) = section.until_us.as_ref().filter(|until| *until.get_ref() <= section.at_us.get()) {
-            let text = format!("until_us {}: expected more than at_us, {}", until.get_ref(), section.at_us.get());
+        if let Some(until) = self.until_us.as_ref().filter(|until| *until.get_ref() <= self.at_us.get()) {
+            let text = format!("until_us {}: expected more than at_us, {}", until.get_ref(), self.at_us.get());
             return Err(Problem::new(until.span().start, text));
         }
-        let until_ns = section.until_us.as_ref().map(|until| until.get_ref().saturating_mul(NS_PER_US));
-        Ok(Failure { name: name.clone(), links, at_ns: section.at_us.get() * NS_PER_US, until_ns })
+        let until_ns = self.until_us.as_ref().map(|until| until.get_ref().saturating_mul(NS_PER_US));
+        Ok(Failure { name: name.clone(), links, at_ns: self.at_us.get() * NS_PER_US, until_ns })
     }
 }

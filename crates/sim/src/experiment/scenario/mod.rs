@@ -5,6 +5,7 @@
 mod arm;
 mod error;
 mod failure;
+mod jobs;
 mod number;
 mod settings;
 mod workload;
@@ -126,10 +127,8 @@ impl Scenario {
         file.hosts.check()?;
         file.workload.check(&topology, text)?;
         file.measure.check(&topology)?;
-        let jobs = srdma_placement::job_file::jobs(&file.workload.job, &topology)?;
-        let repetitions = file.workload.job.iter().map(|section| section.get_ref().repetition());
-        let repetitions = repetitions.collect::<Result<Vec<Repetition>, Problem>>()?;
-        let failures = file.failure.iter().map(|section| FailureSection::resolve(section, &topology));
+        let jobs = jobs::resolve(&file.workload.job, &topology)?;
+        let failures = file.failure.iter().map(|section| section.resolve(&topology));
         let failures = failures.collect::<Result<Vec<Failure>, Problem>>()?;
         Ok(Scenario {
             title: file.title,
@@ -139,7 +138,7 @@ impl Scenario {
             hosts: file.hosts,
             switches: file.switches,
             workloads: file.workload,
-            jobs: jobs.into_iter().zip(repetitions).collect(),
+            jobs,
             failures,
             measures: file.measure,
             arms: file.arm.into_iter().map(Spanned::into_inner).collect(),

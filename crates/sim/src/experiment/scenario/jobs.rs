@@ -1,0 +1,34 @@
+//! Jobs of a scenario: those of a file of jobs, each NIC with one rank, and how often they run.
+
+use srdma_fabric::{HostId, NodeId, Problem, Topology};
+use srdma_placement::Job;
+use srdma_placement::job_file::{JobSection, Repetition, jobs};
+use std::collections::BTreeSet;
+use toml::Spanned;
+
+/// The jobs of these sections.
+///
+/// # Errors
+///
+/// Those of a file of jobs; a NIC with two ranks of a job; a job that sends nothing.
+pub(super) fn resolve(
+    sections: &[Spanned<JobSection>],
+    topology: &Topology,
+) -> Result<Vec<(Job, Repetition)>, Problem> {
+    let mut all = Vec::new();
+    for (job, section) in jobs(sections, topology)?.into_iter().zip(sections) {
+        let (at, section) = (section.span().start, section.get_ref());
+        let mut seen: BTreeSet<HostId> = BTreeSet::new();
+        if let Some(nic) = job.nics.iter().find(|nic| !seen.insert(**nic)) {
+            let nic = topology.name(NodeId::Host(*nic));
+            let text = format!("job {} has two ranks at NIC {nic}: expected one for each", job.name);
+            return Err(Problem::new(at, text));
+        }
+        if job.collectives.is_empty() {
+            let text = format!("job {} sends nothing: expected one [[workload.job.collective]] at least", job.name);
+            return Err(Problem::new(at, text));
+        }
+        all.push((job, section.repetition()?));
+    }
+    Ok(all)
+}
