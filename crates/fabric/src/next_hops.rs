@@ -5,7 +5,7 @@
 //! search in breadth from its switches. A fabric of thousands of hosts has some hundreds of classes.
 
 use crate::topology::{HostId, LinkId, NodeId, SwitchId, Topology};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Links to a destination that is not reached.
 const UNREACHED: u16 = u16::MAX;
@@ -133,6 +133,22 @@ impl NextHops {
             }
         }
         greatest
+    }
+
+    /// Whether a shortest path from a host to another one goes by a switch.
+    pub fn is_between(&self, topology: &Topology, from: HostId, switch: SwitchId, to: HostId) -> bool {
+        let mut reached = BTreeSet::new();
+        let mut waiting = vec![NodeId::Host(from)];
+        while let Some(at) = waiting.pop() {
+            let ports = match at {
+                NodeId::Host(host) if host == from => self.from_host(topology, host, to),
+                NodeId::Host(_) => continue,
+                NodeId::Switch(switch) => self.toward(switch, to).to_vec(),
+            };
+            let next = ports.into_iter().filter_map(|port| topology.port(at, port)).map(|port| port.peer.node);
+            waiting.extend(next.filter(|next| reached.insert(*next)));
+        }
+        reached.contains(&NodeId::Switch(switch))
     }
 
     /// The links of one shortest path, that of the lowest ports; empty from a host to itself.

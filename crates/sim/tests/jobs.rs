@@ -133,9 +133,56 @@ fn hashed_flows_recover_when_routing_has_converged() {
     assert!((5e6..12e6).contains(&recovery_ns), "{recovery_ns}");
 }
 
+/// D85: nobody withdraws a SID. NICs that probe their paths once in half a millisecond find out by themselves that a
+/// spine is dead: within three intervals and a round trip, the iteration during which it happened to the end.
+#[test]
+fn steered_flows_leave_a_dead_spine_by_themselves() {
+    let job = RINGS.replace("iterations = 2", "iterations = 12");
+    let failure = "[[failure]]\nname = \"spine2\"\nat_us = 700\nuntil_us = 15_000\n";
+    let fabric = FABRIC.replace("spines = 4", "spines = 5").replace("ack_every = 8", "ack_every = 8\nack_timeout = 6");
+    let recovery_ns = |keys: &str| {
+        let text = format!("{fabric}{job}{failure}{}", arm(keys));
+        let result = run(&Scenario::parse(Path::new("file.toml"), &text).unwrap(), 0, 1, &mut |_| {}).unwrap();
+        is_whole(&result);
+        assert!(result.summary.lost_on_links.unwrap() > 0, "{keys}");
+        (result.summary.recovery_ns.unwrap(), result.summary.path_changes)
+    };
+    let (placed_ns, none) = recovery_ns("paths = \"placed\"");
+    assert!(placed_ns > 14e6 && none.is_none(), "nothing but the spine's return helps: {placed_ns}");
+    let (steered_ns, moves) = recovery_ns("paths = \"placed\"\nsteering = true\nprobe_interval_us = 500");
+    assert!(steered_ns < 1.6e6 && moves.unwrap() > 0, "{steered_ns} {moves:?}");
+}
+
+/// A stream that goes by one spine fills it, and flows that are told of it by Fast CNPs go elsewhere (FC-4-8, PP-4-6).
+#[test]
+fn steered_flows_leave_a_spine_that_others_fill() {
+    let fabric = FABRIC.replace("hosts_per_leaf = 4", "hosts_per_leaf = 5").replace("\nleaves = 4", "\nleaves = 8");
+    let fabric = fabric.replace("spines = 4", "spines = 6");
+    let nics: Vec<String> = (1..=4).flat_map(|leaf| (1..=4).map(move |host| format!("\"h{leaf}.{host}\""))).collect();
+    let job = RINGS.replace("\"h1.*\", \"h2.*\", \"h3.*\", \"h4.*\"", &nics.join(", "));
+    let job = job.replace("iterations = 2", "iterations = 8");
+    // From leaves that the job has no part in: what is full is the spine, not the uplink of a leaf.
+    let streams = (1..=4).map(|leaf| {
+        let from = leaf + 4;
+        format!("[[workload.stream]]\nname = \"s{leaf}\"\nfrom = \"h{from}.1\"\nto = \"h{leaf}.5\"\nvia = \"spine1\"\n")
+    });
+    let streams: String = streams.collect();
+    let longest_ns = |keys: &str| {
+        let arm =
+            arm(keys).replace("signal = \"none\"\ncontrol = \"none\"", "signal = \"fast-cnp\"\ncontrol = \"dcqcn\"");
+        let text = format!("{}{job}{streams}{arm}", fabric.replace("duration_us = 1", "duration_us = 50_000"));
+        let result = run(&Scenario::parse(Path::new("file.toml"), &text).unwrap(), 0, 1, &mut |_| {}).unwrap();
+        is_whole(&result);
+        result.jobs[0].iterations.last().and_then(|it| Some(it.finished_ns? - it.started_ns)).unwrap()
+    };
+    let placed = longest_ns("paths = \"placed\"");
+    let steered = longest_ns("paths = \"placed\"\nsteering = true");
+    assert!(placed as f64 > 1.5 * steered as f64, "{placed} {steered}");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_result() {
-    for keys in ["queue_pairs = 4", "paths = \"random\""] {
+    for keys in ["queue_pairs = 4", "paths = \"random\"", "paths = \"placed\"\nsteering = true"] {
         assert_eq!(run_of(RINGS, keys, 7), run_of(RINGS, keys, 7));
     }
 }

@@ -41,6 +41,68 @@ const fn summary(run: &ArmResult) -> &Summary {
 /// All measures, in the order in which they are shown.
 pub(super) const MEASURES: &[Measure] = &[
     Measure::new(
+        "iteration, median",
+        "from the beginning of a job's collectives to their last octet",
+        Unit::Nanoseconds,
+        Better::Lower,
+        |run| summary(run).iteration_p50_ns,
+    ),
+    Measure::new("iteration, longest", "the worst of all iterations", Unit::Nanoseconds, Better::Lower, |run| {
+        summary(run).iteration_longest_ns
+    }),
+    Measure::new(
+        "iteration, by the ideal",
+        "the median by the time for which the busiest NIC's link is needed at least",
+        Unit::Times,
+        Better::Lower,
+        |run| summary(run).iteration_over_ideal,
+    ),
+    Measure::new(
+        "slowest flow",
+        "of all that NICs of jobs send each other, while they had anything to send",
+        Unit::BitsPerSecond,
+        Better::Higher,
+        |run| summary(run).slowest_bits_per_s,
+    ),
+    Measure::new(
+        "busiest link",
+        "how long the busiest link between switches was in use, by the busiest link of a NIC",
+        Unit::Times,
+        Better::Lower,
+        |run| summary(run).busiest_link,
+    ),
+    Measure::new(
+        "busiest link, by the mean",
+        "the same by the mean of all links between switches that carried anything",
+        Unit::Times,
+        Better::Lower,
+        |run| summary(run).link_over_mean,
+    ),
+    Measure::new(
+        "recovery",
+        "from the first failure to the end of the last iteration that took a tenth longer than usual",
+        Unit::Nanoseconds,
+        Better::Lower,
+        |run| summary(run).recovery_ns,
+    ),
+    Measure::new(
+        "out of order",
+        "negative acknowledgements of receivers that got a packet before another one",
+        Unit::Count,
+        Better::Lower,
+        |run| summary(run).out_of_order.map(|naks| naks as f64),
+    ),
+    Measure::new(
+        "changes of path",
+        "by NICs that steer, data and acknowledgements together",
+        Unit::Count,
+        Better::Neither,
+        |run| summary(run).path_changes.map(|changes| changes as f64),
+    ),
+    Measure::new("lost on cut links", "frames that were sent there", Unit::Count, Better::Lower, |run| {
+        summary(run).lost_on_links.map(|lost| lost as f64)
+    }),
+    Measure::new(
         "short flows, slowdown p99",
         "time taken over time alone; 99 of 100 short background flows stay below",
         Unit::Times,

@@ -129,6 +129,8 @@ fn made_up(arm: &str, title: &str, seed: u64, badness: f64) -> ArmResult {
             series(SeriesKind::Pause, "leaf2-spine1", (bad - 1.0).clamp(0.0, 1.0)),
         ],
         notifications: (0..20).map(notification).collect(),
+        jobs: Vec::new(),
+        links: Vec::new(),
         totals: Totals { marked: 10, octets_delivered: 10_000_000, ..Totals::default() },
         summary: Summary {
             short_slowdown_p99: Some(16.0 * bad),

@@ -18,6 +18,8 @@ pub(super) struct PlannedFlow {
     pub(super) to: HostId,
     /// The hosts of a group that receive; empty for other flows.
     pub(super) receivers: Vec<HostId>,
+    /// The switch that a stream goes by, if it names one.
+    pub(super) via: Option<NodeId>,
     /// When it begins, in nanoseconds.
     pub(super) start_ns: u64,
     /// What it carries.
@@ -52,6 +54,7 @@ pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
                 from,
                 to,
                 receivers: Vec::new(),
+                via: stream.via(&scenario.topology),
                 start_ns: stream.start_us.get() * NS_PER_US,
                 size: FlowSize::Endless(stream.message_octets.get() as u32),
                 burst: None,
@@ -67,6 +70,7 @@ pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
                 from,
                 to,
                 receivers,
+                via: None,
                 start_ns: group.start_us.get() * NS_PER_US,
                 size: FlowSize::Endless(group.message_octets.get() as u32),
                 burst: None,
@@ -89,6 +93,7 @@ pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
             from,
             to,
             receivers: Vec::new(),
+            via: None,
             start_ns: permutation.start_us.get() * NS_PER_US,
             size: FlowSize::Octets(permutation.size_octets.get() as u32),
             burst: None,
@@ -126,6 +131,7 @@ fn add_incast(scenario: &Scenario, incast: &Incast, end_ns: u64, chance: &mut St
                 from,
                 to: receiver,
                 receivers: Vec::new(),
+                via: None,
                 start_ns,
                 size,
                 burst,
@@ -168,6 +174,7 @@ fn add_background(
             from: hosts[from as usize],
             to: hosts[to as usize],
             receivers: Vec::new(),
+            via: None,
             start_ns: time_ns as u64,
             size: FlowSize::Octets(background.sizes.draw(chance).min(MAX_OCTETS) as u32),
             burst: None,

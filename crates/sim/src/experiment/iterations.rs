@@ -5,7 +5,8 @@ use super::run::{Run, RunError};
 use super::scenario::Scenario;
 use super::server::Server;
 use super::tasks::{Channel, SharedTask, tasks};
-use srdma_fabric::{HostId, SidPlan};
+use crate::random::Stream;
+use srdma_fabric::HostId;
 use srdma_placement::Message;
 use srdma_placement::job_file::Repetition;
 use srdma_wire::{Instant, Qpn};
@@ -105,26 +106,30 @@ impl State {
 
 impl Run<'_> {
     /// Connects the NICs of all jobs, and gives them their programs.
-    pub(super) fn set_up_jobs(&mut self, plan: Option<&SidPlan>) -> Result<(), RunError> {
+    pub(super) fn set_up_jobs(&mut self) -> Result<(), RunError> {
         let channels = std::mem::take(&mut self.jobs.channels);
+        if self.arm.steering {
+            let interval_ns = self.arm.probe_interval_us.get() * NS_PER_US;
+            for host in self.scenario.topology.host_ids() {
+                let seed = Stream::new(self.seed, &format!("steering {}", host.0)).below(u64::MAX);
+                self.fabric.with_server(host, |server| server.steer(interval_ns, seed));
+            }
+        }
         let paths = programs::paths(self.scenario, self.arm, &self.next_hops, self.seed, &channels)?;
         for (number, channel) in channels.iter().enumerate() {
             let lanes: Vec<Qpn> = self.lanes(number).collect();
             let task = Rc::clone(&self.jobs.states[channel.task].task);
             let tenant = self.scenario.jobs[task.borrow().job].0.tenant;
-            let path = plan.zip(paths.get(number));
-            let headers = path.map(|(plan, path)| programs::headers(&self.scenario.topology, plan, path, tenant));
+            let headers = self.sids.as_ref().zip(paths.get(number)).map(|(plan, paths)| {
+                programs::headers(&self.scenario.topology, plan, paths, tenant, self.arm.steering)
+            });
             let headers = headers.transpose()?;
             for qpn in &lanes {
                 let ends = [(channel.from, channel.to), (channel.to, channel.from)];
                 for (end, (own, peer)) in ends.into_iter().enumerate() {
                     let config = self.queue_pair(*qpn, own, peer);
-                    let header = headers.as_ref().map(|headers| [&headers.forth, &headers.back][end].clone());
-                    let connect = |server: &mut Server| {
-                        header.into_iter().for_each(|header| server.encapsulate(*qpn, header));
-                        server.connect(config)
-                    };
-                    self.fabric.with_server(own, connect).transpose()?;
+                    let outer = headers.as_ref().map(|headers| [&headers.forth, &headers.back][end].clone());
+                    self.connect(own, config, outer)?;
                 }
             }
             let other = Rc::clone(&task);

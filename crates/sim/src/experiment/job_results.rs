@@ -66,7 +66,7 @@ impl Run<'_> {
         naks.sum()
     }
 
-    /// What each link carried in each direction: as its switch counted it, that which it sends or, from a host, receives.
+    /// What each link carried in each direction, as its switch counted it.
     pub(super) fn link_results(&self) -> Vec<LinkResult> {
         if self.jobs.channels.is_empty() {
             return Vec::new();
@@ -126,6 +126,7 @@ impl Run<'_> {
             slowest_bits_per_s: slowest.reduce(f64::min),
             recovery_ns: self.recovery_ns(jobs),
             out_of_order: Some(self.out_of_order()),
+            path_changes: self.arm.steering.then(|| self.fabric.all_servers().map(|server| server.moves()).sum()),
             lost_on_links: (!self.scenario.failures.is_empty()).then(|| self.fabric.network.lost()),
             unfinished: summary.unfinished + all().filter(|it| it.finished_ns.is_none()).count() as u64,
             ..summary

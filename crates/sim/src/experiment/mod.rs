@@ -19,6 +19,7 @@ mod flows;
 mod groups;
 mod iterations;
 mod job_results;
+mod nic;
 mod outcome;
 mod pages;
 mod part;

@@ -1,14 +1,15 @@
-//! The programs by which jobs' flows go, and what switches have for them: SIDs and routes that come with the fabric, and
-//! nothing that comes with a flow (PP-4-2, PP-4-5).
+//! The programs by which jobs' flows go, and what switches have for them: SIDs and routes that come with the fabric,
+//! and nothing that comes with a flow (PP-4-2, PP-4-5).
 
 use super::build::ADDRESSES;
+use super::nic::{Outer, headend_path};
 use super::run::RunError;
 use super::scenario::{Arm, Paths, Scenario};
 use super::tasks::Channel;
 use srdma_dataplane::{Command, Encaps, EncapsMode, Flavors, NextHop, PortId, RouteAction, SidBehavior, TableId};
 use srdma_fabric::sid::tenant_id;
 use srdma_fabric::{Encoding, HostId, NextHops, NodeId, Path, Program, SidPlan, SwitchId, Topology};
-use srdma_placement::{Choosing, Flow, choose};
+use srdma_placement::{Choosing, Flow, FlowId, Placement, choose, ecmp};
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -19,10 +20,13 @@ const SID_BITS: u8 = 48;
 /// Outer hop limit.
 const HOP_LIMIT: u8 = 64;
 
-/// The two headers of a channel: around its data, and around what answers them (D86).
+/// Paths by chance that are looked at for one by a certain switch.
+const ATTEMPTS: u64 = 100_000;
+
+/// What goes around the packets of a channel: around its data, and around what answers them (D86).
 pub(super) struct Headers {
-    pub(super) forth: Encaps,
-    pub(super) back: Encaps,
+    pub(super) forth: Outer,
+    pub(super) back: Outer,
 }
 
 /// The SIDs of a fabric in arms whose hosts choose paths; `None` in others.
@@ -31,11 +35,12 @@ pub(super) struct Headers {
 ///
 /// A fabric with more switches than there are ids.
 pub(super) fn sid_plan(scenario: &Scenario, arm: &Arm) -> Result<Option<SidPlan>, RunError> {
-    let is_needed = arm.paths != Paths::Ecmp && !scenario.jobs.is_empty();
+    let is_needed = arm.paths != Paths::Ecmp || scenario.workloads.stream.iter().any(|stream| stream.via.is_some());
     Ok(is_needed.then(|| SidPlan::new(&scenario.topology, SidPlan::BLOCK)).transpose()?)
 }
 
-/// The path of each channel; none where switches choose.
+/// The paths of each channel, the one to take first; nothing where switches choose. NICs that steer get another one to
+/// change to, which has as little in common with the first as can be.
 ///
 /// # Errors
 ///
@@ -46,22 +51,28 @@ pub(super) fn paths(
     next_hops: &NextHops,
     seed: u64,
     channels: &[Channel],
-) -> Result<Vec<Path>, RunError> {
-    let how = match arm.paths {
-        Paths::Ecmp => return Ok(Vec::new()),
-        Paths::Random => Choosing::Random(seed),
-        Paths::Greedy => Choosing::Greedy,
-        Paths::Placed => Choosing::Placed,
-    };
+) -> Result<Vec<Vec<Path>>, RunError> {
+    let topology = &scenario.topology;
     let flow = |channel: &Channel| {
         let Channel { from, to, rate_bits_per_s, .. } = *channel;
         Flow { from, to, rate_bits_per_s }
     };
     let flows: Vec<Flow> = channels.iter().map(flow).collect();
-    Ok(choose(&scenario.topology, next_hops, &flows, how)?)
+    let how = match arm.paths {
+        Paths::Ecmp => return Ok(Vec::new()),
+        Paths::Random => Choosing::Random(seed),
+        Paths::Greedy => Choosing::Greedy,
+        Paths::Placed if arm.steering => {
+            let placement = Placement::new(topology, &flows)?;
+            let ids = (0..flows.len() as u32).map(FlowId);
+            return Ok(ids.map(|id| placement.path(id).into_iter().chain(placement.backup(id)).collect()).collect());
+        }
+        Paths::Placed => Choosing::Placed,
+    };
+    Ok(choose(topology, next_hops, &flows, how)?.into_iter().map(|path| vec![path]).collect())
 }
 
-/// The outer headers of a channel with a path (PP-4-3).
+/// What goes around the packets of a channel with these paths (PP-4-3).
 ///
 /// # Errors
 ///
@@ -69,16 +80,53 @@ pub(super) fn paths(
 pub(super) fn headers(
     topology: &Topology,
     plan: &SidPlan,
-    path: &Path,
+    paths: &[Path],
     tenant: Option<u16>,
+    steering: bool,
 ) -> Result<Headers, RunError> {
-    let header = |path: &Path| {
+    let back: Vec<Path> = paths.iter().map(Path::reversed).collect();
+    let outer = |paths: &[Path]| outer(topology, plan, paths, tenant, steering);
+    Ok(Headers { forth: outer(paths)?, back: outer(&back)? })
+}
+
+fn outer(
+    topology: &Topology,
+    plan: &SidPlan,
+    paths: &[Path],
+    tenant: Option<u16>,
+    steering: bool,
+) -> Result<Outer, RunError> {
+    let segments = |path: &Path| {
         let program = Program::encode(plan, topology, path, Encoding::Nodes, tenant)?;
-        let segments: Vec<Ipv6Addr> = [program.destination].into_iter().chain(program.segments).collect();
-        let source = ADDRESSES.host(topology, path.from);
-        Ok::<Encaps, RunError>(Encaps::new(source, &segments, EncapsMode::Reduced, HOP_LIMIT)?)
+        Ok::<Vec<Ipv6Addr>, RunError>([program.destination].into_iter().chain(program.segments).collect())
     };
-    Ok(Headers { forth: header(path)?, back: header(&path.reversed())? })
+    let Some(first) = paths.first().filter(|_| !steering) else {
+        let path = |(rank, path): (u16, &Path)| Ok(headend_path(topology, path, segments(path)?, rank));
+        return Ok(Outer::Steered((0..).zip(paths).map(path).collect::<Result<_, RunError>>()?));
+    };
+    let source = ADDRESSES.host(topology, first.from);
+    Ok(Outer::Fixed(Encaps::new(source, &segments(first)?, EncapsMode::Reduced, HOP_LIMIT)?))
+}
+
+/// The program of a stream that goes by a switch of one of its shortest paths.
+///
+/// # Errors
+///
+/// As for [`headers`].
+pub(super) fn stream_header(
+    scenario: &Scenario,
+    plan: &SidPlan,
+    next_hops: &NextHops,
+    [from, via, to]: [NodeId; 3],
+) -> Result<Option<Outer>, RunError> {
+    let topology = &scenario.topology;
+    let (NodeId::Host(from), NodeId::Host(to)) = (from, to) else { return Ok(None) };
+    // Whatever seed leads there: there are far fewer shortest paths than are tried.
+    let any = (0..ATTEMPTS).map(|seed| ecmp(topology, next_hops, [from, to], 0, seed));
+    let links = any.map(|along| along.into_iter().map(|direction| direction.link).collect());
+    let mut paths = links.map(|links| Path { from, to, links });
+    let passes = |path: &Path| path.hops(topology).any(|(switch, _)| NodeId::Switch(switch) == via);
+    paths.find(passes).map(|path| outer(topology, plan, &[path], None, false)).transpose()
 }
 
 /// What a switch is told when the fabric is set up: its own uN and uA, and the uN of its neighbours. A program names

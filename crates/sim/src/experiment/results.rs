@@ -284,12 +284,15 @@ pub struct Summary {
     /// The slowest of all flows of jobs, in bits a second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub slowest_bits_per_s: Option<f64>,
-    /// From the first failure to the end of the last iteration that took a tenth longer than the median of those before.
+    /// From the first failure to the end of the last iteration that took a tenth longer than the median before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recovery_ns: Option<f64>,
     /// Negative acknowledgements of jobs' receivers: each is for packets that came out of order.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub out_of_order: Option<u64>,
+    /// How often flows have changed their path by themselves.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_changes: Option<u64>,
     /// Frames that were sent into links that were cut.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lost_on_links: Option<u64>,

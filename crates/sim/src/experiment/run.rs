@@ -6,6 +6,7 @@ use super::failing::Turns;
 use super::flows::{FlowSize, PlannedFlow, plan};
 use super::groups::{self, PlannedGroup, SetUpError};
 use super::iterations::Jobs;
+use super::nic::Outer;
 use super::path::{ACK_OCTETS, Path};
 use super::programs;
 use super::queues::TRACE_NAMESPACE;
@@ -14,7 +15,7 @@ use super::sample::{SampledFlow, Sampler};
 use super::scenario::{Arm, Control, Scenario, Signal};
 use super::server::{DATA_DSCP, Ended, Server, Told};
 use crate::random::Stream;
-use srdma_fabric::{HostId, NextHops, NodeId};
+use srdma_fabric::{HostId, NextHops, NodeId, SidPlan};
 use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, QueuePairConfig, TraceRequest};
 use srdma_wire::{Instant, Qpn};
@@ -67,6 +68,9 @@ pub enum RunError {
     /// A program does not fit in front of a packet.
     #[error("a program does not fit in front of a packet: {0}")]
     Encaps(#[from] srdma_dataplane::EncapsError),
+    /// A NIC refuses its paths.
+    #[error("a NIC refuses its paths: {0}")]
+    Headend(#[from] srdma_dataplane::headend::HeadendError),
     /// Too many queue pairs.
     #[error("the jobs need {found} queue pairs: expected {most} at most; take fewer `queue_pairs`, or smaller groups")]
     QueuePairs {
@@ -147,6 +151,8 @@ pub(super) struct Run<'a> {
     pub(super) sampled: Vec<SampledFlow>,
     pub(super) closing: Closing,
     pub(super) jobs: Jobs,
+    /// The fabric's SIDs, if hosts choose paths.
+    pub(super) sids: Option<SidPlan>,
     /// What fails and is repaired.
     pub(super) turns: Turns,
     /// The longest round trip while nothing waits anywhere.
@@ -189,6 +195,7 @@ impl<'a> Run<'a> {
             sampler: Sampler::new(scenario, rate_names),
             sampled: Vec::new(),
             turns: Turns::new(scenario),
+            sids,
             jobs: Jobs::new(scenario, arm.queue_pairs.get() as usize)?,
             base_rtt_ns,
             begun: 0,
@@ -196,7 +203,7 @@ impl<'a> Run<'a> {
             first_qpn,
             last_end: Instant::ZERO,
         };
-        run.set_up_jobs(sids.as_ref())?;
+        run.set_up_jobs()?;
         Ok(run)
     }
 
@@ -269,8 +276,9 @@ impl<'a> Run<'a> {
             self.set_up_group(number)?;
         } else {
             let [near, far] = [self.queue_pair(qpn, from, to), self.queue_pair(qpn, to, from)];
-            self.fabric.with_server(to, |server| server.connect(far)).transpose()?;
-            self.fabric.with_server(from, |server| server.connect(near)).transpose()?;
+            let outer = self.stream_outer(number)?;
+            self.connect(to, far, None)?;
+            self.connect(from, near, outer)?;
         }
         let begin = |server: &mut Server| match size {
             FlowSize::Octets(octets) => server.begin(number, qpn, octets),
@@ -278,6 +286,29 @@ impl<'a> Run<'a> {
         };
         self.fabric.with_server(from, begin).transpose()?;
         Ok(())
+    }
+
+    /// Gives a host a queue pair, with the headers that go around what it sends by it.
+    pub(super) fn connect(
+        &mut self,
+        own: HostId,
+        config: QueuePairConfig,
+        outer: Option<Outer>,
+    ) -> Result<(), RunError> {
+        if let Some(outer) = outer {
+            let (peer, qpn) = (config.remote_address, config.remote_qpn);
+            self.fabric.with_server(own, |server| server.encapsulate(peer, qpn, outer)).transpose()?;
+        }
+        self.fabric.with_server(own, |server| server.connect(config)).transpose()?;
+        Ok(())
+    }
+
+    /// The headers of a stream that goes by a certain switch.
+    fn stream_outer(&self, number: usize) -> Result<Option<Outer>, RunError> {
+        let flow = &self.flows[number];
+        let (Some(via), Some(plan)) = (flow.via, &self.sids) else { return Ok(None) };
+        let ends = [NodeId::Host(flow.from), via, NodeId::Host(flow.to)];
+        programs::stream_header(self.scenario, plan, &self.next_hops, ends)
     }
 
     /// Tells the switches of their part in a multicast flow's group, and connects its hosts to the Proxy Address. Queue

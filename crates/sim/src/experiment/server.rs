@@ -1,12 +1,13 @@
 //! A server of an experiment: an RC endpoint behind one port, with as many queue pairs as it has flows.
 
+use super::nic::{Nic, Outer};
 use super::pages::{PageMemory, SharedPage};
 use super::part::{Means, Part, Sent};
 use super::tasks::SharedTask;
-use super::watch::dest_qpn;
 use crate::network::Station;
 use crate::pieces::pieces_of;
-use srdma_dataplane::{Element, Encaps, Frame, Pauses, Pool, PortId};
+use srdma_dataplane::headend::HeadendError;
+use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
 use srdma_placement::Message;
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
@@ -15,7 +16,6 @@ use srdma_rc::{
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Opcode, Pfc, Qpn, View};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 use zerocopy::IntoBytes;
@@ -105,8 +105,7 @@ pub(super) struct Server {
     ended: Vec<Ended>,
     told: Vec<Told>,
     part: Part,
-    /// The outer headers of what goes to these queue pairs of peers (PP-4-3).
-    programs: BTreeMap<Qpn, Encaps>,
+    nic: Nic,
     mtu_octets: u64,
     pauses: Pauses,
     misdelivered: u64,
@@ -123,6 +122,7 @@ impl Server {
         memory: PageMemory,
         workshop: Rc<RefCell<Workshop>>,
     ) -> Self {
+        let address = config.address;
         let mut endpoint = Endpoint::new(config);
         let memory_period = memory.period_octets();
         let region = endpoint.register_memory(memory, BASE_ADDRESS, Access::REMOTE_WRITE, KEY_TAG);
@@ -137,7 +137,7 @@ impl Server {
             ended: Vec::new(),
             told: Vec::new(),
             part: Part::default(),
-            programs: BTreeMap::new(),
+            nic: Nic::new(address),
             mtu_octets: memory_period,
             pauses: Pauses::new(rate_bits_per_s, 1 << DATA_CLASS, None),
             misdelivered: 0,
@@ -190,9 +190,23 @@ impl Server {
         self.endless.clear();
     }
 
-    /// Puts these outer headers around all that goes to a queue pair of a peer.
-    pub(super) fn encapsulate(&mut self, dest_qpn: Qpn, program: Encaps) {
-        self.programs.insert(dest_qpn, program);
+    /// From now on its NIC steers, probing paths so often; all chance comes from this seed.
+    pub(super) fn steer(&mut self, probe_interval_ns: u64, seed: u64) {
+        self.nic.steer(probe_interval_ns, seed);
+    }
+
+    /// Puts outer headers around all that goes to a queue pair of a peer.
+    ///
+    /// # Errors
+    ///
+    /// Those of the headend.
+    pub(super) fn encapsulate(&mut self, peer: Ipv6Addr, qpn: Qpn, outer: Outer) -> Result<(), HeadendError> {
+        self.nic.encapsulate(peer, qpn, outer)
+    }
+
+    /// How often flows that begin here have changed their path.
+    pub(super) fn moves(&self) -> u64 {
+        self.nic.moves()
     }
 
     /// Takes part in a channel as the one that receives.
@@ -344,7 +358,9 @@ pub(super) fn write(flow: usize, region: MemoryKey, length_octets: u32, immediat
 impl Element for Server {
     fn receive(&mut self, now: Instant, _port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         for frame in frames.drain(..) {
-            self.take_frame(now, &frame, pool);
+            if !self.nic.takes(now, &frame, pool) {
+                self.take_frame(now, &frame, pool);
+            }
             frame.release(pool);
         }
         self.work(now);
@@ -352,15 +368,20 @@ impl Element for Server {
 
     fn tick(&mut self, now: Instant, _pool: &mut Pool) {
         self.pauses.paused(now);
+        self.nic.tick(now);
         self.endpoint.tick(now);
         self.work(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.endpoint.next_deadline().into_iter().chain(self.pauses.next_deadline()).min()
+        let others = self.pauses.next_deadline().into_iter().chain(self.nic.next_deadline());
+        self.endpoint.next_deadline().into_iter().chain(others).min()
     }
 
     fn dequeue(&mut self, now: Instant, _port: PortId, pool: &mut Pool) -> Option<Frame> {
+        if let Some(probe) = self.nic.poll_probe(now, &self.ethernet, pool) {
+            return Some(probe);
+        }
         if !self.endpoint.may_transmit() {
             return None;
         }
@@ -387,19 +408,12 @@ impl Element for Server {
         };
         self.starved += u64::from(frame.is_none());
         let mut frame = frame?;
-        if !self.programs.is_empty()
-            && let Some(program) = dest_qpn(frame.head(pool)).and_then(|qpn| self.programs.get(&qpn))
-        {
-            // A frame of a server is whole, and has room for any program that was accepted.
-            let pushed = program.push(&mut frame, pool);
-            debug_assert_eq!(pushed, Ok(()));
-            frame.head_mut(pool)[..EthernetView::LEN].copy_from_slice(self.ethernet.as_bytes());
-        }
+        self.nic.outgoing(now, &mut frame, &self.ethernet, pool);
         Some(frame)
     }
 
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {
-        if self.endpoint.may_transmit() {
+        if self.endpoint.may_transmit() || self.nic.has_probe() {
             wake.push(SERVER_PORT);
         }
     }

@@ -3,6 +3,7 @@
 use super::{ArmView, Material};
 use srdma_fabric::NodeId;
 use srdma_report::{Block, Picture, PictureLink, PictureNode, Section, Unit};
+use srdma_sim::experiment::ArmResult;
 use srdma_sim::experiment::results::PortResult;
 use std::collections::BTreeMap;
 
@@ -10,30 +11,42 @@ use std::collections::BTreeMap;
 struct Colouring {
     measure: &'static str,
     unit: Unit,
-    of: fn(&PortResult) -> u64,
+    /// The value of each direction of a link, by the name of the port that sends there.
+    of: fn(&ArmResult) -> Vec<(&str, u64)>,
     look_for: &'static str,
 }
 
 const PAUSE: Colouring = Colouring {
     measure: "time paused",
     unit: Unit::Nanoseconds,
-    of: |port| port.paused_ns,
+    of: |run| of_ports(run, |port| port.paused_ns),
     look_for: "Where links stood still. Colour far from the receiver means that congestion has spread.",
 };
 
 const QUEUE: Colouring = Colouring {
     measure: "peak queue",
     unit: Unit::Octets,
-    of: |port| port.peak_octets,
+    of: |run| of_ports(run, |port| port.peak_octets),
     look_for: "Where packets waited. Strong colours should stand at the receiver alone.",
 };
 
+const LOAD: Colouring = Colouring {
+    measure: "time in use",
+    unit: Unit::Nanoseconds,
+    of: |run| run.links.iter().map(|link| (link.name.as_str(), link.busy_ns)).collect(),
+    look_for: "What links carried. Placed well, all between two tiers have the same colour.",
+};
+
+fn of_ports(run: &ArmResult, of: fn(&PortResult) -> u64) -> Vec<(&str, u64)> {
+    run.ports.iter().map(|port| (port.name.as_str(), of(port))).collect()
+}
+
 /// The section.
 pub(super) fn section(material: &Material<'_>) -> Section {
-    let ports = || material.results.runs.iter().flat_map(|run| &run.ports);
     let mut blocks = Vec::new();
-    for colouring in [&PAUSE, &QUEUE] {
-        if ports().any(|port| (colouring.of)(port) > 0) {
+    for colouring in [&LOAD, &PAUSE, &QUEUE] {
+        let values = material.results.runs.iter().flat_map(|run| (colouring.of)(run));
+        if values.into_iter().any(|(_, value)| value > 0) {
             blocks.extend(pictures(material, colouring));
         }
     }
@@ -55,8 +68,8 @@ pub(super) fn section(material: &Material<'_>) -> Section {
 
 /// A picture of the baseline, and those of the other arms on demand.
 fn pictures(material: &Material<'_>, colouring: &Colouring) -> Vec<Block> {
-    let ports = material.arms.iter().filter_map(|arm| arm.runs.first()).flat_map(|run| &run.ports);
-    let greatest = ports.map(colouring.of).max().unwrap_or(0) as f64;
+    let values = material.arms.iter().filter_map(|arm| arm.runs.first()).flat_map(|run| (colouring.of)(run));
+    let greatest = values.map(|(_, value)| value).max().unwrap_or(0) as f64;
     let picture = |arm| Block::Picture(picture(material, arm, colouring, greatest));
     let mut blocks: Vec<Block> = material.arms.get(material.baseline).map(picture).into_iter().collect();
     let others = material.arms.iter().enumerate().filter(|(index, _)| *index != material.baseline);
@@ -70,8 +83,8 @@ fn pictures(material: &Material<'_>, colouring: &Colouring) -> Vec<Block> {
 fn picture(material: &Material<'_>, arm: &ArmView<'_>, colouring: &Colouring, greatest: f64) -> Picture {
     let topology = &material.scenario.topology;
     let mut values: BTreeMap<&str, f64> = BTreeMap::new();
-    for port in arm.runs.first().into_iter().flat_map(|run| &run.ports) {
-        values.insert(&port.name, (colouring.of)(port) as f64);
+    for (name, value) in arm.runs.first().into_iter().flat_map(|run| (colouring.of)(run)) {
+        values.insert(name, value as f64);
     }
     let roles = roles(material, arm);
     let host_node = |host: &srdma_fabric::Host| PictureNode {

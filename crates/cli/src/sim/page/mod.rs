@@ -3,6 +3,7 @@
 mod delays;
 mod fabric;
 mod flows;
+mod jobs;
 mod over_time;
 mod setting;
 mod words;
@@ -73,6 +74,7 @@ pub(super) fn page(experiment: &Experiment<'_>) -> Page {
     let arms = scenario.arms.iter().map(|arm| ArmView { arm, runs: results.of_arm(&arm.name).collect() }).collect();
     let material = Material { scenario, results, arms, baseline: scenario.baseline() };
     let mut sections = vec![overview(&material)];
+    sections.extend(jobs::section(&material));
     sections.extend(flows::section(&material));
     sections.extend(over_time::section(&material));
     sections.extend(delays::section(&material));
@@ -117,8 +119,17 @@ fn summary(material: &Material<'_>) -> Vec<String> {
 }
 
 /// The measures that the summary tells of.
-const HEADLINES: [&str; 5] =
-    ["short flows, slowdown p99", "incast completion, median", "victim's rate", "peak queue", "PAUSE frames"];
+const HEADLINES: [&str; 9] = [
+    "iteration, median",
+    "iteration, longest",
+    "recovery",
+    "busiest link",
+    "short flows, slowdown p99",
+    "incast completion, median",
+    "victim's rate",
+    "peak queue",
+    "PAUSE frames",
+];
 
 /// `peak queue 1.2 MiB instead of 3 MiB (−60 %)`.
 fn headline(material: &Material<'_>, index: usize, name: &str) -> Option<String> {
@@ -170,6 +181,13 @@ fn overview(material: &Material<'_>) -> Section {
 
 /// The measures that are drawn as bars, with what to look for.
 const BARS: &[(&str, &str)] = &[
+    ("iteration, median", "How long the collectives of a job take."),
+    ("recovery", "How long jobs suffer from a failure."),
+    (
+        "busiest link",
+        "How much more the worst link between switches carries than a NIC sends: at 1 nothing is in the way.",
+    ),
+    ("slowest flow", "The pair of NICs that all others wait for."),
     ("short flows, slowdown p99", "How much longer short flows take than alone, in the worst of a hundred."),
     ("victim's rate", "What is left to a stream that did not cause the congestion."),
     ("peak queue", "How much buffer the worst port needed."),

@@ -2,7 +2,7 @@
 
 use super::{Fraction, Whole};
 use serde::Deserialize;
-use srdma_fabric::{HostId, NodeId, Problem, Topology};
+use srdma_fabric::{HostId, NextHops, NodeId, Problem, Topology};
 use srdma_placement::job_file::JobSection;
 use toml::Spanned;
 
@@ -75,6 +75,8 @@ pub struct Stream {
     pub name: String,
     from: Spanned<String>,
     to: Spanned<String>,
+    /// A switch on a shortest path that all its data go by: traffic that cannot get out of the way.
+    pub(crate) via: Option<Spanned<String>>,
     /// When it begins, in microseconds.
     #[serde(default = "at_once")]
     pub start_us: Whole<0, 10_000_000>,
@@ -139,6 +141,28 @@ impl Stream {
     /// The two hosts.
     pub fn ends(&self, topology: &Topology) -> Option<(HostId, HostId)> {
         Some((host(topology, &self.from)?, host(topology, &self.to)?))
+    }
+
+    /// The switch that it goes by.
+    pub(crate) fn via(&self, topology: &Topology) -> Option<NodeId> {
+        topology.node(self.via.as_ref()?.get_ref())
+    }
+
+    /// That a shortest path goes by the switch.
+    fn check_via(&self, topology: &Topology) -> Result<(), Problem> {
+        let (Some(name), Some((from, to))) = (&self.via, self.ends(topology)) else { return Ok(()) };
+        let next_hops = NextHops::new(topology);
+        let via = topology.switch_ids().find(|switch| topology.node(name.get_ref()) == Some(NodeId::Switch(*switch)));
+        if via.is_some_and(|via| next_hops.is_between(topology, from, via, to)) {
+            return Ok(());
+        }
+        let text = format!(
+            "via: no shortest path from {} to {} goes by a switch {:?}",
+            self.from.get_ref(),
+            self.to.get_ref(),
+            name.get_ref()
+        );
+        Err(Problem::new(name.span().start, text))
     }
 }
 
@@ -233,6 +257,7 @@ impl Workloads {
                 let text = format!("{:?} sends to itself: expected two hosts", stream.to.as_ref());
                 return Err(Problem::new(stream.to.span().start, text));
             }
+            stream.check_via(topology)?;
         }
         Ok(())
     }
