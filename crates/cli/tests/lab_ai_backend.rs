@@ -5,9 +5,9 @@ mod own_lab;
 mod packets;
 
 use own_lab::Lab;
-use packets::destinations;
+use packets::{decoded, destinations};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output};
 
 const FABRIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fabrics/figure1.toml");
@@ -206,4 +206,45 @@ fn routers_keep_no_state_and_lacks_are_named() {
         .chain([("spine5", "5f00:0:e002::/48", false)])
         .map(|(device, prefix, is_missing)| (device.to_owned(), prefix.to_owned(), is_missing));
     assert_eq!(lab.findings(), expected.collect::<Vec<_>>());
+}
+
+/// PP-4-6, section 5.3: spine 5 marks, and NIC 1 takes the path by spine 6. Data arrive whole; what NIC 1 sends to the
+/// fabric is data, acknowledged by others, probes that come back to it (D87), and neighbour discovery: no router is told
+/// anything.
+#[test]
+#[ignore = "needs root"]
+fn a_flow_leaves_a_spine_that_marks_without_telling_anybody() {
+    let lab = Lab::new("ai-backend-steered", &[]);
+    let result = lab.run_well("4MiB");
+    let paths = ["5f00:0:100:500:300::", "5f00:0:100:600:300::"].map(|path| (path.to_owned(), None));
+    assert_eq!(destinations(&lab, "nic1-leaf1", "nic1->leaf1"), BTreeSet::from(paths));
+    let by_spine_6 = destinations(&lab, "leaf3-spine6", "spine6->leaf3");
+    assert_eq!(by_spine_6, BTreeSet::from([("5f00:0:300::".to_owned(), None)]));
+
+    let packets = decoded(&lab.capture("nic1-leaf1"));
+    let sent: Vec<&Value> = packets.iter().filter(|packet| packet["interface"] == "nic1->leaf1").collect();
+    let outer = |packet: &Value| packet["ipv6"][0]["destination"].as_str().unwrap_or_default().to_owned();
+    let is_data = |packet: &&&Value| packet["icrc"] == "ok";
+    let last = sent.iter().filter(is_data).next_back().expect("data");
+    assert_eq!(outer(last), "5f00:0:100:600:300::", "it stays there");
+    let first_moved = sent.iter().filter(is_data).position(|packet| outer(packet) == "5f00:0:100:600:300::");
+    assert!(first_moved > Some(0), "it begins with the best ranked path");
+    let others: BTreeSet<String> =
+        sent.iter().filter(|packet| packet["icrc"] != "ok").map(|packet| outer(packet)).collect();
+    let is_link_local = |address: &String| address.starts_with("fe80::") || address.starts_with("ff02::");
+    let probes: BTreeSet<String> = others.iter().filter(|address| !is_link_local(address)).cloned().collect();
+    let loops = ["5f00:0:100:500:300:500:100:0", "5f00:0:100:600:300:600:100:0"].map(str::to_owned);
+    assert_eq!(probes, BTreeSet::from(loops), "{others:?}");
+    let discovery = BTreeSet::from(["135".to_owned(), "136".to_owned()]);
+    assert!(to_link_locals(&lab.capture("nic1-leaf1")).is_subset(&discovery));
+    assert!(result["source"]["error"].is_null(), "{result}");
+}
+
+/// The ICMPv6 types of all packets to link-local addresses, by tshark; anything else has none.
+fn to_link_locals(capture: &std::path::Path) -> BTreeSet<String> {
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-Y", "ipv6.dst == fe80::/10 || ipv6.dst == ff00::/8", "-T", "fields", "-e", "icmpv6.type", "-r"]);
+    let output = tshark.arg(capture).output().expect("tshark runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }

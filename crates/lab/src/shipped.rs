@@ -3,6 +3,7 @@
 /// A lab that comes with the program: the name of its file, and the file.
 pub(crate) const LABS: &[(&str, &str)] = &[
     ("ai-backend", include_str!("../../../labs/ai-backend.toml")),
+    ("ai-backend-steered", include_str!("../../../labs/ai-backend-steered.toml")),
     ("fast-cnp", include_str!("../../../labs/fast-cnp.toml")),
     ("figure1", include_str!("../../../labs/figure1.toml")),
     ("figure1-rxe", include_str!("../../../labs/figure1-rxe.toml")),
