@@ -7,6 +7,7 @@ mod jobs;
 mod place;
 mod placed;
 mod provision;
+mod report;
 mod saved;
 mod text;
 mod why;

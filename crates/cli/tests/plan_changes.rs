@@ -212,3 +212,25 @@ fn what_makes_no_sense_changes_nothing() {
     plan.write("plan.json", "{");
     assert!(plan.refusal(&["why"], &["0"]).contains("is no plan"));
 }
+
+/// The report is one page that names what text names, and has both sets of loads.
+#[test]
+fn a_report_shows_placed_beside_ecmp() {
+    let folder = TempDir::new().unwrap();
+    for name in ["figure1", "failures", "torus", "data-centres"] {
+        let file = folder.path().join(format!("{name}.html"));
+        let (fabric, jobs) = (format!("{FABRICS}/{name}.toml"), format!("{FABRICS}/{name}-jobs.toml"));
+        let output = run(&["place", "--fabric", &fabric, "--jobs", &jobs, "--report", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let html = std::fs::read_to_string(file).unwrap();
+        for part in ["Load, placed", "Load, ECMP", "placed, up", "ECMP, down", "<th scope=\"col\">backup</th>"] {
+            assert!(html.contains(part), "{name}: {part}");
+        }
+        if name == "figure1" {
+            assert!(html.contains("<td>5f00:0:100:500:300::</td><td>5f00:0:200:600:400::</td>"), "program and backup");
+            // Row leaf1 has spine 5 at its rate and spine 6 free.
+            let row = "<th scope=\"row\">leaf1</th><td style=\"--heat:100%\">1×</td><td style=\"--heat:0%\">0×</td>";
+            assert!(html.contains(row), "{html}");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Self-contained HTML reports: text, tables beside a baseline, plots and topology pictures in one file.
+//! Self-contained HTML reports: text, tables beside a baseline, plots, heat maps and topology pictures in one file.
 //!
 //! A [`Page`] is a value; [`Page::html`] turns it into a document that needs nothing from elsewhere: no script, style,
 //! font or picture is loaded. It follows the reader's choice of light or dark, can be read on a phone, printed, and
@@ -8,6 +8,7 @@
 //! This crate knows nothing of what it shows.
 
 mod axis;
+mod heat;
 mod html;
 mod page;
 mod picture;
@@ -16,6 +17,7 @@ mod spread;
 mod table;
 mod unit;
 
+pub use heat::HeatMap;
 pub use page::{Block, Page, Section};
 pub use picture::{Picture, PictureLink, PictureNode};
 pub use plot::{Axis, BarGroup, BarPlot, LinePlot, Reference, Scale, Series, Shape};

@@ -1,5 +1,6 @@
 //! A page: its parts in their order.
 
+use crate::heat::HeatMap;
 use crate::html::{Escaped, Out};
 use crate::picture::Picture;
 use crate::plot::{BarPlot, LinePlot};
@@ -46,6 +47,8 @@ pub enum Block {
     Table(Table),
     /// A table that compares columns with one of them.
     Comparison(Comparison),
+    /// A table coloured by its values.
+    Heat(HeatMap),
     /// Lines.
     Lines(LinePlot),
     /// Bars.
@@ -128,6 +131,7 @@ fn render(block: &Block, out: &mut Out) {
         Block::Code(text) => out.add(format_args!("<pre tabindex=\"0\"><code>{}</code></pre>\n", Escaped(text))),
         Block::Table(table) => table.render(out),
         Block::Comparison(comparison) => comparison.render(out),
+        Block::Heat(map) => map.render(out),
         Block::Lines(plot) => plot.render(out),
         Block::Bars(plot) => plot.render(out),
         Block::Picture(picture) => picture.render(out),

@@ -56,7 +56,7 @@ pub struct Comparison {
 
 impl Table {
     pub(crate) fn render(&self, out: &mut Out) {
-        begin(out, &self.caption);
+        begin(out, &self.caption, "");
         out.add(format_args!("<thead><tr>"));
         for column in &self.columns {
             out.add(format_args!("<th scope=\"col\">{}</th>", Escaped(column)));
@@ -78,7 +78,7 @@ impl Table {
 
 impl Comparison {
     pub(crate) fn render(&self, out: &mut Out) {
-        begin(out, &self.caption);
+        begin(out, &self.caption, "");
         out.add(format_args!("<thead><tr><th scope=\"col\">Measure</th>"));
         for (index, (column, colour)) in self.columns.iter().enumerate() {
             let note = if index == self.baseline { "<br><small>baseline</small>" } else { "" };
@@ -141,9 +141,11 @@ fn difference(out: &mut Out, row: &ComparisonRow, value: f64, baseline: f64) {
     out.add(format_args!(" <span class=\"{class}\">{sign}{}</span>", Escaped(&text)));
 }
 
-fn begin(out: &mut Out, caption: &str) {
+/// Begins a table, with attributes if any, which can be scrolled where it is wider than the page.
+pub(crate) fn begin(out: &mut Out, caption: &str, attributes: &str) {
     out.add(format_args!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table><caption>{}</caption>\n",
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\
+         <table{attributes}><caption>{}</caption>\n",
         Escaped(caption),
         Escaped(caption)
     ));

@@ -15,21 +15,25 @@ pub(super) struct Hashed {
     pub(super) least: f64,
     pub(super) median: f64,
     pub(super) most: f64,
+    /// What links carry with a seed that makes the median.
+    #[serde(skip)]
+    pub(super) loads: Loads,
 }
 
 pub(super) fn hashed(topology: &Topology, wanted: &[&Wanted]) -> Hashed {
     let next_hops = NextHops::new(topology);
-    let mut most_loaded: Vec<f64> = (1..=SEEDS)
-        .map(|seed| {
-            let mut loads = Loads::none(topology);
-            for (number, Wanted { flow, .. }) in (0..).zip(wanted) {
-                let along = ecmp(topology, &next_hops, [flow.from, flow.to], number, seed);
-                loads.add(topology, &along, flow.rate_bits_per_s);
-            }
-            loads.most_loaded(topology).1
-        })
-        .collect();
-    most_loaded.sort_by(f64::total_cmp);
-    let last = most_loaded.len() - 1;
-    Hashed { seeds: SEEDS, least: most_loaded[0], median: most_loaded[last / 2], most: most_loaded[last] }
+    let loads_by = |seed: u64| {
+        let mut loads = Loads::none(topology);
+        for (number, Wanted { flow, .. }) in (0..).zip(wanted) {
+            let along = ecmp(topology, &next_hops, [flow.from, flow.to], number, seed);
+            loads.add(topology, &along, flow.rate_bits_per_s);
+        }
+        loads
+    };
+    let most_loaded = |seed: u64| (loads_by(seed).most_loaded(topology).1, seed);
+    let mut of_seeds: Vec<(f64, u64)> = (1..=SEEDS).map(most_loaded).collect();
+    of_seeds.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let last = of_seeds.len() - 1;
+    let (median, seed) = of_seeds[last / 2];
+    Hashed { seeds: SEEDS, least: of_seeds[0].0, median, most: of_seeds[last].0, loads: loads_by(seed) }
 }

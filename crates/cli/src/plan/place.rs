@@ -3,12 +3,13 @@
 use super::jobs::JobArguments;
 use super::placed::Placed;
 use super::saved::{Saved, numbered};
-use super::{FabricArguments, links_named, text};
+use super::{FabricArguments, links_named, report, text};
 use anyhow::{Context, Result};
 use clap::Args;
 use srdma_cli::output::print;
 use srdma_fabric::Encoding;
 use srdma_placement::{Flow, FlowId, Placement};
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,6 +18,7 @@ const EXAMPLES: &str = "Examples:
   srdma plan place --fabric dc.toml --jobs jobs.toml --collective gradients --json
   srdma plan place --fabric dc.toml --jobs jobs.toml --links               programs by uA instead of uN
   srdma plan place --fabric dc.toml --jobs flows.csv --save plan.json      to be changed later
+  srdma plan place --fabric dc.toml --jobs jobs.toml --report plan.html    to be looked at
   srdma plan place --fabric dc.toml --jobs graph.xml --server h1.1. --server h1.2.       rings that NCCL has dumped
 
 All collectives that are chosen are taken to run at once. docs/placement.md describes the files and the JSON.
@@ -44,6 +46,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 
+    /// Write a report to this file, as one HTML page.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
     /// Print everything as one JSON object.
     #[arg(long)]
     json: bool,
@@ -63,6 +69,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(file) = &arguments.save {
         let saved = Saved::of(&topology, &placement, &flows, arguments.fabric.kept(arguments.links)?)?;
         saved.write(file)?;
+    }
+    if let Some(file) = &arguments.report {
+        let html = report::page(&topology, &placement, &placed).html();
+        fs::write(file, html).with_context(|| format!("cannot write {}", file.display()))?;
     }
     if arguments.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&placed)?))?;

@@ -82,7 +82,7 @@ pub(super) fn reasons(reasons: &Reasons) -> String {
 }
 
 /// The switches of a path.
-fn switches(path: &[String]) -> String {
+pub(super) fn switches(path: &[String]) -> String {
     path.get(1..path.len().saturating_sub(1)).unwrap_or_default().join(" ")
 }
 
@@ -113,7 +113,7 @@ fn row(flow: &PlacedFlow) -> [String; 6] {
 }
 
 /// A program in one cell: its SRH's segments behind the destination.
-fn written(program: &WrittenProgram) -> String {
+pub(super) fn written(program: &WrittenProgram) -> String {
     let segments = program.segments.iter().map(|segment| format!(", {segment}"));
     format!("{}{}", program.destination, segments.collect::<String>())
 }
