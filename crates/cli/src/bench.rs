@@ -11,6 +11,7 @@ mod report;
 mod reverse;
 mod routes;
 mod scenario;
+mod steering;
 mod wire;
 mod yardsticks;
 
@@ -141,6 +142,7 @@ enum Point {
     Yardstick(yardsticks::Yardstick),
     Reverse(reverse::Reverse),
     FastCnp(fast_cnp::FastCnp),
+    Steering(steering::Steering),
     /// What groups take in memory; measured before anything else.
     GroupMemory,
 }
@@ -176,6 +178,7 @@ fn points(quick: bool) -> Vec<Point> {
     }
     points.extend(reverse::Reverse::ALL.into_iter().map(Point::Reverse));
     points.extend(fast_cnp::FastCnp::ALL.into_iter().map(Point::FastCnp));
+    points.extend(steering::Steering::ALL.into_iter().map(Point::Steering));
     points.extend(yardsticks::Yardstick::ALL.into_iter().map(Point::Yardstick));
     points
 }
@@ -187,6 +190,7 @@ impl Point {
             Point::Yardstick(yardstick) => yardstick.name(),
             Point::Reverse(reverse) => reverse.name(),
             Point::FastCnp(fast_cnp) => fast_cnp.name(),
+            Point::Steering(steering) => steering.name(),
             Point::GroupMemory => "memory of a group".to_owned(),
         }
     }
@@ -194,7 +198,7 @@ impl Point {
     fn working_set(&self) -> WorkingSet {
         match self {
             Point::Packet { working_set, .. } => *working_set,
-            Point::Yardstick(_) | Point::Reverse(_) | Point::FastCnp(_) => WorkingSet::InsideL2,
+            Point::Yardstick(_) | Point::Reverse(_) | Point::FastCnp(_) | Point::Steering(_) => WorkingSet::InsideL2,
             Point::GroupMemory => WorkingSet::Memory,
         }
     }
@@ -207,6 +211,7 @@ impl Point {
             Point::Yardstick(yardstick) => bench.yardstick(yardstick, repetitions)?,
             Point::Reverse(reverse) => bench.reverse(reverse, repetitions)?,
             Point::FastCnp(fast_cnp) => bench.fast_cnp(fast_cnp, repetitions)?,
+            Point::Steering(steering) => bench.steering(steering, repetitions)?,
             Point::GroupMemory => return Ok(Measured::Memory(reverse::memory()?)),
         };
         Ok(Measured::Time(row))

@@ -6,6 +6,7 @@ mod find;
 mod page;
 mod rates;
 mod screen;
+mod steering;
 mod text;
 
 use anyhow::Context;

@@ -33,4 +33,18 @@ impl Counters {
     pub fn moves_by(&self, cause: Cause) -> u64 {
         self.moves[cause as usize]
     }
+
+    /// Those that are neither signals nor moves, under the names that metrics and JSON have for them.
+    pub fn others(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let Counters { unknown_flow, too_early, elsewhere, nowhere, flows_begun, flows_evicted, .. } = *self;
+        [
+            ("unknown_flow", unknown_flow),
+            ("too_early", too_early),
+            ("elsewhere", elsewhere),
+            ("nowhere", nowhere),
+            ("flows_begun", flows_begun),
+            ("flows_evicted", flows_evicted),
+        ]
+        .into_iter()
+    }
 }

@@ -139,10 +139,10 @@ impl PathSet {
         Some(PathIndex(position as u16))
     }
 
-    pub(crate) fn reports(&self) -> impl Iterator<Item = PathReport<'_>> {
-        self.entries.iter().map(|entry| PathReport {
+    pub(crate) fn reports(&self, now: Instant) -> impl Iterator<Item = PathReport<'_>> {
+        self.entries.iter().map(move |entry| PathReport {
             path: &entry.path,
-            state: entry.state,
+            state: entry.state.after(now, Event::Time, 0),
             times_bad: entry.times_bad,
             flows_taken: entry.flows_taken,
         })

@@ -221,13 +221,9 @@ impl Steering {
     }
 
     /// The paths of a set, as they are at this time; none when there is no such set.
-    pub fn paths(&mut self, now: Instant, set: SetId) -> impl Iterator<Item = PathReport<'_>> {
-        let Steering { config, sets, .. } = self;
-        let known = sets.get_mut(set.0 as usize).and_then(Option::as_mut);
-        known.into_iter().flat_map(move |known| {
-            known.advance(config, now);
-            known.reports()
-        })
+    pub fn paths(&self, now: Instant, set: SetId) -> impl Iterator<Item = PathReport<'_>> {
+        let known = self.sets.get(set.0 as usize).and_then(Option::as_ref);
+        known.into_iter().flat_map(move |known| known.reports(now))
     }
 
     /// The flows that are remembered.

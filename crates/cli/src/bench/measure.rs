@@ -7,6 +7,7 @@ use super::machine::Machine;
 use super::report::Row;
 use super::reverse::Reverse;
 use super::scenario::{EGRESS_PORTS, INGRESS, Scenario};
+use super::steering::Steering;
 use super::yardsticks::Yardstick;
 use anyhow::ensure;
 use srdma_dataplane::{CHUNK_ROOM, Element, Frame, HEADROOM, Pool, PortId};
@@ -93,6 +94,11 @@ impl<'m> Bench<'m> {
     /// Measures what telling a sender of congestion takes.
     pub(super) fn fast_cnp(&mut self, fast_cnp: FastCnp, repetitions: u32) -> anyhow::Result<Row> {
         fast_cnp.measure(repetitions, self.machine)
+    }
+
+    /// Measures what steering takes.
+    pub(super) fn steering(&mut self, steering: Steering, repetitions: u32) -> anyhow::Result<Row> {
+        steering.measure(repetitions, self.machine)
     }
 
     /// Frames whose touched lines fill the working set.

@@ -1,9 +1,9 @@
 //! Everything about a node as lines: the live screen shows a part of them, elsewhere they are printed.
 
 use super::columns::{Column, table};
-use super::congestion;
 use super::rates::Seen;
 use super::text::{bar, psn, seconds};
+use super::{congestion, steering};
 use crate::demo::units::{count, grouped, rate};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
@@ -28,7 +28,7 @@ const BAR_CELLS: usize = 16;
 const FULL_LAG: u32 = 128;
 
 /// Sections of nodes that were told to do something about congestion.
-const OF_CONGESTION: [&str; 2] = ["Classes", "Fast CNP"];
+const OF_CONGESTION: [&str; 3] = ["Classes", "Fast CNP", "Paths"];
 
 const GOOD: Style = Style::new();
 const BAD: Style = Style::new().fg(Color::Red);
@@ -42,6 +42,7 @@ impl Page {
         page.section("Classes", congestion::classes(&seen.now, width));
         page.section("Drops", drops(seen, width));
         page.section("Fast CNP", congestion::fast_cnp(&seen.now));
+        page.section("Paths", steering::steering(&seen.now, width));
         page.section("Groups", seen.now.groups.iter().flat_map(|group| group_lines(seen, group, width)).collect());
         page.section("SIDs", sids(seen, width));
         page

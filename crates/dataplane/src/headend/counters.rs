@@ -38,3 +38,48 @@ pub struct HeadendCounters {
     /// Packets that a host has sent again for other reasons.
     pub sent_again: u64,
 }
+
+impl HeadendCounters {
+    /// Each counter under the name that metrics and JSON have for it.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let HeadendCounters {
+            encapsulated,
+            probes_sent,
+            probes_answered,
+            probes_late,
+            probes_silent,
+            probes_foreign,
+            probes_not_sent,
+            cnps,
+            fast_cnps,
+            naks,
+            acks_timed,
+            unmatched,
+            damaged,
+            marked_received,
+            trimmed_received,
+            sent_again_after_move,
+            sent_again,
+        } = *self;
+        [
+            ("encapsulated", encapsulated),
+            ("probes_sent", probes_sent),
+            ("probes_answered", probes_answered),
+            ("probes_late", probes_late),
+            ("probes_silent", probes_silent),
+            ("probes_foreign", probes_foreign),
+            ("probes_not_sent", probes_not_sent),
+            ("cnps", cnps),
+            ("fast_cnps", fast_cnps),
+            ("naks", naks),
+            ("acks_timed", acks_timed),
+            ("unmatched", unmatched),
+            ("damaged", damaged),
+            ("marked_received", marked_received),
+            ("trimmed_received", trimmed_received),
+            ("sent_again_after_move", sent_again_after_move),
+            ("sent_again", sent_again),
+        ]
+        .into_iter()
+    }
+}

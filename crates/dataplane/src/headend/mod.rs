@@ -92,6 +92,8 @@ pub struct Headend {
     flows: Box<[FlowState]>,
     probes: Option<Probes>,
     counters: HeadendCounters,
+    /// The last time that it was told.
+    latest: Instant,
 }
 
 /// What is put around packets to a destination.
@@ -132,6 +134,7 @@ impl Headend {
             flows: vec![FlowState::default(); places].into_boxed_slice(),
             probes,
             counters: HeadendCounters::default(),
+            latest: Instant::ZERO,
         }
     }
 
@@ -255,6 +258,7 @@ impl Headend {
         let leaving = Leaving::of(frame.head(pool)).ok_or(DropReason::Truncated)?;
         let programs = self.sets.get_mut(set.0 as usize).and_then(Option::as_mut).ok_or(DropReason::NoPath)?;
         programs.last = now;
+        self.latest = now;
         if programs.is_quiet {
             wake(&mut self.probes, now, programs);
         }
@@ -287,6 +291,7 @@ impl Headend {
 
     /// Does what was due by now. Then [`Headend::poll_probe`] has the probes that it has made ready.
     pub fn tick(&mut self, now: Instant) {
+        self.latest = now;
         let Headend { probes: Some(probes), sets, steering, counters, .. } = self else { return };
         let active_ns = u128::from(probes.config().active_ns);
         probes.tick(now, steering, counters, |set| {
@@ -309,6 +314,11 @@ impl Headend {
     /// What was counted.
     pub fn counters(&self) -> &HeadendCounters {
         &self.counters
+    }
+
+    /// The last time that it was told, by a packet that left or by [`Headend::tick`].
+    pub fn latest(&self) -> Instant {
+        self.latest
     }
 
     /// What steers.

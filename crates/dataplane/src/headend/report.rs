@@ -34,7 +34,7 @@ impl Headend {
     }
 
     /// The paths of a set, as they are at this time.
-    pub fn paths(&mut self, now: Instant, set: SetId) -> impl Iterator<Item = HeadendPathReport<'_>> {
+    pub fn paths(&self, now: Instant, set: SetId) -> impl Iterator<Item = HeadendPathReport<'_>> {
         let Headend { steering, sets, probes, .. } = self;
         let sessions = sets.get(set.0 as usize).and_then(Option::as_ref).map_or(&[][..], |set| &set.sessions);
         steering.paths(now, set).enumerate().map(move |(index, report)| {

@@ -135,11 +135,6 @@ impl Node {
         self.headend.as_deref()
     }
 
-    /// The headend, to look at paths as they are now.
-    pub fn headend_mut(&mut self) -> Option<&mut Headend> {
-        self.headend.as_deref_mut()
-    }
-
     /// The prefixes that lead to placed paths, with the headend's set of them.
     pub fn placed(&self) -> impl Iterator<Item = (TableId, Prefix, SetId)> {
         let main = self.main.iter().map(|(prefix, target)| (TableId(0), prefix, target));

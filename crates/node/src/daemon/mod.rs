@@ -33,8 +33,9 @@ pub use event::{Cause, Event};
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{
-    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DaemonState, DriverSnapshot, EvictionCause, EvictionSnapshot,
-    GroupSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot,
+    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot,
+    EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot, PathSnapshot, PfcSnapshot, PortSnapshot, PortState,
+    Reload, Role, SidSnapshot, Snapshot, SteeringSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

@@ -2,9 +2,11 @@
 
 mod congestion;
 mod of;
+mod steering;
 
 pub use congestion::{ClassSnapshot, PfcSnapshot};
 pub use of::{DaemonState, PortState};
+pub use steering::{DestinationSnapshot, FlowSnapshot, PathSnapshot, SteeringSnapshot};
 
 use crate::process::{GroupCountersReport, TrafficReport};
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,9 @@ pub struct Snapshot {
     /// IOAM traces by what became of them.
     #[serde(default)]
     pub traces: BTreeMap<String, u64>,
+    /// How flows are steered over placed paths; absent while none are.
+    #[serde(default)]
+    pub steering: Option<SteeringSnapshot>,
     /// The configuration in force.
     pub configuration: ConfigurationSnapshot,
 }

@@ -63,3 +63,15 @@ fn stalls_are_counted_per_branch_and_forgotten_with_it() {
     assert_eq!(observe(1_500_000_000, false, 1), [1]);
     assert_eq!(observe(2_000_000_000, true, 3), [1, 0, 0]);
 }
+
+/// D84: the paths to each destination, with what is believed of them.
+#[test]
+fn it_has_the_paths_of_destinations() {
+    let steering = example().steering.expect("the example has paths");
+    let [destination] = steering.destinations.as_slice() else { panic!("{:?}", steering.destinations) };
+    assert_eq!(destination.prefixes, ["2001:db8:ee::/48"]);
+    let paths: Vec<_> = destination.paths.iter().map(|path| (path.rank, path.state.as_str(), path.is_probed)).collect();
+    assert_eq!(paths, [(0, "unknown", true), (1, "unknown", true), (2, "denied", false)]);
+    assert_eq!(destination.paths[0].destination, "5f00:0:100:500:300::");
+    assert_eq!((steering.flows.len(), steering.moves["return"], steering.signals["fast_cnp"]), (0, 0, 0));
+}

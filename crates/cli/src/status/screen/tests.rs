@@ -86,6 +86,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         neighbours: 4,
         fast_cnp: None,
         traces: BTreeMap::new(),
+        steering: None,
         configuration: ConfigurationSnapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: None }),

@@ -2,7 +2,7 @@
 
 use super::{
     BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role, SidSnapshot, Snapshot,
-    congestion,
+    congestion, steering,
 };
 use crate::process::by_name;
 use srdma_dataplane::reverse::BranchIndex;
@@ -80,6 +80,7 @@ impl Snapshot {
             neighbours: node.neighbour_count(),
             fast_cnp: congestion::fast_cnp(node),
             traces: congestion::traces(node),
+            steering: steering::of(node),
             configuration: daemon.configuration.clone(),
         }
     }

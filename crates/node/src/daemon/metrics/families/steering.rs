@@ -1,0 +1,65 @@
+//! Metrics of steering: paths, and what was counted. Flows come and go; status has them.
+
+use super::{Labels, Out};
+use crate::daemon::{PathSnapshot, Snapshot};
+use prometheus_client::registry::Unit;
+use std::fmt;
+
+/// What the paths of a destination are called: by its first prefix.
+fn all(snapshot: &Snapshot) -> Vec<(&str, &PathSnapshot)> {
+    let destinations = snapshot.steering.iter().flat_map(|steering| &steering.destinations);
+    destinations
+        .flat_map(|destination| {
+            let prefix = destination.prefixes.first().map_or("", String::as_str);
+            destination.paths.iter().map(move |path| (prefix, path))
+        })
+        .collect()
+}
+
+pub(super) fn steering(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let paths = all(snapshot);
+    values(out, &paths, "srdma_steering_path_usable", "Whether flows may take the path: 1 or 0", |path| {
+        u64::from(matches!(path.state.as_str(), "good" | "unknown"))
+    })?;
+    counters(out, &paths, "srdma_steering_path_bad", "How often the path was assumed bad", |path| path.times_bad)?;
+    counters(out, &paths, "srdma_steering_path_taken", "How often a flow was put on the path", |path| {
+        path.flows_taken
+    })?;
+    let timed = paths.iter().filter_map(|(prefix, path)| Some((of(prefix, path), path.round_trip_ns?)));
+    let help = "Time there and back that probes have found";
+    out.gauges("srdma_steering_path_round_trip", help, Some(Unit::Other("nanoseconds".to_owned())), timed)?;
+    let steering = || snapshot.steering.iter();
+    let signals =
+        steering().flat_map(|steering| &steering.signals).map(|(kind, count)| ([("kind", kind.as_str())], *count));
+    out.counters("srdma_steering_signals", "Signals that were heard", None, signals)?;
+    let moves =
+        steering().flat_map(|steering| &steering.moves).map(|(cause, count)| ([("cause", cause.as_str())], *count));
+    out.counters("srdma_steering_moves", "Flows that have moved", None, moves)?;
+    let events =
+        steering().flat_map(|steering| &steering.counters).map(|(event, count)| ([("event", event.as_str())], *count));
+    out.counters("srdma_steering_events", "What else steering has counted", None, events)
+}
+
+fn of<'s>(prefix: &'s str, path: &'s PathSnapshot) -> Labels<'s, 2> {
+    [("prefix", prefix), ("path", path.destination.as_str())]
+}
+
+fn values(
+    out: &mut Out<'_>,
+    paths: &[(&str, &PathSnapshot)],
+    name: &str,
+    help: &str,
+    value: fn(&PathSnapshot) -> u64,
+) -> fmt::Result {
+    out.gauges(name, help, None, paths.iter().map(|(prefix, path)| (of(prefix, path), value(path))))
+}
+
+fn counters(
+    out: &mut Out<'_>,
+    paths: &[(&str, &PathSnapshot)],
+    name: &str,
+    help: &str,
+    value: fn(&PathSnapshot) -> u64,
+) -> fmt::Result {
+    out.counters(name, help, None, paths.iter().map(|(prefix, path)| (of(prefix, path), value(path))))
+}

@@ -1,0 +1,121 @@
+//! What a node tells of steering: the paths to each destination, the flows, and what was counted (`docs/steering.md`).
+
+use serde::{Deserialize, Serialize};
+use srdma_dataplane::Node;
+use srdma_dataplane::headend::{Headend, HeadendFlow, HeadendPathReport};
+use srdma_steering::{Cause, SetId, Signal};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// Flows that a snapshot has at most: those that sent last.
+const MOST_FLOWS: usize = 256;
+
+/// How a node steers flows over placed paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SteeringSnapshot {
+    /// Destinations that have paths.
+    pub destinations: Vec<DestinationSnapshot>,
+    /// The flows that sent last, the last one first.
+    pub flows: Vec<FlowSnapshot>,
+    /// Signals that were heard, by kind.
+    pub signals: BTreeMap<String, u64>,
+    /// Flows that have moved, by cause.
+    pub moves: BTreeMap<String, u64>,
+    /// Everything else that is counted.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// Destinations with the same paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DestinationSnapshot {
+    /// Their prefixes.
+    pub prefixes: Vec<String>,
+    /// Their paths, in the order of the configuration.
+    pub paths: Vec<PathSnapshot>,
+}
+
+/// A path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSnapshot {
+    /// The outer destination address.
+    pub destination: String,
+    /// Its rank.
+    pub rank: u16,
+    /// What is believed of it.
+    pub state: String,
+    /// How often it was assumed bad.
+    pub times_bad: u64,
+    /// How often a flow was put on it.
+    pub flows_taken: u64,
+    /// Whether it is probed.
+    pub is_probed: bool,
+    /// The time there and back that its probes have found, in nanoseconds.
+    pub round_trip_ns: Option<u64>,
+}
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowSnapshot {
+    /// Where it comes from.
+    pub source: Ipv6Addr,
+    /// Where it goes to.
+    pub destination: Ipv6Addr,
+    /// The outer destination address of the path that it takes.
+    pub path: String,
+    /// How often it has moved.
+    pub moves: u32,
+}
+
+/// How a node steers, if it does.
+pub(super) fn of(node: &Node) -> Option<SteeringSnapshot> {
+    let headend = node.headend()?;
+    let mut prefixes: BTreeMap<SetId, Vec<String>> = BTreeMap::new();
+    for (_, prefix, set) in node.placed() {
+        prefixes.entry(set).or_default().push(prefix.to_string());
+    }
+    let destination = |set| {
+        let mut prefixes = prefixes.get(&set).cloned().unwrap_or_default();
+        prefixes.sort();
+        DestinationSnapshot {
+            prefixes,
+            paths: headend.paths(headend.latest(), set).map(|path| self::path(&path)).collect(),
+        }
+    };
+    let mut flows: Vec<HeadendFlow> = headend.flows().collect();
+    flows.sort_by_key(|flow| (std::cmp::Reverse(flow.report.last), flow.report.key));
+    flows.truncate(MOST_FLOWS);
+    let counted = headend.steering().counters();
+    let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+    Some(SteeringSnapshot {
+        destinations: headend.sets().map(destination).collect(),
+        flows: flows.iter().map(|flow| self::flow(headend, flow)).collect(),
+        signals: Signal::NAMES.into_iter().zip(counted.signals).map(named).collect(),
+        moves: Cause::NAMES.into_iter().zip(counted.moves).map(named).collect(),
+        counters: headend.counters().iter().chain(counted.others()).map(named).collect(),
+    })
+}
+
+fn path(found: &HeadendPathReport<'_>) -> PathSnapshot {
+    let report = &found.report;
+    PathSnapshot {
+        destination: report.path.segments.first().map(Ipv6Addr::to_string).unwrap_or_default(),
+        rank: report.path.rank,
+        state: report.state.name().to_owned(),
+        times_bad: report.times_bad,
+        flows_taken: report.flows_taken,
+        is_probed: found.is_probed,
+        round_trip_ns: found.round_trip_ns,
+    }
+}
+
+fn flow(headend: &Headend, flow: &HeadendFlow) -> FlowSnapshot {
+    let report = &flow.report;
+    let path = headend.paths(headend.latest(), report.set).nth(report.path.index());
+    let path = path.and_then(|path| path.report.path.segments.first());
+    FlowSnapshot {
+        source: flow.source,
+        destination: flow.destination,
+        path: path.map(Ipv6Addr::to_string).unwrap_or_default(),
+        moves: report.moves,
+    }
+}
