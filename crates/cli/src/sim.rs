@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .with_context(|| format!("cannot read the scenario {}", arguments.file.display()))?;
     let mut scenario = Scenario::parse(&arguments.file, &file_text)?;
     arguments.choose_arms(&mut scenario)?;
+    arguments.choose_level(&mut scenario)?;
     // Before anything is run: nobody wants to hear at the end that there is no place for the report.
     let mut report = arguments
         .report

@@ -2,6 +2,7 @@
 
 use crate::headers::{AFTER_IPV6, IPV6};
 use srdma_wire::codepoints::ROCEV2_PORT;
+use std::net::Ipv6Addr;
 
 /// A hash of the packet's addresses, flow label and, for UDP, source port; for RoCEv2 its queue pair too. An IPv6
 /// packet in this one is represented by this one's flow label, which its encapsulator made from it.
@@ -25,6 +26,25 @@ pub(crate) fn of_packet(head: &[u8]) -> u32 {
         }
     }
     (mix(hash) >> 32) as u32
+}
+
+/// Which of so many equal paths a node takes for a packet with these headers, the Ethernet header first: what
+/// [`Node`](crate::Node)s with this loopback address do.
+pub fn equal_path(head: &[u8], loopback: Ipv6Addr, paths: usize) -> usize {
+    choose(of_packet(head), salt(loopback), paths)
+}
+
+/// One of so many for a flow's hash. The node's `salt` has a say in it: were all nodes to choose alike, those behind
+/// one port of the first would get only flows that they all send by one port, too.
+#[inline]
+pub(crate) fn choose(hash: u32, salt: u32, among: usize) -> usize {
+    let spread = (hash ^ salt).wrapping_mul(0x9E37_79B1);
+    ((u64::from(spread) * among as u64) >> 32) as usize
+}
+
+/// What a node with this loopback address adds to hashes.
+pub(crate) fn salt(loopback: Ipv6Addr) -> u32 {
+    of_addresses(&loopback.octets(), &[0; 16])
 }
 
 /// A hash of two addresses.

@@ -44,6 +44,7 @@ pub use egress::{
 };
 pub use element::{Element, PortId};
 pub use encaps::{Encaps, EncapsError, EncapsMode};
+pub use entropy::equal_path;
 pub use event::{Cause, Event};
 pub use fast_cnp::{Connection, FastCnpConfig, FastCnpCounters};
 pub use fib::Fib;

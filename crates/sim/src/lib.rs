@@ -8,6 +8,7 @@ pub mod calendar;
 mod damage;
 pub mod experiment;
 pub mod fabric;
+pub mod fluid;
 pub mod host;
 pub mod invariants;
 pub mod link;

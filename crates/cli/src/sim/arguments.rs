@@ -1,8 +1,9 @@
 //! The command line of `srdma sim`.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
+use clap::ValueEnum;
 use clap::{Args, value_parser};
-use srdma_sim::experiment::Scenario;
+use srdma_sim::experiment::{Level, Scenario};
 use std::path::PathBuf;
 use std::thread;
 
@@ -12,6 +13,7 @@ const EXAMPLES: &str = "Examples:
   srdma sim scenarios/incast-dc.toml --seeds 20 --json        twenty seeds, everything measured as JSON
   srdma sim scenarios/incast-dc.toml --arm fast-dcqcn --first 7 --seeds 1
                                                               one arm with seed 7 alone
+  srdma sim scenarios/allreduce-512.toml --level flow         jobs as fluids that share links fairly: seconds
 
 The same file, arms and seeds give the same results on any number of threads. docs/scenarios.md describes the files, the
 JSON and the report.
@@ -38,6 +40,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     arm: Vec<String>,
 
+    /// How what is sent is simulated, in place of what the file says: packet by packet, or, of jobs, as flows that
+    /// share links fairly.
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    level: Option<LevelName>,
+
     /// Run on so many threads; as many as there are cores when not given.
     #[arg(long, value_name = "T", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -51,7 +58,24 @@ pub(crate) struct Arguments {
     pub(super) report: Option<PathBuf>,
 }
 
+/// What `--level` may be.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LevelName {
+    Packet,
+    Flow,
+}
+
 impl Arguments {
+    /// Chooses the level that is asked for.
+    pub(super) fn choose_level(&self, scenario: &mut Scenario) -> Result<()> {
+        let level = match self.level {
+            None => return Ok(()),
+            Some(LevelName::Packet) => Level::Packet,
+            Some(LevelName::Flow) => Level::Flow,
+        };
+        scenario.set_level(level).map_err(|problem| anyhow!("{}: {problem}", self.file.display()))
+    }
+
     /// Leaves only the arms that are asked for in a scenario.
     pub(super) fn choose_arms(&self, scenario: &mut Scenario) -> Result<()> {
         if let Some(unknown) = self.arm.iter().find(|name| scenario.arm(name).is_none()) {
@@ -77,6 +101,9 @@ impl Arguments {
     /// The command line that gives the same results.
     pub(super) fn command(&self, seeds: usize) -> String {
         let mut command = format!("srdma sim {} --first {} --seeds {seeds}", self.file.display(), self.first);
+        if let Some(level) = self.level.and_then(|level| level.to_possible_value()) {
+            command.push_str(&format!(" --level {}", level.get_name()));
+        }
         for arm in &self.arm {
             command.push_str(&format!(" --arm {arm}"));
         }

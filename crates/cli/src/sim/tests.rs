@@ -6,7 +6,7 @@ use clap::Parser;
 use srdma_sim::experiment::results::{
     FlowKind, FlowResult, NotificationResult, PortResult, Series, SeriesKind, Summary, Totals,
 };
-use srdma_sim::experiment::{ArmResult, Results, Scenario, run_all};
+use srdma_sim::experiment::{ArmResult, Level, Results, Scenario, run_all};
 use std::path::Path;
 use std::time::Duration;
 
@@ -156,7 +156,7 @@ fn results() -> Results {
 
 fn made_of(scenario: &Scenario, runs: Vec<ArmResult>) -> Results {
     let (title, description) = (scenario.title.clone(), scenario.description.clone());
-    Results { title, description, baseline: "old".to_owned(), runs }
+    Results { title, description, level: Level::Packet, baseline: "old".to_owned(), runs }
 }
 
 fn with_experiment<T>(arguments: &Arguments, look: impl FnOnce(&Experiment<'_>) -> T) -> T {

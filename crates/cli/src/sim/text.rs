@@ -4,6 +4,7 @@ use super::Experiment;
 use super::measures;
 use crate::demo::units::{count, grouped, time};
 use srdma_report::Spread;
+use srdma_sim::experiment::Level;
 use std::fmt;
 
 const NAME_WIDTH: usize = 32;
@@ -32,6 +33,11 @@ impl fmt::Display for Experiment<'_> {
         let hops: u64 = results.runs.iter().map(|run| run.packet_hops).sum();
         let longest_ns = results.runs.iter().map(|run| run.simulated_ns).max().unwrap_or(0);
         let threads = count(self.threads as u64, "thread");
+        if scenario.level == Level::Flow {
+            let wall = self.wall.as_secs_f64();
+            writeln!(f, "simulated   {} at most at flow level, in {wall:.1} s on {threads}", time(longest_ns))?;
+            return self.closing(f, seeds);
+        }
         writeln!(
             f,
             "simulated   {} packet-hops, {} at most, in {:.1} s on {threads}: {} packet-hops a second",
@@ -40,15 +46,20 @@ impl fmt::Display for Experiment<'_> {
             self.wall.as_secs_f64(),
             grouped((hops as f64 / self.wall.as_secs_f64().max(1e-9)) as u64)
         )?;
+        self.closing(f, seeds)
+    }
+}
+
+impl Experiment<'_> {
+    /// How to do the same again, and where the report is.
+    fn closing(&self, f: &mut fmt::Formatter<'_>, seeds: usize) -> fmt::Result {
         writeln!(f, "again       {}", self.arguments.command(seeds))?;
         match &self.arguments.report {
             Some(path) => writeln!(f, "report      {}", path.display()),
             None => Ok(()),
         }
     }
-}
 
-impl Experiment<'_> {
     /// A row for each measure, a column for each arm: the median, and the difference to the baseline.
     fn table(&self, f: &mut fmt::Formatter<'_>, seeds: usize) -> fmt::Result {
         let arms: Vec<&str> = self.scenario.arms.iter().map(|arm| arm.name.as_str()).collect();

@@ -147,7 +147,7 @@ impl Node {
         for address in own.chain([config.loopback]) {
             main.insert(Prefix::host(address), Target::Local);
         }
-        let ecmp_salt = entropy::of_addresses(&config.loopback.octets(), &[0; 16]);
+        let ecmp_salt = entropy::salt(config.loopback);
         Node {
             macs: config.ports.iter().map(|port| port.mac).collect(),
             port_counters: vec![PortCounters::default(); config.ports.len()],

@@ -4,6 +4,7 @@ use crate::config::SidBehavior;
 use crate::counters::{GroupCounters, Traffic};
 use crate::drop::DropReason;
 use crate::element::PortId;
+use crate::entropy;
 use crate::headers::IPV6;
 use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn};
 use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, Statement};
@@ -61,13 +62,10 @@ pub(super) struct EcmpSet {
 }
 
 impl EcmpSet {
-    /// The member for a flow's hash. The node's `salt` has a say in it: were all nodes to choose alike, those behind
-    /// one port of the first would get only flows that they all send by one port, too.
+    /// The member for a flow's hash.
     #[inline]
     pub(super) fn choose(&self, hash: u32, salt: u32) -> u32 {
-        let spread = (hash ^ salt).wrapping_mul(0x9E37_79B1);
-        let index = (u64::from(spread) * self.adjacencies.len() as u64) >> 32;
-        self.adjacencies[index as usize]
+        self.adjacencies[entropy::choose(hash, salt, self.adjacencies.len())]
     }
 }
 

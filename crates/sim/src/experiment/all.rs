@@ -43,6 +43,7 @@ pub fn run_all(
     Ok(Results {
         title: scenario.title.clone(),
         description: scenario.description.clone(),
+        level: scenario.level,
         baseline: scenario.arms[scenario.baseline()].name.clone(),
         runs: results.into_iter().map(|(_, result)| result).collect::<Result<Vec<ArmResult>, RunError>>()?,
     })

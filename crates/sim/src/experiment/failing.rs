@@ -28,7 +28,7 @@ struct Turn {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+pub(super) enum What {
     /// Links carry nothing from now on.
     Fails,
     /// They do again.
@@ -53,6 +53,32 @@ impl Turns {
         Turns { coming: coming.into_iter(), failures: vec![0; scenario.topology.links().len()], routing: None }
     }
 
+    /// Lets happen what comes next, and says what it is.
+    pub(super) fn take(&mut self) -> Option<(What, Vec<LinkId>)> {
+        let Turn { what, links, .. } = self.coming.next()?;
+        let change = match what {
+            What::Fails => 1,
+            What::Works => -1,
+            What::Converges => 0,
+        };
+        for link in &links {
+            let failures = &mut self.failures[link.index()];
+            *failures = failures.saturating_add_signed(change);
+        }
+        Some((what, links))
+    }
+
+    /// Whether a link carries nothing now.
+    pub(super) fn is_cut(&self, link: LinkId) -> bool {
+        self.failures[link.index()] > 0
+    }
+
+    /// A fabric's shortest paths along what works; `None` where hosts are cut off from each other.
+    pub(super) fn working(&self, topology: &Topology) -> Option<NextHops> {
+        let cut: Vec<LinkId> = topology.link_ids().filter(|link| self.is_cut(*link)).collect();
+        Some(NextHops::new(&topology.clone().without(&cut).ok()?))
+    }
+
     /// When the next one is, in nanoseconds.
     pub(super) fn next_ns(&self) -> u64 {
         self.coming.as_slice().first().map_or(u64::MAX, |turn| turn.at_ns)
@@ -62,19 +88,14 @@ impl Turns {
 impl Run<'_> {
     /// Does what happens to links next.
     pub(super) fn take_turn(&mut self) -> Result<(), RunError> {
-        let Some(Turn { what, links, .. }) = self.turns.coming.next() else {
-            return Ok(());
-        };
-        let change = match what {
-            What::Fails => 1,
-            What::Works => -1,
-            What::Converges => return self.converge(),
-        };
-        for link in links {
-            let failures = &mut self.turns.failures[link.index()];
-            *failures = failures.saturating_add_signed(change);
-            let is_cut = *failures > 0;
-            self.fabric.cut(&self.scenario.topology, link, is_cut);
+        match self.turns.take() {
+            None => {}
+            Some((What::Converges, _)) => return self.converge(),
+            Some((What::Fails | What::Works, links)) => {
+                for link in links {
+                    self.fabric.cut(&self.scenario.topology, link, self.turns.is_cut(link));
+                }
+            }
         }
         Ok(())
     }
@@ -82,12 +103,8 @@ impl Run<'_> {
     /// Gives the switches routes along what works.
     fn converge(&mut self) -> Result<(), RunError> {
         let topology = &self.scenario.topology;
-        let is_cut = |link: &LinkId| self.turns.failures[link.index()] > 0;
         // Where hosts are cut off from each other, routing leaves everything as it is.
-        let Ok(working) = topology.clone().without(&topology.link_ids().filter(is_cut).collect::<Vec<LinkId>>()) else {
-            return Ok(());
-        };
-        let after = NextHops::new(&working);
+        let Some(after) = self.turns.working(topology) else { return Ok(()) };
         let before = self.turns.routing.replace(after);
         let before = before.as_ref().unwrap_or(&self.next_hops);
         let Some(after) = &self.turns.routing else { return Ok(()) };

@@ -80,6 +80,19 @@ impl Jobs {
         (self.states.iter().map(ended).sum(), self.states.iter().map(all).sum())
     }
 
+    /// Notes that a task begins its next iteration, and begins it.
+    pub(super) fn start(&mut self, task: usize, now_ns: u64) {
+        let state = &mut self.states[task];
+        state.next_start_ns = None;
+        state.iterations.push(Iteration { started_ns: now_ns, finished_ns: None });
+        state.task.borrow_mut().begin();
+    }
+
+    /// Notes that a task's iteration has ended.
+    pub(super) fn end(&mut self, task: usize, at_ns: u64, now_ns: u64) {
+        self.states[task].end(at_ns, now_ns);
+    }
+
     /// Every task.
     pub(super) fn states(&self) -> &[State] {
         &self.states
@@ -149,11 +162,8 @@ impl Run<'_> {
 
     /// Begins the next iteration of a task.
     pub(super) fn begin_iteration(&mut self, number: usize, now_ns: u64) -> Result<(), RunError> {
-        let state = &mut self.jobs.states[number];
-        state.next_start_ns = None;
-        state.iterations.push(Iteration { started_ns: now_ns, finished_ns: None });
-        let task = Rc::clone(&state.task);
-        task.borrow_mut().begin();
+        self.jobs.start(number, now_ns);
+        let task = Rc::clone(&self.jobs.states[number].task);
         self.send_first(&task, now_ns)
     }
 

@@ -5,10 +5,10 @@ use crate::link::{FRAMING_OCTETS, LinkModel};
 use srdma_fabric::{HostId, LinkId, NextHops, Topology};
 
 /// Octets of a full frame's headers: Ethernet, IPv6, UDP, BTH, and the ICRC.
-const HEADERS_OCTETS: u64 = 14 + 40 + 8 + 12 + 4;
+pub(super) const HEADERS_OCTETS: u64 = 14 + 40 + 8 + 12 + 4;
 
 /// Octets of the RETH, which the first packet of a WRITE has besides.
-const RETH_OCTETS: u64 = 16;
+pub(super) const RETH_OCTETS: u64 = 16;
 
 /// Octets of an ACK's frame, Ethernet included, without FCS.
 pub(super) const ACK_OCTETS: u64 = HEADERS_OCTETS + 4;

@@ -1,5 +1,6 @@
 //! What comes out of an experiment.
 
+use super::scenario::Level;
 use serde::{Deserialize, Serialize};
 
 /// Everything that was run of a scenario.
@@ -9,6 +10,9 @@ pub struct Results {
     pub title: String,
     /// The scenario's description.
     pub description: String,
+    /// How what is sent was simulated.
+    #[serde(default)]
+    pub level: Level,
     /// The name of the arm that others are compared with.
     pub baseline: String,
     /// Every run, arm by arm as the scenario has them, seeds in their order.

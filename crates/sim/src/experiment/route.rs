@@ -1,8 +1,8 @@
 //! Which links a packet takes: each switch is asked, as it chooses one of several equal paths by itself.
 
 use super::build::{ADDRESSES, Fabric};
-use srdma_dataplane::PortId;
-use srdma_fabric::{HostId, LinkId, NodeId, SwitchId, Topology};
+use srdma_dataplane::{PortId, equal_path};
+use srdma_fabric::{HostId, LinkId, NextHops, NodeId, SwitchId, Topology};
 use srdma_rc::QueuePairConfig;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{Bth, Ipv6, NextHeader, Opcode, Psn, Qpn, Udp};
@@ -90,7 +90,27 @@ impl Heading {
         Heading(octets)
     }
 
-    /// The links from a node to a host.
+    /// The links from a host to another one by shortest paths, as switches choose among them.
+    pub(super) fn hashed(&self, topology: &Topology, next_hops: &NextHops, [from, to]: [HostId; 2]) -> Vec<Leg> {
+        let mut legs = Vec::new();
+        let mut at = NodeId::Host(from);
+        while at != NodeId::Host(to) {
+            let port = match at {
+                NodeId::Host(_) => topology.ports(at).first().map(|port| port.port),
+                NodeId::Switch(switch) => {
+                    let ports = next_hops.toward(switch, to);
+                    let chosen = equal_path(&self.0, ADDRESSES.loopback(topology, switch), ports.len());
+                    ports.get(chosen).copied()
+                }
+            };
+            let Some(port) = port.and_then(|port| topology.port(at, port)) else { break };
+            legs.extend(Leg::out_of(topology, at, PortId(port.port)));
+            at = port.peer.node;
+        }
+        legs
+    }
+
+    /// The links from a node to a host, as its switches say.
     pub(super) fn legs(&self, topology: &Topology, fabric: &Fabric, from: NodeId, to: HostId) -> Vec<Leg> {
         let mut legs = Vec::new();
         let mut at = from;

@@ -4,6 +4,7 @@ use super::build::{ADDRESSES, Fabric};
 use super::closing::Closing;
 use super::failing::Turns;
 use super::flows::{FlowSize, PlannedFlow, plan};
+use super::fluid;
 use super::groups::{self, PlannedGroup, SetUpError};
 use super::iterations::Jobs;
 use super::nic::Outer;
@@ -12,7 +13,7 @@ use super::programs;
 use super::queues::TRACE_NAMESPACE;
 use super::results::{ArmResult, FlowKind};
 use super::sample::{SampledFlow, Sampler};
-use super::scenario::{Arm, Control, Scenario, Signal};
+use super::scenario::{Arm, Control, Level, Scenario, Signal};
 use super::server::{DATA_DSCP, Ended, Server, Told};
 use crate::random::Stream;
 use srdma_fabric::{HostId, NextHops, NodeId, SidPlan};
@@ -104,6 +105,9 @@ pub fn run(
 ) -> Result<ArmResult, RunError> {
     let arms = scenario.arms.len();
     let arm = scenario.arms.get(arm).ok_or(RunError::Arm { arms, found: arm })?;
+    if scenario.level == Level::Flow {
+        return fluid::run(scenario, arm, seed, progress);
+    }
     let measures = &scenario.measures;
     let duration_ns = measures.duration_us.get() * NS_PER_US;
     let end_ns = duration_ns + measures.drain_us.get() * NS_PER_US;
@@ -173,7 +177,7 @@ impl<'a> Run<'a> {
         let fabric = Fabric::new(scenario, arm, &next_hops, sids.as_ref(), seed)?;
         let base_rtt_ns = base_rtt_ns(scenario, &next_hops);
         let flows = plan(scenario, seed);
-        let first_qpn = 0x100 + Stream::new(seed, "queue pairs").below(1 << 22) as u32;
+        let first_qpn = first_qpn(seed);
         let mut rate_names: Vec<String> = flows.iter().filter_map(series_name).collect();
         rate_names.sort();
         rate_names.dedup();
@@ -401,6 +405,11 @@ impl<'a> Run<'a> {
             }
         }
     }
+}
+
+/// The queue pair of the first flow, at both ends; that of the next is one more.
+pub(super) fn first_qpn(seed: u64) -> u32 {
+    0x100 + Stream::new(seed, "queue pairs").below(1 << 22) as u32
 }
 
 /// The series that a flow's rate counts into.

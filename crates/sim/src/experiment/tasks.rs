@@ -37,8 +37,10 @@ pub(super) struct Task {
     nics: Vec<HostId>,
     /// For each rank its peers with their channels, in order.
     channels: Vec<Vec<(u32, usize)>>,
+    /// The first of its channels: the others follow.
+    first_channel: usize,
     /// By channel, messages that have been sent and have not arrived.
-    under_way: BTreeMap<usize, VecDeque<Message>>,
+    under_way: Vec<VecDeque<Message>>,
     /// What a collective begins with that follows another one.
     to_begin: Vec<Message>,
     /// When the last message arrived, and whether it was the last of the iteration.
@@ -80,6 +82,7 @@ impl Task {
             let rate = rates.entry((ranks[&flow.from], ranks[&flow.to])).or_default();
             *rate = (*rate).max(flow.rate_bits_per_s);
         }
+        let (first_channel, count) = (channels.len(), rates.len());
         let mut of_ranks = vec![Vec::new(); job.nics.len()];
         for ((from, to), rate_bits_per_s) in rates {
             of_ranks[from as usize].push((to, channels.len()));
@@ -91,7 +94,8 @@ impl Task {
             schedule: Schedule::new(job, collectives, Pace::DEFAULT),
             nics: job.nics.clone(),
             channels: of_ranks,
-            under_way: BTreeMap::new(),
+            first_channel,
+            under_way: vec![VecDeque::new(); count],
             to_begin: Vec::new(),
             last_arrival: Instant::ZERO,
             has_ended: false,
@@ -130,7 +134,7 @@ impl Task {
         let peers = self.channels.get(message.from as usize)?;
         let place = peers.binary_search_by_key(&message.to, |(peer, _)| *peer).ok()?;
         let channel = peers[place].1;
-        self.under_way.entry(channel).or_default().push_back(*message);
+        self.under_way[channel - self.first_channel].push_back(*message);
         self.octets[message.from as usize][0] += message.octets;
         self.octets[message.to as usize][1] += message.octets;
         Some(channel)
@@ -138,7 +142,7 @@ impl Task {
 
     /// The next message of a channel has arrived: adds what its receiver may send now.
     pub(super) fn arrived(&mut self, now: Instant, channel: usize, more: &mut Vec<Message>) {
-        let Some(message) = self.under_way.get_mut(&channel).and_then(VecDeque::pop_front) else {
+        let Some(message) = self.under_way[channel - self.first_channel].pop_front() else {
             return;
         };
         self.last_arrival = self.last_arrival.max(now);

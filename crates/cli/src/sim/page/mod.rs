@@ -14,7 +14,7 @@ use srdma_report::{
     Axis, BarGroup, BarPlot, Better, Block, Comparison, ComparisonRow, Page, Reference, Section, Spread,
 };
 use srdma_sim::experiment::scenario::{Arm, Signal};
-use srdma_sim::experiment::{ArmResult, Results, Scenario};
+use srdma_sim::experiment::{ArmResult, Level, Results, Scenario};
 
 /// What all parts of a report are made of.
 struct Material<'a> {
@@ -105,6 +105,12 @@ fn summary(material: &Material<'_>) -> Vec<String> {
              with {seeds}; a seed draws everything that is left to chance. All are compared with “{baseline}”."
         ),
     });
+    if material.results.level == Level::Flow {
+        let text = "It was simulated at flow level: what is sent is a fluid, and flows that share a link share it \
+                    fairly. There are no packets, so there are no queues, losses or pauses, and no arm reacts to \
+                    congestion.";
+        summary.push(text.to_owned());
+    }
     for (index, arm) in material.arms.iter().enumerate().filter(|(index, _)| *index != material.baseline) {
         let told: Vec<String> = HEADLINES.iter().filter_map(|name| headline(material, index, name)).collect();
         if !told.is_empty() {

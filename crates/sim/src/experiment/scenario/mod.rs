@@ -17,7 +17,7 @@ pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use workload::{Background, FlowSizes, Incast, Multicast, Permutation, Stream, Workloads};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use srdma_fabric::{HostId, NodeId, Problem, Topology, TopologySection};
 use srdma_placement::Job;
 use srdma_placement::job_file::Repetition;
@@ -31,6 +31,8 @@ pub struct Scenario {
     pub title: String,
     /// What it shows, for the reader of a report.
     pub description: String,
+    /// How what is sent is simulated.
+    pub level: Level,
     /// How many seeds are run unless somebody asks for another number: 1, 2, and so on.
     pub seeds: u64,
     /// The fabric.
@@ -51,6 +53,17 @@ pub struct Scenario {
     pub arms: Vec<Arm>,
 }
 
+/// How what is sent is simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Packet by packet, by the switches and hosts that run elsewhere.
+    #[default]
+    Packet,
+    /// As fluids that share links fairly: jobs alone.
+    Flow,
+}
+
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,6 +71,7 @@ struct File {
     title: String,
     #[serde(default)]
     description: String,
+    level: Option<Spanned<Level>>,
     #[serde(default = "default_seeds")]
     seeds: Whole<1, 1000>,
     topology: Spanned<TopologySection>,
@@ -108,6 +122,20 @@ impl Scenario {
         self.arms.iter().position(|arm| arm.baseline).unwrap_or(0)
     }
 
+    /// Chooses how what is sent is simulated.
+    ///
+    /// # Errors
+    ///
+    /// Something else than jobs is sent, and the level is that of flows.
+    pub fn set_level(&mut self, level: Level) -> Result<(), String> {
+        if level == Level::Flow && !self.workloads.is_jobs_alone() {
+            let text = "level flow: expected [[workload.job]] and no other workload; others need level packet";
+            return Err(text.to_owned());
+        }
+        self.level = level;
+        Ok(())
+    }
+
     fn resolve(text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
         let topology_at = file.topology.span().start;
@@ -130,9 +158,11 @@ impl Scenario {
         let jobs = jobs::resolve(&file.workload.job, &topology)?;
         let failures = file.failure.iter().map(|section| section.resolve(&topology));
         let failures = failures.collect::<Result<Vec<Failure>, Problem>>()?;
-        Ok(Scenario {
+        let (level_at, level) = file.level.map_or((0, Level::Packet), |level| (level.span().start, level.into_inner()));
+        let mut scenario = Scenario {
             title: file.title,
             description: file.description,
+            level: Level::Packet,
             seeds: file.seeds.get(),
             topology,
             hosts: file.hosts,
@@ -142,7 +172,9 @@ impl Scenario {
             failures,
             measures: file.measure,
             arms: file.arm.into_iter().map(Spanned::into_inner).collect(),
-        })
+        };
+        scenario.set_level(level).map_err(|problem| Problem::new(level_at, problem))?;
+        Ok(scenario)
     }
 }
 

@@ -225,6 +225,13 @@ impl Workloads {
             && job.is_empty()
     }
 
+    /// Whether nothing but jobs sends anything.
+    pub(super) fn is_jobs_alone(&self) -> bool {
+        let Workloads { incast, background, stream, permutation, multicast, job } = self;
+        let others = [incast.len(), background.len(), stream.len(), permutation.len(), multicast.len()];
+        !job.is_empty() && others == [0; 5]
+    }
+
     /// Whether there are flows without end.
     pub fn has_endless(&self) -> bool {
         !self.stream.is_empty() || !self.multicast.is_empty()

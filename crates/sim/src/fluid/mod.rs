@@ -1,0 +1,17 @@
+//! Transfers as fluids: what takes hours packet by packet takes seconds.
+//!
+//! Octets flow along [`Pipes`] as water does; pipes that share links share their rates so that they are max-min fair
+//! (Bertsekas and Gallager, "Data Networks", section 6.5.2). What happens is that a transfer ends or begins: then the
+//! rates of the pipes that share links with it, directly or by others, are found anew, and those of no others.
+//!
+//! Where much happens at once, rates are not found anew each time but after half a hundredth of the time that a
+//! transfer takes.
+//!
+//! There are no packets here, so no queue, no loss, no PAUSE and no congestion control: the result is what a network
+//! comes to whose senders share its links perfectly.
+
+mod fill;
+mod pipes;
+mod sharing;
+
+pub use pipes::{PipeId, Pipes};
