@@ -6,8 +6,8 @@
 
 use rand::prelude::*;
 use rand_pcg::Pcg64Mcg;
-use srdma_fabric::{FatTree, HostId, LinkId, Speeds};
-use srdma_placement::{Clos, Flow, FlowId, Placement};
+use srdma_fabric::{FatTree, HostId, LinkId, NextHops, Speeds};
+use srdma_placement::{Clos, Flow, FlowId, Loads, Placement, ecmp};
 use std::time::Instant;
 
 const ROUNDS: usize = 7;
@@ -37,6 +37,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut placement = Placement::new(&topology, &flows)?;
     println!("load {:.4}, bound {:.4}", placement.most_loaded().1, placement.bound());
+    let next_hops = NextHops::new(&topology);
+    let hashed = |seed: u64| {
+        let mut loads = Loads::none(&topology);
+        for (number, flow) in (0..).zip(&flows) {
+            loads.add(
+                &topology,
+                &ecmp(&topology, &next_hops, [flow.from, flow.to], number, seed),
+                flow.rate_bits_per_s,
+            );
+        }
+        loads.most_loaded(&topology).1
+    };
+    let hashes: Vec<f64> = (1..=ROUNDS as u64).map(hashed).collect();
+    println!("ECMP {hashes:.4?}");
     let (mut drained_ms, mut released_ms, mut added_ms) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS as u32 {
         let name = format!("core{}.1", round + 1);

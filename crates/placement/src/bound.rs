@@ -100,9 +100,12 @@ pub(crate) fn cut_bound(
             open.map(|(_, port)| topology.links()[port.link.index()].rate_bits_per_s).collect()
         };
         for (host, crossing) in topology.host_ids().zip(at_hosts) {
-            let bound = crossing.bound(&around(&BTreeSet::from([NodeId::Host(host)])));
+            let own = NodeId::Host(host);
+            let open = topology.ports(own).iter().filter(|port| may_use(Direction::from(topology, own, port.link)));
+            let rates = open.map(|port| topology.links()[port.link.index()].rate_bits_per_s);
+            let bound = crossing.bound(&rates.collect::<Vec<u64>>());
             if bound > best.0 {
-                best = (bound, Some(Cut { around: NodeId::Host(host), is_outgoing }));
+                best = (bound, Some(Cut { around: own, is_outgoing }));
             }
         }
         for ((switches, hosts), crossing) in parts.iter().zip(at_parts) {

@@ -11,11 +11,11 @@ const CHAIN: usize = 64;
 impl Placement<'_> {
     /// Moves flows off the most loaded link for as long as that makes it carry less, and returns those that moved.
     pub(super) fn improve(&mut self) -> Vec<FlowId> {
-        self.improve_by(true)
+        self.improve_by(usize::MAX)
     }
 
-    /// As [`Placement::improve`], with exchanges or, which is faster, without.
-    pub(super) fn improve_by(&mut self, may_exchange: bool) -> Vec<FlowId> {
+    /// As [`Placement::improve`], trying so many chains of exchanges for each link: none is fastest.
+    pub(super) fn improve_by(&mut self, chains: usize) -> Vec<FlowId> {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         let bound = self.quick_bound(&flows);
         let mut moved = Vec::new();
@@ -24,7 +24,7 @@ impl Placement<'_> {
             if most <= bound + MORE {
                 break;
             }
-            let Some(own) = self.relieve(direction, most - 2.0 * MORE, may_exchange) else {
+            let Some(own) = self.relieve(direction, most - 2.0 * MORE, chains) else {
                 break;
             };
             moved.extend(own);
@@ -35,7 +35,7 @@ impl Placement<'_> {
     }
 
     /// Moves a flow off a direction, to where nothing carries more than a limit, and others out of its way if need be.
-    fn relieve(&mut self, direction: Direction, limit: f64, may_exchange: bool) -> Option<Vec<FlowId>> {
+    fn relieve(&mut self, direction: Direction, limit: f64, mut chains: usize) -> Option<Vec<FlowId>> {
         let users = self.users[direction.index()].clone();
         for id in &users {
             let Placed { flow, along, choice } = self.take(*id)?;
@@ -46,15 +46,21 @@ impl Placement<'_> {
                 return Some(vec![*id]);
             }
         }
-        users.into_iter().filter(|_| may_exchange).find_map(|id| self.exchange(id, limit))
+        users.into_iter().find_map(|id| self.exchange(id, limit, &mut chains))
     }
 
-    /// Changes a flow's choice for each other one in turn, until making room for it ends well.
-    fn exchange(&mut self, id: FlowId, limit: f64) -> Option<Vec<FlowId>> {
+    /// Changes a flow's choice for each other one in turn, until making room for it ends well, or no chains are left.
+    fn exchange(&mut self, id: FlowId, limit: f64, chains: &mut usize) -> Option<Vec<FlowId>> {
         let Placed { flow, choice, .. } = self.flows[id.0 as usize].as_ref()?;
         let (flow, own) = (*flow, (*choice)?);
         let choices = self.clos.as_ref()?.choices(&flow);
-        choices.into_iter().filter(|choice| *choice != own).find_map(|other| self.chain(id, [own, other], limit))
+        for other in choices.filter(|choice| *choice != own) {
+            *chains = chains.checked_sub(1)?;
+            if let Some(moved) = self.chain(id, [own, other], limit) {
+                return Some(moved);
+            }
+        }
+        None
     }
 
     /// Lets a flow change from one choice to another, a flow that is in its way change back, and so on: along a chain

@@ -21,6 +21,10 @@ use std::collections::VecDeque;
 /// What counts as more, of a link's rate: less is rounding.
 const MORE: f64 = 1e-9;
 
+/// Chains of exchanges that are tried to relieve a link after others were drained. Often there is nothing to be found,
+/// and flows wait for it.
+const CHAINS: usize = 1000;
+
 /// A flow of a placement, for as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
@@ -203,7 +207,7 @@ impl<'a> Placement<'a> {
             let way = self.seek(&flow, most).unwrap_or_default();
             self.put(id, flow, way);
         }
-        moved.extend(self.improve());
+        moved.extend(self.improve_by(CHAINS));
         moved.sort_unstable();
         moved.dedup();
         Ok(moved)

@@ -40,7 +40,7 @@ impl Placement<'_> {
             }
             (0..rounds.min(ROUNDS)).for_each(|_| self.choose_again(steepness, best));
             rounds = rounds.saturating_sub(ROUNDS);
-            self.improve_by(false);
+            self.improve_by(0);
             let found = self.most_loaded().1;
             if found < best - MORE {
                 best = found;
