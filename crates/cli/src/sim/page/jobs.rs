@@ -1,7 +1,7 @@
 //! Iterations of jobs, and how evenly links are loaded.
 
 use super::{ArmView, Material};
-use srdma_report::{Axis, Block, LinePlot, Section, Series, Shape, Table, Unit, cumulative};
+use srdma_report::{Axis, Block, LinePlot, Scale, Section, Series, Shape, Table, Unit, cumulative};
 use srdma_sim::experiment::ArmResult;
 use srdma_sim::experiment::results::IterationResult;
 
@@ -16,6 +16,9 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
                 slowest flow decides, and the slowest flow is one that shares a link.";
     Some(Section { heading: "Iterations".to_owned(), lead: lead.to_owned(), blocks })
 }
+
+/// Times that differ by such a factor are shown on a logarithmic axis.
+const WIDE: f64 = 20.0;
 
 fn iterations(run: &ArmResult) -> impl Iterator<Item = &IterationResult> {
     run.jobs.iter().flat_map(|job| &job.iterations)
@@ -35,6 +38,14 @@ fn series(material: &Material<'_>, shape: Shape, points: impl Fn(&ArmView<'_>) -
     material.arms.iter().enumerate().map(series).collect()
 }
 
+/// An axis of iteration times: logarithmic where some take very much longer than others.
+fn axis(material: &Material<'_>, name: &str) -> Axis {
+    let all = material.results.runs.iter().flat_map(iterations).filter_map(took_ns);
+    let (least, greatest) = all.fold((f64::MAX, 0.0_f64), |(least, most), own| (least.min(own), most.max(own)));
+    let scale = if greatest > WIDE * least { Scale::Logarithmic } else { Scale::Linear };
+    Axis { scale, ..Axis::new(name, Unit::Nanoseconds) }
+}
+
 fn distribution(material: &Material<'_>) -> Block {
     let points = |arm: &ArmView<'_>| {
         let iterations = arm.runs.iter().flat_map(|run| iterations(run));
@@ -43,7 +54,7 @@ fn distribution(material: &Material<'_>) -> Block {
     Block::Lines(LinePlot {
         title: "Iteration times".to_owned(),
         look_for: "Which share of all iterations took no longer, over all seeds. Further left is better.".to_owned(),
-        x: Axis::new("iteration", Unit::Nanoseconds),
+        x: axis(material, "iteration"),
         y: Axis { greatest: Some(100.0), ..Axis::new("iterations", Unit::Percent) },
         series: series(material, Shape::Steps, points),
         references: Vec::new(),
@@ -62,8 +73,8 @@ fn over_time(material: &Material<'_>) -> Block {
         title: format!("Iterations one after the other, seed {}", material.shown_seed()),
         look_for: "How long each took, by when it began. Steps show when something changed.".to_owned(),
         x: Axis::new("began", Unit::Nanoseconds),
-        y: Axis::new("took", Unit::Nanoseconds),
-        series: series(material, Shape::Line, points),
+        y: axis(material, "took"),
+        series: series(material, Shape::Steps, points),
         references: Vec::new(),
     })
 }

@@ -98,11 +98,13 @@ fn summary(material: &Material<'_>) -> Vec<String> {
     let seeds = material.arms.first().map_or(0, |arm| arm.runs.len());
     let baseline = material.arms.get(material.baseline).map_or("", ArmView::title);
     let seeds = if seeds == 1 { "one seed".to_owned() } else { format!("{seeds} seeds") };
+    let has_jobs = !material.scenario.jobs.is_empty();
+    let what = if has_jobs { "choose paths, and to handle congestion and failures" } else { "handle congestion" };
     summary.push(match arms {
         1 => format!("“{baseline}” was simulated with {seeds}; a seed draws everything that is left to chance."),
         _ => format!(
-            "{arms} ways to handle congestion (“arms”) were simulated on the same fabric with the same traffic, each \
-             with {seeds}; a seed draws everything that is left to chance. All are compared with “{baseline}”."
+            "{arms} ways to {what} (“arms”) were simulated on the same fabric with the same traffic, each with \
+             {seeds}; a seed draws everything that is left to chance. All are compared with “{baseline}”."
         ),
     });
     if material.results.level == Level::Flow {

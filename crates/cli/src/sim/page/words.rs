@@ -12,6 +12,13 @@ const WORDS: &[(&str, &str)] = &[
     ("DCQCN", "A rate control of senders: slower with each CNP, faster again without."),
     ("HPCC++", "A rate control that computes the rate from what switches wrote into a trace (IOAM) on the way."),
     ("PFC, PAUSE", "Priority Flow Control: a switch whose buffer fills tells its neighbour to stop for a while."),
+    ("iteration", "A job does its collectives once, from the first message to the last octet of all."),
+    ("ECMP", "Each switch takes one of several equal ways by a hash of the packet's addresses, ports and queue pair."),
+    (
+        "placed",
+        "A scheduler that knows all flows gives each a path; the sender writes it into the destination address.",
+    ),
+    ("steering", "A NIC changes to another path by itself, when it is told of congestion or its probes are silent."),
     ("slowdown", "The time a flow took over the time that it would have taken alone."),
     ("p99", "The 99th percentile: one of a hundred is worse."),
     ("seed", "The number from which everything random in a run is drawn."),
