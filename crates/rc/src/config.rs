@@ -10,6 +10,10 @@ use srdma_wire::{Psn, Qpn, codepoints};
 /// one (FC-3-2): what the DCQCN paper has at the receiver (SIGCOMM 2015, section 3.1).
 pub const CNP_INTERVAL_NS: u64 = 50_000;
 
+/// At most one detour in so many nanoseconds, where [`QueuePairConfig::detour_interval_ns`] is to be the usual one: two
+/// CNP intervals, so that what is still about the way before is over.
+pub const DETOUR_INTERVAL_NS: u64 = 100_000;
+
 /// The most octets a message may have (IBTA volume 1, section 9.7.8).
 pub const MAX_MESSAGE_OCTETS: u32 = 1 << 31;
 
@@ -191,6 +195,11 @@ pub struct QueuePairConfig {
     /// Traces of data packets are returned to the sender by Fast CNPs, at most one in so many nanoseconds; `None`:
     /// never. The peer has to have this host on its access list.
     pub trace_return_interval_ns: Option<u64>,
+    /// Told of congestion by a CNP or a switch's Fast CNP, the queue pair sends on with another UDP source port and
+    /// flow label, so that switches which choose by hash may choose otherwise; at most once in so many nanoseconds
+    /// (D89).
+    /// `None`: never. Usually [`DETOUR_INTERVAL_NS`].
+    pub detour_interval_ns: Option<u64>,
     /// Behaviour where implementations differ.
     pub habits: Habits,
 }
@@ -219,6 +228,7 @@ impl QueuePairConfig {
             rate: None,
             trace: None,
             trace_return_interval_ns: None,
+            detour_interval_ns: None,
             habits: Habits::strict(),
         }
     }

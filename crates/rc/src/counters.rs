@@ -172,6 +172,8 @@ pub struct QueuePairCounters {
     pub duplicates_received: u64,
     /// Payload octets of requests received in sequence.
     pub payload_octets_received: u64,
+    /// Times that packets got another UDP source port and flow label (D89).
+    pub detours: u64,
     /// Times the ACK timer ran out.
     pub timeouts: u64,
 }

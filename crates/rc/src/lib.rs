@@ -83,7 +83,10 @@ mod trace;
 pub use completion::{
     CompletedOperation, Completion, LocalRange, Operation, PostError, Receive, RemoteAddress, Status, WorkRequest,
 };
-pub use config::{CNP_INTERVAL_NS, ConfigError, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, PathMtu, QueuePairConfig};
+pub use config::{
+    CNP_INTERVAL_NS, ConfigError, DETOUR_INTERVAL_NS, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, PathMtu,
+    QueuePairConfig,
+};
 pub use counters::{DropReason, Drops, QueuePairCounters};
 pub use endpoint::Endpoint;
 pub use fast_cnp::{CongestionEvent, FastCnpConfig, FastCnpCounters};

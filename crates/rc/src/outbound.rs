@@ -56,6 +56,16 @@ impl PacketWriter {
         })
     }
 
+    /// From now on packets have another UDP source port and flow label, the `count`-th ones: none of the 16,384 ports
+    /// follows itself.
+    pub(crate) fn detour(&mut self, count: u64) {
+        let mut mixed = (u64::from(self.remote_qpn.get()) << 32 ^ count).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed ^= mixed >> 29;
+        let step = 1 + (mixed % 0x3FFF) as u16;
+        self.source_port = 0xC000 | (self.source_port.wrapping_add(step) & 0x3FFF);
+        self.ipv6 = Ipv6 { flow_label: (mixed >> 40) as u32 & 0xF_FFFF, ..self.ipv6.value() }.emit();
+    }
+
     /// Octets of the extension header of data packets.
     pub(crate) fn trace_octets(&self) -> usize {
         self.trace.len()

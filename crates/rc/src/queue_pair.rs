@@ -81,6 +81,8 @@ struct Shared {
     /// Boxed: most queue pairs have none.
     pacer: Option<Box<Pacer>>,
     next_fast_cnp_at: Instant,
+    detour_interval_ns: Option<u64>,
+    next_detour_at: Instant,
     /// Boxed for the same reason.
     returning: Option<Box<Returning>>,
 }
@@ -95,6 +97,17 @@ struct Returning {
 }
 
 impl Shared {
+    /// Told of congestion, takes another way where ways are chosen by hash, if it may and its time has come (D89).
+    fn detour(&mut self, now: Instant) {
+        if let Some(interval_ns) = self.detour_interval_ns
+            && now >= self.next_detour_at
+        {
+            self.next_detour_at = now.after_ns(interval_ns);
+            self.counters.detours += 1;
+            self.writer.detour(self.counters.detours);
+        }
+    }
+
     fn context<'a, M>(&'a mut self, host: Host<'a, M>) -> Context<'a, M> {
         Context {
             now: host.now,
@@ -126,6 +139,8 @@ impl QueuePair {
                 next_cnp_at: Instant::ZERO,
                 pacer: control.map(|control| Box::new(Pacer::new(control, endpoint.link_overhead_octets))),
                 next_fast_cnp_at: Instant::ZERO,
+                detour_interval_ns: config.detour_interval_ns,
+                next_detour_at: Instant::ZERO,
                 returning: Returning::new(endpoint, &config).map(Box::new),
             },
             config,
@@ -163,6 +178,11 @@ impl QueuePair {
     pub(crate) fn on_fast_cnp(&mut self, now: Instant, origin: Origin, trace: Option<Trace<'_>>, min_interval_ns: u64) {
         self.shared.next_fast_cnp_at = now.after_ns(min_interval_ns);
         self.shared.counters.fast_cnps_received += 1;
+        match (origin, trace) {
+            (Origin::Switch(_), _) | (Origin::Receiver, None) => self.shared.detour(now),
+            // It only returns a trace, and tells of no congestion.
+            (Origin::Receiver, Some(_)) => {}
+        }
         if let Some(pacer) = &mut self.shared.pacer {
             pacer.on(now, Event::FastCnp { origin, trace });
         }
@@ -181,6 +201,9 @@ impl QueuePair {
         let opcode = packet.headers.bth.opcode();
         if packet.headers.ipv6.ecn() == Ecn::Ce && (opcode.is_request() || opcode.is_read_response()) {
             self.answer_congestion(host.now);
+        }
+        if opcode == Opcode::CNP {
+            self.shared.detour(host.now);
         }
         let mut context = self.shared.context(host);
         let outcome = if opcode == Opcode::CNP {

@@ -10,7 +10,7 @@ use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath};
 use srdma_dataplane::{Command, Element, EncapsMode, Frame, NextHop, Node, Pool, PortId, Prefix, RouteAction, TableId};
 use srdma_steering::{Config, Path};
 use srdma_wire::fast_cnp::{FastCnpValue, MAX_FAST_CNP_LEN, OptionTypes};
-use srdma_wire::{Instant, MacAddress, Psn, Qpn, Syndrome};
+use srdma_wire::{Instant, MacAddress, Psn, Qpn};
 use std::hint::black_box;
 use std::net::Ipv6Addr;
 use std::time::Instant as Clock;
@@ -24,8 +24,6 @@ pub(super) enum Steering {
     Placed,
     /// A Fast CNP comes in, and the flow's next packet is encapsulated: by the other path.
     Signal,
-    /// An acknowledgement is listened to.
-    Acknowledgement,
 }
 
 /// Flows whose packets take turns.
@@ -44,8 +42,7 @@ const PSN: usize = ETHERNET + 40 + 8 + 9;
 
 impl Steering {
     /// All of them.
-    pub(super) const ALL: [Steering; 4] =
-        [Steering::Policy, Steering::Placed, Steering::Signal, Steering::Acknowledgement];
+    pub(super) const ALL: [Steering; 3] = [Steering::Policy, Steering::Placed, Steering::Signal];
 
     /// As the table and JSON write it.
     pub(super) fn name(self) -> String {
@@ -53,7 +50,6 @@ impl Steering {
             Steering::Policy => "steering: none, H.Encaps.Red".to_owned(),
             Steering::Placed => "steering: one of two paths".to_owned(),
             Steering::Signal => "steering: signal to new address".to_owned(),
-            Steering::Acknowledgement => "steering: ACK listened to".to_owned(),
         }
     }
 
@@ -69,7 +65,6 @@ impl Steering {
             }
             Steering::Placed => at_node(RouteAction::Placed(paths()), &data, repetitions)?,
             Steering::Signal => signals(&data, repetitions)?,
-            Steering::Acknowledgement => acknowledgements(&data, repetitions)?,
         };
         // The first one met cold caches.
         samples.remove(0);
@@ -88,9 +83,9 @@ fn data_frame(number: u32) -> anyhow::Result<Vec<u8>> {
 }
 
 fn paths() -> Vec<HeadendPath> {
-    let path = |(program, spine)| Path { segments: vec![program], nodes: vec![spine], ..Path::default() };
+    let path = |rank, (program, spine)| Path { segments: vec![program], nodes: vec![spine], rank, is_denied: false };
     let both = PROGRAMS.into_iter().zip(SPINES);
-    both.map(|both| HeadendPath { path: path(both), ..HeadendPath::default() }).collect()
+    (0..).zip(both).map(|(rank, both)| HeadendPath { path: path(rank, both), ..HeadendPath::default() }).collect()
 }
 
 fn config() -> HeadendConfig {
@@ -162,32 +157,6 @@ fn signals(data: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
             ensure!(moved == data.len(), "{moved} of {} flows have moved", data.len());
             samples.push(ns);
         }
-    }
-    Ok(samples)
-}
-
-/// Nanoseconds per acknowledgement that comes in.
-fn acknowledgements(data: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
-    let (mut headend, mut pool) = headend()?;
-    let acks: Vec<Vec<u8>> = (0..FLOWS)
-        .map(|number| Ok(packets::response(MAC, PEER, (HOST, qpn(number)?), Psn::new(0), Syndrome::ACK)))
-        .collect::<anyhow::Result<_>>()?;
-    let mut samples = Vec::new();
-    for round in 0..=u64::from(repetitions) {
-        let now = Instant::from_ns((round + 1) * 1_000_000);
-        for mut frame in frames(&with_psn(data, round), &mut pool)? {
-            let _ = headend.outgoing(now, &mut frame, &mut pool);
-            frame.release(&mut pool);
-        }
-        let acks = frames(&with_psn(&acks, round), &mut pool)?;
-        let begin = Clock::now();
-        for ack in &acks {
-            black_box(headend.incoming(now, black_box(ack), &pool));
-        }
-        samples.push(begin.elapsed().as_nanos() as f64 / acks.len() as f64);
-        acks.into_iter().for_each(|frame| frame.release(&mut pool));
-        let timed = headend.counters().acks_timed;
-        ensure!(timed == (round + 1) * data.len() as u64, "{timed} acknowledgements were matched");
     }
     Ok(samples)
 }

@@ -30,6 +30,9 @@ const REMEMBERED: usize = 8;
 /// As long as no probe of a path has come back, the next is sent after so many intervals, twice as many each time.
 const FIRST_INTERVALS: u64 = 10;
 
+/// The shortest wait for a probe, in nanoseconds: also of one that comes back at once the next has to wait.
+const LEAST_NS: u64 = 1_000;
+
 /// The longest wait for a probe, in nanoseconds.
 const MOST_NS: u64 = 1_000_000_000;
 
@@ -277,7 +280,7 @@ impl Session {
             Some((mean, variation)) => mean.saturating_add(variation.saturating_mul(4)).max(interval_ns / 8),
             None => interval_ns.saturating_mul(FIRST_INTERVALS).saturating_mul(1 << self.silent.min(20)),
         }
-        .min(MOST_NS)
+        .clamp(LEAST_NS, MOST_NS)
     }
 
     /// RFC 6298 sections 2.2 and 2.3.

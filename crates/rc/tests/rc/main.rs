@@ -1,6 +1,7 @@
 //! Tests of the endpoint from outside: packets in, packets out.
 
 mod dcqcn;
+mod detour;
 mod fast_cnp;
 mod golden;
 mod group;
