@@ -129,7 +129,8 @@ impl Rig {
             let access_list = vec![Prefix::host(SWITCH), Prefix::host(PEER)];
             FastCnpConfig { max_events: MAX_EVENTS, ..FastCnpConfig::new(access_list) }
         });
-        let mut endpoint = Endpoint::new(EndpointConfig { fast_cnp, ..EndpointConfig::new(OURS) });
+        let mut endpoint =
+            Endpoint::new(EndpointConfig { fast_cnp, answers_trimmed: form & 4 != 0, ..EndpointConfig::new(OURS) });
         let mut config = QueuePairConfig::new(qpn(0x11), PEER, qpn(0x22));
         config.path_mtu = PathMtu::Octets256;
         config.habits = if form & 1 == 0 { Habits::strict() } else { Habits::soft_roce() };

@@ -69,6 +69,8 @@ pub struct EndpointConfig {
     pub link_overhead_octets: u16,
     /// Which Fast CNPs are believed; `None`: none (FC-5-4).
     pub fast_cnp: Option<FastCnpConfig>,
+    /// A packet that was trimmed on its way is a reason for a NAK at once (D88); otherwise it counts as damaged.
+    pub answers_trimmed: bool,
 }
 
 impl EndpointConfig {
@@ -82,6 +84,7 @@ impl EndpointConfig {
             verify_icrc: true,
             link_overhead_octets: 38,
             fast_cnp: None,
+            answers_trimmed: false,
         }
     }
 }

@@ -52,6 +52,8 @@ drop_reasons! {
     PartitionKey = "partition_key",
     /// The ICRC is wrong.
     BadIcrc = "bad_icrc",
+    /// Its payload was cut off on the way (D88).
+    Trimmed = "trimmed",
     /// The queue pair has failed.
     QueuePairInError = "queue_pair_in_error",
     /// A request ahead of the one expected.
@@ -168,6 +170,8 @@ pub struct QueuePairCounters {
     pub traces_not_returned: u64,
     /// Fast CNPs sent that return a trace.
     pub traces_returned: u64,
+    /// Requests received that had been trimmed on their way (D88).
+    pub trimmed_received: u64,
     /// Requests received that had been received before.
     pub duplicates_received: u64,
     /// Payload octets of requests received in sequence.

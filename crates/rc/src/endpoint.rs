@@ -239,6 +239,9 @@ impl<M: Memory> Endpoint<M> {
         if !packet.udp_checksum_is_good() {
             return Err(DropReason::BadUdpChecksum);
         }
+        if packet.is_trimmed() {
+            return self.accept_trimmed(now, slot, &packet);
+        }
         if self.config.verify_icrc && !packet.icrc_is_good() {
             return Err(DropReason::BadIcrc);
         }
@@ -249,6 +252,17 @@ impl<M: Memory> Endpoint<M> {
         let outcome = queue_pair.receive(host, &packet);
         self.reschedule(slot);
         outcome
+    }
+
+    /// A packet of a queue pair's peer has lost its payload on the way (D88).
+    fn accept_trimmed(&mut self, now: Instant, slot: usize, packet: &Inbound<'_>) -> Result<(), DropReason> {
+        if !self.config.answers_trimmed {
+            return Err(DropReason::BadIcrc);
+        }
+        let host = Host { now, regions: &mut self.regions, completions: &mut self.completions };
+        self.queue_pairs[slot].on_trimmed(host, packet.headers.bth.psn());
+        self.reschedule(slot);
+        Err(DropReason::Trimmed)
     }
 
     /// Takes a Fast CNP whose option is well formed: from whom, for whom, how often, and only then its ICRC, so that a

@@ -71,6 +71,14 @@ impl<'a> Inbound<'a> {
         self.headers.icrc(self.further()).is_ok_and(|check| check.is_good())
     }
 
+    /// Whether its payload was cut off on the way (D88).
+    pub(crate) fn is_trimmed(&self) -> bool {
+        let opcode = self.headers.bth.opcode();
+        self.payload_len() == 0
+            && (opcode.is_send() || opcode.is_write())
+            && self.headers.icrc(self.further()).is_ok_and(|check| check.is_trimmed())
+    }
+
     /// Whether the UDP checksum is zero or right (RFC 6936 section 4).
     pub(crate) fn udp_checksum_is_good(&self) -> bool {
         self.headers.udp_checksum(self.further()).is_ok_and(|checksum| checksum != UdpChecksum::Bad)

@@ -21,7 +21,7 @@ use crate::trace::TraceReturn;
 use srdma_wire::fast_cnp::{FastCnpValue, MAX_FAST_CNP_LEN, OptionTypes};
 use srdma_wire::ioam::{Trace, TraceError};
 use srdma_wire::ipv6::Ecn;
-use srdma_wire::{Instant, Opcode, Qpn};
+use srdma_wire::{Instant, Opcode, Psn, Qpn};
 use std::collections::VecDeque;
 
 /// Whether a queue pair works.
@@ -227,6 +227,12 @@ impl QueuePair {
         };
         fail_together(&mut self.state, &mut self.requester, &mut self.responder, &mut context);
         outcome
+    }
+
+    /// A request came whose payload was cut off on the way.
+    pub(crate) fn on_trimmed<M: Memory>(&mut self, host: Host<'_, M>, psn: Psn) {
+        self.shared.context(host).counters.trimmed_received += 1;
+        self.responder.on_trimmed(psn);
     }
 
     pub(crate) fn tick<M: Memory>(&mut self, host: Host<'_, M>) {

@@ -61,6 +61,11 @@ impl BthView {
         self.flags >> 4 & 3
     }
 
+    /// Sets the octets of padding, of which there are 3 at most.
+    pub fn set_pad_count(&mut self, octets: u8) {
+        self.flags = self.flags & !0x30 | (octets & 3) << 4;
+    }
+
     /// Transport header version: 0.
     pub fn transport_version(&self) -> u8 {
         self.flags & 0x0F

@@ -50,6 +50,11 @@ impl UdpView {
         self.checksum.get()
     }
 
+    /// Sets the octets of header and payload.
+    pub fn set_length(&mut self, octets: u16) {
+        self.length.set(octets);
+    }
+
     /// Sets the checksum.
     pub fn set_checksum(&mut self, checksum: u16) {
         self.checksum.set(checksum);

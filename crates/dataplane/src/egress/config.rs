@@ -17,13 +17,17 @@ pub struct EgressConfig {
     pub classes: [ClassConfig; CLASSES],
     /// What is done about a neighbour that pauses for too long; nothing when there is none.
     pub watchdog: Option<Watchdog>,
+    /// Data packets that find no room in their class are cut behind their headers, and wait with this DSCP in the class
+    /// that it belongs to (D88); `None`: they are dropped.
+    pub trim_dscp: Option<u8>,
 }
 
 impl EgressConfig {
     /// Classes that are all alike: so much may wait in each, nothing is marked, nothing paused, and the highest goes
     /// first.
     pub fn new(rate_bits_per_s: u64, limit_octets: usize) -> Self {
-        EgressConfig { rate_bits_per_s, classes: [ClassConfig::new(limit_octets); CLASSES], watchdog: None }
+        let classes = [ClassConfig::new(limit_octets); CLASSES];
+        EgressConfig { rate_bits_per_s, classes, watchdog: None, trim_dscp: None }
     }
 
     /// Why a port cannot be so.
@@ -33,6 +37,9 @@ impl EgressConfig {
         }
         if self.watchdog.is_some_and(|watchdog| watchdog.bound_ns == 0 || watchdog.quiet_ns == 0) {
             return Err(EgressError::Watchdog);
+        }
+        if let Some(dscp) = self.trim_dscp.filter(|dscp| *dscp > 63) {
+            return Err(EgressError::Dscp(dscp));
         }
         (0..).zip(&self.classes).try_for_each(|(class, config)| config.check(class))
     }
@@ -172,6 +179,9 @@ pub enum EgressError {
     /// A link without a rate.
     #[error("the rate of the link is 0; give it in bits a second")]
     NoRate,
+    /// A DSCP that is none.
+    #[error("there is no DSCP {0}: they end with 63")]
+    Dscp(u8),
     /// A watchdog that would bark at every pause.
     #[error("the bound and the quiet time of the watchdog must be longer than 0 ns")]
     Watchdog,
@@ -214,6 +224,7 @@ mod tests {
         let marking = Marking { k_min_octets: 5, k_max_octets: 5, p_max: 1.0 };
         let refused = [
             with(&|config| config.rate_bits_per_s = 0),
+            with(&|config| config.trim_dscp = Some(64)),
             with(&|config| {
                 config.watchdog = Some(Watchdog { bound_ns: 0, quiet_ns: 1, action: StormAction::Drop });
             }),
@@ -225,6 +236,7 @@ mod tests {
         ];
         insta::assert_snapshot!(refused.join("\n"), @r"
         the rate of the link is 0; give it in bits a second
+        there is no DSCP 64: they end with 63
         the bound and the quiet time of the watchdog must be longer than 0 ns
         class 2: a quantum of 255 octets is less than 256
         class 3: marking needs k_min <= k_max and p_max between 0 and 1

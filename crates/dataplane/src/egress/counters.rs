@@ -12,6 +12,8 @@ pub struct ClassCounters {
     pub marks: u64,
     /// Frames that found no room in it.
     pub full_drops: u64,
+    /// Frames that found no room in it and were cut instead (D88).
+    pub trimmed: u64,
     /// Frames that came in here in this class and found no room behind XOFF and headroom.
     pub headroom_drops: u64,
     /// Frames of it that were dropped for a storm of pauses.

@@ -242,6 +242,14 @@ impl Egress {
         }
     }
 
+    /// A frame that was refused by a full class is cut instead of dropped.
+    pub(crate) fn count_trim(&mut self, port: PortId, class: usize) {
+        if let Some(link) = self.link_mut(port) {
+            link.classes[class].counters.full_drops -= 1;
+            link.classes[class].counters.trimmed += 1;
+        }
+    }
+
     /// Lets a frame wait in a class that [admitted](Self::admit) it.
     #[inline]
     pub(crate) fn enter(

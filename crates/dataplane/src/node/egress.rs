@@ -35,13 +35,19 @@ impl Node {
         arrival: Arrival,
         port: PortId,
         mut frame: Frame,
-        len: usize,
+        mut len: usize,
         pool: &mut Pool,
     ) {
-        let traffic_class = ipv6(frame.head(pool)).map_or(0, |view| view.traffic_class());
-        let class = self.classes.class_of(traffic_class);
+        let mut class = self.class_of(&frame, pool);
         if let Err(reason) = self.egress.admit(port, arrival.port, class, len) {
-            return self.drop_frame(arrival, frame, pool, reason);
+            frame = match self.trimmed(port, class, reason, frame, pool) {
+                Ok(trimmed) => trimmed,
+                Err(frame) => return self.drop_frame(arrival, frame, pool, reason),
+            };
+            (class, len) = (self.class_of(&frame, pool), frame.len());
+            if let Err(reason) = self.egress.admit(port, arrival.port, class, len) {
+                return self.drop_frame(arrival, frame, pool, reason);
+            }
         }
         if let Some(congestion) = self.egress.congestion(port, class) {
             let meeting = Meeting { now: arrival.now, ingress: arrival.port, port, class, congestion };
@@ -52,6 +58,10 @@ impl Node {
         }
         self.egress.enter(arrival.now, port, arrival.port, class, frame, len);
         self.port_counters[port.index()].sent.count(len);
+    }
+
+    fn class_of(&self, frame: &Frame, pool: &Pool) -> usize {
+        self.classes.class_of(ipv6(frame.head(pool)).map_or(0, |view| view.traffic_class()))
     }
 
     /// Congestion experienced, if the packet is ECN-capable (RFC 3168).

@@ -29,6 +29,7 @@ mod replicate;
 mod shared;
 mod state;
 mod targets;
+mod trim;
 mod upstream;
 
 use crate::border::Boundary;

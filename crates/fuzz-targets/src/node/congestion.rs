@@ -43,6 +43,7 @@ fn egress(choices: &mut Choices<'_>) -> EgressConfig {
     EgressConfig {
         rate_bits_per_s: choices.of(&[100_000_000_000, 1_000_000_000, 1, u64::MAX]),
         classes: std::array::from_fn(|class| if class % 2 == 0 { even } else { odd }),
+        trim_dscp: (form & 64 != 0).then_some(46),
         watchdog: (form & 16 != 0).then_some(Watchdog { bound_ns: 10_000, quiet_ns: 20_000, action }),
     }
 }

@@ -31,6 +31,7 @@ pub(super) struct EgressSection {
     pub(super) paced: bool,
     limit_octets: Option<Located<U32>>,
     watchdog: Option<WatchdogSection>,
+    trim_dscp: Option<Located<Integer<0, 63>>>,
     #[serde(default)]
     class: Vec<ClassSection>,
 }
@@ -94,6 +95,9 @@ pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> 
             return Err(Problem::new(at, format!("there is an [[egress]] of port {name} already")));
         }
         let of_port = config.ports.get(port.index()).map_or(0, |port| port.queue_limit_octets);
+        if let Some(dscp) = section.trim_dscp.as_ref() {
+            check_trimming(file, dscp)?;
+        }
         let egress = Box::new(egress(section, of_port, &used)?);
         commands.add(at, Command::SetEgress { port, egress })?;
     }
@@ -131,9 +135,21 @@ fn add_classes(file: &File, commands: &mut Commands) -> Result<BTreeSet<u64>, Pr
     Ok(classes)
 }
 
+/// Trimmed packets that wait behind what they tell of tell nothing: their DSCP has a class (D88).
+fn check_trimming(file: &File, dscp: &Located<Integer<0, 63>>) -> Result<(), Problem> {
+    let number = dscp.value.get();
+    let has = |section: &TrafficClassSection| section.dscps.iter().any(|other| other.value.get() == number);
+    if file.traffic_class.iter().any(has) {
+        return Ok(());
+    }
+    let text = format!("DSCP {number} belongs to no class: a [[traffic_class]] has to say to which urgent one");
+    Err(Problem::new(dscp.at, text))
+}
+
 fn egress(section: &EgressSection, of_port_octets: usize, used: &BTreeSet<u64>) -> Result<EgressConfig, Problem> {
     let limit_octets = octets_or(section.limit_octets.as_ref(), of_port_octets);
     let mut egress = EgressConfig::new(section.rate_bits_per_s.value.get(), limit_octets);
+    egress.trim_dscp = section.trim_dscp.as_ref().map(|dscp| dscp.value.get() as u8);
     egress.watchdog = section.watchdog.as_ref().map(watchdog).transpose()?;
     for (position, of_class) in section.class.iter().enumerate() {
         let (at, number) = (of_class.class.at, of_class.class.value.get());

@@ -118,6 +118,18 @@ fn ports_get_their_classes() {
     assert_eq!(interfaces.iter().map(|port| port.pace_bits_per_s).collect::<Vec<_>>(), [None, Some(1000)]);
 }
 
+/// D88: trimmed packets have a class that the file names.
+#[test]
+fn ports_trim_where_trimmed_packets_have_a_class() {
+    let trimming = |dscp: u8| with(EGRESS, "'drop' }\n", &format!("'drop' }}\ntrim_dscp = {dscp}\n"));
+    let Some(Command::SetEgress { egress, .. }) = commands(&trimming(27)).into_iter().nth(1) else {
+        panic!("no classes of a port")
+    };
+    assert_eq!(egress.trim_dscp, Some(27));
+    let problem = "40: DSCP 48 belongs to no class: a [[traffic_class]] has to say to which urgent one";
+    refused(&trimming(48), problem);
+}
+
 #[test]
 fn classes_that_contradict_themselves_are_refused() {
     let changed = |from: &str, to: &str| with(EGRESS, from, to);

@@ -65,6 +65,8 @@ pub(crate) struct Responder {
     msn: u32,
     message: Message,
     complaint: Complaint,
+    /// The first PSN ahead of the expected one whose packet came trimmed (D88).
+    trimmed: Option<Psn>,
     receives: VecDeque<Receive>,
     responses: Responses,
     /// It can carry out no request any more.
@@ -80,6 +82,7 @@ impl Responder {
             msn: 0,
             message: Message::Idle,
             complaint: Complaint::None,
+            trimmed: None,
             receives: VecDeque::new(),
             responses: Responses::new(config),
             refuses: false,
@@ -168,6 +171,29 @@ impl Responder {
         // A READ is acknowledged by its responses.
         if packet.headers.bth.ack_request() && opcode != Opcode::READ_REQUEST {
             self.respond(packet.headers.bth.psn(), Syndrome::ACK);
+        }
+        self.ask_for_trimmed();
+    }
+
+    /// A packet has lost its payload on the way (D88). Trimmed packets overtake others: one ahead is no gap yet, and is
+    /// asked for as soon as all before it have come.
+    pub(crate) fn on_trimmed(&mut self, psn: Psn) {
+        let ahead = psn.distance_from(self.expected);
+        if ahead == 0 {
+            self.on_gap();
+        } else if ahead > 0 && self.trimmed.is_none_or(|first| psn.is_before(first)) {
+            self.trimmed = Some(psn);
+        }
+    }
+
+    /// Asks for the expected packet if it has come trimmed.
+    fn ask_for_trimmed(&mut self) {
+        let ahead = self.trimmed.map(|psn| psn.distance_from(self.expected));
+        if ahead.is_some_and(|ahead| ahead <= 0) {
+            self.trimmed = None;
+        }
+        if ahead == Some(0) {
+            self.on_gap();
         }
     }
 

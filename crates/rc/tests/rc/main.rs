@@ -14,3 +14,4 @@ mod responder;
 mod support;
 mod trace;
 mod transfer;
+mod trimming;

@@ -11,10 +11,12 @@
 
 mod error;
 mod extended;
+mod trim;
 mod value;
 
 pub use error::NotRocev2;
 pub use extended::Extended;
+pub use trim::trim;
 pub use value::PacketValue;
 
 use crate::bth::BthView;

@@ -18,6 +18,9 @@ pub struct ClassSnapshot {
     pub sent: TrafficReport,
     /// Frames that were marked CE on entering it.
     pub marks: u64,
+    /// Frames that found no room in it and were cut instead (D88).
+    #[serde(default)]
+    pub trimmed: u64,
     /// Frames of it that were dropped, by reason: at this egress, or for want of headroom when they came in here.
     pub drops: BTreeMap<String, u64>,
     /// Priority flow control in both directions.
@@ -67,6 +70,7 @@ fn of_class(node: &Node, port: PortId, class: usize) -> Option<ClassSnapshot> {
         peak_octets: counters.peak_octets as u64,
         sent: counters.sent.into(),
         marks: counters.marks,
+        trimmed: counters.trimmed,
         drops: drops.map(|(reason, count)| (reason.to_owned(), count)).into(),
         pfc: PfcSnapshot {
             is_paused: is_in(node.paused_classes(port)),

@@ -46,6 +46,8 @@ pub(super) fn classes(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result 
     out.traffic("srdma_class_sent", "Frames that left in it", sent)?;
     let help = "Frames that were marked CE on entering it";
     out.counters("srdma_class_marked", help, Some(frames()), values(&classes, |class| class.marks))?;
+    let help = "Frames that found no room in it and were cut behind their headers";
+    out.counters("srdma_class_trimmed", help, Some(frames()), values(&classes, |class| class.trimmed))?;
     let drops = classes.iter().flat_map(|(port, number, class)| {
         let labels = |reason| [("port", *port), ("class", number.as_str()), ("reason", reason)];
         class.drops.iter().map(move |(reason, count)| (labels(reason.as_str()), *count))
