@@ -225,7 +225,7 @@ fn a_flow_leaves_a_spine_that_marks_without_telling_anybody() {
     let sent: Vec<&Value> = packets.iter().filter(|packet| packet["interface"] == "nic1->leaf1").collect();
     let outer = |packet: &Value| packet["ipv6"][0]["destination"].as_str().unwrap_or_default().to_owned();
     let is_data = |packet: &&&Value| packet["icrc"] == "ok";
-    let last = sent.iter().filter(is_data).next_back().expect("data");
+    let last = sent.iter().rfind(is_data).expect("data");
     assert_eq!(outer(last), "5f00:0:100:600:300::", "it stays there");
     let first_moved = sent.iter().filter(is_data).position(|packet| outer(packet) == "5f00:0:100:600:300::");
     assert!(first_moved > Some(0), "it begins with the best ranked path");
