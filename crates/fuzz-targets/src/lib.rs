@@ -6,6 +6,7 @@ mod choices;
 pub mod corpus;
 #[cfg(feature = "files")]
 mod files;
+mod headend;
 mod ioam;
 mod isis;
 mod node;
@@ -15,6 +16,7 @@ pub mod wire;
 pub use capture::capture;
 #[cfg(feature = "files")]
 pub use files::{configuration, decode, topology};
+pub use headend::headend;
 pub use ioam::ioam;
 pub use isis::isis;
 pub use node::{LIFETIME, NodeTarget};
@@ -40,6 +42,8 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("fast_cnp", || Box::new(wire::fast_cnp)),
     ("cm", || Box::new(wire::cm)),
     ("icrc", || Box::new(wire::icrc)),
+    ("probe", || Box::new(wire::probe)),
+    ("headend", || Box::new(headend)),
     ("isis", || Box::new(isis)),
     ("capture", || Box::new(capture)),
     ("rc", || Box::new(rc)),

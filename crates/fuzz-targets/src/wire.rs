@@ -18,8 +18,10 @@ use srdma_wire::rocev2::{Extended, Packet, PacketValue, UdpChecksum};
 use srdma_wire::srh::SrhValue;
 use srdma_wire::tlv::{HmacView, ReceiverView, RegionView, Tlv, TlvTypes, TlvWriter, Tlvs, receiver_lists};
 use srdma_wire::{
-    Aeth, AtomicEth, Bth, Ethernet, Icrc, Ipv6, NextHeader, Opcode, Psn, Qpn, Reth, Srh, Syndrome, Udp, UdpView, View,
+    Aeth, AtomicEth, Bth, Ethernet, Icrc, Ipv6, NextHeader, Opcode, ProbePacket, Psn, Qpn, Reth, Srh, Syndrome, Udp,
+    UdpView, View,
 };
+use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
 /// Ethernet and 802.1Q headers: every bit has a meaning, so that all come back.
@@ -48,6 +50,17 @@ pub fn pfc(input: &[u8]) {
         }
         Err(PfcError::Truncated(_)) => assert!(input.len() < PfcView::LEN),
         Err(PfcError::Opcode(_)) => assert_ne!(input[..2], [1, 1]),
+    }
+}
+
+/// Probes: one that is read is written as a packet that is read as the same.
+pub fn probe(input: &[u8]) {
+    let field = |at: usize| input.get(at..).and_then(|rest| rest.first_chunk::<16>());
+    let (Some(address), Some([high, low, ..])) = (field(8), field(40)) else { return };
+    let (address, port) = (Ipv6Addr::from(*address), u16::from_be_bytes([*high, *low]));
+    if let Some(packet) = ProbePacket::parse(input, address, port) {
+        assert_eq!((packet.address, packet.port), (address, port));
+        assert_eq!(ProbePacket::parse(&packet.emit(), address, port), Some(packet));
     }
 }
 

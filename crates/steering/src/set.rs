@@ -260,10 +260,12 @@ impl PathSet {
         self.take(drawn, |_, entry| entry.state.badness().map(|badness| (badness, entry.path.rank)))
     }
 
-    /// A path for a flow that leaves another: a usable one; where that carries nothing, a congested one is better.
+    /// A path for a flow that leaves another: a usable one; where that carries nothing, a congested one is better, and
+    /// where it is denied, any.
     pub(crate) fn another(&mut self, drawn: u64, from: PathIndex) -> Option<PathIndex> {
         let limit = match self.entries.get(from.index()).map(|entry| entry.state.badness()) {
-            Some(Some(2) | None) | None => 1,
+            Some(None) | None => 2,
+            Some(Some(2)) => 1,
             Some(Some(_)) => 0,
         };
         self.take(drawn, |path, entry| {

@@ -155,6 +155,25 @@ fn where_everything_is_congested_flows_stay() {
 }
 
 /// A path that is bad again and again is avoided for longer and longer, up to the limit, and trusted again after that.
+/// A denied path is never taken, even where all others carry nothing.
+#[test]
+fn a_denied_path_is_left_for_a_silent_one() {
+    let (mut steering, set) = steering(&[0, 1], |_| {});
+    let path = send(&mut steering, set, 1, 7);
+    let other = PathIndex(1 - path.0);
+    (0..3).for_each(|_| {
+        steering.hear(at(2), About::Path(set, other), Signal::ProbeSilent);
+    });
+    let paths = [0, 1].map(|number| Path {
+        segments: vec![spine(number)],
+        rank: number,
+        is_denied: number == path.0,
+        ..Path::default()
+    });
+    steering.set_paths(at(3), Some(set), &paths).unwrap();
+    assert_eq!(send(&mut steering, set, 4, 7), other);
+}
+
 #[test]
 fn holds_grow_and_are_forgotten() {
     let (mut steering, set) = steering(&[0, 1], |config| config.hold_most_ns = 8_000_000);

@@ -33,6 +33,8 @@ use core::net::Ipv6Addr;
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+const NS_PER_S: u32 = 1_000_000_000;
+
 /// A probe as it lies.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -56,7 +58,7 @@ impl ProbeView {
 
     /// The fields. Those that must be zero are not looked at (RFC 8972 section 3).
     pub fn value(&self) -> Probe {
-        let ns = u64::from(self.seconds.get()) * 1_000_000_000 + u64::from(self.nanoseconds.get());
+        let ns = u64::from(self.seconds.get()) * u64::from(NS_PER_S) + u64::from(self.nanoseconds.get());
         Probe { sequence: self.sequence.get(), sent: Instant::from_ns(ns), session: self.session.get() }
     }
 }
@@ -90,8 +92,8 @@ impl Probe {
         let ns = self.sent.as_ns();
         ProbeView {
             sequence: U32::new(self.sequence),
-            seconds: U32::new((ns / 1_000_000_000) as u32),
-            nanoseconds: U32::new((ns % 1_000_000_000) as u32),
+            seconds: U32::new((ns / u64::from(NS_PER_S)) as u32),
+            nanoseconds: U32::new((ns % u64::from(NS_PER_S)) as u32),
             error_estimate: U16::new(ProbeView::ERROR_ESTIMATE),
             session: U16::new(self.session),
             zero: [0; 28],
@@ -137,7 +139,8 @@ impl ProbePacket {
         if udp.checksum() == 0 || checksum(address, covered) != 0 {
             return None;
         }
-        let probe = Probe::parse(body).ok()?;
+        let (view, _) = ProbeView::split(body).ok()?;
+        let probe = Some(view).filter(|view| view.nanoseconds.get() < NS_PER_S)?.value();
         Some(ProbePacket { address, traffic_class: ipv6.traffic_class(), hop_limit: ipv6.hop_limit, port, probe })
     }
 
@@ -208,6 +211,21 @@ mod tests {
     fn octets_are_those_of_another_implementation() {
         assert_eq!(packet().emit(), SCAPY);
         assert_eq!(ProbePacket::parse(&SCAPY, packet().address, PROBE_PORT), Some(packet()));
+    }
+
+    #[test]
+    fn a_second_has_no_more_nanoseconds_than_that() {
+        let mut octets = SCAPY;
+        octets[56..60].copy_from_slice(&1_000_000_000_u32.to_be_bytes());
+        octets[46..48].fill(0);
+        let sum = checksum(packet().address, &octets[40..]);
+        octets[46..48].copy_from_slice(&sum.to_be_bytes());
+        assert_eq!(ProbePacket::parse(&octets, packet().address, PROBE_PORT), None);
+        octets[56..60].copy_from_slice(&999_999_999_u32.to_be_bytes());
+        octets[46..48].fill(0);
+        let sum = checksum(packet().address, &octets[40..]);
+        octets[46..48].copy_from_slice(&sum.to_be_bytes());
+        assert!(ProbePacket::parse(&octets, packet().address, PROBE_PORT).is_some());
     }
 
     /// Every octet matters but flow label and what must be zero and is not covered by anything: there is none, as the

@@ -44,7 +44,20 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("testkit", &["wire", "group"]),
     (
         "fuzz-targets",
-        &["wire", "group", "steering", "dataplane", "rc", "isis", "capture", "node", "lab", "cli", "testkit"],
+        &[
+            "wire",
+            "group",
+            "steering",
+            "steering",
+            "dataplane",
+            "rc",
+            "isis",
+            "capture",
+            "node",
+            "lab",
+            "cli",
+            "testkit",
+        ],
     ),
 ];
 
