@@ -130,6 +130,11 @@ fn difference(out: &mut Out, row: &ComparisonRow, value: f64, baseline: f64) {
         _ => {
             let percent = (value / baseline - 1.0) * 100.0;
             let rounded = if percent.abs() < 9.95 { (percent * 10.0).round() / 10.0 } else { percent.round() };
+            if rounded == 0.0 {
+                // Too little to be called better or worse.
+                out.add(format_args!(" <span class=\"same\">≈</span>"));
+                return;
+            }
             format!("{}{}\u{a0}%", if rounded > 0.0 { "+" } else { "" }, number(rounded))
         }
     };

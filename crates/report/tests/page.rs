@@ -54,6 +54,12 @@ fn comparison() -> Block {
                 Better::Higher,
                 vec![spread(4e9, 4e9, 4e9), spread(3.9e9, 3.9e9, 3.9e9), spread(4e9, 4e9, 4e9)],
             ),
+            row(
+                "delivered",
+                Unit::Octets,
+                Better::Higher,
+                vec![spread(10_000.0, 10_000.0, 10_000.0), spread(9_999.0, 9_999.0, 9_999.0), None],
+            ),
             row("pauses", Unit::Count, Better::Neither, vec![spread(0.0, 0.0, 0.0), spread(1.0, 12.0, 40.0), None]),
             row(
                 "queue",
@@ -179,6 +185,7 @@ fn the_document_is_well_formed() {
     assert_eq!(texts("h2"), ["Result", "Over time", "Where", "How"]);
     assert_eq!(texts(".better"), ["✓ −30\u{a0}%"]);
     assert_eq!(texts(".worse"), ["✗ −2.5\u{a0}%", "✗ × 20"]);
+    assert_eq!(texts(".same"), ["=", "≈", "from 0"]);
     assert_eq!(texts("figure").len(), 4);
 }
 

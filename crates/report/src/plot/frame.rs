@@ -12,7 +12,7 @@ pub(super) const TOP: f64 = 14.0;
 pub(super) const BOTTOM: f64 = HEIGHT - 46.0;
 
 /// Colours that the style sheet knows.
-const COLOURS: usize = 6;
+const COLOURS: usize = 8;
 
 /// How a legend shows a colour.
 #[derive(Clone, Copy, PartialEq, Eq)]
