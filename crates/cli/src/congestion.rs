@@ -39,6 +39,10 @@ pub(crate) struct SenderArguments {
     /// IOAM namespace of the trace.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     trace_namespace: u16,
+    /// When told of congestion, go on with another UDP source port and flow label, at most once in this time, such as
+    /// 100us: switches that choose paths by hash may choose another. Needs --raw.
+    #[arg(long, value_name = "TIME", value_parser = parse_time_ns)]
+    detour: Option<u64>,
     /// DSCP of data packets.
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = value_parser!(u8).range(..=63))]
     dscp: u8,
@@ -53,6 +57,9 @@ pub(crate) struct ReceiverArguments {
     /// Return the IOAM traces of data packets by Fast CNPs, at most one in this time. Needs --raw.
     #[arg(long, value_name = "TIME", value_parser = parse_time_ns)]
     return_traces: Option<u64>,
+    /// Answer packets whose payload a switch has trimmed with a NAK at once. Without it they count as damaged.
+    #[arg(long)]
+    answer_trimmed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -93,6 +100,7 @@ impl SenderArguments {
             (!self.fast_cnp.is_empty(), "--fast-cnp", "the kernel discards a Fast CNP before a UDP socket sees it"),
             (self.rate_control == RateControl::Hpcc, "--rate-control hpcc", "a UDP socket does not send IOAM traces"),
             (self.trace_hops.is_some(), "--trace-hops", "a UDP socket does not send IOAM traces"),
+            (self.detour.is_some(), "--detour", "a UDP socket keeps its port"),
         ];
         check_raw(is_raw, &needs_raw)?;
         if !self.fast_cnp.is_empty() {
@@ -105,6 +113,7 @@ impl SenderArguments {
             fast_cnp: (!self.fast_cnp.is_empty()).then(|| FastCnpConfig::new(self.fast_cnp.clone())),
             trace: hops.map(|hops| TraceRequest::hpcc(self.trace_namespace, hops)),
             dscp: self.dscp,
+            detour_interval_ns: self.detour,
             ..Congestion::default()
         })
     }
@@ -171,6 +180,7 @@ impl ReceiverArguments {
         Ok(Congestion {
             cnp_interval_ns: Some(self.cnp_interval).filter(|interval_ns| *interval_ns > 0),
             trace_return_interval_ns: self.return_traces,
+            answers_trimmed: self.answer_trimmed,
             ..Congestion::default()
         })
     }
@@ -300,6 +310,11 @@ mod tests {
         );
         says(&["--rate-control", "hpcc"], false, "--rate-control hpcc needs --raw");
         says(&["--trace-hops", "3"], false, "--trace-hops needs --raw");
+        says(
+            &["--detour", "100us"],
+            false,
+            "--detour needs --raw INTERFACE and --next-hop-mac MAC: a UDP socket keeps",
+        );
         says(&["--rate-control", "dcqcn"], true, "--rate-control needs --rate, the rate of the port, such as 10G");
         says(&["--rate-control", "hpcc", "--rate", "1G"], true, "needs --base-rtt, such as 200us");
         says(&["--rate-control", "hpcc", "--rate", "1G", "--base-rtt", "1ms"], true, "needs --fast-cnp with the rec");
@@ -319,5 +334,6 @@ mod tests {
         assert_eq!(dcqcn.rate, Some(RateAlgorithm::Dcqcn(DcqcnParameters::sigcomm_2015(10_000_000_000))));
         let traced = accepted(&["--trace-hops", "3", "--trace-namespace", "7"]);
         assert_eq!(traced.trace, Some(TraceRequest::hpcc(7, 3)));
+        assert_eq!(accepted(&["--detour", "100us"]).detour_interval_ns, Some(100_000));
     }
 }

@@ -233,6 +233,10 @@ pub(crate) struct Counters {
     traces_returned: u64,
     /// Data packets received whose trace could not be returned.
     traces_not_returned: u64,
+    /// Requests received whose payload a switch had trimmed.
+    trimmed_received: u64,
+    /// Changes of UDP source port and flow label.
+    detours: u64,
     /// Requests received that had been received before.
     duplicates: u64,
     /// Packets that the endpoint refused, by reason.
@@ -267,6 +271,8 @@ impl Counters {
             cnps_sent: counters.cnps_sent,
             traces_returned: counters.traces_returned,
             traces_not_returned: counters.traces_not_returned,
+            trimmed_received: counters.trimmed_received,
+            detours: counters.detours,
             duplicates: counters.duplicates_received,
             refused: refused.map(|(reason, count)| (reason.name(), count)).collect(),
             receive_overruns: statistics.receive_overruns,
@@ -287,6 +293,8 @@ impl Counters {
             (self.cnps_sent, "CNPs sent"),
             (self.traces_returned, "traces returned"),
             (self.traces_not_returned, "traces not returned"),
+            (self.trimmed_received, "trimmed packets received"),
+            (self.detours, "detours"),
             (self.duplicates, "duplicates"),
             (self.receive_overruns, "packets lost at the socket"),
             (self.send_errors, "packets not sent"),

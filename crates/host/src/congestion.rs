@@ -19,6 +19,11 @@ pub struct Congestion {
     pub dscp: u8,
     /// A packet marked CE is answered with a CNP, at most one in so many nanoseconds (FC-3-2); `None`: never.
     pub cnp_interval_ns: Option<u64>,
+    /// Told of congestion, the sender goes on with another UDP source port and flow label, at most once in so many
+    /// nanoseconds; `None`: never (D89).
+    pub detour_interval_ns: Option<u64>,
+    /// A packet that was trimmed on its way is answered with a NAK at once (D88).
+    pub answers_trimmed: bool,
     /// Traces are returned to the sender by Fast CNPs, at most one in so many nanoseconds; `None`: never.
     pub trace_return_interval_ns: Option<u64>,
 }

@@ -40,7 +40,11 @@ impl Connection {
     ///
     /// When a value is outside its range.
     pub fn endpoint(&self, congestion: &Congestion) -> Result<Endpoint<Landing>, ConfigError> {
-        let config = EndpointConfig { fast_cnp: congestion.fast_cnp.clone(), ..EndpointConfig::new(self.address) };
+        let config = EndpointConfig {
+            fast_cnp: congestion.fast_cnp.clone(),
+            answers_trimmed: congestion.answers_trimmed,
+            ..EndpointConfig::new(self.address)
+        };
         let mut endpoint = Endpoint::new(config);
         endpoint.add_queue_pair(QueuePairConfig {
             sq_psn: self.psn,
@@ -56,6 +60,7 @@ impl Connection {
             trace: congestion.trace,
             cnp_interval_ns: congestion.cnp_interval_ns,
             trace_return_interval_ns: congestion.trace_return_interval_ns,
+            detour_interval_ns: congestion.detour_interval_ns,
             habits: Habits {
                 max_outstanding_psns: self.window,
                 // Often enough that the window never runs dry while an acknowledgement is on its way.
