@@ -14,10 +14,12 @@ mod capture;
 mod driver;
 mod interest;
 mod interface;
+mod llc;
 pub mod namespace;
 pub mod nd;
 pub mod netlink;
 mod open;
+mod packet_socket;
 mod socket_option;
 pub mod udp;
 
@@ -27,4 +29,5 @@ pub use bpf::XdpMode;
 pub use capture::Capture;
 pub use driver::{Driver, DriverKind, DriverStatistics};
 pub use interest::{Interest, Match};
+pub use llc::LlcSocket;
 pub use open::{Choice, OpenError, Opened, open};

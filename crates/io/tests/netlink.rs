@@ -303,6 +303,29 @@ fn what_we_add_is_taken_back() {
         kernel.add_blackhole(prefix("5f00:0:3::", 48)).await.unwrap();
         let route = seen.route(prefix("5f00:0:3::", 48)).await;
         assert_eq!((route.protocol, route.kind), (PROTOCOL, RouteKind::Blackhole));
+        // What we have learnt is, too, and goes as all of it does; other routes to the same prefix are not touched.
+        let learnt = prefix("2001:db8:5::", 48);
+        let hop = |text: &str| KernelNextHop { index: v0, gateway: Some(address(text)) };
+        ip(&pair.a, "route add 2001:db8:5::/48 via 2001:db8::7");
+        kernel.set_route(learnt, &[hop("2001:db8::2")]).await.unwrap();
+        kernel.set_route(learnt, &[hop("2001:db8::2"), hop("2001:db8::3")]).await.unwrap();
+        let routes = shown("ip -6 route show proto 201");
+        assert!(
+            routes.starts_with("2001:db8:5::/48 metric 2000 ") && routes.matches("nexthop").count() == 2,
+            "{routes}"
+        );
+        kernel.set_route(learnt, &[hop("2001:db8::4")]).await.unwrap();
+        assert!(shown("ip -6 route show proto 201").starts_with("2001:db8:5::/48 via 2001:db8::4 "));
+        kernel.remove_route(learnt).await.unwrap();
+        assert_eq!(shown("ip -6 route show proto 201"), "");
+        kernel.set_route(learnt, &[hop("2001:db8::2"), hop("2001:db8::3")]).await.unwrap();
+        drop(kernel);
+        let mut kernel = Kernel::new().unwrap();
+        assert!(kernel.clear_stale().await.unwrap() > 0);
+        assert_eq!(shown("ip -6 route show proto 201"), "");
+        assert!(shown("ip -6 route show 2001:db8:5::/48").contains("via 2001:db8::7"));
+        let error = kernel.set_route(learnt, &[KernelNextHop { index: 9999, gateway: None }]).await.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(19), "{error}");
         let error = kernel.keep_resolved(9999, address("2001:db8::2")).await.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(19), "{error}");
         kernel.clear().await.unwrap();

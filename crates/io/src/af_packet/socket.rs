@@ -1,8 +1,8 @@
 //! A packet socket at one interface.
 
-use crate::socket_option;
+use crate::{packet_socket, socket_option};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Missing in the libc crate (linux/if_packet.h).
 pub(super) const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
@@ -16,27 +16,13 @@ pub(super) struct Socket {
 impl Socket {
     /// A socket that receives nothing yet.
     pub(super) fn new() -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: no memory is handed over.
-        let descriptor = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new, open, and nobody else's.
-        Ok(Socket { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+        Ok(Socket { descriptor: packet_socket::open()? })
     }
 
     /// Ties the socket to an interface. With a protocol, such as `ETH_P_ALL`, it receives from now on; with 0 it only
     /// sends.
     pub(super) fn bind(&self, index: i32, protocol: u16) -> io::Result<()> {
-        // SAFETY: all zeros is a valid address.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = protocol.to_be();
-        address.sll_ifindex = index;
-        let len = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: the address is of the length given, and lives through the call.
-        check(unsafe { libc::bind(self.raw(), (&raw const address).cast(), len) })
+        packet_socket::bind(self.as_fd(), index, protocol)
     }
 
     /// Sets an option whose value the kernel reads as a plain structure.

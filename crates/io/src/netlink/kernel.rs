@@ -1,12 +1,15 @@
-//! What we have the kernel do: drop what the node takes, and keep neighbours resolved that only the node sends to.
+//! What we have the kernel do: drop what the node takes, keep neighbours resolved that only the node sends to, and
+//! forward by routes that were learnt.
 
 use super::requests::Requests;
-use super::{MAIN_TABLE, PROTOCOL};
+use super::{KernelNextHop, LEARNT_PROTOCOL, MAIN_TABLE, PROTOCOL};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourExtFlags, NeighbourFlags, NeighbourMessage,
 };
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteMessage, RouteNextHop, RouteProtocol, RouteScope, RouteType,
+};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use srdma_dataplane::Prefix;
 use std::collections::BTreeSet;
@@ -16,13 +19,18 @@ use std::net::Ipv6Addr;
 /// The metric of our routes: before everybody else's, who has 1024 or 256 unless somebody says otherwise.
 const METRIC: u32 = 1;
 
-/// What we have added to the kernel's tables in this network namespace, all of it marked as [`PROTOCOL`].
+/// The metric of routes that were learnt: behind everybody else's.
+const LEARNT_METRIC: u32 = 2000;
+
+/// What we have added to the kernel's tables in this network namespace, all of it marked as [`PROTOCOL`] or
+/// [`LEARNT_PROTOCOL`].
 ///
 /// Dropping it leaves everything behind, for want of time; [`Kernel::clear`] does not.
 #[derive(Debug)]
 pub struct Kernel {
     requests: Requests,
     blackholes: BTreeSet<Prefix>,
+    learnt: BTreeSet<Prefix>,
     kept: BTreeSet<(u32, Ipv6Addr)>,
 }
 
@@ -33,7 +41,8 @@ impl Kernel {
     ///
     /// When the socket cannot be opened.
     pub fn new() -> io::Result<Self> {
-        Ok(Kernel { requests: Requests::new()?, blackholes: BTreeSet::new(), kept: BTreeSet::new() })
+        let requests = Requests::new()?;
+        Ok(Kernel { requests, blackholes: BTreeSet::new(), learnt: BTreeSet::new(), kept: BTreeSet::new() })
     }
 
     /// Removes what a killed predecessor left behind; returns how much that was. Two nodes in one network namespace
@@ -79,6 +88,43 @@ impl Kernel {
         Ok(())
     }
 
+    /// Has the kernel forward to a prefix by these routers, in place of those that it was told of before.
+    ///
+    /// # Errors
+    ///
+    /// When an interface is gone or down, or the kernel refuses.
+    pub async fn set_route(&mut self, prefix: Prefix, next_hops: &[KernelNextHop]) -> io::Result<()> {
+        let mut message = learnt(prefix);
+        let gateway =
+            |hop: &KernelNextHop| hop.gateway.map(|address| RouteAttribute::Gateway(RouteAddress::Inet6(address)));
+        if let [hop] = next_hops {
+            message.attributes.push(RouteAttribute::Oif(hop.index));
+            message.attributes.extend(gateway(hop));
+        } else {
+            let hops = next_hops.iter().map(|hop| {
+                let mut next_hop = RouteNextHop::default();
+                next_hop.interface_index = hop.index;
+                next_hop.attributes.extend(gateway(hop));
+                next_hop
+            });
+            message.attributes.push(RouteAttribute::MultiPath(hops.collect()));
+        }
+        self.learnt.insert(prefix);
+        self.requests.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE).await
+    }
+
+    /// Takes such a route back, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub async fn remove_route(&mut self, prefix: Prefix) -> io::Result<()> {
+        if self.learnt.remove(&prefix) {
+            unless_gone(self.requests.act(RouteNetlinkMessage::DelRoute(learnt(prefix)), 0).await)?;
+        }
+        Ok(())
+    }
+
     /// Has the kernel resolve a neighbour, and keep asking for it whether or not packets go there: a "managed" entry
     /// (since Linux 5.16). May be repeated when the entry has gone with its link. An entry that is set by hand would
     /// become a managed one.
@@ -118,6 +164,9 @@ impl Kernel {
         for prefix in self.blackholes.clone() {
             result = result.and(self.remove_blackhole(prefix).await);
         }
+        for prefix in self.learnt.clone() {
+            result = result.and(self.remove_route(prefix).await);
+        }
         for (index, address) in self.kept.clone() {
             result = result.and(self.remove_kept(index, address).await);
         }
@@ -149,14 +198,25 @@ fn any_neighbour() -> NeighbourMessage {
 }
 
 fn blackhole(prefix: Prefix) -> RouteMessage {
+    let mut message = route(prefix, PROTOCOL, METRIC);
+    message.header.kind = RouteType::BlackHole;
+    message
+}
+
+fn learnt(prefix: Prefix) -> RouteMessage {
+    let mut message = route(prefix, LEARNT_PROTOCOL, LEARNT_METRIC);
+    message.header.kind = RouteType::Unicast;
+    message
+}
+
+fn route(prefix: Prefix, protocol: u8, metric: u32) -> RouteMessage {
     let mut message = any_route();
     message.header.destination_prefix_length = prefix.prefix_len();
     message.header.table = MAIN_TABLE as u8;
-    message.header.protocol = RouteProtocol::Other(PROTOCOL);
+    message.header.protocol = RouteProtocol::Other(protocol);
     message.header.scope = RouteScope::Universe;
-    message.header.kind = RouteType::BlackHole;
     message.attributes.push(RouteAttribute::Destination(RouteAddress::Inet6(prefix.address())));
-    message.attributes.push(RouteAttribute::Priority(METRIC));
+    message.attributes.push(RouteAttribute::Priority(metric));
     message
 }
 
@@ -169,7 +229,9 @@ fn neighbour(index: u32, address: Ipv6Addr) -> NeighbourMessage {
 
 fn stale_route(message: RouteNetlinkMessage) -> Option<RouteNetlinkMessage> {
     match message {
-        RouteNetlinkMessage::NewRoute(route) if u8::from(route.header.protocol) == PROTOCOL => {
+        RouteNetlinkMessage::NewRoute(route)
+            if [PROTOCOL, LEARNT_PROTOCOL].contains(&u8::from(route.header.protocol)) =>
+        {
             Some(RouteNetlinkMessage::DelRoute(route))
         }
         _ => None,

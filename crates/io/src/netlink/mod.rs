@@ -16,5 +16,8 @@ pub use watcher::Watcher;
 /// The routing protocol number of what we add to the kernel's tables, so that it can be told from everybody else's.
 pub const PROTOCOL: u8 = 200;
 
+/// The same of routes that we have learnt from others: they are followed like anybody else's.
+pub const LEARNT_PROTOCOL: u8 = 201;
+
 /// The kernel's main table.
 pub const MAIN_TABLE: u32 = 254;

@@ -1,0 +1,140 @@
+//! Frames with a length instead of an EtherType, and their LLC header behind it: what link-state routing protocols of
+//! ISO are carried in. Frames of this kind that are longer than a length can say have an EtherType of their own.
+//!
+//! ```text
+//! | destination 6 | source 6 | length 2       | LLC … |     at most 1500 octets behind the length
+//! | destination 6 | source 6 | EtherType 8870 | LLC … |     more
+//! ```
+//!
+//! The kernel sorts by EtherType, so there are two packet sockets: nothing else of the interface's traffic passes them.
+
+use crate::{packet_socket, socket_option};
+use srdma_wire::MacAddress;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::task::{Context, Poll, ready};
+use tokio::io::unix::AsyncFd;
+
+/// Linux's number for frames with a length (`ETH_P_802_2`).
+const WITH_LENGTH: u16 = 0x0004;
+
+/// The EtherType of longer ones.
+const LONG: u16 = 0x8870;
+
+/// The frames with LLC of one interface, those to some groups among them. Frames that this host sends are passed over.
+#[derive(Debug)]
+pub struct LlcSocket {
+    sockets: [AsyncFd<Socket>; 2],
+}
+
+impl LlcSocket {
+    /// Opens it at the interface with this index, in the calling thread's network namespace. Must be called inside a
+    /// tokio runtime with I/O.
+    ///
+    /// # Errors
+    ///
+    /// When the interface is gone, or the process may not: it takes CAP_NET_RAW.
+    pub fn open(index: u32, groups: &[MacAddress]) -> io::Result<Self> {
+        let open = |protocol| {
+            let socket = Socket::open(index, protocol)?;
+            groups.iter().try_for_each(|group| socket.join(index, *group))?;
+            // SAFETY: a socket owns its descriptor, gives no other, and closes it only when it is dropped.
+            unsafe { AsyncFd::register(socket) }.map_err(io::Error::from)
+        };
+        Ok(LlcSocket { sockets: [open(WITH_LENGTH)?, open(LONG)?] })
+    }
+
+    /// Takes the next frame; its length, which `frame` may be too short for.
+    ///
+    /// # Errors
+    ///
+    /// When the interface has gone down, once.
+    pub fn poll_receive(&self, context: &mut Context<'_>, frame: &mut [u8]) -> Poll<io::Result<usize>> {
+        for socket in &self.sockets {
+            if let Poll::Ready(received) = poll(socket, context, frame) {
+                return Poll::Ready(received);
+            }
+        }
+        Poll::Pending
+    }
+
+    /// The same, as a future.
+    ///
+    /// # Errors
+    ///
+    /// As [`LlcSocket::poll_receive`].
+    pub async fn receive(&self, frame: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|context| self.poll_receive(context, frame)).await
+    }
+
+    /// Sends a whole frame.
+    ///
+    /// # Errors
+    ///
+    /// When the interface is down, or the kernel has no room for it.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        let [socket, _] = &self.sockets;
+        socket.get_ref().send(frame)
+    }
+}
+
+fn poll(socket: &AsyncFd<Socket>, context: &mut Context<'_>, frame: &mut [u8]) -> Poll<io::Result<usize>> {
+    loop {
+        let mut guard = ready!(socket.poll_read_ready(context))?;
+        if let Ok(received) = guard.try_io(|socket| socket.get_ref().receive(frame)) {
+            return Poll::Ready(received);
+        }
+    }
+}
+
+/// One of the two.
+#[derive(Debug)]
+struct Socket(OwnedFd);
+
+impl Socket {
+    fn open(index: u32, protocol: u16) -> io::Result<Self> {
+        let socket = Socket(packet_socket::open()?);
+        packet_socket::bind(socket.as_fd(), index as i32, protocol)?;
+        Ok(socket)
+    }
+
+    fn join(&self, index: u32, group: MacAddress) -> io::Result<()> {
+        let mut request = libc::packet_mreq {
+            mr_ifindex: index as libc::c_int,
+            mr_type: libc::PACKET_MR_MULTICAST as u16,
+            mr_alen: group.0.len() as u16,
+            mr_address: [0; 8],
+        };
+        request.mr_address[..group.0.len()].copy_from_slice(&group.0);
+        socket_option::set(self.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+    }
+
+    fn receive(&self, frame: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let (from, len) = packet_socket::receive(self.as_fd(), frame)?;
+            if from.sll_pkttype != libc::PACKET_OUTGOING {
+                return Ok(len);
+            }
+        }
+    }
+
+    fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: `frame` can be read for the length that is given, and outlives the call. The socket is bound to the
+        // interface, so that no address is needed.
+        let result = unsafe { libc::send(self.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
