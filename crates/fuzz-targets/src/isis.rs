@@ -2,6 +2,7 @@
 //! its limit, it never wants to be called again at once for ever, and what it sends are sound PDUs.
 
 use crate::choices::Choices;
+use srdma_isis::ospfv3::{Locator, parse_capabilities, put_capabilities};
 use srdma_isis::tlv::{AdjacencyState, ThreeWay};
 use srdma_isis::{CircuitConfig, CircuitId, Config, Hello, Level, Lsp, Pdu, PduKind, Speaker, SystemId, frame};
 use srdma_wire::{Instant, MacAddress};
@@ -31,6 +32,21 @@ pub fn isis(input: &[u8]) {
         settle(&mut speaker, now);
     }
     let _ = (speaker.shortest_paths(now), speaker.learned(now));
+    ospfv3(input);
+}
+
+/// What was read of OSPFv3 is read again as it was.
+fn ospfv3(body: &[u8]) {
+    if let Ok(Some(flags)) = parse_capabilities(body) {
+        let mut out = Vec::new();
+        put_capabilities(flags, &mut out);
+        assert_eq!(parse_capabilities(&out), Ok(Some(flags)));
+    }
+    if let Ok(locators) = Locator::parse_all(body) {
+        let mut out = Vec::new();
+        locators.iter().for_each(|locator| locator.emit(&mut out));
+        assert_eq!(Locator::parse_all(&out), Ok(locators));
+    }
 }
 
 /// A speaker with a neighbour at circuit 0.

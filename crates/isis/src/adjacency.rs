@@ -98,7 +98,7 @@ impl Adjacency {
     }
 
     /// When it is over, unless another hello comes.
-    pub(crate) fn until(&self) -> Instant {
+    pub fn until(&self) -> Instant {
         self.until
     }
 }

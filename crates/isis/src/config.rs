@@ -8,7 +8,7 @@ use srdma_wire::MacAddress;
 use std::net::Ipv6Addr;
 
 /// A system.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Its id, unlike any other's.
     pub system: SystemId,
@@ -84,7 +84,7 @@ impl Default for Timers {
 }
 
 /// A point-to-point circuit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CircuitConfig {
     /// The MAC address of the interface.
     pub mac: MacAddress,

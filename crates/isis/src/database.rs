@@ -82,6 +82,13 @@ impl Database {
         self.stored.iter()
     }
 
+    /// The LSPs that count: valid, and of nodes whose first fragment is there and valid (ISO 10589 section 7.3.15.1).
+    pub fn valid(&self, now: Instant) -> impl Iterator<Item = (&LspId, &Lsp)> {
+        let is_valid = move |stored: &Stored| stored.lifetime_s(now) > 0;
+        let has_first = move |id: &LspId| self.get(LspId { fragment: 0, ..*id }).is_some_and(is_valid);
+        self.iter().filter(move |(id, stored)| is_valid(stored) && has_first(id)).map(|(id, stored)| (id, &stored.lsp))
+    }
+
     /// Those of a range, both ends included.
     pub fn range(&self, first: LspId, last: LspId) -> impl Iterator<Item = (&LspId, &Stored)> {
         // An empty range of a tree panics.

@@ -1,8 +1,12 @@
 //! IS-IS on Ethernet: an 802.3 frame with LLC, to a group of all intermediate systems.
 //!
 //! ```text
-//! | destination 6 | source 6 | length 2 | FE FE 03 | PDU … | padding |
+//! | destination 6 | source 6 | length 2       | FE FE 03 | PDU … | padding |
+//! | destination 6 | source 6 | EtherType 8870 | FE FE 03 | PDU … | padding |
 //! ```
+//!
+//! The second form is for PDUs that are longer than a length can say, as hellos are that others fill up to the MTU of a
+//! link with jumbo frames. It is read and never written.
 
 use srdma_wire::MacAddress;
 
@@ -13,6 +17,9 @@ pub const ALL_INTERMEDIATE_SYSTEMS: MacAddress = MacAddress([0x09, 0x00, 0x2B, 0
 const ALL_LEVEL_1: MacAddress = MacAddress([0x01, 0x80, 0xC2, 0x00, 0x00, 0x14]);
 const ALL_LEVEL_2: MacAddress = MacAddress([0x01, 0x80, 0xC2, 0x00, 0x00, 0x15]);
 
+/// All groups that an interface has to let in.
+pub const GROUPS: [MacAddress; 3] = [ALL_INTERMEDIATE_SYSTEMS, ALL_LEVEL_1, ALL_LEVEL_2];
+
 const LLC: [u8; 3] = [0xFE, 0xFE, 0x03];
 
 /// Octets in front of the PDU.
@@ -20,6 +27,9 @@ pub const FRAME_HEADER_LEN: usize = 6 + 6 + 2 + LLC.len();
 
 /// The length field of 802.3 ends here: what is above is an EtherType.
 const GREATEST_LENGTH: usize = 1500;
+
+/// The EtherType in place of a length.
+const LONG: u16 = 0x8870;
 
 /// The largest PDU of a frame without an extension for jumbo frames.
 pub const GREATEST_PDU: usize = GREATEST_LENGTH - LLC.len();
@@ -41,12 +51,15 @@ pub fn unwrap(frame: &[u8]) -> Option<&[u8]> {
     let (destination, rest) = frame.split_first_chunk::<6>()?;
     let (_source, rest) = rest.split_first_chunk::<6>()?;
     let (length, rest) = rest.split_first_chunk::<2>()?;
-    let is_ours = [ALL_INTERMEDIATE_SYSTEMS, ALL_LEVEL_1, ALL_LEVEL_2].contains(&MacAddress(*destination));
-    let length = usize::from(u16::from_be_bytes(*length));
-    if !is_ours || length > GREATEST_LENGTH {
+    if !GROUPS.contains(&MacAddress(*destination)) {
         return None;
     }
-    rest.get(..length)?.strip_prefix(&LLC)
+    let within = match u16::from_be_bytes(*length) {
+        LONG => rest,
+        length if usize::from(length) <= GREATEST_LENGTH => rest.get(..usize::from(length))?,
+        _ => return None,
+    };
+    within.strip_prefix(&LLC)
 }
 
 #[cfg(test)]
@@ -58,6 +71,15 @@ mod tests {
         let mut frame = wrap(MacAddress([2, 0, 0, 0, 0, 1]), &[0x83, 1, 2]).unwrap();
         frame.resize(60, 0);
         assert_eq!(unwrap(&frame), Some([0x83, 1, 2].as_slice()));
+    }
+
+    #[test]
+    fn longer_frames_have_an_ethertype() {
+        let mut frame = wrap(MacAddress([2, 0, 0, 0, 0, 1]), &[0x83, 1, 2]).unwrap();
+        frame[12..14].copy_from_slice(&[0x88, 0x70]);
+        frame.resize(9014, 7);
+        let pdu = unwrap(&frame).unwrap();
+        assert_eq!((pdu.len(), &pdu[..3]), (9014 - FRAME_HEADER_LEN, [0x83, 1, 2].as_slice()));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! D65).
 
 use crate::database::Database;
-use crate::id::{LspId, SystemId};
-use crate::tlv::{CapabilityFlags, EndSid, Locator, RouterCapability, kind};
+use crate::id::SystemId;
+use crate::tlv::{CapabilityFlags, EndSid, Locator, Reachability, RouterCapability, kind};
 use srdma_wire::{Instant, Prefix};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -26,6 +26,9 @@ pub struct LearnedNode {
     pub srv6: Option<CapabilityFlags>,
     /// Its locators.
     pub locators: Vec<Prefix>,
+    /// Its own addresses: the prefixes of full length that it announces and has not from elsewhere. Tunnels that begin
+    /// there have one of these, or an address of a locator, as their source.
+    pub addresses: Vec<Prefix>,
     /// All its SIDs.
     pub sids: Vec<EndSid>,
 }
@@ -47,19 +50,19 @@ impl LearnedNode {
 /// All nodes whose first fragment is there and valid.
 pub fn learn(database: &Database, now: Instant) -> BTreeMap<SystemId, LearnedNode> {
     let mut nodes: BTreeMap<SystemId, LearnedNode> = BTreeMap::new();
-    for (id, stored) in database.iter() {
-        let first = database.get(LspId { fragment: 0, ..*id });
-        let is_valid = stored.lifetime_s(now) > 0 && first.is_some_and(|first| first.lifetime_s(now) > 0);
-        if id.node.pseudonode != 0 || !is_valid {
-            continue;
-        }
+    for (id, lsp) in database.valid(now).filter(|(id, _)| id.node.pseudonode == 0) {
         let node = nodes.entry(id.node.system).or_default();
-        for tlv in stored.lsp().tlvs().map_while(Result::ok) {
+        for tlv in lsp.tlvs().map_while(Result::ok) {
             match tlv.kind {
                 kind::HOSTNAME => node.hostname = Some(String::from_utf8_lossy(tlv.value).into_owned()),
                 kind::ROUTER_CAPABILITY => {
                     let found = RouterCapability::parse(tlv.value).ok().and_then(|capability| capability.srv6);
                     node.srv6 = node.srv6.or(found);
+                }
+                kind::IPV6_REACHABILITY => {
+                    let announced = Reachability::parse_all(tlv.value).unwrap_or_default().into_iter();
+                    let own = announced.filter(|reachable| !reachable.is_external && !reachable.is_down);
+                    node.addresses.extend(own.map(|own| own.prefix).filter(|prefix| prefix.prefix_len() == 128));
                 }
                 kind::SRV6_LOCATOR => {
                     for locator in Locator::parse_all(tlv.value).unwrap_or_default() {
@@ -76,36 +79,49 @@ pub fn learn(database: &Database, now: Instant) -> BTreeMap<SystemId, LearnedNod
     nodes
 }
 
-/// Where notifications for a tunnel go: its outer source address names the ingress node by its locator (D63).
+/// Where notifications for a tunnel go: its outer source address names the ingress node, by one of its addresses or by
+/// a locator (D63).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotificationSids {
-    by_locator: Vec<(Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)>,
+    by_source: Vec<(Prefix, Sids)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sids {
+    end_c: Option<Ipv6Addr>,
+    end_e: Option<Ipv6Addr>,
 }
 
 impl NotificationSids {
     /// The table of what has been learned.
     pub fn new(nodes: &BTreeMap<SystemId, LearnedNode>, behaviors: Behaviors) -> Self {
-        let mut by_locator = Vec::new();
+        let mut by_source = Vec::new();
         for node in nodes.values().filter(|node| node.handles_notifications()) {
-            let sids = (node.notification_sid(behaviors.end_c), node.notification_sid(behaviors.end_e));
-            by_locator.extend(node.locators.iter().map(|locator| (*locator, sids.0, sids.1)));
+            let sid = |behavior| node.notification_sid(behavior);
+            let sids = Sids { end_c: sid(behaviors.end_c), end_e: sid(behaviors.end_e) };
+            by_source.extend(node.locators.iter().chain(&node.addresses).map(|source| (*source, sids)));
         }
         // The longest prefix is found first.
-        by_locator.sort_by_key(|(locator, ..)| (std::cmp::Reverse(locator.prefix_len()), *locator));
-        NotificationSids { by_locator }
+        by_source.sort_by_key(|(source, _)| (std::cmp::Reverse(source.prefix_len()), *source));
+        NotificationSids { by_source }
+    }
+
+    /// The table: prefixes of outer source addresses, with END.C and END.E of their nodes, the longest first.
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)> {
+        self.by_source.iter().map(|(source, sids)| (*source, sids.end_c, sids.end_e))
     }
 
     /// END.C of the node that an outer source address names.
     pub fn end_c(&self, outer_source: Ipv6Addr) -> Option<Ipv6Addr> {
-        self.of(outer_source)?.1
+        self.of(outer_source)?.end_c
     }
 
     /// END.E of the node that an outer source address names.
     pub fn end_e(&self, outer_source: Ipv6Addr) -> Option<Ipv6Addr> {
-        self.of(outer_source)?.2
+        self.of(outer_source)?.end_e
     }
 
-    fn of(&self, outer_source: Ipv6Addr) -> Option<&(Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)> {
-        self.by_locator.iter().find(|(locator, ..)| locator.contains(outer_source))
+    fn of(&self, outer_source: Ipv6Addr) -> Option<Sids> {
+        self.by_source.iter().find(|(source, _)| source.contains(outer_source)).map(|(_, sids)| *sids)
     }
 }

@@ -21,6 +21,7 @@ pub mod frame;
 pub mod id;
 pub mod learned;
 mod origin;
+pub mod ospfv3;
 pub mod pdu;
 mod reader;
 pub mod shortest_paths;

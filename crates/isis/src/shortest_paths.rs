@@ -1,14 +1,12 @@
 //! Shortest paths over the database (ISO 10589 annex C.2), with equal ones kept side by side.
 
 use crate::database::Database;
-use crate::id::{LspId, NodeId};
-use crate::tlv::{Locator, Neighbour, Reachability, kind};
+use crate::id::NodeId;
+use crate::pdu::Lsp;
+use crate::tlv::{GREATEST_PATH_METRIC, Locator, Neighbour, Reachability, UNUSABLE_METRIC, kind};
 use srdma_wire::{Instant, Prefix};
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-
-/// The greatest metric of a link that shortest paths use (RFC 5305 section 3: above it, none may).
-const GREATEST_LINK_METRIC: u32 = 0xFF_FFFE;
 
 /// How a node is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +32,22 @@ struct Links {
     is_overloaded: bool,
 }
 
+impl Reached {
+    /// Farther than everything.
+    const NOT: Reached = Reached { distance: u64::MAX, first_hops: BTreeSet::new() };
+
+    /// Takes another way; whether it is nearer than those before. Equal ones stand side by side.
+    fn is_nearer_by(&mut self, distance: u64, first_hops: &BTreeSet<NodeId>) -> bool {
+        let order = distance.cmp(&self.distance);
+        match order {
+            Ordering::Less => *self = Reached { distance, first_hops: first_hops.clone() },
+            Ordering::Equal => self.first_hops.extend(first_hops),
+            Ordering::Greater => {}
+        }
+        order == Ordering::Less
+    }
+}
+
 impl ShortestPaths {
     /// Computes them from `root`. LSPs whose lifetime is over, and nodes whose first fragment is missing, do not count.
     pub fn compute(database: &Database, root: NodeId, now: Instant) -> Self {
@@ -44,22 +58,14 @@ impl ShortestPaths {
     }
 }
 
-/// Whether anything of a node counts: its fragment 0 is there and valid (ISO 10589 section 7.3.15.1).
-fn counts(database: &Database, node: NodeId, now: Instant) -> bool {
-    database.get(LspId { node, fragment: 0 }).is_some_and(|stored| stored.lifetime_s(now) > 0)
-}
-
 fn links(database: &Database, now: Instant) -> BTreeMap<NodeId, Links> {
     let mut links: BTreeMap<NodeId, Links> = BTreeMap::new();
-    for (id, stored) in database.iter() {
-        if stored.lifetime_s(now) == 0 || !counts(database, id.node, now) {
-            continue;
-        }
+    for (id, lsp) in database.valid(now) {
         let node = links.entry(id.node).or_insert(Links { neighbours: Vec::new(), is_overloaded: false });
-        node.is_overloaded |= id.fragment == 0 && stored.lsp().flags.is_overloaded;
-        for value in stored.lsp().tlvs().of_kind(kind::EXTENDED_IS_REACHABILITY) {
+        node.is_overloaded |= id.fragment == 0 && lsp.flags.is_overloaded;
+        for value in lsp.tlvs().of_kind(kind::EXTENDED_IS_REACHABILITY) {
             let found = Neighbour::parse_all(value).unwrap_or_default();
-            let usable = found.into_iter().filter(|neighbour| neighbour.metric <= GREATEST_LINK_METRIC);
+            let usable = found.into_iter().filter(|neighbour| neighbour.metric < UNUSABLE_METRIC);
             node.neighbours.extend(usable.map(|neighbour| (neighbour.node, neighbour.metric)));
         }
     }
@@ -84,17 +90,13 @@ fn nodes(links: &BTreeMap<NodeId, Links>, root: NodeId) -> BTreeMap<NodeId, Reac
         }
         let before = reached.get(&node).map(|reached| reached.first_hops.clone()).unwrap_or_default();
         for (neighbour, metric) in &of_node.neighbours {
-            if !announced.contains(&(*neighbour, node)) {
+            if done.contains(neighbour) || !announced.contains(&(*neighbour, node)) {
                 continue;
             }
-            let first_hops = if node == root { BTreeSet::from([*neighbour]) } else { before.clone() };
+            let first_hops = if node == root { &BTreeSet::from([*neighbour]) } else { &before };
             let further = distance + u64::from(*metric);
-            let entry = reached.entry(*neighbour).or_insert(Reached { distance: u64::MAX, ..Reached::default() });
-            if further < entry.distance {
-                *entry = Reached { distance: further, first_hops };
+            if reached.entry(*neighbour).or_insert(Reached::NOT).is_nearer_by(further, first_hops) {
                 queue.push(Reverse((further, *neighbour)));
-            } else if further == entry.distance && *neighbour != root && !done.contains(neighbour) {
-                entry.first_hops.extend(first_hops);
             }
         }
     }
@@ -108,24 +110,18 @@ fn prefixes(
     now: Instant,
 ) -> BTreeMap<Prefix, Reached> {
     let mut prefixes: BTreeMap<Prefix, Reached> = BTreeMap::new();
-    for (id, stored) in database.iter() {
-        let Some(at) = nodes.get(&id.node).filter(|_| id.node != root && stored.lifetime_s(now) > 0) else { continue };
-        for (prefix, metric) in announced(stored.lsp()) {
+    for (id, lsp) in database.valid(now) {
+        let Some(at) = nodes.get(&id.node).filter(|_| id.node != root) else { continue };
+        for (prefix, metric) in announced(lsp) {
             let distance = at.distance + u64::from(metric);
-            let entry = prefixes.entry(prefix).or_insert(Reached { distance: u64::MAX, ..Reached::default() });
-            if distance < entry.distance {
-                *entry = Reached { distance, first_hops: at.first_hops.clone() };
-            } else if distance == entry.distance {
-                entry.first_hops.extend(at.first_hops.iter().copied());
-            }
+            prefixes.entry(prefix).or_insert(Reached::NOT).is_nearer_by(distance, &at.first_hops);
         }
     }
     prefixes
 }
 
 /// The prefixes of an LSP with their metrics. A locator may be announced as a prefix too; the two are one.
-fn announced(lsp: &crate::pdu::Lsp) -> Vec<(Prefix, u32)> {
-    use crate::tlv::GREATEST_PATH_METRIC;
+fn announced(lsp: &Lsp) -> Vec<(Prefix, u32)> {
     let tlvs = lsp.tlvs();
     let reachable =
         tlvs.of_kind(kind::IPV6_REACHABILITY).flat_map(|value| Reachability::parse_all(value).unwrap_or_default());

@@ -49,6 +49,18 @@ fn lsp(number: u16, sequence: u32, lifetime_s: u16, tlvs: &[u8]) -> Lsp {
 }
 
 #[test]
+fn the_last_hello_hears_nobody_and_holds_for_a_second() {
+    let (mut speaker, _) = adjacent(10);
+    while speaker.poll_transmit().is_some() {}
+    speaker.retire(NOW);
+    let (_, last) = speaker.poll_transmit().unwrap();
+    let hello = Hello::parse(&Pdu::parse(frame::unwrap(&last).unwrap()).unwrap()).unwrap();
+    let nobody = ThreeWay { state: AdjacencyState::Down, circuit: Some(1), neighbour: None };
+    assert_eq!((hello.holding_time_s, hello.three_way), (1, Some(nobody)));
+    assert!(speaker.poll_transmit().is_none());
+}
+
+#[test]
 fn a_full_database_takes_no_more() {
     let (mut speaker, circuit) = adjacent(10);
     for number in 0..100 {

@@ -42,6 +42,42 @@ pub enum IsisDrop {
     DatabaseFull,
 }
 
+impl IsisDrop {
+    /// All reasons.
+    pub const ALL: [IsisDrop; 12] = [
+        IsisDrop::NotIsis,
+        IsisDrop::Malformed,
+        IsisDrop::Checksum,
+        IsisDrop::NotAuthentic,
+        IsisDrop::Hello(HelloRefusal::OwnSystemId),
+        IsisDrop::Hello(HelloRefusal::OtherLevel),
+        IsisDrop::Hello(HelloRefusal::NoThreeWay),
+        IsisDrop::Hello(HelloRefusal::NotForUs),
+        IsisDrop::Hello(HelloRefusal::OtherArea),
+        IsisDrop::OtherLevel,
+        IsisDrop::NoAdjacency,
+        IsisDrop::DatabaseFull,
+    ];
+
+    /// The reason's name, for metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IsisDrop::NotIsis => "not_isis",
+            IsisDrop::Malformed => "malformed",
+            IsisDrop::Checksum => "checksum",
+            IsisDrop::NotAuthentic => "not_authentic",
+            IsisDrop::Hello(HelloRefusal::OwnSystemId) => "hello_own_system_id",
+            IsisDrop::Hello(HelloRefusal::OtherLevel) => "hello_other_level",
+            IsisDrop::Hello(HelloRefusal::NoThreeWay) => "hello_no_three_way",
+            IsisDrop::Hello(HelloRefusal::NotForUs) => "hello_not_for_us",
+            IsisDrop::Hello(HelloRefusal::OtherArea) => "hello_other_area",
+            IsisDrop::OtherLevel => "other_level",
+            IsisDrop::NoAdjacency => "no_adjacency",
+            IsisDrop::DatabaseFull => "database_full",
+        }
+    }
+}
+
 /// What has changed since it was last asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
@@ -96,6 +132,8 @@ pub struct Speaker {
     drops: BTreeMap<IsisDrop, u64>,
     counters: Counters,
     changes: Changes,
+    /// It says its last hellos.
+    is_leaving: bool,
 }
 
 impl Speaker {
@@ -111,6 +149,7 @@ impl Speaker {
             drops: BTreeMap::new(),
             counters: Counters::default(),
             changes: Changes::default(),
+            is_leaving: false,
         }
     }
 
@@ -138,6 +177,27 @@ impl Speaker {
         if !is_up {
             self.end_adjacency(circuit);
         }
+    }
+
+    /// Changes what a circuit is: its address, its metric, what is said of it. Its adjacency stays.
+    pub fn change_circuit(&mut self, now: Instant, circuit: CircuitId, config: CircuitConfig) {
+        if let Some(circuit) = self.circuits.get_mut(circuit.0).filter(|circuit| circuit.config != config) {
+            circuit.config = config;
+            circuit.hello_at = now;
+            self.own.touch();
+        }
+    }
+
+    /// Says to all neighbours that they are heard no more, so that they need not wait for the holding time to be over,
+    /// and takes all circuits down. Some only note that the handshake begins anew: the last hello holds for a second.
+    pub fn retire(&mut self, now: Instant) {
+        self.is_leaving = true;
+        for circuit in (0..self.circuits.len()).map(CircuitId) {
+            self.end_adjacency(circuit);
+            self.hasten_hello(now, circuit);
+            self.set_link(now, circuit, false);
+        }
+        self.is_leaving = false;
     }
 
     /// Changes what the system says of itself. Its id and its level stay.

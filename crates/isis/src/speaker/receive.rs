@@ -101,7 +101,8 @@ impl Speaker {
             }
         }
         if self.is_own(id) {
-            return self.take_own(now, circuit, &lsp, compared);
+            self.take_own(now, circuit, &lsp, compared);
+            return Ok(());
         }
         match compared {
             Compared::Newer => {
@@ -120,7 +121,7 @@ impl Speaker {
     }
 
     /// An LSP under our own name. What we have not made, or have made before a restart, has to go.
-    fn take_own(&mut self, now: Instant, circuit: CircuitId, lsp: &Lsp, compared: Compared) -> Result<(), IsisDrop> {
+    fn take_own(&mut self, now: Instant, circuit: CircuitId, lsp: &Lsp, compared: Compared) {
         match compared {
             Compared::Same => self.acknowledge(now, circuit, lsp.entry.id),
             Compared::Older => self.send_by(circuit, lsp.entry.id),
@@ -129,7 +130,6 @@ impl Speaker {
                 self.outdo(now, lsp);
             }
         }
-        Ok(())
     }
 
     fn take_complete(&mut self, now: Instant, circuit: CircuitId, complete: &Complete) {

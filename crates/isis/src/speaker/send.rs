@@ -20,7 +20,8 @@ impl Speaker {
             return;
         };
         circuit.hello_at = now.after_ns(timers.hello_ms * NS_PER_MS);
-        let holding_time_ms = timers.hello_ms * u64::from(timers.hold_multiplier);
+        let ms = timers.hello_ms * u64::from(timers.hold_multiplier);
+        let holding_time_ms = if self.is_leaving { 1_000 } else { ms };
         let hello = Hello {
             levels: vec![self.config.level],
             source: self.config.system,
@@ -105,7 +106,8 @@ impl Speaker {
 
     fn entries_per_pdu(&self, id: CircuitId) -> usize {
         let limit = self.circuits.get(id.0).map_or(GREATEST_LSP, |circuit| circuit.config.limit_pdu).min(GREATEST_PDU);
-        let in_front = PduKind::Complete(self.config.level).header_len() + self.authentication().len();
+        let authentication = self.config.key.as_ref().map_or(0, Key::tlv_len);
+        let in_front = PduKind::Complete(self.config.level).header_len() + authentication;
         // Each TLV has fifteen entries.
         let tlvs = limit.saturating_sub(in_front) / (2 + 15 * LspEntry::LEN);
         (tlvs * 15).max(1)

@@ -136,14 +136,18 @@ impl SidStructure {
 
     /// The structure among sub-sub-TLVs.
     pub(super) fn find(sub_subs: &[u8]) -> Result<Option<Self>, Malformed> {
-        let Some(value) = Tlvs::new(sub_subs).of_kind(SUB_SID_STRUCTURE).next() else { return Ok(None) };
+        Tlvs::new(sub_subs).of_kind(SUB_SID_STRUCTURE).next().map(Self::parse).transpose()
+    }
+
+    /// Reads a sub-sub-TLV's value.
+    pub(crate) fn parse(value: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("a SID structure", value);
         let [block, node, function, argument] = reader.array()?;
         let bits = [block, node, function, argument].into_iter().map(u32::from).sum();
         if bits > 128 {
             return Err(Malformed::Value { field: "the sum of a SID structure", found: bits, expected: "at most 128" });
         }
-        Ok(Some(SidStructure { block, node, function, argument }))
+        Ok(SidStructure { block, node, function, argument })
     }
 
     /// Appends the length of the sub-sub-TLVs, and the structure if there is one.

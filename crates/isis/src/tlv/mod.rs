@@ -17,6 +17,7 @@ pub use capability::{CapabilityFlags, MaximumSidDepths, RouterCapability};
 pub use entries::LspEntry;
 pub use locator::{EndSid, Locator, SidStructure};
 pub use neighbour::{EndXSid, Neighbour, UNUSABLE_METRIC};
+pub(crate) use reachability::prefix_of;
 pub use reachability::{GREATEST_PATH_METRIC, Reachability};
 pub use three_way::{AdjacencyState, ThreeWay};
 

@@ -68,17 +68,19 @@ impl Reachability {
 /// A length in bits and as many octets as that needs.
 pub(super) fn parse_prefix(reader: &mut Reader<'_>) -> Result<Prefix, Malformed> {
     let bits = reader.u8()?;
+    prefix_of(bits, reader.take(octets_of(bits))?)
+}
+
+/// The prefix of so many bits that begins with these octets.
+pub(crate) fn prefix_of(bits: u8, from: &[u8]) -> Result<Prefix, Malformed> {
     let wrong = Malformed::Value { field: "a prefix length", found: bits.into(), expected: "0 to 128" };
-    if bits > 128 {
-        return Err(wrong);
-    }
-    let taken = reader.take(octets_of(bits))?;
     let mut octets = [0; 16];
-    for (octet, from) in octets.iter_mut().zip(taken) {
+    for (octet, from) in octets.iter_mut().zip(from) {
         *octet = *from;
     }
     // Bits behind the length say nothing (RFC 5308 section 2).
-    let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+    let beyond = 128_u32.checked_sub(bits.into()).ok_or(wrong)?;
+    let mask = u128::MAX.checked_shl(beyond).unwrap_or(0);
     Prefix::new(Ipv6Addr::from(u128::from_be_bytes(octets) & mask), bits).ok_or(wrong)
 }
 

@@ -4,8 +4,8 @@ mod net;
 
 use net::{Net, config, locator, system};
 use srdma_isis::tlv::{CapabilityFlags, EndSid, Reachability};
-use srdma_isis::{Behaviors, Config, IsisDrop, Key, NodeId, NotificationSids};
-use srdma_wire::Prefix;
+use srdma_isis::{Behaviors, CircuitConfig, CircuitId, Config, IsisDrop, Key, NodeId, NotificationSids};
+use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 /// Systems 0 to `count` − 1 in a row.
@@ -172,18 +172,25 @@ fn only_who_has_the_key_is_heard() {
 #[test]
 fn sids_of_a_node_without_the_c_flag_do_not_count() {
     const BEHAVIORS: Behaviors = Behaviors { end_c: 32769, end_e: 32770 };
+    const LOOPBACK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1);
+    const ELSEWHERE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 2);
     let mut net = row(3);
     let sid = |function: u16| Ipv6Addr::new(0x5f00, 0, 0, function, 0, 0, 0, 0);
     net.speakers[0].reconfigure(|config| {
         config.capability.srv6 = Some(CapabilityFlags::CONGESTION_NOTIFICATION);
         let sids = [(32769, sid(0xC000)), (32770, sid(0xD000))];
         config.locators[0].sids.extend(sids.map(|(behavior, sid)| EndSid { behavior, sid, structure: None }));
+        let of = |prefix, is_external| Reachability { metric: 0, is_down: false, is_external, prefix };
+        let own = [of(Prefix::host(LOOPBACK), false), of(Prefix::host(ELSEWHERE), true), of(locator(0), false)];
+        config.prefixes = own.to_vec();
     });
     net.run_ms(1000);
     let table = |net: &Net| NotificationSids::new(&net.speakers[2].learned(net.now), BEHAVIORS);
     let outer_source = Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0x99);
     assert_eq!(table(&net).end_c(outer_source), Some(sid(0xC000)), "D63");
     assert_eq!(table(&net).end_e(outer_source), Some(sid(0xD000)));
+    assert_eq!(table(&net).end_c(LOOPBACK), Some(sid(0xC000)), "tunnels begin at the loopback, too");
+    assert_eq!(table(&net).end_c(ELSEWHERE), None, "what comes from another protocol may be anybody's");
     assert_eq!(table(&net).end_c(locator(1).address()), None, "node 1 announces none");
     // The flag goes away, the SIDs stay (D65).
     net.speakers[0].reconfigure(|config| config.capability.srv6 = Some(CapabilityFlags::OAM));
@@ -268,4 +275,29 @@ fn every_number_has_been_used() {
     net.run_ms(1_262_000);
     assert_eq!(net.has(1).len(), 2);
     assert_eq!(net.has(1)[0].1, 1);
+}
+
+#[test]
+fn a_neighbour_that_takes_leave_is_gone_at_once() {
+    let mut net = row(3);
+    net.run_ms(1000);
+    let now = net.now;
+    net.speakers[1].retire(now);
+    net.run_ms(100);
+    assert!([0, 2].iter().all(|at| net.speakers[*at].circuits_to(system(1)).count() == 0), "30 s before its time");
+    assert!(net.speakers[0].shortest_paths(net.now).prefixes.is_empty());
+}
+
+#[test]
+fn a_circuit_can_change_while_its_adjacency_is_up() {
+    let mut net = row(3);
+    net.run_ms(1000);
+    let now = net.now;
+    let mut circuit = CircuitConfig::new(MacAddress([2, 0, 0, 0, 1, 7]));
+    circuit.metric = 70;
+    circuit.addresses = vec!["fe80::7".parse().unwrap()];
+    net.speakers[1].change_circuit(now, CircuitId(0), circuit);
+    net.run_ms(1000);
+    assert_eq!(net.speakers[2].shortest_paths(net.now).prefixes[&locator(0)].distance, 80);
+    assert_eq!(net.speakers[0].adjacency(CircuitId(0)).unwrap().addresses, ["fe80::7".parse::<Ipv6Addr>().unwrap()]);
 }

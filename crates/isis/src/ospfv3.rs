@@ -1,0 +1,192 @@
+//! The same advertisement for OSPFv3 (RFC 9513; CN-5.2-1), which the draft leaves open: the C-flag beside the O-flag
+//! of SRv6 Capabilities, and END.C and END.E as End SIDs of a locator. Nobody here speaks OSPFv3; these are the octets
+//! that an implementation puts into its Router Information LSA and its SRv6 Locator LSA.
+//!
+//! ```text
+//! | Type 2 | Length 2 | Value, filled up to whole words |            a TLV, a sub-TLV
+//!
+//! TLV 20:     | Flags 2 | reserved 2 | sub-TLVs … |                 0 O C …: O = 0x4000, C = 0x2000
+//! TLV 1:      | Route Type 1 | Algorithm 1 | length in bits 1 | PrefixOptions 1 | Metric 4 |
+//!             | locator, filled up to whole words | sub-TLVs … |
+//! sub-TLV 1:  | Flags 1 | reserved 1 | Endpoint Behavior 2 | SID 16 | sub-TLVs … |
+//! sub-TLV 10: | Block 1 | Node 1 | Function 1 | Argument 1 |        lengths in bits
+//! ```
+
+use crate::reader::{Malformed, Reader};
+use crate::tlv::{CapabilityFlags, EndSid, SidStructure, prefix_of};
+use srdma_wire::Prefix;
+use std::net::Ipv6Addr;
+
+/// SRv6 Capabilities, among the TLVs of a Router Information LSA (RFC 9513 section 2).
+pub const SRV6_CAPABILITIES: u16 = 20;
+/// SRv6 Locator, among the TLVs of an SRv6 Locator LSA (RFC 9513 section 7.1).
+pub const SRV6_LOCATOR: u16 = 1;
+/// The function code of SRv6 Locator LSAs (RFC 9513 section 7).
+pub const LOCATOR_LSA: u16 = 42;
+
+const SUB_END_SID: u16 = 1;
+const SUB_SID_STRUCTURE: u16 = 10;
+const WORD: usize = 4;
+
+/// Where a locator is (RFC 9513 section 7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteType {
+    /// In the area.
+    IntraArea = 1,
+    /// In another area.
+    InterArea,
+    /// Outside, metric of type 1.
+    External1,
+    /// Outside, metric of type 2.
+    External2,
+    /// Outside a not-so-stubby area, metric of type 1.
+    Nssa1,
+    /// Outside a not-so-stubby area, metric of type 2.
+    Nssa2,
+}
+
+impl RouteType {
+    const ALL: [RouteType; 6] = {
+        use RouteType::{External1, External2, InterArea, IntraArea, Nssa1, Nssa2};
+        [IntraArea, InterArea, External1, External2, Nssa1, Nssa2]
+    };
+
+    fn of(octet: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
+    }
+}
+
+/// A locator and the SIDs below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Locator {
+    /// Where it is.
+    pub route_type: RouteType,
+    /// The algorithm of its paths; 0 for shortest ones.
+    pub algorithm: u8,
+    /// PrefixOptions (RFC 5340 section A.4.1.1; RFC 9513 section 6).
+    pub options: u8,
+    /// What it costs; all ones: it is not reachable.
+    pub metric: u32,
+    /// The prefix.
+    pub prefix: Prefix,
+    /// The SIDs.
+    pub sids: Vec<EndSid>,
+}
+
+/// The flags of the first SRv6 Capabilities TLV of a Router Information LSA's body; `None` if there is none: a router
+/// without SRv6.
+///
+/// # Errors
+///
+/// A TLV that overruns the body, or one too short for its flags.
+pub fn parse_capabilities(body: &[u8]) -> Result<Option<CapabilityFlags>, Malformed> {
+    let mut reader = Reader::new("a Router Information LSA", body);
+    while !reader.is_empty() {
+        let (kind, value) = next(&mut reader)?;
+        if kind == SRV6_CAPABILITIES {
+            return Reader::new("SRv6 capabilities", value).u16().map(|flags| Some(CapabilityFlags(flags)));
+        }
+    }
+    Ok(None)
+}
+
+/// Appends an SRv6 Capabilities TLV.
+pub fn put_capabilities(flags: CapabilityFlags, out: &mut Vec<u8>) {
+    let [high, low] = flags.0.to_be_bytes();
+    put(out, SRV6_CAPABILITIES, &[high, low, 0, 0]);
+}
+
+impl Locator {
+    /// The locators of an SRv6 Locator LSA's body. Those of unknown route types are left out, as are SIDs that are not
+    /// in their locator, and SIDs whose structure is wrong or said twice (RFC 9513 sections 7.1, 8, 10).
+    ///
+    /// # Errors
+    ///
+    /// A TLV that overruns the body, or a locator that overruns its TLV or is longer than 128 bits.
+    pub fn parse_all(body: &[u8]) -> Result<Vec<Self>, Malformed> {
+        let mut reader = Reader::new("an SRv6 Locator LSA", body);
+        let mut locators = Vec::new();
+        while !reader.is_empty() {
+            let (kind, value) = next(&mut reader)?;
+            if kind == SRV6_LOCATOR {
+                locators.extend(Self::parse(value)?);
+            }
+        }
+        Ok(locators)
+    }
+
+    fn parse(value: &[u8]) -> Result<Option<Self>, Malformed> {
+        let mut reader = Reader::new("an SRv6 locator", value);
+        let [route_type, algorithm, bits, options] = reader.array()?;
+        let metric = reader.u32()?;
+        let prefix = prefix_of(bits, reader.take(octets_of_words(bits))?)?;
+        let mut sids = Vec::new();
+        while !reader.is_empty() {
+            let (kind, value) = next(&mut reader)?;
+            if kind == SUB_END_SID {
+                sids.extend(parse_sid(value).ok().filter(|sid| prefix.contains(sid.sid)));
+            }
+        }
+        let route_type = RouteType::of(route_type);
+        Ok(route_type.map(|route_type| Locator { route_type, algorithm, options, metric, prefix, sids }))
+    }
+
+    /// Appends the SRv6 Locator TLV.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        let bits = self.prefix.prefix_len();
+        let mut value = vec![self.route_type as u8, self.algorithm, bits, self.options];
+        value.extend(self.metric.to_be_bytes());
+        value.extend(self.prefix.address().octets().iter().take(octets_of_words(bits)));
+        for sid in &self.sids {
+            put_sid(sid, &mut value);
+        }
+        put(out, SRV6_LOCATOR, &value);
+    }
+}
+
+fn parse_sid(value: &[u8]) -> Result<EndSid, Malformed> {
+    let mut reader = Reader::new("an SRv6 End SID", value);
+    let [_flags, _reserved] = reader.array()?;
+    let (behavior, sid) = (reader.u16()?, Ipv6Addr::from(reader.array::<16>()?));
+    let mut structure = None;
+    while !reader.is_empty() {
+        let (kind, value) = next(&mut reader)?;
+        if kind == SUB_SID_STRUCTURE && structure.replace(SidStructure::parse(value)?).is_some() {
+            return Err(Malformed::Value { field: "a SID's structures", found: 2, expected: "at most one" });
+        }
+    }
+    Ok(EndSid { behavior, sid, structure })
+}
+
+fn put_sid(sid: &EndSid, out: &mut Vec<u8>) {
+    let mut value = vec![0, 0];
+    value.extend(sid.behavior.to_be_bytes());
+    value.extend(sid.sid.octets());
+    if let Some(SidStructure { block, node, function, argument }) = sid.structure {
+        put(&mut value, SUB_SID_STRUCTURE, &[block, node, function, argument]);
+    }
+    put(out, SUB_END_SID, &value);
+}
+
+fn next<'a>(reader: &mut Reader<'a>) -> Result<(u16, &'a [u8]), Malformed> {
+    let (kind, length) = (reader.u16()?, usize::from(reader.u16()?));
+    let value = reader.take(length)?;
+    reader.take((length.next_multiple_of(WORD) - length).min(reader.rest().len()))?;
+    Ok((kind, value))
+}
+
+/// Appends a TLV. What is longer than a TLV can be is an error of the caller, and is left out.
+fn put(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    debug_assert!(u16::try_from(value.len()).is_ok(), "a TLV of {} octets", value.len());
+    if let Ok(length) = u16::try_from(value.len()) {
+        out.extend(kind.to_be_bytes());
+        out.extend(length.to_be_bytes());
+        out.extend(value);
+        out.resize(out.len() + value.len().next_multiple_of(WORD) - value.len(), 0);
+    }
+}
+
+/// Octets of the fewest words that hold so many bits (RFC 5340 section A.4.1).
+fn octets_of_words(bits: u8) -> usize {
+    usize::from(bits).div_ceil(8 * WORD) * WORD
+}
