@@ -1,11 +1,12 @@
-"""Makes layers.pcap: what the captures of ../golden lack. Headers and ICRC by scapy, their content written out here."""
+"""Makes layers.pcap and notifications.pcap: what the captures of ../golden lack. Headers, checksums and ICRC by scapy,
+their content written out here."""
 import socket
 import struct
 
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import TCP, UDP
-from scapy.layers.inet6 import (ICMPv6PacketTooBig, ICMPv6ParamProblem, IPv6, IPv6ExtHdrFragment,
-                                IPv6ExtHdrSegmentRouting)
+from scapy.layers.inet6 import (ICMPv6PacketTooBig, ICMPv6ParamProblem, ICMPv6Unknown, IPv6,
+                                IPv6ExtHdrFragment, IPv6ExtHdrSegmentRouting)
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
 from scapy.utils import RawPcapWriter
@@ -68,8 +69,24 @@ packets = [
     ethernet / IPv6(src=A, dst=B) / TCP(),
 ]
 
-writer = RawPcapWriter("layers.pcap", linktype=1, endianness="<", nano=True)
-writer.write_header(None)
-for index, packet in enumerate(packets):
-    writer.write_packet(bytes(packet), sec=1700000000, usec=1000 * index)
-writer.close()
+
+def notification(code, level, sequence, hold_us):
+    router, end_c = "2001:db8:53::2", "5f00:0:9:c000::"
+    body = struct.pack("!BBBBII", 1, 3, level, 0, sequence, hold_us) + address(router)
+    inner = IPv6(src=router, dst=end_c, tc=48 << 2, nh=58) / ICMPv6Unknown(type=200, code=code, msgbody=body)
+    return ethernet / IPv6(src=router, dst=end_c, tc=48 << 2, nh=41) / inner
+
+
+notifications = [notification(0, 192, 7, 10000), notification(1, 0, 5008, 0)]
+
+
+def write(file, packets):
+    writer = RawPcapWriter(file, linktype=1, endianness="<", nano=True)
+    writer.write_header(None)
+    for index, packet in enumerate(packets):
+        writer.write_packet(bytes(packet), sec=1700000000, usec=1000 * index)
+    writer.close()
+
+
+write("layers.pcap", packets)
+write("notifications.pcap", notifications)

@@ -10,6 +10,7 @@ use crate::headend::{HeadendConfig, HeadendError, HeadendPath};
 use crate::hmac::{Cover, HmacKey};
 use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
+use crate::notification::{NotificationConfig, NotificationConfigError, NotificationSids};
 use srdma_group::{GroupId, NodePart};
 use srdma_wire::Prefix;
 use srdma_wire::fast_cnp::OptionTypes;
@@ -133,6 +134,10 @@ pub enum SidBehavior {
     EndX(Flavors, NextHop),
     /// End.DT6 with this table.
     EndDt6(TableId),
+    /// END.C: a notification is taken, and a gateway paused for it or not any more (CN-4.1-1).
+    EndC,
+    /// END.E with this table: as End.DT6, and what comes out may be a Fast CNP for a host outside (CN-4.2-1, D64).
+    EndE(TableId),
     /// End.Replicate for the group of this number.
     EndReplicate(GroupId),
     /// End.MT; `require_hmac`: only packets whose SRH verifies (MT-9-1).
@@ -262,6 +267,13 @@ pub enum Command {
     SetFastCnp(Box<FastCnpConfig>),
     /// Turns Fast CNP off, as it began, and forgets its connections.
     RemoveFastCnp,
+    /// Sends notifications to END.C SIDs, and takes them, in place of what was told before. Pauses that were taken end.
+    SetNotifications(Box<NotificationConfig>),
+    /// Neither sends nor takes notifications, as it began.
+    RemoveNotifications,
+    /// Says which SIDs lead notifications back to the ingress PEs of the SR domain, in place of those that were told
+    /// before (D63). With none, as it began, notifications go to senders by the main table, tunnel or not.
+    SetNotificationSids(Vec<NotificationSids>),
     /// Steers flows over placed paths, in place of what was told before: what is believed of paths is forgotten. Outer
     /// source address and types of Fast CNP options are the node's.
     SetSteering(Box<HeadendConfig>),
@@ -464,6 +476,9 @@ pub enum ConfigError {
     /// The paths of a route cannot be with these settings.
     #[error("steering: {0}")]
     Steering(HeadendError),
+    /// Notifications cannot be sent or taken so.
+    #[error("notifications: {0}")]
+    Notifications(#[from] NotificationConfigError),
     /// No connection to remove.
     #[error("no connection of {host} with {peer}, queue pair {peer_qpn}, was added")]
     UnknownConnection {

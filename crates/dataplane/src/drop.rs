@@ -176,6 +176,28 @@ drop_reasons! {
     FastCnpNoConnection = "fast_cnp_no_connection",
     /// The same, where several queue pairs of the host could be meant (D48).
     FastCnpAmbiguous = "fast_cnp_ambiguous",
+    /// To an END.C of a node that was not told what to pause.
+    NotificationOff = "notification_off",
+    /// To an END.C, and no notification (D60).
+    NotificationMalformed = "notification_malformed",
+    /// A notification whose checksum does not match.
+    NotificationChecksum = "notification_checksum",
+    /// A notification of another version.
+    NotificationVersion = "notification_version",
+    /// A notification that does not come from the node that it calls congested, or is for another SID (D66).
+    NotificationForeignOrigin = "notification_foreign_origin",
+    /// A notification about a traffic class for which no port with PFC is to be paused (D61).
+    NotificationUnmapped = "notification_unmapped",
+    /// A notification that is not newer than what its origin has said before (D62).
+    NotificationStale = "notification_stale",
+    /// A pause of no length.
+    NotificationNoHold = "notification_no_hold",
+    /// More from one origin to an END.C or END.E than it may send (D66).
+    NotificationRateLimited = "notification_rate_limited",
+    /// From an origin to an END.C or END.E, while as many others as can be known are sending (D66).
+    NotificationTooManyOrigins = "notification_too_many_origins",
+    /// A pause for what has been paused for too long (D62).
+    NotificationStorm = "notification_storm",
     /// A copy withheld because its receiver has confirmed it (D22).
     Pruned = "pruned",
     /// A copy withheld because its PSN is from before its receiver joined (D30).

@@ -20,11 +20,13 @@ mod fib;
 mod frame;
 pub mod headend;
 mod headers;
+pub mod headroom;
 mod hmac;
 mod ioam;
 mod learning;
 mod multicast;
 mod node;
+mod notification;
 mod pool;
 pub mod reverse;
 mod ring;
@@ -39,8 +41,8 @@ pub use config::{
 pub use counters::{GroupCounters, PortCounters, Traffic};
 pub use drop::{DropCounters, DropReason};
 pub use egress::{
-    CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking, PauseCounters, Pauses,
-    PfcConfig, Scheduling, StormAction, Watchdog,
+    Backpressure, CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking, PauseCounters,
+    Pauses, PfcConfig, Scheduling, StormAction, Watchdog,
 };
 pub use element::{Element, PortId};
 pub use encaps::{Encaps, EncapsError, EncapsMode};
@@ -52,6 +54,9 @@ pub use frame::{Frame, HEADER_SPAN, Segment};
 pub use hmac::{Cover, HmacKey};
 pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace, TimestampFormat, WideData};
 pub use learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
-pub use node::{Entry, HoldEnd, Node, Notified, What};
+pub use node::{Entry, Hold, HoldEnd, Node, Notified, What};
+pub use notification::{
+    NotificationConfig, NotificationConfigError, NotificationCounters, NotificationSids, PriorityMapping,
+};
 pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Page, Pool};
 pub use srdma_wire::Prefix;

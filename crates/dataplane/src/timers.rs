@@ -4,6 +4,9 @@ use srdma_wire::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Overtaken entries that are borne with, besides as many as there are numbers.
+const MOST_OVERTAKEN: usize = 64;
+
 /// Deadlines of numbered things. Each is armed once at a time; an entry that was overtaken does nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
@@ -25,6 +28,10 @@ impl Timers {
         self.armed[index] = deadline;
         if let Some(deadline) = deadline {
             self.heap.push(Reverse((deadline, number)));
+        }
+        if self.heap.len() > 2 * self.armed.len() + MOST_OVERTAKEN {
+            let armed = &self.armed;
+            self.heap.retain(|Reverse((deadline, number))| armed[*number as usize] == Some(*deadline));
         }
         while let Some(Reverse((deadline, number))) = self.heap.peek() {
             if self.armed[*number as usize] == Some(*deadline) {
@@ -75,5 +82,20 @@ mod tests {
             timers.arm(3, None);
         }
         assert_eq!(timers.heap.len(), 0);
+    }
+
+    /// Nor behind one that stands first for long.
+    #[test]
+    fn overtaken_entries_do_not_pile_up() {
+        let at = |ns| Some(Instant::from_ns(ns));
+        let mut timers = Timers::default();
+        timers.arm(0, at(1));
+        (2..10_000).for_each(|ns| timers.arm(1, at(ns)));
+        assert!(timers.heap.len() <= 2 * 2 + MOST_OVERTAKEN + 1);
+        assert_eq!(timers.take_due(Instant::from_ns(1)), Some(0));
+        assert_eq!(
+            (timers.take_due(Instant::from_ns(9_998)), timers.take_due(Instant::from_ns(9_999))),
+            (None, Some(1))
+        );
     }
 }

@@ -149,6 +149,73 @@ fn classes_and_traces_allocate_nothing() {
     assert!(bench.node.ioam_counters().written >= 1_000);
 }
 
+/// Notifications of a queue that is above XOFF and below XON in turn; and those that are taken, from one that knows its
+/// limits and from one that does not.
+#[test]
+fn notifications_allocate_nothing() {
+    let mut congested = node();
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.classes[0].backpressure = Some(Backpressure { xoff_octets: 100, xon_octets: 50 });
+    congested.control(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    let sids = NotificationSids {
+        outer_source: Prefix::host(address(SOURCE)),
+        end_c: Some(address("5f00:0:9::")),
+        end_e: None,
+    };
+    congested.control(Command::SetNotificationSids(vec![sids]));
+    congested.control(Command::SetNotifications(Box::default()));
+    let data = packet("2001:db8:2::9", 41, &packet("2001:db8:2::8", 59, &[0; 1000]));
+    let data = [&common::port_mac(0).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD], &data].concat();
+    let mut frames = Vec::with_capacity(2);
+    let mut wake = Vec::with_capacity(16);
+    let mut rounds = |bench: &mut Bench, count: u64| {
+        for _ in 0..count {
+            frames.extend((0..2).map(|_| Frame::from_octets(&data, &mut bench.pool).unwrap()));
+            bench.node.receive(bench.now, PortId(0), &mut frames, &mut bench.pool);
+            bench.now = bench.now.after_ns(3_000);
+            bench.node.tick(bench.now, &mut bench.pool);
+            for port in [1, 2] {
+                while let Some(frame) = bench.node.dequeue(bench.now, PortId(port), &mut bench.pool) {
+                    frame.release(&mut bench.pool);
+                }
+            }
+            wake.clear();
+            bench.node.take_ready(&mut wake);
+        }
+    };
+    rounds(&mut congested, 100);
+    let info = allocation_counter::measure(|| rounds(&mut congested, 1_000));
+    assert_eq!(info.count_total, 0);
+    let counters = congested.node.notification_counters();
+    assert!(counters.pauses_sent >= 1_000, "{counters:?}");
+
+    let mut pe = node();
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.classes[3].pfc = Some(PfcConfig { xoff_octets: 100, xon_octets: 50, headroom_octets: 1 << 20, quanta: 100 });
+    pe.control(Command::SetEgress { port: PortId(2), egress: Box::new(egress) });
+    sid(&mut pe, "fd00::c", 128, SidBehavior::EndC);
+    let priorities = vec![PriorityMapping { traffic_class: 3, ports: vec![PortId(2)], priority: 3 }];
+    let config = NotificationConfig { priorities, per_second: 200_000, ..NotificationConfig::new() };
+    pe.control(Command::SetNotifications(Box::new(config)));
+    let say = |sequence: u32| {
+        let notification = srdma_wire::notification::Notification {
+            ask: srdma_wire::notification::Ask::Pause,
+            traffic_class: 3,
+            level: 128,
+            sequence,
+            hold_us: 1,
+            congested: address(SOURCE),
+        };
+        let destination = address("fd00::c");
+        packet("fd00::c", 41, &srdma_wire::notification::NotificationPacket { destination, notification }.emit())
+    };
+    assert_eq!(allocations(&mut pe, &[(0, say(1)), (0, say(2)), (0, packet("fd00::c", 59, &[]))]), 0);
+    let counters = pe.node.notification_counters();
+    assert!(counters.pauses_taken >= 1_000 && counters.expired >= 1_000, "{counters:?}");
+    let is_limited = |(name, count): &(&str, u64)| *name == "notification_rate_limited" && *count > 0;
+    assert!(pe.drops(0).iter().any(is_limited));
+}
+
 /// A group's node at `index` of a tree of three: headend, transit node, edge.
 fn part(index: usize, loopback: [&str; 3]) -> NodePart {
     let [headend, transit, edge] = loopback;

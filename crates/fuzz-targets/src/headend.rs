@@ -4,7 +4,7 @@ use crate::choices::Choices;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming, ProbeConfig, Probing};
 use srdma_dataplane::{Frame, Pool, Prefix};
 use srdma_steering::{Config, Limits, Mode, Path, SetId};
-use srdma_testkit::checksums;
+use srdma_testkit::packets::{cnp, fast_cnp, rocev2};
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 
@@ -101,20 +101,22 @@ impl World<'_> {
     /// A request of a connection.
     fn request(&mut self) -> Vec<u8> {
         let opcode = self.choices.of(&[0x00, 0x01, 0x02, 0x04, 0x06, 0x0C, 0x0D, 0x11, 0x81]);
-        let (qpn, psn) = (self.choices.octet(), self.choices.of(&[0, 1, 2, 0xFF_FFFF, 0x80_0000, 7]));
+        let (qpn, psn) =
+            (0x100 | u32::from(self.choices.octet()), self.choices.of(&[0, 1, 2, 0xFF_FFFF, 0x80_0000, 7]));
         rocev2(HOST, PEER, opcode, qpn, psn, &[0; 32])
     }
 
     /// An acknowledgement, a CNP or a Fast CNP.
     fn answer(&mut self) -> Vec<u8> {
-        let (qpn, psn) = (self.choices.octet(), self.choices.of(&[0, 1, 2, 0xFF_FFFF, 0x80_0000, 7]));
+        let (qpn, psn) =
+            (0x100 | u32::from(self.choices.octet()), self.choices.of(&[0, 1, 2, 0xFF_FFFF, 0x80_0000, 7]));
         let kind = self.choices.below(4);
         let mut packet = match kind {
             0 => rocev2(PEER, HOST, 0x11, qpn, psn, &[self.choices.octet(), 0, 0, 1]),
-            1 => rocev2(PEER, HOST, 0x81, qpn, 0, &[0; 16]),
+            1 => cnp(PEER, HOST, qpn),
             _ => {
                 let spine = spine(self.choices.below(5));
-                fast_cnp(rocev2(spine, HOST, 0x81, qpn, 0, &[0; 16]))
+                fast_cnp(spine, HOST, PEER, qpn)
             }
         };
         if self.choices.rarely(8) {
@@ -219,30 +221,4 @@ fn paths(choices: &mut Choices<'_>) -> (Vec<HeadendPath>, Vec<Ipv6Addr>) {
 
 fn framed(packet: &[u8], pool: &mut Pool) -> Option<Frame> {
     Frame::from_octets(&[&[0; ROOM][..], packet].concat(), pool)
-}
-
-fn rocev2(source: Ipv6Addr, destination: Ipv6Addr, opcode: u8, qpn: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
-    let udp_len = (8 + 12 + rest.len() + 4) as u16;
-    let mut packet = vec![0x60, 0, 0, 0];
-    packet.extend(udp_len.to_be_bytes());
-    packet.extend([17, 64]);
-    packet.extend(source.octets());
-    packet.extend(destination.octets());
-    packet.extend([0xD0, 1, 0x12, 0xB7]);
-    packet.extend(udp_len.to_be_bytes());
-    packet.extend([0, 0, opcode, 0, 0xFF, 0xFF, 0, 0, 1, qpn, 0x80]);
-    packet.extend(&psn.to_be_bytes()[1..]);
-    packet.extend(rest);
-    packet.extend(checksums::icrc(&packet));
-    packet
-}
-
-/// The same with option 1, for a packet to the peer.
-fn fast_cnp(mut packet: Vec<u8>) -> Vec<u8> {
-    let option = [&[17, 2, 0x9E, 16][..], &PEER.octets(), &[1, 2, 0, 0]].concat();
-    let length = u16::from_be_bytes([packet[4], packet[5]]) + option.len() as u16;
-    packet[4..6].copy_from_slice(&length.to_be_bytes());
-    packet[6] = 60;
-    packet.splice(40..40, option);
-    packet
 }

@@ -10,6 +10,7 @@ mod headend;
 mod ioam;
 mod isis;
 mod node;
+mod notification;
 mod rc;
 pub mod wire;
 
@@ -20,6 +21,7 @@ pub use headend::headend;
 pub use ioam::ioam;
 pub use isis::isis;
 pub use node::{LIFETIME, NodeTarget};
+pub use notification::notification;
 pub use rc::rc;
 
 /// Runs inputs of a target one after the other.
@@ -45,6 +47,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("probe", || Box::new(wire::probe)),
     ("headend", || Box::new(headend)),
     ("isis", || Box::new(isis)),
+    ("notification", || Box::new(notification)),
     ("capture", || Box::new(capture)),
     ("rc", || Box::new(rc)),
     ("node", || {

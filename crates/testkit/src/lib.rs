@@ -6,3 +6,4 @@ pub mod dcqcn;
 pub mod forwarding;
 pub mod hpcc;
 pub mod multicast;
+pub mod packets;

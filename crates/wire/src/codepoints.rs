@@ -1,5 +1,5 @@
 //! Every number that a registry assigns or, for the drafts, has not assigned yet: the draft's name, our default and the
-//! range it was taken from (MT-10-1, D32).
+//! range it was taken from (MT-10-1, CN-7-1, D32).
 
 /// SRv6 endpoint behaviors (RFC 8986, RFC 9524, RFC 9800; 0x8000–0x87FF is private use).
 pub mod behavior {
@@ -17,6 +17,10 @@ pub mod behavior {
     pub const END_REPLICATE: u16 = 75;
     /// End.MT, "TBD1" of the multicast draft.
     pub const END_MT: u16 = 0x8000;
+    /// END.C of the congestion notification draft (CN-7-1).
+    pub const END_C: u16 = 0x8001;
+    /// END.E of the same draft.
+    pub const END_E: u16 = 0x8002;
 }
 
 /// SRH TLV types (RFC 8754 section 8.2; 124–126 are experimental, immutable en route).
@@ -49,6 +53,12 @@ pub mod ioam {
     pub const PREALLOCATED_TRACE: u8 = 0;
 }
 
+/// ICMPv6 types (RFC 4443 section 2.1; 100, 101, 200 and 201 are for private experimentation).
+pub mod icmpv6 {
+    /// A congestion notification, whose format the draft leaves open (CN-7-1, D60).
+    pub const NOTIFICATION: u8 = 200;
+}
+
 /// UDP port of RoCEv2.
 pub const ROCEV2_PORT: u16 = 4791;
 
@@ -62,11 +72,13 @@ pub const DEFAULT_PKEY: u16 = 0xFFFF;
 mod tests {
     use super::*;
 
-    /// MT-10-1, D32: private use for the behavior (RFC 8986 section 10.2), experimental and immutable en route for
+    /// MT-10-1, CN-7-1, D32: private use for the behaviors (RFC 8986 section 10.2), experimental and immutable en route for
     /// the TLVs (RFC 8754 section 8.2).
     #[test]
     fn unassigned_numbers_are_from_ranges_for_private_use() {
-        assert!((0x8000..=0x87FF).contains(&behavior::END_MT));
+        let behaviors = [behavior::END_MT, behavior::END_C, behavior::END_E];
+        assert!(behaviors.iter().all(|behavior| (0x8000..=0x87FF).contains(behavior)));
+        assert!(behaviors.windows(2).all(|pair| pair[0] < pair[1]), "each has its own");
         assert!([srh_tlv::END_MT, srh_tlv::MR].iter().all(|kind| (124..=126).contains(kind)));
         assert_ne!(srh_tlv::END_MT, srh_tlv::MR);
     }

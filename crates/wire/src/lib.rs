@@ -26,6 +26,7 @@ pub mod icmpv6;
 pub mod icrc;
 pub mod ioam;
 pub mod ipv6;
+pub mod notification;
 pub mod opcode;
 pub mod options;
 pub mod pfc;

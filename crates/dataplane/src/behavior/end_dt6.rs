@@ -35,6 +35,14 @@ fn inner_offset(head: &[u8]) -> Option<usize> {
     is_common.then(|| AFTER_IPV6 + routing.total_len())
 }
 
+/// Where the packet in the outer headers begins, for a SID that takes it as it lies.
+pub(crate) fn inner_packet(head: &[u8]) -> Result<usize, Verdict> {
+    match inner_offset(head) {
+        Some(inner) => Ok(inner),
+        None => upper_layer::inner_packet(head, upper_layer_place(head)?),
+    }
+}
+
 #[cold]
 fn step_by_step(frame: &mut Frame, pool: &mut Pool) -> Verdict {
     match upper_layer_place(frame.head(pool)) {

@@ -11,7 +11,7 @@ mod upper_layer;
 
 pub(crate) use decapsulate::decapsulate;
 pub(crate) use end::end;
-pub(crate) use end_dt6::end_dt6;
+pub(crate) use end_dt6::{end_dt6, inner_packet};
 pub(crate) use end_x::end_x;
 
 use crate::drop::DropReason;

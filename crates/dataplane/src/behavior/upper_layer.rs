@@ -21,6 +21,12 @@ pub(super) fn process(frame: &mut Frame, pool: &mut Pool, at: Place, takes_ipv6:
     }
 }
 
+/// Where the IPv6 packet begins that stands at `at`, or behind the options headers there.
+pub(super) fn inner_packet(head: &[u8], at: Place) -> Result<usize, Verdict> {
+    let at = at.behind_options(head)?;
+    if at.header == NextHeader::IPV6 { Ok(at.offset) } else { Err(refuse(at)) }
+}
+
 /// Parameter Problem code 4, pointing at the upper-layer header.
 #[cold]
 fn refuse(upper_layer: Place) -> Verdict {

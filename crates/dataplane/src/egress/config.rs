@@ -59,12 +59,21 @@ pub struct ClassConfig {
     pub notify_octets: Option<usize>,
     /// Pauses in both directions.
     pub pfc: Option<PfcConfig>,
+    /// When ingress PEs are asked to pause their gateways, if the node notifies them (CN-4.1-2).
+    pub backpressure: Option<Backpressure>,
 }
 
 impl ClassConfig {
     /// A strict class in which so much may wait; nothing is marked, nothing paused.
     pub fn new(limit_octets: usize) -> Self {
-        ClassConfig { limit_octets, scheduling: Scheduling::Strict, marking: None, notify_octets: None, pfc: None }
+        ClassConfig {
+            limit_octets,
+            scheduling: Scheduling::Strict,
+            marking: None,
+            notify_octets: None,
+            pfc: None,
+            backpressure: None,
+        }
     }
 
     fn check(&self, class: u8) -> Result<(), EgressError> {
@@ -77,6 +86,9 @@ impl ClassConfig {
             && !(marking.k_min_octets <= marking.k_max_octets && (0.0..=1.0).contains(&marking.p_max))
         {
             return Err(EgressError::Marking { class });
+        }
+        if self.backpressure.is_some_and(|backpressure| backpressure.xon_octets == backpressure.xoff_octets) {
+            return Err(EgressError::Backpressure { class });
         }
         match self.pfc {
             Some(pfc) if pfc.quanta == 0 || pfc.xon_octets > pfc.xoff_octets => Err(EgressError::Pfc { class }),
@@ -121,6 +133,16 @@ pub struct PfcConfig {
     pub headroom_octets: usize,
     /// Length of a pause, in quanta of 512 bit times. It is said again at half of it.
     pub quanta: u16,
+}
+
+/// When the ingress PEs of what waits in a class are asked to pause, across the network (D67).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backpressure {
+    /// A packet that finds more octets than these waiting is a reason to ask its ingress PE for a pause.
+    pub xoff_octets: usize,
+    /// When no more than these wait, they may go on. Above XOFF it is an early resume: they go on when the queue, once
+    /// above, is down there, and are asked again when it has been down at XOFF, or comes above XON.
+    pub xon_octets: usize,
 }
 
 /// When a neighbour's pauses are no longer obeyed.
@@ -199,6 +221,12 @@ pub enum EgressError {
         /// The class.
         class: u8,
     },
+    /// Thresholds between which there is nothing.
+    #[error("class {class}: backpressure needs xon < xoff, or above it for an early resume")]
+    Backpressure {
+        /// The class.
+        class: u8,
+    },
     /// Thresholds that cross, or pauses of no length.
     #[error("class {class}: PFC needs xon <= xoff and pauses of at least 1 quantum")]
     Pfc {
@@ -233,6 +261,7 @@ mod tests {
             with(&|config| config.classes[4].marking = Some(Marking { p_max: f64::NAN, ..marking })),
             with(&|config| config.classes[5].pfc = Some(PfcConfig { xon_octets: 11, ..pfc })),
             with(&|config| config.classes[6].pfc = Some(PfcConfig { quanta: 0, ..pfc })),
+            with(&|config| config.classes[7].backpressure = Some(Backpressure { xoff_octets: 9, xon_octets: 9 })),
         ];
         insta::assert_snapshot!(refused.join("\n"), @r"
         the rate of the link is 0; give it in bits a second
@@ -243,6 +272,7 @@ mod tests {
         class 4: marking needs k_min <= k_max and p_max between 0 and 1
         class 5: PFC needs xon <= xoff and pauses of at least 1 quantum
         class 6: PFC needs xon <= xoff and pauses of at least 1 quantum
+        class 7: backpressure needs xon < xoff, or above it for an early resume
         ");
     }
 

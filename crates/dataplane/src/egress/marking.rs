@@ -9,6 +9,8 @@ pub(crate) struct Congestion {
     pub(crate) mark: bool,
     /// The queue is at its notification threshold: the sender may be told at once (FC-4-1).
     pub(crate) notify: bool,
+    /// The queue is above the threshold of its backpressure: the ingress PE may be asked for a pause (CN-4.1-2).
+    pub(crate) press_back: bool,
 }
 
 /// Random numbers from a seed (splitmix64, Steele, Lea and Flood 2014).
@@ -34,7 +36,8 @@ impl Chance {
 /// The depth that nothing happens up to: what nearly every frame is asked for.
 pub(super) fn quiet_octets(config: &ClassConfig) -> usize {
     let marking = config.marking.map_or(usize::MAX, |marking| marking.k_min_octets);
-    marking.min(config.notify_octets.map_or(usize::MAX, |octets| octets.saturating_sub(1)))
+    let backpressure = config.backpressure.map_or(usize::MAX, |backpressure| backpressure.xoff_octets);
+    marking.min(backpressure).min(config.notify_octets.map_or(usize::MAX, |octets| octets.saturating_sub(1)))
 }
 
 /// What a frame meets that finds so many octets waiting.
@@ -42,7 +45,8 @@ pub(super) fn quiet_octets(config: &ClassConfig) -> usize {
 pub(super) fn meets(config: &ClassConfig, depth_octets: usize, chance: &mut Chance) -> Option<Congestion> {
     let mark = config.marking.is_some_and(|marking| is_marked(marking, depth_octets, chance));
     let notify = config.notify_octets.is_some_and(|octets| depth_octets >= octets);
-    (mark || notify).then_some(Congestion { mark, notify })
+    let press_back = config.backpressure.is_some_and(|backpressure| depth_octets > backpressure.xoff_octets);
+    (mark || notify || press_back).then_some(Congestion { mark, notify, press_back })
 }
 
 fn is_marked(marking: Marking, depth_octets: usize, chance: &mut Chance) -> bool {
@@ -56,6 +60,7 @@ fn is_marked(marking: Marking, depth_octets: usize, chance: &mut Chance) -> bool
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::Backpressure;
     use super::*;
 
     fn class(k_min_octets: usize, k_max_octets: usize, p_max: f64) -> ClassConfig {
@@ -97,7 +102,12 @@ mod tests {
         assert_eq!(quiet_octets(&ClassConfig::new(10)), usize::MAX);
         let mut chance = Chance::new(1);
         assert_eq!(meets(&notifying, 499, &mut chance), None);
-        assert_eq!(meets(&notifying, 500, &mut chance), Some(Congestion { mark: false, notify: true }));
-        assert_eq!(meets(&notifying, 2000, &mut chance), Some(Congestion { mark: true, notify: true }));
+        let congestion = |mark, notify, press_back| Some(Congestion { mark, notify, press_back });
+        assert_eq!(meets(&notifying, 500, &mut chance), congestion(false, true, false));
+        assert_eq!(meets(&notifying, 2000, &mut chance), congestion(true, true, false));
+        let backpressure = Some(Backpressure { xoff_octets: 300, xon_octets: 100 });
+        let pressing = ClassConfig { backpressure, ..notifying };
+        assert_eq!((quiet_octets(&pressing), meets(&pressing, 300, &mut chance)), (300, None));
+        assert_eq!(meets(&pressing, 301, &mut chance), congestion(false, false, true));
     }
 }

@@ -20,7 +20,8 @@ mod schedule;
 mod upstream;
 
 pub use config::{
-    CLASSES, ClassConfig, ClassMap, EgressConfig, EgressError, Marking, PfcConfig, Scheduling, StormAction, Watchdog,
+    Backpressure, CLASSES, ClassConfig, ClassMap, EgressConfig, EgressError, Marking, PfcConfig, Scheduling,
+    StormAction, Watchdog,
 };
 pub use counters::ClassCounters;
 pub(crate) use marking::Congestion;
@@ -63,6 +64,8 @@ pub(crate) struct Departing {
     pub(crate) frame: Frame,
     /// Where it came in; `None` when the node made it.
     pub(crate) ingress: Option<PortId>,
+    /// Its class.
+    pub(crate) class: usize,
     /// When it began to wait.
     pub(crate) entered: Instant,
     /// Octets that wait in its class behind it.
@@ -321,7 +324,7 @@ impl Egress {
         let class_octets = link.classes[class].octets;
         self.leave(class, &waiting);
         let Waiting { entered, ingress, frame, .. } = waiting;
-        Some(Departing { frame, ingress, entered, class_octets })
+        Some(Departing { frame, ingress, class, entered, class_octets })
     }
 
     /// A frame that is to be dropped for a storm, as long as there is one.
@@ -358,6 +361,18 @@ impl Egress {
             self.ready.push(port);
         }
         self.deadline = [self.deadline, link.next_deadline()].into_iter().flatten().min();
+        true
+    }
+
+    /// Holds a class of what comes in by a port: its neighbour is paused whatever waits here; or lets it go. `false`
+    /// when the class has no PFC there.
+    pub(crate) fn hold(&mut self, port: PortId, class: usize, is_held: bool) -> bool {
+        let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) else { return false };
+        let Some(pfc) = link.classes.get(class).and_then(|class| class.pfc) else { return false };
+        if link.classes[class].account.hold(is_held, &pfc) {
+            link.has_to_tell(class);
+            self.ready.push(port);
+        }
         true
     }
 

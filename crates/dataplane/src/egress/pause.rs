@@ -1,4 +1,4 @@
-//! Obeying a neighbour's pauses, class by class, and no longer than a watchdog bears.
+//! Obeying a neighbour's pauses, class by class, and no longer than a watchdog bears (CN-4.1-3).
 //!
 //! ```text
 //!            PAUSE                        bound passed

@@ -1,11 +1,14 @@
 //! What came in by a port in one class and still waits in the node, and the pauses that its neighbour is told for it.
+//! Besides, a class may be held for a reason elsewhere (CN-4.1-1).
 //!
 //! ```text
-//!             octets > XOFF / PAUSE
-//!   Open ─────────────────────────────▶ Closed ──┐ half of the pause is over / PAUSE
-//!    ▲                                   │  ▲────┘
-//!    └───────────────────────────────────┘
-//!             octets ≤ XON / RESUME
+//!                 octets > XOFF
+//!         Open ──────────────────▶ Closed      leaving Open / PAUSE
+//!        │  ▲  ◀──────────────────  │  ▲       reaching Open / RESUME
+//!   hold │  │     octets ≤ XON      │  │       elsewhere, half of the pause is over / PAUSE
+//!        ▼  │ release               ▼  │
+//!         Held ──────────────────▶ Both
+//!              ◀──────────────────
 //! ```
 
 use super::config::PfcConfig;
@@ -22,6 +25,10 @@ enum State {
     Open,
     /// It was told to pause.
     Closed,
+    /// It was told to pause for a reason elsewhere.
+    Held,
+    /// For both reasons.
+    Both,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +39,10 @@ enum Event {
     BelowXon,
     /// Half of the pause that was told is over.
     HalfOver,
+    /// There is a reason elsewhere to pause the neighbour.
+    Hold,
+    /// There is none any more.
+    Release,
 }
 
 /// What the neighbour is told.
@@ -45,10 +56,18 @@ impl State {
     fn after(self, event: Event) -> (Self, Option<Say>) {
         match (self, event) {
             (State::Open, Event::AboveXoff) => (State::Closed, Some(Say::Pause)),
-            (State::Open, Event::BelowXon | Event::HalfOver) => (State::Open, None),
-            (State::Closed, Event::AboveXoff) => (State::Closed, None),
+            (State::Open, Event::Hold) => (State::Held, Some(Say::Pause)),
+            (State::Open, Event::BelowXon | Event::HalfOver | Event::Release) => (State::Open, None),
             (State::Closed, Event::BelowXon) => (State::Open, Some(Say::Resume)),
-            (State::Closed, Event::HalfOver) => (State::Closed, Some(Say::Pause)),
+            (State::Closed, Event::Hold) => (State::Both, None),
+            (State::Closed, Event::AboveXoff | Event::Release) => (State::Closed, None),
+            (State::Held, Event::Release) => (State::Open, Some(Say::Resume)),
+            (State::Held, Event::AboveXoff) => (State::Both, None),
+            (State::Held, Event::BelowXon | Event::Hold) => (State::Held, None),
+            (State::Both, Event::BelowXon) => (State::Held, None),
+            (State::Both, Event::Release) => (State::Closed, None),
+            (State::Both, Event::AboveXoff | Event::Hold) => (State::Both, None),
+            (State::Closed | State::Held | State::Both, Event::HalfOver) => (self, Some(Say::Pause)),
         }
     }
 }
@@ -73,7 +92,7 @@ impl Account {
 
     /// Whether the neighbour is to pause.
     pub(super) fn is_closed(&self) -> bool {
-        self.state == State::Closed
+        self.state != State::Open
     }
 
     /// Whether so many octets more fit behind XOFF and headroom.
@@ -111,6 +130,12 @@ impl Account {
         self.happen(Event::HalfOver, pfc)
     }
 
+    /// There is a reason elsewhere to pause the neighbour, or none any more; returns whether there is something to
+    /// tell.
+    pub(super) fn hold(&mut self, is_held: bool, pfc: &PfcConfig) -> bool {
+        self.happen(if is_held { Event::Hold } else { Event::Release }, pfc)
+    }
+
     /// The thresholds are others: `before` held so far. Returns whether there is something to tell.
     pub(super) fn change(&mut self, before: Option<&PfcConfig>, pfc: Option<&PfcConfig>) -> bool {
         match pfc {
@@ -118,7 +143,10 @@ impl Account {
             Some(pfc) if self.octets <= pfc.xon_octets => self.happen(Event::BelowXon, pfc),
             Some(_) => false,
             // What the neighbour was told must not outlive the class's PFC.
-            None => before.is_some_and(|before| self.happen(Event::BelowXon, before)),
+            None => before.is_some_and(|before| {
+                let by_octets = self.happen(Event::BelowXon, before);
+                self.happen(Event::Release, before) || by_octets
+            }),
         }
     }
 
@@ -171,8 +199,8 @@ mod tests {
     #[test]
     fn every_state_meets_every_event() {
         let mut table = String::new();
-        for state in [State::Open, State::Closed] {
-            for event in [Event::AboveXoff, Event::BelowXon, Event::HalfOver] {
+        for state in [State::Open, State::Closed, State::Held, State::Both] {
+            for event in [Event::AboveXoff, Event::BelowXon, Event::HalfOver, Event::Hold, Event::Release] {
                 let (after, say) = state.after(event);
                 let (state, event, after) = (format!("{state:?}"), format!("{event:?}"), format!("{after:?}"));
                 writeln!(table, "{state:<6} {event:<9} {after:<6} {say:?}").unwrap();
@@ -182,9 +210,23 @@ mod tests {
         Open   AboveXoff Closed Some(Pause)
         Open   BelowXon  Open   None
         Open   HalfOver  Open   None
+        Open   Hold      Held   Some(Pause)
+        Open   Release   Open   None
         Closed AboveXoff Closed None
         Closed BelowXon  Open   Some(Resume)
         Closed HalfOver  Closed Some(Pause)
+        Closed Hold      Both   None
+        Closed Release   Closed None
+        Held   AboveXoff Both   None
+        Held   BelowXon  Held   None
+        Held   HalfOver  Held   Some(Pause)
+        Held   Hold      Held   None
+        Held   Release   Open   Some(Resume)
+        Both   AboveXoff Both   None
+        Both   BelowXon  Held   None
+        Both   HalfOver  Both   Some(Pause)
+        Both   Hold      Both   None
+        Both   Release   Closed None
         ");
     }
 
@@ -206,6 +248,22 @@ mod tests {
         assert_eq!((account.tell(at(200_000), RATE), account.next_deadline()), (Some(0), None));
         assert!(!account.leave(400, Some(&PFC)));
         assert_eq!(account.octets(), 0);
+    }
+
+    /// CN-4.1-1: held, the neighbour is paused whatever waits, and told again; it may go on when neither reason is left.
+    #[test]
+    fn a_class_is_held_for_a_reason_elsewhere() {
+        let mut account = Account::default();
+        assert!(account.hold(true, &PFC) && account.is_closed());
+        assert_eq!(account.tell(at(0), RATE), Some(0xFFFF));
+        assert!(!account.hold(true, &PFC), "it has been told");
+        assert!(account.tick(at(167_769), &PFC), "half of it is over");
+        assert_eq!(account.tell(at(167_769), RATE), Some(0xFFFF));
+        assert!(!account.enter(1001, Some(&PFC)) && !account.leave(1001, Some(&PFC)));
+        assert!(account.is_closed(), "its own reason is not the only one");
+        assert!(account.hold(false, &PFC) && !account.is_closed());
+        assert_eq!(account.tell(at(200_000), RATE), Some(0));
+        assert!(account.hold(true, &PFC) && account.change(Some(&PFC), None) && !account.is_closed());
     }
 
     #[test]

@@ -5,6 +5,8 @@ pub struct FastCnpCounters {
     pub sent: u64,
     /// Of these, with the packet's IOAM trace (option 2).
     pub sent_with_trace: u64,
+    /// Of these, put into an outer header to the END.E of the packet's ingress PE (CN-4.2-2).
+    pub sent_by_end_e: u64,
     /// Packets whose trace was too long for option 2, so that option 1 was sent (D41).
     pub trace_too_long: u64,
     /// Notifications of packets of a group's copies, counted at this edge without a packet (D46).
@@ -13,6 +15,8 @@ pub struct FastCnpCounters {
     pub refused_by_flow: u64,
     /// Packets for which there was no token (D45).
     pub refused_by_node: u64,
+    /// Packets in a tunnel from a PE whose END.E is not known (D63).
+    pub unknown_ingress: u64,
     /// Packets for which there was no frame, no way or no room in the queue.
     pub not_sent: u64,
     /// Packets of data that met congestion and whose source is not to be notified (D45).
@@ -39,10 +43,12 @@ impl FastCnpCounters {
         [
             ("sent", self.sent),
             ("sent_with_trace", self.sent_with_trace),
+            ("sent_by_end_e", self.sent_by_end_e),
             ("trace_too_long", self.trace_too_long),
             ("counted_here", self.counted_here),
             ("refused_by_flow", self.refused_by_flow),
             ("refused_by_node", self.refused_by_node),
+            ("unknown_ingress", self.unknown_ingress),
             ("not_sent", self.not_sent),
             ("not_a_sender", self.not_a_sender),
             ("incapable", self.incapable),

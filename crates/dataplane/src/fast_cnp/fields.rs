@@ -28,6 +28,8 @@ pub struct Fields<'h> {
     pub dest_qpn: Qpn,
     /// Its IOAM trace, from the option's Reserved octet on.
     pub trace: Option<&'h [u8]>,
+    /// The source address of the outermost header, if the packet is in a tunnel: who has put it there (D63).
+    pub outer_source: Option<&'h [u8; 16]>,
 }
 
 impl<'h> Fields<'h> {
@@ -60,12 +62,14 @@ fn of_udp<'h>(
         source_port: udp.source_port(),
         dest_qpn: bth.dest_qpn(),
         trace,
+        outer_source: None,
     })
 }
 
 /// Behind extension headers and tunnels.
 fn of_chain<'h>(mut ipv6: &'h Ipv6View, mut next_header: NextHeader, mut after: &'h [u8]) -> Option<Fields<'h>> {
-    for _ in 0..MAX_TUNNELS {
+    let outermost = ipv6.source_octets();
+    for depth in 0..MAX_TUNNELS {
         let mut headers = ExtensionHeaders::new(next_header, after);
         let (mut destination, mut trace) = (ipv6.destination_octets(), None);
         for header in headers.by_ref() {
@@ -79,7 +83,10 @@ fn of_chain<'h>(mut ipv6: &'h Ipv6View, mut next_header: NextHeader, mut after: 
             }
         }
         match headers.next_header() {
-            NextHeader::UDP => return of_udp(ipv6, headers.rest(), destination, trace),
+            NextHeader::UDP => {
+                let fields = of_udp(ipv6, headers.rest(), destination, trace)?;
+                return Some(Fields { outer_source: (depth > 0).then_some(outermost), ..fields });
+            }
             NextHeader::IPV6 => {
                 (ipv6, after) = Ipv6View::split(headers.rest()).ok()?;
                 next_header = ipv6.next_header();

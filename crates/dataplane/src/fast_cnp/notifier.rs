@@ -31,7 +31,7 @@ pub struct Notifier {
 pub enum Verdict<'h> {
     /// Its sender is none to be told: it is marked or not as without Fast CNP.
     Nobody,
-    /// A limit refuses: it is marked instead (D45).
+    /// A limit refuses, or there is no way to its sender: it is marked instead (D45, D63).
     Refused,
     /// Its sender knows Fast CNP and was told within the interval; nothing more need be said.
     ToldBefore,
@@ -104,6 +104,17 @@ impl Notifier {
     /// notice uses up a token and the flow's interval.
     #[inline]
     pub fn decide<'h>(&mut self, now: Instant, head: &'h [u8]) -> Verdict<'h> {
+        self.decide_where(now, head, |_| true)
+    }
+
+    /// The same at a node to which not every sender has a way: where there is none, the packet is marked.
+    #[inline]
+    pub(crate) fn decide_where<'h>(
+        &mut self,
+        now: Instant,
+        head: &'h [u8],
+        has_way: impl FnOnce(&Fields<'h>) -> bool,
+    ) -> Verdict<'h> {
         let Some(fields) = Fields::of(head) else { return Verdict::Nobody };
         if !self.senders.contain(fields.source) {
             self.counters.not_a_sender += 1;
@@ -112,6 +123,10 @@ impl Notifier {
         if self.incapable.contains(now, fields.source) {
             self.counters.incapable += 1;
             return Verdict::Nobody;
+        }
+        if !has_way(&fields) {
+            self.counters.unknown_ingress += 1;
+            return Verdict::Refused;
         }
         let is_capable = self.capable.contain(fields.source);
         let Some(vacancy) = self.flows.vacancy(now, FlowKey::of(&fields)) else {
@@ -138,7 +153,7 @@ impl Notifier {
         types: OptionTypes,
         into: &mut [u8],
     ) -> Option<usize> {
-        let Fields { source, destination, source_port, dest_qpn, trace } = *fields;
+        let Fields { source, destination, source_port, dest_qpn, trace, outer_source: _ } = *fields;
         let carried = trace.filter(|trace| can_carry(trace.len()));
         let value = FastCnpValue {
             source: loopback,

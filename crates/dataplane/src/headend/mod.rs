@@ -306,6 +306,12 @@ impl Headend {
         self.probes.as_mut()?.poll(now, pool, &mut self.counters)
     }
 
+    /// Octets of the most headers that it puts around a packet.
+    pub fn greatest_overhead(&self) -> usize {
+        let programs = self.sets.iter().flatten().flat_map(|programs| &programs.paths);
+        programs.map(Encaps::octets).max().unwrap_or(0)
+    }
+
     /// When [`Headend::tick`] and [`Headend::poll_probe`] are wanted next.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.probes.as_ref()?.next_deadline()

@@ -132,7 +132,11 @@ impl Node {
     #[cold]
     fn verify_srh(&self, sid: u32, head: &[u8]) -> Result<(), DropReason> {
         match self.sids[sid as usize].behavior {
-            SidBehavior::End(_) | SidBehavior::EndX(..) | SidBehavior::EndDt6(_) => {}
+            SidBehavior::End(_)
+            | SidBehavior::EndX(..)
+            | SidBehavior::EndDt6(_)
+            | SidBehavior::EndC
+            | SidBehavior::EndE(_) => {}
             SidBehavior::EndMt { .. } | SidBehavior::EndReplicate(_) => return Ok(()),
         }
         let outer = ipv6(head)?;

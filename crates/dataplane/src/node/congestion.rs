@@ -37,6 +37,9 @@ impl Node {
     ///
     /// A Fast CNP that this sends may itself meet congestion; as it carries no data, it is no reason for another.
     pub(super) fn congested(&mut self, meeting: Meeting, frame: &Frame, pool: &mut Pool) -> Mark {
+        if meeting.congestion.press_back {
+            self.press_back(&meeting, frame, pool);
+        }
         let by_depth = if meeting.congestion.mark { Mark::Ce } else { Mark::None };
         if !meeting.congestion.notify {
             return by_depth;

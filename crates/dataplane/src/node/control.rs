@@ -8,6 +8,7 @@ use crate::config::{Command, ConfigError, MulticastRoute, NextHop, PortConfig, R
 use crate::counters::{PortCounters, Traffic};
 use crate::element::PortId;
 use crate::encaps::Encaps;
+use crate::notification::NotificationConfig;
 use srdma_wire::MacAddress;
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
@@ -52,6 +53,12 @@ impl Node {
             }
             Command::SetFastCnp(config) => self.set_fast_cnp(*config),
             Command::RemoveFastCnp => self.remove_fast_cnp(),
+            Command::SetNotifications(config) => self.set_notifications(*config),
+            Command::RemoveNotifications => {
+                self.remove_notifications();
+                Ok(())
+            }
+            Command::SetNotificationSids(sids) => self.set_notification_sids(&sids),
             Command::SetSteering(config) => self.set_steering(*config),
             Command::RemoveSteering => self.remove_steering(),
             Command::AddConnection(connection) => self.add_connection(connection),
@@ -222,6 +229,9 @@ impl Node {
                 self.sids.len() - 1
             }
         };
+        if matches!(behavior, SidBehavior::EndE(_)) && self.end_e_origins.is_none() {
+            self.limit_end_e(&NotificationConfig::default());
+        }
         self.claim(prefix, Target::Sid(index as u32));
         Ok(())
     }

@@ -105,6 +105,9 @@ impl Node {
             self.port_counters[port.index()].drops.count(DropReason::PauseStorm);
         }
         let mut departing = self.egress.depart(now, port)?;
+        if self.notifications.is_some() {
+            self.ease_back(now, port, departing.class, pool);
+        }
         self.fill_traces(now, port, &mut departing, pool);
         Some(departing.frame)
     }

@@ -41,6 +41,8 @@ enum Fate {
     Replicate(u32),
     /// Its destination is an End.MT SID.
     EndMt { require_hmac: bool },
+    /// Its destination is an END.C SID.
+    EndC,
     /// Its destination is a group's Proxy Address.
     Proxied(u32),
     /// Its destination is the node itself.
@@ -75,6 +77,7 @@ impl Node {
             Fate::Multicast => self.multicast(arrival, frame, pool),
             Fate::Replicate(group) => self.end_replicate(arrival, frame, pool, group),
             Fate::EndMt { require_hmac } => self.end_mt(arrival, frame, pool, require_hmac),
+            Fate::EndC => self.end_c(arrival, frame, pool),
             Fate::Proxied(group) => self.proxied(arrival, frame, pool, group),
             Fate::Local => self.local(arrival, frame, pool),
         }
@@ -149,10 +152,16 @@ impl Node {
                             table = next;
                             (end_dt6(frame, pool), None)
                         }
+                        SidBehavior::EndE(next) => {
+                            table = next;
+                            arrival.by_end_e = true;
+                            (self.end_e(arrival.now, &outer_source, frame, pool), None)
+                        }
                         SidBehavior::EndReplicate(_) => {
                             return sid.group.map_or(Fate::Drop(DropReason::UnknownGroup), Fate::Replicate);
                         }
                         SidBehavior::EndMt { require_hmac } => return Fate::EndMt { require_hmac },
+                        SidBehavior::EndC => return Fate::EndC,
                     };
                     match verdict {
                         Verdict::Forward => hop_limit = HopLimit::Done,
@@ -206,14 +215,14 @@ impl Node {
             if hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
                 return HOP_LIMIT_EXCEEDED;
             }
-            return self.finish(frame, pool, adjacency);
+            return self.finish(*arrival, frame, pool, adjacency);
         }
         Fate::Drop(DropReason::SegmentLoop)
     }
 
     /// Sends a packet to a neighbour.
     pub(super) fn transmit(&mut self, arrival: Arrival, mut frame: Frame, pool: &mut Pool, adjacency: u32) {
-        let fate = self.finish(&mut frame, pool, adjacency);
+        let fate = self.finish(arrival, &mut frame, pool, adjacency);
         self.meet(fate, arrival, frame, pool);
     }
 
@@ -228,11 +237,11 @@ impl Node {
 
     /// Makes a packet ready for a neighbour: link MTU, room in the queue, Ethernet header.
     #[inline(always)]
-    fn finish(&self, frame: &mut Frame, pool: &mut Pool, adjacency: u32) -> Fate {
+    fn finish(&self, arrival: Arrival, frame: &mut Frame, pool: &mut Pool, adjacency: u32) -> Fate {
         let adjacency = &self.adjacencies[adjacency as usize];
         let len = frame.len();
         if !adjacency.carries_any(len)
-            && let Some(fate) = self.hinder(adjacency, frame, pool)
+            && let Some(fate) = self.hinder(arrival, adjacency, frame, pool)
         {
             return fate;
         }
@@ -259,7 +268,7 @@ impl Node {
 
     /// Why a packet does not leave by an adjacency, unless it does.
     #[cold]
-    fn hinder(&self, adjacency: &Adjacency, frame: &Frame, pool: &Pool) -> Option<Fate> {
+    fn hinder(&self, arrival: Arrival, adjacency: &Adjacency, frame: &Frame, pool: &Pool) -> Option<Fate> {
         if !adjacency.resolved {
             return Some(Fate::Drop(DropReason::NoNeighbour));
         }
@@ -268,7 +277,11 @@ impl Node {
             return Some(Fate::Report(DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(link_mtu)));
         }
         let head = frame.head(pool);
-        self.boundary.leave(head).and_then(|()| self.fast_cnp_leaves(head)).err().map(Fate::Drop)
+        let leaves = self.boundary.leave(head);
+        match arrival.by_end_e {
+            true => leaves.err().map(Fate::Drop),
+            false => leaves.and_then(|()| self.fast_cnp_leaves(head)).err().map(Fate::Drop),
+        }
     }
 
     /// Puts a finished frame into a port's queue, which has room.
@@ -281,7 +294,12 @@ impl Node {
     /// The adjacency that packets of this node's own making leave by to an address, when it is another node's. Another
     /// address, that of a group's flow, decides with it among equals.
     pub(super) fn resolve(&self, destination: &[u8; 16], flow: &[u8; 16]) -> Option<u32> {
-        match self.main.lookup(destination)? {
+        self.toward(self.main.lookup(destination)?, destination, flow)
+    }
+
+    /// The same for what an address leads to in any table.
+    pub(super) fn toward(&self, target: Target, destination: &[u8; 16], flow: &[u8; 16]) -> Option<u32> {
+        match target {
             Target::Adjacency(adjacency) => Some(adjacency),
             Target::Ecmp(set) => {
                 let hash = entropy::of_addresses(flow, destination);

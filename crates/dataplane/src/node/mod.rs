@@ -23,6 +23,7 @@ mod ioam;
 mod journal;
 mod learn;
 mod multicast;
+mod notification;
 mod placed;
 mod proxy;
 mod replicate;
@@ -48,6 +49,7 @@ use crate::headend::Headend;
 use crate::headers::AFTER_IPV6;
 use crate::hmac::HmacKeys;
 use crate::ioam::Ioam;
+use crate::notification::{NotificationCounters, Origins, SidTable};
 use crate::pool::Pool;
 use crate::reverse::{Acknowledgements, CnpUp, Statement};
 use crate::timers::Timers;
@@ -56,6 +58,8 @@ pub use fast_cnp::Notified;
 use journal::Journal;
 pub use journal::{Entry, HoldEnd, What};
 use learn::Learner;
+pub use notification::Hold;
+use notification::Notifications;
 use placed::Placed;
 use shared::Shared;
 use srdma_group::{GroupId, NodePart};
@@ -106,6 +110,12 @@ pub struct Node {
     boundary: Boundary,
     /// Fast CNP, when it is on (FC-5-4).
     fast_cnp: Option<Box<Notifier>>,
+    /// Notifications that were sent and taken, when the node does so.
+    notifications: Option<Box<Notifications>>,
+    /// Who sends to the node's END.E SIDs, when it has any (D66).
+    end_e_origins: Option<Box<Origins>>,
+    /// The SIDs by which notifications go back to ingress PEs (D63).
+    notification_sids: SidTable,
     /// Packets to SIDs of the node are looked at before the SID takes them.
     guards_sids: bool,
     /// Raised with every change that resolved forwarding data may depend on.
@@ -134,6 +144,22 @@ struct Arrival {
     encapsulated: usize,
     /// It came out of a tunnel: the port says nothing about who sent it, but [`Node::outer_source`] does.
     decapsulated: bool,
+    /// It came out of a tunnel at an END.E: it may be a Fast CNP for a host outside (D64).
+    by_end_e: bool,
+}
+
+impl Arrival {
+    /// Of a packet at a port.
+    #[inline]
+    fn at(now: Instant, port: PortId) -> Self {
+        Arrival { port: Some(port), ..Arrival::own(now) }
+    }
+
+    /// Of a packet that the node makes.
+    #[inline]
+    fn own(now: Instant) -> Self {
+        Arrival { now, port: None, replicated: false, encapsulated: 0, decapsulated: false, by_end_e: false }
+    }
 }
 
 impl Node {
@@ -179,6 +205,9 @@ impl Node {
             hmac_keys: HmacKeys::default(),
             boundary: Boundary::default(),
             fast_cnp: None,
+            notifications: None,
+            end_e_origins: None,
+            notification_sids: SidTable::default(),
             generation: 0,
             outer_source: [0; 16],
             timers: Timers::default(),
@@ -230,6 +259,11 @@ impl Node {
     /// What it counts of Fast CNP; zeros when it does not use it.
     pub fn fast_cnp_counters(&self) -> FastCnpCounters {
         self.fast_cnp.as_ref().map_or_else(FastCnpCounters::default, |notifier| notifier.counters)
+    }
+
+    /// What it counts of notifications; zeros when it neither sends nor takes any.
+    pub fn notification_counters(&self) -> NotificationCounters {
+        self.notifications.as_ref().map_or_else(NotificationCounters::default, |notifications| notifications.counters())
     }
 
     /// What the control plane has to be told since the last call.
@@ -292,7 +326,7 @@ fn fetch_headers(frames: &[Frame], pool: &Pool) {
 
 impl Element for Node {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
-        let arrival = Arrival { now, port: Some(port), replicated: false, encapsulated: 0, decapsulated: false };
+        let arrival = Arrival::at(now, port);
         if self.boundary.is_border(port) {
             self.keep_out(port, frames, pool);
         }
@@ -317,6 +351,7 @@ impl Element for Node {
         }
         self.egress.tick(now);
         self.forget_idle(now);
+        self.notification_tick(now, pool);
         if self.headend.is_some() {
             self.probe(now, pool);
         }
@@ -324,7 +359,9 @@ impl Element for Node {
 
     fn next_deadline(&self) -> Option<Instant> {
         let probes = self.headend.as_ref().and_then(|headend| headend.next_deadline());
-        [self.timers.next(), self.egress.next_deadline(), self.next_look(), probes].into_iter().flatten().min()
+        let notifications = self.notifications.as_ref().and_then(|notifications| notifications.next_deadline());
+        let others = [self.timers.next(), self.egress.next_deadline(), self.next_look(), probes];
+        others.into_iter().chain([notifications]).flatten().min()
     }
 
     /// In line, as are those of other elements: a frame that is passed on is moved once less.

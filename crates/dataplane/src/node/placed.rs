@@ -119,7 +119,7 @@ impl Node {
 
     /// Sends the probes that are due, by the FIB.
     pub(super) fn probe(&mut self, now: Instant, pool: &mut Pool) {
-        let arrival = Arrival { now, port: None, replicated: false, encapsulated: 0, decapsulated: false };
+        let arrival = Arrival::own(now);
         let Some(headend) = self.headend.as_mut() else { return };
         headend.tick(now);
         while let Some(mut frame) = self.headend.as_mut().and_then(|headend| headend.poll_probe(now, pool)) {

@@ -179,7 +179,7 @@ impl Node {
     fn send_response(&mut self, now: Instant, up: &Upward, bth: &Bth, extended: &[u8], pool: &mut Pool) {
         const OUTER: usize = Ipv6::LEN;
         const MOST: usize = AFTER_IPV6 + OUTER + Udp::LEN + Bth::LEN + CnpView::LEN + Icrc::LEN;
-        let arrival = Arrival { now, port: None, replicated: false, encapsulated: 0, decapsulated: false };
+        let arrival = Arrival::own(now);
         let Some(adjacency) = up.adjacency else {
             return self.count_drop(arrival, DropReason::NoRoute);
         };

@@ -3,6 +3,7 @@
 mod borders;
 #[path = "../common/mod.rs"]
 mod common;
+mod end_e;
 mod first_hop;
 mod hostile;
 mod notify;

@@ -2,8 +2,10 @@
 
 use crate::common::{Bench, next_hop};
 use srdma_dataplane::{Command, FastCnpConfig, Frame, Notified, Prefix, RouteAction, TableId};
-use srdma_testkit::checksums;
+use srdma_testkit::packets;
 use std::net::Ipv6Addr;
+
+pub(crate) use packets::with_options;
 
 /// The switch of the golden captures; the sender and the receiver of their data packet.
 pub(crate) const SWITCH: &str = "2001:db8:53::1";
@@ -56,22 +58,9 @@ pub(crate) fn congested(bench: &mut Bench, packet: &[u8]) -> (Notified, Vec<(u16
     (notified, bench.drain())
 }
 
-/// An IPv6 packet of these addresses around UDP 4791, a BTH and what follows, under a good ICRC.
+/// A packet under a good ICRC, its PSN 0.
 pub(crate) fn rocev2(source: &str, destination: &str, opcode: u8, qpn: u32, rest: &[u8]) -> Vec<u8> {
-    let udp_len = (8 + 12 + rest.len() + 4) as u16;
-    let mut packet = vec![0x60, 0, 0, 0];
-    packet.extend(udp_len.to_be_bytes());
-    packet.extend([17, 64]);
-    packet.extend(address(source).octets());
-    packet.extend(address(destination).octets());
-    packet.extend([0xD0, 1, 0x12, 0xB7]);
-    packet.extend(udp_len.to_be_bytes());
-    packet.extend([0, 0, opcode, 0, 0xFF, 0xFF, if opcode == 0x81 { 0x40 } else { 0 }]);
-    packet.extend(&qpn.to_be_bytes()[1..]);
-    packet.extend([0, 0, 0, 0]);
-    packet.extend(rest);
-    packet.extend(checksums::icrc(&packet));
-    packet
+    packets::rocev2(address(source), address(destination), opcode, qpn, 0, rest)
 }
 
 /// A SEND Only of four octets.
@@ -98,16 +87,6 @@ pub(crate) fn returned_trace(receiver: &str, destination: &str, qpn: u32) -> Vec
     let trace = [0, 0, 0, 1, 0x08, 1, 0x80, 0, 0, 0, 0, 0, 0, 0];
     let padded = [&[1, 0, 0x9E, 30][..], &trace, &address(receiver).octets(), &[1, 2, 0, 0]].concat();
     with_options(cnp(receiver, destination, qpn), &padded)
-}
-
-/// A packet with a Destination Options header of these options, which come to six octets more than a multiple of eight.
-pub(crate) fn with_options(mut packet: Vec<u8>, options: &[u8]) -> Vec<u8> {
-    let header = [&[packet[6], ((options.len() + 2) / 8 - 1) as u8][..], options].concat();
-    let length = u16::from_be_bytes([packet[4], packet[5]]) + header.len() as u16;
-    packet[4..6].copy_from_slice(&length.to_be_bytes());
-    packet[6] = 60;
-    packet.splice(40..40, header);
-    packet
 }
 
 /// A packet one hop further on.

@@ -3,7 +3,7 @@
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming, Probing};
 use srdma_dataplane::{Frame, Pool, Prefix};
 use srdma_steering::{Path, SetId};
-use srdma_testkit::checksums;
+use srdma_testkit::packets;
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 
@@ -109,25 +109,6 @@ pub(crate) fn destination_of(packet: &[u8]) -> String {
     Ipv6Addr::from(octets).to_string()
 }
 
-/// A RoCEv2 packet with an ICRC from another implementation.
-pub(crate) fn rocev2(source: &str, destination: &str, opcode: u8, qpn: u32, psn: u32, rest: &[u8]) -> Vec<u8> {
-    let udp_len = (8 + 12 + rest.len() + 4) as u16;
-    let mut packet = vec![0x60, 0x20, 0, 0];
-    packet.extend(udp_len.to_be_bytes());
-    packet.extend([17, 64]);
-    packet.extend(address(source).octets());
-    packet.extend(address(destination).octets());
-    packet.extend([0xD0, 1, 0x12, 0xB7]);
-    packet.extend(udp_len.to_be_bytes());
-    packet.extend([0, 0, opcode, 0, 0xFF, 0xFF, if opcode == 0x81 { 0x40 } else { 0 }]);
-    packet.extend(&qpn.to_be_bytes()[1..]);
-    packet.push(0x80);
-    packet.extend(&psn.to_be_bytes()[1..]);
-    packet.extend(rest);
-    packet.extend(checksums::icrc(&packet));
-    packet
-}
-
 /// A SEND Only to a queue pair of NIC 3, which asks for an acknowledgement.
 pub(crate) fn data(qpn: u32, psn: u32) -> Vec<u8> {
     rocev2(NIC1, NIC3, 0x04, qpn, psn, &[1, 2, 3, 4])
@@ -140,16 +121,14 @@ pub(crate) fn answer(qpn: u32, psn: u32, syndrome: u8) -> Vec<u8> {
 
 /// NIC 3's CNP.
 pub(crate) fn cnp(qpn: u32) -> Vec<u8> {
-    rocev2(NIC3, NIC1, 0x81, qpn, 0, &[0; 16])
+    packets::cnp(address(NIC3), address(NIC1), qpn)
 }
 
-/// A Fast CNP of a switch, option 1, for a packet to a queue pair of NIC 3.
+/// A Fast CNP of a switch for a packet to a queue pair of NIC 3.
 pub(crate) fn fast_cnp(switch: &str, qpn: u32) -> Vec<u8> {
-    let mut packet = rocev2(switch, NIC1, 0x81, qpn, 0, &[0; 16]);
-    let option = [&[17, 2, 0x9E, 16][..], &address(NIC3).octets(), &[1, 2, 0, 0]].concat();
-    let length = u16::from_be_bytes([packet[4], packet[5]]) + option.len() as u16;
-    packet[4..6].copy_from_slice(&length.to_be_bytes());
-    packet[6] = 60;
-    packet.splice(40..40, option);
-    packet
+    packets::fast_cnp(address(switch), address(NIC1), address(NIC3), qpn)
+}
+
+pub(crate) fn rocev2(source: &str, destination: &str, opcode: u8, qpn: u32, psn: u32, rest: &[u8]) -> Vec<u8> {
+    packets::rocev2(address(source), address(destination), opcode, qpn, psn, rest)
 }

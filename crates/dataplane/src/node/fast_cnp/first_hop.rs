@@ -56,7 +56,7 @@ impl Node {
     }
 
     /// Turns a Fast CNP for a host that does not know them into a standard CNP; leaves everything else.
-    pub(super) fn translate(&mut self, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
+    pub(in crate::node) fn translate(&mut self, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
         let octets = frame.head(pool).get(IPV6..).unwrap_or(&[]);
         let Some(notifier) = self.fast_cnp.as_ref() else { return Ok(()) };
         let Ok((view, _)) = Ipv6View::split(octets) else { return Ok(()) };

@@ -75,7 +75,9 @@ impl Node {
     #[inline]
     pub(super) fn tell(&mut self, now: Instant, frame: &Frame, meeting: Option<&Meeting>, pool: &mut Pool) -> Notified {
         let Some(notifier) = self.fast_cnp.as_deref_mut() else { return Notified::Nobody };
-        let prepared = match notifier.decide(now, frame.head(pool)) {
+        let sids = &self.notification_sids;
+        let verdict = notifier.decide_where(now, frame.head(pool), |fields| sids.leads_back(fields.outer_source));
+        let prepared = match verdict {
             Verdict::Nobody => return Notified::Nobody,
             Verdict::Refused => return Notified::Marking,
             Verdict::ToldBefore => return Notified::Sender,
@@ -88,8 +90,12 @@ impl Node {
     /// Fast CNP would go to (D46).
     #[inline(never)]
     fn prepare(&mut self, notice: Notice<'_>, head: &[u8], meeting: Option<&Meeting>) -> Prepared {
-        let mut prepared =
-            Prepared { message: Message::None, and_mark: notice.and_mark, octets: [0; IPV6 + MAX_FAST_CNP_LEN] };
+        let mut prepared = Prepared {
+            message: Message::None,
+            and_mark: notice.and_mark,
+            octets: [0; IPV6 + MAX_FAST_CNP_LEN],
+            end_e: notice.fields.outer_source.and_then(|source| self.notification_sids.find_end_e(source)),
+        };
         if let Some(Target::Group(group)) = self.main.lookup(notice.fields.source) {
             prepared.and_mark = false;
             if let Some(branch) = self.branch_of_copy(group, notice.fields.destination, notice.fields.dest_qpn) {
@@ -112,7 +118,7 @@ impl Node {
 
     fn carry_out(&mut self, now: Instant, prepared: &Prepared, pool: &mut Pool) -> Notified {
         let is_sent = match prepared.message {
-            Message::Packet(len) => self.send_fast_cnp(now, &prepared.octets[..IPV6 + len], pool),
+            Message::Packet(len) => self.send_fast_cnp(now, &prepared.octets[..IPV6 + len], prepared.end_e, pool),
             Message::Count(group, branch) => {
                 let counted = self.congestion(now, group, branch, 1, pool).is_ok();
                 self.count_fast_cnp(|counters| counters.counted_here += u64::from(counted));
@@ -126,19 +132,22 @@ impl Node {
         if prepared.and_mark || !is_sent { Notified::Marking } else { Notified::Sender }
     }
 
-    /// Sends a Fast CNP of the node's own by its FIB; whether it waits in a queue now. To a host that is translated for
-    /// it goes as a standard CNP.
-    fn send_fast_cnp(&mut self, now: Instant, octets: &[u8], pool: &mut Pool) -> bool {
-        let arrival = Arrival { now, port: None, replicated: false, encapsulated: 0, decapsulated: false };
+    /// Sends a Fast CNP of the node's own by its FIB, or by the END.E of the packet's ingress PE; whether it waits in a
+    /// queue now. To a host that is translated for it goes as a standard CNP.
+    fn send_fast_cnp(&mut self, now: Instant, octets: &[u8], end_e: Option<u32>, pool: &mut Pool) -> bool {
         let Some(mut frame) = Frame::small(octets, pool) else { return false };
-        let way = match self.translate(&mut frame, pool) {
-            Ok(()) => self.way_of(&mut frame, pool),
-            Err(reason) => Err(reason),
+        let arrival = Arrival { by_end_e: end_e.is_some(), ..Arrival::own(now) };
+        let way = match end_e {
+            Some(end_e) => self.way_by_end_e(end_e, &mut frame, pool),
+            None => self.translate(&mut frame, pool).and_then(|()| self.way_of(&mut frame, pool)),
         };
         match way {
             Ok(adjacency) => {
                 let is_sent = self.transmitted(arrival, frame, pool, adjacency);
-                self.count_fast_cnp(|counters| counters.sent += u64::from(is_sent));
+                self.count_fast_cnp(|counters| {
+                    counters.sent += u64::from(is_sent);
+                    counters.sent_by_end_e += u64::from(is_sent && end_e.is_some());
+                });
                 is_sent
             }
             Err(reason) => {
@@ -173,6 +182,8 @@ struct Prepared {
     and_mark: bool,
     /// The Fast CNP, behind room for its Ethernet header.
     octets: [u8; IPV6 + MAX_FAST_CNP_LEN],
+    /// Whose END.E it goes to, if the packet is in a tunnel.
+    end_e: Option<u32>,
 }
 
 /// What a notice comes to.

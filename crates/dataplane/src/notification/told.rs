@@ -1,0 +1,299 @@
+//! Whom a congested node has asked for a pause, and for which of its queues (D67).
+//!
+//! ```text
+//!           a packet of the PE finds more than XOFF / PAUSE
+//!   Free ──────────────────────────────────────────────────▶ Asked ──┐ refresh / PAUSE
+//!    ▲                                                        │  ▲───┘
+//!    └────────────────────────────────────────────────────────┘
+//!           no queue for which it was asked is above XON / RESUME
+//! ```
+//!
+//! Whether a queue is a reason is the queue's own affair, its [`Phase`].
+//!
+//! The state is that of an ingress PE and a class. Several queues of one class, at different ports, may be the reason.
+//! It is as large as the node has queues and knows PEs; no packet makes it larger.
+
+use super::phase::Phase;
+use crate::egress::{Backpressure, CLASSES};
+use crate::element::PortId;
+use crate::timers::Timers;
+use srdma_wire::Instant;
+
+/// A queue, and the PEs that were asked to pause for it: bit n of word m is PE 64 m + n.
+#[derive(Debug)]
+struct Queue {
+    port: PortId,
+    class: usize,
+    phase: Phase,
+    asked: Vec<u64>,
+}
+
+/// The pauses that were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    queues: Vec<Queue>,
+    /// For how many queues each PE was asked, by class.
+    reasons: Vec<[u32; CLASSES]>,
+    /// When each is asked again: the number is that of the PE times the classes, and the class.
+    refreshes: Timers,
+    /// Sequence number of the last notification.
+    sequence: Option<u32>,
+}
+
+impl Told {
+    /// Another set of PEs: `number` says which one a PE is now. What was asked of one that is unknown now ends by
+    /// itself; of all others it is soon asked again.
+    pub(crate) fn renumber(&mut self, pes: usize, number: impl Fn(usize) -> Option<usize>) {
+        let before = std::mem::take(self);
+        self.sequence = before.sequence;
+        self.reasons = vec![[0; CLASSES]; pes];
+        for queue in &before.queues {
+            for pe in queue.pes().filter_map(&number) {
+                self.press(Instant::ZERO, pe, queue.port, queue.class, 0);
+            }
+            if let Some(place) = self.queues.iter().position(|same| same.is(queue.port, queue.class)) {
+                self.queues[place].phase = queue.phase;
+            }
+        }
+    }
+
+    /// So many octets wait in a queue. Returns whether it is a reason to ask for a pause.
+    pub(crate) fn waits(&mut self, port: PortId, class: usize, octets: usize, thresholds: Backpressure) -> bool {
+        let place = self.place(port, class);
+        let phase = &mut self.queues[place].phase;
+        *phase = phase.after(octets, thresholds);
+        phase.asks()
+    }
+
+    /// A queue has no thresholds any more: it is no reason.
+    pub(crate) fn calm(&mut self, port: PortId, class: usize) {
+        let place = self.place(port, class);
+        self.queues[place].phase = Phase::Calm;
+    }
+
+    /// The place of a queue, which has one from now on.
+    fn place(&mut self, port: PortId, class: usize) -> usize {
+        let words = self.reasons.len().div_ceil(64);
+        self.queues.iter().position(|queue| queue.is(port, class)).unwrap_or_else(|| {
+            self.queues.push(Queue { port, class, phase: Phase::default(), asked: vec![0; words] });
+            self.queues.len() - 1
+        })
+    }
+
+    /// A packet of a PE finds a queue that is a reason. Returns whether the PE is to be asked for a pause now; it is
+    /// asked again after `refresh_ns`.
+    pub(crate) fn press(&mut self, now: Instant, pe: usize, port: PortId, class: usize, refresh_ns: u64) -> bool {
+        if pe >= self.reasons.len() || class >= CLASSES {
+            return false;
+        }
+        let place = self.place(port, class);
+        let reasons = &mut self.reasons[pe][class];
+        let Some(word) = self.queues[place].asked.get_mut(pe / 64) else { return false };
+        if *word >> (pe % 64) & 1 == 1 {
+            return false;
+        }
+        *word |= 1 << (pe % 64);
+        *reasons += 1;
+        let is_first = *reasons == 1;
+        if is_first {
+            self.refreshes.arm((pe * CLASSES + class) as u32, Some(now.after_ns(refresh_ns)));
+        }
+        is_first
+    }
+
+    /// Whether it matters how much waits in a queue: somebody was asked for it, or may not be asked yet.
+    pub(crate) fn is_watched(&self, port: PortId, class: usize) -> bool {
+        self.queues.iter().any(|queue| queue.is(port, class) && queue.phase != Phase::Calm)
+    }
+
+    /// A queue is a reason no more: adds those PEs to `eased` that may go on in its class.
+    pub(crate) fn ease(&mut self, port: PortId, class: usize, eased: &mut Vec<usize>) {
+        let Some(place) = self.queues.iter().position(|queue| queue.is(port, class)) else { return };
+        for word in 0..self.queues[place].asked.len() {
+            while self.queues[place].asked[word] != 0 {
+                let pe = word * 64 + self.queues[place].asked[word].trailing_zeros() as usize;
+                if self.ease_one(pe, place) {
+                    eased.push(pe);
+                }
+            }
+        }
+    }
+
+    /// A PE is no longer asked to pause for a queue; returns whether it may go on.
+    fn ease_one(&mut self, pe: usize, place: usize) -> bool {
+        let queue = &mut self.queues[place];
+        queue.asked[pe / 64] &= !(1 << (pe % 64));
+        let reasons = &mut self.reasons[pe][queue.class];
+        *reasons -= 1;
+        if *reasons == 0 {
+            self.refreshes.arm((pe * CLASSES + queue.class) as u32, None);
+        }
+        *reasons == 0
+    }
+
+    /// A notification could not be sent: the next packet of the PE is a reason again.
+    pub(crate) fn forget(&mut self, pe: usize, class: usize) {
+        for place in 0..self.queues.len() {
+            if self.queues[place].class == class && self.queues[place].has(pe) {
+                self.ease_one(pe, place);
+            }
+        }
+    }
+
+    /// A PE and class whose refresh is due. It is not armed any more.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(usize, usize)> {
+        let number = self.refreshes.take_due(now)? as usize;
+        Some((number / CLASSES, number % CLASSES))
+    }
+
+    /// The fullest of the queues that a PE was asked to pause for, by what `fullness` says of each. Those for which it
+    /// says nothing are a reason no more.
+    pub(crate) fn review(
+        &mut self,
+        pe: usize,
+        class: usize,
+        fullness: impl Fn(PortId) -> Option<u8>,
+    ) -> Option<(PortId, u8)> {
+        let mut fullest = None;
+        for place in 0..self.queues.len() {
+            let queue = &self.queues[place];
+            if queue.class != class || !queue.has(pe) {
+                continue;
+            }
+            match fullness(queue.port) {
+                Some(level) if fullest.is_none_or(|(_, most)| most < level) => fullest = Some((queue.port, level)),
+                Some(_) => {}
+                None => {
+                    self.ease_one(pe, place);
+                }
+            }
+        }
+        fullest
+    }
+
+    /// The PE is asked again at this time.
+    pub(crate) fn refresh_at(&mut self, pe: usize, class: usize, at: Instant) {
+        self.refreshes.arm((pe * CLASSES + class) as u32, Some(at));
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.refreshes.next()
+    }
+
+    /// The sequence number of a notification now: the clock in microseconds, but later than the last one (D62).
+    pub(crate) fn next_sequence(&mut self, now: Instant) -> u32 {
+        let clock = (now.as_ns() / 1000) as u32;
+        let sequence = match self.sequence {
+            Some(last) if clock.wrapping_sub(last) as i32 <= 0 => last.wrapping_add(1),
+            Some(_) | None => clock,
+        };
+        self.sequence = Some(sequence);
+        sequence
+    }
+
+    /// The pauses that stand: PE and class.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = (usize, usize)> {
+        let of_pe = |(pe, reasons): (usize, &[u32; CLASSES])| {
+            let reasons = *reasons;
+            (0..CLASSES).filter(move |class| reasons[*class] > 0).map(move |class| (pe, class))
+        };
+        self.reasons.iter().enumerate().flat_map(of_pe)
+    }
+}
+
+impl Queue {
+    fn is(&self, port: PortId, class: usize) -> bool {
+        self.port == port && self.class == class
+    }
+
+    fn has(&self, pe: usize) -> bool {
+        self.asked.get(pe / 64).is_some_and(|word| word >> (pe % 64) & 1 == 1)
+    }
+
+    fn pes(&self) -> impl Iterator<Item = usize> {
+        let bits = |(word, bits): (usize, &u64)| {
+            let bits = *bits;
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        };
+        self.asked.iter().enumerate().flat_map(bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PortId = PortId(0);
+    const B: PortId = PortId(9);
+
+    fn at(us: u64) -> Instant {
+        Instant::from_ns(us * 1000)
+    }
+
+    fn told() -> Told {
+        let mut told = Told::default();
+        told.renumber(100, |_| None);
+        told
+    }
+
+    fn is_pressed(told: &Told, port: PortId, class: usize) -> bool {
+        told.queues.iter().any(|queue| queue.is(port, class) && queue.pes().count() > 0)
+    }
+
+    fn eased(told: &mut Told, port: PortId, class: usize) -> Vec<usize> {
+        let mut eased = Vec::new();
+        told.ease(port, class, &mut eased);
+        eased
+    }
+
+    /// A PE is asked once, and may go on when the last queue of the class is down; another class is another matter.
+    #[test]
+    fn several_queues_are_one_reason() {
+        let mut told = told();
+        assert!(told.press(at(0), 70, A, 3, 5000) && !told.press(at(1), 70, A, 3, 5000));
+        assert!(!told.press(at(1), 70, B, 3, 5000), "it was asked for the other queue");
+        assert!(told.press(at(1), 70, A, 4, 5000) && told.press(at(1), 2, A, 3, 5000));
+        assert_eq!(told.asked().collect::<Vec<_>>(), [(2, 3), (70, 3), (70, 4)]);
+        assert_eq!(eased(&mut told, A, 3), [2]);
+        assert_eq!((eased(&mut told, A, 3), is_pressed(&told, A, 3), is_pressed(&told, B, 3)), (vec![], false, true));
+        assert_eq!(eased(&mut told, B, 3), [70]);
+        assert_eq!(told.next_deadline(), Some(at(6)), "of the other class");
+        assert!(told.press(at(9), 70, B, 3, 5000), "from the beginning");
+    }
+
+    /// What a refresh finds decides about it: the fullest queue, or none.
+    #[test]
+    fn a_refresh_reviews_the_queues() {
+        let mut told = told();
+        told.press(at(0), 1, A, 3, 5000);
+        told.press(at(0), 1, B, 3, 5000);
+        assert_eq!((told.take_due(at(4)), told.take_due(at(5)), told.next_deadline()), (None, Some((1, 3)), None));
+        assert_eq!(told.review(1, 3, |port| Some(if port == B { 9 } else { 7 })), Some((B, 9)));
+        assert_eq!(told.review(1, 3, |port| (port == A).then_some(1)), Some((A, 1)));
+        assert_eq!((is_pressed(&told, B, 3), told.review(1, 3, |_| None)), (false, None));
+        assert_eq!(told.asked().count(), 0);
+    }
+
+    /// The numbers of PEs change with the table that they come from; what they were asked does not.
+    #[test]
+    fn pes_are_renumbered() {
+        let mut told = told();
+        for pe in [5, 80, 99] {
+            told.press(at(0), pe, A, 3, 5000);
+        }
+        told.renumber(2, |pe| [80, 5].iter().position(|old| *old == pe));
+        assert_eq!(told.asked().collect::<Vec<_>>(), [(0, 3), (1, 3)]);
+        assert_eq!(told.next_deadline(), Some(Instant::ZERO), "asked again at once");
+        assert!(!told.press(at(9), 2, A, 3, 5000), "there is no such PE");
+    }
+
+    /// D62: later with each notification, whatever the clock does, and round with it.
+    #[test]
+    fn sequence_numbers_rise() {
+        let mut told = told();
+        assert_eq!([at(7), at(7), at(7), at(9), at(11)].map(|now| told.next_sequence(now)), [7, 8, 9, 10, 11]);
+        let wrap = Instant::from_ns((u64::from(u32::MAX) + 3) * 1000);
+        told.sequence = Some(u32::MAX - 1);
+        assert_eq!([wrap, wrap].map(|now| told.next_sequence(now)), [2, 3]);
+    }
+}
