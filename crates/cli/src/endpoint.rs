@@ -61,51 +61,61 @@ pub(crate) fn address_toward(peer: Ipv6Addr) -> Result<Ipv6Addr> {
 /// Packets that a packet driver buffers, whatever their length.
 const RAW_WINDOW: u32 = 128;
 
-/// Opens the wire, and says how many packets it can buffer.
-pub(crate) fn open(
-    raw: &RawArguments,
-    connection: &Connection,
-    segmentation: Segmentation,
-    buffer_octets: u32,
-    max_packet_octets: usize,
-) -> Result<(Box<dyn Wire>, u32)> {
-    let address = connection.address;
-    let wire = match (&raw.raw, raw.next_hop_mac) {
-        (Some(interface), Some(next_hop)) => {
-            let config = RawWireConfig {
-                interface: interface.clone(),
+/// What a wire is to be like.
+pub(crate) struct Opening<'a> {
+    pub(crate) raw: &'a RawArguments,
+    pub(crate) connection: &'a Connection,
+    pub(crate) segmentation: Segmentation,
+    pub(crate) buffer_octets: u32,
+    /// Octets of the longest packet, headers of its path and all.
+    pub(crate) max_packet_octets: usize,
+    /// Where probes of paths come back to.
+    pub(crate) probe_address: Option<Ipv6Addr>,
+}
+
+impl Opening<'_> {
+    /// Opens the wire, and says how many packets it can buffer.
+    pub(crate) fn open(self) -> Result<(Box<dyn Wire>, u32)> {
+        let Opening { raw, connection, max_packet_octets, .. } = self;
+        let address = connection.address;
+        let wire = match (&raw.raw, raw.next_hop_mac) {
+            (Some(interface), Some(next_hop)) => {
+                let config = RawWireConfig {
+                    interface: interface.clone(),
+                    address,
+                    mac: mac_of(interface)?,
+                    next_hop,
+                    max_packet_octets,
+                    probe_address: self.probe_address,
+                };
+                check_mtu(interface, connection.path_mtu, max_packet_octets)?;
+                RawWire::new(&config).map(|wire| (Box::new(wire) as Box<dyn Wire>, RAW_WINDOW))
+            }
+            (_, None) | (None, _) => UdpWire::new(&UdpWireConfig {
                 address,
-                mac: mac_of(interface)?,
-                next_hop,
+                peer: connection.peer_address,
+                port: ROCEV2_PORT,
+                peer_port: ROCEV2_PORT,
+                segmentation: self.segmentation,
+                buffer_octets: self.buffer_octets,
                 max_packet_octets,
-            };
-            check_mtu(interface, connection.path_mtu, max_packet_octets)?;
-            RawWire::new(&config).map(|wire| (Box::new(wire) as Box<dyn Wire>, RAW_WINDOW))
-        }
-        (_, None) | (None, _) => UdpWire::new(&UdpWireConfig {
-            address,
-            peer: connection.peer_address,
-            port: ROCEV2_PORT,
-            peer_port: ROCEV2_PORT,
-            segmentation,
-            buffer_octets,
-            max_packet_octets,
+            })
+            .map(|wire| {
+                let window = wire.receive_window(connection.path_mtu.octets());
+                (Box::new(wire) as Box<dyn Wire>, window)
+            }),
+        };
+        wire.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                anyhow!("another RoCEv2 endpoint uses UDP port {ROCEV2_PORT} on {address}")
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                anyhow!("{address} is not an address of this host, or is still tentative: see `ip -6 address`")
+            }
+            io::ErrorKind::Other => anyhow!(error),
+            _ => anyhow!("cannot open UDP port {ROCEV2_PORT} on {address}: {error}"),
         })
-        .map(|wire| {
-            let window = wire.receive_window(connection.path_mtu.octets());
-            (Box::new(wire) as Box<dyn Wire>, window)
-        }),
-    };
-    wire.map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            anyhow!("another RoCEv2 endpoint uses UDP port {ROCEV2_PORT} on {address}")
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            anyhow!("{address} is not an address of this host, or is still tentative: see `ip -6 address`")
-        }
-        io::ErrorKind::Other => anyhow!(error),
-        _ => anyhow!("cannot open UDP port {ROCEV2_PORT} on {address}: {error}"),
-    })
+    }
 }
 
 /// How to use a packet driver.

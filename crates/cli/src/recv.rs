@@ -118,8 +118,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
     let buffer_octets = u32::try_from(arguments.buffer).unwrap_or(u32::MAX);
     let max_packet_octets = endpoint.max_packet_octets();
-    let (mut wire, window) =
-        endpoint::open(&arguments.raw, &connection, Segmentation::Software, buffer_octets, max_packet_octets)?;
+    let opening = endpoint::Opening {
+        raw: &arguments.raw,
+        connection: &connection,
+        segmentation: Segmentation::Software,
+        buffer_octets,
+        max_packet_octets,
+        probe_address: None,
+    };
+    let (mut wire, window) = opening.open()?;
     let wire = wire.as_mut();
     let clock = Clock::start();
     let mut progress = Progress::new(None);

@@ -3,12 +3,15 @@
 use crate::congestion::{CongestionReport, SenderArguments};
 use crate::demo::units::{self, parse_octets};
 use crate::endpoint::{self, Counters, Progress};
+use crate::paths::{self, Carrier, PathArguments};
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use srdma_host::{Carriage, Clock, Connection, GroupFile, PeerInfo, Sending, SendingConfig, Trailer, run as run_loop};
 use srdma_io::udp::Segmentation;
+use srdma_node::PathsFile;
+use srdma_node::daemon::SteeringSnapshot;
 use srdma_rc::{MAX_MESSAGE_OCTETS, MemoryKey, PathMtu, RemoteAddress};
 use srdma_sim::Stream;
 use srdma_wire::{Psn, Qpn};
@@ -77,6 +80,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     raw: endpoint::RawArguments,
     #[command(flatten)]
+    paths: PathArguments,
+    #[command(flatten)]
     congestion: SenderArguments,
     /// Print the result as one JSON object, in one line.
     #[arg(long)]
@@ -106,7 +111,10 @@ Examples:
 
   srdma send FILE --peer-info info.json --raw eth0 --next-hop-mac 02:00:00:00:00:01 \
       --rate-control hpcc --rate 10G --base-rtt 200us --fast-cnp 2001:db8:ff::/48 --fast-cnp 2001:db8::2
-      Is steered by traces that switches fill in; the receiver at 2001:db8::2 has --return-traces.";
+      Is steered by traces that switches fill in; the receiver at 2001:db8::2 has --return-traces.
+
+  srdma send FILE --peer-info info.json --raw eth0 --next-hop-mac 02:00:00:00:00:01 --paths paths.toml
+      Takes the first of the placed paths in paths.toml, and another when a CNP comes or probes are lost.";
 
 /// What is known of the peer, or of the group.
 struct Peer {
@@ -129,6 +137,8 @@ struct Report {
     counters: Counters,
     #[serde(flatten)]
     congestion: CongestionReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steering: Option<SteeringSnapshot>,
 }
 
 /// Runs the command.
@@ -144,9 +154,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
     let segmentation = if arguments.gso { Segmentation::Offload } else { Segmentation::Software };
+    let paths = arguments.paths.read()?;
     let max_packet_octets = endpoint.max_packet_octets();
-    let (mut wire, _) = endpoint::open(&arguments.raw, &connection, segmentation, BUFFER_OCTETS, max_packet_octets)?;
-    let wire = wire.as_mut();
+    let opening = endpoint::Opening {
+        raw: &arguments.raw,
+        connection: &connection,
+        segmentation,
+        buffer_octets: BUFFER_OCTETS,
+        max_packet_octets: max_packet_octets + paths::overhead(paths.as_ref(), &connection)?,
+        probe_address: paths.as_ref().and_then(PathsFile::probe_address),
+    };
+    let (wire, _) = opening.open()?;
     let data = data(arguments)?;
     let octets = data.len() as u64;
     if let (Carriage::Write(_), Some(region_octets)) = (peer.carriage, peer.region_octets)
@@ -166,8 +184,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let packet_octets = u64::from(connection.path_mtu.octets());
     let mut report = |packets: u64| progress.report((packets * packet_octets).min(octets));
     let clock = Clock::start();
+    let mut carrier = Carrier::new(wire, paths.as_ref(), &connection, clock, max_packet_octets)?;
     let mut sending = Sending::new(clock.now(), config, data, &mut endpoint, &mut report);
-    let outcome = run_loop(&clock, &mut endpoint, wire, &mut sending);
+    let outcome = run_loop(&clock, &mut endpoint, carrier.wire(), &mut sending);
     let met = sending.met().clone();
     let (completions, outcome) = match outcome {
         Ok(()) => (sending.completions(), sending.outcome().context("the program has ended without an outcome")?),
@@ -184,8 +203,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             bits_per_second: endpoint::bits_per_second(octets, duration),
             sha256: endpoint::hexadecimal(&trailer.sha256),
             completions,
-            counters: Counters::of(&endpoint, connection.qpn, wire),
+            counters: Counters::of(&endpoint, connection.qpn, carrier.wire()),
             congestion: arguments.congestion.report(&met, &endpoint),
+            steering: carrier.report(),
         },
         duration,
     )
@@ -311,7 +331,9 @@ fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<E
         let messages = units::count(report.completions, "message");
         let sent = endpoint::in_words(report.octets, duration);
         let congestion = report.congestion.in_words();
-        println!("{sent}, SHA-256 {}, {messages} acknowledged{separator}{troubles}{congestion}", report.sha256);
+        let steering = report.steering.as_ref().map(paths::in_words).unwrap_or_default();
+        let sha256 = &report.sha256;
+        println!("{sent}, SHA-256 {sha256}, {messages} acknowledged{separator}{troubles}{congestion}{steering}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -240,6 +240,60 @@ fn a_flow_leaves_a_spine_that_marks_without_telling_anybody() {
     assert!(result["source"]["error"].is_null(), "{result}");
 }
 
+/// PP-4-3, PP-4-6: GPU 1 is its own headend, and takes the path by spine 6 when spine 5 marks; NIC 1 only forwards.
+#[test]
+#[ignore = "needs root"]
+fn a_host_can_be_its_own_headend() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let paths = directory.path().join("paths.toml");
+    let text = "[steering]\nprobe_address = \"2001:db8:0:1::ff\"\nhold = \"60s\"\nhold_most = \"60s\"\n\
+                [[path]]\nsegments = [\"5f00:0:100:500:300::\"]\n[[path]]\nsegments = [\"5f00:0:100:600:300::\"]\n";
+    std::fs::write(&paths, text).expect("the paths are written");
+    let options = format!(
+        "options = [\"--raw=nic1\", \"--next-hop-mac={NIC1}\", \"--paths={}\", \"--rate-control=dcqcn\"",
+        paths.display()
+    );
+    let lab = Lab::new(
+        "ai-backend-steered",
+        &[
+            ("options = [\"--rate-control=dcqcn\"", &options),
+            ("forwards = [\"2001:db8:0:1::/64\"]", "forwards = [\"2001:db8:0:1::/64\", \"5f00:0:100::/48\"]"),
+            (STEERED, "[[node.config.route]]\nprefix = \"2001:db8:0:3::1\"\nvia = [\"fe80::2%leaf1\"]\n"),
+        ],
+    );
+    lab.run_well("4MiB");
+    let programs = ["5f00:0:100:500:300::", "5f00:0:100:600:300::"].map(|path| (path.to_owned(), None));
+    assert_eq!(destinations(&lab, "gpu1-nic1", "gpu1->nic1"), BTreeSet::from(programs.clone()));
+    assert_eq!(destinations(&lab, "nic1-leaf1", "nic1->leaf1"), BTreeSet::from(programs));
+    let packets = decoded(&lab.capture("gpu1-nic1"));
+    let outer = |packet: &Value| packet["ipv6"][0]["destination"].as_str().unwrap_or_default().to_owned();
+    let sent = packets.iter().filter(|packet| packet["interface"] == "gpu1->nic1");
+    let data: Vec<String> = sent.clone().filter(|packet| packet["icrc"] == "ok").map(outer).collect();
+    assert_eq!(data.first().map(String::as_str), Some("5f00:0:100:500:300::"));
+    assert_eq!(data.last().map(String::as_str), Some("5f00:0:100:600:300::"));
+    assert!(sent.map(outer).any(|destination| destination == "5f00:0:100:600:300:600:100:0"), "paths are probed");
+}
+
+/// The MAC address of NIC 1 toward GPU 1.
+const NIC1: &str = "02:5d:00:00:00:02";
+
+/// What makes NIC 1 a headend that steers.
+const STEERED: &str = "# What was congested once is left alone for the rest of a transfer.
+[node.config.steering]
+probe_address = \"2001:db8:0:1::ff\"
+hold = \"60s\"
+hold_most = \"60s\"
+
+[[node.config.route]]
+prefix = \"2001:db8:0:3::1\"
+
+[[node.config.route.path]]
+segments = [\"5f00:0:100:500:300::\"]
+
+[[node.config.route.path]]
+segments = [\"5f00:0:100:600:300::\"]
+";
+
 /// The ICMPv6 types of all packets to link-local addresses, by tshark; anything else has none.
 fn to_link_locals(capture: &std::path::Path) -> BTreeSet<String> {
     let mut tshark = Command::new("tshark");

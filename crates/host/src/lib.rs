@@ -5,7 +5,7 @@
 //!        │
 //!   run ─┼─ Endpoint        the protocol, without I/O
 //!        │
-//!      Wire                 UdpWire: a UDP socket · RawWire: a packet driver
+//!      Wire                 UdpWire: a UDP socket · RawWire: a packet driver · SteeredWire: a headend before it
 //! ```
 //!
 //! What both ends of a transfer agree upon is in `docs/endpoints.md`.
@@ -21,6 +21,7 @@ mod peer_info;
 mod raw_wire;
 mod receiving;
 mod sending;
+mod steered_wire;
 mod trailer;
 mod udp_wire;
 mod wire;
@@ -36,6 +37,7 @@ pub use raw_wire::{RawWire, RawWireConfig};
 pub use receiving::{Lingering, Received, Receiving, ReceivingConfig};
 pub use sending::{Carriage, Sending, SendingConfig};
 pub use srdma_rc::PathMtu;
+pub use steered_wire::SteeredWire;
 pub use trailer::{Trailer, TrailerError};
 pub use udp_wire::{UdpWire, UdpWireConfig};
 pub use wire::{Wire, WireStatistics};

@@ -37,6 +37,8 @@ pub struct RawWireConfig {
     pub next_hop: MacAddress,
     /// Octets of the longest packet, from the IPv6 header on.
     pub max_packet_octets: usize,
+    /// Another address, all of whose packets it takes: where probes come back to.
+    pub probe_address: Option<Ipv6Addr>,
 }
 
 /// A packet driver as a wire. It takes the RoCEv2 packets to its address; the kernel keeps the others.
@@ -59,8 +61,9 @@ impl RawWire {
     pub fn new(config: &RawWireConfig) -> io::Result<Self> {
         let port = UdpSocket::bind(config.address, ROCEV2_PORT, Segmentation::Software)?;
         port.grow_buffers(0)?;
-        let host = Prefix::new(config.address, 128).ok_or(io::ErrorKind::InvalidInput)?;
-        let interest = Interest { prefixes: vec![(host, Match::RoceV2)], ..Interest::default() };
+        let mut prefixes = vec![(Prefix::host(config.address), Match::RoceV2)];
+        prefixes.extend(config.probe_address.map(|address| (Prefix::host(address), Match::All)));
+        let interest = Interest { prefixes, ..Interest::default() };
         let opened = srdma_io::open(&config.interface, Choice::Packet, &interest, None).map_err(io::Error::other)?;
         let ethernet = Ethernet { destination: config.next_hop, source: config.mac, ethertype: EtherType::IPV6 }.emit();
         let mut packet = vec![0; EthernetView::LEN + config.max_packet_octets];

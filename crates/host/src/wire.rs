@@ -33,6 +33,24 @@ pub trait Wire {
     fn statistics(&self) -> WireStatistics;
 }
 
+impl<W: Wire + ?Sized> Wire for Box<W> {
+    fn receive(&mut self, take: &mut dyn FnMut(&[&[u8]])) -> io::Result<usize> {
+        (**self).receive(take)
+    }
+
+    fn transmit(&mut self, next: &mut dyn FnMut(&mut [u8]) -> Option<usize>) -> io::Result<usize> {
+        (**self).transmit(next)
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        (**self).wait(timeout)
+    }
+
+    fn statistics(&self) -> WireStatistics {
+        (**self).statistics()
+    }
+}
+
 /// What a wire has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireStatistics {
