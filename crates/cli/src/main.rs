@@ -7,8 +7,10 @@ mod demo;
 mod doctor;
 mod endpoint;
 mod explain;
+mod isis;
 mod lab;
 mod node;
+mod paths;
 mod plan;
 mod process;
 mod recv;
@@ -36,6 +38,7 @@ enum Command {
     Demo(Box<demo::Arguments>),
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
+    Isis(isis::Arguments),
     Lab(Box<lab::Arguments>),
     Node(node::Arguments),
     Plan(plan::Arguments),
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Isis(arguments) => isis::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),

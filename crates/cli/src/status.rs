@@ -9,6 +9,8 @@ mod screen;
 mod steering;
 mod text;
 
+pub(crate) use find::socket;
+
 use anyhow::Context;
 use page::Page;
 use rates::Seen;
@@ -60,7 +62,7 @@ const PLAIN_COLUMNS: usize = 160;
 ///
 /// When there is no node to ask, several without a choice, or the terminal cannot be used.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let path = find::socket(arguments.socket.as_deref(), arguments.config.as_deref())?;
+    let path = socket(arguments.socket.as_deref(), arguments.config.as_deref())?;
     if !arguments.json && !arguments.once && io::stdout().is_terminal() {
         screen::show(path, arguments.interval).context("cannot use the terminal; --once prints tables")?;
         return Ok(ExitCode::SUCCESS);

@@ -41,6 +41,16 @@ fn what_a_udp_socket_cannot_do_is_said() {
     send(&["--fast-cnp", "2001:db8:ff::/48"], "--fast-cnp needs --raw INTERFACE and --next-hop-mac MAC: the kernel");
     send(&["--rate-control", "hpcc"], "--rate-control hpcc needs --raw INTERFACE and --next-hop-mac MAC: a UDP socket");
     send(&["--rate-control", "dcqcn"], "--rate-control needs --rate");
+    send(&["--paths", "paths.toml"], "--raw <INTERFACE>");
+    let raw = ["--raw", "lo", "--next-hop-mac", "02:00:00:00:00:01"];
+    let absent = directory.path().join("absent.toml");
+    send(&[&raw[..], &["--paths", absent.to_str().unwrap()]].concat(), "absent.toml: No such file");
+    let paths = directory.path().join("paths.toml");
+    std::fs::write(&paths, "[[path]]\nsegments = [\"5f00:0:100::\"]\n").unwrap();
+    send(
+        &[&raw[..], &["--paths", paths.to_str().unwrap()]].concat(),
+        "paths.toml:1: probes need an address of their own",
+    );
     send(
         &["--rate-control", "dcqcn", "--rate", "100M", "--dcqcn-preset", "hpcc-vendor"],
         "rate control: min_rate_bits_per_s must be at least 1 and at most line_rate_bits_per_s, found 1000000000",

@@ -255,3 +255,28 @@ fn options_that_make_no_sense_are_named() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+/// D60: a pause and its end, on their way to an END.C SID. tshark knows the type, and that the checksum is right.
+#[test]
+fn notifications_are_named_with_their_fields() {
+    let file = testdata("decode/notifications.pcap");
+    let objects = decode(&file, &[]);
+    let say = |index: usize| &objects[index]["icmpv6"]["notification"];
+    let congested = "2001:db8:53::2";
+    let pause = json!({"ask": "pause", "traffic_class": 3, "level": 192, "sequence": 7, "hold_us": 10000,
+        "congested": congested});
+    let resume = json!({"ask": "resume", "traffic_class": 3, "level": 0, "sequence": 5008, "hold_us": 0,
+        "congested": congested});
+    assert_eq!((say(0), say(1)), (&pause, &resume));
+    let fields = ["icmpv6.type", "icmpv6.code", "icmpv6.checksum.status"];
+    for (object, seen) in objects.iter().zip(tshark(&file, &fields)) {
+        let icmpv6 = &object["icmpv6"];
+        assert_eq!(seen, [icmpv6["type"].to_string(), icmpv6["code"].to_string(), "1".to_owned()]);
+        assert_eq!(icmpv6["checksum"], "ok");
+    }
+    let text = lines(&[], &file).join("\n");
+    let words = "ICMPv6 200/0 Congestion Notification: pause class 3 level 192 hold 10000 us sequence 7 congested";
+    assert!(text.contains(words), "{text}");
+    let damaged = changed(&file, 1, |octets| octets[14 + 40 + 40 + 4] = 9);
+    assert_eq!(decode(damaged.path(), &[])[0]["icmpv6"]["notification"], Value::Null, "another version");
+}

@@ -7,11 +7,13 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("fast-cnp", include_str!("../../../labs/fast-cnp.toml")),
     ("figure1", include_str!("../../../labs/figure1.toml")),
     ("figure1-rxe", include_str!("../../../labs/figure1-rxe.toml")),
+    ("isis-frr", include_str!("../../../labs/isis-frr.toml")),
     ("kernel-transit", include_str!("../../../labs/kernel-transit.toml")),
     ("pfc", include_str!("../../../labs/pfc.toml")),
     ("srh-hmac", include_str!("../../../labs/srh-hmac.toml")),
     ("usid", include_str!("../../../labs/usid.toml")),
     ("usid-kernel-ends", include_str!("../../../labs/usid-kernel-ends.toml")),
+    ("wan", include_str!("../../../labs/wan.toml")),
 ];
 
 /// Their names.

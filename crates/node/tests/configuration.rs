@@ -12,8 +12,12 @@ mod documentation;
 mod errors;
 #[path = "configuration/interfaces.rs"]
 mod interfaces;
+#[path = "configuration/isis.rs"]
+mod isis;
 #[path = "configuration/learning.rs"]
 mod learning;
+#[path = "configuration/notifications.rs"]
+mod notifications;
 #[path = "configuration/steering.rs"]
 mod steering;
 #[path = "configuration/values.rs"]

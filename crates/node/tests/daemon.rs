@@ -4,6 +4,8 @@
 mod bench;
 #[path = "daemon/forwarding.rs"]
 mod forwarding;
+#[path = "daemon/isis.rs"]
+mod isis;
 #[path = "daemon/life.rs"]
 mod life;
 

@@ -9,7 +9,10 @@ mod status;
 
 use srdma_io::{DriverKind, DriverStatistics};
 use srdma_node::Configuration;
-use srdma_node::daemon::{ConfigurationSnapshot, DaemonState, PortState, Reload, Snapshot};
+use srdma_node::daemon::{
+    ConfigurationSnapshot, DaemonState, IsisCircuitSnapshot, IsisSnapshot, IsisState, PortState, Reload, Snapshot,
+};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const DOCUMENT: &str = include_str!("../../../docs/configuration.md");
@@ -31,10 +34,35 @@ fn example() -> Snapshot {
         started_unix_s: 1_800_000_000,
         uptime_ns: 90_000_000_000,
         ports: ports.collect(),
+        isis: Some(isis()),
         configuration: ConfigurationSnapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: Some("n6.toml:3: unknown key".to_owned()) }),
         },
     };
     Snapshot::of(&configuration.node().expect("the example is right"), &daemon)
+}
+
+/// IS-IS with a neighbour and a node that handles notifications.
+fn isis() -> IsisSnapshot {
+    let circuit = IsisCircuitSnapshot {
+        port: "core".to_owned(),
+        metric: 10,
+        is_open: true,
+        state: IsisState::Up,
+        neighbour: Some("0000.0000.0007".to_owned()),
+        hostname: Some("n7".to_owned()),
+        addresses: vec!["fe80::7".parse().unwrap()],
+        holds_s: Some(29),
+    };
+    IsisSnapshot {
+        system: "0000.0000.0006".to_owned(),
+        hostname: "n6".to_owned(),
+        area: "49.0001".to_owned(),
+        level: 2,
+        circuits: vec![circuit],
+        counters: BTreeMap::from([("received".to_owned(), 3)]),
+        drops: BTreeMap::from([("not_authentic".to_owned(), 2)]),
+        ..IsisSnapshot::default()
+    }
 }

@@ -1,13 +1,14 @@
 //! ICMPv6 messages, and the packets that errors quote.
 
 use super::dissect::{Dissector, Next};
-use super::layer::{ChecksumVerdict, Icmpv6, Layer};
+use super::layer::{ChecksumVerdict, Icmpv6, Layer, Notification};
 use super::network;
 use super::record::Damage;
 use super::transport::checksum_of;
 use srdma_wire::View;
 use srdma_wire::icmpv6::Icmpv6View;
 use srdma_wire::ipv6::NextHeader;
+use srdma_wire::notification::{Ask, NotificationView};
 
 /// Types below this are errors and quote the packet that caused them (RFC 4443 section 2.1).
 const FIRST_INFORMATIONAL: u8 = 128;
@@ -28,6 +29,7 @@ pub(super) fn message(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
         checksum,
         parameter: header.parameter(),
         quoted: None,
+        notification: notification(whole),
     };
     dissector.advance_to(rest);
     let quoted = is_error.then(|| network::parse(rest));
@@ -40,7 +42,23 @@ pub(super) fn message(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
     Ok(Next::Nothing)
 }
 
-/// What a type and code mean, in the words of RFC 4443, RFC 4861, RFC 8200 and RFC 8754.
+/// What a congestion notification says (D60).
+fn notification(octets: &[u8]) -> Option<Notification> {
+    let notification = NotificationView::split(octets).ok()?.0.value().ok()?;
+    Some(Notification {
+        ask: match notification.ask {
+            Ask::Pause => "pause",
+            Ask::Resume => "resume",
+        },
+        traffic_class: notification.traffic_class,
+        level: notification.level,
+        sequence: notification.sequence,
+        hold_us: notification.hold_us,
+        congested: notification.congested,
+    })
+}
+
+/// What a type and code mean, in the words of RFC 4443, RFC 4861, RFC 8200 and RFC 8754; and D60.
 fn name(kind: u8, code: u8) -> &'static str {
     match (kind, code) {
         (1, 0) => "Destination Unreachable: no route",
@@ -67,6 +85,8 @@ fn name(kind: u8, code: u8) -> &'static str {
         (136, _) => "Neighbor Advertisement",
         (137, _) => "Redirect",
         (143, _) => "Multicast Listener Report version 2",
+        (200, 0) => "Congestion Notification: pause",
+        (200, 1) => "Congestion Notification: resume",
         _ => "ICMPv6",
     }
 }

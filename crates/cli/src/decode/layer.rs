@@ -2,7 +2,9 @@
 
 mod congestion;
 
-pub(crate) use congestion::{Cm, Deth, FastCnp, IoamNode, IoamTrace, LinkLoad, OptionMeaning, Pause, PausedClass, Pfc};
+pub(crate) use congestion::{
+    Cm, Deth, FastCnp, IoamNode, IoamTrace, LinkLoad, Notification, OptionMeaning, Pause, PausedClass, Pfc,
+};
 
 use super::record::HmacVerdict;
 use serde::Serialize;
@@ -255,6 +257,9 @@ pub(crate) struct Icmpv6 {
     pub(crate) parameter: u32,
     /// Of an error: the packet that caused it.
     pub(crate) quoted: Option<Ipv6>,
+    /// What a congestion notification says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) notification: Option<Notification>,
 }
 
 /// UDP header.

@@ -176,6 +176,9 @@ impl Display for Icmpv6 {
         if let Some(quoted) = &self.quoted {
             write!(f, " about {quoted}")?;
         }
+        if let Some(notification) = &self.notification {
+            write!(f, " {notification}")?;
+        }
         checksum(f, "ICMPv6", self.checksum)
     }
 }

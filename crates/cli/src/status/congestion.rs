@@ -1,10 +1,11 @@
-//! Traffic classes, pauses and Fast CNP as lines.
+//! Traffic classes, pauses, Fast CNP and notifications as lines.
 
 use super::columns::{Column, table};
 use crate::demo::units::grouped;
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
-use srdma_node::daemon::{ClassSnapshot, Snapshot};
+use srdma_node::daemon::{ClassSnapshot, HoldSnapshot, Snapshot};
+use std::collections::BTreeMap;
 
 /// The classes that anything has happened in.
 pub(super) fn classes(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> {
@@ -59,9 +60,23 @@ fn unused() -> ClassSnapshot {
     ClassSnapshot { drops: none.into(), ..ClassSnapshot::default() }
 }
 
+/// Pauses across a WAN, kept up and asked for, and what was counted of them.
+pub(super) fn notifications(snapshot: &Snapshot) -> Vec<Line<'static>> {
+    let Some(known) = &snapshot.notifications else { return Vec::new() };
+    let pause =
+        |what: &str, hold: &HoldSnapshot| Line::raw(format!("  {what} {}, class {}", hold.address, hold.traffic_class));
+    let held = known.held.iter().map(|hold| pause("paused for", hold));
+    let asked = known.asked.iter().map(|hold| pause("has asked", hold));
+    held.chain(asked).chain(counted(&known.counters)).collect()
+}
+
 /// What Fast CNP has counted.
 pub(super) fn fast_cnp(snapshot: &Snapshot) -> Vec<Line<'static>> {
-    let Some(counters) = &snapshot.fast_cnp else { return Vec::new() };
+    snapshot.fast_cnp.as_ref().map_or_else(Vec::new, counted)
+}
+
+/// The counters that are not zero.
+fn counted(counters: &BTreeMap<String, u64>) -> Vec<Line<'static>> {
     let counted = counters.iter().filter(|(_, count)| **count > 0);
     let lines: Vec<Line<'static>> =
         counted.map(|(name, count)| Line::raw(format!("  {} {}", grouped(*count), name.replace('_', " ")))).collect();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const DIRECTORY: &str = "/run/srdma";
 
 /// The socket that was named, that of a configuration, or the only one there is.
-pub(super) fn socket(named: Option<&Path>, config: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub(crate) fn socket(named: Option<&Path>, config: Option<&Path>) -> anyhow::Result<PathBuf> {
     match (named, config) {
         (Some(socket), _) => Ok(socket.to_owned()),
         (None, Some(config)) => {

@@ -28,7 +28,7 @@ const BAR_CELLS: usize = 16;
 const FULL_LAG: u32 = 128;
 
 /// Sections of nodes that were told to do something about congestion.
-const OF_CONGESTION: [&str; 3] = ["Classes", "Fast CNP", "Paths"];
+const OF_CONGESTION: [&str; 4] = ["Classes", "Fast CNP", "Notifications", "Paths"];
 
 const GOOD: Style = Style::new();
 const BAD: Style = Style::new().fg(Color::Red);
@@ -42,6 +42,7 @@ impl Page {
         page.section("Classes", congestion::classes(&seen.now, width));
         page.section("Drops", drops(seen, width));
         page.section("Fast CNP", congestion::fast_cnp(&seen.now));
+        page.section("Notifications", congestion::notifications(&seen.now));
         page.section("Paths", steering::steering(&seen.now, width));
         page.section("Groups", seen.now.groups.iter().flat_map(|group| group_lines(seen, group, width)).collect());
         page.section("SIDs", sids(seen, width));

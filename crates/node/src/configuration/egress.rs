@@ -7,8 +7,8 @@ use super::ports::port_named;
 use super::value::{Integer, Located, PortName, Probability};
 use serde::Deserialize;
 use srdma_dataplane::{
-    CLASSES, ClassConfig, ClassMap, Command, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling, StormAction,
-    Watchdog,
+    Backpressure, CLASSES, ClassConfig, ClassMap, Command, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling,
+    StormAction, Watchdog,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -62,6 +62,7 @@ struct ClassSection {
     notify_octets: Option<Located<U32>>,
     ecn: Option<EcnSection>,
     pfc: Option<PfcSection>,
+    backpressure: Option<BackpressureSection>,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +80,13 @@ struct PfcSection {
     xon_octets: Located<U32>,
     headroom_octets: Located<U32>,
     quanta: Option<Located<Integer<1, 0xFFFF>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BackpressureSection {
+    xoff_octets: Located<U32>,
+    xon_octets: Located<U32>,
 }
 
 /// The longest pause: it is said again at half of it, and a RESUME ends it.
@@ -176,6 +184,7 @@ fn class(section: &ClassSection, limit_octets: usize) -> Result<ClassConfig, Pro
         marking: section.ecn.as_ref().map(marking).transpose()?,
         notify_octets: section.notify_octets.as_ref().map(|octets| octets.value.get() as usize),
         pfc: section.pfc.as_ref().map(pfc).transpose()?,
+        backpressure: section.backpressure.as_ref().map(backpressure).transpose()?,
     })
 }
 
@@ -203,6 +212,15 @@ fn pfc(section: &PfcSection) -> Result<PfcConfig, Problem> {
     })
 }
 
+fn backpressure(section: &BackpressureSection) -> Result<Backpressure, Problem> {
+    let (xoff, xon) = (section.xoff_octets.value.get(), section.xon_octets.value.get());
+    if xon == xoff {
+        let text = format!("xon_octets is {xon}, expected less than xoff_octets, {xoff}, or more for an early resume");
+        return Err(Problem::new(section.xon_octets.at, text));
+    }
+    Ok(Backpressure { xoff_octets: xoff as usize, xon_octets: xon as usize })
+}
+
 fn watchdog(section: &WatchdogSection) -> Result<Watchdog, Problem> {
     let ns = |key: &str, time: &Located<Duration>| {
         let ns = u64::try_from(time.value.as_nanos()).unwrap_or(u64::MAX);
@@ -220,6 +238,17 @@ impl EgressSection {
     /// Whether senders are told of the congestion of some class.
     pub(super) fn notifies(&self) -> bool {
         self.class.iter().any(|class| class.notify_octets.is_some())
+    }
+
+    /// Where a class of the port begins that asks for pauses across the network, if one does.
+    pub(super) fn backpressure(&self) -> Option<usize> {
+        self.class.iter().find_map(|class| Some(class.backpressure.as_ref()?.xoff_octets.at))
+    }
+
+    /// Whether the section is that of a port, and the port has PFC in a class.
+    pub(super) fn has_pfc(&self, port: &PortName, class: u64) -> bool {
+        self.port.value == *port
+            && self.class.iter().any(|of_class| of_class.class.value.get() == class && of_class.pfc.is_some())
     }
 }
 

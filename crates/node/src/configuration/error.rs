@@ -78,12 +78,22 @@ fn in_words_of_toml(message: &str) -> String {
     }
 }
 
-/// Whether an error at `span` is about a value in `hmac_key`: it must not be shown.
+/// Whether an error at `span` is about a value in `hmac_key` or in the key of `isis`: it must not be shown.
 fn is_secret(text: &str, span: &Range<usize>) -> bool {
     let Ok(document) = DeTable::parse(text) else {
         return false;
     };
-    document.get_ref().get("hmac_key").is_some_and(|keys| holds(keys, span.start))
+    let of_isis = match document.get_ref().get("isis").map(Spanned::get_ref) {
+        Some(DeValue::Table(isis)) => isis.get("key"),
+        _ => None,
+    };
+    let of_isis: Vec<&Spanned<DeValue<'_>>> = match of_isis.map(Spanned::get_ref) {
+        // Written in one line, it has its own keys within its span, which are no secret.
+        Some(DeValue::Table(entries)) => entries.values().collect(),
+        _ => of_isis.into_iter().collect(),
+    };
+    let hmac_keys = document.get_ref().get("hmac_key");
+    hmac_keys.into_iter().chain(of_isis).any(|secrets| holds(secrets, span.start))
 }
 
 fn holds(value: &Spanned<DeValue<'_>>, at: usize) -> bool {

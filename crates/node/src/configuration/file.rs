@@ -5,8 +5,10 @@ use super::border::{BorderSection, DomainSection};
 use super::egress::{EgressSection, TrafficClassSection};
 use super::fast_cnp::{ConnectionSection, FastCnpSection};
 use super::ioam::IoamSection;
+use super::isis::IsisSection;
 use super::learning::LearningSection;
 use super::member::{BranchSection, ReceiverSection};
+use super::notification::{NotificationsSection, SidsSection};
 use super::steering::{PathSection, SteeringSection};
 use super::value::{HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, Secret, ZonedAddress};
 use serde::Deserialize;
@@ -54,7 +56,11 @@ pub(super) struct File {
     pub(super) egress: Vec<EgressSection>,
     pub(super) ioam: Option<Spanned<IoamSection>>,
     pub(super) fast_cnp: Option<Spanned<FastCnpSection>>,
+    pub(super) notifications: Option<Spanned<NotificationsSection>>,
+    #[serde(default)]
+    pub(super) notification_sids: Vec<SidsSection>,
     pub(super) steering: Option<Spanned<SteeringSection>>,
+    pub(super) isis: Option<Spanned<IsisSection>>,
     #[serde(default)]
     pub(super) connection: Vec<ConnectionSection>,
 }
@@ -214,6 +220,10 @@ pub(super) enum BehaviorName {
     EndReplicate,
     #[serde(rename = "End.MT")]
     EndMt,
+    #[serde(rename = "END.C")]
+    EndC,
+    #[serde(rename = "END.E")]
+    EndE,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -14,9 +14,12 @@ mod file;
 mod group;
 mod interfaces;
 mod ioam;
+mod isis;
 mod keys;
 mod learning;
 mod member;
+mod notification;
+mod paths_file;
 mod ports;
 mod routes;
 mod sids;
@@ -28,6 +31,8 @@ pub use daemon::DaemonSettings;
 pub use error::ConfigurationError;
 use error::Problem;
 pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
+pub use isis::{IsisCircuit, IsisSettings};
+pub use paths_file::PathsFile;
 use srdma_dataplane::{Command, ConfigError, Node, NodeConfig, PortId, Prefix};
 use std::path::Path;
 pub use value::parse_duration;
@@ -45,6 +50,8 @@ pub struct Configuration {
     pub forwards: Vec<Prefix>,
     /// The settings of the daemon.
     pub daemon: DaemonSettings,
+    /// What the node says by IS-IS, if it speaks it.
+    pub isis: Option<IsisSettings>,
 }
 
 impl Configuration {
@@ -115,12 +122,14 @@ impl Configuration {
         ioam::add(&file, &node, &mut commands)?;
         steering::add(&file, &claims, &mut commands)?;
         fast_cnp::add(&file, &mut commands)?;
+        notification::add(&file, &node, &mut commands)?;
         routes::add(&file, &node, &mut claims, &mut commands)?;
         sids::add(&file, &node, &mut claims, &mut commands)?;
         group::add(&file, &node, &mut claims, &mut commands)?;
         learning::add(&file, &claims, &mut commands)?;
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
-        Ok(Configuration { node, commands: commands.done, interfaces, forwards, daemon })
+        let isis = isis::settings(path, &file, &daemon.name, &node, &commands)?;
+        Ok(Configuration { node, commands: commands.done, interfaces, forwards, daemon, isis })
     }
 }
 

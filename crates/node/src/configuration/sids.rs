@@ -34,6 +34,8 @@ fn name_of(section: &SidSection) -> &'static str {
         BehaviorName::EndDt6 => "End.DT6",
         BehaviorName::EndReplicate => "End.Replicate",
         BehaviorName::EndMt => "End.MT",
+        BehaviorName::EndC => "END.C",
+        BehaviorName::EndE => "END.E",
     }
 }
 
@@ -44,9 +46,10 @@ fn keys_of(behavior: BehaviorName) -> &'static [&'static str] {
         BehaviorName::EndX => &["flavors", "block_bits", "csid_bits", "next_hop"],
         BehaviorName::MicroN => &["block_bits", "csid_bits"],
         BehaviorName::MicroA => &["block_bits", "csid_bits", "next_hop"],
-        BehaviorName::EndDt6 => &["table"],
+        BehaviorName::EndDt6 | BehaviorName::EndE => &["table"],
         BehaviorName::EndReplicate => &["group"],
         BehaviorName::EndMt => &["require_hmac"],
+        BehaviorName::EndC => &[],
     }
 }
 
@@ -64,7 +67,11 @@ fn check_keys(section: &SidSection) -> Result<(), Problem> {
     let expected = keys_of(*section.behavior.get_ref());
     for (key, at) in given {
         if let Some(at) = at.filter(|_| !expected.contains(&key)) {
-            let text = format!("behavior {} has no key {key}, its keys are {}", name_of(section), expected.join(", "));
+            let others = match expected {
+                [] => "it has none".to_owned(),
+                keys => format!("its keys are {}", keys.join(", ")),
+            };
+            let text = format!("behavior {} has no key {key}, {others}", name_of(section));
             return Err(Problem::new(at, text));
         }
     }
@@ -82,14 +89,18 @@ fn behavior(
         BehaviorName::EndX => SidBehavior::EndX(flavors(section)?, adjacency(file, section, config, claims)?),
         BehaviorName::MicroN => SidBehavior::End(micro(section)?),
         BehaviorName::MicroA => SidBehavior::EndX(micro(section)?, adjacency(file, section, config, claims)?),
-        BehaviorName::EndDt6 => {
-            SidBehavior::EndDt6(TableId(section.table.as_ref().map_or(0, |table| table.value.get() as u16)))
-        }
+        BehaviorName::EndDt6 => SidBehavior::EndDt6(table(section)),
+        BehaviorName::EndE => SidBehavior::EndE(table(section)),
+        BehaviorName::EndC => SidBehavior::EndC,
         BehaviorName::EndReplicate => SidBehavior::EndReplicate(replicated_group(file, section)?),
         BehaviorName::EndMt => {
             SidBehavior::EndMt { require_hmac: section.require_hmac.as_ref().is_some_and(|require| *require.get_ref()) }
         }
     })
+}
+
+fn table(section: &SidSection) -> TableId {
+    TableId(section.table.as_ref().map_or(0, |table| table.value.get() as u16))
 }
 
 fn flavors(section: &SidSection) -> Result<Flavors, Problem> {

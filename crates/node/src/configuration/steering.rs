@@ -75,14 +75,18 @@ pub(super) fn add(file: &File, claims: &Claims<'_>, commands: &mut Commands) -> 
     // On interfaces the loopback is the kernel's, which would not give probes to the node.
     let is_kernels = config.probe_address.is_none_or(|address| address == commands.node.config().loopback);
     if config.probes.is_some() && is_kernels && claims.purpose().learns() {
-        let text = "probes need an address of their own to come back to: give probe_address in [steering], an address \
-                    that the fabric routes to this node and nothing else uses, or probes = false";
-        return Err(Problem::new(at, text));
+        return Err(Problem::new(at, PROBES_NEED_AN_ADDRESS));
     }
     commands.add(at, Command::SetSteering(Box::new(config)))
 }
 
-fn config(section: &SteeringSection) -> Result<HeadendConfig, Problem> {
+/// Why probes cannot come back.
+pub(super) const PROBES_NEED_AN_ADDRESS: &str = "probes need an address of their own to come back to: give \
+                                                 probe_address in [steering], an address that the fabric routes to \
+                                                 this node and nothing else uses, or probes = false";
+
+/// The settings; their outer source address is whoever's that has them.
+pub(super) fn config(section: &SteeringSection) -> Result<HeadendConfig, Problem> {
     let defaults = Config::default();
     let limits = Limits::default();
     let steering = Config {

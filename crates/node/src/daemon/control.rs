@@ -1,6 +1,8 @@
 //! The control task: it starts the data thread, keeps its drivers and its configuration up to date, and ends it.
 
+mod isis;
 mod kernel;
+mod learnt_routes;
 mod ports;
 mod reloading;
 mod reporting;
@@ -9,7 +11,9 @@ use super::claim::Claim;
 use super::error::DaemonError;
 use super::event::{Cause, Event};
 use super::handle::DataHandle;
+use super::headroom;
 use super::interest;
+use super::isis::News;
 use super::metrics::MetricsServer;
 use super::order::Loss;
 use super::signals::{Request, Signals};
@@ -17,6 +21,7 @@ use super::status::StatusServer;
 use super::supervisor::Supervisor;
 use super::watched_file::WatchedFile;
 use crate::configuration::{Configuration, ConfigurationError, InterfaceFacts, Purpose};
+use isis::IsisSide;
 use kernel::KernelSide;
 use ports::{PortDriver, claim_missing};
 use reporting::Reporting;
@@ -36,6 +41,7 @@ pub(super) struct Control<'r> {
     text: String,
     configuration: Configuration,
     kernel: KernelSide,
+    isis: IsisSide,
     data: DataHandle,
     /// In the order of the configuration's.
     ports: Vec<PortDriver>,
@@ -53,6 +59,7 @@ enum Occasion {
     Asked(Request),
     Lost(Loss),
     Kernel(std::io::Result<()>),
+    Isis(News),
     Period,
 }
 
@@ -85,6 +92,7 @@ impl<'r> Control<'r> {
             text,
             configuration,
             kernel,
+            isis: IsisSide::default(),
             data,
             ports,
             claims,
@@ -97,6 +105,7 @@ impl<'r> Control<'r> {
         match control.attach_all().await {
             Ok(()) => {
                 control.settle_with_kernel().await;
+                control.settle_isis().await?;
                 control.say_links();
                 Ok(control)
             }
@@ -125,6 +134,9 @@ impl<'r> Control<'r> {
         self.publish().await?;
         (self.report)(&Event::Ready);
         self.say_if_open();
+        for event in headroom::of(&self.configuration) {
+            self.say(event);
+        }
         self.supervisor.ready();
         let mut period = interval_at(Instant::now() + PERIOD, PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -132,6 +144,7 @@ impl<'r> Control<'r> {
             let occasion = tokio::select! {
                 request = signals.next() => Occasion::Asked(request),
                 changed = self.kernel.changed() => Occasion::Kernel(changed),
+                news = self.isis.news() => Occasion::Isis(news),
                 loss = self.data.loss() => Occasion::Lost(loss?),
                 _ = period.tick() => Occasion::Period,
             };
@@ -143,12 +156,14 @@ impl<'r> Control<'r> {
                     // What the node knows would become wrong without anybody noticing.
                     return Err(DaemonError::Died(error.to_string()));
                 }
+                Occasion::Isis(news) => self.hear_isis(news).await?,
                 Occasion::Lost(loss) => self.lost(&loss),
                 Occasion::Period => {
                     if self.file.has_changed() {
                         self.reload(Cause::File).await?;
                     }
                     self.look_after_ports().await?;
+                    self.restore_routes().await?;
                     self.publish().await?;
                 }
             }
@@ -165,6 +180,7 @@ impl<'r> Control<'r> {
     /// Lets frames that wait leave, and removes what was attached; returns how many frames could not be sent.
     async fn give_back(mut self) -> Result<(&'r mut dyn FnMut(&Event), usize), DaemonError> {
         self.supervisor.stopping();
+        self.isis.stop().await;
         let stopped = self.data.stop().await;
         if let Err(error) = self.kernel.clear().await {
             let what = format!("cannot remove all that was added to the kernel: {error}");

@@ -39,6 +39,15 @@ pub enum Event {
     Ready,
     /// The configuration has SIDs and no `[domain]`: whoever reaches the node reaches them.
     OpenSids,
+    /// What a router needs that asks this PE for pauses of a class (D67).
+    Headroom {
+        /// The class.
+        traffic_class: u8,
+        /// Octets beyond XOFF for one that is next to the PE and sends nothing on.
+        octets: u64,
+        /// Octets more for each kilometre.
+        octets_per_km: u64,
+    },
     /// A receiver holds its group back (D25).
     EvictionWanted {
         /// The group.
@@ -64,6 +73,11 @@ pub enum Event {
     Failed {
         /// What failed, and why.
         what: String,
+    },
+    /// Something that IS-IS has to say.
+    Isis {
+        /// What.
+        text: String,
     },
     /// The node ends; the signal's name.
     Stopping {
@@ -102,6 +116,11 @@ impl fmt::Display for Event {
             Event::Link { port, is_up: false } => write!(f, "port {port}: link down"),
             Event::Ready => f.write_str("ready"),
             Event::OpenSids => f.write_str("the SIDs are open to anybody: there is no [domain]"),
+            Event::Headroom { traffic_class, octets, octets_per_km } => write!(
+                f,
+                "traffic class {traffic_class}: a router that asks for pauses needs {octets} octets beyond XOFF, and \
+                 {octets_per_km} more for each kilometre to it, less what it sends on meanwhile (srdma plan headroom)"
+            ),
             Event::EvictionWanted { group, receiver, cause } => {
                 let cause = cause.name();
                 write!(f, "receiver {receiver} of group {group} is {cause}: evict it by a new epoch of the group file")
@@ -110,6 +129,7 @@ impl fmt::Display for Event {
             Event::Reloaded { cause, commands } => write!(f, "reloaded, {cause}: {commands} changes"),
             Event::ReloadRefused { reason } => write!(f, "not reloaded, the old configuration stays: {reason}"),
             Event::Failed { what } => f.write_str(what),
+            Event::Isis { text } => f.write_str(text),
             Event::Stopping { signal } => write!(f, "stopping on {signal}"),
             Event::Stopped { unsent: 0 } => f.write_str("stopped"),
             Event::Stopped { unsent } => write!(f, "stopped, {unsent} frames could not be sent"),

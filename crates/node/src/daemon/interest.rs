@@ -65,6 +65,8 @@ pub(super) fn of(configuration: &Configuration) -> Wanted {
             | Command::AddNeighbour { .. }
             | Command::AddHmacKey { .. }
             | Command::SetFastCnp(_)
+            | Command::SetNotifications(_)
+            | Command::SetNotificationSids(_)
             | Command::SetSteering(_)
             | Command::AddConnection(_)
             | Command::SetClasses(_)
@@ -86,6 +88,7 @@ pub(super) fn of(configuration: &Configuration) -> Wanted {
             | Command::RemoveEgress(_)
             | Command::RemoveIoam
             | Command::RemoveFastCnp
+            | Command::RemoveNotifications
             | Command::RemoveSteering
             | Command::RemoveConnection { .. }
             | Command::PrepareGroup(_)

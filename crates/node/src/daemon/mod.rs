@@ -14,7 +14,9 @@ mod error;
 mod event;
 mod evictions;
 mod handle;
+mod headroom;
 mod interest;
+mod isis;
 mod metrics;
 mod mirror;
 mod order;
@@ -34,8 +36,9 @@ pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{
     BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot,
-    EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot, PathSnapshot, PfcSnapshot, PortSnapshot, PortState,
-    Reload, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot, HoldSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot,
+    IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, NotificationSnapshot, PathSnapshot,
+    PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot, SteeringSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

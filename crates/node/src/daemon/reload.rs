@@ -77,6 +77,8 @@ enum Subject {
     /// Host, peer and the peer's queue pair.
     Connection(Ipv6Addr, Ipv6Addr, Qpn),
     FastCnp,
+    Notifications,
+    NotificationSids,
     Sid(Prefix),
     Route(TableId, Prefix),
     Steering,
@@ -105,6 +107,8 @@ impl Subject {
             Command::AddGroup(part) => Some(Subject::Group(part.id.0)),
             Command::SetLearning(_) => Some(Subject::Learning),
             Command::SetFastCnp(_) => Some(Subject::FastCnp),
+            Command::SetNotifications(_) => Some(Subject::Notifications),
+            Command::SetNotificationSids(_) => Some(Subject::NotificationSids),
             Command::SetSteering(_) => Some(Subject::Steering),
             Command::AddConnection(Connection { host, peer, peer_qpn, .. }) => {
                 Some(Subject::Connection(*host, *peer, *peer_qpn))
@@ -122,6 +126,7 @@ impl Subject {
             | Command::RemoveEgress(_)
             | Command::RemoveIoam
             | Command::RemoveFastCnp
+            | Command::RemoveNotifications
             | Command::RemoveSteering
             | Command::RemoveConnection { .. }
             | Command::PrepareGroup(_)
@@ -147,6 +152,8 @@ impl Subject {
             Subject::Classes => Command::SetClasses(ClassMap::default()),
             Subject::Ioam => Command::RemoveIoam,
             Subject::FastCnp => Command::RemoveFastCnp,
+            Subject::Notifications => Command::RemoveNotifications,
+            Subject::NotificationSids => Command::SetNotificationSids(Vec::new()),
             Subject::Steering => Command::RemoveSteering,
             Subject::Connection(host, peer, peer_qpn) => Command::RemoveConnection { host, peer, peer_qpn },
         }
@@ -202,6 +209,8 @@ fn is_same(before: &Command, after: &Command) -> bool {
         (Command::SetClasses(before), Command::SetClasses(after)) => before == after,
         (Command::SetIoam(before), Command::SetIoam(after)) => before == after,
         (Command::SetFastCnp(before), Command::SetFastCnp(after)) => before == after,
+        (Command::SetNotifications(before), Command::SetNotifications(after)) => before == after,
+        (Command::SetNotificationSids(before), Command::SetNotificationSids(after)) => before == after,
         (Command::SetSteering(before), Command::SetSteering(after)) => before == after,
         (Command::AddConnection(before), Command::AddConnection(after)) => before == after,
         // Keys are kept ready for use and cannot be compared; told again, they change nothing.
@@ -326,6 +335,9 @@ behavior = 'End.MT'
             Command::RemoveIoam => "RemoveIoam".to_owned(),
             Command::SetFastCnp(_) => "SetFastCnp".to_owned(),
             Command::RemoveFastCnp => "RemoveFastCnp".to_owned(),
+            Command::SetNotifications(_) => "SetNotifications".to_owned(),
+            Command::RemoveNotifications => "RemoveNotifications".to_owned(),
+            Command::SetNotificationSids(sids) => format!("SetNotificationSids {}", sids.len()),
             Command::SetSteering(_) => "SetSteering".to_owned(),
             Command::RemoveSteering => "RemoveSteering".to_owned(),
             Command::AddConnection(connection) => format!("AddConnection {}", connection.host),
@@ -475,6 +487,30 @@ behavior = 'End.MT'
         let paced = plain.replace("rate_bits_per_s = 1000", "rate_bits_per_s = 1000\npaced = true");
         let changes = changes(&configuration(&plain), &configuration(&paced)).expect("possible");
         assert_eq!((changes.commands.len(), changes.moved), (0, vec![PortId(0)]));
+    }
+
+    /// Notifications name ports with PFC: they go before those do, and come behind them.
+    #[test]
+    fn notifications_follow_the_file() {
+        let class = "[[traffic_class]]\nclass = 3\ndscps = [26]\n[[egress]]\nport = 'p'\nrate_bits_per_s = 1000\n\
+                     class = [{ class = 3, pfc = { xoff_octets = 9, xon_octets = 5, headroom_octets = 9 } }]\n";
+        let on = |hold: &str| {
+            let priority = "priority = [{ traffic_class = 3, ports = ['p'], priority = 3 }]";
+            format!("{BASE}{class}[notifications]\nhold = '{hold}'\n{priority}\n")
+        };
+        let sids = |end_c: u8| {
+            format!("{BASE}[[notification_sids]]\nouter_source = '2001:db8::1/128'\nend_c = '5f00::{end_c}'\n")
+        };
+        let off = format!("{BASE}{class}");
+        for same in [&on("1ms"), &sids(1)] {
+            assert_eq!(commands(same, same), NOTHING);
+        }
+        assert_eq!(commands(&off, &on("1ms")), ["SetNotifications"]);
+        assert_eq!(commands(&on("1ms"), &on("2ms")), ["SetNotifications"]);
+        assert_eq!(commands(&on("1ms"), BASE), ["RemoveNotifications", "RemoveEgress 0", "SetClasses"]);
+        assert_eq!(commands(BASE, &sids(1)), ["SetNotificationSids 1"]);
+        assert_eq!(commands(&sids(1), &sids(2)), ["SetNotificationSids 1"]);
+        assert_eq!(commands(&sids(1), BASE), ["SetNotificationSids 0"]);
     }
 
     /// Settings that change are removed first: the new domain may not hold the old Proxy Addresses.

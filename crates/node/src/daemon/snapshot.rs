@@ -1,10 +1,14 @@
 //! What a running node tells about itself: one value, from which metrics, status and JSON are made.
 
 mod congestion;
+mod isis;
 mod of;
 mod steering;
 
-pub use congestion::{ClassSnapshot, PfcSnapshot};
+pub use congestion::{ClassSnapshot, HoldSnapshot, NotificationSnapshot, PfcSnapshot};
+pub use isis::{
+    IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
+};
 pub use of::{DaemonState, PortState};
 pub use steering::{DestinationSnapshot, FlowSnapshot, PathSnapshot, SteeringSnapshot};
 
@@ -39,12 +43,18 @@ pub struct Snapshot {
     /// What Fast CNP has counted, by the names of its document; absent while it is off.
     #[serde(default)]
     pub fast_cnp: Option<BTreeMap<String, u64>>,
+    /// What is asked of ingress PEs, and of this one; absent while the node does not notify.
+    #[serde(default)]
+    pub notifications: Option<NotificationSnapshot>,
     /// IOAM traces by what became of them.
     #[serde(default)]
     pub traces: BTreeMap<String, u64>,
     /// How flows are steered over placed paths; absent while none are.
     #[serde(default)]
     pub steering: Option<SteeringSnapshot>,
+    /// What is known by IS-IS; absent while the node does not speak it.
+    #[serde(default)]
+    pub isis: Option<IsisSnapshot>,
     /// The configuration in force.
     pub configuration: ConfigurationSnapshot,
 }

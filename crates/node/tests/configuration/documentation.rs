@@ -42,14 +42,22 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[egress.watchdog]", "[[egress]]\nwatchdog = { zzz = 1 }"),
     ("[[egress.class]]", "[[egress]]\nclass = [{ zzz = 1 }]"),
     ("[egress.class.ecn]", "[[egress]]\nclass = [{ ecn = { zzz = 1 } }]"),
+    ("[egress.class.backpressure]", "[[egress]]\nclass = [{ backpressure = { zzz = 1 } }]"),
     ("[egress.class.pfc]", "[[egress]]\nclass = [{ pfc = { zzz = 1 } }]"),
     ("[ioam]", "[ioam]\nzzz = 1"),
     ("[[ioam.namespace]]", "[ioam]\nnamespace = [{ zzz = 1 }]"),
     ("[ioam.namespace.opaque]", "[ioam]\nnamespace = [{ opaque = { zzz = 1 } }]"),
     ("[[ioam.interface]]", "[ioam]\ninterface = [{ zzz = 1 }]"),
     ("[fast_cnp]", "[fast_cnp]\nzzz = 1"),
+    ("[notifications]", "[notifications]\nzzz = 1"),
+    ("[[notifications.priority]]", "[notifications]\npriority = [{ zzz = 1 }]"),
+    ("[[notification_sids]]", "[[notification_sids]]\nzzz = 1"),
     ("[steering]", "[steering]\nzzz = 1"),
     ("[[connection]]", "[[connection]]\nzzz = 1"),
+    ("[isis]", "[isis]\nzzz = 1"),
+    ("[isis.key]", "[isis]\nkey = { zzz = 1 }"),
+    ("[[isis.locator]]", "[isis]\nlocator = [{ zzz = 1 }]"),
+    ("[[isis.circuit]]", "[isis]\ncircuit = [{ zzz = 1 }]"),
 ];
 
 /// The keys that an error says there are.
@@ -90,7 +98,7 @@ fn the_example_is_complete() {
     let configuration = parse(example()).expect("the example is right");
     let node = configuration.node().expect("a node takes it");
     assert_eq!(node.groups().count(), 3);
-    assert_eq!(node.sid_counters().count(), 7);
+    assert_eq!(node.sid_counters().count(), 9);
     assert_eq!(configuration.node.ports.len(), 4);
     let multicast = configuration.commands.iter().filter(|command| matches!(command, Command::AddMulticastRoute(_)));
     assert_eq!(multicast.count(), 2);

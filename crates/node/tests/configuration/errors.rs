@@ -102,8 +102,8 @@ fn keys_and_types() {
         "[node]",
         "[nodes]",
         "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `border`, `neighbour`, `route`, \
-         `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, `steering`, \
-         `connection`",
+         `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
+         `notifications`, `notification_sids`, `steering`, `isis`, `connection`",
     );
     refused(file, "loopback = '2001:db8:4::1'\n", "", "1: missing key `loopback`");
     refused(file, "name = 'down'\n", "", "6: missing key `name`");
@@ -184,7 +184,8 @@ fn keys_and_types() {
         file,
         "behavior = 'End.Replicate'",
         "behavior = 'End.B6'",
-        "20: unknown value `End.B6`, expected one of `End`, `End.X`, `uN`, `uA`, `End.DT6`, `End.Replicate`, `End.MT`",
+        "20: unknown value `End.B6`, expected one of `End`, `End.X`, `uN`, `uA`, `End.DT6`, `End.Replicate`, `End.MT`, \
+         `END.C`, `END.E`",
     );
     refused(file, "[node]", "[node", "1: unclosed table, expected `]`");
 }

@@ -100,6 +100,8 @@ fn routes_and_sids() {
         ("2001:db8:ff:6::d6/128", SidBehavior::EndDt6(TableId(100))),
         ("2001:db8:ff:6::f1/128", SidBehavior::EndReplicate(GroupId(1))),
         ("2001:db8:ff:6::e2/128", SidBehavior::EndMt { require_hmac: true }),
+        ("2001:db8:ff:6::c/128", SidBehavior::EndC),
+        ("2001:db8:ff:6::d/128", SidBehavior::EndE(TableId(100))),
     ];
     assert_eq!(sids, expected.map(|(sid, behavior)| (sid.to_owned(), behavior)));
 }

@@ -159,8 +159,12 @@ pub(crate) struct Host {
 impl Host {
     /// Sends a packet to the node.
     pub(crate) fn send(&mut self, packet: &[u8]) {
-        let octets = [&self.mac[..], &[2, 0, 0, 0, 0, 0x99, 0x86, 0xDD], packet].concat();
-        let frame = Frame::from_octets(&octets, &mut self.pool).expect("room");
+        self.send_frame(&[&self.mac[..], &[2, 0, 0, 0, 0, 0x99, 0x86, 0xDD], packet].concat());
+    }
+
+    /// Sends a frame as it is.
+    pub(crate) fn send_frame(&mut self, octets: &[u8]) {
+        let frame = Frame::from_octets(octets, &mut self.pool).expect("room");
         self.driver.push(frame, &mut self.pool);
         while !self.driver.is_flushed() {
             self.driver.flush(&mut self.pool).expect("sent");

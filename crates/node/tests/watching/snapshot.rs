@@ -18,7 +18,7 @@ fn it_has_ports_with_what_the_process_knows_of_them() {
 fn it_names_behaviours_as_the_configuration_does() {
     let snapshot = example();
     let behaviors: Vec<&str> = snapshot.sids.iter().map(|sid| sid.behavior.as_str()).collect();
-    assert_eq!(behaviors, ["uN", "uA", "End", "End.X", "End.DT6", "End.Replicate", "End.MT"]);
+    assert_eq!(behaviors, ["uN", "uA", "End", "End.X", "End.DT6", "End.Replicate", "End.MT", "END.C", "END.E"]);
 }
 
 #[test]

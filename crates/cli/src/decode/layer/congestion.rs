@@ -30,6 +30,22 @@ pub(crate) struct Pause {
     pub(crate) pause_ns: Option<u64>,
 }
 
+/// A congestion notification to an END.C SID (draft-hu-acn-rocev2, D60).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Notification {
+    /// `pause` or `resume`.
+    pub(crate) ask: &'static str,
+    /// Of the queue.
+    pub(crate) traffic_class: u8,
+    /// How full it is: 0 at XON, 128 at XOFF.
+    pub(crate) level: u8,
+    pub(crate) sequence: u32,
+    /// How long a pause lasts if nothing more is said.
+    pub(crate) hold_us: u32,
+    /// The node.
+    pub(crate) congested: Ipv6Addr,
+}
+
 /// What an option says, where it is one that is known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,7 +1,7 @@
 //! What tells of congestion, in words.
 
 use super::list;
-use crate::decode::layer::{Cm, FastCnp, IoamNode, IoamTrace, OptionMeaning, Pause, PausedClass, Pfc};
+use crate::decode::layer::{Cm, FastCnp, IoamNode, IoamTrace, Notification, OptionMeaning, Pause, PausedClass, Pfc};
 use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for OptionMeaning {
@@ -10,6 +10,13 @@ impl Display for OptionMeaning {
             OptionMeaning::FastCnp(fast_cnp) => fast_cnp.fmt(f),
             OptionMeaning::IoamTrace(trace) => trace.fmt(f),
         }
+    }
+}
+
+impl Display for Notification {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Notification { traffic_class, level, sequence, hold_us, congested, .. } = self;
+        write!(f, "class {traffic_class} level {level} hold {hold_us} us sequence {sequence} congested {congested}")
     }
 }
 

@@ -2,8 +2,8 @@ use super::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use srdma_node::daemon::{
-    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PfcSnapshot, PortSnapshot,
-    Reload, Role, SidSnapshot,
+    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, HoldSnapshot,
+    NotificationSnapshot, PfcSnapshot, PortSnapshot, Reload, Role, SidSnapshot,
 };
 use srdma_node::{GroupCountersReport, TrafficReport};
 use std::collections::BTreeMap;
@@ -85,8 +85,10 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         prefixes: 23,
         neighbours: 4,
         fast_cnp: None,
+        notifications: None,
         traces: BTreeMap::new(),
         steering: None,
+        isis: None,
         configuration: ConfigurationSnapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: None }),
@@ -209,11 +211,18 @@ fn classes_and_fast_cnp_are_shown_where_there_are_any() {
     };
     with.ports[0].classes = vec![used];
     with.fast_cnp = Some(BTreeMap::from([("sent".to_owned(), 12), ("refusals".to_owned(), 0)]));
+    with.notifications = Some(NotificationSnapshot {
+        counters: BTreeMap::from([("pauses_taken".to_owned(), 7), ("expired".to_owned(), 0)]),
+        held: vec![HoldSnapshot { address: address(2), traffic_class: 3 }],
+        asked: Vec::new(),
+    });
     let page = Page::new(&Seen::first(with), 100).to_string();
     let (_, page) = page.split_once("Classes").expect("a section");
     let words: Vec<&str> = page.lines().nth(2).expect("a class").split_whitespace().collect();
     assert_eq!(words, ["s1", "3", "70,000", "90,000", "1,234", "17", "0", "5", "2", "0", "paused"]);
     assert!(page.contains("Fast CNP\n  12 sent\n\n"), "{page}");
+    assert!(page.contains("Notifications\n  paused for 2001:db8:ff:2::1, class 3\n  7 pauses taken\n\n"), "{page}");
     let without = Page::new(&Seen::first(snapshot(90, 1)), 100).to_string();
-    assert!(!without.contains("Classes") && !without.contains("Fast CNP"), "{without}");
+    let absent = ["Classes", "Fast CNP", "Notifications"];
+    assert!(absent.iter().all(|section| !without.contains(section)), "{without}");
 }

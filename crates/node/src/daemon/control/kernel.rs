@@ -1,6 +1,7 @@
 //! The kernel's links, neighbours and routes: what the node is told of them, and what the kernel is told in turn.
 
 use super::Control;
+use super::learnt_routes::LearntRoutes;
 use crate::configuration::{Configuration, PortInterface};
 use crate::daemon::claim::Claim;
 use crate::daemon::event::{Cause, Event};
@@ -10,9 +11,9 @@ use crate::daemon::mirror::{Effects, Mirror, MirroredPort};
 use crate::daemon::order::Refusal;
 use srdma_dataplane::{Command, PortConfig, PortId, Prefix};
 use srdma_io::nd::ProxyNd;
-use srdma_io::netlink::{Change, Kernel, Watcher};
+use srdma_io::netlink::{Change, Kernel, KernelNextHop, Watcher};
 use srdma_wire::MacAddress;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv6Addr;
 
@@ -28,6 +29,8 @@ pub(super) struct KernelSide {
     blackholes: BTreeSet<Prefix>,
     /// Answers for Proxy Addresses, once there are any.
     neighbour_discovery: Option<ProxyNd>,
+    /// Routes that were learnt.
+    learnt_routes: LearntRoutes,
     /// What the kernel refused last, so that it is said once.
     refused: Option<String>,
     /// Held by the first node of the namespace, which may clear what a dead one has left.
@@ -63,6 +66,7 @@ impl KernelSide {
             links: Vec::new(),
             blackholes: BTreeSet::new(),
             neighbour_discovery: None,
+            learnt_routes: LearntRoutes::default(),
             refused,
             _first: first,
         })
@@ -72,7 +76,10 @@ impl KernelSide {
     pub(super) async fn changed(&mut self) -> io::Result<()> {
         let mut changes = Vec::new();
         self.watcher.receive(&mut changes).await?;
-        changes.into_iter().for_each(|change| self.mirror.apply(change));
+        for change in changes {
+            self.learnt_routes.hear(&change);
+            self.mirror.apply(change);
+        }
         Ok(())
     }
 
@@ -127,6 +134,19 @@ impl KernelSide {
         }
     }
 
+    /// Has the kernel, and the node by way of it, send packets to these prefixes by these neighbours, and no longer to
+    /// those that it was told of before.
+    pub(super) async fn lead(&mut self, wanted: &BTreeMap<Prefix, Vec<KernelNextHop>>) {
+        if let Some(refusal) = self.learnt_routes.set(&mut self.kernel, wanted).await {
+            self.refused.get_or_insert(refusal);
+        }
+    }
+
+    /// Whether the kernel has dropped routes that it was told of.
+    pub(super) fn has_lost_routes(&self) -> bool {
+        self.learnt_routes.has_lost_some()
+    }
+
     /// Takes back all that the kernel was told.
     pub(super) async fn clear(&mut self) -> io::Result<()> {
         self.kernel.clear().await
@@ -161,7 +181,7 @@ impl Control<'_> {
             self.facts = facts;
             self.reread().await?;
         }
-        Ok(())
+        self.settle_isis().await
     }
 
     /// Carries out what the kernel's changes have led to.

@@ -54,7 +54,8 @@ impl Control<'_> {
             Ok(prepared) => prepared,
             Err(reason) => return Ok(Err(reason)),
         };
-        let commands = changes.commands.len();
+        let is_other_isis = configuration.isis != self.configuration.isis;
+        let commands = changes.commands.len() + usize::from(is_other_isis);
         let before = self.kernel.mirror.clone();
         let mut effects = self.kernel.configure(&configuration);
         let learnt = std::mem::replace(&mut effects.commands, changes.commands);
@@ -81,6 +82,7 @@ impl Control<'_> {
             self.ports[port.index()] = PortDriver::NONE;
         }
         self.settle_with_kernel().await;
+        self.begin_isis_anew().await?;
         Ok(Ok(commands))
     }
 

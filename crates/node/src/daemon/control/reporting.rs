@@ -97,6 +97,7 @@ impl Control<'_> {
             started_unix_s: self.reporting.started_unix_s,
             uptime_ns: self.reporting.started.elapsed().as_nanos() as u64,
             ports: self.links().into_iter().zip(&self.configuration.interfaces).map(port).collect(),
+            isis: self.isis.snapshot().await,
             configuration: self.reporting.configuration.clone(),
         };
         let snapshot = self.data.snapshot(Box::new(state)).await?;

@@ -1,6 +1,7 @@
 //! What the metrics are called, and where in a snapshot their values are.
 
 mod congestion;
+mod isis;
 mod steering;
 
 use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
@@ -30,6 +31,7 @@ impl Collector for Families {
         congestion::pauses(&mut out, &self.0.ports)?;
         congestion::node(&mut out, &self.0)?;
         steering::steering(&mut out, &self.0)?;
+        isis::isis(&mut out, &self.0)?;
         sids(&mut out, &self.0)?;
         groups(&mut out, &self.0.groups)?;
         branches(&mut out, &self.0.groups)

@@ -59,6 +59,9 @@ impl Fixed {
                     fixed.prefixes.extend(learning.proxies.iter().map(|proxies| (TableId(0), *proxies)));
                     fixed.destinations.insert(learning.parent_sid.unwrap_or(learning.parent));
                 }
+                Command::SetNotificationSids(sids) => {
+                    fixed.destinations.extend(sids.iter().flat_map(|known| [known.end_c, known.end_e]).flatten());
+                }
                 Command::AddPort(_)
                 | Command::SetPort { .. }
                 | Command::RemoveNeighbour(_)
@@ -79,6 +82,8 @@ impl Fixed {
                 | Command::RemoveIoam
                 | Command::SetFastCnp(_)
                 | Command::RemoveFastCnp
+                | Command::SetNotifications(_)
+                | Command::RemoveNotifications
                 | Command::SetSteering(_)
                 | Command::RemoveSteering
                 | Command::AddConnection(_)

@@ -1,9 +1,10 @@
-//! What a node tells of congestion: the traffic classes of its ports, pauses, traces and Fast CNP.
+//! What a node tells of congestion: the traffic classes of its ports, pauses, traces, Fast CNP and notifications.
 
 use crate::process::TrafficReport;
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::{CLASSES, IoamCounters, Node, PortId};
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 /// A traffic class of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,26 @@ pub struct PfcSnapshot {
     pub paused_ns: u64,
 }
 
+/// Notifications across a WAN (CN-4.1-1, CN-4.1-2).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotificationSnapshot {
+    /// What was counted, by the names of its document.
+    pub counters: BTreeMap<String, u64>,
+    /// The pauses that this node keeps up, by the congested node.
+    pub held: Vec<HoldSnapshot>,
+    /// The pauses that it has asked for, by the END.C of the ingress PE.
+    pub asked: Vec<HoldSnapshot>,
+}
+
+/// A pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldSnapshot {
+    /// The congested node, or the END.C.
+    pub address: Ipv6Addr,
+    /// The traffic class.
+    pub traffic_class: u8,
+}
+
 /// The classes of a port; none when it has one queue.
 pub(super) fn classes(node: &Node, port: PortId) -> Vec<ClassSnapshot> {
     (0..CLASSES).filter_map(|class| of_class(node, port, class)).collect()
@@ -90,6 +111,19 @@ fn of_class(node: &Node, port: PortId, class: usize) -> Option<ClassSnapshot> {
 pub(super) fn fast_cnp(node: &Node) -> Option<BTreeMap<String, u64>> {
     let named = |(name, count): (&str, u64)| (name.to_owned(), count);
     node.uses_fast_cnp().then(|| node.fast_cnp_counters().iter().map(named).collect())
+}
+
+/// What is asked and kept up, while the node notifies.
+pub(super) fn notifications(node: &Node) -> Option<NotificationSnapshot> {
+    node.notifications()?;
+    let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+    let held = node.holds().map(|hold| HoldSnapshot { address: hold.congested, traffic_class: hold.traffic_class });
+    let asked = node.pauses_asked().map(|(address, traffic_class)| HoldSnapshot { address, traffic_class });
+    Some(NotificationSnapshot {
+        counters: node.notification_counters().iter().map(named).collect(),
+        held: held.collect(),
+        asked: asked.collect(),
+    })
 }
 
 /// What became of the traces that the node met.

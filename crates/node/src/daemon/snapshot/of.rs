@@ -1,8 +1,8 @@
 //! Taking a snapshot of a node.
 
 use super::{
-    BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role, SidSnapshot, Snapshot,
-    congestion, steering,
+    BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, IsisSnapshot, PortSnapshot, Role,
+    SidSnapshot, Snapshot, congestion, steering,
 };
 use crate::process::by_name;
 use srdma_dataplane::reverse::BranchIndex;
@@ -21,6 +21,8 @@ pub struct DaemonState {
     pub uptime_ns: u64,
     /// The ports, in the order of the node's.
     pub ports: Vec<PortState>,
+    /// What is known by IS-IS.
+    pub isis: Option<IsisSnapshot>,
     /// Which configuration is in force.
     pub configuration: ConfigurationSnapshot,
 }
@@ -79,8 +81,10 @@ impl Snapshot {
             prefixes: node.prefix_count(),
             neighbours: node.neighbour_count(),
             fast_cnp: congestion::fast_cnp(node),
+            notifications: congestion::notifications(node),
             traces: congestion::traces(node),
             steering: steering::of(node),
+            isis: daemon.isis.clone(),
             configuration: daemon.configuration.clone(),
         }
     }
@@ -127,6 +131,8 @@ fn behavior_name(behavior: SidBehavior) -> &'static str {
         SidBehavior::EndX(flavors, _) if is_micro(flavors) => "uA",
         SidBehavior::EndX(..) => "End.X",
         SidBehavior::EndDt6(_) => "End.DT6",
+        SidBehavior::EndC => "END.C",
+        SidBehavior::EndE(_) => "END.E",
         SidBehavior::EndReplicate(_) => "End.Replicate",
         SidBehavior::EndMt { .. } => "End.MT",
     }

@@ -73,26 +73,33 @@ pub(super) fn of(node: &Node) -> Option<SteeringSnapshot> {
     for (_, prefix, set) in node.placed() {
         prefixes.entry(set).or_default().push(prefix.to_string());
     }
-    let destination = |set| {
-        let mut prefixes = prefixes.get(&set).cloned().unwrap_or_default();
-        prefixes.sort();
-        DestinationSnapshot {
-            prefixes,
-            paths: headend.paths(headend.latest(), set).map(|path| self::path(&path)).collect(),
+    Some(SteeringSnapshot::of(headend, prefixes))
+}
+
+impl SteeringSnapshot {
+    /// How a headend steers, to these destinations.
+    pub fn of(headend: &Headend, mut prefixes: BTreeMap<SetId, Vec<String>>) -> Self {
+        let destination = |set| {
+            let mut prefixes = prefixes.remove(&set).unwrap_or_default();
+            prefixes.sort();
+            DestinationSnapshot {
+                prefixes,
+                paths: headend.paths(headend.latest(), set).map(|path| self::path(&path)).collect(),
+            }
+        };
+        let mut flows: Vec<HeadendFlow> = headend.flows().collect();
+        flows.sort_by_key(|flow| (std::cmp::Reverse(flow.report.last), flow.report.key));
+        flows.truncate(MOST_FLOWS);
+        let counted = headend.steering().counters();
+        let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+        SteeringSnapshot {
+            destinations: headend.sets().map(destination).collect(),
+            flows: flows.iter().map(|flow| self::flow(headend, flow)).collect(),
+            signals: Signal::NAMES.into_iter().zip(counted.signals).map(named).collect(),
+            moves: Cause::NAMES.into_iter().zip(counted.moves).map(named).collect(),
+            counters: headend.counters().iter().chain(counted.others()).map(named).collect(),
         }
-    };
-    let mut flows: Vec<HeadendFlow> = headend.flows().collect();
-    flows.sort_by_key(|flow| (std::cmp::Reverse(flow.report.last), flow.report.key));
-    flows.truncate(MOST_FLOWS);
-    let counted = headend.steering().counters();
-    let named = |(name, count): (&str, u64)| (name.to_owned(), count);
-    Some(SteeringSnapshot {
-        destinations: headend.sets().map(destination).collect(),
-        flows: flows.iter().map(|flow| self::flow(headend, flow)).collect(),
-        signals: Signal::NAMES.into_iter().zip(counted.signals).map(named).collect(),
-        moves: Cause::NAMES.into_iter().zip(counted.moves).map(named).collect(),
-        counters: headend.counters().iter().chain(counted.others()).map(named).collect(),
-    })
+    }
 }
 
 fn path(found: &HeadendPathReport<'_>) -> PathSnapshot {

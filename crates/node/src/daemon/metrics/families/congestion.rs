@@ -1,7 +1,7 @@
 //! The families of traffic classes, pauses, traces and Fast CNP.
 
 use super::{Labels, Out, frames};
-use crate::daemon::{ClassSnapshot, PfcSnapshot, PortSnapshot, Snapshot};
+use crate::daemon::{ClassSnapshot, NotificationSnapshot, PfcSnapshot, PortSnapshot, Snapshot};
 use prometheus_client::registry::Unit;
 use std::fmt;
 
@@ -79,5 +79,14 @@ pub(super) fn node(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     out.counters("srdma_ioam_traces", "IOAM traces by what became of them", None, traces)?;
     let counters = snapshot.fast_cnp.iter().flatten();
     let events = counters.map(|(event, count)| ([("event", event.as_str())], *count));
-    out.counters("srdma_fast_cnp_events", "What Fast CNP has counted; absent while it is off", None, events)
+    out.counters("srdma_fast_cnp_events", "What Fast CNP has counted; absent while it is off", None, events)?;
+    let notifications = snapshot.notifications.iter();
+    let events =
+        notifications.flat_map(|known| &known.counters).map(|(event, count)| ([("event", event.as_str())], *count));
+    let help = "What was counted of notifications across a WAN; absent while there are none";
+    out.counters("srdma_notification_events", help, None, events)?;
+    let pauses = |of: &NotificationSnapshot| [("held", of.held.len() as u64), ("asked", of.asked.len() as u64)];
+    let pauses = snapshot.notifications.iter().flat_map(pauses).map(|(kind, count)| ([("kind", kind)], count));
+    let help = "Pauses that the node keeps up for others, and has asked ingress PEs for";
+    out.gauges("srdma_notification_pauses", help, None, pauses)
 }

@@ -1,0 +1,100 @@
+//! `srdma isis`: what a running node knows by IS-IS. `docs/isis.md` describes it.
+
+mod text;
+
+use crate::status::socket;
+use anyhow::bail;
+use clap::{Subcommand, ValueEnum};
+use serde_json::json;
+use srdma_cli::output;
+use srdma_node::daemon::{IsisSnapshot, read_status};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show what a running node knows by IS-IS.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Show(Show),
+}
+
+/// Show neighbours, the database, everybody's SIDs, or routes.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+struct Show {
+    /// What to show.
+    #[arg(value_enum)]
+    what: What,
+    /// The node's status socket. Without it, the one in /run/srdma, if there is only one.
+    #[arg(value_name = "SOCKET", conflicts_with = "config")]
+    socket: Option<PathBuf>,
+    /// The node's configuration, which says where its socket is.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// As one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Who is at the other end of each circuit.
+    Neighbors,
+    /// The LSPs of all systems.
+    Database,
+    /// The SIDs that all systems announce; END.C and END.E count where the C-flag is set.
+    Sids,
+    /// Where the prefixes of others are.
+    Routes,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma isis show neighbors
+      Who is at the other ends of the only running node's circuits, and whether both hear each other.
+
+  srdma isis show database --config node.toml
+      Everybody's LSPs: which version, and how long it is still valid.
+
+  srdma isis show sids --json | jq -r '.nodes[] | select(.handles_notifications) | .hostname'
+      The nodes that handle congestion notifications.";
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When there is no node to ask, several without a choice, or it does not speak IS-IS.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let Command::Show(show) = &arguments.command;
+    let path = socket(show.socket.as_deref(), show.config.as_deref())?;
+    let Some(isis) = read_status(&path)?.isis else {
+        bail!("{}: the node speaks no IS-IS: its configuration has no [isis]", path.display());
+    };
+    let text = if show.json { serde_json::to_string(&json(&isis, show.what))? + "\n" } else { text(&isis, show.what) };
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn json(isis: &IsisSnapshot, what: What) -> serde_json::Value {
+    match what {
+        What::Neighbors => json!({ "system": isis.system, "circuits": isis.circuits }),
+        What::Database => json!({ "system": isis.system, "lsps": isis.lsps }),
+        What::Sids => json!({ "system": isis.system, "nodes": isis.nodes }),
+        What::Routes => json!({ "system": isis.system, "routes": isis.routes }),
+    }
+}
+
+fn text(isis: &IsisSnapshot, what: What) -> String {
+    match what {
+        What::Neighbors => text::neighbors(isis),
+        What::Database => text::database(isis),
+        What::Sids => text::sids(isis),
+        What::Routes => text::routes(isis),
+    }
+}

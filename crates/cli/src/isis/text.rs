@@ -1,0 +1,150 @@
+//! What is known by IS-IS, as tables.
+
+use srdma_node::daemon::{IsisNodeSnapshot, IsisSidSnapshot, IsisSnapshot};
+
+pub(super) fn neighbors(isis: &IsisSnapshot) -> String {
+    let rows = isis.circuits.iter().map(|circuit| {
+        let state = if circuit.is_open { circuit.state.name() } else { "closed" };
+        let addresses: Vec<String> = circuit.addresses.iter().map(ToString::to_string).collect();
+        [
+            circuit.port.clone(),
+            state.to_owned(),
+            circuit.neighbour.clone().unwrap_or_default(),
+            circuit.hostname.clone().unwrap_or_default(),
+            circuit.metric.to_string(),
+            circuit.holds_s.map(|seconds| format!("{seconds} s")).unwrap_or_default(),
+            addresses.join(" "),
+        ]
+    });
+    table(["port", "state", "neighbor", "hostname", "metric", "holds", "addresses"], rows)
+}
+
+pub(super) fn database(isis: &IsisSnapshot) -> String {
+    let rows = isis.lsps.iter().map(|lsp| {
+        let flags = [(lsp.is_own, "own"), (lsp.is_overloaded, "overloaded")];
+        let flags: Vec<&str> = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name).collect();
+        [
+            lsp.id.clone(),
+            lsp.hostname.clone().unwrap_or_default(),
+            format!("{:#010x}", lsp.sequence),
+            format!("{:#06x}", lsp.checksum),
+            format!("{} s", lsp.lifetime_s),
+            lsp.octets.to_string(),
+            flags.join(" "),
+        ]
+    });
+    table(["LSP", "hostname", "sequence", "checksum", "lifetime", "octets", ""], rows)
+}
+
+pub(super) fn sids(isis: &IsisSnapshot) -> String {
+    let rows = isis.nodes.iter().flat_map(|node| node.sids.iter().map(|sid| sid_row(node, sid)));
+    table(["system", "hostname", "C", "SID", "behavior", "block+node+function+argument", ""], rows)
+}
+
+fn sid_row(node: &IsisNodeSnapshot, sid: &IsisSidSnapshot) -> [String; 7] {
+    let behavior = match &sid.name {
+        Some(name) => format!("{name} ({})", sid.behavior),
+        None => sid.behavior.to_string(),
+    };
+    let structure = sid.structure.map(|lengths| lengths.map(|bits| bits.to_string()).join("+"));
+    [
+        node.system.clone(),
+        node.hostname.clone().unwrap_or_default(),
+        if node.handles_notifications { "C" } else { "-" }.to_owned(),
+        sid.sid.to_string(),
+        behavior,
+        structure.unwrap_or_default(),
+        if sid.is_used { "notifications" } else { "" }.to_owned(),
+    ]
+}
+
+pub(super) fn routes(isis: &IsisSnapshot) -> String {
+    let rows = isis.routes.iter().map(|route| [route.prefix.clone(), route.distance.to_string(), route.via.join(" ")]);
+    table(["prefix", "distance", "via"], rows)
+}
+
+/// Columns as wide as their widest cell.
+fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let rows: Vec<[String; N]> = std::iter::once(headings.map(str::to_owned)).chain(rows).collect();
+    let widths: Vec<usize> =
+        (0..N).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use srdma_node::daemon::{IsisCircuitSnapshot, IsisState, LspSnapshot};
+
+    #[test]
+    fn tables_have_a_row_for_each_thing() {
+        let circuit = |port: &str, state, neighbour: Option<&str>| IsisCircuitSnapshot {
+            port: port.to_owned(),
+            metric: 10,
+            is_open: true,
+            state,
+            neighbour: neighbour.map(str::to_owned),
+            hostname: None,
+            addresses: neighbour.map(|_| "fe80::2".parse().unwrap()).into_iter().collect(),
+            holds_s: neighbour.map(|_| 29),
+        };
+        let lsp = LspSnapshot {
+            id: "0000.0000.0001.00-00".to_owned(),
+            hostname: Some("n1".to_owned()),
+            sequence: 7,
+            checksum: 0xab,
+            lifetime_s: 1199,
+            octets: 120,
+            is_overloaded: false,
+            is_own: true,
+        };
+        let sid = IsisSidSnapshot {
+            sid: "5f00:0:1:c000::".parse().unwrap(),
+            behavior: 0x8001,
+            name: Some("END.C".to_owned()),
+            structure: Some([32, 16, 16, 0]),
+            is_used: true,
+        };
+        let node = IsisNodeSnapshot {
+            system: "0000.0000.0001".to_owned(),
+            hostname: Some("n1".to_owned()),
+            distance: Some(0),
+            has_srv6: true,
+            handles_notifications: true,
+            locators: vec!["5f00:0:1::/48".to_owned()],
+            sids: vec![sid],
+        };
+        let isis = IsisSnapshot {
+            circuits: vec![
+                circuit("core", IsisState::Up, Some("0000.0000.0002")),
+                circuit("n4", IsisState::Down, None),
+            ],
+            lsps: vec![lsp],
+            nodes: vec![node],
+            ..IsisSnapshot::default()
+        };
+        let expected = "\
+port  state  neighbor        hostname  metric  holds  addresses
+core  up     0000.0000.0002            10      29 s   fe80::2
+n4    down                             10
+";
+        assert_eq!(neighbors(&isis), expected);
+        let expected = "\
+LSP                   hostname  sequence    checksum  lifetime  octets
+0000.0000.0001.00-00  n1        0x00000007  0x00ab    1199 s    120     own
+";
+        assert_eq!(database(&isis), expected);
+        let expected = "\
+system          hostname  C  SID              behavior       block+node+function+argument
+0000.0000.0001  n1        C  5f00:0:1:c000::  END.C (32769)  32+16+16+0                    notifications
+";
+        assert_eq!(sids(&isis), expected);
+        assert_eq!(routes(&isis), "prefix  distance  via\n");
+    }
+}

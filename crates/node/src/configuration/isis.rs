@@ -1,0 +1,363 @@
+//! `[isis]`: what the node announces of itself, and by which ports (`docs/isis.md`).
+
+use super::Commands;
+use super::error::Problem;
+use super::file::File;
+use super::ports::port_named;
+use super::value::{Integer, Located, Notation, PortName, Secret};
+use serde::Deserialize;
+use srdma_dataplane::{Command, Flavors, NodeConfig, PortId, Prefix, SidBehavior};
+use srdma_isis::tlv::{CapabilityFlags, EndSid, EndXSid, Locator, Reachability, RouterCapability, SidStructure};
+use srdma_isis::{Behaviors, Config, Key, Level, SystemId, Timers};
+use srdma_wire::codepoints::behavior;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IsisSection {
+    net: Located<Net>,
+    level: Option<Located<Integer<1, 2>>>,
+    hostname: Option<Located<PortName>>,
+    #[serde(default)]
+    overload: bool,
+    key: Option<Spanned<KeySection>>,
+    hello: Option<Located<Duration>>,
+    hold_multiplier: Option<Located<Integer<2, 100>>>,
+    lifetime: Option<Located<Duration>>,
+    refresh: Option<Located<Duration>>,
+    complete: Option<Located<Duration>>,
+    max_lsps: Option<Located<Integer<16, { 1 << 20 }>>>,
+    #[serde(default)]
+    congestion_notification: bool,
+    end_c_behavior: Option<Located<Integer<1, 0xFFFE>>>,
+    end_e_behavior: Option<Located<Integer<1, 0xFFFE>>>,
+    #[serde(default)]
+    prefixes: Vec<Located<Prefix>>,
+    #[serde(default)]
+    locator: Vec<LocatorSection>,
+    #[serde(default)]
+    circuit: Vec<CircuitSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeySection {
+    #[serde(default)]
+    algorithm: Algorithm,
+    id: Option<Located<Integer<0, 0xFFFF>>>,
+    secret: Option<Located<Secret>>,
+    secret_file: Option<Spanned<PathBuf>>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+enum Algorithm {
+    #[serde(rename = "hmac-md5")]
+    Md5,
+    #[default]
+    #[serde(rename = "hmac-sha256")]
+    Sha256,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LocatorSection {
+    prefix: Located<Prefix>,
+    block_bits: Option<Located<Integer<1, 127>>>,
+    metric: Option<Located<Integer<0, 0xFE00_0000>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CircuitSection {
+    port: Located<PortName>,
+    metric: Option<Located<Integer<1, 0xFF_FFFE>>>,
+}
+
+/// The network entity title: area, system id, and a selector of zero.
+struct Net {
+    area: Vec<u8>,
+    system: SystemId,
+}
+
+impl Notation for Net {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a network entity title such as \"49.0001.0000.0000.0009.00\": area, system id, and 00")
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (area, rest) = text.split_once('.').filter(|(first, _)| first.len() == 2)?;
+        let digits = format!("{area}{rest}").replace('.', "");
+        let groups = rest.split('.').collect::<Vec<_>>();
+        let (selector, groups) = groups.split_last()?;
+        if *selector != "00" || groups.iter().any(|group| group.len() != 4) {
+            return None;
+        }
+        let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let is_hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let octets: Vec<u8> =
+            digits.as_bytes().chunks(2).map(octet).collect::<Option<_>>().filter(|_| is_hexadecimal)?;
+        let (_selector, octets) = octets.split_last()?;
+        let (area, system) = octets.split_last_chunk::<{ SystemId::LEN }>()?;
+        let fits = (1..=13).contains(&area.len()) && *system != [0; SystemId::LEN];
+        fits.then(|| Net { area: area.to_vec(), system: SystemId(*system) })
+    }
+}
+
+/// What a node says by IS-IS, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsisSettings {
+    /// The system.
+    pub system: Config,
+    /// Its circuits.
+    pub circuits: Vec<IsisCircuit>,
+    /// What END.C and END.E are called.
+    pub behaviors: Behaviors,
+}
+
+/// A circuit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsisCircuit {
+    /// The port whose interface it is.
+    pub port: PortId,
+    /// What the link costs.
+    pub metric: u32,
+    /// The SIDs of the adjacency.
+    pub end_x: Vec<EndXSid>,
+}
+
+/// What the file says of IS-IS. It comes behind the SIDs, which are announced.
+pub(super) fn settings(
+    path: &Path,
+    file: &File,
+    name: &str,
+    node: &NodeConfig,
+    commands: &Commands,
+) -> Result<Option<IsisSettings>, Problem> {
+    let Some(section) = &file.isis else { return Ok(None) };
+    let section = section.get_ref();
+    let Net { area, system } = &section.net.value;
+    let hostname = section.hostname.as_ref().map_or(name, |hostname| &hostname.value.0);
+    let mut config = Config::new(*system, vec![area.clone()], hostname);
+    config.level = match section.level.as_ref().map(|level| level.value.get()) {
+        Some(1) => Level::One,
+        _ => Level::Two,
+    };
+    config.is_overloaded = section.overload;
+    config.key = section.key.as_ref().map(|section| key(path, section)).transpose()?;
+    config.timers = timers(section)?;
+    if let Some(limit) = &section.max_lsps {
+        config.limit_lsps = limit.value.get() as usize;
+    }
+    let code_point = |given: &Option<Located<Integer<1, 0xFFFE>>>, default| {
+        given.as_ref().map_or(default, |given| given.value.get() as u16)
+    };
+    let behaviors = Behaviors {
+        end_c: code_point(&section.end_c_behavior, behavior::END_C),
+        end_e: code_point(&section.end_e_behavior, behavior::END_E),
+    };
+    let sids = Sids { commands: &commands.done, behaviors };
+    config.locators = section.locator.iter().map(|section| locator(section, &sids)).collect::<Result<_, _>>()?;
+    config.prefixes = prefixes(section, node, &config.locators);
+    if !config.locators.is_empty() {
+        let c_flag =
+            if section.congestion_notification { CapabilityFlags::CONGESTION_NOTIFICATION } else { Default::default() };
+        config.capability = RouterCapability { srv6: Some(c_flag), algorithms: vec![0], ..RouterCapability::default() };
+    } else if section.congestion_notification {
+        let text = "congestion_notification without an [[isis.locator]]: there is no SID to send notifications to";
+        return Err(Problem::new(section.net.at, text));
+    }
+    let circuits = circuits(section, node, &sids, &config.locators)?;
+    Ok(Some(IsisSettings { system: config, circuits, behaviors }))
+}
+
+fn key(path: &Path, section: &Spanned<KeySection>) -> Result<Key, Problem> {
+    let (at, section) = (section.span().start, section.get_ref());
+    let secret = match (&section.secret, &section.secret_file) {
+        (Some(secret), None) => secret.value.0.clone(),
+        (None, Some(file)) => secret_of(path, file)?,
+        _ => return Err(Problem::new(at, "expected exactly one of secret and secret_file")),
+    };
+    match (section.algorithm, &section.id) {
+        (Algorithm::Md5, None) => Ok(Key::Md5 { secret }),
+        (Algorithm::Md5, Some(id)) => Err(Problem::new(id.at, "algorithm hmac-md5 has no key id (RFC 5304)")),
+        (Algorithm::Sha256, id) => {
+            let key_id = id.as_ref().map_or(1, |id| id.value.get() as u16);
+            Ok(Key::Sha256 { key_id, secret })
+        }
+    }
+}
+
+/// The content of a file, without blanks and ends of lines behind it. Its name may be relative to the configuration.
+fn secret_of(path: &Path, file: &Spanned<PathBuf>) -> Result<Vec<u8>, Problem> {
+    let wrong = |text: String| Problem::new(file.span().start, text);
+    let found = path.parent().unwrap_or(Path::new("")).join(file.get_ref());
+    let octets = std::fs::read(&found).map_err(|error| wrong(format!("{}: {error}", found.display())))?;
+    let secret = octets.trim_ascii_end().to_vec();
+    if secret.is_empty() { Err(wrong(format!("{}: there is no secret", found.display()))) } else { Ok(secret) }
+}
+
+fn timers(section: &IsisSection) -> Result<Timers, Problem> {
+    let default = Timers::default();
+    let seconds = |given: &Option<Located<Duration>>, least: u64, default: u64| match given {
+        None => Ok(default),
+        Some(given) if given.value.subsec_nanos() == 0 && (least..=65_535).contains(&given.value.as_secs()) => {
+            Ok(given.value.as_secs())
+        }
+        Some(given) => Err(Problem::new(given.at, format!("expected whole seconds from {least}s to 65535s"))),
+    };
+    let hello_ms = match &section.hello {
+        None => default.hello_ms,
+        Some(hello) if (Duration::from_millis(10)..=Duration::from_secs(600)).contains(&hello.value) => {
+            hello.value.as_millis() as u64
+        }
+        Some(hello) => return Err(Problem::new(hello.at, "expected a time from 10ms to 600s")),
+    };
+    let lifetime_s = seconds(&section.lifetime, 60, default.lifetime_s.into())? as u16;
+    let refresh_s = seconds(&section.refresh, 30, u64::from(default.refresh_s.min(lifetime_s / 4 * 3)))? as u16;
+    if let Some(refresh) = section.refresh.as_ref().filter(|_| refresh_s >= lifetime_s) {
+        let text = format!("refresh must be less than lifetime, which is {lifetime_s}s: LSPs would end before");
+        return Err(Problem::new(refresh.at, text));
+    }
+    Ok(Timers {
+        hello_ms,
+        hold_multiplier: section
+            .hold_multiplier
+            .as_ref()
+            .map_or(default.hold_multiplier, |multiplier| multiplier.value.get() as u16),
+        lifetime_s,
+        refresh_s,
+        complete_s: seconds(&section.complete, 1, default.complete_s)?,
+        generation_ms: default.generation_ms,
+    })
+}
+
+/// The node's loopback, what the file names, and locators: systems without SRv6 know these by nothing else (RFC 9352
+/// section 5).
+fn prefixes(section: &IsisSection, node: &NodeConfig, locators: &[Locator]) -> Vec<Reachability> {
+    let reachable = |prefix, metric| Reachability { metric, is_down: false, is_external: false, prefix };
+    let mut known = BTreeSet::new();
+    let own = std::iter::once(Prefix::host(node.loopback)).chain(section.prefixes.iter().map(|prefix| prefix.value));
+    let own = own.map(|prefix| reachable(prefix, 0));
+    let all = own.chain(locators.iter().map(|locator| reachable(locator.prefix, locator.metric)));
+    all.filter(|reachable| known.insert(reachable.prefix)).collect()
+}
+
+fn locator(section: &LocatorSection, sids: &Sids<'_>) -> Result<Locator, Problem> {
+    let prefix = section.prefix.value;
+    let block_bits = match &section.block_bits {
+        None => prefix.prefix_len().min(32),
+        Some(bits) if bits.value.get() <= u64::from(prefix.prefix_len()) => bits.value.get() as u8,
+        Some(bits) => return Err(Problem::new(bits.at, format!("block_bits is longer than the locator {prefix}"))),
+    };
+    let metric = section.metric.as_ref().map_or(0, |metric| metric.value.get() as u32);
+    let inside = sids.of_node().filter(|(sid, _)| prefix.contains(sid.address()));
+    let sids = inside.map(|(sid, behavior)| {
+        let structure = Some(structure(prefix, block_bits, sid, behavior));
+        EndSid { behavior, sid: sid.address(), structure }
+    });
+    Ok(Locator { metric, is_down: false, algorithm: 0, prefix, sids: sids.collect() })
+}
+
+fn circuits(
+    section: &IsisSection,
+    node: &NodeConfig,
+    sids: &Sids<'_>,
+    locators: &[Locator],
+) -> Result<Vec<IsisCircuit>, Problem> {
+    let mut circuits: Vec<IsisCircuit> = Vec::new();
+    for section in &section.circuit {
+        let port = port_named(node, &section.port)?;
+        if circuits.iter().any(|circuit| circuit.port == port) {
+            let text = format!("port {} is a circuit already", section.port.value.0);
+            return Err(Problem::new(section.port.at, text));
+        }
+        let metric = section.metric.as_ref().map_or(10, |metric| metric.value.get() as u32);
+        // A SID outside all locators is believed by nobody (RFC 9352 section 8).
+        let end_x = sids.of_port(port).filter_map(|(sid, behavior)| {
+            let locator = locators.iter().find(|locator| locator.prefix.contains(sid.address()))?;
+            let structure = Some(structure(locator.prefix, locator.prefix.prefix_len().min(32), sid, behavior));
+            Some(EndXSid { flags: 0, algorithm: 0, weight: 0, behavior, sid: sid.address(), structure })
+        });
+        circuits.push(IsisCircuit { port, metric, end_x: end_x.collect() });
+    }
+    Ok(circuits)
+}
+
+/// How the bits of a SID are divided. Compressed SIDs have their argument behind them; the function of others is taken
+/// to be whole groups of 16 bits.
+fn structure(locator: Prefix, block_bits: u8, sid: Prefix, code_point: u16) -> SidStructure {
+    let len = locator.prefix_len();
+    let (block, node) = (block_bits, len - block_bits);
+    if code_point == behavior::UN || code_point == behavior::UA {
+        let function = sid.prefix_len().saturating_sub(len);
+        return SidStructure { block, node, function, argument: 128 - len - function };
+    }
+    let used = 128 - u128::from_be_bytes(sid.address().octets()).trailing_zeros().min(128) as u8;
+    let function = used.saturating_sub(len).div_ceil(16).max(1).saturating_mul(16).min(128 - len);
+    SidStructure { block, node, function, argument: 0 }
+}
+
+/// The node's SIDs, with the code points of their behaviours.
+struct Sids<'c> {
+    commands: &'c [Command],
+    behaviors: Behaviors,
+}
+
+impl<'c> Sids<'c> {
+    /// Each with its code point, and the port of its adjacency, if it has one.
+    fn all(&self) -> impl Iterator<Item = (Prefix, u16, Option<PortId>)> + 'c {
+        let behaviors = self.behaviors;
+        self.commands.iter().filter_map(move |command| match command {
+            Command::AddSid { prefix, behavior } => {
+                Some((*prefix, code_point(*behavior, behaviors)?, port_of(*behavior)))
+            }
+            _ => None,
+        })
+    }
+
+    /// Those of the node itself.
+    fn of_node(&self) -> impl Iterator<Item = (Prefix, u16)> + 'c {
+        self.all().filter(|(.., of)| of.is_none()).map(|(sid, code_point, _)| (sid, code_point))
+    }
+
+    /// Those of adjacencies at a port.
+    fn of_port(&self, port: PortId) -> impl Iterator<Item = (Prefix, u16)> + 'c {
+        self.all().filter(move |(.., of)| *of == Some(port)).map(|(sid, code_point, _)| (sid, code_point))
+    }
+}
+
+fn port_of(behavior: SidBehavior) -> Option<PortId> {
+    match behavior {
+        SidBehavior::EndX(_, next_hop) => Some(next_hop.port),
+        _ => None,
+    }
+}
+
+/// The code point of a behaviour (IANA, SRv6 Endpoint Behaviors); `None` for flavors together that have none.
+fn code_point(what: SidBehavior, behaviors: Behaviors) -> Option<u16> {
+    Some(match what {
+        SidBehavior::End(flavors) => behavior::END + flavored(flavors, [0, 27, 42])?,
+        SidBehavior::EndX(flavors, _) => behavior::END_X + flavored(flavors, [0, 27, 47])?,
+        SidBehavior::EndDt6(_) => behavior::END_DT6,
+        SidBehavior::EndC => behaviors.end_c,
+        SidBehavior::EndE(_) => behaviors.end_e,
+        SidBehavior::EndReplicate(_) => behavior::END_REPLICATE,
+        SidBehavior::EndMt { .. } => behavior::END_MT,
+    })
+}
+
+/// How far behind the behaviour without flavors the one with flavors stands: RFC 8986 section 10.2 with four of PSP and
+/// USP, and four more with USD; RFC 9800 section 13.1 with all eight for NEXT-CSID.
+fn flavored(flavors: Flavors, [plain, with_usd, with_next_csid]: [u16; 3]) -> Option<u16> {
+    let Flavors { psp, usp, usd, next_csid } = flavors;
+    let popping = u16::from(psp) + 2 * u16::from(usp);
+    Some(match (next_csid.is_some(), usd) {
+        (false, false) => plain + popping,
+        (false, true) => with_usd + popping,
+        (true, usd) => with_next_csid + popping + 4 * u16::from(usd),
+    })
+}

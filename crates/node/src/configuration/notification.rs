@@ -1,0 +1,152 @@
+//! `[notifications]` and `[[notification_sids]]`: who is asked for pauses across a WAN, and who believes it
+//! (`docs/wan.md`). Without the section a node neither sends nor takes notifications.
+
+use super::Commands;
+use super::error::Problem;
+use super::file::{BehaviorName, File};
+use super::ports::port_named;
+use super::value::{HostAddress, Integer, Located, PortName};
+use serde::Deserialize;
+use srdma_dataplane::{Command, NodeConfig, NotificationConfig, NotificationSids, Prefix, PriorityMapping};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NotificationsSection {
+    hold: Option<Located<Duration>>,
+    refresh: Option<Located<Duration>>,
+    greatest_hold: Option<Located<Duration>>,
+    watchdog: Option<Located<Duration>>,
+    per_second: Option<Located<PositiveU32>>,
+    at_once: Option<Located<PositiveU32>>,
+    end_e_per_second: Option<Located<PositiveU32>>,
+    end_e_at_once: Option<Located<PositiveU32>>,
+    origins: Option<Located<Integer<1, 0xFFFF>>>,
+    #[serde(default)]
+    priority: Vec<PrioritySection>,
+}
+
+type PositiveU32 = Integer<1, 0xFFFF_FFFF>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PrioritySection {
+    traffic_class: Located<Integer<0, 7>>,
+    ports: Vec<Located<PortName>>,
+    priority: Located<Integer<0, 7>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SidsSection {
+    outer_source: Located<Prefix>,
+    end_c: Option<Located<HostAddress>>,
+    end_e: Option<Located<HostAddress>>,
+}
+
+/// Adds how the node notifies, then whose SIDs it knows.
+pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> Result<(), Problem> {
+    match &file.notifications {
+        Some(section) => {
+            let notifications = notifications(file, config, section.get_ref())?;
+            commands.add(section.span().start, Command::SetNotifications(Box::new(notifications)))?;
+        }
+        None => check_unused(file)?,
+    }
+    if let Some(first) = file.notification_sids.first() {
+        let sids = sids(&file.notification_sids)?;
+        commands.add(first.outer_source.at, Command::SetNotificationSids(sids))?;
+    }
+    Ok(())
+}
+
+/// That nothing of the file waits for a section that is not there.
+fn check_unused(file: &File) -> Result<(), Problem> {
+    let is_end_c = |behavior: &Spanned<BehaviorName>| *behavior.get_ref() == BehaviorName::EndC;
+    if let Some(sid) = file.sid.iter().find(|sid| is_end_c(&sid.behavior)) {
+        let text = "behavior END.C takes notifications, and there is no [notifications] that says what to pause";
+        return Err(Problem::new(sid.behavior.span().start, text));
+    }
+    match file.egress.iter().find_map(super::egress::EgressSection::backpressure) {
+        None => Ok(()),
+        Some(at) => Err(Problem::new(at, "nobody is asked for a pause: there is no [notifications]")),
+    }
+}
+
+fn notifications(
+    file: &File,
+    config: &NodeConfig,
+    section: &NotificationsSection,
+) -> Result<NotificationConfig, Problem> {
+    let defaults = NotificationConfig::default();
+    let time = |key: &str, given: &Option<Located<Duration>>, default| match given {
+        None => Ok(default),
+        Some(time) if time.value.as_micros() == 0 => {
+            Err(Problem::new(time.at, format!("{key} is shorter than 1 us, expected a time from there on")))
+        }
+        Some(time) => Ok(time.value),
+    };
+    let count = |given: &Option<Located<PositiveU32>>, default| {
+        given.as_ref().map_or(default, |count| count.value.get() as u32)
+    };
+    let hold = time("hold", &section.hold, defaults.hold)?;
+    Ok(NotificationConfig {
+        hold,
+        refresh: time("refresh", &section.refresh, hold / 2)?,
+        priorities: priorities(file, config, &section.priority)?,
+        greatest_hold: time("greatest_hold", &section.greatest_hold, defaults.greatest_hold)?,
+        watchdog: time("watchdog", &section.watchdog, defaults.watchdog)?,
+        per_second: count(&section.per_second, defaults.per_second),
+        at_once: count(&section.at_once, defaults.at_once),
+        end_e_per_second: count(&section.end_e_per_second, defaults.end_e_per_second),
+        end_e_at_once: count(&section.end_e_at_once, defaults.end_e_at_once),
+        origins: section.origins.as_ref().map_or(defaults.origins, |origins| origins.value.get() as u16),
+    })
+}
+
+/// What each class pauses (D61): only priorities in which the port has PFC.
+fn priorities(file: &File, config: &NodeConfig, sections: &[PrioritySection]) -> Result<Vec<PriorityMapping>, Problem> {
+    let mut priorities: Vec<PriorityMapping> = Vec::new();
+    for section in sections {
+        let (at, traffic_class) = (section.traffic_class.at, section.traffic_class.value.get() as u8);
+        if priorities.iter().any(|other| other.traffic_class == traffic_class) {
+            return Err(Problem::new(at, format!("traffic class {traffic_class} has a priority already")));
+        }
+        if section.ports.is_empty() {
+            return Err(Problem::new(at, format!("traffic class {traffic_class} has no port to be paused")));
+        }
+        let priority = section.priority.value.get() as u8;
+        let mut ports = Vec::new();
+        for name in &section.ports {
+            let port = port_named(config, name)?;
+            if !file.egress.iter().any(|egress| egress.has_pfc(&name.value, priority.into())) {
+                let port = &name.value.0;
+                let text = format!("port {port} has no PFC in class {priority}: no [[egress.class]] of it has `pfc`");
+                return Err(Problem::new(name.at, text));
+            }
+            ports.push(port);
+        }
+        priorities.push(PriorityMapping { traffic_class, ports, priority });
+    }
+    Ok(priorities)
+}
+
+/// The table of D63.
+fn sids(sections: &[SidsSection]) -> Result<Vec<NotificationSids>, Problem> {
+    let mut sids: Vec<NotificationSids> = Vec::new();
+    for section in sections {
+        let (at, outer_source) = (section.outer_source.at, section.outer_source.value);
+        if sids.iter().any(|other| other.outer_source == outer_source) {
+            return Err(Problem::new(at, format!("{outer_source} has SIDs already")));
+        }
+        let address = |sid: &Option<Located<HostAddress>>| sid.as_ref().map(|sid| -> Ipv6Addr { sid.value.0 });
+        let (end_c, end_e) = (address(&section.end_c), address(&section.end_e));
+        if end_c.is_none() && end_e.is_none() {
+            return Err(Problem::new(at, format!("{outer_source} has neither end_c nor end_e")));
+        }
+        sids.push(NotificationSids { outer_source, end_c, end_e });
+    }
+    Ok(sids)
+}

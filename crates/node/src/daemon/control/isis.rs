@@ -1,0 +1,152 @@
+//! IS-IS: what its task is told of ports, and what becomes of what it has learnt.
+
+use super::Control;
+use crate::configuration::IsisSettings;
+use crate::daemon::event::Event;
+use crate::daemon::handle::Died;
+use crate::daemon::isis::{IsisHandle, Learnt, Link, News, Plan};
+use crate::daemon::order::Refusal;
+use crate::daemon::snapshot::IsisSnapshot;
+use srdma_dataplane::{Command, NotificationSids};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The task, while the configuration has one, and what it has said last.
+#[derive(Debug, Default)]
+pub(super) struct IsisSide {
+    handle: Option<IsisHandle>,
+    learnt: Arc<Learnt>,
+    /// The notification SIDs that the node was told of beyond its file's.
+    told: Vec<NotificationSids>,
+    /// Nodes of which it was said that their notification SIDs do not count.
+    silent: BTreeSet<String>,
+}
+
+impl IsisSide {
+    /// Waits for news; for ever, while there is no task.
+    pub(super) async fn news(&mut self) -> News {
+        match &mut self.handle {
+            Some(handle) => handle.news().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What the system knows.
+    pub(super) async fn snapshot(&self) -> Option<IsisSnapshot> {
+        self.handle.as_ref()?.snapshot().await
+    }
+
+    /// Takes leave of the neighbours.
+    pub(super) async fn stop(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            handle.stop().await;
+        }
+    }
+}
+
+impl Control<'_> {
+    /// Another configuration is in force: the node knows the notification SIDs of its file, and no others.
+    pub(super) async fn begin_isis_anew(&mut self) -> Result<(), Died> {
+        self.isis.told.clear();
+        self.settle_isis().await?;
+        self.use_learnt().await
+    }
+
+    /// Has the task follow what configuration and kernel say now.
+    pub(super) async fn settle_isis(&mut self) -> Result<(), Died> {
+        let plan = self.configuration.isis.clone().map(|settings| self.plan(settings));
+        match (plan, &mut self.isis.handle) {
+            (Some(plan), Some(handle)) => handle.follow(plan),
+            (Some(plan), none) => *none = Some(IsisHandle::start(plan)),
+            (None, Some(_)) => {
+                self.isis.stop().await;
+                self.isis.learnt = Arc::default();
+                self.use_learnt().await?;
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    fn plan(&self, settings: IsisSettings) -> Plan {
+        let link = |port: &srdma_dataplane::PortId| {
+            let interface = self.configuration.interfaces.get(port.index());
+            let facts = interface.and_then(|interface| self.facts.get(&interface.name));
+            let config = self.configuration.node.ports.get(port.index());
+            let given = interface.and_then(|interface| interface.mac);
+            Link {
+                port: config.map(|config| config.name.clone()).unwrap_or_default(),
+                index: self.kernel.mirror.interface(*port).filter(|(_, is_up)| *is_up).map(|(index, _)| index),
+                mac: given.or(facts.map(|facts| facts.mac)).unwrap_or_default(),
+                addresses: facts.map(|facts| facts.addresses.clone()).unwrap_or_default(),
+                link_mtu: config.map_or(1500, |config| config.link_mtu),
+            }
+        };
+        let links = settings.circuits.iter().map(|circuit| link(&circuit.port)).collect::<Vec<_>>();
+        let link_local = |mut link: Link| {
+            link.addresses.retain(std::net::Ipv6Addr::is_unicast_link_local);
+            link
+        };
+        Plan { links: links.into_iter().map(link_local).collect(), settings }
+    }
+
+    /// The task has news.
+    pub(super) async fn hear_isis(&mut self, news: News) -> Result<(), Died> {
+        match news {
+            News::Said(text) => self.say(Event::Isis { text }),
+            News::Learnt => {
+                if let Some(handle) = &mut self.isis.handle {
+                    self.isis.learnt = handle.learnt();
+                }
+                self.use_learnt().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts into force what was learnt last, and says once of whom it was not used.
+    async fn use_learnt(&mut self) -> Result<(), Died> {
+        let learnt = Arc::clone(&self.isis.learnt);
+        self.kernel.lead(&learnt.routes).await;
+        if let Some(what) = self.kernel.take_refusal() {
+            self.say(Event::Failed { what });
+        }
+        self.tell_notification_sids(&learnt).await?;
+        for node in learnt.silent.difference(&self.isis.silent.clone()) {
+            let text = format!(
+                "IS-IS: {node} announces END.C or END.E without its C-flag: nothing is sent there, and what was \
+                 learnt before is forgotten"
+            );
+            self.say(Event::Isis { text });
+        }
+        self.isis.silent.clone_from(&learnt.silent);
+        Ok(())
+    }
+
+    /// Tells the node where notifications go (D63). What the file says of a source counts before what was learnt.
+    async fn tell_notification_sids(&mut self, learnt: &Learnt) -> Result<(), Died> {
+        let of_entry = |(outer_source, end_c, end_e)| NotificationSids { outer_source, end_c, end_e };
+        let found: Vec<NotificationSids> = learnt.sids.iter().map(of_entry).collect();
+        if found == self.isis.told {
+            return Ok(());
+        }
+        let of_file = self.configuration.commands.iter().find_map(|command| match command {
+            Command::SetNotificationSids(sids) => Some(sids.clone()),
+            _ => None,
+        });
+        let all = found.iter().copied().chain(of_file.unwrap_or_default()).collect();
+        self.isis.told = found;
+        match self.data.change(None, vec![Command::SetNotificationSids(all)]).await? {
+            Ok(()) => {}
+            Err(Refusal::Interest(reason) | Refusal::Command(reason)) => {
+                self.say(Event::Failed { what: format!("the node refuses what IS-IS has learnt: {reason}") });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives routes back that the kernel has dropped.
+    pub(super) async fn restore_routes(&mut self) -> Result<(), Died> {
+        if self.kernel.has_lost_routes() { self.use_learnt().await } else { Ok(()) }
+    }
+}

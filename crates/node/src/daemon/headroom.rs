@@ -1,0 +1,73 @@
+//! What a PE says of the room that routers need which ask it for pauses (D67).
+
+use super::Event;
+use crate::Configuration;
+use srdma_dataplane::headroom::{NS_PER_KM, PausedLink, WanNode, octets_in, response_ns};
+use srdma_dataplane::{Command, NodeConfig, PortId, PriorityMapping};
+use std::collections::BTreeMap;
+
+/// What Ethernet puts around a packet: header, checksum, preamble and gap.
+const AROUND_OCTETS: u64 = 14 + 4 + 20;
+
+/// A line for each class that is mapped to ports, of those whose rates are known.
+pub(super) fn of(configuration: &Configuration) -> Vec<Event> {
+    let mut rates: BTreeMap<PortId, u64> = BTreeMap::new();
+    let mut priorities: &[PriorityMapping] = &[];
+    for command in &configuration.commands {
+        match command {
+            Command::SetEgress { port, egress } => drop(rates.insert(*port, egress.rate_bits_per_s)),
+            Command::SetNotifications(config) => priorities = &config.priorities,
+            _ => {}
+        }
+    }
+    priorities.iter().filter_map(|mapping| headroom(&configuration.node, mapping, &rates)).collect()
+}
+
+/// Everything comes that the gateways can send, and nothing leaves: a router that sends on needs less.
+fn headroom(node: &NodeConfig, mapping: &PriorityMapping, rates: &BTreeMap<PortId, u64>) -> Option<Event> {
+    let in_bits_per_s = mapping.ports.iter().filter_map(|port| rates.get(port)).sum();
+    let slowest = mapping.ports.iter().filter_map(|port| rates.get(port)).min()?;
+    let mtu = mapping.ports.iter().filter_map(|port| node.ports.get(port.index())).map(|port| port.link_mtu).max()?;
+    let gateway = PausedLink {
+        rate_bits_per_s: *slowest,
+        propagation_ns: 0,
+        frame_octets: u64::from(mtu) + AROUND_OCTETS,
+        response_ns: response_ns(*slowest),
+    };
+    let router = WanNode { in_bits_per_s, out_bits_per_s: 0, propagation_ns: 0, gateway };
+    Some(Event::Headroom {
+        traffic_class: mapping.traffic_class,
+        octets: router.headroom().stop_octets,
+        octets_per_km: octets_in(2 * NS_PER_KM, in_bits_per_s),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// By hand, at 100 Gbit/s, 12.5 octets a nanosecond: a kilometre and back are 10 µs, 125,000 octets. Two frames of
+    /// 1,538 octets and a PAUSE of 84 take 252.8 ns, so 253; 394 quanta 2,017.28, so 2,018; that is 28,387.5 octets, and
+    /// two frames more.
+    #[test]
+    fn a_pe_says_what_its_gateways_need() {
+        let text = "[node]\nloopback = \"2001:db8::1\"\n[[port]]\nname = \"gw\"\nmac = \"02:00:00:00:00:01\"\n\
+                    [[traffic_class]]\nclass = 3\ndscps = [26]\n[[egress]]\nport = \"gw\"\nrate_bits_per_s = 100_000_000_000\n[[egress.class]]\nclass = 3\n\
+                    pfc = { xoff_octets = 90, xon_octets = 30, headroom_octets = 50 }\n\
+                    [notifications]\n[[notifications.priority]]\ntraffic_class = 5\nports = [\"gw\"]\npriority = 3\n";
+        let configuration = Configuration::parse(Path::new("pe.toml"), text).unwrap();
+        let octets = 28_388 + 2 * 1_538;
+        assert_eq!(of(&configuration), [Event::Headroom { traffic_class: 5, octets, octets_per_km: 125_000 }]);
+        let line = of(&configuration)[0].to_string();
+        let expected = "traffic class 5: a router that asks for pauses needs 31464 octets beyond XOFF, and 125000 more for \
+                        each kilometre to it, less what it sends on meanwhile (srdma plan headroom)";
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn others_say_nothing() {
+        let text = "[node]\nloopback = \"2001:db8::1\"\n[notifications]\n";
+        assert_eq!(of(&Configuration::parse(Path::new("router.toml"), text).unwrap()), []);
+    }
+}

@@ -1,0 +1,94 @@
+//! A circuit: the interface of a port, and the socket for its frames.
+
+use srdma_io::LlcSocket;
+use srdma_isis::frame;
+use srdma_wire::MacAddress;
+use std::io;
+use std::net::Ipv6Addr;
+use std::task::{Context, Poll};
+
+/// What is known of a circuit's interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The port's name.
+    pub(crate) port: String,
+    /// The interface's index, while it is there and up.
+    pub(crate) index: Option<u32>,
+    /// Its MAC address.
+    pub(crate) mac: MacAddress,
+    /// Its link-local addresses, by which neighbours send here.
+    pub(crate) addresses: Vec<Ipv6Addr>,
+    /// The longest packet of the link, in octets.
+    pub(crate) link_mtu: u16,
+}
+
+/// A circuit. Its place among them is its number, so that it stays when the configuration has it no more.
+#[derive(Debug)]
+pub(super) struct Circuit {
+    pub(super) link: Link,
+    pub(super) metric: u32,
+    /// With the interface that it is of.
+    socket: Option<(u32, LlcSocket)>,
+    /// Why there is no socket, once that has been said.
+    complaint: Option<String>,
+}
+
+impl Circuit {
+    pub(super) fn new(link: Link, metric: u32) -> Self {
+        Circuit { link, metric, socket: None, complaint: None }
+    }
+
+    /// The interface that frames come from.
+    pub(super) fn index(&self) -> Option<u32> {
+        self.socket.as_ref().map(|(index, _)| *index)
+    }
+
+    /// Whether it has no socket and should have one.
+    pub(super) fn is_missing(&self) -> bool {
+        self.link.index.is_some() && self.socket.is_none()
+    }
+
+    /// Opens, closes or replaces the socket, as the link says. Returns what there is to say, once.
+    pub(super) fn settle(&mut self) -> Option<String> {
+        if self.index() == self.link.index {
+            return None;
+        }
+        self.socket = None;
+        let index = self.link.index?;
+        match LlcSocket::open(index, &frame::GROUPS) {
+            Ok(socket) => {
+                (self.socket, self.complaint) = (Some((index, socket)), None);
+                None
+            }
+            Err(error) => {
+                let hint = match error.kind() {
+                    io::ErrorKind::PermissionDenied => "; this needs root or CAP_NET_RAW",
+                    _ => "",
+                };
+                let text = format!("port {}: no IS-IS here: {error}{hint}", self.link.port);
+                let is_new = self.complaint.as_ref() != Some(&text);
+                self.complaint = Some(text.clone());
+                is_new.then_some(text)
+            }
+        }
+    }
+
+    /// Takes the next frame. A socket that fails is closed.
+    pub(super) fn poll_receive(&mut self, context: &mut Context<'_>, frame: &mut [u8]) -> Poll<usize> {
+        loop {
+            let Some((_, socket)) = &self.socket else { return Poll::Pending };
+            match socket.poll_receive(context, frame) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(len)) => return Poll::Ready(len),
+                // It may come up again, and is told of once.
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::NetworkDown => {}
+                Poll::Ready(Err(_)) => self.socket = None,
+            }
+        }
+    }
+
+    /// Sends a frame; whether that was possible.
+    pub(super) fn send(&self, frame: &[u8]) -> bool {
+        self.socket.as_ref().is_some_and(|(_, socket)| socket.send(frame).is_ok())
+    }
+}

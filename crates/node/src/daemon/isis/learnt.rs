@@ -1,0 +1,137 @@
+//! What the node is to do with what was learnt: routes, and where notifications go.
+
+use super::Plan;
+use super::circuit::Circuit;
+use srdma_io::netlink::KernelNextHop;
+use srdma_isis::{Behaviors, CircuitId, LearnedNode, NodeId, NotificationSids, ShortestPaths, Speaker, SystemId};
+use srdma_wire::{Instant, Prefix};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+
+/// What was learnt from all others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::daemon) struct Learnt {
+    /// Routes to their prefixes and locators.
+    pub(in crate::daemon) routes: BTreeMap<Prefix, Vec<KernelNextHop>>,
+    /// END.C and END.E of the nodes that handle notifications (D63, D65).
+    pub(in crate::daemon) sids: NotificationSids,
+    /// The nodes that announce END.C or END.E, and that they do not handle notifications: by their names.
+    pub(in crate::daemon) silent: BTreeSet<String>,
+}
+
+impl Learnt {
+    /// What a speaker has come to know.
+    pub(super) fn of(speaker: &Speaker, plan: &Plan, circuits: &[Circuit], now: Instant) -> Self {
+        let own = plan.settings.system.system;
+        let behaviors = plan.settings.behaviors;
+        let mut nodes = speaker.learned(now);
+        nodes.remove(&own);
+        // What a system that is gone has said stays in the database until its lifetime is over.
+        let paths = speaker.shortest_paths(now);
+        nodes.retain(|id, _| paths.nodes.contains_key(&NodeId::of(*id)));
+        let silent = nodes.iter().filter(|(_, node)| is_silent(node, behaviors)).map(|(id, node)| name(*id, node));
+        Learnt {
+            routes: routes(speaker, plan, circuits, paths),
+            sids: NotificationSids::new(&nodes, behaviors),
+            silent: silent.collect(),
+        }
+    }
+}
+
+/// The name of a system, as far as it has said it.
+fn name(id: SystemId, node: &LearnedNode) -> String {
+    node.hostname.clone().unwrap_or_else(|| id.to_string())
+}
+
+/// D65: SIDs without the C-flag do not count.
+fn is_silent(node: &LearnedNode, behaviors: Behaviors) -> bool {
+    let announces = node.sids.iter().any(|sid| [behaviors.end_c, behaviors.end_e].contains(&sid.behavior));
+    announces && !node.handles_notifications()
+}
+
+/// What this system announces itself is no route of its own.
+fn routes(
+    speaker: &Speaker,
+    plan: &Plan,
+    circuits: &[Circuit],
+    paths: ShortestPaths,
+) -> BTreeMap<Prefix, Vec<KernelNextHop>> {
+    let own: BTreeSet<Prefix> = plan.settings.system.prefixes.iter().map(|reachable| reachable.prefix).collect();
+    let mut by_hop: BTreeMap<NodeId, Vec<KernelNextHop>> = BTreeMap::new();
+    let reached = paths.prefixes.into_iter().filter(|(prefix, _)| !own.contains(prefix));
+    let routes = reached.map(|(prefix, reached)| {
+        let mut hops = Vec::new();
+        for hop in &reached.first_hops {
+            hops.extend_from_slice(by_hop.entry(*hop).or_insert_with(|| next_hops(speaker, circuits, hop.system)));
+        }
+        (prefix, hops)
+    });
+    routes.filter(|(_, hops)| !hops.is_empty()).collect()
+}
+
+/// The neighbour's address on each of the cheapest circuits that lead there.
+fn next_hops(speaker: &Speaker, circuits: &[Circuit], neighbour: SystemId) -> Vec<KernelNextHop> {
+    let there = || speaker.circuits_to(neighbour).filter_map(|id| Some((id, circuits.get(id.0)?)));
+    let least = there().map(|(_, circuit)| circuit.metric).min();
+    there()
+        .filter(|(_, circuit)| Some(circuit.metric) == least)
+        .filter_map(|(id, circuit)| {
+            let index = circuit.index()?;
+            let gateway = link_local(speaker, id)?;
+            Some(KernelNextHop { index, gateway: Some(gateway) })
+        })
+        .collect()
+}
+
+fn link_local(speaker: &Speaker, circuit: CircuitId) -> Option<Ipv6Addr> {
+    let addresses = &speaker.adjacency(circuit)?.addresses;
+    addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::IsisSettings;
+    use srdma_capture::Reader;
+    use srdma_isis::tlv::{AdjacencyState, ThreeWay};
+    use srdma_isis::{CircuitConfig, Config, Hello, Level, frame};
+    use srdma_wire::MacAddress;
+    use std::path::Path;
+
+    const OWN: SystemId = SystemId([0, 0, 0, 0, 0, 1]);
+    const OTHER: SystemId = SystemId([0, 0, 0, 0, 0, 9]);
+    const BEHAVIORS: Behaviors = Behaviors { end_c: 0x8001, end_e: 0x8002 };
+
+    /// System 9 is a neighbour, and scapy's LSP of it has SIDs; but the LSP says of no neighbour, so that there is no way
+    /// to where the SIDs are.
+    #[test]
+    fn sids_out_of_reach_are_not_learnt() {
+        let now = Instant::from_ns(1_000_000_000);
+        let system = Config::new(OWN, vec![vec![0x49, 0, 1]], "own");
+        let mut speaker = Speaker::new(system.clone(), 1);
+        let circuit = speaker.add_circuit(now, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])));
+        let hello = Hello {
+            levels: vec![Level::Two],
+            source: OTHER,
+            holding_time_s: 30,
+            circuit: 0,
+            areas: Vec::new(),
+            addresses: Vec::new(),
+            three_way: Some(ThreeWay { state: AdjacencyState::Up, circuit: Some(9), neighbour: Some((OWN, 1)) }),
+        };
+        let octets = frame::wrap(MacAddress([2, 0, 0, 0, 0, 9]), &hello.emit(&[])).expect("short");
+        speaker.receive(now, circuit, &octets);
+        speaker.tick(now);
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden/scapy_08_isis.pcap");
+        let lsp = Reader::open(&file).expect("a capture").next().expect("a packet").expect("a packet").octets;
+        speaker.receive(now, circuit, &lsp);
+        speaker.tick(now);
+
+        let known = speaker.learned(now);
+        assert!(known[&OTHER].notification_sid(BEHAVIORS.end_e).is_some());
+        assert_eq!(speaker.circuits_to(OTHER).count(), 1);
+        let settings = IsisSettings { system, circuits: Vec::new(), behaviors: BEHAVIORS };
+        let learnt = Learnt::of(&speaker, &Plan { settings, links: Vec::new() }, &[], now);
+        assert_eq!(learnt, Learnt::default());
+    }
+}

@@ -1,0 +1,125 @@
+//! IS-IS beside a node (`docs/isis.md`).
+//!
+//! ```text
+//!  configuration, links ──→ ┌──────┐ ←→ sockets of the circuits
+//!  routes and SIDs learnt ← │ task │
+//!  what is known          ← └──────┘
+//! ```
+//!
+//! A task of its own, so that no hello is late because the control task waits for the kernel or the data thread.
+
+mod circuit;
+mod learnt;
+mod task;
+
+pub(super) use circuit::Link;
+pub(super) use learnt::Learnt;
+
+use super::snapshot::IsisSnapshot;
+use crate::configuration::IsisSettings;
+use std::sync::Arc;
+use task::Task;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// What a system is to be: its settings, and the links of its circuits in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) settings: IsisSettings,
+    pub(super) links: Vec<Link>,
+}
+
+/// What the task is told.
+#[derive(Debug)]
+enum Order {
+    /// To be this from now on.
+    Follow(Box<Plan>),
+    /// To describe what it knows.
+    Snapshot(oneshot::Sender<IsisSnapshot>),
+    /// To take leave of its neighbours, and end.
+    Stop(oneshot::Sender<()>),
+}
+
+/// What the task has for the control task.
+#[derive(Debug)]
+pub(super) enum News {
+    /// Other routes or SIDs than before.
+    Learnt,
+    /// Something that a person should hear.
+    Said(String),
+}
+
+/// A task that runs.
+#[derive(Debug)]
+pub(super) struct IsisHandle {
+    plan: Plan,
+    orders: mpsc::UnboundedSender<Order>,
+    learnt: watch::Receiver<Arc<Learnt>>,
+    said: mpsc::UnboundedReceiver<String>,
+    task: JoinHandle<()>,
+}
+
+impl IsisHandle {
+    /// Starts a task in the calling thread's network namespace. Must be called inside a tokio runtime.
+    pub(super) fn start(plan: Plan) -> Self {
+        let (orders, received_orders) = mpsc::unbounded_channel();
+        let (says, said) = mpsc::unbounded_channel();
+        let (sent_learnt, learnt) = watch::channel(Arc::default());
+        let task = Task::new(plan.clone(), received_orders, sent_learnt, says);
+        IsisHandle { plan, orders, learnt, said, task: tokio::spawn(task.run()) }
+    }
+
+    /// Has the task follow another plan, if it is another.
+    pub(super) fn follow(&mut self, plan: Plan) {
+        if plan != self.plan {
+            self.plan = plan.clone();
+            // A task that has died is found out by its news.
+            let _ = self.orders.send(Order::Follow(Box::new(plan)));
+        }
+    }
+
+    /// Waits for news. Nothing is lost when the future is dropped.
+    pub(super) async fn news(&mut self) -> News {
+        tokio::select! {
+            changed = self.learnt.changed() => match changed {
+                Ok(()) => News::Learnt,
+                Err(_) => self.died().await,
+            },
+            said = self.said.recv() => match said {
+                Some(text) => News::Said(text),
+                None => self.died().await,
+            },
+        }
+    }
+
+    /// What has been learnt last.
+    pub(super) fn learnt(&mut self) -> Arc<Learnt> {
+        Arc::clone(&self.learnt.borrow_and_update())
+    }
+
+    /// What the system knows; `None` if the task is gone.
+    pub(super) async fn snapshot(&self) -> Option<IsisSnapshot> {
+        let (reply, answer) = oneshot::channel();
+        self.orders.send(Order::Snapshot(reply)).ok()?;
+        answer.await.ok()
+    }
+
+    /// Takes leave of the neighbours, and ends the task.
+    pub(super) async fn stop(self) {
+        let (reply, answer) = oneshot::channel();
+        if self.orders.send(Order::Stop(reply)).is_ok() {
+            // It may have died.
+            let _ = answer.await;
+        }
+        self.task.abort();
+    }
+
+    /// The task has panicked: said once, and then there are no more news.
+    async fn died(&mut self) -> News {
+        if self.task.is_finished() && !self.said.is_closed() {
+            self.said.close();
+            return News::Said("IS-IS has died; its last words are above".to_owned());
+        }
+        std::future::pending().await
+    }
+}

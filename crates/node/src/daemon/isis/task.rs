@@ -1,0 +1,286 @@
+//! The task: one speaker, its sockets and its clock.
+
+use super::circuit::{Circuit, Link};
+use super::learnt::Learnt;
+use super::{Order, Plan};
+use crate::daemon::snapshot::IsisSnapshot;
+use srdma_isis::tlv::AdjacencyState;
+use srdma_isis::{CircuitConfig, CircuitId, Speaker};
+use srdma_wire::Instant;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, watch};
+
+/// How long changes are gathered before paths are computed.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// How soon a socket that could not be opened is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The longest frame that is read: the longest MTU that drivers know, and an Ethernet header.
+const GREATEST_FRAME: usize = 65_535 + 14;
+
+pub(super) struct Task {
+    plan: Plan,
+    speaker: Speaker,
+    circuits: Vec<Circuit>,
+    clock: std::time::Instant,
+    orders: mpsc::UnboundedReceiver<Order>,
+    learnt: watch::Sender<Arc<Learnt>>,
+    says: mpsc::UnboundedSender<String>,
+    /// Who is at each circuit, as was said last.
+    neighbours: BTreeMap<usize, String>,
+    /// When to compute paths.
+    learn_at: Option<Instant>,
+    retry_at: Option<Instant>,
+    /// Frames that found no way out.
+    unsent: u64,
+    frame: Vec<u8>,
+}
+
+enum Occasion {
+    Order(Option<Order>),
+    Frame(CircuitId, usize),
+    Time,
+}
+
+impl Task {
+    pub(super) fn new(
+        plan: Plan,
+        orders: mpsc::UnboundedReceiver<Order>,
+        learnt: watch::Sender<Arc<Learnt>>,
+        says: mpsc::UnboundedSender<String>,
+    ) -> Self {
+        let speaker = speaker(&plan);
+        let mut task = Task {
+            plan: plan.clone(),
+            speaker,
+            circuits: Vec::new(),
+            clock: std::time::Instant::now(),
+            orders,
+            learnt,
+            says,
+            neighbours: BTreeMap::new(),
+            learn_at: None,
+            retry_at: None,
+            unsent: 0,
+            frame: vec![0; GREATEST_FRAME],
+        };
+        task.follow(plan);
+        task
+    }
+
+    /// Runs until it is told to stop, or nobody is left who could.
+    pub(super) async fn run(mut self) {
+        loop {
+            self.work();
+            match self.next().await {
+                Occasion::Order(Some(Order::Follow(plan))) => self.follow(*plan),
+                Occasion::Order(Some(Order::Snapshot(reply))) => {
+                    // Whoever asked may be gone.
+                    let _ = reply.send(self.snapshot());
+                }
+                Occasion::Order(Some(Order::Stop(reply))) => {
+                    self.take_leave();
+                    let _ = reply.send(());
+                    return;
+                }
+                Occasion::Order(None) => return,
+                Occasion::Frame(circuit, len) => {
+                    let now = self.now();
+                    self.speaker.receive(now, circuit, self.frame.get(..len).unwrap_or_default());
+                }
+                Occasion::Time => {}
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ZERO + self.clock.elapsed()
+    }
+
+    async fn next(&mut self) -> Occasion {
+        let now = self.now();
+        let deadline = [self.speaker.next_deadline(), self.learn_at, self.retry_at].into_iter().flatten().min();
+        let wait = deadline.map(|deadline| if deadline > now { deadline - now } else { Duration::ZERO });
+        let (circuits, frame, orders) = (&mut self.circuits, &mut self.frame, &mut self.orders);
+        let received = poll_fn(|context| {
+            for (number, circuit) in circuits.iter_mut().enumerate() {
+                if let Poll::Ready(len) = circuit.poll_receive(context, frame) {
+                    return Poll::Ready((CircuitId(number), len.min(frame.len())));
+                }
+            }
+            Poll::Pending
+        });
+        let time = async {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // Orders and time first: no flood of frames holds up a hello.
+            biased;
+            order = orders.recv() => Occasion::Order(order),
+            () = time => Occasion::Time,
+            (circuit, len) = received => Occasion::Frame(circuit, len),
+        }
+    }
+
+    /// Does what is due, and sends what there is to send.
+    fn work(&mut self) {
+        let now = self.now();
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.settle(now);
+        }
+        if self.speaker.next_deadline().is_some_and(|at| at <= now) {
+            self.speaker.tick(now);
+        }
+        self.send();
+        let changes = self.speaker.take_changes();
+        if changes.adjacencies {
+            self.say_neighbours();
+        }
+        if changes.adjacencies || changes.database {
+            self.learn_at.get_or_insert(now + GATHER);
+        }
+        if self.learn_at.is_some_and(|at| at <= now) {
+            self.learn_at = None;
+            let learnt = Learnt::of(&self.speaker, &self.plan, &self.circuits, now);
+            self.learnt.send_if_modified(|before| {
+                let is_other = **before != learnt;
+                if is_other {
+                    *before = Arc::new(learnt);
+                }
+                is_other
+            });
+        }
+    }
+
+    fn send(&mut self) {
+        while let Some((circuit, frame)) = self.speaker.poll_transmit() {
+            // What is lost is sent again by the protocol itself.
+            if !self.circuits.get(circuit.0).is_some_and(|circuit| circuit.send(&frame)) {
+                self.unsent += 1;
+            }
+        }
+    }
+
+    /// Follows a plan. Another system, or another level, begins anew.
+    fn follow(&mut self, plan: Plan) {
+        let now = self.now();
+        let before = std::mem::replace(&mut self.plan, plan);
+        let identity = |plan: &Plan| (plan.settings.system.system, plan.settings.system.level);
+        if identity(&before) != identity(&self.plan) {
+            self.take_leave();
+            self.speaker = speaker(&self.plan);
+            self.circuits.clear();
+        } else if before.settings.system != self.plan.settings.system {
+            let system = self.plan.settings.system.clone();
+            self.speaker.reconfigure(|config| *config = system);
+        }
+        let planned = self.plan.settings.circuits.clone();
+        let mut is_planned = vec![false; self.circuits.len()];
+        for (settings, link) in planned.into_iter().zip(self.plan.links.clone()) {
+            let mut config = CircuitConfig::new(link.mac);
+            config.metric = settings.metric;
+            config.addresses.clone_from(&link.addresses);
+            config.end_x = settings.end_x;
+            config.limit_pdu = config.limit_pdu.min(usize::from(link.link_mtu).saturating_sub(LLC_OCTETS));
+            match self.circuits.iter().position(|circuit| circuit.link.port == link.port) {
+                Some(number) => {
+                    self.speaker.change_circuit(now, CircuitId(number), config);
+                    if let Some(circuit) = self.circuits.get_mut(number) {
+                        (circuit.link, circuit.metric) = (link, settings.metric);
+                    }
+                    is_planned[number] = true;
+                }
+                None => {
+                    let id = self.speaker.add_circuit(now, config);
+                    self.speaker.set_link(now, id, false);
+                    self.circuits.push(Circuit::new(link, settings.metric));
+                    is_planned.push(true);
+                }
+            }
+        }
+        for (circuit, _) in self.circuits.iter_mut().zip(&is_planned).filter(|(_, is_planned)| !**is_planned) {
+            circuit.link = Link { index: None, ..circuit.link.clone() };
+        }
+        self.settle(now);
+        self.learn_at.get_or_insert(now);
+    }
+
+    /// Opens and closes sockets as the links say, and tells the speaker of it.
+    fn settle(&mut self, now: Instant) {
+        for (number, circuit) in self.circuits.iter_mut().enumerate() {
+            let before = circuit.index();
+            if let Some(text) = circuit.settle() {
+                // The control task may be ending.
+                let _ = self.says.send(text);
+            }
+            if circuit.index() != before {
+                // One interface in place of another is another link.
+                self.speaker.set_link(now, CircuitId(number), false);
+                self.speaker.set_link(now, CircuitId(number), circuit.index().is_some());
+            }
+        }
+        self.retry_at = self.circuits.iter().any(Circuit::is_missing).then(|| now + RETRY);
+    }
+
+    /// Says which neighbours have come and gone.
+    fn say_neighbours(&mut self) {
+        let now = self.now();
+        let names = self.speaker.learned(now);
+        for (number, circuit) in self.circuits.iter().enumerate() {
+            let adjacency = self.speaker.adjacency(CircuitId(number));
+            let up = adjacency.filter(|adjacency| adjacency.state == AdjacencyState::Up);
+            let there = up.map(|adjacency| adjacency.neighbour.to_string());
+            let before = self.neighbours.get(&number);
+            if there.as_ref() == before {
+                continue;
+            }
+            let port = &circuit.link.port;
+            let text = match (&there, before) {
+                (Some(neighbour), _) => {
+                    let name = up.and_then(|up| names.get(&up.neighbour)?.hostname.clone());
+                    let name = name.map_or_else(String::new, |name| format!(" ({name})"));
+                    format!("port {port}: IS-IS neighbour {neighbour}{name} up")
+                }
+                (None, Some(before)) => format!("port {port}: IS-IS neighbour {before} down"),
+                (None, None) => continue,
+            };
+            let _ = self.says.send(text);
+            match there {
+                Some(neighbour) => drop(self.neighbours.insert(number, neighbour)),
+                None => drop(self.neighbours.remove(&number)),
+            }
+        }
+    }
+
+    fn take_leave(&mut self) {
+        let now = self.now();
+        self.speaker.retire(now);
+        self.send();
+        self.say_neighbours();
+    }
+
+    fn snapshot(&self) -> IsisSnapshot {
+        let ports = self.circuits.iter().map(|circuit| (circuit.link.port.as_str(), circuit.metric, circuit.index()));
+        let mut snapshot = IsisSnapshot::of(&self.speaker, &self.plan.settings, &ports.collect::<Vec<_>>(), self.now());
+        snapshot.counters.insert("unsent".to_owned(), self.unsent);
+        snapshot
+    }
+}
+
+/// Octets of a link's packets that LLC takes.
+const LLC_OCTETS: usize = 3;
+
+/// A speaker that has lost its memory: its numbers come from the clock, so that they are above those before.
+fn speaker(plan: &Plan) -> Speaker {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let first_sequence = u32::try_from(since_1970.as_secs()).unwrap_or(1);
+    Speaker::new(plan.settings.system.clone(), first_sequence)
+}

@@ -1,0 +1,35 @@
+//! Metrics of IS-IS: circuits, the database, and what was dropped.
+
+use super::{Out, frames};
+use crate::daemon::{IsisSnapshot, IsisState, Snapshot};
+use prometheus_client::registry::Unit;
+use std::fmt;
+
+/// All families are there only while the node speaks IS-IS.
+pub(super) fn isis(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
+    let Some(isis) = &snapshot.isis else { return Ok(()) };
+    let info = [("system", isis.system.as_str()), ("hostname", &isis.hostname), ("area", &isis.area)];
+    out.infos("srdma_isis", "The system", [info])?;
+    let up = isis.circuits.iter().map(|circuit| {
+        let neighbour = circuit.neighbour.as_deref().unwrap_or("none");
+        ([("port", circuit.port.as_str()), ("neighbour", neighbour)], u64::from(circuit.state == IsisState::Up))
+    });
+    out.gauges("srdma_isis_adjacency_up", "Whether both ends of the circuit hear each other: 1 or 0", None, up)?;
+    let octets: usize = isis.lsps.iter().map(|lsp| lsp.octets).sum();
+    let counted = |wanted: fn(&IsisSnapshot) -> usize| wanted(isis) as u64;
+    let gauges = [
+        ("srdma_isis_lsps", "LSPs in the database", None, counted(|isis| isis.lsps.len())),
+        ("srdma_isis_database", "Octets of all LSPs", Some(Unit::Bytes), octets as u64),
+        ("srdma_isis_routes", "Prefixes of others that can be reached", None, counted(|isis| isis.routes.len())),
+        ("srdma_isis_notification_nodes", "Nodes that say they handle congestion notifications", None, {
+            counted(|isis| isis.nodes.iter().filter(|node| node.handles_notifications).count())
+        }),
+    ];
+    for (name, help, unit, value) in gauges {
+        out.gauges(name, help, unit, [([], value)])?;
+    }
+    let events = isis.counters.iter().map(|(event, count)| ([("event", event.as_str())], *count));
+    out.counters("srdma_isis_events", "What happened, by name", None, events)?;
+    let drops = isis.all_drops().map(|(reason, count)| ([("reason", reason)], count));
+    out.counters("srdma_isis_dropped", "Frames that were dropped", Some(frames()), drops)
+}

@@ -1,0 +1,297 @@
+//! What a node tells of IS-IS: its circuits, everybody's LSPs, and what was learnt of them (`docs/isis.md`).
+
+use crate::configuration::IsisSettings;
+use serde::{Deserialize, Serialize};
+use srdma_isis::tlv::{AdjacencyState, EndSid, SidStructure};
+use srdma_isis::{Behaviors, CircuitId, IsisDrop, LearnedNode, Level, NodeId, Speaker, SystemId};
+use srdma_wire::codepoints::behavior;
+use srdma_wire::{Instant, Prefix};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// A system that speaks IS-IS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IsisSnapshot {
+    /// Its id.
+    pub system: String,
+    /// Its name.
+    pub hostname: String,
+    /// Its area.
+    pub area: String,
+    /// Its level: 1 or 2.
+    pub level: u8,
+    /// Nothing goes through it.
+    pub is_overloaded: bool,
+    /// Its circuits, in the order in which they were configured.
+    pub circuits: Vec<IsisCircuitSnapshot>,
+    /// The database, by the ids of LSPs.
+    pub lsps: Vec<LspSnapshot>,
+    /// All systems that announce something, this one among them.
+    pub nodes: Vec<IsisNodeSnapshot>,
+    /// Where the prefixes of others are.
+    pub routes: Vec<IsisRouteSnapshot>,
+    /// What was counted, by name.
+    pub counters: BTreeMap<String, u64>,
+    /// Frames that were dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+}
+
+/// A circuit, and who is at its other end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IsisCircuitSnapshot {
+    /// Its port.
+    pub port: String,
+    /// What the link costs.
+    pub metric: u32,
+    /// Whether frames can pass: the interface is there, up, and has a socket.
+    pub is_open: bool,
+    /// How far the handshake is.
+    pub state: IsisState,
+    /// The system at the other end, once it was heard.
+    pub neighbour: Option<String>,
+    /// Its name, once its LSP is there.
+    pub hostname: Option<String>,
+    /// Its addresses on the link.
+    pub addresses: Vec<Ipv6Addr>,
+    /// How long its last hello is still believed, in seconds.
+    pub holds_s: Option<u64>,
+}
+
+/// How far the handshake of a circuit is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IsisState {
+    /// Nobody is heard.
+    #[default]
+    Down,
+    /// Somebody is heard, who does not yet say that it hears us.
+    Initializing,
+    /// Both hear each other.
+    Up,
+}
+
+impl IsisState {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IsisState::Down => "down",
+            IsisState::Initializing => "initializing",
+            IsisState::Up => "up",
+        }
+    }
+}
+
+/// An LSP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LspSnapshot {
+    /// Its id.
+    pub id: String,
+    /// The name of its system, if that has said it.
+    pub hostname: Option<String>,
+    /// Which version it is.
+    pub sequence: u32,
+    /// Its checksum.
+    pub checksum: u16,
+    /// How long it is still valid, in seconds.
+    pub lifetime_s: u16,
+    /// Its length.
+    pub octets: usize,
+    /// Nothing goes through its system.
+    pub is_overloaded: bool,
+    /// It is our own.
+    pub is_own: bool,
+}
+
+/// What a system announces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IsisNodeSnapshot {
+    /// Its id.
+    pub system: String,
+    /// Its name, if it has said it.
+    pub hostname: Option<String>,
+    /// What the way there costs; absent if there is none.
+    pub distance: Option<u64>,
+    /// Whether it can do SRv6.
+    pub has_srv6: bool,
+    /// Whether it says that it handles congestion notifications: the C-flag.
+    pub handles_notifications: bool,
+    /// Its locators.
+    pub locators: Vec<String>,
+    /// Its SIDs.
+    pub sids: Vec<IsisSidSnapshot>,
+}
+
+/// A SID that a system announces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IsisSidSnapshot {
+    /// The SID.
+    pub sid: Ipv6Addr,
+    /// The code point of its behaviour.
+    pub behavior: u16,
+    /// The behaviour's name, if it is a known one.
+    pub name: Option<String>,
+    /// The bits of block, node, function and argument, if it says so.
+    pub structure: Option<[u8; 4]>,
+    /// Whether notifications go there: never, where the C-flag is missing (D65), or the system is out of reach.
+    pub is_used: bool,
+}
+
+/// The way to a prefix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IsisRouteSnapshot {
+    /// The prefix.
+    pub prefix: String,
+    /// What it costs.
+    pub distance: u64,
+    /// The neighbours that it begins with.
+    pub via: Vec<String>,
+}
+
+impl IsisSnapshot {
+    /// What a speaker knows. Of each circuit: its port, its metric, and the interface that it has a socket of.
+    pub(in crate::daemon) fn of(
+        speaker: &Speaker,
+        settings: &IsisSettings,
+        ports: &[(&str, u32, Option<u32>)],
+        now: Instant,
+    ) -> Self {
+        let system = &settings.system;
+        let learned = speaker.learned(now);
+        let paths = speaker.shortest_paths(now);
+        let name = |id: &SystemId| learned.get(id).and_then(|node| node.hostname.clone());
+        let circuits = ports.iter().enumerate().map(|(number, (port, metric, index))| {
+            circuit(speaker, CircuitId(number), port, *metric, index.is_some(), now, name)
+        });
+        let lsps = speaker.database().iter().map(|(id, stored)| LspSnapshot {
+            id: id.to_string(),
+            hostname: name(&id.node.system),
+            sequence: stored.lsp().entry.sequence,
+            checksum: stored.lsp().entry.checksum,
+            lifetime_s: stored.lifetime_s(now),
+            octets: stored.lsp().octets().len(),
+            is_overloaded: stored.lsp().flags.is_overloaded,
+            is_own: id.node.system == system.system,
+        });
+        let nodes = learned.iter().map(|(id, known)| {
+            let distance = paths.nodes.get(&NodeId::of(*id)).map(|reached| reached.distance);
+            node(*id, known, distance, settings.behaviors)
+        });
+        let text = |prefix: &Prefix| prefix.to_string();
+        let shown = |id: &NodeId| name(&id.system).unwrap_or_else(|| id.system.to_string());
+        let routes = paths.prefixes.iter().map(|(prefix, reached)| IsisRouteSnapshot {
+            prefix: text(prefix),
+            distance: reached.distance,
+            via: reached.first_hops.iter().map(shown).collect(),
+        });
+        IsisSnapshot {
+            system: system.system.to_string(),
+            hostname: system.hostname.clone(),
+            area: system.areas.first().map(|area| area_text(area)).unwrap_or_default(),
+            level: match system.level {
+                Level::One => 1,
+                Level::Two => 2,
+            },
+            is_overloaded: system.is_overloaded,
+            circuits: circuits.collect(),
+            lsps: lsps.collect(),
+            nodes: nodes.collect(),
+            routes: routes.collect(),
+            counters: counters(speaker),
+            drops: speaker.drops().iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect(),
+        }
+    }
+
+    /// All reasons for drops with their counts, also those that never occurred.
+    pub(in crate::daemon) fn all_drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let count = |reason: &IsisDrop| self.drops.get(reason.name()).copied().unwrap_or(0);
+        IsisDrop::ALL.iter().map(move |reason| (reason.name(), count(reason)))
+    }
+}
+
+fn circuit(
+    speaker: &Speaker,
+    id: CircuitId,
+    port: &str,
+    metric: u32,
+    is_open: bool,
+    now: Instant,
+    name: impl Fn(&SystemId) -> Option<String>,
+) -> IsisCircuitSnapshot {
+    let adjacency = speaker.adjacency(id);
+    IsisCircuitSnapshot {
+        port: port.to_owned(),
+        metric,
+        is_open,
+        state: match adjacency.map(|adjacency| adjacency.state) {
+            None | Some(AdjacencyState::Down) => IsisState::Down,
+            Some(AdjacencyState::Initializing) => IsisState::Initializing,
+            Some(AdjacencyState::Up) => IsisState::Up,
+        },
+        neighbour: adjacency.map(|adjacency| adjacency.neighbour.to_string()),
+        hostname: adjacency.and_then(|adjacency| name(&adjacency.neighbour)),
+        addresses: adjacency.map(|adjacency| adjacency.addresses.clone()).unwrap_or_default(),
+        holds_s: adjacency.map(|adjacency| adjacency.until().since(now).as_secs()),
+    }
+}
+
+fn node(id: SystemId, node: &LearnedNode, distance: Option<u64>, behaviors: Behaviors) -> IsisNodeSnapshot {
+    let used = [behaviors.end_c, behaviors.end_e].map(|behavior| node.notification_sid(behavior));
+    let sid = |sid: &EndSid| IsisSidSnapshot {
+        sid: sid.sid,
+        behavior: sid.behavior,
+        name: behavior_name(sid.behavior, behaviors).map(str::to_owned),
+        structure: sid
+            .structure
+            .map(|SidStructure { block, node, function, argument }| [block, node, function, argument]),
+        is_used: distance.is_some() && used.contains(&Some(sid.sid)),
+    };
+    IsisNodeSnapshot {
+        system: id.to_string(),
+        hostname: node.hostname.clone(),
+        distance,
+        has_srv6: node.srv6.is_some(),
+        handles_notifications: node.handles_notifications(),
+        locators: node.locators.iter().map(Prefix::to_string).collect(),
+        sids: node.sids.iter().map(sid).collect(),
+    }
+}
+
+fn counters(speaker: &Speaker) -> BTreeMap<String, u64> {
+    let srdma_isis::Counters { received, sent, own_from_elsewhere, confusions, too_much_to_say } = speaker.counters();
+    let counters = [
+        ("received", received),
+        ("sent", sent),
+        ("own_from_elsewhere", own_from_elsewhere),
+        ("confusions", confusions),
+        ("too_much_to_say", too_much_to_say),
+    ];
+    counters.map(|(name, count)| (name.to_owned(), count)).into()
+}
+
+/// A behaviour as `node.toml` names it.
+fn behavior_name(code_point: u16, behaviors: Behaviors) -> Option<&'static str> {
+    match code_point {
+        // RFC 8986 section 10.2 and RFC 9800 section 13.1: each with its flavors.
+        behavior::UN => Some("uN"),
+        behavior::UA => Some("uA"),
+        1..=4 | 28..=31 | 43..=50 => Some("End"),
+        5..=8 | 32..=35 | 52..=59 => Some("End.X"),
+        behavior::END_DT6 => Some("End.DT6"),
+        behavior::END_REPLICATE => Some("End.Replicate"),
+        behavior::END_MT => Some("End.MT"),
+        code_point if code_point == behaviors.end_c => Some("END.C"),
+        code_point if code_point == behaviors.end_e => Some("END.E"),
+        _ => None,
+    }
+}
+
+/// 49.0001: one octet, and the others by two.
+fn area_text(area: &[u8]) -> String {
+    let Some((first, rest)) = area.split_first() else { return String::new() };
+    let mut text = format!("{first:02x}");
+    for pair in rest.chunks(2) {
+        text.push('.');
+        pair.iter().for_each(|octet| text += &format!("{octet:02x}"));
+    }
+    text
+}

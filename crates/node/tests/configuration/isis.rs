@@ -1,0 +1,131 @@
+//! `[isis]`: what is announced, and what contradicts itself.
+
+use super::errors::{EDGE, refused_with};
+use super::parse;
+use srdma_capture::Reader;
+use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, kind};
+use srdma_isis::{Key, Level, Lsp, Pdu, PduKind, frame};
+use srdma_node::IsisSettings;
+use std::path::Path;
+
+/// From line 27 of the edge on.
+const ISIS: &str = "[isis]\nnet = '49.0001.0000.0000.0009.00'\n";
+
+fn settings(more: &str) -> IsisSettings {
+    parse(&format!("{EDGE}{more}")).expect("right").isis.expect("it speaks IS-IS")
+}
+
+#[track_caller]
+fn refused(more: &str, message: &str) {
+    refused_with(EDGE, &format!("{ISIS}{more}"), message);
+}
+
+/// The locator that scapy's LSP of system 9 announces.
+fn golden_locator() -> Locator {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden/scapy_08_isis.pcap");
+    let octets = Reader::open(&path).expect("a capture").next().expect("a packet").expect("a packet").octets;
+    let pdu = Pdu::parse(frame::unwrap(&octets).expect("IS-IS")).expect("a PDU");
+    assert_eq!(pdu.kind, PduKind::Lsp(Level::Two));
+    let lsp = Lsp::parse(&pdu, Level::Two).expect("an LSP");
+    let value = lsp.tlvs().of_kind(kind::SRV6_LOCATOR).next().expect("a locator");
+    Locator::parse_all(value).expect("right").remove(0)
+}
+
+#[test]
+fn a_node_is_named_after_its_file_and_works_at_level_2() {
+    let settings = settings(ISIS);
+    let system = &settings.system;
+    assert_eq!((system.system.to_string(), system.hostname.as_str()), ("0000.0000.0009".to_owned(), "node"));
+    assert_eq!((system.areas.as_slice(), system.level), ([vec![0x49, 0, 1]].as_slice(), Level::Two));
+    assert_eq!((system.capability.srv6, system.is_overloaded, system.key.as_ref()), (None, false, None));
+    let prefixes: Vec<String> = system.prefixes.iter().map(|reachable| reachable.prefix.to_string()).collect();
+    assert_eq!(prefixes, ["2001:db8:1::1/128"], "its loopback");
+    assert_eq!((settings.behaviors.end_c, settings.behaviors.end_e), (0x8001, 0x8002), "CN-7-1");
+}
+
+/// CN-5.1-2, D65: as scapy's octets have it.
+#[test]
+fn sids_inside_a_locator_are_announced_with_it() {
+    let golden = golden_locator();
+    let sids = "[[sid]]\nsid = '5f00:0:9::/48'\nbehavior = 'uN'\n[[sid]]\nsid = '5f00:0:e001::/48'\nbehavior = 'uA'\n\
+                next_hop = '2001:db8:4::1%up'\n[[sid]]\nsid = '5f00:0:9:d6::'\nbehavior = 'End.DT6'\n[[sid]]\nsid = '5f00:0:9:c000::'\nbehavior = 'END.C'\n\
+                [[sid]]\nsid = '5f00:0:9:d000::'\nbehavior = 'END.E'\n[notifications]\n";
+    let more = format!(
+        "{sids}{ISIS}congestion_notification = true\nlocator = [{{ prefix = '5f00:0:9::/48' }}]\n\
+         circuit = [{{ port = 'up', metric = 5 }}]\n"
+    );
+    let settings = settings(&more);
+    let locator = &settings.system.locators[0];
+    assert_eq!((locator.prefix, locator.metric, locator.algorithm), (golden.prefix, 0, 0));
+    assert_eq!(locator.sids[0], golden.sids[0], "uN");
+    let end_dt6 = EndSid { behavior: 18, sid: "5f00:0:9:d6::".parse().unwrap(), structure: golden.sids[1].structure };
+    assert_eq!(locator.sids[1], end_dt6);
+    assert_eq!(locator.sids[2..], golden.sids[1..], "END.C and END.E");
+    assert_eq!(locator.sids.len(), 4, "a SID of another block is nobody's (RFC 9352 section 8)");
+    assert_eq!(settings.system.capability.srv6, Some(CapabilityFlags::CONGESTION_NOTIFICATION), "CN-5.1-1");
+    assert!(settings.system.prefixes.iter().any(|reachable| reachable.prefix == golden.prefix), "RFC 9352 section 5");
+    assert_eq!((settings.circuits[0].metric, settings.circuits[0].end_x.len()), (5, 0));
+}
+
+#[test]
+fn adjacency_sids_go_with_their_circuit() {
+    let sid = "[[sid]]\nsid = '2001:db8:1:a::1'\nbehavior = 'End.X'\nflavors = ['PSP', 'USD']\n\
+               next_hop = '2001:db8:4::1%up'\n";
+    let more = format!("{sid}{ISIS}locator = [{{ prefix = '2001:db8:1::/48' }}]\ncircuit = [{{ port = 'up' }}]\n");
+    let settings = settings(&more);
+    let end_x = &settings.circuits[0].end_x[0];
+    // IANA, SRv6 Endpoint Behaviors: End.X with PSP & USD is 33.
+    assert_eq!((end_x.behavior, end_x.sid.to_string()), (33, "2001:db8:1:a::1".to_owned()));
+    assert_eq!(settings.circuits[0].metric, 10);
+    // End.MT of the edge.
+    assert_eq!(settings.system.locators[0].sids.iter().map(|sid| sid.behavior).collect::<Vec<_>>(), [0x8000]);
+}
+
+#[test]
+fn keys_are_given_or_stand_in_a_file() {
+    let key = |more: &str| settings(&format!("{ISIS}{more}\n")).system.key;
+    let secret = b"secretkey".to_vec();
+    let given = key("key = { secret = '7365637265746b6579' }");
+    assert_eq!(given, Some(Key::Sha256 { key_id: 1, secret: secret.clone() }));
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("key");
+    std::fs::write(&file, "secretkey\n").expect("written");
+    let of_file = key(&format!("key = {{ algorithm = 'hmac-md5', secret_file = '{}' }}", file.display()));
+    assert_eq!(of_file, Some(Key::Md5 { secret }));
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let net = "expected a network entity title such as \"49.0001.0000.0000.0009.00\": area, system id, and 00";
+    let wrong = [
+        "49.0001.0000.0000.0009.01",
+        "49.0001.0000.0000.0009",
+        "0000.0000.0009.00",
+        "49.0001.0000.0000.000g.00",
+        "49.0001.0000.0000.0000.00",
+        "",
+    ];
+    for wrong in wrong {
+        refused_with(
+            EDGE,
+            &format!("[isis]\nnet = '{wrong}'\n"),
+            &format!("28: invalid value: string \"{wrong}\", {net}"),
+        );
+    }
+    refused("circuit = [{ port = 'down' }]\n", "29: unknown port down: ports are up");
+    refused("circuit = [{ port = 'up' }, { port = 'up' }]\n", "29: port up is a circuit already");
+    refused("refresh = '1200s'\n", "29: refresh must be less than lifetime, which is 1200s: LSPs would end before");
+    refused("lifetime = '90500ms'\n", "29: expected whole seconds from 60s to 65535s");
+    refused("hello = '1us'\n", "29: expected a time from 10ms to 600s");
+    let text = "28: congestion_notification without an [[isis.locator]]: there is no SID to send notifications to";
+    refused("congestion_notification = true\n", text);
+    refused("key = { id = 7 }\n", "29: expected exactly one of secret and secret_file");
+    let text = "29: algorithm hmac-md5 has no key id (RFC 5304)";
+    refused("key = { algorithm = 'hmac-md5', id = 7, secret = '0011223344556677' }\n", text);
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let text = "29: wrong value, not shown here: expected a string of 8 to 64 octets, each two hexadecimal digits";
+    refused("key = { secret = 'hunter2hunter2' }\n", text);
+}
