@@ -1,8 +1,10 @@
-//! `srdma plan`: paths of flows through a fabric, programs that say them, and what the fabric's devices need for them.
+//! `srdma plan`: paths of flows through a fabric, programs that say them, and what the fabric's devices need for them;
+//! and the room that pauses need over a distance.
 
 mod change;
 mod decode;
 mod ecmp;
+mod headroom;
 mod jobs;
 mod place;
 mod placed;
@@ -32,6 +34,7 @@ enum Command {
     Place(place::Arguments),
     Provision(provision::Arguments),
     Decode(decode::Arguments),
+    Headroom(headroom::Arguments),
     #[command(flatten)]
     Change(change::Change),
     /// Say what a change of a saved plan would move, and change nothing.
@@ -82,6 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Place(arguments) => place::run(arguments),
         Command::Provision(arguments) => provision::run(arguments),
         Command::Decode(arguments) => decode::run(arguments),
+        Command::Headroom(arguments) => headroom::run(arguments),
         Command::Change(change) => change::run(change, false),
         Command::Whatif { change } => change::run(change, true),
         Command::Why(arguments) => why::run(arguments),
