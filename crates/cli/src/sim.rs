@@ -7,13 +7,15 @@ mod progress;
 #[cfg(test)]
 mod tests;
 mod text;
+mod wan;
 
 pub(crate) use arguments::Arguments;
 
 use anyhow::{Context, Result};
 use progress::Progress;
+use srdma_sim::experiment::wan::is_study;
 use srdma_sim::experiment::{Results, Scenario, run_all};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -34,16 +36,14 @@ struct Experiment<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let file_text = fs::read_to_string(&arguments.file)
         .with_context(|| format!("cannot read the scenario {}", arguments.file.display()))?;
+    if is_study(&file_text) {
+        return wan::run(arguments, &file_text);
+    }
     let mut scenario = Scenario::parse(&arguments.file, &file_text)?;
     arguments.choose_arms(&mut scenario)?;
     arguments.choose_level(&mut scenario)?;
-    // Before anything is run: nobody wants to hear at the end that there is no place for the report.
-    let mut report = arguments
-        .report
-        .as_ref()
-        .map(|path| File::create(path).with_context(|| format!("cannot write the report {}", path.display())))
-        .transpose()?;
-    let seeds = arguments.seeds(&scenario);
+    let mut report = arguments.open_report()?;
+    let seeds = arguments.seeds(scenario.seeds);
     let threads = arguments.threads().min(scenario.arms.len() * seeds.len());
     let begin = Instant::now();
     let progress = Progress::new(scenario.arms.len() * seeds.len());

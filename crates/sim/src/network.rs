@@ -17,6 +17,11 @@ pub trait Station: Element {
     /// simulator a copy of every frame.
     fn wants_driver_layout(&self) -> bool;
 
+    /// Whether a frame that leaves may be a reason to send another one by another port: then it is asked after each.
+    fn answers_departures(&self) -> bool {
+        false
+    }
+
     /// Reads what it will take to work off many frames, so that it comes into the caches side by side. Changes nothing.
     fn fetch<'f>(&self, _frames: impl Iterator<Item = &'f Frame>, _pool: &Pool) {}
 }

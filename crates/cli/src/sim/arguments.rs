@@ -1,9 +1,11 @@
 //! The command line of `srdma sim`.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use clap::{Args, value_parser};
+use srdma_sim::experiment::wan::Study;
 use srdma_sim::experiment::{Level, Scenario};
+use std::fs::File;
 use std::path::PathBuf;
 use std::thread;
 
@@ -14,6 +16,7 @@ const EXAMPLES: &str = "Examples:
   srdma sim scenarios/incast-dc.toml --arm fast-dcqcn --first 7 --seeds 1
                                                               one arm with seed 7 alone
   srdma sim scenarios/allreduce-512.toml --level flow         jobs as fluids that share links fairly: seconds
+  srdma sim scenarios/wan.toml --report wan.html              a WAN that tells senders and gateways of congestion
 
 The same file, arms and seeds give the same results on any number of threads. docs/scenarios.md describes the files, the
 JSON and the report.
@@ -89,8 +92,30 @@ impl Arguments {
     }
 
     /// The seeds, in their order.
-    pub(super) fn seeds(&self, scenario: &Scenario) -> Vec<u64> {
-        (self.first..).take(self.seeds.unwrap_or(scenario.seeds) as usize).collect()
+    pub(super) fn seeds(&self, of_file: u64) -> Vec<u64> {
+        (self.first..).take(self.seeds.unwrap_or(of_file) as usize).collect()
+    }
+
+    /// Leaves only the arms that are asked for in a study of a WAN, whose packets are always simulated.
+    pub(super) fn choose_of_study(&self, study: &mut Study) -> Result<()> {
+        if self.level.is_some() {
+            bail!("--level: {} is a study of a WAN, which knows packets alone", self.file.display());
+        }
+        let names: Vec<String> = study.arms.iter().map(|arm| arm.name.clone()).collect();
+        if let Some(unknown) = self.arm.iter().find(|name| !names.contains(name)) {
+            bail!("--arm {unknown}: {} has the arms {}", self.file.display(), names.join(", "));
+        }
+        if !self.arm.is_empty() {
+            study.arms.retain(|arm| self.arm.contains(&arm.name));
+        }
+        Ok(())
+    }
+
+    /// The file for the report, before anything is run: nobody wants to hear at the end that there is no place for it.
+    pub(super) fn open_report(&self) -> Result<Option<File>> {
+        let open =
+            |path: &PathBuf| File::create(path).with_context(|| format!("cannot write the report {}", path.display()));
+        self.report.as_ref().map(open).transpose()
     }
 
     /// How many runs are made at once.

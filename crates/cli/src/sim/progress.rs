@@ -32,6 +32,11 @@ impl Progress {
         self.set(run, time.max(parts(progress.ended as u64, progress.flows as u64)));
     }
 
+    /// A run is over.
+    pub(super) fn done(&self, run: usize) {
+        self.set(run, PARTS);
+    }
+
     fn set(&self, run: usize, parts: u64) {
         let (Some(bar), Some(done)) = (&self.bar, self.done.get(run)) else { return };
         if done.swap(parts, Ordering::Relaxed) != parts {

@@ -255,8 +255,8 @@ fn arms_and_seeds_can_be_chosen() {
     let chosen = arguments(&["--arm", "new", "--first", "7", "--seeds", "3"]);
     chosen.choose_arms(&mut scenario).unwrap();
     assert_eq!(scenario.arms.len(), 1);
-    assert_eq!(chosen.seeds(&scenario), [7, 8, 9]);
-    assert_eq!(arguments(&[]).seeds(&scenario), [1, 2]);
+    assert_eq!(chosen.seeds(scenario.seeds), [7, 8, 9]);
+    assert_eq!(arguments(&[]).seeds(scenario.seeds), [1, 2]);
     assert_eq!(chosen.command(3), "srdma sim two.toml --first 7 --seeds 3 --arm new");
     let unknown = arguments(&["--arm", "fast"]).choose_arms(&mut self::scenario()).unwrap_err();
     assert_eq!(unknown.to_string(), "--arm fast: two.toml has the arms old, new");

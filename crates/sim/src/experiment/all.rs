@@ -18,33 +18,40 @@ pub fn run_all(
     threads: usize,
     progress: &(dyn Fn(usize, Progress) + Sync),
 ) -> Result<Results, RunError> {
-    let runs = scenario.arms.len() * seeds.len();
+    let results = in_parallel(scenario.arms.len() * seeds.len(), threads, &|position| {
+        let (arm, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
+        run(scenario, arm, seed, &mut |how_far| progress(position, how_far))
+    });
+    Ok(Results {
+        title: scenario.title.clone(),
+        description: scenario.description.clone(),
+        level: scenario.level,
+        baseline: scenario.arms[scenario.baseline()].name.clone(),
+        runs: results.into_iter().collect::<Result<Vec<ArmResult>, RunError>>()?,
+    })
+}
+
+/// What `make` makes of each position below `count`, in their order, on so many threads.
+pub(super) fn in_parallel<T: Send>(count: usize, threads: usize, make: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         loop {
             let position = next.fetch_add(1, Ordering::Relaxed);
-            if position >= runs {
+            if position >= count {
                 return;
             }
-            let (arm, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
-            let result = run(scenario, arm, seed, &mut |how_far| progress(position, how_far));
+            let result = make(position);
             // A thread that panicked has not held the lock: what is in it is whole.
             done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((position, result));
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads.clamp(1, runs.max(1)) {
+        for _ in 1..threads.clamp(1, count.max(1)) {
             scope.spawn(work);
         }
         work();
     });
     let mut results = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     results.sort_by_key(|(position, _)| *position);
-    Ok(Results {
-        title: scenario.title.clone(),
-        description: scenario.description.clone(),
-        level: scenario.level,
-        baseline: scenario.arms[scenario.baseline()].name.clone(),
-        runs: results.into_iter().map(|(_, result)| result).collect::<Result<Vec<ArmResult>, RunError>>()?,
-    })
+    results.into_iter().map(|(_, result)| result).collect()
 }

@@ -221,6 +221,10 @@ impl Builder<'_> {
         for (prefix, ports) in routes(topology, self.next_hops, switch) {
             element.control(route(topology, switch, prefix, &ports))?;
         }
+        let of_wan = self.scenario.wan.iter().flat_map(|wan| wan.commands(topology, switch));
+        for command in of_wan {
+            element.control(command)?;
+        }
         for command in self.sids.map(|plan| programs::commands(self.scenario, plan, switch)).into_iter().flatten() {
             element.control(command)?;
         }

@@ -112,6 +112,11 @@ impl Station for Device {
         self.switch().is_some_and(Node::has_groups)
     }
 
+    /// A node whose queue has fallen to XON tells the ingress PE (CN-4.1-2).
+    fn answers_departures(&self) -> bool {
+        self.switch().is_some_and(|node| node.notifications().is_some())
+    }
+
     fn fetch<'f>(&self, frames: impl Iterator<Item = &'f Frame>, pool: &Pool) {
         match self {
             Device::Switch(node) | Device::Watched(node, _) => node.fetch(frames, pool),

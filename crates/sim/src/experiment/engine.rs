@@ -239,7 +239,11 @@ impl<S: Station> Engine<S> {
                 self.serve_with(position, now_ns, &mut workplace.ready);
             } else if free_ns == now_ns {
                 if let Some(port) = attached.take_free() {
+                    let answers = attached.station.answers_departures();
                     self.transmit(position, port, now_ns);
+                    if answers {
+                        self.serve_with(position, now_ns, &mut workplace.ready);
+                    }
                 }
             } else {
                 attached.station.tick(Instant::from_ns(now_ns), &mut self.pool);

@@ -36,6 +36,7 @@ mod server;
 mod sizes;
 mod summary;
 mod tasks;
+pub mod wan;
 mod watch;
 
 pub use all::run_all;

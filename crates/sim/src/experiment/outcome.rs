@@ -66,7 +66,7 @@ impl Run<'_> {
         }
     }
 
-    fn totals(&self, ports: &[PortResult]) -> Totals {
+    pub(super) fn totals(&self, ports: &[PortResult]) -> Totals {
         let switches = self.scenario.topology.switch_ids().filter_map(|switch| self.fabric.switch(switch));
         let mut totals = Totals {
             dropped: ports.iter().map(|port| port.dropped).sum(),
@@ -98,7 +98,7 @@ impl Run<'_> {
         totals
     }
 
-    fn port_result(&self, switch: SwitchId, port: PortId) -> Option<PortResult> {
+    pub(super) fn port_result(&self, switch: SwitchId, port: PortId) -> Option<PortResult> {
         let node = self.fabric.switch(switch)?;
         let counters = node.class_counters(port, DATA_CLASS)?;
         Some(PortResult {
@@ -169,7 +169,7 @@ impl Run<'_> {
         ports.filter_map(|(node, port)| Leg::out_of(topology, node, port)).map(Leg::index).collect()
     }
 
-    fn flow_result(&self, number: usize) -> FlowResult {
+    pub(super) fn flow_result(&self, number: usize) -> FlowResult {
         let flow = &self.flows[number];
         let topology = &self.scenario.topology;
         let name_of = |host| topology.name(NodeId::Host(host)).to_owned();

@@ -12,7 +12,7 @@ use srdma_fabric::{NextHops, NodeId, SwitchId, Topology};
 use std::time::Duration;
 
 /// How long a pause lasts, in quanta of 512 bit times: the longest. It is said again at half of it.
-const PAUSE_QUANTA: u16 = 0xFFFF;
+pub(super) const PAUSE_QUANTA: u16 = 0xFFFF;
 
 /// The IOAM namespace of all traces.
 pub(super) const TRACE_NAMESPACE: u16 = 1;
@@ -24,10 +24,13 @@ pub(super) fn commands(scenario: &Scenario, arm: &Arm, switch: SwitchId) -> Vec<
     for port in topology.ports(NodeId::Switch(switch)) {
         let rate_bits_per_s = topology.links()[port.link.index()].rate_bits_per_s;
         let thresholds = Thresholds::new(scenario, arm, port.peer.node);
-        let egress = Box::new(egress(scenario, arm, rate_bits_per_s, &thresholds));
+        let mut egress = Box::new(egress(scenario, arm, rate_bits_per_s, &thresholds));
+        if let Some(wan) = &scenario.wan {
+            wan.egress(switch, &mut egress);
+        }
         commands.push(Command::SetEgress { port: PortId(port.port), egress });
     }
-    if arm.signal == Signal::FastCnp {
+    if arm.signal == Signal::FastCnp && scenario.wan.is_none() {
         commands.push(Command::SetFastCnp(Box::new(fast_cnp(scenario, arm))));
     }
     if arm.control == Control::Hpcc {
@@ -70,6 +73,9 @@ fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
 /// signal is given there.
 pub(super) fn watch(scenario: &Scenario, arm: &Arm, next_hops: &NextHops, switch: SwitchId) -> Option<Watch> {
     let topology = &scenario.topology;
+    if let Some(wan) = &scenario.wan {
+        return wan.watch(topology, switch);
+    }
     let receiver = scenario.workloads.incast.first()?.receiver(topology)?;
     let ports = next_hops.toward(switch, receiver).iter();
     let queues = ports.filter_map(|port| {

@@ -172,11 +172,20 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub(super) fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
+        Self::of_flows(scenario, arm, seed, plan(scenario, seed))
+    }
+
+    /// The same with these flows, in the order of their beginnings.
+    pub(super) fn of_flows(
+        scenario: &'a Scenario,
+        arm: &'a Arm,
+        seed: u64,
+        flows: Vec<PlannedFlow>,
+    ) -> Result<Self, RunError> {
         let next_hops = NextHops::new(&scenario.topology);
         let sids = programs::sid_plan(scenario, arm)?;
         let fabric = Fabric::new(scenario, arm, &next_hops, sids.as_ref(), seed)?;
         let base_rtt_ns = base_rtt_ns(scenario, &next_hops);
-        let flows = plan(scenario, seed);
         let first_qpn = first_qpn(seed);
         let mut rate_names: Vec<String> = flows.iter().filter_map(series_name).collect();
         rate_names.sort();
@@ -243,7 +252,7 @@ impl<'a> Run<'a> {
     }
 
     /// Begins what begins before a time, and lets everything happen that happens before it.
-    fn proceed_until(&mut self, until_ns: u64) -> Result<(), RunError> {
+    pub(super) fn proceed_until(&mut self, until_ns: u64) -> Result<(), RunError> {
         loop {
             let flow_ns = self.flows.get(self.begun).map_or(u64::MAX, |flow| flow.start_ns);
             let (job_ns, job) = self.jobs.next_start().unwrap_or((u64::MAX, 0));
@@ -374,7 +383,7 @@ impl<'a> Run<'a> {
     }
 
     /// What was asked of flows until now counts; streams end.
-    fn finish_endless(&mut self) {
+    pub(super) fn finish_endless(&mut self) {
         self.delivered = (0..self.begun).map(|number| self.tally(number).delivered_octets).collect();
         for host in self.scenario.topology.host_ids() {
             self.fabric.with_server(host, Server::finish_endless);
@@ -382,7 +391,7 @@ impl<'a> Run<'a> {
     }
 
     /// Takes in which flows have ended, and who was told of congestion.
-    fn collect(&mut self, now: Instant) {
+    pub(super) fn collect(&mut self, now: Instant) {
         for host in self.scenario.topology.host_ids() {
             let news = self.fabric.with_server(host, |server| {
                 let ended: Vec<Ended> = server.take_ended().collect();

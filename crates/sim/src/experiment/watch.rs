@@ -31,10 +31,13 @@ pub(super) struct Met {
     pub(super) at: Instant,
 }
 
-/// The queues of a switch that lie on the way to a host.
+/// The queues of a switch that lie on the way to a host, or that tunnels take.
 #[derive(Debug)]
 pub(super) struct Watch {
-    receiver: [u8; 16],
+    /// Nobody else's packets count.
+    receiver: Option<[u8; 16]>,
+    /// Octets of the headers that a tunnel has put in front.
+    outer_octets: usize,
     queues: Vec<WatchedQueue>,
     met: BTreeMap<Qpn, Met>,
 }
@@ -42,10 +45,15 @@ pub(super) struct Watch {
 impl Watch {
     /// Watches the queues at ports toward a host.
     pub(super) fn new(receiver: Ipv6Addr, queues: Vec<WatchedQueue>) -> Self {
-        Watch { receiver: receiver.octets(), queues, met: BTreeMap::new() }
+        Watch { receiver: Some(receiver.octets()), outer_octets: 0, queues, met: BTreeMap::new() }
     }
 
-    /// What the first data packet to each queue pair of the receiver has met here.
+    /// Watches queues for whatever comes in a tunnel without an SRH.
+    pub(super) fn of_tunnels(queues: Vec<WatchedQueue>) -> Self {
+        Watch { receiver: None, outer_octets: AFTER_IPV6 - IPV6, queues, met: BTreeMap::new() }
+    }
+
+    /// What the first data packet to each queue pair has met here.
     pub(super) fn met(&self) -> &BTreeMap<Qpn, Met> {
         &self.met
     }
@@ -59,8 +67,10 @@ impl Watch {
         }
         for frame in frames.iter().filter(|frame| !frame.body().is_empty()) {
             let head = frame.head(pool);
-            if head.get(IPV6 + 24..AFTER_IPV6) == Some(&self.receiver[..])
-                && let Some(qpn) = dest_qpn(head)
+            let inner = head.get(self.outer_octets..).unwrap_or(&[]);
+            let is_meant = |receiver: [u8; 16]| inner.get(IPV6 + 24..AFTER_IPV6) == Some(&receiver[..]);
+            if self.receiver.is_none_or(is_meant)
+                && let Some(qpn) = dest_qpn(inner)
                 && !self.met.contains_key(&qpn)
                 && let Some(port) = node.port_toward(head)
                 && self.queues.iter().any(|queue| queue.port == port && is_full(queue))

@@ -217,6 +217,28 @@ impl Arm {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
 
+    /// An arm with this signal and control, and everything else as it is where a file says nothing.
+    pub(in crate::experiment) fn new(name: &str, signal: Signal, control: Control) -> Self {
+        Arm {
+            name: name.to_owned(),
+            title: String::new(),
+            signal,
+            control,
+            pfc: true,
+            baseline: false,
+            ecn: None,
+            pfc_thresholds: None,
+            notification: None,
+            cnp_interval_ns: None,
+            dcqcn: DcqcnKeys::default(),
+            hpcc: HpccKeys::default(),
+            paths: Paths::Ecmp,
+            queue_pairs: one(),
+            steering: false,
+            probe_interval_us: one_millisecond(),
+        }
+    }
+
     /// What contradicts itself, if anything does.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.queue_pairs.get() > 1 && self.paths != Paths::Ecmp {

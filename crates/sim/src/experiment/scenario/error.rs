@@ -29,7 +29,7 @@ pub enum ScenarioError {
 
 impl ScenarioError {
     /// The error for the file `text`, which was read from `file`.
-    pub(super) fn wrong(problem: Problem, file: &Path, text: &str) -> Self {
+    pub(in crate::experiment) fn wrong(problem: Problem, file: &Path, text: &str) -> Self {
         let FileError { line, problem } = problem.in_text(text);
         ScenarioError::Wrong { file: file.to_owned(), line, problem }
     }

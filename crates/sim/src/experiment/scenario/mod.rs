@@ -17,6 +17,7 @@ pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use workload::{Background, FlowSizes, Incast, Multicast, Permutation, Stream, Workloads};
 
+use super::wan::Wan;
 use serde::{Deserialize, Serialize};
 use srdma_fabric::{HostId, NodeId, Problem, Topology, TopologySection};
 use srdma_placement::Job;
@@ -51,6 +52,8 @@ pub struct Scenario {
     pub measures: Measures,
     /// What is compared; at least one.
     pub arms: Vec<Arm>,
+    /// The WAN that is part of the fabric, if one is.
+    pub(crate) wan: Option<Wan>,
 }
 
 /// How what is sent is simulated.
@@ -172,6 +175,7 @@ impl Scenario {
             failures,
             measures: file.measure,
             arms: file.arm.into_iter().map(Spanned::into_inner).collect(),
+            wan: None,
         };
         scenario.set_level(level).map_err(|problem| Problem::new(level_at, problem))?;
         Ok(scenario)

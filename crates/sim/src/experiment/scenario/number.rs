@@ -6,7 +6,7 @@ use std::fmt;
 
 /// An integer from `MIN` to `MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Whole<const MIN: u64, const MAX: u64>(pub(super) u64);
+pub struct Whole<const MIN: u64, const MAX: u64>(pub(in crate::experiment) u64);
 
 impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
     /// The number.

@@ -43,7 +43,7 @@ impl Hosts {
         PathMtu::from_octets(*self.path_mtu.as_ref()).unwrap_or(PathMtu::Octets4096)
     }
 
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(in crate::experiment) fn check(&self) -> Result<(), Problem> {
         let (at, found) = (self.path_mtu.span().start, *self.path_mtu.as_ref());
         match PathMtu::from_octets(found) {
             Some(_) => Ok(()),
@@ -191,6 +191,18 @@ fn default_short() -> Whole<1, 1_000_000_000> {
 }
 
 impl Measures {
+    /// Nothing but a time.
+    pub(in crate::experiment) fn lasting(duration_us: Whole<1, 10_000_000>) -> Self {
+        Measures {
+            duration_us,
+            drain_us: default_drain(),
+            sample_ns: default_sample(),
+            short_flow_octets: default_short(),
+            queues_of: Vec::new(),
+            keeps: false,
+        }
+    }
+
     pub(super) fn check(&self, topology: &Topology) -> Result<(), Problem> {
         for name in &self.queues_of {
             if topology.node(name.as_ref()).is_none() {

@@ -1,0 +1,90 @@
+//! `srdma sim` of a study of a WAN: table, JSON, report, and refusals.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const STUDY: &str = r#"
+title = "A <short> WAN"
+
+[wan]
+congested = "R1"
+total_km = [10]
+first_hop_km = 1
+buffers = [1, 4]
+buffer = 1
+senders = 8
+least_us = 300
+round_trips = 1
+
+[hosts]
+outstanding_packets = 1024
+verify_icrc = false
+
+[[arm]]
+name = "receiver-cnp"
+signal = "receiver-cnp"
+
+[[arm]]
+name = "both"
+title = "END.C and END.E"
+signal = "end-e"
+end_c = true
+"#;
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+fn sim(study: &PathBuf, more: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).arg("sim").arg(study).args(more).output().unwrap()
+}
+
+/// CN-3-1, CN-4.1-2, CN-4.2-2: both ways of the draft, from the file to the page.
+#[test]
+fn a_study_is_run_and_reported() {
+    let study = file("wan.toml", STUDY);
+    let report = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wan.html");
+    let output = sim(&study, &["--seeds", "2", "--json", "--report", report.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    // Two arms, two seeds with the queue that is looked at closely, one with the other.
+    assert_eq!(runs.len(), 2 * (2 + 1));
+    assert!(runs.iter().all(|run| run["delivered_octets"].as_u64().unwrap() > 0));
+    assert!(runs.iter().any(|run| run["arm"] == "both" && run["notifications"].as_u64().unwrap() > 0));
+    assert_eq!(json["claims"][0]["at"], "END.C and END.E, 10 km");
+    let page = std::fs::read_to_string(report).unwrap();
+    for text in
+        ["A &lt;short&gt; WAN", ">What was to be shown</h2>", ">How soon</h2>", ">How much room</h2>", ">Words</h2>"]
+    {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(!page.contains("NaN") && !page.contains("inf "));
+}
+
+#[test]
+fn people_get_tables_and_what_was_to_be_shown() {
+    let output = sim(&file("wan-text.toml", STUDY), &["--seeds", "1", "--arm", "both"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("A <short> WAN\ncongestion at R1; 1 arm, 1 length, 2 queues, 1 seed\n"), "{text}");
+    assert!(text.contains(" END.C and END.E, 10 km: no loss, 99 % used, with 1 of rate × round trip; "), "{text}");
+    assert!(text.contains("--first 1 --seeds 1 --arm both\n"), "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let study = file("wan-refused.toml", STUDY);
+    let refused = |study: &PathBuf, more: &[&str], expected: &str| {
+        let output = sim(study, more);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{error}");
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(&study, &["--level", "flow"], "is a study of a WAN, which knows packets alone");
+    refused(&study, &["--arm", "end-e"], "has the arms receiver-cnp, both");
+    let wrong = file("wan-wrong.toml", &STUDY.replace("buffer = 1\n", "buffer = 3\n"));
+    refused(&wrong, &[], "wan-wrong.toml:9: buffer 3: expected one of the buffers");
+}

@@ -1,0 +1,174 @@
+//! What comes out of a study.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that was run of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WanResults {
+    /// The study's title.
+    pub title: String,
+    /// The study's description.
+    pub description: String,
+    /// Every run: arm by arm as the study has them, in each the lengths, buffers and seeds in their order.
+    pub runs: Vec<WanRun>,
+}
+
+/// One arm at one length of the path with one size of the congested queue and one seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WanRun {
+    /// The arm's name.
+    pub arm: String,
+    /// The seed.
+    pub seed: u64,
+    /// Kilometres between the PEs.
+    pub total_km: f64,
+    /// f: the congested node's share of the path between the gateways.
+    pub share: f64,
+    /// The bottleneck's rate times the round trip between the gateways, in octets.
+    pub path_octets: u64,
+    /// Size of the congested queue, in these.
+    pub buffer: f64,
+    /// From the first packet of a flow that met the queue above the threshold to the first CNP that its sender got: the
+    /// median of the flows, in nanoseconds.
+    pub told_ns: Option<f64>,
+    /// The same, the longest.
+    pub told_last_ns: Option<f64>,
+    /// From the moment at which the queue first held more than the threshold to the gateway's first pause.
+    pub paused_ns: Option<f64>,
+    /// Packets that found no room in the congested queue.
+    pub dropped: u64,
+    /// The most octets that ever waited there.
+    pub peak_octets: u64,
+    /// The least that has waited there since it first held more than the threshold.
+    pub least_octets: Option<u64>,
+    /// XOFF and XON of END.C.
+    pub xoff_octets: Option<u64>,
+    /// XON of END.C.
+    pub xon_octets: Option<u64>,
+    /// Notifications of END.C that the congested node has sent.
+    pub notifications: u64,
+    /// What the bottleneck carried, of what it could have: from the first pause of the gateway, or where there is none
+    /// from the first moment above the threshold, to the end.
+    pub utilisation: Option<f64>,
+    /// Payload that receivers in the other data centre have taken.
+    pub delivered_octets: u64,
+    /// Packets that were sent there more than once.
+    pub retransmitted: u64,
+    /// Slowdown of flows that stay in the first data centre, the median.
+    pub innocent_slowdown_p50: Option<f64>,
+    /// The same, the 99th percentile.
+    pub innocent_slowdown_p99: Option<f64>,
+    /// Such flows that had not ended with the run.
+    pub innocents_unfinished: u64,
+    /// Frames that have arrived anywhere.
+    pub packet_hops: u64,
+    /// Frames lost for want of the simulator's memory. Nothing but a defect makes them.
+    pub lost_by_simulator: u64,
+    /// Nanoseconds from point to point of `queue`.
+    pub every_ns: u64,
+    /// The most that waited in the congested queue within each such time, in octets.
+    pub queue: Vec<f64>,
+}
+
+/// What the bottleneck must carry at least so that a buffer counts as large enough.
+pub const ENOUGH: f64 = 0.99;
+
+impl WanRun {
+    /// Whether nothing was lost, and next to nothing of the bottleneck either.
+    pub fn is_enough(&self) -> bool {
+        self.dropped == 0 && self.utilisation.is_some_and(|utilisation| utilisation >= ENOUGH)
+    }
+}
+
+impl WanResults {
+    /// The runs of an arm at a length and with a buffer, one for each seed.
+    pub fn at<'a>(&'a self, arm: &'a str, total_km: f64, buffer: f64) -> impl Iterator<Item = &'a WanRun> {
+        self.runs.iter().filter(move |run| run.arm == arm && run.total_km == total_km && run.buffer == buffer)
+    }
+
+    /// The sizes of the queue, in rising order.
+    pub fn buffers(&self) -> Vec<f64> {
+        distinct(self.runs.iter().map(|run| run.buffer))
+    }
+
+    /// The lengths of the path, in rising order.
+    pub fn lengths(&self) -> Vec<f64> {
+        distinct(self.runs.iter().map(|run| run.total_km))
+    }
+
+    /// The least queue from which on all that were tried are enough with every seed; `None` if the largest is not.
+    pub fn needed(&self, arm: &str, total_km: f64) -> Option<f64> {
+        self.least(arm, total_km, WanRun::is_enough)
+    }
+
+    /// The least queue from which on nothing was lost with any of those that were tried, whatever was idle.
+    pub fn lossless(&self, arm: &str, total_km: f64) -> Option<f64> {
+        self.least(arm, total_km, |run| run.dropped == 0)
+    }
+
+    fn least(&self, arm: &str, total_km: f64, is_well: impl Fn(&WanRun) -> bool) -> Option<f64> {
+        let mut least = None;
+        for buffer in self.buffers().into_iter().rev() {
+            let mut runs = self.at(arm, total_km, buffer).peekable();
+            if runs.peek().is_none() || !runs.all(&is_well) {
+                break;
+            }
+            least = Some(buffer);
+        }
+        least
+    }
+}
+
+fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(buffer: f64, seed: u64, dropped: u64, utilisation: f64) -> WanRun {
+        WanRun {
+            arm: "a".to_owned(),
+            seed,
+            total_km: 100.0,
+            share: 0.05,
+            path_octets: 1,
+            buffer,
+            told_ns: None,
+            told_last_ns: None,
+            paused_ns: None,
+            dropped,
+            peak_octets: 0,
+            least_octets: None,
+            xoff_octets: None,
+            xon_octets: None,
+            notifications: 0,
+            utilisation: Some(utilisation),
+            delivered_octets: 0,
+            retransmitted: 0,
+            innocent_slowdown_p50: None,
+            innocent_slowdown_p99: None,
+            innocents_unfinished: 0,
+            packet_hops: 0,
+            lost_by_simulator: 0,
+            every_ns: 1,
+            queue: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_needed_from_which_on_every_seed_is_well() {
+        let results = |runs| WanResults { title: String::new(), description: String::new(), runs };
+        let mut runs = vec![run(0.1, 1, 0, 1.0), run(0.2, 1, 0, 0.98), run(0.5, 1, 0, 0.99), run(1.0, 1, 0, 1.0)];
+        assert_eq!(results(runs.clone()).needed("a", 100.0), Some(0.5), "0.2 idles, whatever 0.1 does");
+        runs.push(run(0.5, 2, 1, 1.0));
+        assert_eq!(results(runs.clone()).needed("a", 100.0), Some(1.0), "the second seed loses");
+        runs.push(run(1.0, 2, 0, 0.5));
+        assert_eq!(results(runs.clone()).needed("a", 100.0), None);
+        assert_eq!(results(runs).lossless("a", 100.0), Some(1.0));
+    }
+}
