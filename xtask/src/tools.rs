@@ -2,6 +2,9 @@
 //! `cargo xtask ci` installs what is missing before it tests, or fails.
 
 use anyhow::{Context, Result};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 
 /// A program, and the Debian package that brings it.
@@ -10,10 +13,14 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 1] = [Tool { program: "tshark", package: "tshark" }];
+const TOOLS: [Tool; 2] = [
+    Tool { program: "tshark", package: "tshark" },
+    // For Debian's own interpreter.
+    Tool { program: "scapy3", package: "python3-scapy" },
+];
 
 /// What tests in network namespaces and the labs need on top.
-const LAB_TOOLS: [Tool; 9] = [
+const LAB_TOOLS: [Tool; 10] = [
     Tool { program: "ip", package: "iproute2" },
     Tool { program: "ethtool", package: "ethtool" },
     Tool { program: "ping", package: "iputils-ping" },
@@ -23,6 +30,8 @@ const LAB_TOOLS: [Tool; 9] = [
     Tool { program: "cpio", package: "cpio" },
     Tool { program: "xz", package: "xz-utils" },
     Tool { program: "gcc", package: "gcc" },
+    // Its daemons are elsewhere, in /usr/lib/frr.
+    Tool { program: "vtysh", package: "frr" },
 ];
 
 /// Installs the tools that are missing; `false` when that is not possible here.
@@ -66,9 +75,11 @@ fn is_installed(program: &str) -> bool {
     directories.into_iter().any(|directory| directory.join(program).is_file())
 }
 
-/// Calls apt-get, never asking anything; does nothing more when there is none or it may not.
+/// Calls apt-get, never asking anything; does nothing more when there is none or it may not. What the package brings is
+/// for the tests alone: none of its daemons is started.
 fn install(package: &str) -> Result<()> {
     let is_root = is_root()?;
+    let _policy = is_root.then(NoDaemons::ask).flatten();
     for arguments in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", package]] {
         let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
         if !is_root {
@@ -81,6 +92,30 @@ fn install(package: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a package's scripts ask before they start a daemon, saying no.
+struct NoDaemons;
+
+impl NoDaemons {
+    const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+    /// `None` where somebody has said already what is to be started.
+    fn ask() -> Option<Self> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(Self::POLICY).ok()?;
+        let policy = NoDaemons;
+        // 101: forbidden by policy.
+        file.write_all(b"#!/bin/sh\nexit 101\n").is_ok().then_some(policy)
+    }
+}
+
+impl Drop for NoDaemons {
+    fn drop(&mut self) {
+        // Whoever finds it would miss daemons of his own.
+        if let Err(error) = fs::remove_file(Self::POLICY) {
+            println!("{} could not be removed: {error}", Self::POLICY);
+        }
+    }
 }
 
 #[cfg(test)]

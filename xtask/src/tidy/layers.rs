@@ -20,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("search", &["wire", "group", "dataplane"]),
     ("io", &["wire", "dataplane", "capture"]),
     ("host", &["wire", "steering", "dataplane", "rc", "io"]),
-    ("node", &["wire", "group", "steering", "dataplane", "capture", "io"]),
+    ("node", &["wire", "group", "steering", "dataplane", "isis", "capture", "io"]),
     ("lab", &["wire", "group", "steering", "dataplane", "capture", "io", "host", "node"]),
     (
         "cli",

@@ -1,0 +1,187 @@
+//! The dissector for Wireshark against `srdma decode`, which shares no code with it, over captures of others and our own.
+
+use serde_json::Value;
+use srdma_capture::{Reader, Writer};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/srdma.lua");
+
+/// The columns that are compared.
+const FIELDS: [&str; 16] = [
+    "srdma.icrc.status",
+    "srdma.end_mt.edge",
+    "srdma.end_mt.receiver.address",
+    "srdma.end_mt.receiver.qpn",
+    "srdma.mr.edge",
+    "srdma.mr.region.virtual_address",
+    "srdma.mr.region.rkey",
+    "srdma.hmac.key_id",
+    "srdma.fast_cnp.option",
+    "srdma.fast_cnp.original_destination",
+    "srdma.end_c.ask",
+    "srdma.end_c.traffic_class",
+    "srdma.end_c.level",
+    "srdma.end_c.sequence",
+    "srdma.end_c.hold_us",
+    "srdma.end_c.congested",
+];
+
+/// What tshark finds in each frame of a capture, by field, with numbers as numbers.
+fn dissected(file: &Path, fields: &[&str]) -> Vec<Vec<Vec<String>>> {
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(file).arg("-X").arg(format!("lua_script:{SCRIPT}")).args(["-T", "fields"]);
+    let output = tshark.args(fields.iter().flat_map(|field| ["-e", field])).output();
+    let output = output.expect("tshark is installed, as `cargo xtask ci` sees to");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("Lua"), "{stderr}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let cells = |cell: &str| cell.split(',').filter(|value| !value.is_empty()).map(plain).collect();
+    text.lines().map(|line| line.split('\t').map(cells).collect()).collect()
+}
+
+/// A number in decimal notation; everything else as it is.
+fn plain(value: &str) -> String {
+    let number = value.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    number.map_or(value.to_owned(), |number| number.to_string())
+}
+
+/// The same fields as `srdma decode` has them.
+fn decoded(file: &Path) -> Vec<Vec<Vec<String>>> {
+    let output = Command::new(env!("CARGO_BIN_EXE_srdma")).arg("decode").arg(file).arg("--json").output();
+    let text = String::from_utf8(output.expect("it runs").stdout).expect("UTF-8");
+    text.lines().map(|line| columns(&serde_json::from_str(line).expect("JSON"))).collect()
+}
+
+fn columns(frame: &Value) -> Vec<Vec<String>> {
+    let list = |of: &str| frame[of].as_array().cloned().unwrap_or_default();
+    let all = |of: &[Value], key: &str| of.iter().map(|entry| text(&entry[key])).collect::<Vec<_>>();
+    let within = |of: &[Value], key: &str| -> Vec<Value> {
+        of.iter().flat_map(|entry| entry[key].as_array().cloned().unwrap_or_default()).collect()
+    };
+    let (lists, regions, hmac) = (list("end_mt"), list("mr"), list("hmac_tlv"));
+    let (receivers, keys) = (within(&lists, "receivers"), within(&regions, "regions"));
+    let options = within(&list("destination_options"), "options");
+    let fast_cnps: Vec<Value> =
+        options.iter().map(|option| option["fast_cnp"].clone()).filter(|found| !found.is_null()).collect();
+    let icrc: Vec<String> =
+        frame["icrc"].as_str().filter(|status| *status != "absent").map(str::to_owned).into_iter().collect();
+    let notification: Vec<Value> =
+        [&frame["icmpv6"]["notification"]].into_iter().filter(|found| !found.is_null()).cloned().collect();
+    let ask = notification.iter().map(|found| u8::from(found["ask"] == "resume").to_string()).collect();
+    vec![
+        icrc,
+        all(&lists, "edge"),
+        all(&receivers, "address"),
+        all(&receivers, "qpn"),
+        all(&regions, "edge"),
+        all(&keys, "virtual_address"),
+        all(&keys, "rkey"),
+        all(&hmac, "key_id"),
+        all(&fast_cnps, "option"),
+        all(&fast_cnps, "original_destination"),
+        ask,
+        all(&notification, "traffic_class"),
+        all(&notification, "level"),
+        all(&notification, "sequence"),
+        all(&notification, "hold_us"),
+        all(&notification, "congested"),
+    ]
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), plain)
+}
+
+fn captures(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("captures").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = entries
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pcap" || extension == "pcapng"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn compare(file: &Path) -> usize {
+    let (seen, expected) = (dissected(file, &FIELDS), decoded(file));
+    assert_eq!(seen.len(), expected.len(), "{}", file.display());
+    for (number, (seen, expected)) in (1..).zip(seen.iter().zip(&expected)) {
+        for ((field, seen), expected) in FIELDS.iter().zip(seen).zip(expected) {
+            assert_eq!(seen, expected, "{} frame {number}: {field}", file.display());
+        }
+    }
+    expected.iter().flatten().filter(|cells| !cells.is_empty()).count()
+}
+
+#[test]
+fn captures_of_others_are_read_as_decode_reads_them() {
+    let root = Path::new(ROOT).join("testdata");
+    let found: usize = ["golden", "golden/rxe", "decode"]
+        .iter()
+        .flat_map(|folder| captures(&root.join(folder)))
+        .map(|file| compare(&file))
+        .sum();
+    assert!(found > 300, "only {found} cells have anything in them");
+}
+
+/// The links of a demonstration: data with their lists, copies, acknowledgements.
+#[test]
+fn our_own_captures_are_read_as_decode_reads_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_srdma"));
+    demo.args(["demo", "--receivers", "4", "--size", "64KiB", "--pcap"]).arg(directory.path());
+    let output = demo.output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let files = captures(directory.path());
+    assert!(files.len() > 5, "{files:?}");
+    assert!(files.iter().map(|file| compare(file)).sum::<usize>() > 108, "an ICRC in each frame, and lists");
+}
+
+/// The n-th frame of a capture, from 1.
+fn frame(file: &str, number: usize) -> Vec<u8> {
+    let mut reader = Reader::open(&Path::new(ROOT).join("testdata").join(file)).expect("a capture");
+    let packet = reader.nth(number - 1).expect("so many frames").expect("a frame");
+    packet.octets.to_vec()
+}
+
+/// What is wrong is said as expert information, by which people filter.
+#[test]
+fn what_is_wrong_is_said() {
+    let changed = |mut octets: Vec<u8>, at: usize, octet: u8| {
+        octets[at] = octet;
+        octets
+    };
+    let list = frame("golden/scapy_02_endmt_in.pcap", 1);
+    let notification = frame("decode/notifications.pcap", 1);
+    let fast_cnp = frame("golden/scapy_04_fastcnp.pcap", 6);
+    // Behind the Ethernet header: IPv6 40, SRH 8 and a segment; IPv6 twice; IPv6 and options of 24.
+    let (tlv, message, bth) = (14 + 40 + 8 + 16, 14 + 40 + 40, 14 + 40 + 24 + 8);
+    let last = list.len() - 6;
+    let cases = [
+        (list.clone(), ""),
+        (changed(list.clone(), tlv + 20, 3), "Length and number of entries contradict each other"),
+        (changed(list.clone(), tlv + 1, 255), "Runs over the header that it is in"),
+        (changed(list.clone(), last, !list[last]), "Bad ICRC"),
+        (changed(notification.clone(), message + 4, 9), "Bad checksum,Unknown version"),
+        (changed(fast_cnp, bth, 0x04), "A Fast CNP option on a packet that is no CNP"),
+    ];
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("wrong.pcapng");
+    let mut writer = Writer::new(fs::File::create(&file).expect("a file")).expect("a capture");
+    let interface = writer.add_interface("link").expect("an interface");
+    for (octets, _) in &cases {
+        writer.write_packet(interface, 0, &[octets]).expect("a frame");
+    }
+    writer.finish().expect("a whole capture");
+    let seen = dissected(&file, &["_ws.expert.message"]);
+    assert_eq!(seen.len(), cases.len());
+    for ((_, expected), seen) in cases.iter().zip(seen) {
+        let messages = seen[0].join(",");
+        assert!(messages.contains(expected), "{expected:?}: {messages:?}");
+        let is_ours =
+            |message: &String| ["Length and", "Runs over", "Bad", "Fast CNP"].iter().any(|w| message.contains(w));
+        assert!(!expected.is_empty() || !seen[0].iter().any(is_ours), "{messages:?}");
+    }
+}
