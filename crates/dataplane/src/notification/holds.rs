@@ -20,6 +20,7 @@ use crate::element::PortId;
 use crate::timers::Timers;
 use srdma_wire::Instant;
 use srdma_wire::notification::{Ask, Notification};
+use std::time::Duration;
 
 /// One congested node and class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,8 +71,8 @@ struct Line {
 /// All of it. It is as large as the configuration says.
 #[derive(Debug)]
 pub(crate) struct Holds {
-    watchdog_ns: u64,
-    greatest_hold_ns: u64,
+    watchdog: Duration,
+    greatest_hold: Duration,
     /// Each class with the lines that it maps to.
     mappings: Vec<(u8, Vec<usize>)>,
     lines: Vec<Line>,
@@ -112,10 +113,9 @@ impl Holds {
             }
             mappings.push((*traffic_class, of_class));
         }
-        let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Holds {
-            watchdog_ns: nanoseconds(config.watchdog),
-            greatest_hold_ns: nanoseconds(config.greatest_hold),
+            watchdog: config.watchdog,
+            greatest_hold: config.greatest_hold,
             states: vec![State::Unknown; mappings.len() * usize::from(config.origins)],
             mappings,
             lines,
@@ -145,7 +145,7 @@ impl Holds {
         if before.known().is_some_and(|(last, _)| sequence.wrapping_sub(last) as i32 <= 0) {
             return Err(DropReason::NotificationStale);
         }
-        let until = now.after_ns((u64::from(hold_us) * 1000).min(self.greatest_hold_ns));
+        let until = now + Duration::from_micros(hold_us.into()).min(self.greatest_hold);
         let state = before.after(ask, sequence, until);
         self.states[number] = state;
         let until = state.known().map(|(_, until)| until);
@@ -217,7 +217,7 @@ impl Holds {
             let line = &mut self.lines[*index];
             line.holders += 1;
             if line.holders == 1 {
-                self.timers.arm((self.states.len() + index) as u32, Some(now.after_ns(self.watchdog_ns)));
+                self.timers.arm((self.states.len() + index) as u32, Some(now + self.watchdog));
             }
         }
         self.hold_on(mapping, pause)

@@ -49,7 +49,7 @@ impl Told {
         self.reasons = vec![[0; CLASSES]; pes];
         for queue in &before.queues {
             for pe in queue.pes().filter_map(&number) {
-                self.press(Instant::ZERO, pe, queue.port, queue.class, 0);
+                self.press(Instant::ZERO, pe, queue.port, queue.class);
             }
             if let Some(place) = self.queues.iter().position(|same| same.is(queue.port, queue.class)) {
                 self.queues[place].phase = queue.phase;
@@ -81,8 +81,8 @@ impl Told {
     }
 
     /// A packet of a PE finds a queue that is a reason. Returns whether the PE is to be asked for a pause now; it is
-    /// asked again after `refresh_ns`.
-    pub(crate) fn press(&mut self, now: Instant, pe: usize, port: PortId, class: usize, refresh_ns: u64) -> bool {
+    /// asked again at `refresh_at`.
+    pub(crate) fn press(&mut self, refresh_at: Instant, pe: usize, port: PortId, class: usize) -> bool {
         if pe >= self.reasons.len() || class >= CLASSES {
             return false;
         }
@@ -96,7 +96,7 @@ impl Told {
         *reasons += 1;
         let is_first = *reasons == 1;
         if is_first {
-            self.refreshes.arm((pe * CLASSES + class) as u32, Some(now.after_ns(refresh_ns)));
+            self.refreshes.arm((pe * CLASSES + class) as u32, Some(refresh_at));
         }
         is_first
     }
@@ -250,23 +250,23 @@ mod tests {
     #[test]
     fn several_queues_are_one_reason() {
         let mut told = told();
-        assert!(told.press(at(0), 70, A, 3, 5000) && !told.press(at(1), 70, A, 3, 5000));
-        assert!(!told.press(at(1), 70, B, 3, 5000), "it was asked for the other queue");
-        assert!(told.press(at(1), 70, A, 4, 5000) && told.press(at(1), 2, A, 3, 5000));
+        assert!(told.press(at(5), 70, A, 3) && !told.press(at(6), 70, A, 3));
+        assert!(!told.press(at(6), 70, B, 3), "it was asked for the other queue");
+        assert!(told.press(at(6), 70, A, 4) && told.press(at(6), 2, A, 3));
         assert_eq!(told.asked().collect::<Vec<_>>(), [(2, 3), (70, 3), (70, 4)]);
         assert_eq!(eased(&mut told, A, 3), [2]);
         assert_eq!((eased(&mut told, A, 3), is_pressed(&told, A, 3), is_pressed(&told, B, 3)), (vec![], false, true));
         assert_eq!(eased(&mut told, B, 3), [70]);
         assert_eq!(told.next_deadline(), Some(at(6)), "of the other class");
-        assert!(told.press(at(9), 70, B, 3, 5000), "from the beginning");
+        assert!(told.press(at(14), 70, B, 3), "from the beginning");
     }
 
     /// What a refresh finds decides about it: the fullest queue, or none.
     #[test]
     fn a_refresh_reviews_the_queues() {
         let mut told = told();
-        told.press(at(0), 1, A, 3, 5000);
-        told.press(at(0), 1, B, 3, 5000);
+        told.press(at(5), 1, A, 3);
+        told.press(at(5), 1, B, 3);
         assert_eq!((told.take_due(at(4)), told.take_due(at(5)), told.next_deadline()), (None, Some((1, 3)), None));
         assert_eq!(told.review(1, 3, |port| Some(if port == B { 9 } else { 7 })), Some((B, 9)));
         assert_eq!(told.review(1, 3, |port| (port == A).then_some(1)), Some((A, 1)));
@@ -279,12 +279,12 @@ mod tests {
     fn pes_are_renumbered() {
         let mut told = told();
         for pe in [5, 80, 99] {
-            told.press(at(0), pe, A, 3, 5000);
+            told.press(at(5), pe, A, 3);
         }
         told.renumber(2, |pe| [80, 5].iter().position(|old| *old == pe));
         assert_eq!(told.asked().collect::<Vec<_>>(), [(0, 3), (1, 3)]);
         assert_eq!(told.next_deadline(), Some(Instant::ZERO), "asked again at once");
-        assert!(!told.press(at(9), 2, A, 3, 5000), "there is no such PE");
+        assert!(!told.press(at(14), 2, A, 3), "there is no such PE");
     }
 
     /// D62: later with each notification, whatever the clock does, and round with it.

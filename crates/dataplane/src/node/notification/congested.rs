@@ -35,8 +35,7 @@ impl Node {
         if !waiting.is_some_and(|(octets, thresholds)| notifications.told.waits(port, class, octets, thresholds)) {
             return;
         }
-        let refresh_ns = u64::try_from(notifications.config.refresh.as_nanos()).unwrap_or(u64::MAX);
-        if notifications.told.press(now, pe, port, class, refresh_ns) {
+        if notifications.told.press(now + notifications.config.refresh, pe, port, class) {
             let level = level(&self.egress, port, class).unwrap_or(0);
             if self.notify_pe(now, pe, class, Ask::Pause, level, pool) {
                 self.count_notification(|counters| counters.pauses_sent += 1);
