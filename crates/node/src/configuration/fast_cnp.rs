@@ -4,7 +4,7 @@
 use super::Commands;
 use super::error::Problem;
 use super::file::File;
-use super::value::{HostAddress, Integer, Located};
+use super::value::{HostAddress, Located, PositiveU32, count_or};
 use serde::Deserialize;
 use srdma_dataplane::{Command, Connection, FastCnpConfig, Prefix};
 use srdma_wire::Qpn;
@@ -33,8 +33,6 @@ pub(super) struct FastCnpSection {
     at_once: Option<Located<PositiveU32>>,
     incapable_for: Option<Located<Duration>>,
 }
-
-type PositiveU32 = Integer<1, 0xFFFF_FFFF>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,9 +88,6 @@ fn config(file: &File, section: &Spanned<FastCnpSection>) -> Result<FastCnpConfi
         }
         Some(time) => Ok(time.value),
     };
-    let count = |given: &Option<Located<PositiveU32>>, default| {
-        given.as_ref().map_or(default, |count| count.value.get() as u32)
-    };
     Ok(FastCnpConfig {
         senders: values(&section.senders),
         capable: values(&section.capable),
@@ -103,8 +98,8 @@ fn config(file: &File, section: &Spanned<FastCnpSection>) -> Result<FastCnpConfi
         mark_unknown: section.mark_unknown.unwrap_or(defaults.mark_unknown),
         mark_told: section.mark_told.unwrap_or(defaults.mark_told),
         interval: time("interval", &section.interval, defaults.interval)?,
-        per_second: count(&section.per_second, defaults.per_second),
-        at_once: count(&section.at_once, defaults.at_once),
+        per_second: count_or(&section.per_second, defaults.per_second),
+        at_once: count_or(&section.at_once, defaults.at_once),
         incapable_for: time("incapable_for", &section.incapable_for, defaults.incapable_for)?,
     })
 }

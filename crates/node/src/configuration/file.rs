@@ -10,7 +10,9 @@ use super::learning::LearningSection;
 use super::member::{BranchSection, ReceiverSection};
 use super::notification::{NotificationsSection, SidsSection};
 use super::steering::{PathSection, SteeringSection};
-use super::value::{HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, Secret, ZonedAddress};
+use super::value::{
+    HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, PositiveU32, Secret, ZonedAddress,
+};
 use serde::Deserialize;
 use srdma_dataplane::{Cover, EncapsMode, IcrcMode, Prefix};
 use srdma_group::{CnpMode, NodeRole, OnFailure, Rules};
@@ -340,7 +342,7 @@ pub(super) struct PolicySection {
     pub(super) on_failure: OnFailure,
     pub(super) t_stall: Option<Located<Duration>>,
     pub(super) stall_sends: Option<Located<Integer<2, 15>>>,
-    pub(super) min_receivers: Option<Located<Integer<1, 0xFFFF_FFFF>>>,
+    pub(super) min_receivers: Option<Located<PositiveU32>>,
     pub(super) hmac_key_id: Option<Located<U32>>,
 }
 

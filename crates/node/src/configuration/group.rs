@@ -5,6 +5,7 @@ use super::claims::{Claims, Leads};
 use super::error::Problem;
 use super::file::{BehaviorName, File, GroupSection, HeadendSection, ListSection, PolicySection};
 use super::member::{self, ReceiverSection};
+use super::value::count_or;
 use srdma_dataplane::{Command, NodeConfig, Prefix};
 use srdma_group::{
     Branch, Downstream, EdgeList, GroupId, HeadendPart, ListMode, NodeIndex, NodePart, NodeRole, Parent, Policy,
@@ -382,7 +383,7 @@ pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Poli
         on_failure: section.on_failure,
         t_stall: section.t_stall.as_ref().map_or(default.t_stall, |time| time.value),
         stall_sends: section.stall_sends.as_ref().map_or(default.stall_sends, |sends| sends.value.get() as u8),
-        min_receivers: section.min_receivers.as_ref().map_or(default.min_receivers, |least| least.value.get() as u32),
+        min_receivers: count_or(&section.min_receivers, default.min_receivers),
         hmac_key_id: section.hmac_key_id.as_ref().map(|key_id| key_id.value.get() as u32),
     })
 }

@@ -5,7 +5,7 @@ use super::Commands;
 use super::error::Problem;
 use super::file::{BehaviorName, File};
 use super::ports::port_named;
-use super::value::{HostAddress, Integer, Located, PortName};
+use super::value::{HostAddress, Integer, Located, PortName, PositiveU32, count_or};
 use serde::Deserialize;
 use srdma_dataplane::{Command, NodeConfig, NotificationConfig, NotificationSids, Prefix, PriorityMapping};
 use std::net::Ipv6Addr;
@@ -27,8 +27,6 @@ pub(super) struct NotificationsSection {
     #[serde(default)]
     priority: Vec<PrioritySection>,
 }
-
-type PositiveU32 = Integer<1, 0xFFFF_FFFF>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,9 +86,6 @@ fn notifications(
         }
         Some(time) => Ok(time.value),
     };
-    let count = |given: &Option<Located<PositiveU32>>, default| {
-        given.as_ref().map_or(default, |count| count.value.get() as u32)
-    };
     let hold = time("hold", &section.hold, defaults.hold)?;
     Ok(NotificationConfig {
         hold,
@@ -98,10 +93,10 @@ fn notifications(
         priorities: priorities(file, config, &section.priority)?,
         greatest_hold: time("greatest_hold", &section.greatest_hold, defaults.greatest_hold)?,
         watchdog: time("watchdog", &section.watchdog, defaults.watchdog)?,
-        per_second: count(&section.per_second, defaults.per_second),
-        at_once: count(&section.at_once, defaults.at_once),
-        end_e_per_second: count(&section.end_e_per_second, defaults.end_e_per_second),
-        end_e_at_once: count(&section.end_e_at_once, defaults.end_e_at_once),
+        per_second: count_or(&section.per_second, defaults.per_second),
+        at_once: count_or(&section.at_once, defaults.at_once),
+        end_e_per_second: count_or(&section.end_e_per_second, defaults.end_e_per_second),
+        end_e_at_once: count_or(&section.end_e_at_once, defaults.end_e_at_once),
         origins: section.origins.as_ref().map_or(defaults.origins, |origins| origins.value.get() as u16),
     })
 }

@@ -99,6 +99,14 @@ impl<const MIN: u64, const MAX: u64> Notation for Integer<MIN, MAX> {
     }
 }
 
+/// A count from 1 on.
+pub(super) type PositiveU32 = Integer<1, 0xFFFF_FFFF>;
+
+/// A count, if the file gives one.
+pub(super) fn count_or(given: &Option<Located<PositiveU32>>, default: u32) -> u32 {
+    given.as_ref().map_or(default, |count| count.value.get() as u32)
+}
+
 /// A probability.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probability(pub(super) f64);

@@ -9,6 +9,7 @@ use crate::daemon::order::Refusal;
 use crate::daemon::snapshot::IsisSnapshot;
 use srdma_dataplane::{Command, NotificationSids};
 use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 /// The task, while the configuration has one, and what it has said last.
@@ -78,16 +79,16 @@ impl Control<'_> {
                 port: config.map(|config| config.name.clone()).unwrap_or_default(),
                 index: self.kernel.mirror.interface(*port).filter(|(_, is_up)| *is_up).map(|(index, _)| index),
                 mac: given.or(facts.map(|facts| facts.mac)).unwrap_or_default(),
-                addresses: facts.map(|facts| facts.addresses.clone()).unwrap_or_default(),
+                addresses: facts
+                    .iter()
+                    .flat_map(|facts| &facts.addresses)
+                    .copied()
+                    .filter(Ipv6Addr::is_unicast_link_local)
+                    .collect(),
                 link_mtu: config.map_or(1500, |config| config.link_mtu),
             }
         };
-        let links = settings.circuits.iter().map(|circuit| link(&circuit.port)).collect::<Vec<_>>();
-        let link_local = |mut link: Link| {
-            link.addresses.retain(std::net::Ipv6Addr::is_unicast_link_local);
-            link
-        };
-        Plan { links: links.into_iter().map(link_local).collect(), settings }
+        Plan { links: settings.circuits.iter().map(|circuit| link(&circuit.port)).collect(), settings }
     }
 
     /// The task has news.
