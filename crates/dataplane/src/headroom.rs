@@ -12,6 +12,9 @@ use srdma_wire::pfc;
 /// Light takes so long for a kilometre of fibre, in nanoseconds.
 pub const NS_PER_KM: u64 = 5_000;
 
+/// What Ethernet puts around a packet: preamble, header, checksum and gap.
+pub const AROUND_OCTETS: u64 = 8 + 14 + 4 + 12;
+
 /// Octets that a link is busy with for a PAUSE frame: the frame, preamble, start delimiter and gap.
 const PAUSE_OCTETS: u64 = 64 + 20;
 

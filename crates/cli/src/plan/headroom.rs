@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 use srdma_cli::output::print;
 use srdma_cli::units::{grouped, parse_delay, parse_octets, parse_rate, rate, time};
-use srdma_dataplane::headroom::{NS_PER_KM, PausedLink, WanHeadroom, WanNode, octets_in, response_ns};
+use srdma_dataplane::headroom::{AROUND_OCTETS, NS_PER_KM, PausedLink, WanHeadroom, WanNode, octets_in, response_ns};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "Examples:
@@ -96,9 +96,6 @@ struct Shares {
     restart: f64,
     total: f64,
 }
-
-/// What Ethernet puts around an IPv6 packet: preamble, start delimiter, header, check sequence, gap.
-const AROUND_OCTETS: u64 = 8 + 14 + 4 + 12;
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let answer = answer(arguments)?;

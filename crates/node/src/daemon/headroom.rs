@@ -2,12 +2,9 @@
 
 use super::Event;
 use crate::Configuration;
-use srdma_dataplane::headroom::{NS_PER_KM, PausedLink, WanNode, octets_in, response_ns};
+use srdma_dataplane::headroom::{AROUND_OCTETS, NS_PER_KM, PausedLink, WanNode, octets_in, response_ns};
 use srdma_dataplane::{Command, NodeConfig, PortId, PriorityMapping};
 use std::collections::BTreeMap;
-
-/// What Ethernet puts around a packet: header, checksum, preamble and gap.
-const AROUND_OCTETS: u64 = 14 + 4 + 20;
 
 /// A line for each class that is mapped to ports, of those whose rates are known.
 pub(super) fn of(configuration: &Configuration) -> Vec<Event> {
