@@ -2,13 +2,12 @@
 
 mod text;
 
-use crate::status::socket;
+use crate::status::NodeArguments;
 use anyhow::bail;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use srdma_cli::output;
 use srdma_node::daemon::{IsisSnapshot, read_status};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Show what a running node knows by IS-IS.
@@ -31,12 +30,8 @@ struct Show {
     /// What to show.
     #[arg(value_enum)]
     what: What,
-    /// The node's status socket. Without it, the one in /run/srdma, if there is only one.
-    #[arg(value_name = "SOCKET", conflicts_with = "config")]
-    socket: Option<PathBuf>,
-    /// The node's configuration, which says where its socket is.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    node: NodeArguments,
     /// As one JSON object.
     #[arg(long)]
     json: bool,
@@ -72,7 +67,7 @@ Examples:
 /// When there is no node to ask, several without a choice, or it does not speak IS-IS.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Command::Show(show) = &arguments.command;
-    let path = socket(show.socket.as_deref(), show.config.as_deref())?;
+    let path = show.node.socket()?;
     let Some(isis) = read_status(&path)?.isis else {
         bail!("{}: the node speaks no IS-IS: its configuration has no [isis]", path.display());
     };

@@ -9,7 +9,7 @@ mod screen;
 mod steering;
 mod text;
 
-pub(crate) use find::socket;
+pub(crate) use find::NodeArguments;
 
 use anyhow::Context;
 use page::Page;
@@ -18,7 +18,6 @@ use srdma_cli::output;
 use srdma_node::daemon::read_status;
 use srdma_node::parse_duration;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,12 +27,8 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The node's status socket. Without it, the one in /run/srdma, if there is only one.
-    #[arg(value_name = "SOCKET", conflicts_with = "config")]
-    socket: Option<PathBuf>,
-    /// The node's configuration, which says where its socket is.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    node: NodeArguments,
     /// The status as one JSON object, once.
     #[arg(long)]
     json: bool,
@@ -62,7 +57,7 @@ const PLAIN_COLUMNS: usize = 160;
 ///
 /// When there is no node to ask, several without a choice, or the terminal cannot be used.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let path = socket(arguments.socket.as_deref(), arguments.config.as_deref())?;
+    let path = arguments.node.socket()?;
     if !arguments.json && !arguments.once && io::stdout().is_terminal() {
         screen::show(path, arguments.interval).context("cannot use the terminal; --once prints tables")?;
         return Ok(ExitCode::SUCCESS);

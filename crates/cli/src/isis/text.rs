@@ -1,5 +1,6 @@
 //! What is known by IS-IS, as tables.
 
+use crate::demo::table::Table;
 use srdma_node::daemon::{IsisNodeSnapshot, IsisSidSnapshot, IsisSnapshot};
 
 pub(super) fn neighbors(isis: &IsisSnapshot) -> String {
@@ -63,18 +64,10 @@ pub(super) fn routes(isis: &IsisSnapshot) -> String {
     table(["prefix", "distance", "via"], rows)
 }
 
-/// Columns as wide as their widest cell.
 fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let rows: Vec<[String; N]> = std::iter::once(headings.map(str::to_owned)).chain(rows).collect();
-    let widths: Vec<usize> =
-        (0..N).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        text += cells.collect::<Vec<_>>().join("  ").trim_end();
-        text.push('\n');
-    }
-    text
+    let mut table = Table::new(&headings).with_text_from(0);
+    rows.for_each(|row| table.row(row));
+    table.to_string()
 }
 
 #[cfg(test)]
@@ -130,21 +123,21 @@ mod tests {
             ..IsisSnapshot::default()
         };
         let expected = "\
-port  state  neighbor        hostname  metric  holds  addresses
-core  up     0000.0000.0002            10      29 s   fe80::2
-n4    down                             10
+port   state   neighbor         hostname   metric   holds   addresses
+core   up      0000.0000.0002              10       29 s    fe80::2
+n4     down                                10
 ";
         assert_eq!(neighbors(&isis), expected);
         let expected = "\
-LSP                   hostname  sequence    checksum  lifetime  octets
-0000.0000.0001.00-00  n1        0x00000007  0x00ab    1199 s    120     own
+LSP                    hostname   sequence     checksum   lifetime   octets
+0000.0000.0001.00-00   n1         0x00000007   0x00ab     1199 s     120      own
 ";
         assert_eq!(database(&isis), expected);
         let expected = "\
-system          hostname  C  SID              behavior       block+node+function+argument
-0000.0000.0001  n1        C  5f00:0:1:c000::  END.C (32769)  32+16+16+0                    notifications
+system           hostname   C   SID               behavior        block+node+function+argument
+0000.0000.0001   n1         C   5f00:0:1:c000::   END.C (32769)   32+16+16+0                     notifications
 ";
         assert_eq!(sids(&isis), expected);
-        assert_eq!(routes(&isis), "prefix  distance  via\n");
+        assert_eq!(routes(&isis), "prefix   distance   via\n");
     }
 }

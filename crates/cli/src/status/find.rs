@@ -11,16 +11,29 @@ use std::path::{Path, PathBuf};
 /// Where nodes have their sockets, unless they are told otherwise.
 const DIRECTORY: &str = "/run/srdma";
 
-/// The socket that was named, that of a configuration, or the only one there is.
-pub(crate) fn socket(named: Option<&Path>, config: Option<&Path>) -> anyhow::Result<PathBuf> {
-    match (named, config) {
-        (Some(socket), _) => Ok(socket.to_owned()),
-        (None, Some(config)) => {
-            // What the kernel says of interfaces does not matter for where the socket is.
-            let configuration = Configuration::read_for(config, Purpose::Interfaces(&BTreeMap::new()))?;
-            Ok(configuration.daemon.status)
+/// Which running node is asked.
+#[derive(clap::Args)]
+pub(crate) struct NodeArguments {
+    /// The node's status socket. Without it, the one in /run/srdma, if there is only one.
+    #[arg(value_name = "SOCKET", conflicts_with = "config")]
+    socket: Option<PathBuf>,
+    /// The node's configuration, which says where its socket is.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl NodeArguments {
+    /// The socket that was named, that of a configuration, or the only one there is.
+    pub(crate) fn socket(&self) -> anyhow::Result<PathBuf> {
+        match (&self.socket, &self.config) {
+            (Some(socket), _) => Ok(socket.clone()),
+            (None, Some(config)) => {
+                // What the kernel says of interfaces does not matter for where the socket is.
+                let configuration = Configuration::read_for(config, Purpose::Interfaces(&BTreeMap::new()))?;
+                Ok(configuration.daemon.status)
+            }
+            (None, None) => only(Path::new(DIRECTORY)),
         }
-        (None, None) => only(Path::new(DIRECTORY)),
     }
 }
 
