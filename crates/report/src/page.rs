@@ -61,6 +61,19 @@ pub enum Block {
     Folded(String, Vec<Block>),
 }
 
+impl Block {
+    /// A table of text.
+    pub fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+        Block::Table(Table { caption: caption.to_owned(), columns, rows })
+    }
+
+    /// Words with their meanings.
+    pub fn definitions(words: &[(&str, &str)]) -> Self {
+        Block::Definitions(words.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned())).collect())
+    }
+}
+
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 

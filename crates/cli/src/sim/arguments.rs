@@ -81,12 +81,16 @@ impl Arguments {
 
     /// Leaves only the arms that are asked for in a scenario.
     pub(super) fn choose_arms(&self, scenario: &mut Scenario) -> Result<()> {
-        if let Some(unknown) = self.arm.iter().find(|name| scenario.arm(name).is_none()) {
-            let names: Vec<&str> = scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
+        self.choose(&mut scenario.arms, |arm| &arm.name)
+    }
+
+    fn choose<T>(&self, arms: &mut Vec<T>, name: impl Fn(&T) -> &String) -> Result<()> {
+        let names: Vec<&str> = arms.iter().map(|arm| name(arm).as_str()).collect();
+        if let Some(unknown) = self.arm.iter().find(|asked| !names.contains(&asked.as_str())) {
             bail!("--arm {unknown}: {} has the arms {}", self.file.display(), names.join(", "));
         }
         if !self.arm.is_empty() {
-            scenario.arms.retain(|arm| self.arm.contains(&arm.name));
+            arms.retain(|arm| self.arm.contains(name(arm)));
         }
         Ok(())
     }
@@ -101,14 +105,7 @@ impl Arguments {
         if self.level.is_some() {
             bail!("--level: {} is a study of a WAN, which knows packets alone", self.file.display());
         }
-        let names: Vec<String> = study.arms.iter().map(|arm| arm.name.clone()).collect();
-        if let Some(unknown) = self.arm.iter().find(|name| !names.contains(name)) {
-            bail!("--arm {unknown}: {} has the arms {}", self.file.display(), names.join(", "));
-        }
-        if !self.arm.is_empty() {
-            study.arms.retain(|arm| self.arm.contains(&arm.name));
-        }
-        Ok(())
+        self.choose(&mut study.arms, |arm| &arm.name)
     }
 
     /// The file for the report, before anything is run: nobody wants to hear at the end that there is no place for it.

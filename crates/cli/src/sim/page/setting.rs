@@ -2,7 +2,7 @@
 
 use super::super::Experiment;
 use crate::demo::units::{grouped, rate, time};
-use srdma_report::{Block, Section, Table};
+use srdma_report::{Block, Section};
 use std::collections::BTreeMap;
 
 /// The section.
@@ -40,7 +40,7 @@ fn fabric(experiment: &Experiment<'_>) -> Block {
         ["room in a queue".to_owned(), format!("{} octets", grouped(switches.queue_limit_octets.get()))],
         ["time simulated".to_owned(), time(scenario.measures.duration_us.get() * 1000)],
     ]);
-    table("Fabric", &["", "value"], rows.into_iter().map(Vec::from).collect())
+    Block::table("Fabric", &["", "value"], rows.into_iter().map(Vec::from).collect())
 }
 
 fn arms(experiment: &Experiment<'_>) -> Block {
@@ -74,7 +74,7 @@ fn arms(experiment: &Experiment<'_>) -> Block {
         "ECN: Kmin / Kmax, octets, Pmax",
         "Fast CNP from, octets",
     ];
-    table("Arms", &columns, scenario.arms.iter().map(row).collect())
+    Block::table("Arms", &columns, scenario.arms.iter().map(row).collect())
 }
 
 fn runs(experiment: &Experiment<'_>) -> Block {
@@ -89,10 +89,5 @@ fn runs(experiment: &Experiment<'_>) -> Block {
         ]
     };
     let columns = ["arm", "seed", "simulated", "packet-hops", "flows", "unfinished"];
-    table("Every run", &columns, experiment.results.runs.iter().map(row).collect())
-}
-
-fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Block {
-    let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-    Block::Table(Table { caption: caption.to_owned(), columns, rows })
+    Block::table("Every run", &columns, experiment.results.runs.iter().map(row).collect())
 }

@@ -26,6 +26,5 @@ const WORDS: &[(&str, &str)] = &[
 
 /// The section.
 pub(super) fn section() -> Section {
-    let words = WORDS.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned())).collect();
-    Section { heading: "Words".to_owned(), lead: String::new(), blocks: vec![Block::Definitions(words)] }
+    Section { heading: "Words".to_owned(), lead: String::new(), blocks: vec![Block::definitions(WORDS)] }
 }

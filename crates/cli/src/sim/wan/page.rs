@@ -2,7 +2,7 @@
 
 use super::Studied;
 use srdma_report::{
-    Axis, BarGroup, BarPlot, Block, LinePlot, Page, Reference, Scale, Section, Series, Shape, Spread, Table, Unit,
+    Axis, BarGroup, BarPlot, Block, LinePlot, Page, Reference, Scale, Section, Series, Shape, Spread, Unit,
 };
 use srdma_sim::experiment::wan::results::ENOUGH;
 use srdma_sim::experiment::wan::{WanArm, WanRun};
@@ -48,7 +48,7 @@ fn claims(studied: &Studied<'_>) -> Option<Section> {
         vec![format!("{mark} {}", claim.at), claim.expected.clone(), claim.found.clone()]
     };
     let table =
-        table("What was to be shown", &["where", "expected", "found"], studied.claims.iter().map(row).collect());
+        Block::table("What was to be shown", &["where", "expected", "found"], studied.claims.iter().map(row).collect());
     let lead = "What the arithmetic says, and what came out in the worst of the seeds.";
     (!studied.claims.is_empty()).then(|| section("What was to be shown", lead, vec![table]))
 }
@@ -252,7 +252,7 @@ fn setting(studied: &Studied<'_>) -> Section {
         "enough from, of rate × round trip",
     ];
     let blocks = vec![
-        table(&format!("With a queue of {} of rate × round trip, medians", studied.buffer()), &columns, rows),
+        Block::table(&format!("With a queue of {} of rate × round trip, medians", studied.buffer()), &columns, rows),
         Block::Text("The same command gives the same results on every machine:".to_owned()),
         Block::Code(studied.arguments.command(studied.seeds)),
         Block::Folded("The file".to_owned(), vec![Block::Code(studied.file_text.to_owned())]),
@@ -278,8 +278,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 fn words() -> Section {
-    let words = WORDS.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned())).collect();
-    section("Words", "", vec![Block::Definitions(words)])
+    section("Words", "", vec![Block::definitions(WORDS)])
 }
 
 /// A line for each arm of which anything is known, over the length of the path.
@@ -304,9 +303,4 @@ fn per_arm(studied: &Studied<'_>, of: impl Fn(&WanArm) -> Vec<(f64, f64)>) -> Ve
 
 fn section(heading: &str, lead: &str, blocks: Vec<Block>) -> Section {
     Section { heading: heading.to_owned(), lead: lead.to_owned(), blocks }
-}
-
-fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Block {
-    let columns = columns.iter().map(|column| (*column).to_owned()).collect();
-    Block::Table(Table { caption: caption.to_owned(), columns, rows })
 }
