@@ -66,7 +66,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn totals(&self, ports: &[PortResult]) -> Totals {
+    fn totals(&self, ports: &[PortResult]) -> Totals {
         let switches = self.scenario.topology.switch_ids().filter_map(|switch| self.fabric.switch(switch));
         let mut totals = Totals {
             dropped: ports.iter().map(|port| port.dropped).sum(),
@@ -98,7 +98,7 @@ impl Run<'_> {
         totals
     }
 
-    pub(super) fn port_result(&self, switch: SwitchId, port: PortId) -> Option<PortResult> {
+    fn port_result(&self, switch: SwitchId, port: PortId) -> Option<PortResult> {
         let node = self.fabric.switch(switch)?;
         let counters = node.class_counters(port, DATA_CLASS)?;
         Some(PortResult {

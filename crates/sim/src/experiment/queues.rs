@@ -42,14 +42,21 @@ pub(super) fn commands(scenario: &Scenario, arm: &Arm, switch: SwitchId) -> Vec<
 /// Every host may be notified, and knows what it is told.
 fn fast_cnp(scenario: &Scenario, arm: &Arm) -> FastCnpConfig {
     let notification = arm.notification.unwrap_or(scenario.switches.notification);
+    FastCnpConfig {
+        interval: Duration::from_nanos(notification.interval_ns.get()),
+        per_second: notification.per_second.get() as u32,
+        ..fast_cnp_for_all()
+    }
+}
+
+/// Every host knows Fast CNP, and none is beyond it.
+pub(super) fn fast_cnp_for_all() -> FastCnpConfig {
     let everybody: Vec<Prefix> = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
     FastCnpConfig {
         senders: everybody.clone(),
         capable: everybody.clone(),
         switches: everybody.clone(),
         hosts_inside: everybody,
-        interval: Duration::from_nanos(notification.interval_ns.get()),
-        per_second: notification.per_second.get() as u32,
         ..FastCnpConfig::new()
     }
 }

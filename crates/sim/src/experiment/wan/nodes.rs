@@ -7,8 +7,8 @@
 //! | `::c` | END.C (CN-4.1-1) |
 
 use super::figure::{self, BOTTLENECK_RATE, Congested, HOSTS_PER_LEAF, LEAVES, TUNNEL};
-use crate::experiment::build::{ADDRESSES, PREFIX, PREFIX_LEN};
-use crate::experiment::queues::PAUSE_QUANTA;
+use crate::experiment::build::ADDRESSES;
+use crate::experiment::queues::{PAUSE_QUANTA, fast_cnp_for_all};
 use crate::experiment::server::DATA_CLASS;
 use crate::experiment::watch::{Watch, WatchedQueue};
 use srdma_dataplane::{
@@ -198,16 +198,7 @@ impl Wan {
 /// Every host may be told, and knows what it is told. A flow that was told is not marked besides, or its receiver
 /// would tell it once more.
 fn fast_cnp() -> FastCnpConfig {
-    let everybody: Vec<Prefix> = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
-    FastCnpConfig {
-        senders: everybody.clone(),
-        capable: everybody.clone(),
-        switches: everybody.clone(),
-        hosts_inside: everybody,
-        mark_told: false,
-        interval: INTERVAL,
-        ..FastCnpConfig::new()
-    }
+    FastCnpConfig { mark_told: false, interval: INTERVAL, ..fast_cnp_for_all() }
 }
 
 /// A SID of a PE.
