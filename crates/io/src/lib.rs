@@ -21,6 +21,7 @@ pub mod netlink;
 mod open;
 mod packet_socket;
 mod socket_option;
+mod turns;
 pub mod udp;
 
 pub use af_packet::{AfPacket, Tap, Tapped};
@@ -31,3 +32,4 @@ pub use driver::{Driver, DriverKind, DriverStatistics};
 pub use interest::{Interest, Match};
 pub use llc::LlcSocket;
 pub use open::{Choice, OpenError, Opened, open};
+pub use turns::Turns;

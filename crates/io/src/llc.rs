@@ -8,7 +8,7 @@
 //!
 //! The kernel sorts by EtherType, so there are two packet sockets: nothing else of the interface's traffic passes them.
 
-use crate::{packet_socket, socket_option};
+use crate::{Turns, packet_socket, socket_option};
 use srdma_wire::MacAddress;
 use std::future::poll_fn;
 use std::io;
@@ -26,6 +26,7 @@ const LONG: u16 = 0x8870;
 #[derive(Debug)]
 pub struct LlcSocket {
     sockets: [AsyncFd<Socket>; 2],
+    turns: Turns,
 }
 
 impl LlcSocket {
@@ -42,7 +43,7 @@ impl LlcSocket {
             // SAFETY: a socket owns its descriptor, gives no other, and closes it only when it is dropped.
             unsafe { AsyncFd::register(socket) }.map_err(io::Error::from)
         };
-        Ok(LlcSocket { sockets: [open(WITH_LENGTH)?, open(LONG)?] })
+        Ok(LlcSocket { sockets: [open(WITH_LENGTH)?, open(LONG)?], turns: Turns::default() })
     }
 
     /// Takes the next frame; its length, which `frame` may be too short for.
@@ -50,13 +51,8 @@ impl LlcSocket {
     /// # Errors
     ///
     /// When the interface has gone down, once.
-    pub fn poll_receive(&self, context: &mut Context<'_>, frame: &mut [u8]) -> Poll<io::Result<usize>> {
-        for socket in &self.sockets {
-            if let Poll::Ready(received) = poll(socket, context, frame) {
-                return Poll::Ready(received);
-            }
-        }
-        Poll::Pending
+    pub fn poll_receive(&mut self, context: &mut Context<'_>, frame: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.turns.poll(&mut self.sockets, |socket| poll(socket, context, frame)).map(|(_, received)| received)
     }
 
     /// The same, as a future.
@@ -64,7 +60,7 @@ impl LlcSocket {
     /// # Errors
     ///
     /// As [`LlcSocket::poll_receive`].
-    pub async fn receive(&self, frame: &mut [u8]) -> io::Result<usize> {
+    pub async fn receive(&mut self, frame: &mut [u8]) -> io::Result<usize> {
         poll_fn(|context| self.poll_receive(context, frame)).await
     }
 

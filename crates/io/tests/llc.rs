@@ -4,8 +4,26 @@ use srdma_io::LlcSocket;
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_wire::MacAddress;
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 
 const GROUP: MacAddress = MacAddress([0x09, 0x00, 0x2B, 0x00, 0x00, 0x05]);
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// The ends of a link, and the indices of their interfaces.
+fn link() -> ([NamespaceGuard; 2], [u32; 2]) {
+    let ends = [(); 2].map(|()| NamespaceGuard::unique("srdma-t").unwrap());
+    let end = |namespace, interface| VethEnd { namespace, interface, mac: None, addresses: &[] };
+    veth(9000, [end(&ends[0], "v0"), end(&ends[1], "v1")]).unwrap();
+    let index = |namespace: &NamespaceGuard, interface: &str| -> u32 {
+        let path = format!("/sys/class/net/{interface}/ifindex");
+        namespace.run(&["cat", &path]).unwrap().trim().parse().unwrap()
+    };
+    let indices = [index(&ends[0], "v0"), index(&ends[1], "v1")];
+    (ends, indices)
+}
 
 fn frame(kind: [u8; 2], octets: usize) -> Vec<u8> {
     let mut frame = [&GROUP.0[..], &[2, 0, 0, 0, 0, 2], &kind, &[0xFE, 0xFE, 3]].concat();
@@ -17,22 +35,14 @@ fn frame(kind: [u8; 2], octets: usize) -> Vec<u8> {
 #[test]
 #[ignore = "needs root"]
 fn frames_with_llc_arrive_and_no_others() {
-    let [one, other] = [(); 2].map(|()| NamespaceGuard::unique("srdma-t").unwrap());
-    let end = |namespace, interface| VethEnd { namespace, interface, mac: None, addresses: &[] };
-    veth(9000, [end(&one, "v0"), end(&other, "v1")]).unwrap();
-    let index = |namespace: &NamespaceGuard, interface: &str| -> u32 {
-        let path = format!("/sys/class/net/{interface}/ifindex");
-        namespace.run(&["cat", &path]).unwrap().trim().parse().unwrap()
-    };
-    let (of_one, of_other) = (index(&one, "v0"), index(&other, "v1"));
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ([one, other], [of_one, of_other]) = link();
     let (ready, is_ready) = std::sync::mpsc::channel();
     let sends = [frame([0, 46], 60), frame([0x88, 0xCC], 60), frame([0x88, 0x70], 9014), frame([0, 46], 61)];
     let wanted = [60, 9014, 61];
     let receiver = std::thread::spawn(move || {
         let receive = || {
             runtime().block_on(async {
-                let socket = LlcSocket::open(of_one, &[GROUP]).unwrap();
+                let mut socket = LlcSocket::open(of_one, &[GROUP]).unwrap();
                 socket.send(&frame([0, 46], 99)).unwrap();
                 ready.send(()).unwrap();
                 let (mut buffer, mut lengths) = (vec![0; 16_384], Vec::new());
@@ -59,4 +69,26 @@ fn frames_with_llc_arrive_and_no_others() {
     };
     other.enter(send).unwrap();
     receiver.join().unwrap();
+}
+
+/// Short ones that wait do not hold up a long one.
+#[test]
+#[ignore = "needs root"]
+fn short_and_long_frames_take_turns() {
+    let ([one, other], [of_one, of_other]) = link();
+    let runtime = runtime();
+    let open = |namespace: &NamespaceGuard, index| {
+        let open = || {
+            let _inside = runtime.enter();
+            LlcSocket::open(index, &[GROUP]).unwrap()
+        };
+        namespace.enter(open).unwrap()
+    };
+    let (mut receiver, sender) = (open(&one, of_one), open(&other, of_other));
+    (0..5).for_each(|_| sender.send(&frame([0, 46], 60)).unwrap());
+    sender.send(&frame([0x88, 0x70], 9014)).unwrap();
+    let mut buffer = vec![0; 16_384];
+    let mut receive = || runtime.block_on(receiver.receive(&mut buffer)).unwrap();
+    let lengths = [receive(), receive()];
+    assert!(lengths.contains(&60) && lengths.contains(&9014), "{lengths:?}");
 }

@@ -94,9 +94,9 @@ struct Sids {
 
 impl NotificationSids {
     /// The table of what has been learned.
-    pub fn new(nodes: &BTreeMap<SystemId, LearnedNode>, behaviors: Behaviors) -> Self {
+    pub fn new<'n>(nodes: impl IntoIterator<Item = &'n LearnedNode>, behaviors: Behaviors) -> Self {
         let mut by_source = Vec::new();
-        for node in nodes.values().filter(|node| node.handles_notifications()) {
+        for node in nodes.into_iter().filter(|node| node.handles_notifications()) {
             let sid = |behavior| node.notification_sid(behavior);
             let sids = Sids { end_c: sid(behaviors.end_c), end_e: sid(behaviors.end_e) };
             by_source.extend(node.locators.iter().chain(&node.addresses).map(|source| (*source, sids)));

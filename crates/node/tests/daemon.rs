@@ -6,6 +6,8 @@ mod bench;
 mod forwarding;
 #[path = "daemon/isis.rs"]
 mod isis;
+#[path = "daemon/isis_at_rest.rs"]
+mod isis_at_rest;
 #[path = "daemon/life.rs"]
 mod life;
 

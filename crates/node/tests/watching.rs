@@ -34,13 +34,13 @@ fn example() -> Snapshot {
         started_unix_s: 1_800_000_000,
         uptime_ns: 90_000_000_000,
         ports: ports.collect(),
-        isis: Some(isis()),
         configuration: ConfigurationSnapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: Some("n6.toml:3: unknown key".to_owned()) }),
         },
     };
-    Snapshot::of(&configuration.node().expect("the example is right"), &daemon)
+    let node = configuration.node().expect("the example is right");
+    Snapshot { isis: Some(isis()), ..Snapshot::of(&node, &daemon) }
 }
 
 /// IS-IS with a neighbour and a node that handles notifications.

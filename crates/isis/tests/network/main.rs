@@ -185,7 +185,7 @@ fn sids_of_a_node_without_the_c_flag_do_not_count() {
         config.prefixes = own.to_vec();
     });
     net.run_ms(1000);
-    let table = |net: &Net| NotificationSids::new(&net.speakers[2].learned(net.now), BEHAVIORS);
+    let table = |net: &Net| NotificationSids::new(net.speakers[2].learned(net.now).values(), BEHAVIORS);
     let outer_source = Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0x99);
     assert_eq!(table(&net).end_c(outer_source), Some(sid(0xC000)), "D63");
     assert_eq!(table(&net).end_e(outer_source), Some(sid(0xD000)));

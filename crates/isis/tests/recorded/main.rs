@@ -151,7 +151,7 @@ impl Player {
 
     fn notifications(&self) -> Vec<String> {
         const BEHAVIORS: Behaviors = Behaviors { end_c: 0x8001, end_e: 0x8002 };
-        let table = NotificationSids::new(&self.speaker.learned(self.now), BEHAVIORS);
+        let table = NotificationSids::new(self.speaker.learned(self.now).values(), BEHAVIORS);
         let sid = |sid: Option<Ipv6Addr>| sid.map_or_else(|| "-".to_owned(), |sid| sid.to_string());
         table.iter().map(|(locator, end_c, end_e)| format!("{locator} {} {}", sid(end_c), sid(end_e))).collect()
     }

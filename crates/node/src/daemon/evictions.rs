@@ -89,7 +89,6 @@ receiver = [{ address = '2001:db8:bb::1', qpn = 2 }, { address = '2001:db8:bb::2
             started_unix_s: 0,
             uptime_ns: 0,
             ports: Vec::new(),
-            isis: None,
             configuration: ConfigurationSnapshot::default(),
         };
         Snapshot::of(&node, &state)

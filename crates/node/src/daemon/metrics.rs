@@ -2,7 +2,7 @@
 
 mod families;
 
-use super::Snapshot;
+use super::{Latest, Snapshot};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE};
@@ -69,17 +69,17 @@ impl MetricsServer {
     }
 
     /// Answers each request from the newest snapshot; ends when the future is dropped.
-    pub async fn serve(self, snapshots: watch::Receiver<Arc<Snapshot>>) -> Infallible {
+    pub async fn serve(self, latest: watch::Receiver<Latest>) -> Infallible {
         let free = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             // The semaphore is never closed.
             let place = Arc::clone(&free).acquire_owned().await.ok();
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let snapshots = snapshots.clone();
+                    let latest = latest.clone();
                     tokio::spawn(async move {
                         // A client that is too slow, or gone, is nobody's concern but its own.
-                        let _ = tokio::time::timeout(PATIENCE, answer(stream, snapshots)).await;
+                        let _ = tokio::time::timeout(PATIENCE, answer(stream, latest)).await;
                         drop(place);
                     });
                 }
@@ -89,10 +89,10 @@ impl MetricsServer {
     }
 }
 
-async fn answer(stream: TcpStream, snapshots: watch::Receiver<Arc<Snapshot>>) -> Result<(), hyper::Error> {
+async fn answer(stream: TcpStream, latest: watch::Receiver<Latest>) -> Result<(), hyper::Error> {
     let service = service_fn(move |request: Request<Incoming>| {
-        let snapshot = Arc::clone(&snapshots.borrow());
-        async move { Ok::<_, Infallible>(response(&request, &snapshot)) }
+        let latest = latest.borrow().clone();
+        async move { Ok::<_, Infallible>(response(&request, &latest).await) }
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -103,12 +103,12 @@ async fn answer(stream: TcpStream, snapshots: watch::Receiver<Arc<Snapshot>>) ->
         .await
 }
 
-fn response(request: &Request<Incoming>, snapshot: &Arc<Snapshot>) -> Response<Full<Bytes>> {
+async fn response(request: &Request<Incoming>, latest: &Latest) -> Response<Full<Bytes>> {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let (status, header, body) = match request.uri().path() {
         "/metrics" if is_read => {
             let content = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            (StatusCode::OK, (CONTENT_TYPE, content), metrics_text(snapshot))
+            (StatusCode::OK, (CONTENT_TYPE, content), metrics_text(&latest.whole().await))
         }
         "/metrics" => (StatusCode::METHOD_NOT_ALLOWED, (ALLOW, "GET, HEAD"), String::new()),
         _ => (StatusCode::NOT_FOUND, (CONTENT_TYPE, "text/plain"), "only /metrics is here\n".to_owned()),

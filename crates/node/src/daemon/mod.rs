@@ -17,6 +17,7 @@ mod handle;
 mod headroom;
 mod interest;
 mod isis;
+mod latest;
 mod metrics;
 mod mirror;
 mod order;
@@ -32,6 +33,7 @@ mod watched_file;
 
 pub use error::DaemonError;
 pub use event::{Cause, Event};
+pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{

@@ -1,6 +1,6 @@
 //! The status socket: each connection gets one [`Snapshot`] as a line of JSON.
 
-use super::Snapshot;
+use super::{Latest, Snapshot};
 use std::convert::Infallible;
 use std::fs::{self, Permissions};
 use std::io::{self, Read};
@@ -117,7 +117,7 @@ impl StatusServer {
     }
 
     /// Answers each connection with the newest snapshot; ends when the future is dropped.
-    pub async fn serve(self, snapshots: watch::Receiver<Arc<Snapshot>>) -> Infallible {
+    pub async fn serve(self, latest: watch::Receiver<Latest>) -> Infallible {
         let free = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             // The semaphore is never closed.
@@ -126,12 +126,16 @@ impl StatusServer {
                 tokio::time::sleep(REST).await;
                 continue;
             };
-            let snapshot = Arc::clone(&snapshots.borrow());
+            let latest = latest.borrow().clone();
             tokio::spawn(async move {
-                let mut text = serde_json::to_vec(&*snapshot).expect("a snapshot has only names as keys");
-                text.push(b'\n');
+                let answer = async {
+                    let snapshot = latest.whole().await;
+                    let mut text = serde_json::to_vec(&*snapshot).expect("a snapshot has only names as keys");
+                    text.push(b'\n');
+                    stream.write_all(&text).await
+                };
                 // A client that is too slow, or gone, is nobody's concern but its own.
-                let _ = tokio::time::timeout(PATIENCE, stream.write_all(&text)).await;
+                let _ = tokio::time::timeout(PATIENCE, answer).await;
                 drop(place);
             });
         }

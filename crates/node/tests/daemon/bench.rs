@@ -134,6 +134,16 @@ impl Running {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
     }
 
+    /// How long its threads have had processors.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        let of_thread = |thread: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).expect("it runs");
+            text.split(' ').next().and_then(|ns| ns.parse().ok()).map(Duration::from_nanos).expect("nanoseconds")
+        };
+        threads.map(|thread| of_thread(thread.expect("a thread"))).sum()
+    }
+
     /// Waits for the end; the exit code.
     pub(crate) fn ends(mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()

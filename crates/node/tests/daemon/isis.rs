@@ -35,7 +35,7 @@ circuit = [{ port = 'uplink' }]
 ";
 
 /// Scapy's hello of system 9, circuit 9, which is up and names circuit 1 of system 1.
-const HELLO: &str = "\
+pub(crate) const HELLO: &str = "\
 09002b0000050200000000090031fefe03831401001101000002000000000009001e002e0001040349000181018ef00f0000000009\
 00000000000100000001";
 
@@ -47,7 +47,8 @@ const LSP: &str = "\
 000000090000000000000000000006010420100050051a0080015f0000000009c000000000000000000006010420101000051a00\
 80025f0000000009d000000000000000000006010420101000ec0c0000000a00305f0000000009160b0000000000010000000a00";
 
-fn octets(digits: &str) -> Vec<u8> {
+/// Octets by their digits.
+pub(crate) fn octets(digits: &str) -> Vec<u8> {
     let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16).expect("digits");
     digits.as_bytes().chunks(2).map(octet).collect()
 }

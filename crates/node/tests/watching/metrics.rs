@@ -1,7 +1,7 @@
 //! Metrics: their text, their names, and the server.
 
 use super::example;
-use srdma_node::daemon::{MetricsServer, Snapshot, metrics_text};
+use srdma_node::daemon::{Latest, MetricsServer, Snapshot, metrics_text};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
@@ -124,11 +124,11 @@ fn an_unknown_point_is_absent() {
     assert!(text.contains(&of_branch("srdma_branch_stalls_total")));
 }
 
-fn serve(snapshot: Snapshot) -> (Runtime, SocketAddr, watch::Sender<Arc<Snapshot>>) {
+fn serve(snapshot: Snapshot) -> (Runtime, SocketAddr, watch::Sender<Latest>) {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let server = runtime.block_on(MetricsServer::bind((Ipv6Addr::LOCALHOST, 0).into())).unwrap();
     let address = server.address().unwrap();
-    let (sender, receiver) = watch::channel(Arc::new(snapshot));
+    let (sender, receiver) = watch::channel(Latest::new(snapshot));
     runtime.spawn(server.serve(receiver));
     (runtime, address, sender)
 }

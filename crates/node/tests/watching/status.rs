@@ -1,11 +1,10 @@
 //! The status socket.
 
 use super::example;
-use srdma_node::daemon::{Snapshot, StatusServer, read_status};
+use srdma_node::daemon::{Latest, Snapshot, StatusServer, read_status};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
@@ -23,11 +22,11 @@ fn each_connection_gets_the_newest_snapshot() {
     let path = directory.path().join("run").join("n6.sock");
     let server = bind(&runtime, &path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
-    let (sender, receiver) = watch::channel(Arc::new(example()));
+    let (sender, receiver) = watch::channel(Latest::new(example()));
     let task = runtime.spawn(server.serve(receiver));
     assert_eq!(read_status(&path).unwrap(), example());
     let later = Snapshot { uptime_ns: 91_000_000_000, ..example() };
-    sender.send(Arc::new(later.clone())).unwrap();
+    sender.send(Latest::new(later.clone())).unwrap();
     assert_eq!(read_status(&path).unwrap(), later);
     task.abort();
     assert!(runtime.block_on(task).unwrap_err().is_cancelled());
@@ -39,7 +38,7 @@ fn many_that_connect_and_say_nothing_shut_nobody_out() {
     let (directory, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let path = directory.path().join("n6.sock");
     let server = bind(&runtime, &path).unwrap();
-    let (_sender, receiver) = watch::channel(Arc::new(example()));
+    let (_sender, receiver) = watch::channel(Latest::new(example()));
     runtime.spawn(server.serve(receiver));
     let idle: Vec<_> = (0..40).map(|_| std::os::unix::net::UnixStream::connect(&path).unwrap()).collect();
     assert_eq!(read_status(&path).unwrap(), example());

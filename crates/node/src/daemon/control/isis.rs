@@ -4,9 +4,8 @@ use super::Control;
 use crate::configuration::IsisSettings;
 use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
-use crate::daemon::isis::{IsisHandle, Learnt, Link, News, Plan};
+use crate::daemon::isis::{Inquiry, IsisHandle, Learnt, Link, News, Plan};
 use crate::daemon::order::Refusal;
-use crate::daemon::snapshot::IsisSnapshot;
 use srdma_dataplane::{Command, NotificationSids};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -32,9 +31,9 @@ impl IsisSide {
         }
     }
 
-    /// What the system knows.
-    pub(super) async fn snapshot(&self) -> Option<IsisSnapshot> {
-        self.handle.as_ref()?.snapshot().await
+    /// How to ask what the system knows.
+    pub(super) fn inquiry(&self) -> Option<Inquiry> {
+        self.handle.as_ref().map(IsisHandle::inquiry)
     }
 
     /// Takes leave of the neighbours.

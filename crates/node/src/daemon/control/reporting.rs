@@ -4,6 +4,8 @@ use super::Control;
 use crate::configuration::PortInterface;
 use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
+use crate::daemon::isis::Inquiry;
+use crate::daemon::latest::Latest;
 use crate::daemon::metrics::MetricsServer;
 use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, EvictionSnapshot, PortState, Reload, Snapshot};
 use crate::daemon::stalls::StallWatch;
@@ -11,7 +13,6 @@ use crate::daemon::status::StatusServer;
 use srdma_io::DriverStatistics;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -29,7 +30,7 @@ pub(super) struct Reporting {
 }
 
 struct Serving {
-    snapshots: watch::Sender<Arc<Snapshot>>,
+    latest: watch::Sender<Latest>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -64,19 +65,19 @@ impl Reporting {
         }
     }
 
-    fn publish(&mut self, mut snapshot: Snapshot) {
+    fn publish(&mut self, mut snapshot: Snapshot, isis: Option<Inquiry>) {
         self.stalls.observe(&mut snapshot);
-        let snapshot = Arc::new(snapshot);
+        let latest = Latest::new(snapshot).with_isis(isis);
         if let Some(serving) = &self.serving {
-            serving.snapshots.send_replace(snapshot);
+            serving.latest.send_replace(latest);
         } else if let Some((status, metrics)) = self.waiting.take() {
-            let (snapshots, received) = watch::channel(snapshot);
+            let (latest, received) = watch::channel(latest);
             let for_metrics = received.clone();
             let mut tasks = vec![tokio::spawn(async move { match status.serve(received).await {} })];
             if let Some(metrics) = metrics {
                 tasks.push(tokio::spawn(async move { match metrics.serve(for_metrics).await {} }));
             }
-            self.serving = Some(Serving { snapshots, tasks });
+            self.serving = Some(Serving { latest, tasks });
         }
     }
 }
@@ -97,12 +98,11 @@ impl Control<'_> {
             started_unix_s: self.reporting.started_unix_s,
             uptime_ns: self.reporting.started.elapsed().as_nanos() as u64,
             ports: self.links().into_iter().zip(&self.configuration.interfaces).map(port).collect(),
-            isis: self.isis.snapshot().await,
             configuration: self.reporting.configuration.clone(),
         };
         let snapshot = self.data.snapshot(Box::new(state)).await?;
         self.say_whom_to_evict(&snapshot);
-        self.reporting.publish(snapshot);
+        self.reporting.publish(snapshot, self.isis.inquiry());
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! A circuit: the interface of a port, and the socket for its frames.
 
-use srdma_io::LlcSocket;
-use srdma_isis::frame;
+use srdma_io::{LlcSocket, Turns};
+use srdma_isis::{CircuitId, frame};
 use srdma_wire::MacAddress;
 use std::io;
 use std::net::Ipv6Addr;
@@ -76,7 +76,7 @@ impl Circuit {
     /// Takes the next frame. A socket that fails is closed.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>, frame: &mut [u8]) -> Poll<usize> {
         loop {
-            let Some((_, socket)) = &self.socket else { return Poll::Pending };
+            let Some((_, socket)) = &mut self.socket else { return Poll::Pending };
             match socket.poll_receive(context, frame) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(len)) => return Poll::Ready(len),
@@ -90,5 +90,58 @@ impl Circuit {
     /// Sends a frame; whether that was possible.
     pub(super) fn send(&self, frame: &[u8]) -> bool {
         self.socket.as_ref().is_some_and(|(_, socket)| socket.send(frame).is_ok())
+    }
+}
+
+/// Takes the next frame of any circuit. They take turns, so that a flood on one does not starve the others.
+pub(super) fn poll_receive(
+    circuits: &mut [Circuit],
+    turns: &mut Turns,
+    context: &mut Context<'_>,
+    frame: &mut [u8],
+) -> Poll<(CircuitId, usize)> {
+    let received = turns.poll(circuits, |circuit| circuit.poll_receive(context, frame));
+    received.map(|(number, len)| (CircuitId(number), len.min(frame.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
+    use std::future::poll_fn;
+
+    /// Many frames wait at the first circuit, one at the second.
+    #[test]
+    #[ignore = "needs root"]
+    fn a_flood_on_one_circuit_does_not_starve_another() {
+        let [node, peer] = [(); 2].map(|()| NamespaceGuard::unique("srdma-t").expect("a namespace"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let circuit = |namespace: &NamespaceGuard, interface: &str| {
+            let index = namespace.run(&["cat", &format!("/sys/class/net/{interface}/ifindex")]).expect("it is there");
+            let index = Some(index.trim().parse().expect("a number"));
+            let (port, mac, addresses) = (interface.to_owned(), MacAddress([2; 6]), Vec::new());
+            let mut circuit = Circuit::new(Link { port, index, mac, addresses, link_mtu: 1500 }, 10);
+            let settle = || {
+                let _inside = runtime.enter();
+                circuit.settle()
+            };
+            assert_eq!(namespace.enter(settle).expect("entered"), None);
+            circuit
+        };
+        let pairs = ["v0", "v1"].map(|interface| {
+            let end = |namespace| VethEnd { namespace, interface, mac: None, addresses: &[] };
+            veth(1500, [end(&node), end(&peer)]).expect("a link");
+            (circuit(&node, interface), circuit(&peer, interface))
+        });
+        let frame = frame::wrap(MacAddress([2; 6]), &[0; 60]).expect("short");
+        for (peer, count) in [(&pairs[0].1, 100), (&pairs[1].1, 1)] {
+            (0..count).for_each(|_| assert!(peer.send(&frame)));
+        }
+        let mut circuits = pairs.map(|(circuit, _)| circuit);
+        let (mut turns, mut buffer) = (Turns::default(), [0; 1514]);
+        let mut next =
+            || runtime.block_on(poll_fn(|context| poll_receive(&mut circuits, &mut turns, context, &mut buffer))).0;
+        let first = [next(), next()];
+        assert!(first.contains(&CircuitId(1)), "{first:?}");
     }
 }

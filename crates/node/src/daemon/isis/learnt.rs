@@ -8,6 +8,27 @@ use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
+/// What was made of the database when it changed last.
+#[derive(Debug, Default)]
+pub(in crate::daemon) struct Known {
+    /// What all systems announce, this one among them.
+    pub(in crate::daemon) nodes: BTreeMap<SystemId, LearnedNode>,
+    /// The shortest paths from here.
+    pub(in crate::daemon) paths: ShortestPaths,
+}
+
+impl Known {
+    /// What a speaker's database says.
+    pub(super) fn of(speaker: &Speaker, now: Instant) -> Self {
+        Known { nodes: speaker.learned(now), paths: speaker.shortest_paths(now) }
+    }
+
+    /// The name of a system, if it has said it.
+    pub(in crate::daemon) fn hostname(&self, id: SystemId) -> Option<&str> {
+        self.nodes.get(&id)?.hostname.as_deref()
+    }
+}
+
 /// What was learnt from all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::daemon) struct Learnt {
@@ -20,19 +41,17 @@ pub(in crate::daemon) struct Learnt {
 }
 
 impl Learnt {
-    /// What a speaker has come to know.
-    pub(super) fn of(speaker: &Speaker, plan: &Plan, circuits: &[Circuit], now: Instant) -> Self {
+    /// What a system does with what it knows.
+    pub(super) fn of(known: &Known, speaker: &Speaker, plan: &Plan, circuits: &[Circuit]) -> Self {
         let own = plan.settings.system.system;
         let behaviors = plan.settings.behaviors;
-        let mut nodes = speaker.learned(now);
-        nodes.remove(&own);
         // What a system that is gone has said stays in the database until its lifetime is over.
-        let paths = speaker.shortest_paths(now);
-        nodes.retain(|id, _| paths.nodes.contains_key(&NodeId::of(*id)));
-        let silent = nodes.iter().filter(|(_, node)| is_silent(node, behaviors)).map(|(id, node)| name(*id, node));
+        let is_there = |id: &SystemId| *id != own && known.paths.nodes.contains_key(&NodeId::of(*id));
+        let nodes = || known.nodes.iter().filter(|(id, _)| is_there(id));
+        let silent = nodes().filter(|(_, node)| is_silent(node, behaviors)).map(|(id, node)| name(*id, node));
         Learnt {
-            routes: routes(speaker, plan, circuits, paths),
-            sids: NotificationSids::new(&nodes, behaviors),
+            routes: routes(speaker, plan, circuits, &known.paths),
+            sids: NotificationSids::new(nodes().map(|(_, node)| node), behaviors),
             silent: silent.collect(),
         }
     }
@@ -54,17 +73,17 @@ fn routes(
     speaker: &Speaker,
     plan: &Plan,
     circuits: &[Circuit],
-    paths: ShortestPaths,
+    paths: &ShortestPaths,
 ) -> BTreeMap<Prefix, Vec<KernelNextHop>> {
     let own: BTreeSet<Prefix> = plan.settings.system.prefixes.iter().map(|reachable| reachable.prefix).collect();
     let mut by_hop: BTreeMap<NodeId, Vec<KernelNextHop>> = BTreeMap::new();
-    let reached = paths.prefixes.into_iter().filter(|(prefix, _)| !own.contains(prefix));
+    let reached = paths.prefixes.iter().filter(|(prefix, _)| !own.contains(prefix));
     let routes = reached.map(|(prefix, reached)| {
         let mut hops = Vec::new();
         for hop in &reached.first_hops {
             hops.extend_from_slice(by_hop.entry(*hop).or_insert_with(|| next_hops(speaker, circuits, hop.system)));
         }
-        (prefix, hops)
+        (*prefix, hops)
     });
     routes.filter(|(_, hops)| !hops.is_empty()).collect()
 }
@@ -127,11 +146,11 @@ mod tests {
         speaker.receive(now, circuit, &lsp);
         speaker.tick(now);
 
-        let known = speaker.learned(now);
-        assert!(known[&OTHER].notification_sid(BEHAVIORS.end_e).is_some());
+        let known = Known::of(&speaker, now);
+        assert!(known.nodes[&OTHER].notification_sid(BEHAVIORS.end_e).is_some());
         assert_eq!(speaker.circuits_to(OTHER).count(), 1);
         let settings = IsisSettings { system, circuits: Vec::new(), behaviors: BEHAVIORS };
-        let learnt = Learnt::of(&speaker, &Plan { settings, links: Vec::new() }, &[], now);
+        let learnt = Learnt::of(&known, &speaker, &Plan { settings, links: Vec::new() }, &[]);
         assert_eq!(learnt, Learnt::default());
     }
 }

@@ -13,7 +13,7 @@ mod learnt;
 mod task;
 
 pub(super) use circuit::Link;
-pub(super) use learnt::Learnt;
+pub(super) use learnt::{Known, Learnt};
 
 use super::snapshot::IsisSnapshot;
 use crate::configuration::IsisSettings;
@@ -47,6 +47,19 @@ pub(super) enum News {
     Learnt,
     /// Something that a person should hear.
     Said(String),
+}
+
+/// Whom to ask what a system knows. It keeps no task alive.
+#[derive(Clone, Debug)]
+pub(super) struct Inquiry(mpsc::WeakUnboundedSender<Order>);
+
+impl Inquiry {
+    /// What the system knows; `None` if the task is gone.
+    pub(super) async fn answer(&self) -> Option<IsisSnapshot> {
+        let (reply, answer) = oneshot::channel();
+        self.0.upgrade()?.send(Order::Snapshot(reply)).ok()?;
+        answer.await.ok()
+    }
 }
 
 /// A task that runs.
@@ -97,11 +110,9 @@ impl IsisHandle {
         Arc::clone(&self.learnt.borrow_and_update())
     }
 
-    /// What the system knows; `None` if the task is gone.
-    pub(super) async fn snapshot(&self) -> Option<IsisSnapshot> {
-        let (reply, answer) = oneshot::channel();
-        self.orders.send(Order::Snapshot(reply)).ok()?;
-        answer.await.ok()
+    /// How to ask what the system knows.
+    pub(super) fn inquiry(&self) -> Inquiry {
+        Inquiry(self.orders.downgrade())
     }
 
     /// Takes leave of the neighbours, and ends the task.

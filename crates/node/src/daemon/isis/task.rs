@@ -1,16 +1,16 @@
 //! The task: one speaker, its sockets and its clock.
 
-use super::circuit::{Circuit, Link};
-use super::learnt::Learnt;
+use super::circuit::{self, Circuit, Link};
+use super::learnt::{Known, Learnt};
 use super::{Order, Plan};
 use crate::daemon::snapshot::IsisSnapshot;
+use srdma_io::Turns;
 use srdma_isis::tlv::AdjacencyState;
 use srdma_isis::{CircuitConfig, CircuitId, Speaker};
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 
@@ -29,6 +29,7 @@ pub(super) struct Task {
     circuits: Vec<Circuit>,
     clock: std::time::Instant,
     orders: mpsc::UnboundedReceiver<Order>,
+    known: Known,
     learnt: watch::Sender<Arc<Learnt>>,
     says: mpsc::UnboundedSender<String>,
     /// Who is at each circuit, as was said last.
@@ -39,6 +40,7 @@ pub(super) struct Task {
     /// Frames that found no way out.
     unsent: u64,
     frame: Vec<u8>,
+    turns: Turns,
 }
 
 enum Occasion {
@@ -61,6 +63,7 @@ impl Task {
             circuits: Vec::new(),
             clock: std::time::Instant::now(),
             orders,
+            known: Known::default(),
             learnt,
             says,
             neighbours: BTreeMap::new(),
@@ -68,6 +71,7 @@ impl Task {
             retry_at: None,
             unsent: 0,
             frame: vec![0; GREATEST_FRAME],
+            turns: Turns::default(),
         };
         task.follow(plan);
         task
@@ -106,15 +110,8 @@ impl Task {
         let now = self.now();
         let deadline = [self.speaker.next_deadline(), self.learn_at, self.retry_at].into_iter().flatten().min();
         let wait = deadline.map(|deadline| if deadline > now { deadline - now } else { Duration::ZERO });
-        let (circuits, frame, orders) = (&mut self.circuits, &mut self.frame, &mut self.orders);
-        let received = poll_fn(|context| {
-            for (number, circuit) in circuits.iter_mut().enumerate() {
-                if let Poll::Ready(len) = circuit.poll_receive(context, frame) {
-                    return Poll::Ready((CircuitId(number), len.min(frame.len())));
-                }
-            }
-            Poll::Pending
-        });
+        let Task { circuits, turns, frame, orders, .. } = self;
+        let received = poll_fn(|context| circuit::poll_receive(circuits, turns, context, frame));
         let time = async {
             match wait {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -149,7 +146,8 @@ impl Task {
         }
         if self.learn_at.is_some_and(|at| at <= now) {
             self.learn_at = None;
-            let learnt = Learnt::of(&self.speaker, &self.plan, &self.circuits, now);
+            self.known = Known::of(&self.speaker, now);
+            let learnt = Learnt::of(&self.known, &self.speaker, &self.plan, &self.circuits);
             self.learnt.send_if_modified(|before| {
                 let is_other = **before != learnt;
                 if is_other {
@@ -232,8 +230,6 @@ impl Task {
 
     /// Says which neighbours have come and gone.
     fn say_neighbours(&mut self) {
-        let now = self.now();
-        let names = self.speaker.learned(now);
         for (number, circuit) in self.circuits.iter().enumerate() {
             let adjacency = self.speaker.adjacency(CircuitId(number));
             let up = adjacency.filter(|adjacency| adjacency.state == AdjacencyState::Up);
@@ -245,7 +241,7 @@ impl Task {
             let port = &circuit.link.port;
             let text = match (&there, before) {
                 (Some(neighbour), _) => {
-                    let name = up.and_then(|up| names.get(&up.neighbour)?.hostname.clone());
+                    let name = up.and_then(|up| self.known.hostname(up.neighbour));
                     let name = name.map_or_else(String::new, |name| format!(" ({name})"));
                     format!("port {port}: IS-IS neighbour {neighbour}{name} up")
                 }
@@ -269,7 +265,8 @@ impl Task {
 
     fn snapshot(&self) -> IsisSnapshot {
         let ports = self.circuits.iter().map(|circuit| (circuit.link.port.as_str(), circuit.metric, circuit.index()));
-        let mut snapshot = IsisSnapshot::of(&self.speaker, &self.plan.settings, &ports.collect::<Vec<_>>(), self.now());
+        let mut snapshot =
+            IsisSnapshot::of(&self.speaker, &self.known, &self.plan.settings, &ports.collect::<Vec<_>>(), self.now());
         snapshot.counters.insert("unsent".to_owned(), self.unsent);
         snapshot
     }

@@ -1,6 +1,7 @@
 //! What a node tells of IS-IS: its circuits, everybody's LSPs, and what was learnt of them (`docs/isis.md`).
 
 use crate::configuration::IsisSettings;
+use crate::daemon::isis::Known;
 use serde::{Deserialize, Serialize};
 use srdma_isis::tlv::{AdjacencyState, EndSid, SidStructure};
 use srdma_isis::{Behaviors, CircuitId, IsisDrop, LearnedNode, Level, NodeId, Speaker, SystemId};
@@ -148,17 +149,18 @@ pub struct IsisRouteSnapshot {
 }
 
 impl IsisSnapshot {
-    /// What a speaker knows. Of each circuit: its port, its metric, and the interface that it has a socket of.
+    /// What a speaker knows, and what was made of it. Of each circuit: its port, its metric, and the interface that it has
+    /// a socket of.
     pub(in crate::daemon) fn of(
         speaker: &Speaker,
+        known: &Known,
         settings: &IsisSettings,
         ports: &[(&str, u32, Option<u32>)],
         now: Instant,
     ) -> Self {
         let system = &settings.system;
-        let learned = speaker.learned(now);
-        let paths = speaker.shortest_paths(now);
-        let name = |id: &SystemId| learned.get(id).and_then(|node| node.hostname.clone());
+        let paths = &known.paths;
+        let name = |id: &SystemId| known.hostname(*id).map(str::to_owned);
         let circuits = ports.iter().enumerate().map(|(number, (port, metric, index))| {
             circuit(speaker, CircuitId(number), port, *metric, index.is_some(), now, name)
         });
@@ -172,9 +174,9 @@ impl IsisSnapshot {
             is_overloaded: stored.lsp().flags.is_overloaded,
             is_own: id.node.system == system.system,
         });
-        let nodes = learned.iter().map(|(id, known)| {
+        let nodes = known.nodes.iter().map(|(id, learned)| {
             let distance = paths.nodes.get(&NodeId::of(*id)).map(|reached| reached.distance);
-            node(*id, known, distance, settings.behaviors)
+            node(*id, learned, distance, settings.behaviors)
         });
         let text = |prefix: &Prefix| prefix.to_string();
         let shown = |id: &NodeId| name(&id.system).unwrap_or_else(|| id.system.to_string());

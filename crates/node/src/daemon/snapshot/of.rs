@@ -1,8 +1,8 @@
 //! Taking a snapshot of a node.
 
 use super::{
-    BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, IsisSnapshot, PortSnapshot, Role,
-    SidSnapshot, Snapshot, congestion, steering,
+    BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role, SidSnapshot, Snapshot,
+    congestion, steering,
 };
 use crate::process::by_name;
 use srdma_dataplane::reverse::BranchIndex;
@@ -21,8 +21,6 @@ pub struct DaemonState {
     pub uptime_ns: u64,
     /// The ports, in the order of the node's.
     pub ports: Vec<PortState>,
-    /// What is known by IS-IS.
-    pub isis: Option<IsisSnapshot>,
     /// Which configuration is in force.
     pub configuration: ConfigurationSnapshot,
 }
@@ -43,7 +41,7 @@ pub struct PortState {
 }
 
 impl Snapshot {
-    /// The state of a node and of the process around it. Stalls are zero: a [`StallWatch`](crate::daemon::StallWatch)
+    /// The state of a node and of the process around it, without IS-IS. Stalls are zero: a [`StallWatch`](crate::daemon::StallWatch)
     /// counts them over successive snapshots.
     pub fn of(node: &Node, daemon: &DaemonState) -> Self {
         let config = node.config();
@@ -84,7 +82,7 @@ impl Snapshot {
             notifications: congestion::notifications(node),
             traces: congestion::traces(node),
             steering: steering::of(node),
-            isis: daemon.isis.clone(),
+            isis: None,
             configuration: daemon.configuration.clone(),
         }
     }
