@@ -1,7 +1,9 @@
 //! Programs that the lab runs to their end.
 
 use crate::error::{LabError, Result};
-use std::process::{Command, Output, Stdio};
+use crate::process::with_all_signals;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Output, Stdio};
 
 /// Runs a command line, whose words hold no spaces, and gives its output.
 pub(crate) fn run(line: &str) -> Result<String> {
@@ -24,7 +26,11 @@ pub(crate) fn run_words(words: &[&str]) -> Result<String> {
 
 fn start(words: &[&str]) -> Result<Output> {
     let (program, arguments) = words.split_first().unwrap_or((&"", &[]));
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Ctrl-C is for the lab, which waits for what it has begun.
+    command.process_group(0);
+    let output = with_all_signals(|| command.spawn())?.and_then(Child::wait_with_output);
     output.map_err(|error| LabError::Start { line: words.join(" "), error })
 }
 
@@ -51,11 +57,19 @@ pub(crate) fn words(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interrupt::Interrupt;
 
     #[test]
     fn quotes_keep_words_together() {
         assert_eq!(words("ip -6  route add ::/0"), ["ip", "-6", "route", "add", "::/0"]);
         assert_eq!(words("sh -c 'a \"b\" c' \"\" d"), ["sh", "-c", "a \"b\" c", "", "d"]);
+    }
+
+    /// A daemon that a command starts has the command's mask, and is ended by SIGTERM.
+    #[test]
+    fn commands_hear_the_signals_that_the_lab_listens_for() {
+        let _interrupt = Interrupt::listen().unwrap();
+        assert_eq!(run("grep SigBlk /proc/self/status").unwrap(), "SigBlk:\t0000000000000000\n");
     }
 
     #[test]

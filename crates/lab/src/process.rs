@@ -119,7 +119,7 @@ impl Process {
 }
 
 /// A process inherits the signals that its parent's thread blocks; one that blocks SIGTERM could not be ended by it.
-fn with_all_signals<T>(action: impl FnOnce() -> T) -> Result<T> {
+pub(crate) fn with_all_signals<T>(action: impl FnOnce() -> T) -> Result<T> {
     let mask = SigSet::thread_get_mask().map_err(LabError::system("read the signal mask"))?;
     SigSet::empty().thread_set_mask().map_err(LabError::system("set the signal mask"))?;
     let result = action();
