@@ -14,6 +14,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("usid", include_str!("../../../labs/usid.toml")),
     ("usid-kernel-ends", include_str!("../../../labs/usid-kernel-ends.toml")),
     ("wan", include_str!("../../../labs/wan.toml")),
+    ("wan-isis", include_str!("../../../labs/wan-isis.toml")),
 ];
 
 /// Their names.

@@ -1,5 +1,5 @@
 //! The lab `wan`: a congested router tells the senders before the WAN by END.E, and pauses their gateway by END.C of the
-//! ingress PE, on real wires.
+//! ingress PE, on real wires. In the lab `wan-isis` it has learnt of both.
 
 use crate::lab::class;
 use crate::own_lab::Lab;
@@ -139,4 +139,47 @@ fn an_unmapped_class_pauses_nobody() {
     let pe = lab.status("PE1");
     assert!(notifications > 0);
     assert_eq!(drops(&pe, "r1")["notification_unmapped"].as_u64(), Some(notifications), "{pe}");
+}
+
+/// Where the packets of a link's capture go that a display filter lets pass: the destinations of their headers.
+fn destinations(lab: &Lab, link: &str, filter: &str) -> Vec<String> {
+    lab.tshark(link, filter, &["ipv6.dst"]).iter().map(|packet| packet["ipv6.dst"].clone()).collect()
+}
+
+/// CN-5.1-1, CN-5.1-2: R1 has no list of SIDs. It learns those of PE1 by IS-IS, asks PE1 for pauses by END.C, and has the
+/// sender told by END.E.
+#[test]
+#[ignore = "needs root"]
+fn sids_that_were_learnt_bring_pauses_and_fast_cnps() {
+    let lab = Lab::new("wan-isis", &[]);
+    assert!(!std::fs::read_to_string(&lab.file).expect("a lab").contains("[[node.config.notification_sids]]"));
+    lab.transfer();
+    let notifications = destinations(&lab, "PE1-R1", "icmpv6.type == 200");
+    let fast_cnps = destinations(&lab, "PE1-R1", FAST_CNPS);
+    assert!(notifications.iter().all(|to| *to == format!("{END_C},{END_C}")), "{notifications:?}");
+    assert!(fast_cnps.iter().all(|to| *to == format!("{END_E},2001:db8:aa::1")), "{fast_cnps:?}");
+
+    let [pe, router] = ["PE1", "R1"].map(|node| lab.status(node));
+    let [asked, eased] = ["pauses_taken", "resumes_taken"].map(|name| counter(&pe, "notifications", name));
+    assert!(asked > 0 && eased > 0, "{pe}");
+    assert_eq!(asked + eased, notifications.len() as u64, "{pe}");
+    let told = fast_cnps.len() as u64;
+    assert!(told > 0, "{router}");
+    assert_eq!(counter(&router, "fast_cnp", "sent_by_end_e"), told, "{router}");
+    assert_eq!(counter(&pe, "fast_cnp", "translated"), told, "{pe}");
+    assert!(class(&pe, "s", 3)["pfc"]["pauses_sent"].as_u64() > Some(0), "{pe}");
+}
+
+/// D65: PE1 announces the same SIDs, but not that it handles notifications. Nothing goes there.
+#[test]
+#[ignore = "needs root"]
+fn nobody_is_asked_without_the_c_flag() {
+    let lab = Lab::new("wan-isis", &[("congestion_notification = true", "congestion_notification = false")]);
+    lab.transfer();
+    for filter in ["icmpv6.type == 200", FAST_CNPS] {
+        assert_eq!(destinations(&lab, "PE1-R1", filter), [""; 0], "{filter}");
+    }
+    let router = lab.status("R1");
+    assert!(counter(&router, "notifications", "unknown_ingress") > 0, "{router}");
+    assert_eq!(counter(&router, "fast_cnp", "sent_by_end_e"), 0, "{router}");
 }
