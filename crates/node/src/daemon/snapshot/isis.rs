@@ -149,8 +149,8 @@ pub struct IsisRouteSnapshot {
 }
 
 impl IsisSnapshot {
-    /// What a speaker knows, and what was made of it. Of each circuit: its port, its metric, and the interface that it has
-    /// a socket of.
+    /// What a speaker knows, and what was made of it. Of each circuit: its port, its metric, and the interface that it
+    /// has a socket of.
     pub(in crate::daemon) fn of(
         speaker: &Speaker,
         known: &Known,

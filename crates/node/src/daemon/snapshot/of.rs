@@ -41,8 +41,8 @@ pub struct PortState {
 }
 
 impl Snapshot {
-    /// The state of a node and of the process around it, without IS-IS. Stalls are zero: a [`StallWatch`](crate::daemon::StallWatch)
-    /// counts them over successive snapshots.
+    /// The state of a node and of the process around it, without IS-IS. Stalls are zero: a
+    /// [`StallWatch`](crate::daemon::StallWatch) counts them over successive snapshots.
     pub fn of(node: &Node, daemon: &DaemonState) -> Self {
         let config = node.config();
         let ports = (0..).zip(&config.ports).zip(&daemon.ports).filter_map(|((id, port), state)| {
