@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod endpoint;
 mod explain;
+mod generate;
 mod isis;
 mod lab;
 mod node;
@@ -19,13 +20,13 @@ mod sim;
 mod status;
 mod storm;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use srdma_cli::decode;
 use std::process::ExitCode;
 
 /// SRv6 for RDMA: multicast of Reliable Connection traffic in the network.
 #[derive(Parser)]
-#[command(name = "srdma", version, max_term_width = 100)]
+#[command(name = "srdma", version = env!("SRDMA_VERSION"), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -38,6 +39,7 @@ enum Command {
     Demo(Box<demo::Arguments>),
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
+    Generate(generate::Arguments),
     Isis(isis::Arguments),
     Lab(Box<lab::Arguments>),
     Node(node::Arguments),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments, Cli::command()),
         Command::Isis(arguments) => isis::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
