@@ -20,7 +20,7 @@ const TOOLS: [Tool; 2] = [
 ];
 
 /// What tests in network namespaces and the labs need on top.
-const LAB_TOOLS: [Tool; 10] = [
+const LAB_TOOLS: [Tool; 11] = [
     Tool { program: "ip", package: "iproute2" },
     Tool { program: "ethtool", package: "ethtool" },
     Tool { program: "ping", package: "iputils-ping" },
@@ -32,6 +32,7 @@ const LAB_TOOLS: [Tool; 10] = [
     Tool { program: "gcc", package: "gcc" },
     // Its daemons are elsewhere, in /usr/lib/frr.
     Tool { program: "vtysh", package: "frr" },
+    Tool { program: "prometheus", package: "prometheus" },
 ];
 
 /// Installs the tools that are missing; `false` when that is not possible here.

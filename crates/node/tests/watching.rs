@@ -1,5 +1,7 @@
 //! What a running node tells about itself: snapshot, metrics, status.
 
+#[path = "watching/dashboard.rs"]
+mod dashboard;
 #[path = "watching/metrics.rs"]
 mod metrics;
 #[path = "watching/snapshot.rs"]
