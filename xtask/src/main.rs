@@ -9,6 +9,7 @@ mod ci;
 mod conformance;
 mod ids;
 mod labs;
+mod package;
 mod regions;
 mod tidy;
 mod tools;
@@ -36,6 +37,8 @@ enum Chore {
         #[arg(default_value = "")]
         filter: String,
     },
+    /// Build the Debian package, target/package/srdma.deb, by cargo-deb.
+    Package,
     /// Check the house rules that no compiler knows.
     Tidy,
     /// Write docs/conformance.md from the ids found in code and tests.
@@ -62,6 +65,7 @@ fn run(chore: Chore) -> Result<bool> {
     match chore {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
         Chore::Labs { filter } => labs::run(&filter),
+        Chore::Package => package::run(),
         Chore::Tidy => tidy::run(&tree::Tree::of_repository()?),
         Chore::Conformance { check } => conformance::run(&tree::Tree::of_repository()?, check),
     }

@@ -1,0 +1,76 @@
+//! `cargo xtask package`: the Debian package. The same commit gives the same octets wherever it is built by the same
+//! compiler.
+
+use crate::tree::Tree;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where what belongs in the package beside the program is generated, as the package's description has it.
+const GENERATED: &str = "target/package";
+
+/// Builds the package and says where it is.
+pub(crate) fn run() -> Result<bool> {
+    let root = Tree::root();
+    let commit = output(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).current_dir(&root))?;
+    let date = output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(&root))?;
+    let is_clean = output(Command::new("git").args(["status", "--porcelain"]).current_dir(&root))?.is_empty();
+    let commit = if is_clean { commit } else { commit + ", modified" };
+    let build = Build { commit, date };
+    build.cargo(&["build", "--release", "--locked", "--package", "srdma-cli", "--target-dir", "target"])?;
+    generate(&root.join("target/release/srdma"), &root.join(GENERATED))?;
+    let package = PathBuf::from("target/package/srdma.deb");
+    let path = package.display().to_string();
+    build
+        .cargo(&["deb", "--no-build", "--locked", "--package", "srdma-cli", "--output", &path])
+        .context("the package is made by cargo-deb: `cargo install cargo-deb --locked`")?;
+    println!("{path}: sha256 {}", output(Command::new("sha256sum").arg(&package).current_dir(&root))?);
+    Ok(true)
+}
+
+/// Man pages and completions, by the program itself.
+fn generate(program: &Path, into: &Path) -> Result<()> {
+    if into.exists() {
+        fs::remove_dir_all(into)?;
+    }
+    let man = into.join("man");
+    output(Command::new(program).args(["generate", "man"]).arg(&man))?;
+    for (shell, file) in [("bash", "srdma.bash"), ("zsh", "_srdma"), ("fish", "srdma.fish")] {
+        let script = output(Command::new(program).args(["generate", "completions", shell]))?;
+        fs::write(into.join(file), script + "\n")?;
+    }
+    Ok(())
+}
+
+/// What decides the octets, beside source and compiler.
+struct Build {
+    commit: String,
+    date: String,
+}
+
+impl Build {
+    fn cargo(&self, arguments: &[&str]) -> Result<()> {
+        let home = std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|home| home + "/.cargo"))?;
+        let root = Tree::root().display().to_string();
+        // Paths of this machine stand in nothing that is shipped.
+        let flags = format!("--remap-path-prefix={root}=srdma --remap-path-prefix={home}=cargo");
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(arguments).current_dir(Tree::root());
+        cargo.env("SRDMA_COMMIT", &self.commit).env("SOURCE_DATE_EPOCH", &self.date).env("RUSTFLAGS", flags);
+        if !cargo.status().context("cannot start cargo")?.success() {
+            bail!("cargo {} failed", arguments.join(" "));
+        }
+        Ok(())
+    }
+}
+
+/// The output of a command that has to succeed.
+fn output(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("cannot start {name}"))?;
+    if !output.status.success() {
+        bail!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+}
