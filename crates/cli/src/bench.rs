@@ -12,6 +12,7 @@ mod reverse;
 mod routes;
 mod scenario;
 mod steering;
+mod wan;
 mod wire;
 mod yardsticks;
 
@@ -143,6 +144,7 @@ enum Point {
     Reverse(reverse::Reverse),
     FastCnp(fast_cnp::FastCnp),
     Steering(steering::Steering),
+    Wan(wan::Wan),
     /// What groups take in memory; measured before anything else.
     GroupMemory,
 }
@@ -179,6 +181,7 @@ fn points(quick: bool) -> Vec<Point> {
     points.extend(reverse::Reverse::ALL.into_iter().map(Point::Reverse));
     points.extend(fast_cnp::FastCnp::ALL.into_iter().map(Point::FastCnp));
     points.extend(steering::Steering::ALL.into_iter().map(Point::Steering));
+    points.extend(wan::Wan::ALL.into_iter().map(Point::Wan));
     points.extend(yardsticks::Yardstick::ALL.into_iter().map(Point::Yardstick));
     points
 }
@@ -191,6 +194,7 @@ impl Point {
             Point::Reverse(reverse) => reverse.name(),
             Point::FastCnp(fast_cnp) => fast_cnp.name(),
             Point::Steering(steering) => steering.name(),
+            Point::Wan(wan) => wan.name(),
             Point::GroupMemory => "memory of a group".to_owned(),
         }
     }
@@ -198,7 +202,9 @@ impl Point {
     fn working_set(&self) -> WorkingSet {
         match self {
             Point::Packet { working_set, .. } => *working_set,
-            Point::Yardstick(_) | Point::Reverse(_) | Point::FastCnp(_) | Point::Steering(_) => WorkingSet::InsideL2,
+            Point::Yardstick(_) | Point::Reverse(_) | Point::FastCnp(_) | Point::Steering(_) | Point::Wan(_) => {
+                WorkingSet::InsideL2
+            }
             Point::GroupMemory => WorkingSet::Memory,
         }
     }
@@ -212,6 +218,7 @@ impl Point {
             Point::Reverse(reverse) => bench.reverse(reverse, repetitions)?,
             Point::FastCnp(fast_cnp) => bench.fast_cnp(fast_cnp, repetitions)?,
             Point::Steering(steering) => bench.steering(steering, repetitions)?,
+            Point::Wan(wan) => bench.wan(wan, repetitions)?,
             Point::GroupMemory => return Ok(Measured::Memory(reverse::memory()?)),
         };
         Ok(Measured::Time(row))

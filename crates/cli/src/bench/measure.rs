@@ -8,6 +8,7 @@ use super::report::Row;
 use super::reverse::Reverse;
 use super::scenario::{EGRESS_PORTS, INGRESS, Scenario};
 use super::steering::Steering;
+use super::wan::Wan;
 use super::yardsticks::Yardstick;
 use anyhow::ensure;
 use srdma_dataplane::{CHUNK_ROOM, Element, Frame, HEADROOM, Pool, PortId};
@@ -99,6 +100,11 @@ impl<'m> Bench<'m> {
     /// Measures what steering takes.
     pub(super) fn steering(&mut self, steering: Steering, repetitions: u32) -> anyhow::Result<Row> {
         steering.measure(repetitions, self.machine)
+    }
+
+    /// Measures what END.C and END.E take.
+    pub(super) fn wan(&mut self, wan: Wan, repetitions: u32) -> anyhow::Result<Row> {
+        wan.measure(repetitions, self.machine)
     }
 
     /// Frames whose touched lines fill the working set.

@@ -74,9 +74,13 @@ pub(super) fn with_srh(mac: [u8; 6], sid: Ipv6Addr, segment: (Ipv6Addr, u8), inn
 
 /// A frame of `len` octets to a SID, without an SRH, around a plain packet.
 pub(super) fn without_srh(mac: [u8; 6], sid: Ipv6Addr, inner: Ipv6Addr, len: usize) -> Vec<u8> {
-    let inner = plain(inner, len - AFTER_IPV6);
-    let outer = ipv6(OUTER_SOURCE, sid, NextHeader::IPV6, inner.len()).emit();
-    [ethernet(mac), outer.as_bytes().to_vec(), inner].concat()
+    in_tunnel(mac, (OUTER_SOURCE, sid), &plain(inner, len - AFTER_IPV6))
+}
+
+/// A frame that carries a packet in an outer header, without an SRH.
+pub(super) fn in_tunnel(mac: [u8; 6], (source, sid): (Ipv6Addr, Ipv6Addr), inner: &[u8]) -> Vec<u8> {
+    let outer = ipv6(source, sid, NextHeader::IPV6, inner.len()).emit();
+    [&ethernet(mac), outer.as_bytes(), inner].concat()
 }
 
 /// The octets of an End.MT TLV.

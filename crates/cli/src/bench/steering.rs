@@ -179,8 +179,8 @@ fn with_psn(octets: &[Vec<u8>], psn: u64) -> Vec<Vec<u8>> {
     octets
 }
 
-/// The Fast CNP of a spine for a flow.
-fn notice(spine: Ipv6Addr, number: u32) -> anyhow::Result<Vec<u8>> {
+/// The Fast CNP of a switch for a flow.
+pub(super) fn notice(spine: Ipv6Addr, number: u32) -> anyhow::Result<Vec<u8>> {
     let value = FastCnpValue {
         source: spine,
         destination: HOST,
@@ -196,6 +196,7 @@ fn notice(spine: Ipv6Addr, number: u32) -> anyhow::Result<Vec<u8>> {
     Ok(octets[..ETHERNET + len].to_vec())
 }
 
-fn frames(octets: &[Vec<u8>], pool: &mut Pool) -> anyhow::Result<Vec<Frame>> {
+/// Frames of these octets.
+pub(super) fn frames(octets: &[Vec<u8>], pool: &mut Pool) -> anyhow::Result<Vec<Frame>> {
     octets.iter().map(|octets| Frame::from_octets(octets, pool).context("the pool is exhausted")).collect()
 }
