@@ -332,7 +332,9 @@ impl<S: Station> Network<S> {
                 Event::Arrival(place) => return Some(self.arrive(place)),
                 Event::Free(direction) => {
                     self.directions[direction as usize].sending = false;
-                    self.transmit(direction);
+                    if self.transmit(direction) {
+                        self.serve(self.directions[direction as usize].from.0);
+                    }
                 }
                 Event::Deadline(element) => {
                     if let Some(element) = self.come_due(ElementId(element), time) {
@@ -399,11 +401,13 @@ impl<S: Station> Network<S> {
     #[inline]
     fn serve(&mut self, id: ElementId) {
         let mut ready = std::mem::take(&mut self.ready);
-        self.elements[id.0 as usize].station.take_ready(&mut ready);
-        for port in ready.drain(..) {
-            let direction = self.elements[id.0 as usize].ports.get(port.index()).copied().flatten();
-            if let Some(direction) = direction {
-                self.transmit(direction);
+        let mut has_sent = true;
+        // A frame that leaves may be a reason to send another one by another port.
+        while std::mem::take(&mut has_sent) {
+            self.elements[id.0 as usize].station.take_ready(&mut ready);
+            for port in ready.drain(..) {
+                let direction = self.elements[id.0 as usize].ports.get(port.index()).copied().flatten();
+                has_sent |= direction.is_some_and(|direction| self.transmit(direction));
             }
         }
         self.ready = ready;
@@ -418,17 +422,17 @@ impl<S: Station> Network<S> {
         }
     }
 
-    /// Sends the next frame of a direction, if it is free and there is one.
+    /// Sends the next frame of a direction, if it is free and there is one; whether that was so.
     #[inline]
-    fn transmit(&mut self, number: u32) {
+    fn transmit(&mut self, number: u32) -> bool {
         let direction = &mut self.directions[number as usize];
         if direction.sending {
-            return;
+            return false;
         }
         let (element, port) = direction.from;
         let station = &mut self.elements[element.0 as usize].station;
         let Some(frame) = station.dequeue(self.now, port, &mut self.pool) else {
-            return;
+            return false;
         };
         if let Some(tap) = &mut direction.tap {
             tap.write(self.now, &frame, &self.pool);
@@ -440,6 +444,7 @@ impl<S: Station> Network<S> {
         direction.sending = true;
         self.schedule(fate.free_at, number, Event::Free(number));
         self.deliver(frame, number, fate);
+        true
     }
 
     #[inline]

@@ -100,15 +100,89 @@ impl<S: Sink> Replay<S> {
         Ok(())
     }
 
+    /// A frame that leaves may be a reason to send another one by another port.
     fn drain(&mut self) -> Result<(), S::Error> {
-        self.node.take_ready(&mut self.ready);
-        for port in self.ready.drain(..) {
-            while let Some(frame) = self.node.dequeue(self.now, port, &mut self.pool) {
-                let written = self.sink.write(port, self.now, frame.pieces(&self.pool));
-                frame.release(&mut self.pool);
-                written?;
+        let mut has_sent = true;
+        while std::mem::take(&mut has_sent) {
+            self.node.take_ready(&mut self.ready);
+            for port in self.ready.drain(..) {
+                while let Some(frame) = self.node.dequeue(self.now, port, &mut self.pool) {
+                    let written = self.sink.write(port, self.now, frame.pieces(&self.pool));
+                    frame.release(&mut self.pool);
+                    written?;
+                    has_sent = true;
+                }
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Configuration;
+    use srdma_capture::Reader;
+    use std::convert::Infallible;
+    use std::path::Path;
+
+    const PFC: &str = "\
+[node]
+loopback = '2001:db8:a::1'
+[[port]]
+name = 'left'
+mac = '02:00:00:00:00:01'
+[[port]]
+name = 'right'
+mac = '02:00:00:00:00:02'
+[[neighbour]]
+address = 'fe80::9%right'
+mac = '02:00:00:00:00:09'
+[[route]]
+prefix = '::/0'
+via = ['fe80::9%right']
+[[egress]]
+port = 'left'
+rate_bits_per_s = 1_000_000_000
+class = [{ class = 0, pfc = { xoff_octets = 60, xon_octets = 10, headroom_octets = 10_000 } }]
+[[egress]]
+port = 'right'
+rate_bits_per_s = 1_000_000_000
+";
+
+    /// When and by which port frames have left, and whether each is one of MAC control.
+    #[derive(Default)]
+    struct Left(Vec<(u64, PortId, bool)>);
+
+    impl Sink for Left {
+        type Error = Infallible;
+
+        fn write<'p>(
+            &mut self,
+            port: PortId,
+            time: Instant,
+            pieces: impl Iterator<Item = &'p [u8]>,
+        ) -> Result<(), Infallible> {
+            let octets = pieces.collect::<Vec<_>>().concat();
+            self.0.push((time.as_ns(), port, octets[12..14] == [0x88, 0x08]));
+            Ok(())
+        }
+    }
+
+    /// Each frame is above XOFF while it waits: the pause does not outlast it.
+    #[test]
+    fn a_resume_leaves_with_the_frame_that_it_is_for() {
+        let node = Configuration::parse(Path::new("node.toml"), PFC).expect("right").node().expect("right");
+        let mut replay = Replay::new(node, Left::default());
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden/scapy_01_rocev2_base.pcap");
+        let mut frame = Reader::open(&file).expect("a capture").next().expect("a packet").expect("a packet").octets;
+        frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+        let [left, right] = [PortId(0), PortId(1)];
+        let mut expected = Vec::new();
+        for time in [5, 7] {
+            let Ok(()) = replay.packet(left, Instant::from_ns(time), &frame);
+            expected.extend([(time, left, true), (time, right, false), (time, left, true)]);
+        }
+        assert_eq!(replay.into_sink().0, expected);
     }
 }
