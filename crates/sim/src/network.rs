@@ -406,7 +406,7 @@ impl<S: Station> Network<S> {
         while std::mem::take(&mut has_sent) {
             self.elements[id.0 as usize].station.take_ready(&mut ready);
             for port in ready.drain(..) {
-                let direction = self.elements[id.0 as usize].ports.get(port.index()).copied().flatten();
+                let direction = self.elements[id.position()].ports.get(port.index()).copied().flatten();
                 has_sent |= direction.is_some_and(|direction| self.transmit(direction));
             }
         }
@@ -426,12 +426,10 @@ impl<S: Station> Network<S> {
     #[inline]
     fn transmit(&mut self, number: u32) -> bool {
         let direction = &mut self.directions[number as usize];
-        if direction.sending {
-            return false;
-        }
         let (element, port) = direction.from;
         let station = &mut self.elements[element.0 as usize].station;
-        let Some(frame) = station.dequeue(self.now, port, &mut self.pool) else {
+        let next = if direction.sending { None } else { station.dequeue(self.now, port, &mut self.pool) };
+        let Some(frame) = next else {
             return false;
         };
         if let Some(tap) = &mut direction.tap {

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant as Clock};
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wan {
-    /// Packets of a tunnel, forwarded by a port with traffic classes, and taken from its queue: what the next is compared
-    /// with.
+    /// Packets of a tunnel, forwarded by a port with traffic classes, and taken from its queue: what the next is
+    /// compared with.
     Forwarded,
     /// The same where the class has backpressure, and less than XOFF waits.
     Calm,
