@@ -1,6 +1,7 @@
 //! `srdma sim`: a scenario file, run once for each arm and seed, with a table, JSON and a report of what came out.
 
 mod arguments;
+mod end_to_end;
 mod measures;
 mod page;
 mod progress;
@@ -13,9 +14,13 @@ pub(crate) use arguments::Arguments;
 
 use anyhow::{Context, Result};
 use progress::Progress;
+use serde::Serialize;
+use srdma_report::Page;
+use srdma_sim::experiment::end_to_end::is_end_to_end;
 use srdma_sim::experiment::wan::is_study;
 use srdma_sim::experiment::{Results, Scenario, run_all};
-use std::fs;
+use std::fmt::Display;
+use std::fs::{self, File};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -39,10 +44,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if is_study(&file_text) {
         return wan::run(arguments, &file_text);
     }
+    if is_end_to_end(&file_text) {
+        return end_to_end::run(arguments, &file_text);
+    }
     let mut scenario = Scenario::parse(&arguments.file, &file_text)?;
     arguments.choose_arms(&mut scenario)?;
     arguments.choose_level(&mut scenario)?;
-    let mut report = arguments.open_report()?;
+    let report = arguments.open_report()?;
     let seeds = arguments.seeds(scenario.seeds);
     let threads = arguments.threads().min(scenario.arms.len() * seeds.len());
     let begin = Instant::now();
@@ -59,13 +67,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let experiment =
         Experiment { arguments, scenario: &scenario, file_text: &file_text, results: &results, wall, threads };
-    if let Some(report) = &mut report {
-        report.write_all(page::page(&experiment).html().as_bytes()).context("cannot write the report")?;
+    hand_out(arguments, report, || page::page(&experiment), &results, &experiment)
+}
+
+/// Writes the report, if one is asked for, and prints what came out: as JSON, or for people.
+fn hand_out(
+    arguments: &Arguments,
+    report: Option<File>,
+    page: impl FnOnce() -> Page,
+    json: &impl Serialize,
+    text: &impl Display,
+) -> Result<ExitCode> {
+    if let Some(mut report) = report {
+        report.write_all(page().html().as_bytes()).context("cannot write the report")?;
     }
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&results)?);
+        println!("{}", serde_json::to_string_pretty(json)?);
     } else {
-        print!("{experiment}");
+        print!("{text}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -122,7 +122,7 @@ impl SidPlan {
     }
 
     /// The block with ids behind it, six at most, and zeros.
-    pub(crate) fn address(&self, ids: impl IntoIterator<Item = u16>) -> Ipv6Addr {
+    pub fn address(&self, ids: impl IntoIterator<Item = u16>) -> Ipv6Addr {
         let mut segments = [0; 8];
         let all = self.block.into_iter().chain(ids);
         segments.iter_mut().zip(all).for_each(|(place, id)| *place = id);

@@ -53,9 +53,14 @@ pub struct Host {
 impl Host {
     /// A host without queue pairs.
     pub fn new(config: &HostConfig) -> Self {
+        Self::with_endpoint(config, EndpointConfig::new(config.address))
+    }
+
+    /// A host without queue pairs whose endpoint is like this.
+    pub fn with_endpoint(config: &HostConfig, endpoint: EndpointConfig) -> Self {
         let ethernet = Ethernet { destination: config.gateway, source: config.mac, ethertype: EtherType::IPV6 };
         Host {
-            endpoint: Endpoint::new(EndpointConfig::new(config.address)),
+            endpoint: Endpoint::new(endpoint),
             mac: config.mac,
             ethernet: ethernet.emit(),
             packet: Vec::new(),
@@ -174,6 +179,17 @@ impl Host {
         self.failure
     }
 
+    /// The next CNP: all that a host sends whose data are paused.
+    pub(crate) fn dequeue_cnp(&mut self, now: Instant, pool: &mut Pool) -> Option<Frame> {
+        let packet_len = self.endpoint.poll_cnp(now, &mut self.packet[EthernetView::LEN..])?;
+        self.frame(packet_len, pool)
+    }
+
+    fn frame(&self, packet_len: usize, pool: &mut Pool) -> Option<Frame> {
+        let octets = &self.packet[..EthernetView::LEN + packet_len];
+        if octets.len() <= SMALL_FRAME_OCTETS { Frame::small(octets, pool) } else { Frame::from_octets(octets, pool) }
+    }
+
     /// Packets that the endpoint refused, and frames for other MAC addresses.
     pub fn refused(&self) -> u64 {
         self.endpoint.drops().total() + self.misdelivered
@@ -268,8 +284,7 @@ impl Element for Host {
 
     fn dequeue(&mut self, now: Instant, _port: PortId, pool: &mut Pool) -> Option<Frame> {
         let packet_len = self.endpoint.poll_transmit(now, &mut self.packet[EthernetView::LEN..])?;
-        let octets = &self.packet[..EthernetView::LEN + packet_len];
-        if octets.len() <= SMALL_FRAME_OCTETS { Frame::small(octets, pool) } else { Frame::from_octets(octets, pool) }
+        self.frame(packet_len, pool)
     }
 
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {

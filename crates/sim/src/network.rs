@@ -331,15 +331,9 @@ impl<S: Station> Network<S> {
             match event {
                 Event::Arrival(place) => return Some(self.arrive(place)),
                 Event::Free(direction) => {
-                    let (sender, _) = self.directions[direction as usize].from;
-                    let answers = self.elements[sender.position()].station.answers_departures();
                     self.directions[direction as usize].sending = false;
-                    self.transmit(direction);
-                    if answers {
-                        self.serve(sender);
-                    } else {
-                        // What was sent may have put off the next frame, or begun a timer.
-                        self.keep_deadline(sender);
+                    if self.transmit(direction) {
+                        self.serve(self.directions[direction as usize].from.0);
                     }
                 }
                 Event::Deadline(element) => {
@@ -407,20 +401,16 @@ impl<S: Station> Network<S> {
     #[inline]
     fn serve(&mut self, id: ElementId) {
         let mut ready = std::mem::take(&mut self.ready);
-        self.elements[id.0 as usize].station.take_ready(&mut ready);
-        for port in ready.drain(..) {
-            let direction = self.elements[id.0 as usize].ports.get(port.index()).copied().flatten();
-            if let Some(direction) = direction {
-                self.transmit(direction);
+        let mut has_sent = true;
+        // A frame that leaves may be a reason to send another one by another port.
+        while std::mem::take(&mut has_sent) {
+            self.elements[id.0 as usize].station.take_ready(&mut ready);
+            for port in ready.drain(..) {
+                let direction = self.elements[id.position()].ports.get(port.index()).copied().flatten();
+                has_sent |= direction.is_some_and(|direction| self.transmit(direction));
             }
         }
         self.ready = ready;
-        self.keep_deadline(id);
-    }
-
-    /// Notes when an element wants to be ticked.
-    #[inline]
-    fn keep_deadline(&mut self, id: ElementId) {
         let attached = &mut self.elements[id.0 as usize];
         if let Some(wanted) = attached.station.next_deadline() {
             // An element whose deadline does not move when it is ticked must not stop time.
@@ -432,17 +422,15 @@ impl<S: Station> Network<S> {
         }
     }
 
-    /// Sends the next frame of a direction, if it is free and there is one.
+    /// Sends the next frame of a direction, if it is free and there is one; whether that was so.
     #[inline]
-    fn transmit(&mut self, number: u32) {
+    fn transmit(&mut self, number: u32) -> bool {
         let direction = &mut self.directions[number as usize];
-        if direction.sending {
-            return;
-        }
         let (element, port) = direction.from;
         let station = &mut self.elements[element.0 as usize].station;
-        let Some(frame) = station.dequeue(self.now, port, &mut self.pool) else {
-            return;
+        let next = if direction.sending { None } else { station.dequeue(self.now, port, &mut self.pool) };
+        let Some(frame) = next else {
+            return false;
         };
         if let Some(tap) = &mut direction.tap {
             tap.write(self.now, &frame, &self.pool);
@@ -454,6 +442,7 @@ impl<S: Station> Network<S> {
         direction.sending = true;
         self.schedule(fate.free_at, number, Event::Free(number));
         self.deliver(frame, number, fate);
+        true
     }
 
     #[inline]

@@ -1,7 +1,9 @@
 //! The engine with elements that only count: time, faults, queues, deadlines, order.
 
-use srdma_dataplane::{Command, DropReason, Element, Frame, NextHop, Node, NodeConfig, Pool, PortConfig, PortId};
-use srdma_sim::{LinkModel, Network, Probability, Station};
+use srdma_dataplane::{
+    Command, DropReason, EgressConfig, Element, Frame, NextHop, Node, NodeConfig, PfcConfig, Pool, PortConfig, PortId,
+};
+use srdma_sim::{ElementId, LinkModel, Network, Probability, Station};
 use srdma_wire::{EtherType, Ethernet, Instant, Ipv6, MacAddress, NextHeader};
 use std::collections::VecDeque;
 use std::net::Ipv6Addr;
@@ -257,9 +259,8 @@ fn a_deadline_that_does_not_move_does_not_stop_time() {
     network.with(a, |member, _, _| assert_eq!(member.talker().ticks, [10, 11, 12, 13, 14, 15]));
 }
 
-/// What enters a node ten times faster than it leaves waits in its queue, and is dropped and counted where that ends.
-#[test]
-fn a_queue_limit_drops_what_does_not_fit() {
+/// A node between two talkers, with what the first sends: frames come ten times faster than they leave.
+fn squeezed(frames: usize, commands: impl IntoIterator<Item = Command>) -> (Network<Member>, [ElementId; 3]) {
     let (mac, upper_mac, lower_mac) =
         (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]), MacAddress([2, 0, 0, 0, 0, 3]));
     let destination: Ipv6Addr = "2001:db8::2".parse().unwrap();
@@ -273,6 +274,7 @@ fn a_queue_limit_drops_what_does_not_fit() {
     let mut node = Node::new(NodeConfig::new("2001:db8::f".parse().unwrap(), vec![port("upper"), port("lower")]));
     let next_hop = NextHop { port: PortId(1), address: destination };
     node.control(Command::AddNeighbour { next_hop, mac: lower_mac }).unwrap();
+    commands.into_iter().for_each(|command| node.control(command).unwrap());
     let ethernet = Ethernet { destination: mac, source: upper_mac, ethertype: EtherType::IPV6 };
     let ipv6 = Ipv6 {
         traffic_class: 0,
@@ -288,7 +290,14 @@ fn a_queue_limit_drops_what_does_not_fit() {
     let (a, n, b) = (network.add(talker()), network.add(Member::Node(Box::new(node))), network.add(talker()));
     network.connect("A-N", (a, PORT), (n, PORT), LinkModel::perfect(10 * GIGABIT, 0));
     network.connect("N-B", (n, PortId(1)), (b, PORT), LinkModel::perfect(GIGABIT, 0));
-    network.with(a, |member, _, _| member.talker().to_send = vec![frame; 100].into());
+    network.with(a, |member, _, _| member.talker().to_send = vec![frame; frames].into());
+    (network, [a, n, b])
+}
+
+/// What enters a node ten times faster than it leaves waits in its queue, and is dropped and counted where that ends.
+#[test]
+fn a_queue_limit_drops_what_does_not_fit() {
+    let (mut network, [_, n, b]) = squeezed(100, []);
     run(&mut network);
     let received = network.element(b).received().len() as u64;
     // 80 µs of arrivals: 10 leave meanwhile, one is being sent, 10 wait.
@@ -296,4 +305,24 @@ fn a_queue_limit_drops_what_does_not_fit() {
     let Member::Node(node) = network.element(n) else { panic!("the node is a node") };
     let drops = &node.port_counters(PORT).unwrap().drops;
     assert_eq!(drops.get(DropReason::QueueFull), 100 - received);
+}
+
+/// Nothing comes in any more when the queue falls to XON: the resume leaves with the frame that makes it fall.
+#[test]
+fn a_resume_does_not_wait_for_the_next_arrival() {
+    let pfc = PfcConfig { xoff_octets: 5 * 976, xon_octets: 2 * 976, headroom_octets: 30 * 976, quanta: 0xFFFF };
+    let mut egress = EgressConfig::new(GIGABIT, 100 * 976);
+    egress.classes[0].pfc = Some(pfc);
+    let commands = [PORT, PortId(1)].map(|port| Command::SetEgress { port, egress: Box::new(egress.clone()) });
+    let (mut network, [a, _, b]) = squeezed(20, commands);
+    while network.step(Instant::from_ns(200_000)).is_some() {}
+    let data: Vec<u64> = network.element(b).received().iter().map(|(time, _)| *time).collect();
+    assert_eq!(data.len(), 20);
+    // Of priority 0: how long, behind opcode and vector.
+    let told = network.element(a).received().iter().map(|(time, octets)| (*time, octets[18..20] == [0, 0]));
+    let told: Vec<(u64, bool)> = told.collect();
+    assert_eq!(told.iter().map(|(_, is_resume)| *is_resume).collect::<Vec<_>>(), [false, true]);
+    // Two wait when the last but two has begun to leave.
+    let (resumed_ns, begun_ns) = (told[1].0, data[16]);
+    assert!((begun_ns..begun_ns + 1_000).contains(&resumed_ns), "{resumed_ns} {begun_ns}");
 }

@@ -17,6 +17,7 @@ const EXAMPLES: &str = "Examples:
                                                               one arm with seed 7 alone
   srdma sim scenarios/allreduce-512.toml --level flow         jobs as fluids that share links fairly: seconds
   srdma sim scenarios/wan.toml --report wan.html              a WAN that tells senders and gateways of congestion
+  srdma sim scenarios/end-to-end.toml                         one stream through everything, to sixteen receivers
 
 The same file, arms and seeds give the same results on any number of threads. docs/scenarios.md describes the files, the
 JSON and the report.
@@ -106,6 +107,16 @@ impl Arguments {
             bail!("--level: {} is a study of a WAN, which knows packets alone", self.file.display());
         }
         self.choose(&mut study.arms, |arm| &arm.name)
+    }
+
+    /// Refuses a choice of arms or level in a file that has none.
+    pub(super) fn refuse_arms_and_level(&self, what: &str) -> Result<()> {
+        let asked = match (self.level, self.arm.is_empty()) {
+            (Some(_), _) => "--level",
+            (None, false) => "--arm",
+            (None, true) => return Ok(()),
+        };
+        bail!("{asked}: {} is {what}", self.file.display())
     }
 
     /// The file for the report, before anything is run: nobody wants to hear at the end that there is no place for it.

@@ -9,8 +9,9 @@ use super::scenario::{Arm, Scenario, Signal};
 use super::server::{REGION_OCTETS, SERVER_PORT, Server, Workshop};
 use super::watch::Watch;
 use crate::fabric::default_route;
+use crate::host::HostConfig;
 use crate::link::LinkModel;
-use crate::network::ElementId;
+use crate::network::{ElementId, Place};
 use crate::plan::mac;
 use crate::random::Stream;
 use srdma_dataplane::{
@@ -63,7 +64,7 @@ impl Fabric {
         let mut network = Engine::new(POOL_CHUNKS);
         let mut switches = Vec::new();
         for switch in topology.switch_ids() {
-            let node = Box::new(Builder { scenario, arm, next_hops, sids, seed }.switch(switch)?);
+            let node = Box::new(Builder { scenario, arm, next_hops, sids, seed }.switch(switch, false)?);
             switches.push(network.add(match queues::watch(scenario, arm, next_hops, switch) {
                 Some(watch) => Device::Watched(node, Box::new(watch)),
                 None => Device::Switch(node),
@@ -88,11 +89,8 @@ impl Fabric {
         Ok(fabric)
     }
 
-    fn place(&self, end: End) -> (ElementId, PortId) {
-        match end.node {
-            NodeId::Host(host) => (self.servers[host.index()], SERVER_PORT),
-            NodeId::Switch(switch) => (self.switches[switch.index()], PortId(end.port)),
-        }
+    fn place(&self, end: End) -> Place {
+        place(&self.switches, &self.servers, end)
     }
 
     /// Cuts a link in both directions, or joins it again.
@@ -134,6 +132,14 @@ impl Fabric {
     }
 }
 
+/// Where a link ends, among switches and servers in the topology's order.
+pub(super) fn place(switches: &[ElementId], servers: &[ElementId], end: End) -> Place {
+    match end.node {
+        NodeId::Host(host) => (servers[host.index()], SERVER_PORT),
+        NodeId::Switch(switch) => (switches[switch.index()], PortId(end.port)),
+    }
+}
+
 /// The position of a node among the elements.
 fn position(topology: &Topology, node: NodeId) -> usize {
     match node {
@@ -151,49 +157,66 @@ fn mac_of(topology: &Topology, end: End) -> srdma_wire::MacAddress {
     mac(position(topology, end.node), port)
 }
 
-fn address_of(topology: &Topology, node: NodeId) -> Ipv6Addr {
+pub(super) fn address_of(topology: &Topology, node: NodeId) -> Ipv6Addr {
     match node {
         NodeId::Host(host) => ADDRESSES.host(topology, host),
         NodeId::Switch(switch) => ADDRESSES.loopback(topology, switch),
     }
 }
 
-fn server(
-    scenario: &Scenario,
-    arm: &Arm,
-    host: HostId,
-    page: &Rc<[u8; PAGE_OCTETS]>,
-    workshop: &Rc<RefCell<Workshop>>,
-) -> Server {
-    let topology = &scenario.topology;
+/// Where a host is attached, and at what rate.
+pub(super) fn attachment(topology: &Topology, host: HostId) -> (HostConfig, u64) {
     let node = NodeId::Host(host);
     let own = mac(position(topology, node), SERVER_PORT);
+    let port = topology.ports(node).first();
     // A host without a link is no part of a topology.
-    let gateway = topology.ports(node).first().map_or(own, |port| mac_of(topology, port.peer));
-    let mut config = EndpointConfig::new(ADDRESSES.host(topology, host));
+    let gateway = port.map_or(own, |port| mac_of(topology, port.peer));
+    let rate_bits_per_s = port.map_or(0, |port| topology.links()[port.link.index()].rate_bits_per_s);
+    (HostConfig { address: ADDRESSES.host(topology, host), mac: own, gateway }, rate_bits_per_s)
+}
+
+/// The endpoint of a host.
+pub(super) fn endpoint(scenario: &Scenario, arm: &Arm, host: HostId) -> EndpointConfig {
+    let mut config = EndpointConfig::new(ADDRESSES.host(&scenario.topology, host));
     config.verify_icrc = scenario.hosts.verify_icrc;
     if arm.signal == Signal::FastCnp {
         let everybody = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
         // A trace of the receiver's must not keep out the notice of a switch that comes at the same time.
         config.fast_cnp = Some(FastCnpConfig { min_interval_ns: 0, ..FastCnpConfig::new(everybody) });
     }
-    let period = scenario.hosts.path_mtu().octets() as usize;
-    let memory = PageMemory::new(Rc::clone(page), period, REGION_OCTETS);
-    let link = topology.ports(node).first().map(|port| &topology.links()[port.link.index()]);
-    let rate_bits_per_s = link.map_or(0, |link| link.rate_bits_per_s);
-    Server::new(config, own, gateway, rate_bits_per_s, memory, Rc::clone(workshop))
+    config
 }
 
-struct Builder<'a> {
-    scenario: &'a Scenario,
-    arm: &'a Arm,
-    next_hops: &'a NextHops,
-    sids: Option<&'a SidPlan>,
-    seed: u64,
+pub(super) fn server(
+    scenario: &Scenario,
+    arm: &Arm,
+    host: HostId,
+    page: &Rc<[u8; PAGE_OCTETS]>,
+    workshop: &Rc<RefCell<Workshop>>,
+) -> Server {
+    let (HostConfig { mac, gateway, .. }, rate_bits_per_s) = attachment(&scenario.topology, host);
+    let period = scenario.hosts.path_mtu().octets() as usize;
+    let memory = PageMemory::new(Rc::clone(page), period, REGION_OCTETS);
+    Server::new(endpoint(scenario, arm, host), mac, gateway, rate_bits_per_s, memory, Rc::clone(workshop))
+}
+
+/// What every switch is built from.
+#[derive(Clone, Copy)]
+pub(super) struct Builder<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) arm: &'a Arm,
+    pub(super) next_hops: &'a NextHops,
+    pub(super) sids: Option<&'a SidPlan>,
+    pub(super) seed: u64,
 }
 
 impl Builder<'_> {
-    fn switch(&self, switch: SwitchId) -> Result<Node, ConfigError> {
+    /// A switch as it comes up, for the first time or again.
+    ///
+    /// # Errors
+    ///
+    /// Those of the switch's configuration.
+    pub(super) fn switch(&self, switch: SwitchId, restarted: bool) -> Result<Node, ConfigError> {
         let topology = &self.scenario.topology;
         let node = NodeId::Switch(switch);
         let ports = topology.ports(node);
@@ -209,6 +232,7 @@ impl Builder<'_> {
             queue_limit_octets: self.scenario.switches.queue_limit_octets.get() as usize,
         });
         let mut config = NodeConfig::new(ADDRESSES.loopback(topology, switch), configs.collect());
+        config.restarted = restarted;
         config.marking_seed = Stream::new(self.seed, topology.name(node)).below(u64::MAX);
         let mut element = Node::new(config);
         for command in queues::commands(self.scenario, self.arm, switch) {

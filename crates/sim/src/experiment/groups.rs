@@ -52,11 +52,10 @@ struct Branches {
 }
 
 impl Branches {
-    /// The shortest paths from the switch of `source` to those of `receivers`; the group's number turns the order in
-    /// which equal ones are tried.
-    fn new(topology: &Topology, number: usize, source: HostId, receivers: &[HostId]) -> Self {
+    /// The shortest paths from `root` to the switches of `receivers`; the group's number turns the order in which equal
+    /// ones are tried.
+    fn new(topology: &Topology, number: usize, root: Option<SwitchId>, receivers: &[Member]) -> Self {
         let mut above: BTreeMap<SwitchId, (SwitchId, PortId)> = BTreeMap::new();
-        let root = topology.attached_to(source).next();
         let mut waiting: VecDeque<SwitchId> = root.into_iter().collect();
         while let Some(at) = waiting.pop_front() {
             let ports = topology.ports(NodeId::Switch(at));
@@ -72,7 +71,7 @@ impl Branches {
             }
         }
         let mut branches = Branches { switches: root.into_iter().collect(), parents: vec![None; root.iter().len()] };
-        for edge in receivers.iter().flat_map(|receiver| topology.attached_to(*receiver)) {
+        for edge in receivers.iter().flat_map(|receiver| topology.attached_to(receiver.host)) {
             branches.add(edge, &above);
         }
         branches
@@ -88,6 +87,28 @@ impl Branches {
         self.parents.push(parent);
         self.switches.len() - 1
     }
+}
+
+/// A receiver of a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub(super) host: HostId,
+    pub(super) qpn: Qpn,
+    pub(super) region: ReceiverRegion,
+}
+
+/// What a group is made of, but for its tree.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// The switch that the source's data come to, which owns the Proxy Address.
+    pub(super) root: Option<SwitchId>,
+    pub(super) source: Source,
+    pub(super) region: SourceRegion,
+    pub(super) receivers: Vec<Member>,
+    pub(super) designated_qpn: Qpn,
+    pub(super) initial_psn: Psn,
+    pub(super) path_mtu: srdma_rc::PathMtu,
+    pub(super) policy: Policy,
 }
 
 /// A multicast flow's group.
@@ -110,17 +131,38 @@ impl PlannedGroup {
         region: MemoryKey,
     ) -> Result<Self, SetUpError> {
         let topology = &scenario.topology;
-        let branches = Branches::new(topology, number, flow.from, &flow.receivers);
+        let member =
+            |host: &HostId| Member { host: *host, qpn, region: ReceiverRegion { base: BASE_ADDRESS, rkey: region.0 } };
+        let terms = Terms {
+            root: topology.attached_to(flow.from).next(),
+            source: Source { address: ADDRESSES.host(topology, flow.from), qpn },
+            region: SourceRegion { base: BASE_ADDRESS, length: REGION_OCTETS, rkey: region.0 },
+            receivers: flow.receivers.iter().map(member).collect(),
+            designated_qpn: qpn,
+            initial_psn: Psn::new(0),
+            path_mtu: scenario.hosts.path_mtu(),
+            policy: Policy { lists: ListMode::Provisioned, ..Policy::default() },
+        };
+        Self::on_terms(topology, number, terms)
+    }
+
+    /// The group with a number and these terms.
+    ///
+    /// # Errors
+    ///
+    /// When the record makes no sense.
+    pub(super) fn on_terms(topology: &Topology, number: usize, terms: Terms) -> Result<Self, SetUpError> {
+        let branches = Branches::new(topology, number, terms.root, &terms.receivers);
         let edge_of = |host: HostId| {
             let edge = topology.attached_to(host).next();
             branches.switches.iter().position(|switch| Some(*switch) == edge)
         };
-        let members = flow.receivers.iter().filter_map(|host| {
+        let members = terms.receivers.iter().filter_map(|member| {
             Some(Receiver {
-                address: ADDRESSES.host(topology, *host),
-                qpn,
-                region: Some(ReceiverRegion { base: BASE_ADDRESS, rkey: region.0 }),
-                edge: NodeIndex(edge_of(*host)?),
+                address: ADDRESSES.host(topology, member.host),
+                qpn: member.qpn,
+                region: Some(member.region),
+                edge: NodeIndex(edge_of(member.host)?),
                 joined: None,
             })
         });
@@ -140,22 +182,26 @@ impl PlannedGroup {
             }
         });
         let tree = Tree::new(nodes.collect())?;
-        let path_mtu = scenario.hosts.path_mtu().octets() as u16;
         let group = Group::new(Record {
             id: GroupId(number as u32 + 1),
             epoch: 1,
             proxy: proxy(number),
-            designated_qpn: qpn,
-            initial_psn: Psn::new(0),
-            path_mtu: PathMtu::new(path_mtu).expect("both crates know the same five"),
+            designated_qpn: terms.designated_qpn,
+            initial_psn: terms.initial_psn,
+            path_mtu: PathMtu::new(terms.path_mtu.octets() as u16).expect("both crates know the same five"),
             link_mtu: LINK_MTU,
-            source: Source { address: ADDRESSES.host(topology, flow.from), qpn },
-            region: Some(SourceRegion { base: BASE_ADDRESS, length: REGION_OCTETS, rkey: region.0 }),
+            source: terms.source,
+            region: Some(terms.region),
             receivers: members,
             tree,
-            policy: Policy { lists: ListMode::Provisioned, ..Policy::default() },
+            policy: terms.policy,
         })?;
         Ok(PlannedGroup { group, branches })
+    }
+
+    /// The group's id.
+    pub(super) fn id(&self) -> GroupId {
+        self.group.record().id
     }
 
     /// What each switch of the tree is told.

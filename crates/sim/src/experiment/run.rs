@@ -130,7 +130,7 @@ pub fn run(
 }
 
 /// ECT(0), in the low bits of the traffic class (RFC 3168).
-const ECT_0: u8 = 2;
+pub(super) const ECT_0: u8 = 2;
 
 pub(super) struct Run<'a> {
     pub(super) scenario: &'a Scenario,

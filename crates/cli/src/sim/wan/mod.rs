@@ -3,12 +3,11 @@
 mod page;
 mod text;
 
-use super::Arguments;
 use super::progress::Progress;
-use anyhow::{Context, Result};
+use super::{Arguments, hand_out};
+use anyhow::Result;
 use serde::Serialize;
 use srdma_sim::experiment::wan::{Claim, Study, WanArm, WanResults, WanRun, run_study};
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -37,7 +36,7 @@ struct Json<'a> {
 pub(super) fn run(arguments: &Arguments, file_text: &str) -> Result<ExitCode> {
     let mut study = Study::parse(&arguments.file, file_text)?;
     arguments.choose_of_study(&mut study)?;
-    let mut report = arguments.open_report()?;
+    let report = arguments.open_report()?;
     let seeds = arguments.seeds(study.seeds);
     let runs = study.runs(seeds.len());
     let threads = arguments.threads().min(runs);
@@ -63,15 +62,7 @@ pub(super) fn run(arguments: &Arguments, file_text: &str) -> Result<ExitCode> {
         wall: begin.elapsed(),
         threads,
     };
-    if let Some(report) = &mut report {
-        report.write_all(page::page(&studied).html().as_bytes()).context("cannot write the report")?;
-    }
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&Json { results: &results, claims: &claims })?);
-    } else {
-        print!("{studied}");
-    }
-    Ok(ExitCode::SUCCESS)
+    hand_out(arguments, report, || page::page(&studied), &Json { results: &results, claims: &claims }, &studied)
 }
 
 impl Studied<'_> {

@@ -94,6 +94,11 @@ fn default_seeds() -> Whole<1, 1000> {
     Whole(5)
 }
 
+/// Whether a file has a section of this name, so far as it is TOML at all.
+pub(in crate::experiment) fn has_section(text: &str, name: &str) -> bool {
+    toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key(name))
+}
+
 impl Scenario {
     /// Reads a file.
     ///

@@ -46,6 +46,9 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<MIN, MAX> {
 pub struct Fraction(pub(super) f64);
 
 impl Fraction {
+    /// Nothing.
+    pub(in crate::experiment) const ZERO: Fraction = Fraction(0.0);
+
     /// The share.
     pub fn get(self) -> f64 {
         self.0

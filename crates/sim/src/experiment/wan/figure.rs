@@ -14,9 +14,9 @@ use srdma_dataplane::headroom::NS_PER_KM;
 use srdma_fabric::{End, Host, HostId, Link, NodeId, Plan, Switch, SwitchId, Topology, TopologyError};
 
 /// Leaves of each data centre, hosts of each leaf, spines of each data centre.
-pub(super) const LEAVES: u16 = 16;
-pub(super) const HOSTS_PER_LEAF: u16 = 4;
-const SPINES: u16 = 2;
+pub(in crate::experiment) const LEAVES: u16 = 16;
+pub(in crate::experiment) const HOSTS_PER_LEAF: u16 = 4;
+pub(in crate::experiment) const SPINES: u16 = 2;
 
 /// Where switches begin among all: leaves and spines of both data centres, gateways, PEs, routers.
 const FIRST_SPINE: u16 = 2 * LEAVES;
@@ -25,15 +25,15 @@ const FIRST_PE: u16 = FIRST_GATEWAY + 2;
 const FIRST_ROUTER: u16 = FIRST_PE + 2;
 
 /// Rates, in bits a second: of hosts' links, between leaf and spine, and from there to the PEs.
-pub(super) const HOST_RATE: u64 = 25_000_000_000;
+pub(in crate::experiment) const HOST_RATE: u64 = 25_000_000_000;
 const LEAF_RATE: u64 = 100_000_000_000;
-pub(super) const GATEWAY_RATE: u64 = 400_000_000_000;
+pub(in crate::experiment) const GATEWAY_RATE: u64 = 400_000_000_000;
 
 /// What the congested node sends on, in bits a second.
-pub(super) const BOTTLENECK_RATE: u64 = 100_000_000_000;
+pub(in crate::experiment) const BOTTLENECK_RATE: u64 = 100_000_000_000;
 
 /// Delay of links within a data centre, and between gateway and PE, in nanoseconds.
-pub(super) const NEAR_NS: u64 = 500;
+pub(in crate::experiment) const NEAR_NS: u64 = 500;
 
 /// The router at which what comes by links of 400 Gbit/s meets one of 100 Gbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -51,14 +51,31 @@ pub struct Distances {
     pub hops_km: [f64; 3],
 }
 
+/// The kilometres that a hop may have.
+const KM: std::ops::RangeInclusive<f64> = 0.1..=40_000.0;
+
 impl Distances {
+    /// A first hop of this length; the two others share what is left of the path.
+    pub(in crate::experiment) fn with_first_hop(total_km: f64, first_km: f64) -> Self {
+        Distances { hops_km: [first_km, (total_km - first_km) / 2.0, (total_km - first_km) / 2.0] }
+    }
+
+    /// Why there is no such path.
+    pub(in crate::experiment) fn check(&self) -> Result<(), String> {
+        if self.hops_km.iter().all(|km| KM.contains(km)) {
+            return Ok(());
+        }
+        let total_km: f64 = self.hops_km.iter().sum();
+        Err(format!("total_km {total_km}: expected hops of {} to {} km", KM.start(), KM.end()))
+    }
+
     /// The whole path, in nanoseconds of one way: gateway to gateway.
-    pub(super) fn path_ns(&self) -> u64 {
+    pub(in crate::experiment) fn path_ns(&self) -> u64 {
         self.hops_km.iter().map(|km| delay_ns(*km)).sum::<u64>() + 2 * NEAR_NS
     }
 
     /// From PE1 to the congested node, in nanoseconds of one way.
-    pub(super) fn node_ns(&self, congested: Congested) -> u64 {
+    pub(in crate::experiment) fn node_ns(&self, congested: Congested) -> u64 {
         let hops = match congested {
             Congested::R1 => 1,
             Congested::R3 => 2,
@@ -67,7 +84,7 @@ impl Distances {
     }
 
     /// f: the share of the path's length between the gateway and the congested node.
-    pub(super) fn share(&self, congested: Congested) -> f64 {
+    pub(in crate::experiment) fn share(&self, congested: Congested) -> f64 {
         (self.node_ns(congested) + NEAR_NS) as f64 / self.path_ns() as f64
     }
 }
@@ -83,31 +100,42 @@ const fn switch(position: u16) -> SwitchId {
 }
 
 /// A data centre's gateway: 0 or 1.
-pub(super) const fn gateway(site: u16) -> SwitchId {
+pub(in crate::experiment) const fn gateway(site: u16) -> SwitchId {
     switch(FIRST_GATEWAY + site)
 }
 
 /// A data centre's PE: 0 or 1.
-pub(super) const fn pe(site: u16) -> SwitchId {
+pub(in crate::experiment) const fn pe(site: u16) -> SwitchId {
     switch(FIRST_PE + site)
 }
 
+/// A data centre's spine, 0 or 1.
+pub(in crate::experiment) const fn spine(site: u16, number: u16) -> SwitchId {
+    switch(FIRST_SPINE + site * SPINES + number)
+}
+
+/// A data centre's switches: leaves, spines, gateway.
+pub(in crate::experiment) fn switches_of(site: u16) -> impl Iterator<Item = SwitchId> {
+    let leaves = (0..LEAVES).map(move |leaf| switch(site * LEAVES + leaf));
+    leaves.chain((0..SPINES).map(move |number| spine(site, number))).chain([gateway(site)])
+}
+
 /// R1 to R5.
-pub(super) const fn router(number: u16) -> SwitchId {
+pub(in crate::experiment) const fn router(number: u16) -> SwitchId {
     switch(FIRST_ROUTER + number - 1)
 }
 
 /// The hosts of a data centre's leaf, 0 to 15, by number, 0 to 3.
-pub(super) const fn host(site: u16, leaf: u16, number: u16) -> HostId {
+pub(in crate::experiment) const fn host(site: u16, leaf: u16, number: u16) -> HostId {
     HostId(((site * LEAVES + leaf) * HOSTS_PER_LEAF + number) as u32)
 }
 
 /// The switches that the tunnel takes, from PE1 to PE2.
-pub(super) const TUNNEL: [SwitchId; 4] = [pe(0), router(1), router(3), pe(1)];
+pub(in crate::experiment) const TUNNEL: [SwitchId; 4] = [pe(0), router(1), router(3), pe(1)];
 
 impl Congested {
     /// The switch.
-    pub(super) fn switch(self) -> SwitchId {
+    pub(in crate::experiment) fn switch(self) -> SwitchId {
         match self {
             Congested::R1 => router(1),
             Congested::R3 => router(3),
@@ -115,7 +143,7 @@ impl Congested {
     }
 
     /// The next switch of the tunnel.
-    pub(super) fn next(self) -> SwitchId {
+    pub(in crate::experiment) fn next(self) -> SwitchId {
         match self {
             Congested::R1 => router(3),
             Congested::R3 => pe(1),
@@ -128,7 +156,7 @@ impl Congested {
 /// # Errors
 ///
 /// None but a defect's: those of [`Topology::new`].
-pub(super) fn topology(distances: &Distances, congested: Congested) -> Result<Topology, TopologyError> {
+pub(in crate::experiment) fn topology(distances: &Distances, congested: Congested) -> Result<Topology, TopologyError> {
     let mut figure = Figure { plan: Plan::default(), ports: vec![0; usize::from(FIRST_ROUTER) + 5] };
     figure.switches();
     for (site, leaf) in pairs(2, LEAVES) {
@@ -138,11 +166,11 @@ pub(super) fn topology(distances: &Distances, congested: Congested) -> Result<To
     }
     for (site, leaf) in pairs(2, LEAVES) {
         for spine in 0..SPINES {
-            figure.link(switch(site * LEAVES + leaf), switch(FIRST_SPINE + site * SPINES + spine), LEAF_RATE, NEAR_NS);
+            figure.link(switch(site * LEAVES + leaf), self::spine(site, spine), LEAF_RATE, NEAR_NS);
         }
     }
     for (site, spine) in pairs(2, SPINES) {
-        figure.link(switch(FIRST_SPINE + site * SPINES + spine), gateway(site), GATEWAY_RATE, NEAR_NS);
+        figure.link(self::spine(site, spine), gateway(site), GATEWAY_RATE, NEAR_NS);
     }
     for site in 0..2 {
         figure.link(gateway(site), pe(site), GATEWAY_RATE, NEAR_NS);
@@ -177,7 +205,7 @@ struct Figure {
 impl Figure {
     fn switches(&mut self) {
         let mut add = |name: String, tier: u8, number: u16| {
-            self.plan.switches.push(Switch { name, tier, number, usid: None });
+            self.plan.switches.push(Switch { name, tier, number, usid: Some(u16::from(tier) << 12 | number) });
         };
         for (tier, kind, count) in [(1, "leaf", LEAVES), (2, "spine", SPINES)] {
             for (site, index) in pairs(2, count) {

@@ -1,6 +1,6 @@
 //! One run of a study: an arm at a length of the path and a size of the congested queue, with a seed.
 
-use super::figure::{self, BOTTLENECK_RATE, HOSTS_PER_LEAF, LEAVES};
+use super::figure::{self, BOTTLENECK_RATE, Distances, HOSTS_PER_LEAF, LEAVES};
 use super::nodes::{PE_XOFF_OCTETS, Wan, WanSignal, port_toward};
 use super::results::WanRun;
 use super::study::{Study, WanArm};
@@ -8,13 +8,14 @@ use crate::experiment::build::ADDRESSES;
 use crate::experiment::flows::{FlowSize, PlannedFlow};
 use crate::experiment::results::{FlowKind, percentile};
 use crate::experiment::run::{Run, RunError};
-use crate::experiment::scenario::{Arm, Control, Level, Measures, Scenario, Signal, Whole, Workloads};
+use crate::experiment::scenario::{Arm, Control, Hosts, Level, Measures, Scenario, Signal, Switches, Whole, Workloads};
 use crate::experiment::server::DATA_CLASS;
 use crate::link::FRAMING_OCTETS;
 use crate::random::Stream;
 use srdma_dataplane::headroom::{PausedLink, WanNode, octets_in};
-use srdma_dataplane::{Backpressure, Node, PortId};
-use srdma_fabric::SwitchId;
+use srdma_dataplane::{Backpressure, Node, NotificationConfig, PortId};
+use srdma_fabric::{SwitchId, TopologyError};
+use srdma_rc::PathMtu;
 use srdma_wire::Instant;
 
 const NS_PER_US: u64 = 1000;
@@ -64,7 +65,11 @@ pub(super) fn measure(study: &Study, point: Point<'_>, seed: u64) -> Result<WanR
     let round_trip_ns = 2 * distances.path_ns();
     let path_octets = octets_in(round_trip_ns, BOTTLENECK_RATE);
     let buffer_octets = (path_octets as f64 * point.buffer) as usize;
-    let backpressure = point.arm.end_c.then(|| backpressure(study, point, distances.node_ns(congested), buffer_octets));
+    let in_bits_per_s = study.wan.senders.get() * figure::HOST_RATE;
+    let load = Load { in_bits_per_s, path_mtu: study.hosts.path_mtu() };
+    let propagation_ns = distances.node_ns(congested);
+    let backpressure =
+        point.arm.end_c.then(|| backpressure(load, propagation_ns, buffer_octets, point.arm.early_resume));
     let wan = Wan {
         congested,
         buffer_octets,
@@ -72,6 +77,8 @@ pub(super) fn measure(study: &Study, point: Point<'_>, seed: u64) -> Result<WanR
         // Senders are told where the gateway is paused: below, the queue holds what keeps the bottleneck busy then.
         threshold_octets: backpressure.map_or(study.wan.threshold_octets.get() as usize, |known| known.xoff_octets),
         backpressure,
+        hold: NotificationConfig::new().hold,
+        knows_senders: true,
     };
     let end_ns = (study.wan.round_trips.get() * round_trip_ns).max(study.wan.least_us.get() * NS_PER_US);
     let scenario = scenario(study, point, wan.clone(), end_ns)?;
@@ -92,23 +99,37 @@ pub(super) fn measure(study: &Study, point: Point<'_>, seed: u64) -> Result<WanR
     Ok(watch.result(&mut run, point, seed, distances.share(congested), path_octets))
 }
 
+/// What comes to the congested node.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::experiment) struct Load {
+    /// At this rate, at most.
+    pub(in crate::experiment) in_bits_per_s: u64,
+    pub(in crate::experiment) path_mtu: PathMtu,
+}
+
 /// XOFF as high as what comes until the gateway stands still lets it be, XON right below; or, with an early resume, as
 /// high as what leaves until the gateway's frames come.
-fn backpressure(study: &Study, point: Point<'_>, propagation_ns: u64, buffer_octets: usize) -> Backpressure {
-    let frame_octets = u64::from(study.hosts.path_mtu().octets()) + AROUND_OCTETS;
-    let in_bits_per_s = study.wan.senders.get() * figure::HOST_RATE;
+pub(in crate::experiment) fn backpressure(
+    load: Load,
+    propagation_ns: u64,
+    buffer_octets: usize,
+    early_resume: bool,
+) -> Backpressure {
+    let frame_octets = u64::from(load.path_mtu.octets()) + AROUND_OCTETS;
     let gateway = PausedLink {
         rate_bits_per_s: figure::GATEWAY_RATE,
         propagation_ns: figure::NEAR_NS,
         frame_octets,
         response_ns: 0,
     };
-    let headroom = WanNode { in_bits_per_s, out_bits_per_s: BOTTLENECK_RATE, propagation_ns, gateway }.headroom();
+    let headroom =
+        WanNode { in_bits_per_s: load.in_bits_per_s, out_bits_per_s: BOTTLENECK_RATE, propagation_ns, gateway }
+            .headroom();
     let apart = (APART_FRAMES * frame_octets) as usize;
     // What waits at the PE comes as well.
     let stop_octets = headroom.stop_octets + PE_XOFF_OCTETS + gateway.headroom_octets();
     let xoff_octets = buffer_octets.saturating_sub(stop_octets as usize).max(2 * apart);
-    let early = Some(headroom.restart_octets as usize).filter(|early| point.arm.early_resume && *early > xoff_octets);
+    let early = Some(headroom.restart_octets as usize).filter(|early| early_resume && *early > xoff_octets);
     Backpressure { xoff_octets, xon_octets: early.unwrap_or(xoff_octets - apart) }
 }
 
@@ -119,14 +140,31 @@ fn scenario(study: &Study, point: Point<'_>, wan: Wan, end_ns: u64) -> Result<Sc
         WanSignal::EndE => (Signal::FastCnp, Control::Dcqcn),
     };
     let arm = Arm { dcqcn: point.arm.dcqcn.clone(), ..Arm::new(&point.arm.name, signal, control) };
+    let distances = study.distances(point.total_km);
+    Ok(around(wan, &distances, arm, study.hosts.clone(), study.switches.clone(), end_ns)?)
+}
+
+/// The scenario of a WAN, its two data centres and one arm, which says nothing of what is sent.
+///
+/// # Errors
+///
+/// None but a defect's.
+pub(in crate::experiment) fn around(
+    wan: Wan,
+    distances: &Distances,
+    arm: Arm,
+    hosts: Hosts,
+    switches: Switches,
+    end_ns: u64,
+) -> Result<Scenario, TopologyError> {
     Ok(Scenario {
-        title: study.title.clone(),
+        title: String::new(),
         description: String::new(),
         level: Level::Packet,
-        seeds: study.seeds,
-        topology: figure::topology(&study.distances(point.total_km), wan.congested)?,
-        hosts: study.hosts.clone(),
-        switches: study.switches.clone(),
+        seeds: 1,
+        topology: figure::topology(distances, wan.congested)?,
+        hosts,
+        switches,
         workloads: Workloads::default(),
         jobs: Vec::new(),
         failures: Vec::new(),

@@ -8,9 +8,9 @@
 //! soon senders hear of congestion, and how large the congested node's queue must be to lose nothing and never idle.
 
 mod claims;
-mod figure;
-mod measure;
-mod nodes;
+pub(super) mod figure;
+pub(super) mod measure;
+pub(super) mod nodes;
 pub mod results;
 pub mod study;
 

@@ -28,7 +28,7 @@ const END_C: u16 = 0xc;
 
 /// Octets from which on the PE pauses its gateway by itself. What leaves there has an outer header more than what comes
 /// in, so that at equal rates a queue grows; unbounded, it would all come to the congested node behind the pause.
-pub(super) const PE_XOFF_OCTETS: u64 = 32_768;
+pub(in crate::experiment) const PE_XOFF_OCTETS: u64 = 32_768;
 
 /// How many notifications the PE takes in a second of each node: more than any queue here gives reason for (D66).
 const PER_SECOND: u32 = 1_000_000;
@@ -40,15 +40,19 @@ const INTERVAL: Duration = Duration::from_micros(50);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wan {
     /// The congested node.
-    pub(super) congested: Congested,
+    pub(in crate::experiment) congested: Congested,
     /// Octets that its queue has room for.
-    pub(super) buffer_octets: usize,
+    pub(in crate::experiment) buffer_octets: usize,
     /// How senders learn of congestion.
-    pub(super) signal: WanSignal,
+    pub(in crate::experiment) signal: WanSignal,
     /// Octets from which on they do.
-    pub(super) threshold_octets: usize,
+    pub(in crate::experiment) threshold_octets: usize,
     /// When the gateway is paused by END.C, if it is at all.
-    pub(super) backpressure: Option<Backpressure>,
+    pub(in crate::experiment) backpressure: Option<Backpressure>,
+    /// How long a pause lasts that is asked for by END.C, if nothing more is said.
+    pub(in crate::experiment) hold: Duration,
+    /// Whether senders are known to process Fast CNPs; of others packets are marked as well (FC-4-5).
+    pub(in crate::experiment) knows_senders: bool,
 }
 
 /// How senders learn of congestion in the WAN.
@@ -65,7 +69,7 @@ pub enum WanSignal {
 
 impl Wan {
     /// The port of the congested node that everything leaves by.
-    pub(super) fn bottleneck(&self, topology: &Topology) -> Option<PortId> {
+    pub(in crate::experiment) fn bottleneck(&self, topology: &Topology) -> Option<PortId> {
         port_toward(topology, self.congested.switch(), self.congested.next())
     }
 
@@ -164,7 +168,13 @@ impl Wan {
     }
 
     fn notifications(&self) -> NotificationConfig {
-        NotificationConfig { per_second: PER_SECOND, at_once: 256, ..NotificationConfig::new() }
+        NotificationConfig {
+            hold: self.hold,
+            refresh: self.hold / 2,
+            per_second: PER_SECOND,
+            at_once: 256,
+            ..NotificationConfig::new()
+        }
     }
 
     fn congested_commands(&self, topology: &Topology) -> Vec<Command> {
@@ -183,9 +193,17 @@ impl Wan {
             commands.push(Command::SetNotifications(Box::new(self.notifications())));
         }
         if self.signal == WanSignal::EndE {
-            commands.push(Command::SetFastCnp(Box::new(fast_cnp())));
+            commands.push(Command::SetFastCnp(Box::new(self.fast_cnp())));
         }
         commands
+    }
+
+    /// Every host may be told. A flow whose sender is known to understand is not marked besides, or its receiver would
+    /// tell it once more.
+    fn fast_cnp(&self) -> FastCnpConfig {
+        let everybody = fast_cnp_for_all();
+        let capable = if self.knows_senders { everybody.capable.clone() } else { Vec::new() };
+        FastCnpConfig { mark_told: false, interval: INTERVAL, capable, ..everybody }
     }
 
     /// The congested queue, watched for packets in a tunnel.
@@ -195,10 +213,23 @@ impl Wan {
     }
 }
 
-/// Every host may be told, and knows what it is told. A flow that was told is not marked besides, or its receiver
-/// would tell it once more.
-fn fast_cnp() -> FastCnpConfig {
-    FastCnpConfig { mark_told: false, interval: INTERVAL, ..fast_cnp_for_all() }
+/// What a switch is told so that packets to the Proxy Address of a group of the second data centre get from the first
+/// one's gateway to the second one's.
+pub(in crate::experiment) fn proxy_commands(topology: &Topology, switch: SwitchId, proxy: Ipv6Addr) -> Vec<Command> {
+    let prefix = Prefix::host(proxy);
+    let [near, far] = [figure::pe(0), figure::pe(1)];
+    let found = if switch == figure::gateway(0) {
+        via(topology, switch, near, TableId(0), prefix)
+    } else if switch == near {
+        let segments = vec![sid(topology, far, END_DT6)];
+        let action = RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None };
+        Some(Command::AddRoute { table: TableId(0), prefix, action })
+    } else if switch == far {
+        via(topology, switch, figure::gateway(1), VRF, prefix)
+    } else {
+        None
+    };
+    found.into_iter().collect()
 }
 
 /// A SID of a PE.
@@ -217,7 +248,7 @@ fn leaf_prefix(topology: &Topology, site: u16, leaf: u16) -> Option<Prefix> {
 }
 
 /// The port of a switch at which another one is.
-pub(super) fn port_toward(topology: &Topology, switch: SwitchId, peer: SwitchId) -> Option<PortId> {
+pub(in crate::experiment) fn port_toward(topology: &Topology, switch: SwitchId, peer: SwitchId) -> Option<PortId> {
     let mut ports = topology.ports(NodeId::Switch(switch)).iter();
     ports.find(|port| port.peer.node == NodeId::Switch(peer)).map(|port| PortId(port.port))
 }

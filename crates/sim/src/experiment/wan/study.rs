@@ -4,7 +4,7 @@
 
 use super::figure::{BOTTLENECK_RATE, Congested, Distances, HOST_RATE};
 use super::nodes::WanSignal;
-use crate::experiment::scenario::{DcqcnKeys, Hosts, ScenarioError, Switches, Whole};
+use crate::experiment::scenario::{DcqcnKeys, Hosts, ScenarioError, Switches, Whole, has_section};
 use serde::Deserialize;
 use srdma_fabric::Problem;
 use std::path::Path;
@@ -141,11 +141,8 @@ fn five() -> Whole<1, 1000> {
 
 /// Whether a file is one of a study, so far as it is TOML at all.
 pub fn is_study(text: &str) -> bool {
-    toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("wan"))
+    has_section(text, "wan")
 }
-
-/// The kilometres that a hop may have.
-const KM: std::ops::RangeInclusive<f64> = 0.1..=40_000.0;
 
 impl Study {
     /// Reads the content of a file; `file` is for errors.
@@ -192,7 +189,7 @@ impl WanSection {
 
     fn distances(&self, total_km: f64) -> Distances {
         match self.first_hop_km.as_ref().map(|first| *first.get_ref()) {
-            Some(first) => Distances { hops_km: [first, (total_km - first) / 2.0, (total_km - first) / 2.0] },
+            Some(first) => Distances::with_first_hop(total_km, first),
             None => Distances { hops_km: [total_km / 3.0; 3] },
         }
     }
@@ -203,10 +200,7 @@ impl WanSection {
             return Err(Problem::new(at, "total_km: expected one length at least"));
         }
         for length in lengths {
-            if !self.distances(*length).hops_km.iter().all(|km| KM.contains(km)) {
-                let text = format!("total_km {length}: expected hops of {} to {} km", KM.start(), KM.end());
-                return Err(Problem::new(at, text));
-            }
+            self.distances(*length).check().map_err(|text| Problem::new(at, text))?;
         }
         let (at, sizes) = (self.buffers.span().start, self.buffers.get_ref());
         let is_size = |size: &f64| (0.001..=100.0).contains(size);

@@ -1,0 +1,125 @@
+//! What comes out of end-to-end runs.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// All runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndToEndResults {
+    /// The title of the file.
+    pub title: String,
+    /// Its description.
+    pub description: String,
+    /// The runs, in the order of their seeds.
+    pub runs: Vec<EndToEndRun>,
+}
+
+/// A run with a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndToEndRun {
+    /// The seed.
+    pub seed: u64,
+    /// The switch that restarted, if one did.
+    pub restarted: Option<String>,
+    /// Octets that were acknowledged when it went down.
+    pub acknowledged_at_restart: Option<u64>,
+    /// Octets of the stream.
+    pub octets: u64,
+    /// When all of it was acknowledged, in nanoseconds.
+    pub completion_ns: Option<u64>,
+    /// Why the source has failed, if it has.
+    pub failure: Option<String>,
+    /// SHA-256 of the source's memory.
+    pub sha256: String,
+    /// The receivers.
+    pub receivers: Vec<ReceiverRun>,
+    /// Packets of the stream.
+    pub packets: u64,
+    /// Packets that the source's endpoint has sent, those sent again included.
+    pub packets_sent: u64,
+    /// Of these, those that had been sent before.
+    pub retransmitted: u64,
+    /// How often the source's ACK timer ran out.
+    pub timeouts: u64,
+    /// Frames that the source's link has carried away from it.
+    pub source_frames: u64,
+    /// Data packets that came to the headend, the gateway of the second data centre.
+    pub headend_packets: u64,
+    /// Copies that it has sent on.
+    pub headend_copies: u64,
+    /// Responses that reached the source, all of them compared with the receivers' memory.
+    pub responses_checked: u64,
+    /// Of these, ACKs.
+    pub acks_at_source: u64,
+    /// Of these, NAKs of any kind.
+    pub naks_at_source: u64,
+    /// Standard CNPs that reached it.
+    pub cnps_at_source: u64,
+    /// ACKs that all receivers have sent.
+    pub acks_of_receivers: u64,
+    /// NAKs of any kind.
+    pub naks_of_receivers: u64,
+    /// CNPs.
+    pub cnps_of_receivers: u64,
+    /// Responses that told the source more than was true.
+    pub invariant_violations: u64,
+    /// The first of them.
+    pub first_violation: Option<String>,
+    /// Frames that were lost on links.
+    pub lost_on_links: u64,
+    /// Frames for which there was no room, by the switch's name; only switches where there was none for some.
+    pub dropped: BTreeMap<String, u64>,
+    /// Pauses that the congested node has asked for by END.C, refreshed ones included.
+    pub end_c_sent: u64,
+    /// Pauses that it has taken back.
+    pub end_c_resumes: u64,
+    /// Pauses that the ingress PE has taken.
+    pub end_c_taken: u64,
+    /// Pauses that ended because their hold time was over.
+    pub end_c_expired: u64,
+    /// Pauses that the PE's watchdog has ended.
+    pub end_c_barred: u64,
+    /// Fast CNPs that the congested node has sent by END.E.
+    pub end_e_sent: u64,
+    /// Fast CNPs that the source has taken.
+    pub fast_cnps_at_source: u64,
+    /// Fast CNPs that the other senders have taken.
+    pub fast_cnps_at_others: u64,
+    /// How long a pause by END.C lasts if nothing more is said, in nanoseconds.
+    pub hold_ns: u64,
+    /// The longest time from a pause that the PE took to its end, or to the next one, in nanoseconds.
+    pub longest_hold_ns: u64,
+    /// How long the gateway's data were paused, in nanoseconds.
+    pub gateway_paused_ns: u64,
+    /// Who was still paused when nothing was on its way any more.
+    pub still_paused: Vec<String>,
+    /// Frames that have arrived anywhere.
+    pub packet_hops: u64,
+    /// Frames lost for want of the simulator's memory. Nothing but a defect makes them.
+    pub lost_by_simulator: u64,
+    /// Nanoseconds from point to point of the time series.
+    pub every_ns: u64,
+    /// Octets acknowledged.
+    pub acknowledged: Vec<f64>,
+    /// The most that waited in the congested queue within each such time, in octets.
+    pub queue: Vec<f64>,
+}
+
+/// A receiver at the end of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReceiverRun {
+    /// Its name.
+    pub name: String,
+    /// Octets that it has without a gap.
+    pub octets: u64,
+    /// Their SHA-256.
+    pub sha256: String,
+    /// Whether its memory holds the source's data, all of them and nothing else.
+    pub is_faithful: bool,
+    /// ACKs that it has sent.
+    pub acks_sent: u64,
+    /// NAKs of any kind.
+    pub naks_sent: u64,
+    /// CNPs.
+    pub cnps_sent: u64,
+}
