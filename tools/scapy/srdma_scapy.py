@@ -29,6 +29,19 @@ class _Entry(Packet):
         return b"", s
 
 
+def _of_edge(kind, entries, entry, octets):
+    """The fields of a TLV with so many entries of an edge, of so many octets each."""
+    return [
+        ByteField("type", kind),
+        FieldLenField("len", None, fmt="B", count_of=entries, adjust=lambda _, count: 22 + octets * count),
+        XShortField("reserved", 0),
+        IP6Field("edge", "::"),
+        FieldLenField("count", None, fmt="B", count_of=entries),
+        X3BytesField("reserved2", 0),
+        PacketListField(entries, [], entry, length_from=lambda tlv: tlv.len - 22),
+    ]
+
+
 class EndMtReceiver(_Entry):
     """A receiver of an End.MT TLV."""
 
@@ -40,15 +53,7 @@ class EndMt(IPv6ExtHdrSegmentRoutingTLV):
     """End.MT TLV: the receivers of an edge node, eleven at most (multicast draft, section 7.2)."""
 
     name = "End.MT TLV"
-    fields_desc = [
-        ByteField("type", END_MT),
-        FieldLenField("len", None, fmt="B", count_of="receivers", adjust=lambda _, count: 22 + 20 * count),
-        XShortField("reserved", 0),
-        IP6Field("edge", "::"),
-        FieldLenField("count", None, fmt="B", count_of="receivers"),
-        X3BytesField("reserved2", 0),
-        PacketListField("receivers", [], EndMtReceiver, length_from=lambda tlv: tlv.len - 22),
-    ]
+    fields_desc = _of_edge(END_MT, "receivers", EndMtReceiver, 20)
 
 
 class MrRegion(_Entry):
@@ -62,15 +67,7 @@ class Mr(IPv6ExtHdrSegmentRoutingTLV):
     """MR TLV: the memory regions of the receivers of the End.MT TLV before it, in the same order."""
 
     name = "MR TLV"
-    fields_desc = [
-        ByteField("type", MR),
-        FieldLenField("len", None, fmt="B", count_of="regions", adjust=lambda _, count: 22 + 12 * count),
-        XShortField("reserved", 0),
-        IP6Field("edge", "::"),
-        FieldLenField("count", None, fmt="B", count_of="regions"),
-        X3BytesField("reserved2", 0),
-        PacketListField("regions", [], MrRegion, length_from=lambda tlv: tlv.len - 22),
-    ]
+    fields_desc = _of_edge(MR, "regions", MrRegion, 12)
 
 
 class FastCnp(_Entry):

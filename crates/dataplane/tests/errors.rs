@@ -4,7 +4,7 @@
 mod common;
 
 use common::group::{HEADEND, address, edge_with, encapsulated, inner, part, receiver};
-use common::{Bench, next_hop};
+use common::{Bench, ipv6};
 use srdma_dataplane::*;
 use srdma_testkit::checksums;
 use std::net::Ipv6Addr;
@@ -18,15 +18,10 @@ fn node() -> Bench {
         config.ports[1].link_mtu = 1400;
         config.icmp_errors_per_second = 5;
     });
-    via(&mut bench, SOURCE, 128, 0);
-    via(&mut bench, "2001:db8:1::", 48, 1);
-    via(&mut bench, "5f00::", 16, 1);
+    bench.route(SOURCE, 0);
+    bench.route("2001:db8:1::/48", 1);
+    bench.route("5f00::/16", 1);
     bench
-}
-
-fn via(bench: &mut Bench, prefix: &str, len: u8, port: u16) {
-    let action = RouteAction::Via(vec![next_hop(port)]);
-    route(bench, prefix, len, action);
 }
 
 fn encaps(bench: &mut Bench, prefix: &str, len: u8, segments: &[&str]) {
@@ -37,16 +32,6 @@ fn encaps(bench: &mut Bench, prefix: &str, len: u8, segments: &[&str]) {
 fn route(bench: &mut Bench, prefix: &str, len: u8, action: RouteAction) {
     let prefix = Prefix::new(address(prefix), len).unwrap();
     bench.control(Command::AddRoute { table: TableId(0), prefix, action });
-}
-
-fn packet(source: &str, destination: &str, next_header: u8, payload: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0x60, 0, 0, 0];
-    packet.extend((payload.len() as u16).to_be_bytes());
-    packet.extend([next_header, 64]);
-    packet.extend(address(source).octets());
-    packet.extend(address(destination).octets());
-    packet.extend(payload);
-    packet
 }
 
 /// Type, code and parameter of an error, and the packet that it quotes.
@@ -61,8 +46,8 @@ fn read(error: &[u8]) -> (u8, u8, u32, &[u8]) {
 #[test]
 fn a_packet_too_big_names_the_links_mtu() {
     let mut bench = node();
-    assert_eq!(bench.send(0, &packet(SOURCE, "2001:db8:1::1", 59, &[0; 1360])).len(), 1);
-    let sent = bench.send(0, &packet(SOURCE, "2001:db8:1::1", 59, &[0; 1361]));
+    assert_eq!(bench.send(0, &ipv6(SOURCE, "2001:db8:1::1", 0, 59, &[0; 1360])).len(), 1);
+    let sent = bench.send(0, &ipv6(SOURCE, "2001:db8:1::1", 0, 59, &[0; 1361]));
     let (kind, code, mtu, quoted) = read(&sent[0].1);
     assert_eq!((sent.len(), sent[0].0, kind, code, mtu), (1, 0, 2, 0, 1400));
     assert_eq!(quoted.len(), 1280 - 48);
@@ -76,9 +61,9 @@ fn an_encapsulated_source_is_told_what_the_tunnel_leaves() {
     encaps(&mut bench, "2001:db8:2::", 48, &["5f00:0:1::", "5f00:0:2::"]);
     encaps(&mut bench, "2001:db8:3::", 48, &["2001:db8:2::9"]);
     for (destination, overhead) in [("2001:db8:2::1", 40 + 24), ("2001:db8:3::1", 40 + 40 + 24)] {
-        let longest = packet(SOURCE, destination, 59, &vec![0; 1400 - overhead - 40]);
+        let longest = ipv6(SOURCE, destination, 0, 59, &vec![0; 1400 - overhead - 40]);
         assert_eq!(bench.send(0, &longest)[0].1.len(), 1400);
-        let too_long = packet(SOURCE, destination, 59, &vec![0; 1400 - overhead - 39]);
+        let too_long = ipv6(SOURCE, destination, 0, 59, &vec![0; 1400 - overhead - 39]);
         let sent = bench.send(0, &too_long);
         let (kind, code, mtu, quoted) = read(&sent[0].1);
         assert_eq!((kind, code, mtu), (2, 0, 1400 - overhead as u32));
@@ -101,7 +86,7 @@ fn a_source_behind_a_multicast_policy_is_not_told() {
         end_mt: false,
         require_hmac: false,
     }));
-    let sent = bench.send(0, &packet(SOURCE, "2001:db8:2::1", 59, &[0; 1350]));
+    let sent = bench.send(0, &ipv6(SOURCE, "2001:db8:2::1", 0, 59, &[0; 1350]));
     assert_eq!((sent.len(), sent[0].0, &sent[0].1[24..40]), (1, 0, &address("ff3e::100").octets()[..]));
     assert_eq!(bench.drops(0), [("packet_too_big", 1)]);
 }
@@ -111,7 +96,7 @@ fn a_source_behind_a_multicast_policy_is_not_told() {
 fn errors_follow_policies() {
     let mut bench = node();
     encaps(&mut bench, SOURCE, 128, &["5f00:0:9::"]);
-    let sent = bench.send(0, &packet(SOURCE, "2001:db8:77::1", 59, &[]));
+    let sent = bench.send(0, &ipv6(SOURCE, "2001:db8:77::1", 0, 59, &[]));
     assert_eq!((sent[0].0, sent[0].1[6], &sent[0].1[24..40]), (1, 41, &address("5f00:0:9::").octets()[..]));
     assert_eq!(read(&sent[0].1[40..]).0, 1);
 }
@@ -122,16 +107,16 @@ fn some_packets_are_never_answered() {
     let nowhere = "2001:db8:77::1";
     let answers = |packet: &[u8]| {
         let mut bench = node();
-        via(&mut bench, "::", 0, 0);
-        via(&mut bench, "::", 128, 0);
+        bench.route("::/0", 0);
+        bench.route("::/128", 0);
         let prefix = Prefix::new(address(nowhere), 128).unwrap();
         bench.control(Command::AddSid { prefix, behavior: SidBehavior::End(Flavors::default()) });
         (bench.send(0, packet).len(), bench.drops(0)[0].0)
     };
-    let icmp = |kind| packet(SOURCE, nowhere, 58, &[kind, 0, 0, 0, 0, 0, 0, 0]);
+    let icmp = |kind| ipv6(SOURCE, nowhere, 0, 58, &[kind, 0, 0, 0, 0, 0, 0, 0]);
     let srh_then_icmp = |kind| {
         let srh = [&[58, 2, 4, 0, 0, 0, 0, 0][..], &[0; 16], &[kind, 0, 0, 0, 0, 0, 0, 0]].concat();
-        packet(SOURCE, nowhere, 43, &srh)
+        ipv6(SOURCE, nowhere, 0, 43, &srh)
     };
     assert_eq!(answers(&icmp(128)), (1, "upper_layer"));
     assert_eq!(answers(&srh_then_icmp(128)), (1, "upper_layer"));
@@ -139,15 +124,15 @@ fn some_packets_are_never_answered() {
         assert_eq!(answers(&icmp(kind)), (0, "upper_layer"));
         assert_eq!(answers(&srh_then_icmp(kind)), (0, "upper_layer"));
     }
-    assert_eq!(answers(&packet("::", "2001:db8:1::1", 59, &[])), (0, "bad_source"));
-    assert_eq!(answers(&packet("ff02::1", "2001:db8:1::1", 59, &[])), (0, "bad_source"));
+    assert_eq!(answers(&ipv6("::", "2001:db8:1::1", 0, 59, &[])), (0, "bad_source"));
+    assert_eq!(answers(&ipv6("ff02::1", "2001:db8:1::1", 0, 59, &[])), (0, "bad_source"));
 }
 
 /// RFC 4443 section 2.4 f.
 #[test]
 fn errors_are_limited_in_rate() {
     let mut bench = node();
-    let unroutable = packet(SOURCE, "2001:db8:77::1", 59, &[]);
+    let unroutable = ipv6(SOURCE, "2001:db8:77::1", 0, 59, &[]);
     assert_eq!((0..20).map(|_| bench.send(0, &unroutable).len()).sum::<usize>(), 5);
     bench.now = bench.now.after_ns(200_000_000);
     assert_eq!((0..20).map(|_| bench.send(0, &unroutable).len()).sum::<usize>(), 1);
@@ -162,7 +147,7 @@ fn replicated_packets_are_answered_by_packet_too_big_only() {
         config.ports[1].link_mtu = 200;
         config.icmp_errors_per_second = 1;
     });
-    via(&mut bench, HEADEND, 128, 0);
+    bench.route(HEADEND, 0);
     bench.control(Command::AddMulticastRoute(MulticastRoute {
         source: address(HEADEND),
         group: address("ff3e::100"),
@@ -203,7 +188,7 @@ fn quoted_packets_keep_their_icrc() {
     encaps(&mut bench, "2001:db8:ff::", 48, &["5f00:0:1::"]);
     let data = inner(0x04, 0, &[3; 1300], false);
     let source: Ipv6Addr = <[u8; 16]>::try_from(&data[8..24]).unwrap().into();
-    via(&mut bench, &source.to_string(), 128, 0);
+    bench.route(&source.to_string(), 0);
     let sent = bench.send(0, &data);
     let quoted = &sent[0].1[48..];
     let whole = [quoted, &data[quoted.len()..]].concat();

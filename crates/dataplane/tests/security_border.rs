@@ -3,7 +3,7 @@
 mod common;
 
 use common::group::{self, address, encapsulated, inner, receiver};
-use common::{Bench, next_hop};
+use common::{Bench, next_hop, prefix};
 use proptest::prelude::*;
 use srdma_dataplane::*;
 
@@ -18,11 +18,6 @@ const PROXY: &str = "2001:db8:cc::1";
 /// The hosts of port 0, and one that is anywhere else.
 const HOST: &str = "2001:db8:bb::1";
 const STRANGER: &str = "2001:db8:dd::1";
-
-fn prefix(text: &str) -> Prefix {
-    let (address, len) = text.split_once('/').unwrap_or((text, "128"));
-    Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
-}
 
 fn domain() -> Domain {
     Domain {

@@ -1,5 +1,6 @@
 //! Groups: the edge N1 below the headend N6, others of any shape, and packets for them, octet by octet.
 
+pub use super::address;
 use super::{Bench, next_hop};
 use srdma_dataplane::{Command, NodeConfig, Prefix, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
@@ -17,10 +18,6 @@ pub const SOURCE: &str = "2001:db8:1::1";
 pub const BASE: u64 = 0x7f00_0000_0000;
 pub const RKEY: u32 = 0x1234;
 pub const REGION_OCTETS: u64 = 1 << 20;
-
-pub fn address(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
-}
 
 /// The edge that scapy's packets are for: receivers 2001:db8:2::/64 behind port 1.
 pub fn edge(require_hmac: bool) -> Bench {

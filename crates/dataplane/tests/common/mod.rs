@@ -4,7 +4,8 @@
 pub mod group;
 
 use srdma_dataplane::{
-    Command, Element, Frame, HEADROOM, NextHop, Node, NodeConfig, Pool, PortConfig, PortId, Segment,
+    Command, Element, Frame, HEADROOM, NextHop, Node, NodeConfig, Pool, PortConfig, PortId, Prefix, RouteAction,
+    Segment, TableId,
 };
 use srdma_wire::{Instant, MacAddress};
 use std::net::Ipv6Addr;
@@ -22,6 +23,28 @@ pub fn neighbour(port: u16) -> Ipv6Addr {
 /// The neighbour at a port as a next hop.
 pub fn next_hop(port: u16) -> NextHop {
     NextHop { port: PortId(port), address: neighbour(port) }
+}
+
+/// An address by its text.
+pub fn address(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+/// A prefix by its text; of all bits where that has no length.
+pub fn prefix(text: &str) -> Prefix {
+    let (text, len) = text.split_once('/').unwrap_or((text, "128"));
+    Prefix::new(address(text), len.parse().unwrap()).unwrap()
+}
+
+/// An IPv6 packet with the DSCP of a class, CS0 to CS7.
+pub fn ipv6(source: &str, destination: &str, class: u8, next_header: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60 | class << 1, 0, 0, 0];
+    packet.extend((payload.len() as u16).to_be_bytes());
+    packet.extend([next_header, 64]);
+    packet.extend(address(source).octets());
+    packet.extend(address(destination).octets());
+    packet.extend(payload);
+    packet
 }
 
 /// A node under test.
@@ -60,6 +83,12 @@ impl Bench {
     /// Carries out a command that must succeed.
     pub fn control(&mut self, command: Command) {
         self.node.control(command).unwrap();
+    }
+
+    /// Adds a route by the neighbour at a port.
+    pub fn route(&mut self, text: &str, port: u16) {
+        let action = RouteAction::Via(vec![next_hop(port)]);
+        self.control(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
     }
 
     /// Gives an IPv6 packet to a port; returns what leaves, port by port, Ethernet headers checked and taken off.

@@ -11,7 +11,7 @@ const STRANGER: &str = "2001:db8:dd::1";
 fn node() -> Bench {
     let mut bench = Bench::new(SWITCH, 3);
     for (text, port) in [("::/0", 1), ("2001:db8:bb::/48", 0), ("2001:db8:53::/48", 2), ("2001:db8:1::/48", 2)] {
-        route(&mut bench, text, port);
+        bench.route(text, port);
     }
     bench
 }

@@ -44,7 +44,7 @@ fn pe() -> Bench {
     let mut bench = Bench::new(PE, 2);
     let action = RouteAction::Via(vec![next_hop(0)]);
     bench.control(Command::AddRoute { table: TableId(7), prefix: prefix("2001:db8:1::/48"), action });
-    route(&mut bench, "::/0", 1);
+    bench.route("::/0", 1);
     bench.control(Command::AddSid { prefix: prefix(END_E), behavior: SidBehavior::EndE(TableId(7)) });
     bench
 }
@@ -81,7 +81,7 @@ fn the_border_lets_out_only_what_came_by_end_e() {
     let inner = &golden(CAPTURE)[2];
     bench.control(Command::AddSid { prefix: prefix("5f00:0:9:d6::"), behavior: SidBehavior::EndDt6(TableId(7)) });
     assert!(bench.send(1, &around(ROUTER, "5f00:0:9:d6::", inner)).is_empty());
-    route(&mut bench, "2001:db8:1::/48", 0);
+    bench.route("2001:db8:1::/48", 0);
     assert!(bench.send(1, inner).is_empty());
     assert_eq!(bench.drops(1), [("fast_cnp_at_border", 2)]);
     assert_eq!(bench.send(1, &golden(CAPTURE)[0]).len(), 1);
@@ -145,8 +145,8 @@ fn the_pe_translates() {
 /// A router of the WAN that knows the PE's END.E.
 fn router() -> Bench {
     let mut bench = Bench::new(ROUTER, 2);
-    route(&mut bench, "5f00:0:9::/48", 0);
-    route(&mut bench, "::/0", 1);
+    bench.route("5f00:0:9::/48", 0);
+    bench.route("::/0", 1);
     turn_on(&mut bench, FastCnpConfig { interval: std::time::Duration::from_nanos(1), ..config() });
     let sids = NotificationSids { outer_source: prefix(PE), end_c: None, end_e: Some(address(END_E)) };
     bench.control(Command::SetNotificationSids(vec![sids]));

@@ -28,7 +28,7 @@ fn the_sender_is_told_as_in_the_capture() {
         let mut bench = Bench::with(SWITCH, 2, |config| {
             config.fast_cnp_types = OptionTypes::new(0x9E, 0x9D).unwrap();
         });
-        route(&mut bench, "2001:db8:1::/48", 0);
+        bench.route("2001:db8:1::/48", 0);
         turn_on(&mut bench, config());
         let told = (0, golden(CAPTURE)[expected].clone());
         assert_eq!(congested(&mut bench, &golden_data(data)), (Notified::Sender, vec![told]));

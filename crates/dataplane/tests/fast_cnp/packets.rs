@@ -1,9 +1,9 @@
 //! Packets octet by octet, their ICRCs by the reference model, and nodes for them.
 
-use crate::common::{Bench, next_hop};
-use srdma_dataplane::{Command, FastCnpConfig, Frame, Notified, Prefix, RouteAction, TableId};
+use crate::common::Bench;
+pub(crate) use crate::common::{address, prefix};
+use srdma_dataplane::{Command, FastCnpConfig, Frame, Notified};
 use srdma_testkit::packets;
-use std::net::Ipv6Addr;
 
 pub(crate) use packets::with_options;
 
@@ -12,25 +12,11 @@ pub(crate) const SWITCH: &str = "2001:db8:53::1";
 pub(crate) const SENDER: &str = "2001:db8:1::1";
 pub(crate) const RECEIVER: &str = "2001:db8:2::1";
 
-pub(crate) fn address(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
-}
-
-pub(crate) fn prefix(text: &str) -> Prefix {
-    let (address, len) = text.split_once('/').unwrap_or((text, "128"));
-    Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
-}
-
-pub(crate) fn route(bench: &mut Bench, text: &str, port: u16) {
-    let action = RouteAction::Via(vec![next_hop(port)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
-}
-
 /// A switch with the sender behind port 0 and everything else behind port 1.
 pub(crate) fn switch() -> Bench {
     let mut bench = Bench::new(SWITCH, 2);
-    route(&mut bench, "2001:db8:1::/48", 0);
-    route(&mut bench, "::/0", 1);
+    bench.route("2001:db8:1::/48", 0);
+    bench.route("::/0", 1);
     bench
 }
 

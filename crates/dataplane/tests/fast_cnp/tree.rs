@@ -28,8 +28,8 @@ fn group() -> Group {
 /// The root: the source behind port 0, the tree behind port 1.
 fn root(config: FastCnpConfig) -> Bench {
     let mut bench = Bench::new(HEADEND, 2);
-    route(&mut bench, "::/0", 1);
-    route(&mut bench, SOURCE, 0);
+    bench.route("::/0", 1);
+    bench.route(SOURCE, 0);
     bench.control(Command::AddGroup(Box::new(group().at(NodeIndex(0)).unwrap())));
     turn_on(&mut bench, config);
     bench
@@ -38,8 +38,8 @@ fn root(config: FastCnpConfig) -> Bench {
 /// The edge: the root behind port 0, switches and receivers behind port 1.
 fn edge() -> Bench {
     let mut bench = group::edge(false);
-    route(&mut bench, "::/0", 0);
-    route(&mut bench, "2001:db8:53::b", 1);
+    bench.route("::/0", 0);
+    bench.route("2001:db8:53::b", 1);
     bench.control(Command::AddGroup(Box::new(group().at(NodeIndex(1)).unwrap())));
     turn_on(&mut bench, config());
     bench
@@ -55,7 +55,7 @@ fn copy() -> Vec<u8> {
 /// A transit switch of no group, with everything behind port 0.
 fn plain_switch(loopback: &str) -> Bench {
     let mut bench = Bench::new(loopback, 1);
-    route(&mut bench, "::/0", 0);
+    bench.route("::/0", 0);
     turn_on(&mut bench, FastCnpConfig { capable: vec![prefix("::/0")], ..config() });
     bench
 }

@@ -124,7 +124,7 @@ fn it_is_off_by_default() {
 #[test]
 fn two_queues_are_one_reason() {
     let mut bench = router();
-    route(&mut bench, "5f00:0:b::/48", 2);
+    bench.route("5f00:0:b::/48", 2);
     let to_other_queue = |bench: &mut Bench| {
         let mut packet = tunnelled(PE, 3, 986);
         packet[24..40].copy_from_slice(&address("5f00:0:b:d6::").octets());
@@ -159,7 +159,7 @@ fn a_pause_that_has_no_way_is_tried_again() {
     fill(&mut bench, PE, 3, 6);
     let counters = bench.node.notification_counters();
     assert_eq!((counters.pauses_sent, counters.not_sent), (0, 2));
-    route(&mut bench, "5f00::/16", 0);
+    bench.route("5f00::/16", 0);
     fill(&mut bench, PE, 3, 1);
     assert_eq!(bench.notifications().len(), 1);
     while bench.give_out(BOTTLENECK).is_some() {}

@@ -1,9 +1,9 @@
 //! Packets octet by octet, their checksums by the book, and the nodes of a WAN.
 
-use crate::common::{Bench, next_hop, port_mac};
+use crate::common::{Bench, port_mac};
+pub(crate) use crate::common::{address, ipv6, prefix};
 use srdma_dataplane::*;
 use srdma_wire::Instant;
-use std::net::Ipv6Addr;
 use std::time::Duration;
 
 /// The congested router, the PE and its END.C, and where data goes.
@@ -17,31 +17,6 @@ pub(crate) const GATEWAY: PortId = PortId(1);
 
 pub(crate) const PAUSE: u8 = 0;
 pub(crate) const RESUME: u8 = 1;
-
-pub(crate) fn address(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
-}
-
-pub(crate) fn prefix(text: &str) -> Prefix {
-    let (address, len) = text.split_once('/').unwrap_or((text, "128"));
-    Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
-}
-
-pub(crate) fn route(bench: &mut Bench, text: &str, port: u16) {
-    let action = RouteAction::Via(vec![next_hop(port)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
-}
-
-/// An IPv6 packet.
-pub(crate) fn ipv6(source: &str, destination: &str, class: u8, next_header: u8, payload: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0x60 | class << 1, 0, 0, 0];
-    packet.extend((payload.len() as u16).to_be_bytes());
-    packet.extend([next_header, 64]);
-    packet.extend(address(source).octets());
-    packet.extend(address(destination).octets());
-    packet.extend(payload);
-    packet
-}
 
 /// A packet of so many octets in a tunnel, in a class, its DSCP being that of CS1 to CS7.
 pub(crate) fn tunnelled(pe: &str, class: u8, octets: usize) -> Vec<u8> {
@@ -109,7 +84,7 @@ pub(crate) fn without_flow_label(mut packet: Vec<u8>) -> Vec<u8> {
 /// A PE: class 3 of the WAN is priority 3 toward the gateway. No pause longer than 1 ms is believed.
 pub(crate) fn pe() -> Bench {
     let mut bench = Bench::new(PE, 2);
-    route(&mut bench, "::/0", 0);
+    bench.route("::/0", 0);
     bench.control(Command::SetClasses(ClassMap::by_precedence()));
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
     egress.classes[3].pfc =
@@ -132,8 +107,8 @@ pub(crate) fn at_pe() -> NotificationConfig {
 /// A router with the PEs behind port 0, and its bottleneck at port 1: XOFF of class 3 is 3000 octets, XON 1000.
 pub(crate) fn router() -> Bench {
     let mut bench = Bench::new(ROUTER, 3);
-    route(&mut bench, "5f00::/16", 0);
-    route(&mut bench, "5f00:0:a::/48", 1);
+    bench.route("5f00::/16", 0);
+    bench.route("5f00:0:a::/48", 1);
     bench.control(Command::SetClasses(ClassMap::by_precedence()));
     for port in [1, 2] {
         let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);

@@ -1,5 +1,6 @@
 //! NIC 1 of the draft's Figure 1, which sends to NIC 3 by leaf 1, spine 5 or 6, and leaf 3.
 
+pub(crate) use crate::common::address;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming, Probing};
 use srdma_dataplane::{Frame, Pool, Prefix};
 use srdma_steering::{Path, SetId};
@@ -22,10 +23,6 @@ pub(crate) const ACK: u8 = 0x1F;
 pub(crate) const SEQUENCE_ERROR: u8 = 0x60;
 
 const ROOM: usize = 14;
-
-pub(crate) fn address(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
-}
 
 /// A path by a spine.
 pub(crate) fn path(program: &str, spine: &str, rank: u16) -> HeadendPath {

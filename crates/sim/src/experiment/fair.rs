@@ -86,18 +86,7 @@ mod tests {
     use srdma_fabric::HostId;
 
     fn flow(from: u32, to: u32, start_ns: u64, size: FlowSize) -> PlannedFlow {
-        let (from, to) = (HostId(from), HostId(to));
-        PlannedFlow {
-            kind: FlowKind::Stream,
-            name: None,
-            from,
-            to,
-            receivers: Vec::new(),
-            via: None,
-            start_ns,
-            size,
-            burst: None,
-        }
+        PlannedFlow::new(FlowKind::Stream, HostId(from), HostId(to), start_ns, size)
     }
 
     /// Links of hosts 0 to 5 out and, from 6 on, in.

@@ -28,6 +28,13 @@ pub(super) struct PlannedFlow {
     pub(super) burst: Option<usize>,
 }
 
+impl PlannedFlow {
+    /// A flow to one host, on whatever way there is.
+    pub(super) fn new(kind: FlowKind, from: HostId, to: HostId, start_ns: u64, size: FlowSize) -> Self {
+        PlannedFlow { kind, name: None, from, to, receivers: Vec::new(), via: None, start_ns, size, burst: None }
+    }
+}
+
 /// How much a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowSize {
@@ -48,33 +55,19 @@ pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
     let end_ns = scenario.measures.duration_us.get() * NS_PER_US;
     for stream in &scenario.workloads.stream {
         if let Some((from, to)) = stream.ends(&scenario.topology) {
-            flows.push(PlannedFlow {
-                kind: FlowKind::Stream,
-                name: Some(stream.name.clone()),
-                from,
-                to,
-                receivers: Vec::new(),
-                via: stream.via(&scenario.topology),
-                start_ns: stream.start_us.get() * NS_PER_US,
-                size: FlowSize::Endless(stream.message_octets.get() as u32),
-                burst: None,
-            });
+            let start_ns = stream.start_us.get() * NS_PER_US;
+            let size = FlowSize::Endless(stream.message_octets.get() as u32);
+            let (name, via) = (Some(stream.name.clone()), stream.via(&scenario.topology));
+            flows.push(PlannedFlow { name, via, ..PlannedFlow::new(FlowKind::Stream, from, to, start_ns, size) });
         }
     }
     for group in &scenario.workloads.multicast {
         let receivers = group.receivers(&scenario.topology);
         if let (Some(from), Some(to)) = (group.source(&scenario.topology), receivers.first().copied()) {
-            flows.push(PlannedFlow {
-                kind: FlowKind::Multicast,
-                name: Some(group.name.clone()),
-                from,
-                to,
-                receivers,
-                via: None,
-                start_ns: group.start_us.get() * NS_PER_US,
-                size: FlowSize::Endless(group.message_octets.get() as u32),
-                burst: None,
-            });
+            let start_ns = group.start_us.get() * NS_PER_US;
+            let size = FlowSize::Endless(group.message_octets.get() as u32);
+            let flow = PlannedFlow::new(FlowKind::Multicast, from, to, start_ns, size);
+            flows.push(PlannedFlow { name: Some(group.name.clone()), receivers, ..flow });
         }
     }
     for (number, incast) in scenario.workloads.incast.iter().enumerate() {
@@ -87,17 +80,10 @@ pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
     }
     for (number, permutation) in scenario.workloads.permutation.iter().enumerate() {
         let targets = permute(&scenario.topology, &mut Stream::new(seed, &format!("permutation {number}")));
-        flows.extend(scenario.topology.host_ids().zip(targets).map(|(from, to)| PlannedFlow {
-            kind: FlowKind::Permutation,
-            name: None,
-            from,
-            to,
-            receivers: Vec::new(),
-            via: None,
-            start_ns: permutation.start_us.get() * NS_PER_US,
-            size: FlowSize::Octets(permutation.size_octets.get() as u32),
-            burst: None,
-        }));
+        let start_ns = permutation.start_us.get() * NS_PER_US;
+        let size = FlowSize::Octets(permutation.size_octets.get() as u32);
+        let flow = |(from, to)| PlannedFlow::new(FlowKind::Permutation, from, to, start_ns, size);
+        flows.extend(scenario.topology.host_ids().zip(targets).map(flow));
     }
     flows.sort_by_key(|flow| flow.start_ns);
     flows
@@ -124,18 +110,8 @@ fn add_incast(scenario: &Scenario, incast: &Incast, end_ns: u64, chance: &mut St
         for from in draw(&far, *incast.senders.as_ref(), chance) {
             let (least, most) = (incast.min_octets.get(), *incast.max_octets.as_ref());
             let size = FlowSize::Octets((least + chance.below(most - least + 1)) as u32);
-            let burst = Some(burst);
-            flows.push(PlannedFlow {
-                kind: FlowKind::Incast,
-                name: None,
-                from,
-                to: receiver,
-                receivers: Vec::new(),
-                via: None,
-                start_ns,
-                size,
-                burst,
-            });
+            let flow = PlannedFlow::new(FlowKind::Incast, from, receiver, start_ns, size);
+            flows.push(PlannedFlow { burst: Some(burst), ..flow });
         }
         burst += 1;
         match incast.period_us {
@@ -168,17 +144,9 @@ fn add_background(
         let count = hosts.len() as u64;
         let from = chance.below(count);
         let to = (from + 1 + chance.below(count - 1)) % count;
-        flows.push(PlannedFlow {
-            kind: FlowKind::Background,
-            name: None,
-            from: hosts[from as usize],
-            to: hosts[to as usize],
-            receivers: Vec::new(),
-            via: None,
-            start_ns: time_ns as u64,
-            size: FlowSize::Octets(background.sizes.draw(chance).min(MAX_OCTETS) as u32),
-            burst: None,
-        });
+        let size = FlowSize::Octets(background.sizes.draw(chance).min(MAX_OCTETS) as u32);
+        let (from, to) = (hosts[from as usize], hosts[to as usize]);
+        flows.push(PlannedFlow::new(FlowKind::Background, from, to, time_ns as u64, size));
     }
 }
 

@@ -178,17 +178,6 @@ pub(in crate::experiment) fn around(
 /// they are, between hosts that do nothing else.
 fn flows(study: &Study, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
     let mut chance = Stream::new(seed, "wan");
-    let flow = |kind, from, to, start_ns, size| PlannedFlow {
-        kind,
-        name: None,
-        from,
-        to,
-        receivers: Vec::new(),
-        via: None,
-        start_ns,
-        size,
-        burst: None,
-    };
     let mut number = || chance.below(u64::from(HOSTS_PER_LEAF - 1)) as u16;
     let places: Vec<(u16, u16, u16)> = (0..LEAVES).map(|leaf| (leaf, number(), number())).collect();
     let turn = chance.below(u64::from(LEAVES)) as u16;
@@ -198,7 +187,7 @@ fn flows(study: &Study, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
         .map(|(leaf, from, to)| {
             let (from, to) = (figure::host(0, *leaf, *from), figure::host(1, (leaf + turn) % LEAVES, *to));
             let start_ns = BEGIN_NS + chance.below(APART_NS);
-            flow(FlowKind::Stream, from, to, start_ns, FlowSize::Endless(MESSAGE_OCTETS))
+            PlannedFlow::new(FlowKind::Stream, from, to, start_ns, FlowSize::Endless(MESSAGE_OCTETS))
         })
         .collect();
     let every_us = study.wan.innocent_every_us.map_or(u64::MAX, Whole::get);
@@ -209,7 +198,7 @@ fn flows(study: &Study, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
         let to = (from + 1 + chance.below(u64::from(LEAVES - 1)) as u16) % LEAVES;
         // The last host of each leaf never sends to the other data centre.
         let ends = [from, to].map(|leaf| figure::host(0, leaf, HOSTS_PER_LEAF - 1));
-        flows.push(flow(FlowKind::Background, ends[0], ends[1], start_ns, size));
+        flows.push(PlannedFlow::new(FlowKind::Background, ends[0], ends[1], start_ns, size));
         start_ns += (every_us * NS_PER_US) / 2 + chance.below(every_us * NS_PER_US);
     }
     flows.sort_by_key(|flow| flow.start_ns);
