@@ -110,3 +110,40 @@ fn a_pause_ends_although_who_asked_for_it_has_forgotten() {
     assert_eq!(run.still_paused, Vec::<String>::new());
     assert!(run.completion_ns.is_some() && run.receivers.iter().all(|receiver| receiver.is_faithful));
 }
+
+/// A change that makes a run wrong, and how what it breaks begins.
+type Spoilt = (fn(&mut EndToEndRun), &'static str);
+
+const SPOILT: &[Spoilt] = &[
+    (|run| run.completion_ns = None, "the transfer finishes"),
+    (|run| run.receivers[1].sha256.clone_from(&"0".repeat(64)), "the memory of 4 receivers"),
+    (|run| run.receivers[3].is_faithful = false, "the memory of 4 receivers"),
+    (|run| run.source_frames += 1, "the source's link"),
+    (|run| run.headend_packets = run.source_frames + 1, "the source's link"),
+    (|run| run.invariant_violations = 1, "no response tells the source more"),
+    (|run| run.cnps_at_source = run.cnps_of_receivers + run.acks_of_receivers, "responses are aggregated"),
+    (|run| run.fast_cnps_at_source = 0, "the congested node tells the senders"),
+    (|run| run.end_c_taken = run.end_c_sent + 1, "the congested node has the gateway paused"),
+    (|run| run.longest_hold_ns = run.hold_ns + 1, "no pause lasts longer"),
+    (|run| run.still_paused.push("PE1".to_owned()), "no pause lasts longer"),
+    (|run| run.lost_on_links = 0, "frames are lost"),
+    (|run| run.acknowledged_at_restart = Some(run.octets), "a switch restarts in the middle"),
+];
+
+/// Each claim fails when what it is about is not so, and no other one does.
+#[test]
+fn claims_fail_when_they_should() {
+    let more = SENDERS.to_owned() + "loss = 0.001\n";
+    let restart = "\n[end_to_end.restart]\nnodes = [\"dc2.spine1\"]\nat_us = 1500\ndown_us = 100\n";
+    let plan = plan(&(FILE.replace("receivers_per_edge = 2\n", &more) + restart)).unwrap();
+    let good = run_end_to_end(&plan, &[1], 1, &|_| ()).unwrap();
+    assert!(good.claims(&plan).iter().all(|claim| claim.holds));
+    for (spoil, broken) in SPOILT {
+        let mut results = good.clone();
+        spoil(&mut results.runs[0]);
+        let claims = results.claims(&plan);
+        let failed: Vec<&str> =
+            claims.iter().filter(|claim| !claim.holds).map(|claim| claim.expected.as_str()).collect();
+        assert!(failed.len() == 1 && failed[0].starts_with(broken), "{broken}: {failed:?}");
+    }
+}
