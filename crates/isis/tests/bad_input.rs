@@ -60,6 +60,19 @@ fn the_last_hello_hears_nobody_and_holds_for_a_second() {
     assert!(speaker.poll_transmit().is_none());
 }
 
+/// Routes lead to a neighbour's address: another one is a change, though the adjacency stays up.
+#[test]
+fn another_address_of_a_neighbour_is_a_change() {
+    let (mut speaker, circuit) = adjacent(10);
+    speaker.take_changes();
+    let addresses = vec!["fe80::7".parse().unwrap()];
+    let moved = Hello { addresses, ..hello(AdjacencyState::Up, Some((OWN, 1))) };
+    for is_news in [true, false] {
+        speaker.receive(NOW, circuit, &framed(&moved.emit(&[])));
+        assert_eq!(speaker.take_changes().adjacencies, is_news);
+    }
+}
+
 #[test]
 fn a_full_database_takes_no_more() {
     let (mut speaker, circuit) = adjacent(10);

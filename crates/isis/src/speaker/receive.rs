@@ -65,9 +65,12 @@ impl Speaker {
             return Err(IsisDrop::NoAdjacency);
         };
         let adjacency = Adjacency::hear(circuit.adjacency.as_ref(), now, own, hello).map_err(IsisDrop::Hello)?;
-        let before = circuit.adjacency.as_ref().map(|before| (before.state, before.neighbour));
         let after = (adjacency.state, adjacency.neighbour);
-        if before == Some(after) {
+        if let Some(before) = &circuit.adjacency
+            && (before.state, before.neighbour) == after
+        {
+            // Routes lead to its address.
+            self.changes.adjacencies |= before.addresses != adjacency.addresses;
             circuit.adjacency = Some(adjacency);
             return Ok(());
         }
