@@ -81,7 +81,7 @@ impl IsisDrop {
 /// What has changed since it was last asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// An adjacency came up or went down.
+    /// An adjacency came up or went down, or the neighbour has other addresses.
     pub adjacencies: bool,
     /// LSPs came or went: shortest paths and learned SIDs may be others.
     pub database: bool,
