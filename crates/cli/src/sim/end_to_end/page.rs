@@ -23,13 +23,14 @@ fn summary(ran: &Ran<'_>) -> Vec<String> {
 }
 
 fn claims(ran: &Ran<'_>) -> Section {
-    let row = |claim: &Claim| {
+    let line = |claim: &Claim| {
         let mark = if claim.holds { "✓" } else { "✗" };
-        vec![format!("{mark} {}", claim.at), claim.expected.clone(), claim.found.clone()]
+        format!("{mark} {}: {}", claim.expected, claim.found)
     };
-    let rows = ran.claims.iter().map(row).collect();
-    let table = Block::table("What was to be shown", &["where", "expected", "found"], rows);
-    section("What was to be shown", "Seed by seed.", vec![table])
+    let of_run =
+        |claims: &[Claim]| [Block::Heading(claims[0].at.clone()), Block::List(claims.iter().map(line).collect())];
+    let runs = ran.claims.chunk_by(|before, after| before.at == after.at);
+    section("What was to be shown", "Seed by seed.", runs.flat_map(of_run).collect())
 }
 
 fn over_time(ran: &Ran<'_>) -> Section {
