@@ -1,4 +1,4 @@
-//! NEXT-CSID: the next compressed SID is shifted into place (RFC 9800 section 4.1).
+//! NEXT-CSID: the next compressed SID is shifted into place (RFC 9800 section 4.1, PP-5.2-2).
 
 use super::NextCsid;
 
