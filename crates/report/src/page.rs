@@ -30,6 +30,13 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
+impl Section {
+    /// A section of these parts; the lead may be empty.
+    pub fn new(heading: &str, lead: &str, blocks: Vec<Block>) -> Self {
+        Section { heading: heading.to_owned(), lead: lead.to_owned(), blocks }
+    }
+}
+
 /// A part of a section.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {

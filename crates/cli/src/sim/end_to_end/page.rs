@@ -30,7 +30,7 @@ fn claims(ran: &Ran<'_>) -> Section {
     let of_run =
         |claims: &[Claim]| [Block::Heading(claims[0].at.clone()), Block::List(claims.iter().map(line).collect())];
     let runs = ran.claims.chunk_by(|before, after| before.at == after.at);
-    section("What was to be shown", "Seed by seed.", runs.flat_map(of_run).collect())
+    Section::new("What was to be shown", "Seed by seed.", runs.flat_map(of_run).collect())
 }
 
 fn over_time(ran: &Ran<'_>) -> Section {
@@ -59,7 +59,7 @@ fn over_time(ran: &Ran<'_>) -> Section {
         plot("The congested queue", "The most that waited; END.C and END.E keep it from its room.", "waiting", |run| {
             &run.queue
         });
-    section("Over time", "", vec![Block::Beside(vec![acknowledged, queue])])
+    Section::new("Over time", "", vec![Block::Beside(vec![acknowledged, queue])])
 }
 
 /// A column: what it is, and how a run's value is written.
@@ -85,7 +85,7 @@ const COLUMNS: &[Column] = &[
 fn figures(ran: &Ran<'_>) -> Section {
     let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     let rows = ran.results.runs.iter().map(|run| COLUMNS.iter().map(|(_, of)| of(run)).collect()).collect();
-    section("All figures", "", vec![Block::table("Seed by seed", &names, rows)])
+    Section::new("All figures", "", vec![Block::table("Seed by seed", &names, rows)])
 }
 
 fn receivers(ran: &Ran<'_>) -> Section {
@@ -98,7 +98,7 @@ fn receivers(ran: &Ran<'_>) -> Section {
         std::iter::once(source).chain(receivers).map(Vec::from).collect::<Vec<_>>()
     });
     let table = Block::table("SHA-256 of memory", &["run", "host", "octets", "SHA-256"], rows.collect());
-    section("What every host has", "", vec![Block::Folded("Every receiver".to_owned(), vec![table])])
+    Section::new("What every host has", "", vec![Block::Folded("Every receiver".to_owned(), vec![table])])
 }
 
 fn again(ran: &Ran<'_>) -> Section {
@@ -107,7 +107,7 @@ fn again(ran: &Ran<'_>) -> Section {
         Block::Code(ran.arguments.command(ran.results.runs.len())),
         Block::Folded("The file".to_owned(), vec![Block::Code(ran.file_text.to_owned())]),
     ];
-    section("How it was run", "", blocks)
+    Section::new("How it was run", "", blocks)
 }
 
 const WORDS: &[(&str, &str)] = &[
@@ -121,9 +121,5 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 fn words() -> Section {
-    section("Words", "", vec![Block::definitions(WORDS)])
-}
-
-fn section(heading: &str, lead: &str, blocks: Vec<Block>) -> Section {
-    Section { heading: heading.to_owned(), lead: lead.to_owned(), blocks }
+    Section::new("Words", "", vec![Block::definitions(WORDS)])
 }

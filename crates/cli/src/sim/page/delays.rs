@@ -37,7 +37,7 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
                 which that sender changed its rate. No message can be faster than the way back from that switch: \
                 propagation and serialisation on idle links.";
     let blocks = vec![Block::Beside(vec![distribution(material, told)]), table(material)];
-    Some(Section { heading: "Notification delay".to_owned(), lead: lead.to_owned(), blocks })
+    Some(Section::new("Notification delay", lead, blocks))
 }
 
 fn distribution(material: &Material<'_>, told: impl Fn(&ArmView<'_>) -> bool) -> Block {

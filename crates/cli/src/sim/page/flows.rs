@@ -55,7 +55,7 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     blocks.push(table(material, &classes));
     let lead = "A flow's slowdown is the time it took over the time it would have taken alone on an idle fabric: 1 is \
                 perfect. Small flows suffer most from queues, large ones from low rates.";
-    Some(Section { heading: "Flow completion".to_owned(), lead: lead.to_owned(), blocks })
+    Some(Section::new("Flow completion", lead, blocks))
 }
 
 fn classes(material: &Material<'_>) -> Vec<Class> {

@@ -14,7 +14,7 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     let blocks = vec![Block::Beside(plots), Block::Table(slowest(material))];
     let lead = "In an iteration a job does its collectives once. It ends with the last message of all, so that the \
                 slowest flow decides, and the slowest flow is one that shares a link.";
-    Some(Section { heading: "Iterations".to_owned(), lead: lead.to_owned(), blocks })
+    Some(Section::new("Iterations", lead, blocks))
 }
 
 /// Times that differ by such a factor are shown on a logarithmic axis.

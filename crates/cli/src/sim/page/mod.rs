@@ -184,7 +184,7 @@ fn overview(material: &Material<'_>) -> Section {
         baseline: material.baseline,
         rows,
     });
-    Section { heading: "Results".to_owned(), lead: lead.to_owned(), blocks: vec![comparison, Block::Beside(plots)] }
+    Section::new("Results", lead, vec![comparison, Block::Beside(plots)])
 }
 
 /// The measures that are drawn as bars, with what to look for.

@@ -17,7 +17,7 @@ pub(super) fn section(experiment: &Experiment<'_>) -> Section {
         Block::Folded("The scenario file".to_owned(), vec![Block::Code(experiment.file_text.to_owned())]),
     ];
     let lead = "Everything that decides the results, and the command that gives them again.";
-    Section { heading: "How it was run".to_owned(), lead: lead.to_owned(), blocks }
+    Section::new("How it was run", lead, blocks)
 }
 
 fn fabric(experiment: &Experiment<'_>) -> Block {

@@ -26,5 +26,5 @@ const WORDS: &[(&str, &str)] = &[
 
 /// The section.
 pub(super) fn section() -> Section {
-    Section { heading: "Words".to_owned(), lead: String::new(), blocks: vec![Block::definitions(WORDS)] }
+    Section::new("Words", "", vec![Block::definitions(WORDS)])
 }

@@ -50,7 +50,7 @@ fn claims(studied: &Studied<'_>) -> Option<Section> {
     let table =
         Block::table("What was to be shown", &["where", "expected", "found"], studied.claims.iter().map(row).collect());
     let lead = "What the arithmetic says, and what came out in the worst of the seeds.";
-    (!studied.claims.is_empty()).then(|| section("What was to be shown", lead, vec![table]))
+    (!studied.claims.is_empty()).then(|| Section::new("What was to be shown", lead, vec![table]))
 }
 
 fn hearing(studied: &Studied<'_>) -> Option<Section> {
@@ -79,7 +79,7 @@ fn hearing(studied: &Studied<'_>) -> Option<Section> {
     );
     let blocks: Vec<Block> = told.into_iter().chain(paused).collect();
     let lead = "From the first packet that met the congested queue above its threshold, medians over flows and seeds.";
-    (!blocks.is_empty()).then(|| section("How soon", lead, vec![Block::Beside(blocks)]))
+    (!blocks.is_empty()).then(|| Section::new("How soon", lead, vec![Block::Beside(blocks)]))
 }
 
 fn room(studied: &Studied<'_>) -> Option<Section> {
@@ -131,7 +131,7 @@ fn room(studied: &Studied<'_>) -> Option<Section> {
         ]));
     }
     let lead = "How large the congested node's queue must be.";
-    Some(section("How much room", lead, blocks))
+    Some(Section::new("How much room", lead, blocks))
 }
 
 /// Packets dropped, by those that were sent again or arrived.
@@ -183,7 +183,7 @@ fn over_time(studied: &Studied<'_>) -> Option<Section> {
         "What waits at the congested node, with room for {buffer} of rate × round trip; one seed. A queue at its room \
          loses; one at zero may idle."
     );
-    Some(section("The queue over time", &lead, blocks))
+    Some(Section::new("The queue over time", &lead, blocks))
 }
 
 fn innocents(studied: &Studied<'_>) -> Option<Section> {
@@ -209,7 +209,7 @@ fn innocents(studied: &Studied<'_>) -> Option<Section> {
         references: Vec::new(),
     };
     let lead = "Flows that never leave the first data centre, and use the priority that END.C pauses.";
-    known.then(|| section("Innocent flows", lead, vec![Block::Beside(vec![Block::Bars(plot)])]))
+    known.then(|| Section::new("Innocent flows", lead, vec![Block::Beside(vec![Block::Bars(plot)])]))
 }
 
 fn setting(studied: &Studied<'_>) -> Section {
@@ -257,7 +257,7 @@ fn setting(studied: &Studied<'_>) -> Section {
         Block::Code(studied.arguments.command(studied.seeds)),
         Block::Folded("The file".to_owned(), vec![Block::Code(studied.file_text.to_owned())]),
     ];
-    section("All figures, and how it was run", "", blocks)
+    Section::new("All figures, and how it was run", "", blocks)
 }
 
 const WORDS: &[(&str, &str)] = &[
@@ -278,7 +278,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 fn words() -> Section {
-    section("Words", "", vec![Block::definitions(WORDS)])
+    Section::new("Words", "", vec![Block::definitions(WORDS)])
 }
 
 /// A line for each arm of which anything is known, over the length of the path.
@@ -299,8 +299,4 @@ fn per_arm(studied: &Studied<'_>, of: impl Fn(&WanArm) -> Vec<(f64, f64)>) -> Ve
     let series =
         arms.map(|(colour, arm)| Series { name: arm.title().to_owned(), colour, shape: Shape::Line, points: of(arm) });
     series.filter(|series| !series.points.is_empty()).collect()
-}
-
-fn section(heading: &str, lead: &str, blocks: Vec<Block>) -> Section {
-    Section { heading: heading.to_owned(), lead: lead.to_owned(), blocks }
 }
