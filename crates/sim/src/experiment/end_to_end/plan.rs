@@ -1,6 +1,8 @@
 //! Files of end-to-end runs: how they are written. `docs/scenarios.md` describes the keys.
 
-use crate::experiment::scenario::{DcqcnKeys, Fraction, Hosts, ScenarioError, Switches, Whole, has_section};
+use crate::experiment::scenario::{
+    DcqcnKeys, Fraction, Hosts, ScenarioError, Switches, Whole, has_section, usual_seeds,
+};
 use crate::experiment::wan::figure::{self, HOSTS_PER_LEAF, LEAVES};
 use crate::experiment::wan::{Congested, Distances};
 use serde::Deserialize;
@@ -111,17 +113,13 @@ struct File {
     title: String,
     #[serde(default)]
     description: String,
-    #[serde(default = "five")]
+    #[serde(default = "usual_seeds")]
     seeds: Whole<1, 1000>,
     end_to_end: Section,
     #[serde(default)]
     hosts: Hosts,
     #[serde(default)]
     switches: Switches,
-}
-
-fn five() -> Whole<1, 1000> {
-    Whole(5)
 }
 
 /// Whether a file is one of an end-to-end run, so far as it is TOML at all.

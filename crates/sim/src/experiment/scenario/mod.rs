@@ -13,6 +13,7 @@ mod workload;
 pub use arm::{Arm, Control, DcqcnKeys, DcqcnPreset, HpccKeys, Paths, Signal};
 pub use error::ScenarioError;
 pub use failure::{Failure, FailureSection};
+pub(in crate::experiment) use number::usual_seeds;
 pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use workload::{Background, FlowSizes, Incast, Multicast, Permutation, Stream, Workloads};

@@ -15,6 +15,11 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
     }
 }
 
+/// How many seeds are run where a file says nothing.
+pub(in crate::experiment) fn usual_seeds() -> Whole<1, 1000> {
+    Whole(5)
+}
+
 impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Bounds<const MIN: u64, const MAX: u64>;

@@ -4,7 +4,7 @@
 
 use super::figure::{BOTTLENECK_RATE, Congested, Distances, HOST_RATE};
 use super::nodes::WanSignal;
-use crate::experiment::scenario::{DcqcnKeys, Hosts, ScenarioError, Switches, Whole, has_section};
+use crate::experiment::scenario::{DcqcnKeys, Hosts, ScenarioError, Switches, Whole, has_section, usual_seeds};
 use serde::Deserialize;
 use srdma_fabric::Problem;
 use std::path::Path;
@@ -125,7 +125,7 @@ struct File {
     title: String,
     #[serde(default)]
     description: String,
-    #[serde(default = "five")]
+    #[serde(default = "usual_seeds")]
     seeds: Whole<1, 1000>,
     wan: WanSection,
     #[serde(default)]
@@ -133,10 +133,6 @@ struct File {
     #[serde(default)]
     switches: Switches,
     arm: Vec<Spanned<WanArm>>,
-}
-
-fn five() -> Whole<1, 1000> {
-    Whole(5)
 }
 
 /// Whether a file is one of a study, so far as it is TOML at all.
