@@ -1,18 +1,22 @@
 //! The group's record, and the checks that make it a [`Group`].
 
+use crate::document;
 use crate::lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 use crate::policy::{ListMode, Policy};
 use crate::tree::{NodeIndex, NodeRole, Tree};
+use serde::{Deserialize, Serialize};
 use srdma_wire::{Psn, Qpn};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 /// A group's number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct GroupId(pub u32);
 
 /// RDMA path MTU: the largest payload of one packet, in octets. Never called just MTU (D7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
 pub struct PathMtu(u16);
 
 impl PathMtu {
@@ -35,17 +39,32 @@ impl PathMtu {
     }
 }
 
+impl From<PathMtu> for u16 {
+    fn from(path_mtu: PathMtu) -> Self {
+        path_mtu.0
+    }
+}
+
+impl TryFrom<u16> for PathMtu {
+    type Error = String;
+
+    fn try_from(octets: u16) -> Result<Self, String> {
+        Self::new(octets).ok_or_else(|| format!("path MTU {octets} is none of 256, 512, 1024, 2048 and 4096"))
+    }
+}
+
 /// The source, as the root needs it to deliver responses (D13).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// Its address.
     pub address: Ipv6Addr,
     /// Its own queue pair.
+    #[serde(with = "document::qpn")]
     pub qpn: Qpn,
 }
 
 /// The memory region that the source believes to write to (D27).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRegion {
     /// First virtual address.
     pub base: u64,
@@ -56,11 +75,12 @@ pub struct SourceRegion {
 }
 
 /// A receiver (MT-5.1-2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receiver {
     /// Unicast address.
     pub address: Ipv6Addr,
     /// Its own queue pair.
+    #[serde(with = "document::qpn")]
     pub qpn: Qpn,
     /// Its memory, when the group carries WRITE.
     pub region: Option<ReceiverRegion>,
@@ -72,16 +92,17 @@ pub struct Receiver {
 
 /// Where a member joined a group that had begun: J of D30. Part of the committed record until the group has moved on so
 /// far that nothing of before can come again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
     /// J: the source's next PSN when the member joined. Nothing before it is ever sent to the member.
+    #[serde(with = "document::psn")]
     pub psn: Psn,
     /// Messages that the source had completed by then, modulo 2^24: what a late joiner's MSN lags behind (D18).
     pub msn: u32,
 }
 
 /// A group as a control plane describes it, not yet checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The group's number.
     pub id: GroupId,
@@ -90,8 +111,10 @@ pub struct Record {
     /// The common destination of source and receivers: a unicast address of the group alone (D2).
     pub proxy: Ipv6Addr,
     /// The queue pair number that all participants send to.
+    #[serde(with = "document::qpn")]
     pub designated_qpn: Qpn,
     /// First PSN of the source, and what every receiver expects first (D28).
+    #[serde(with = "document::psn")]
     pub initial_psn: Psn,
     /// One for all members (D28).
     pub path_mtu: PathMtu,

@@ -3,6 +3,7 @@
 //! A [`Group`] is what a control plane commits: source, receivers, tree and policy. [`Group::new`] refuses a record
 //! that cannot work, so that nothing behind it has to check again. [`Group::at`] gives a node's own part.
 
+mod document;
 mod group;
 mod lifecycle;
 mod lists;
@@ -12,7 +13,7 @@ mod together;
 mod tree;
 
 pub use group::{Group, GroupError, GroupId, Join, PathMtu, Receiver, Record, Source, SourceRegion};
-pub use lifecycle::{ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming};
+pub use lifecycle::{ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use node_part::{Branch, Downstream, HeadendPart, NodePart, Parent};
 pub use policy::{CnpMode, ListMode, OnFailure, Policy, Rules};

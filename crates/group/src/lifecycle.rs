@@ -32,10 +32,12 @@ mod draft;
 mod member;
 mod order;
 mod progress;
+mod resume;
 mod stages;
 
 pub use change::{ChangeError, NewNode, Newcomer, Rehoming};
 pub use order::Order;
+pub use resume::Resumption;
 
 use crate::group::{Group, GroupError, Join, Record};
 use change::{Waiting, Wanted, check_eviction, is_over};

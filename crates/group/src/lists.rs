@@ -1,12 +1,13 @@
 //! Receiver lists, and what carrying them in packets costs (D7).
 
 use crate::group::Receiver;
+use serde::{Deserialize, Serialize};
 use srdma_wire::tlv::MAX_RECEIVERS;
 use srdma_wire::{SrhValue, View};
 use std::net::Ipv6Addr;
 
 /// Where a receiver keeps the group's memory (D27).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiverRegion {
     /// Virtual address that stands for the group's base address.
     pub base: u64,
@@ -15,7 +16,7 @@ pub struct ReceiverRegion {
 }
 
 /// The receivers of one edge, in the order of its TLVs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeList {
     /// Edge Node Address.
     pub edge: Ipv6Addr,

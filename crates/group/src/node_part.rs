@@ -1,14 +1,17 @@
 //! What one node of the tree needs of a group.
 
+use crate::document;
 use crate::group::{Group, GroupId, Join, Receiver, Source, SourceRegion, edge_lists};
 use crate::lists::EdgeList;
 use crate::policy::Policy;
 use crate::tree::{NodeIndex, NodeRole};
+use serde::{Deserialize, Serialize};
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 
 /// Where responses go from a node (D12, D13).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Parent {
     /// The node is the root: it delivers to the source.
     Source(Source),
@@ -22,7 +25,7 @@ pub enum Parent {
 }
 
 /// A branch of a node: whose responses it aggregates (D14).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
     /// The source address of the branch's responses: a receiver's address, or a child's loopback.
     pub responder: Ipv6Addr,
@@ -41,7 +44,8 @@ impl Branch {
 }
 
 /// Where a transit node sends copies (D3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Downstream {
     /// To a child: its Replication SID or its End.MT SID becomes the outer destination.
     Sid(Ipv6Addr),
@@ -50,7 +54,7 @@ pub enum Downstream {
 }
 
 /// What the headend needs besides (D1, D4, D26, D27).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadendPart {
     /// The source whose packets it encapsulates.
     pub source: Source,
@@ -63,7 +67,7 @@ pub struct HeadendPart {
 }
 
 /// A node's part of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePart {
     /// The group.
     pub id: GroupId,
@@ -75,8 +79,10 @@ pub struct NodePart {
     /// The group's Proxy Address.
     pub proxy: Ipv6Addr,
     /// The queue pair number that participants send to.
+    #[serde(with = "document::qpn")]
     pub designated_qpn: Qpn,
     /// The group's first PSN.
+    #[serde(with = "document::psn")]
     pub initial_psn: Psn,
     /// Edge or transit; the headend is transit.
     pub role: NodeRole,

@@ -1,9 +1,12 @@
 //! Choices that are made once for a group.
 
+use crate::document;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Which reading of the draft a group's nodes follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rules {
     /// The forwarding rule R1–R7.
     #[default]
@@ -13,7 +16,8 @@ pub enum Rules {
 }
 
 /// When a node sends CNPs upstream (D29).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CnpMode {
     /// The first CNP at once, then one each time the window expires while counts come.
     #[default]
@@ -23,7 +27,8 @@ pub enum CnpMode {
 }
 
 /// What becomes of a receiver that is stalled or has failed (D24, D25).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
     /// As in a Reliable Connection: the source's queue pair fails, so no source ever believes in a copy that is not
     /// there.
@@ -34,7 +39,8 @@ pub enum OnFailure {
 }
 
 /// How an edge learns its receivers (D6, D7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ListMode {
     /// From the End.MT TLVs of each data packet.
     Tlv,
@@ -46,7 +52,8 @@ pub enum ListMode {
 }
 
 /// A group's policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// Default or literal.
     pub rules: Rules,
@@ -55,12 +62,15 @@ pub struct Policy {
     /// An edge withholds copies of what a receiver has confirmed (D22).
     pub prune_retransmit: bool,
     /// How long a NAK above the minimum waits for the other branches (rule R5, D20).
+    #[serde(rename = "t_hold_ns", with = "document::nanoseconds")]
     pub t_hold: Duration,
     /// Leading or trailing CNPs.
     pub cnp_mode: CnpMode,
     /// The window T of MT-5.3.3-1.
+    #[serde(rename = "cnp_window_ns", with = "document::nanoseconds")]
     pub cnp_window: Duration,
     /// How far T may grow while congestion lasts (MT-5.3.3-3); not above `cnp_window`: T is fixed.
+    #[serde(rename = "cnp_window_most_ns", with = "document::nanoseconds")]
     pub cnp_window_most: Duration,
     /// CNPs that count in one window for one branch (MT-9-3).
     pub cnp_limit: u16,
@@ -68,6 +78,7 @@ pub struct Policy {
     pub on_failure: OnFailure,
     /// A receiver is stalled when what it expects next was sent down `stall_sends` times over this time without
     /// progress (D25). With the time that a grant takes, it is to stay below the source's retry budget.
+    #[serde(rename = "t_stall_ns", with = "document::nanoseconds")]
     pub t_stall: Duration,
     /// See `t_stall`; from 2 to 15.
     pub stall_sends: u8,

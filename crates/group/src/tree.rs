@@ -11,14 +11,17 @@
 //! ```
 
 use crate::group::{Join, is_host_address};
+use serde::{Deserialize, Serialize};
 use std::net::Ipv6Addr;
 
 /// A node of a tree, by its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct NodeIndex(pub usize);
 
 /// What a node does with a group's data (MT-4-1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum NodeRole {
     /// Instantiates End.MT, rewrites, aggregates.
     Edge,
@@ -27,7 +30,7 @@ pub enum NodeRole {
 }
 
 /// One node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeNode {
     /// Its name, for people.
     pub name: String,
@@ -50,7 +53,8 @@ pub struct TreeNode {
 }
 
 /// A tree, checked: the headend is node 0, every other node has a parent that comes before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<TreeNode>", into = "Vec<TreeNode>")]
 pub struct Tree {
     nodes: Vec<TreeNode>,
     children: Vec<Vec<NodeIndex>>,
@@ -95,6 +99,20 @@ pub enum TreeError {
         /// The address.
         address: Ipv6Addr,
     },
+}
+
+impl From<Tree> for Vec<TreeNode> {
+    fn from(tree: Tree) -> Self {
+        tree.nodes
+    }
+}
+
+impl TryFrom<Vec<TreeNode>> for Tree {
+    type Error = TreeError;
+
+    fn try_from(nodes: Vec<TreeNode>) -> Result<Self, TreeError> {
+        Self::new(nodes)
+    }
 }
 
 impl Tree {

@@ -4,6 +4,7 @@ mod changes;
 mod figure_1;
 mod fleet;
 mod record;
+mod resuming;
 mod storm;
 mod table;
 mod together;

@@ -1,0 +1,117 @@
+//! A driver that dies after any order, and goes on from what it had stored.
+
+use crate::figure_1::*;
+use crate::fleet::Fleet;
+use srdma_group::*;
+use srdma_wire::Psn;
+
+/// What is asked for before the driver dies.
+type Change = fn(&mut Lifecycle);
+
+/// Carries out so many orders of a change and forgets the lifecycle; says whether all were carried out.
+fn interrupted(change: Change, orders: usize) -> (Fleet, Record, bool) {
+    let mut lifecycle = Lifecycle::create(record()).unwrap();
+    let mut fleet = Fleet { next_psn: Psn::new(900), ..Fleet::default() };
+    fleet.settle(&mut lifecycle);
+    let before = fleet.stored.clone().unwrap();
+    change(&mut lifecycle);
+    for _ in 0..orders {
+        let Some(order) = lifecycle.next_order() else { return (fleet, before, true) };
+        if let Some(answer) = fleet.carry_out(&order) {
+            fleet.hand_in(&mut lifecycle, answer);
+        }
+    }
+    (fleet, before, false)
+}
+
+fn join(lifecycle: &mut Lifecycle) {
+    let Receiver { address, qpn, region, .. } = receiver(6, 0);
+    lifecycle.join(vec![Newcomer { address, qpn, region, edge: loopback(2) }], vec![]).unwrap();
+}
+
+fn evict_a_branch(lifecycle: &mut Lifecycle) {
+    lifecycle.evict(&[receiver_address(3)]).unwrap();
+}
+
+/// D31: whenever the driver dies, every node ends with what the stored record gives it, none with what it took away,
+/// and the source is released.
+#[test]
+fn no_death_of_the_driver_leaves_half_a_change() {
+    for (change, least) in [(join as Change, 9), (evict_a_branch, 9)] {
+        for orders in 0.. {
+            let (mut fleet, before, is_over) = interrupted(change, orders);
+            let stored = fleet.stored.clone().unwrap();
+            let before = (stored != before).then(|| Box::new(before));
+            let mut lifecycle = Lifecycle::resume(stored.clone(), Resumption::Committing { before }, 1 << 16).unwrap();
+            fleet.settle(&mut lifecycle);
+            lifecycle.repeat();
+            fleet.settle(&mut lifecycle);
+            assert!(lifecycle.is_steady(), "after {orders} orders: {lifecycle:?}");
+            assert_eq!(lifecycle.source_order(), Some(Order::Ready { round: 1 << 16 }));
+            assert_eq!((fleet.paused, fleet.ready), (None, Some(1 << 16)));
+            let group = Group::new(stored).unwrap();
+            for (number, loopback) in (1..=6).map(|number| (number, loopback(number))) {
+                let index = group.record().tree.nodes().iter().position(|node| node.loopback == loopback);
+                let wanted = index.and_then(|index| group.at(NodeIndex(index)));
+                let has = fleet.agents[&loopback].part.clone();
+                assert_eq!(essence(has), essence(wanted), "N{number} after {orders} orders");
+            }
+            if is_over {
+                assert!(orders >= least, "the change took only {orders} orders");
+                break;
+            }
+        }
+    }
+}
+
+/// A part without its epoch, and without positions in the tree, which change when a node goes.
+fn essence(part: Option<NodePart>) -> Option<NodePart> {
+    part.map(|mut part| {
+        part.epoch = 0;
+        let lists = part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
+        for receiver in part.receivers.iter_mut().chain(lists) {
+            receiver.edge = NodeIndex(0);
+            receiver.joined = None;
+        }
+        part
+    })
+}
+
+/// A group at rest is resumed without an order to any node; one that has lost its part is given it back (R6).
+#[test]
+fn a_group_at_rest_is_resumed_in_silence() {
+    let (mut fleet, stored, _) = interrupted(|_| {}, 1);
+    fleet.take_log();
+    let mut lifecycle = Lifecycle::resume(stored, Resumption::Settled, 9).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert_eq!(fleet.take_log(), "ready 9");
+    fleet.agents.remove(&loopback(4));
+    lifecycle.restarted(loopback(4));
+    assert_eq!(lifecycle.awaited().count(), 0, "a node that comes back delays no change");
+    fleet.settle(&mut lifecycle);
+    assert_eq!(fleet.take_log(), "restore N4 1");
+    assert!(lifecycle.is_steady());
+}
+
+/// What is written and read again is the same; what no document may hold is refused.
+#[test]
+fn documents_are_read_back() {
+    let record = record();
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+    let group = Group::new(record).unwrap();
+    for index in 0..group.record().tree.nodes().len() {
+        let part = group.at(NodeIndex(index)).unwrap();
+        let text = serde_json::to_string(&part).unwrap();
+        assert_eq!(serde_json::from_str::<NodePart>(&text).unwrap(), part);
+    }
+    for (good, bad) in [
+        ("\"designated_qpn\":", "\"designated_qpn\":99999999"),
+        ("\"initial_psn\":", "\"initial_psn\":99999999"),
+        ("\"path_mtu\":", "\"path_mtu\":1"),
+        ("\"parent\":0", "\"parent\":9"),
+    ] {
+        assert!(text.contains(good), "{good} in {text}");
+        assert!(serde_json::from_str::<Record>(&text.replacen(good, bad, 1)).is_err(), "{bad}");
+    }
+}
