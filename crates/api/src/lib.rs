@@ -1,0 +1,1 @@
+//! What controller, nodes, sources and clients say to each other.
