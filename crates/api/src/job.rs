@@ -1,0 +1,85 @@
+//! Jobs whose flows are placed on the fabric (PP-4-1).
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Jobs to place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewJob {
+    /// A file of jobs, as `srdma plan place --jobs` takes it: TOML.
+    pub jobs: String,
+}
+
+/// A placed job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub tenant: String,
+    /// Its flows.
+    pub flows: Vec<PlacedFlow>,
+    /// Raised with each answered write: what `If-Match` compares.
+    pub version: u64,
+}
+
+/// A flow with its path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlacedFlow {
+    /// The job.
+    pub job: String,
+    /// The collective of the job.
+    pub collective: String,
+    /// The NIC that sends.
+    pub from: String,
+    /// The NIC that receives.
+    pub to: String,
+    /// Bits in a second.
+    pub rate_bits_per_s: u64,
+    /// The nodes on the way.
+    pub path: Vec<String>,
+    /// The destination addresses that take it there: the first, and with an SRH those that follow (RFC 9800).
+    pub program: Vec<String>,
+}
+
+/// A page of jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobPage {
+    /// In the order of their names, without their flows.
+    pub jobs: Vec<Job>,
+    /// What `after` is to be for the next page; none on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A change that is only thought of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WhatIf {
+    /// Jobs to add.
+    pub add: Option<NewJob>,
+    /// Jobs to remove, by name.
+    pub remove: Vec<String>,
+    /// Switches or links to drain, by name.
+    pub drain: Vec<String>,
+    /// Switches or links to release, by name.
+    pub release: Vec<String>,
+}
+
+/// What a change did, or would do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WhatIfAnswer {
+    /// Flows that come.
+    pub added: Vec<PlacedFlow>,
+    /// Flows that go.
+    pub removed: u32,
+    /// Flows that get another path.
+    pub moved: Vec<PlacedFlow>,
+    /// Load of the most loaded link before, as a share of its rate.
+    pub before: f64,
+    /// Load of the most loaded link after.
+    pub after: f64,
+    /// No placement could have a most loaded link with less.
+    pub bound: f64,
+}

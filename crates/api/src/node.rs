@@ -1,0 +1,386 @@
+//! What nodes and the controller say to each other.
+
+use serde::{Deserialize, Serialize};
+use srdma_group::NodePart;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use utoipa::ToSchema;
+
+/// A node presents itself: when it starts, and when the controller does not know its session any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// Its name.
+    pub name: String,
+    /// Its loopback, which no other node has.
+    #[schema(value_type = String, format = "ipv6")]
+    pub loopback: Ipv6Addr,
+    /// Its End.MT SID, when it can be an edge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "ipv6")]
+    pub end_mt: Option<Ipv6Addr>,
+    /// Where the controller takes a Replication SID for each group from, when it can replicate: at most /96.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub replication: Option<Prefix>,
+    /// The nodes next to it.
+    pub links: Vec<Link>,
+    /// Where its hosts are.
+    #[schema(value_type = Vec<String>)]
+    pub hosts: Vec<Prefix>,
+    /// The store of the controller that it got its groups from; none, when it has started anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<u64>,
+    /// What it holds of the controller's groups: nothing, when it has started anew.
+    pub groups: Vec<Held>,
+}
+
+/// An IPv6 prefix, `2001:db8::/32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix {
+    address: Ipv6Addr,
+    length: u8,
+}
+
+impl Prefix {
+    /// The prefix of this length that the address lies in; `None` above 128 bits.
+    pub fn new(address: Ipv6Addr, length: u8) -> Option<Self> {
+        let mask = match length {
+            0 => 0,
+            1..=128 => u128::MAX << (128 - length),
+            _ => return None,
+        };
+        Some(Prefix { address: Ipv6Addr::from_bits(address.to_bits() & mask), length })
+    }
+
+    /// Its first address.
+    pub const fn address(self) -> Ipv6Addr {
+        self.address
+    }
+
+    /// Its length in bits.
+    pub const fn length(self) -> u8 {
+        self.length
+    }
+
+    /// Whether the address lies in it.
+    pub fn contains(self, address: Ipv6Addr) -> bool {
+        Prefix::new(address, self.length) == Some(self)
+    }
+}
+
+impl std::fmt::Display for Prefix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+impl std::str::FromStr for Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text}: expected an IPv6 prefix such as 2001:db8::/32");
+        let (address, length) = text.split_once('/').ok_or_else(wrong)?;
+        let address: Ipv6Addr = address.parse().map_err(|_| wrong())?;
+        let prefix = length.parse().ok().and_then(|length| Prefix::new(address, length)).ok_or_else(wrong)?;
+        if prefix.address == address { Ok(prefix) } else { Err(format!("{text}: bits are set behind the prefix")) }
+    }
+}
+
+impl Serialize for Prefix {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Prefix {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A link to another node. It counts only when both ends name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// The other's loopback.
+    #[schema(value_type = String, format = "ipv6")]
+    pub to: Ipv6Addr,
+    /// Largest IPv6 packet that it carries, octets.
+    pub mtu: u16,
+    /// What a copy on it costs beside one on another.
+    #[serde(default = "one")]
+    pub cost: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What a node holds of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Held {
+    /// The group.
+    pub group: u32,
+    /// The epoch in effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u32>,
+    /// The epoch that it has prepared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<u32>,
+    /// What it was given to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deed: Option<String>,
+}
+
+/// What a node gets for its [`Hello`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// Goes with all that follows; another hello of the node ends it.
+    pub session: u64,
+    /// The identity of the controller's store.
+    pub store: u64,
+    /// A node that is silent for so long is taken for dead, milliseconds.
+    pub dead_after_ms: u32,
+}
+
+/// A node reports, and asks for orders.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sync {
+    /// From [`Session`].
+    pub session: u64,
+    /// What became of its orders.
+    #[serde(default)]
+    pub answers: Vec<NodeAnswer>,
+    /// Receivers whose eviction it asks for.
+    #[serde(default)]
+    pub wishes: Vec<Wish>,
+    /// How it fares, when there is news.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<NodeStatus>,
+    /// How long to wait for an order, milliseconds; at most 10000.
+    #[serde(default)]
+    pub wait_ms: u32,
+}
+
+/// What a node is to do, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SyncAnswer {
+    /// The orders.
+    pub orders: Vec<NodeOrder>,
+}
+
+/// An order to a node. It ignores one whose epoch is before the newest that it has prepared, has in effect or was
+/// removed by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", tag = "order")]
+pub enum NodeOrder {
+    /// Keep this part ready. Answer: prepared or refused.
+    Prepare {
+        /// The part.
+        #[schema(value_type = Object)]
+        part: Box<NodePart>,
+        /// For the headend to keep: all that the controller knows of the group, in case that its store is lost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deed: Option<String>,
+    },
+    /// Put the prepared part into effect. Answer: committed, or refused when there is none of this epoch.
+    Commit {
+        /// The group.
+        group: u32,
+        /// Of the part.
+        epoch: u32,
+    },
+    /// Forget what was prepared. No answer.
+    Abort {
+        /// The group.
+        group: u32,
+        /// Of the part.
+        epoch: u32,
+    },
+    /// Take back a part that was lost: both phases at once, nothing known of branches. Answer: committed.
+    Restore {
+        /// The part.
+        #[schema(value_type = Object)]
+        part: Box<NodePart>,
+        /// As with prepare.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deed: Option<String>,
+    },
+    /// Leave the group. Answer: removed.
+    Remove {
+        /// The group.
+        group: u32,
+        /// From which on the node is not in the tree.
+        epoch: u32,
+    },
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", tag = "answer")]
+pub enum NodeAnswer {
+    /// The part is kept ready.
+    Prepared {
+        /// The group.
+        group: u32,
+        /// Of the part.
+        epoch: u32,
+    },
+    /// The part cannot be taken, or there was none to commit.
+    Refused {
+        /// The group.
+        group: u32,
+        /// Of the part.
+        epoch: u32,
+        /// Why.
+        reason: String,
+    },
+    /// The part is in effect.
+    Committed {
+        /// The group.
+        group: u32,
+        /// Of the part.
+        epoch: u32,
+    },
+    /// The node has left.
+    Removed {
+        /// The group.
+        group: u32,
+        /// Of the order.
+        epoch: u32,
+    },
+}
+
+/// A node asks for an eviction (D25).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wish {
+    /// The group.
+    pub group: u32,
+    /// Who.
+    #[schema(value_type = String, format = "ipv6")]
+    pub receiver: Ipv6Addr,
+    /// `stalled` or `failed`.
+    pub cause: String,
+}
+
+/// How a node fares. Counters grow from the node's start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeStatus {
+    /// Its ports.
+    #[serde(default)]
+    pub ports: Vec<PortStatus>,
+    /// Its groups.
+    #[serde(default)]
+    pub groups: Vec<GroupStatus>,
+    /// Drops by reason.
+    #[serde(default)]
+    pub drops: BTreeMap<String, u64>,
+    /// Destinations of steered flows, each with its uSID program.
+    #[serde(default)]
+    pub programs: Vec<String>,
+}
+
+/// A port of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortStatus {
+    /// Its name.
+    pub name: String,
+    /// The loopback of the node at its other end, when that is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "ipv6")]
+    pub to: Option<Ipv6Addr>,
+    /// Whether it has a driver.
+    pub is_up: bool,
+    /// Octets received.
+    pub received_octets: u64,
+    /// Octets sent.
+    pub sent_octets: u64,
+}
+
+/// A group at a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupStatus {
+    /// The group.
+    pub group: u32,
+    /// The highest PSN that it has sent on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest_psn: Option<u32>,
+    /// Its branches.
+    pub branches: Vec<BranchStatus>,
+}
+
+/// A branch of a group at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BranchStatus {
+    /// A receiver's address, or a child's loopback.
+    #[schema(value_type = String, format = "ipv6")]
+    pub address: Ipv6Addr,
+    /// The PSN that it expects next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<u32>,
+    /// Packets behind what was sent to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag: Option<u32>,
+    /// CNPs that came from it.
+    #[serde(default)]
+    pub cnps: u64,
+}
+
+/// A node as clients see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its loopback.
+    #[schema(value_type = String, format = "ipv6")]
+    pub loopback: Ipv6Addr,
+    /// Whether it is heard.
+    pub is_alive: bool,
+    /// Whether no new tree goes through it.
+    pub is_drained: bool,
+    /// Its End.MT SID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "ipv6")]
+    pub end_mt: Option<Ipv6Addr>,
+    /// Where its Replication SIDs come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub replication: Option<Prefix>,
+    /// Where its hosts are.
+    #[schema(value_type = Vec<String>)]
+    pub hosts: Vec<Prefix>,
+    /// The nodes next to it.
+    pub links: Vec<Link>,
+    /// How many groups go through it.
+    pub groups: u32,
+    /// What it said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<NodeStatus>,
+}
+
+/// All nodes, a page of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct NodePage {
+    /// In the order of their names.
+    pub nodes: Vec<Node>,
+    /// What `after` is to be for the next page; none on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Whether new trees go through a node. Those that do already are moved where there is another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DrainRequest {
+    /// Whether it is drained.
+    pub drained: bool,
+}

@@ -1,0 +1,49 @@
+//! The network as a picture shows it.
+
+use serde::{Deserialize, Serialize};
+use std::net::Ipv6Addr;
+use utoipa::ToSchema;
+
+/// Nodes and links, with how they fare.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Topology {
+    /// Milliseconds since 1970.
+    pub unix_ms: u64,
+    /// Raised when a node or link comes or goes.
+    pub version: u64,
+    /// By name.
+    pub nodes: Vec<TopologyNode>,
+    /// Each once.
+    pub links: Vec<TopologyLink>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopologyNode {
+    /// Its name.
+    pub name: String,
+    /// Its loopback.
+    #[schema(value_type = String, format = "ipv6")]
+    pub loopback: Ipv6Addr,
+    /// Whether it is heard.
+    pub is_alive: bool,
+    /// Whether no new tree goes through it.
+    pub is_drained: bool,
+    /// Whether it can be an edge.
+    pub is_edge: bool,
+    /// Drops of all reasons.
+    pub drops: u64,
+}
+
+/// A link that both its ends name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TopologyLink {
+    /// Names of its ends, in order.
+    pub ends: [String; 2],
+    /// Octets in a second from the first to the second, and back.
+    pub octets_per_second: [f64; 2],
+    /// Largest IPv6 packet, octets.
+    pub mtu: u16,
+    /// Groups whose tree has it.
+    pub groups: u32,
+}
