@@ -9,6 +9,8 @@ use utoipa::ToSchema;
 pub struct SourceReport {
     /// The newest round that it has seen; none before the first.
     pub round: Option<u32>,
+    /// Whether it obeys the pause of that round; else it sends, or waits for the first order.
+    pub paused: bool,
     /// It has nothing outstanding and begins nothing: the PSN that it will use next.
     pub quiet_at_psn: Option<u32>,
     /// Messages that it has completed, modulo 2^24.
