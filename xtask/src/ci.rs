@@ -1,9 +1,9 @@
 //! `cargo xtask ci`: the checks in order, each with its time, stopping at the first that fails.
 
+use crate::external::cargo;
 use crate::tree::Tree;
 use crate::{conformance, labs, tidy, tools};
 use anyhow::{Context, Result};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How many seeds the tests over many seeds run in the fast tier. In the full tier each runs its own number.
@@ -92,7 +92,7 @@ fn describe(action: &Action) -> String {
 fn perform(action: &Action, tier: Tier) -> Result<bool> {
     match action {
         Action::Cargo(arguments, environment) => {
-            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+            let mut cargo = cargo();
             cargo.args(arguments.split(' ')).envs(environment.iter().copied()).current_dir(Tree::root());
             if tier == Tier::Fast {
                 cargo.env("SRDMA_TEST_SEEDS", FAST_TIER_SEEDS);

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 mod ci;
 mod conformance;
+mod deny;
+mod external;
 mod ids;
 mod labs;
 mod package;
@@ -39,6 +41,12 @@ enum Chore {
     },
     /// Build the Debian package, target/package/srdma.deb, by cargo-deb.
     Package,
+    /// Check licences, doubles and sources of the dependencies, and what is known against them, by cargo-deny.
+    Deny {
+        /// Without the database of advisories, which is fetched.
+        #[arg(long)]
+        offline: bool,
+    },
     /// Check the house rules that no compiler knows.
     Tidy,
     /// Write docs/conformance.md from the ids found in code and tests.
@@ -66,6 +74,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
         Chore::Labs { filter } => labs::run(&filter),
         Chore::Package => package::run(),
+        Chore::Deny { offline } => deny::run(offline),
         Chore::Tidy => tidy::run(&tree::Tree::of_repository()?),
         Chore::Conformance { check } => conformance::run(&tree::Tree::of_repository()?, check),
     }

@@ -1,6 +1,7 @@
 //! `cargo xtask package`: the Debian package. The same commit gives the same octets wherever it is built by the same
 //! compiler.
 
+use crate::external::cargo;
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -55,7 +56,7 @@ impl Build {
         let root = Tree::root().display().to_string();
         // Paths of this machine stand in nothing that is shipped.
         let flags = format!("--remap-path-prefix={root}=srdma --remap-path-prefix={home}=cargo");
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut cargo = cargo();
         cargo.args(arguments).current_dir(Tree::root());
         cargo.env("SRDMA_COMMIT", &self.commit).env("SOURCE_DATE_EPOCH", &self.date).env("RUSTFLAGS", flags);
         // What a profiler would want is five times as large as the program.

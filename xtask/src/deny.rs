@@ -1,0 +1,28 @@
+//! `cargo xtask deny`: licences, doubles and sources of the dependencies, and what is known against them.
+
+use crate::external::{Program, cargo};
+use crate::tree::Tree;
+use anyhow::Result;
+
+const CARGO_DENY: Program = Program { name: "cargo-deny", package: "cargo-deny", question: &["--version"] };
+
+/// The two workspaces with their lock files. What `deny.toml` allows for the first need not be met in the second.
+const WORKSPACES: [(&str, &[&str]); 2] =
+    [("Cargo.toml", &[]), ("fuzz/Cargo.toml", &["--allow", "unmatched-skip", "--allow", "unmatched-skip-root"])];
+
+/// What needs nothing but the crates themselves.
+const OFFLINE: [&str; 3] = ["bans", "licenses", "sources"];
+
+/// Checks both workspaces; `offline` leaves out the advisories, whose database is fetched.
+pub(crate) fn run(offline: bool) -> Result<bool> {
+    CARGO_DENY.check()?;
+    let checks = if offline { &OFFLINE[..] } else { &["all"] };
+    let mut is_good = true;
+    for (manifest, levels) in WORKSPACES {
+        println!("{manifest}: {}", checks.join(", "));
+        let mut command = cargo();
+        command.args(["deny", "--manifest-path", manifest, "--config", "deny.toml", "check"]);
+        is_good &= command.args(levels).args(checks).current_dir(Tree::root()).status()?.success();
+    }
+    Ok(is_good)
+}

@@ -1,0 +1,44 @@
+//! Programs that chores need and that are no part of a Rust toolchain.
+
+use anyhow::{Result, bail};
+use std::process::{Command, Stdio};
+
+/// A program that comes from a crate.
+pub(crate) struct Program {
+    /// What is started.
+    pub(crate) name: &'static str,
+    /// The crate that it is in.
+    pub(crate) package: &'static str,
+    /// Arguments by which it says that it is there, and ends.
+    pub(crate) question: &'static [&'static str],
+}
+
+impl Program {
+    /// That it is there, or how it comes there.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut command = Command::new(self.name);
+        command.args(self.question).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if !command.status().is_ok_and(|status| status.success()) {
+            bail!("{} is not installed: `cargo install {} --locked`", self.name, self.package);
+        }
+        Ok(())
+    }
+}
+
+/// The cargo that has started this program.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_is_named_with_the_way_to_get_it() {
+        let program = |name| Program { name, package: "some-crate", question: &["--version"] };
+        assert!(program("cargo").check().is_ok());
+        let error = program("a-program-that-does-not-exist").check().unwrap_err().to_string();
+        assert_eq!(error, "a-program-that-does-not-exist is not installed: `cargo install some-crate --locked`");
+    }
+}
