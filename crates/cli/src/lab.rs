@@ -1,6 +1,7 @@
 //! `srdma lab`: networks in namespaces of this machine.
 
 mod arguments;
+mod export;
 mod run;
 mod set_up;
 mod shell;
@@ -22,6 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Up(up) => bring_up(up),
         Command::Down(name) => take_down(name),
         Command::Run(arguments) => run::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
         Command::Capture(arguments) => capture(arguments),
         Command::Status(status) => status::run(status),
         Command::Shell(shell) => shell::run(shell),
@@ -40,7 +42,7 @@ fn is_failure(error: &anyhow::Error) -> bool {
     use srdma_lab::LabError as E;
     match error.downcast_ref::<E>() {
         Some(E::NotRoot | E::Unknown { .. } | E::Topology(_) | E::Instance(_) | E::IsUp(_) | E::IsDown(_)) => false,
-        Some(E::UnknownNode { .. } | E::NoGroup(_) | E::Group(_)) => false,
+        Some(E::UnknownNode { .. } | E::NoGroup(_) | E::Group(_) | E::Export(_)) => false,
         Some(
             E::Start { .. }
             | E::Command { .. }

@@ -1,5 +1,6 @@
 //! Why a lab could not do what it was asked.
 
+use crate::containerlab::ExportError;
 use crate::topology::TopologyError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -120,6 +121,9 @@ pub enum LabError {
         "lab {0} has neither a [group] nor a source in [run]: there is nothing to run; `srdma lab up {0}` brings it up"
     )]
     NoGroup(String),
+    /// The lab cannot be written for another program.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// Somebody pressed Ctrl-C, or the process was told to end.
     #[error("interrupted")]
     Interrupted,

@@ -15,6 +15,7 @@
 
 mod capture;
 mod command;
+pub mod containerlab;
 mod counters;
 mod error;
 pub mod group;
@@ -27,6 +28,7 @@ mod namespace;
 pub mod network;
 pub mod node_file;
 mod outcome;
+mod plan;
 mod process;
 mod routes;
 mod session;

@@ -89,10 +89,7 @@ pub(crate) fn build(instance: &Instance, topology: &Topology) -> Result<()> {
         let name = instance.namespace(&node.name);
         namespace::add(&name)?;
         sysctls(&name, &settings(node))?;
-        command::run(&format!("ip -n {name} link set lo up"))?;
-        for address in node.addresses.iter().filter(|_| !node.kind.is_host()) {
-            command::run(&format!("ip -n {name} addr add {address}/128 dev lo nodad"))?;
-        }
+        ip(&name, loopback(node))?;
     }
     for (position, link) in topology.links.iter().enumerate() {
         for side in Side::BOTH {
@@ -110,13 +107,7 @@ pub(crate) fn build(instance: &Instance, topology: &Topology) -> Result<()> {
     }
     for (position, node) in topology.nodes.iter().enumerate() {
         let name = instance.namespace(&node.name);
-        if topology.shortest_path_routes {
-            crate::routes::of(topology, position).iter().try_for_each(|route| {
-                let line =
-                    format!("ip -n {name} -6 route add {} via {} dev {}", route.prefix, route.via, route.interface);
-                command::run(&line).map(drop)
-            })?;
-        }
+        ip(&name, crate::routes::lines(topology, position))?;
         for line in &node.commands {
             let directory = instance.directory().to_string_lossy().into_owned();
             let words: Vec<String> = line.iter().map(|word| word.replace("{directory}", &directory)).collect();
@@ -130,20 +121,39 @@ pub(crate) fn build(instance: &Instance, topology: &Topology) -> Result<()> {
 /// One end of a link: the interface in the node's namespace, and its peer among the wires.
 fn attach(wires: &str, namespace: &str, position: usize, link: &Link, side: Side, node: &Node) -> Result<()> {
     let (wire, mac, mtu) = (side.wire(position), side.mac(position), link.mtu);
-    let End { interface, addresses, .. } = side.of(link);
+    let interface = &side.of(link).interface;
     let veth = format!("link add {wire} mtu {mtu} type veth peer name {interface} mtu {mtu} address {mac}");
     command::run(&format!("ip -n {wires} {veth} netns {namespace}"))?;
     command::run(&format!("ip -n {wires} link set {wire} up"))?;
-    // What is put together or left without checksum for a veth's sake is nothing that a wire would carry.
-    let offloads = "tx off tso off gso off gro off tx-udp-segmentation off";
-    command::run(&format!("ip netns exec {namespace} ethtool -K {interface} {offloads}"))?;
+    command::run(&format!("ip netns exec {namespace} {}", offloads(interface)))?;
+    ip(namespace, addresses(node, link, side))
+}
+
+/// Runs `ip` in a namespace, once with each of these arguments.
+fn ip(namespace: &str, lines: Vec<String>) -> Result<()> {
+    lines.iter().try_for_each(|line| command::run(&format!("ip -n {namespace} {line}")).map(drop))
+}
+
+/// What `ip` is told of a node's loopback interface.
+pub(crate) fn loopback(node: &Node) -> Vec<String> {
+    let addresses = node.addresses.iter().filter(|_| !node.kind.is_host());
+    let addresses = addresses.map(|address| format!("addr add {address}/128 dev lo nodad"));
+    ["link set lo up".to_owned()].into_iter().chain(addresses).collect()
+}
+
+/// What `ip` is told of the addresses of a link's interface at a node.
+pub(crate) fn addresses(node: &Node, link: &Link, side: Side) -> Vec<String> {
     let has_stack = node.kind != Kind::Guest;
     let own = node.addresses.iter().filter(|_| node.kind == Kind::Endpoint).map(|address| (*address, 128));
-    let link_local = (side.link_local(), 64);
-    for (address, length) in own.chain([link_local]).chain(addresses.iter().copied()).filter(|_| has_stack) {
-        command::run(&format!("ip -n {namespace} addr add {address}/{length} dev {interface} nodad"))?;
-    }
-    Ok(())
+    let End { interface, addresses, .. } = side.of(link);
+    let all = own.chain([(side.link_local(), 64)]).chain(addresses.iter().copied()).filter(|_| has_stack);
+    all.map(|(address, length)| format!("addr add {address}/{length} dev {interface} nodad")).collect()
+}
+
+/// The command by which an interface sends and receives what a wire would carry: what is put together, or left without
+/// checksum, for a veth's sake is nothing of that kind.
+pub(crate) fn offloads(interface: &str) -> String {
+    format!("ethtool -K {interface} tx off tso off gso off gro off tx-udp-segmentation off")
 }
 
 /// What comes in from one end goes out at the other.
@@ -179,7 +189,7 @@ fn set_loss(wires: &str, from: &str, loss: f64) -> Result<()> {
 const TC_ACT_SHOT: u32 = 2;
 
 /// A node's kernel settings. Addresses are the lab's business alone: none is made up or waited for.
-fn settings(node: &Node) -> Vec<(String, String)> {
+pub(crate) fn settings(node: &Node) -> Vec<(String, String)> {
     let forwarding = if node.kind.is_host() { "0" } else { "1" };
     let common = [
         ("net.ipv6.conf.default.addr_gen_mode", "1"),

@@ -2,14 +2,13 @@
 
 use crate::error::{LabError, Result};
 use crate::group::GROUP;
-use crate::instance::Instance;
 use crate::routes;
 use crate::topology::{GroupPlan, Topology};
 use serde::Serialize;
 use srdma_group::{Downstream, Group, NodeIndex, NodePart, NodeRole, Parent, Receiver};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// What is chosen for all nodes of a lab alike.
@@ -17,20 +16,23 @@ use toml::{Table, Value};
 pub struct NodeChoices {
     /// The driver of each port; the node's own choice when none is given.
     pub driver: Option<String>,
+    /// The driver of ports whose link has a rate or loses, where the node's own queueing disciplines make that.
+    pub shaped_driver: Option<String>,
     /// The node has lost its state (D17).
     pub restarted: bool,
 }
 
-/// The `node.toml` of the node at this position: its ports, its part of the group, and what the topology file says.
+/// The `node.toml` of the node at this position: its ports, its part of the group, and what the topology file says. It
+/// tells its state by the socket `status`.
 ///
 /// # Errors
 ///
 /// When the topology file's part cannot be put together with the lab's.
 pub fn text(
-    instance: &Instance,
     topology: &Topology,
     group: Option<&Group>,
     node: usize,
+    status: &Path,
     choices: &NodeChoices,
 ) -> Result<String> {
     let own = &topology.nodes[node];
@@ -44,10 +46,13 @@ pub fn text(
     };
     let file = NodeFile {
         node: NodeSection { loopback, restarted: choices.restarted },
-        daemon: DaemonSection { name: own.name.clone(), status: instance.socket(&own.name) },
+        daemon: DaemonSection { name: own.name.clone(), status: status.to_owned() },
         port: topology
             .ends_of(node)
-            .map(|(_, end, _)| PortSection { name: end.interface.clone(), driver: choices.driver.clone() })
+            .map(|(link, end, _)| {
+                let shaped = choices.shaped_driver.as_ref().filter(|_| topology.links[link].is_shaped());
+                PortSection { name: end.interface.clone(), driver: shaped.or(choices.driver.as_ref()).cloned() }
+            })
             .collect(),
         sid: part.as_ref().and_then(sid).into_iter().collect(),
         multicast_route: match (tree, position) {

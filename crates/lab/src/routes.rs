@@ -42,6 +42,13 @@ pub(crate) fn of(topology: &Topology, node: usize) -> Vec<Route> {
     routes
 }
 
+/// What `ip` is told of a node's routes, in a lab whose nodes get any.
+pub(crate) fn lines(topology: &Topology, node: usize) -> Vec<String> {
+    let routes = if topology.shortest_path_routes { of(topology, node) } else { Vec::new() };
+    let line = |route: &Route| format!("-6 route add {} via {} dev {}", route.prefix, route.via, route.interface);
+    routes.iter().map(line).collect()
+}
+
 /// The interface of a node that leads to another one.
 pub(crate) fn interface_toward(topology: &Topology, node: usize, other: usize) -> Option<String> {
     let (link, far) = *first_hops(topology, node).get(&other)?;

@@ -10,13 +10,14 @@
 use crate::error::{LabError, Result};
 use crate::group;
 use crate::guest::{self, Image, Unicast};
-use crate::host::{self, Destination, Host, HostOutcome, Role, Sender, Terms};
+use crate::host::{self, Host, HostOutcome, Role, Terms};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::node_file::{self, NodeChoices};
 use crate::outcome::{LinkOutcome, NodeOutcome, Outcome, PairOutcome, ReceiverOutcome};
+use crate::plan::Plan;
 use crate::process::Process;
-use crate::topology::{GroupPlan, Kind, Topology, Transfer};
+use crate::topology::{Kind, Transfer};
 use srdma_group::Group;
 use srdma_node::daemon::{Snapshot, StatusError, read_status};
 use std::fs;
@@ -99,13 +100,7 @@ impl Session {
 
     fn start_hosts(&mut self, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<()> {
         let topology = self.lab.topology();
-        let plans: Vec<Plan> = match &topology.group {
-            Some(plan) => vec![Plan::of_group(plan)],
-            None => (0..topology.pairs.len())
-                .map(|pair| Plan::of_pair(topology, pair))
-                .collect::<Option<_>>()
-                .ok_or_else(|| LabError::Group("a source has no address".to_owned()))?,
-        };
+        let plans = Plan::all(topology)?;
         if plans.is_empty() {
             return Ok(());
         }
@@ -121,18 +116,17 @@ impl Session {
 
     /// Starts the hosts of a transfer.
     fn start_parts(&mut self, plan: Plan, image: Option<Image>) -> Result<Parts> {
-        let Plan { source, sender, receivers: nodes, destination } = plan;
         let (program, patience) = (self.choices.program.clone(), self.choices.patience);
-        let slowest_bits_per_s = self.lab.topology().links.iter().filter_map(|link| link.rate_bits_per_s).min();
-        let transfer = self.transfer.clone();
-        let terms = Terms { program, source, sender, destination, transfer, patience, slowest_bits_per_s, image };
+        let terms = Terms { image, ..plan.terms(self.lab.topology(), program, self.transfer.clone(), patience) };
         let host = |node: usize, role| {
             let name = &self.lab.topology().nodes[node].name;
             host::at(&self.lab, node, role).ok_or_else(|| LabError::Group(format!("{name} cannot take part in it")))
         };
-        let mut source = host(source, Role::Source)?;
-        let receivers =
-            nodes.into_iter().map(|(rank, node)| Ok(Receiver { node, host: host(node, Role::Receiver(rank))? }));
+        let mut source = host(plan.source, Role::Source)?;
+        let receivers = plan
+            .receivers
+            .into_iter()
+            .map(|(rank, node)| Ok(Receiver { node, host: host(node, Role::Receiver(rank))? }));
         let mut receivers = receivers.collect::<Result<Vec<_>>>()?;
         source.start(&mut self.lab, &terms)?;
         receivers.iter_mut().try_for_each(|receiver| receiver.host.start(&mut self.lab, &terms))?;
@@ -166,8 +160,8 @@ impl Session {
         let topology = self.lab.topology();
         let name = topology.nodes[node].name.clone();
         let group = self.parts.first().and_then(|parts| parts.group.as_ref());
-        let choices = NodeChoices { driver: self.choices.driver.clone(), restarted };
-        let text = node_file::text(self.lab.instance(), topology, group, node, &choices)?;
+        let choices = NodeChoices { driver: self.choices.driver.clone(), shaped_driver: None, restarted };
+        let text = node_file::text(topology, group, node, &self.lab.instance().socket(&name), &choices)?;
         let path = self.lab.instance().configuration(&name);
         fs::write(&path, text).map_err(LabError::file("write", &path))?;
         let words = [self.choices.program.as_path(), "node".as_ref(), "--config".as_ref(), path.as_path()];
@@ -364,30 +358,6 @@ impl Session {
             nodes: nodes.iter().map(|(name, snapshot)| NodeOutcome::of(name, snapshot)).collect(),
             unicast: None,
         })
-    }
-}
-
-/// Who is to take part in a transfer.
-struct Plan {
-    source: usize,
-    sender: Sender,
-    /// Their ranks, from 1, and their positions among the nodes.
-    receivers: Vec<(usize, usize)>,
-    destination: Option<Destination>,
-}
-
-impl Plan {
-    fn of_group(plan: &GroupPlan) -> Self {
-        let receivers = (1..).zip(plan.receivers.iter().map(|receiver| receiver.node)).collect();
-        Plan { source: plan.source, sender: Sender::of_group(plan), receivers, destination: None }
-    }
-
-    /// `None` when the source has no address.
-    fn of_pair(topology: &Topology, position: usize) -> Option<Self> {
-        let pair = *topology.pairs.get(position)?;
-        let destination = Destination::of_pair(topology, position);
-        let sender = Sender::of_pair(topology, pair)?;
-        Some(Plan { source: pair.source, sender, receivers: vec![(position + 1, pair.destination)], destination })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::instance::Instance;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::process::Process;
-use crate::topology::Operation;
+use crate::topology::{Operation, Topology};
 use serde::Deserialize;
 use srdma_group::ReceiverRegion;
 use srdma_host::{GroupFile, GroupRegion, GroupSource, PathMtu, PeerInfo};
@@ -75,27 +75,8 @@ impl Host for SoftwareHost {
         let Role::Receiver(rank) = self.role else {
             return if terms.destination.is_none() { self.write_group_file(lab, terms) } else { Ok(()) };
         };
-        let Terms { program, sender, transfer, patience, .. } = terms;
-        let mut command = vec![
-            program.display().to_string(),
-            "recv".to_owned(),
-            format!("--peer={}", sender.address),
-            format!("--peer-qpn={:#x}", sender.qpn.get()),
-            format!("--psn={:#x}", sender.first_psn.get()),
-            format!("--qpn={:#x}", RECEIVER_QPN as usize + rank),
-            format!("--seed={rank}"),
-            format!("--size={}", transfer.size_octets),
-            format!("--path-mtu={}", transfer.path_mtu),
-            format!("--timeout={}s", patience.as_secs()),
-            "--json".to_owned(),
-        ];
-        let name = match &terms.destination {
-            Some(Destination { process, address, .. }) => {
-                command.push(format!("--address={address}"));
-                process
-            }
-            None => &self.node,
-        };
+        let name = terms.destination.as_ref().map_or(&self.node, |destination| &destination.process);
+        let mut command = recv_command(terms, rank);
         command.extend(self.options(lab));
         self.process = Some(lab.start(&self.node, name, &command)?);
         Ok(())
@@ -118,28 +99,11 @@ impl Host for SoftwareHost {
     }
 
     fn send(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()> {
-        let transfer = &terms.transfer;
-        let operation = match transfer.operation {
-            Operation::Write => "write",
-            Operation::Send => "send",
-        };
         let peer = match &terms.destination {
-            Some(Destination { process, .. }) => format!("--peer-info={}", lab.instance().output(process).display()),
-            None => format!("--group={}", self.group_file.display()),
+            Some(Destination { process, .. }) => PeerFile::Receiver(lab.instance().output(process)),
+            None => PeerFile::Group(self.group_file.clone()),
         };
-        let mut command = vec![
-            terms.program.display().to_string(),
-            "send".to_owned(),
-            format!("--random={}", transfer.size_octets),
-            peer,
-            format!("--op={operation}"),
-            format!("--window={}", window(terms)),
-            format!("--timeout={}s", terms.patience.as_secs()),
-            "--json".to_owned(),
-        ];
-        if let Some(Destination { seed, .. }) = terms.destination {
-            command.push(format!("--seed={seed}"));
-        }
+        let mut command = send_command(terms, &peer);
         command.extend(self.options(lab));
         self.process = Some(lab.start(&self.node, &self.node, &command)?);
         Ok(())
@@ -172,27 +136,89 @@ fn window(terms: &Terms) -> u64 {
 
 impl SoftwareHost {
     fn write_group_file(&self, lab: &Lab, terms: &Terms) -> Result<()> {
-        let Terms { sender, transfer, .. } = terms;
-        let address = lab.topology().nodes[terms.source].addresses.first().copied();
-        let length = transfer.size_octets;
-        let path_mtu = PathMtu::from_octets(transfer.path_mtu.into());
-        let file = GroupFile {
-            proxy: sender.address,
-            designated_qpn: sender.qpn,
-            initial_psn: sender.first_psn,
-            path_mtu: path_mtu.ok_or_else(|| self.unexpected("no such path MTU"))?,
-            region: match transfer.operation {
-                Operation::Write => Some(GroupRegion { base: REGION_BASE, length, rkey: REGION_RKEY }),
-                Operation::Send => None,
-            },
-            source: GroupSource {
-                address: address.ok_or_else(|| self.unexpected("the source has no address"))?,
-                qpn: Qpn::new(SOURCE_QPN).ok_or_else(|| self.unexpected("no queue pair"))?,
-            },
-        };
-        let text = toml::to_string(&file).map_err(|error| self.unexpected(error))?;
+        let text = group_file(lab.topology(), terms)?;
         fs::write(&self.group_file, text).map_err(LabError::file("write", &self.group_file))
     }
+}
+
+/// The command line of the receiver of this rank; the topology file may have more options.
+pub(crate) fn recv_command(terms: &Terms, rank: usize) -> Vec<String> {
+    let Terms { program, sender, transfer, patience, destination, .. } = terms;
+    let mut command = vec![
+        program.display().to_string(),
+        "recv".to_owned(),
+        format!("--peer={}", sender.address),
+        format!("--peer-qpn={:#x}", sender.qpn.get()),
+        format!("--psn={:#x}", sender.first_psn.get()),
+        format!("--qpn={:#x}", receiver_qpn(rank)),
+        format!("--seed={rank}"),
+        format!("--size={}", transfer.size_octets),
+        format!("--path-mtu={}", transfer.path_mtu),
+        format!("--timeout={}s", patience.as_secs()),
+        "--json".to_owned(),
+    ];
+    command.extend(destination.as_ref().map(|destination| format!("--address={}", destination.address)));
+    command
+}
+
+/// The queue pair of the receiver of this rank, from 1.
+pub(crate) fn receiver_qpn(rank: usize) -> usize {
+    RECEIVER_QPN as usize + rank
+}
+
+/// Where the source finds whom it sends to.
+pub(crate) enum PeerFile {
+    /// What a receiver says of itself.
+    Receiver(PathBuf),
+    /// A group.
+    Group(PathBuf),
+}
+
+/// The command line of the source; the topology file may have more options.
+pub(crate) fn send_command(terms: &Terms, peer: &PeerFile) -> Vec<String> {
+    let operation = match terms.transfer.operation {
+        Operation::Write => "write",
+        Operation::Send => "send",
+    };
+    let mut command = vec![
+        terms.program.display().to_string(),
+        "send".to_owned(),
+        format!("--random={}", terms.transfer.size_octets),
+        match peer {
+            PeerFile::Receiver(file) => format!("--peer-info={}", file.display()),
+            PeerFile::Group(file) => format!("--group={}", file.display()),
+        },
+        format!("--op={operation}"),
+        format!("--window={}", window(terms)),
+        format!("--timeout={}s", terms.patience.as_secs()),
+        "--json".to_owned(),
+    ];
+    command.extend(terms.destination.as_ref().map(|destination| format!("--seed={}", destination.seed)));
+    command
+}
+
+/// The group as its source reads it.
+pub(crate) fn group_file(topology: &Topology, terms: &Terms) -> Result<String> {
+    let Terms { sender, transfer, .. } = terms;
+    let source = &topology.nodes[terms.source];
+    let wrong = |problem: &str| LabError::Unexpected { who: source.name.clone(), problem: problem.to_owned() };
+    let file = GroupFile {
+        proxy: sender.address,
+        designated_qpn: sender.qpn,
+        initial_psn: sender.first_psn,
+        path_mtu: PathMtu::from_octets(transfer.path_mtu.into()).ok_or_else(|| wrong("no such path MTU"))?,
+        region: match transfer.operation {
+            Operation::Write => {
+                Some(GroupRegion { base: REGION_BASE, length: transfer.size_octets, rkey: REGION_RKEY })
+            }
+            Operation::Send => None,
+        },
+        source: GroupSource {
+            address: source.addresses.first().copied().ok_or_else(|| wrong("the source has no address"))?,
+            qpn: Qpn::new(SOURCE_QPN).ok_or_else(|| wrong("no queue pair"))?,
+        },
+    };
+    toml::to_string(&file).map_err(|error| wrong(&error.to_string()))
 }
 
 impl From<Report> for HostOutcome {

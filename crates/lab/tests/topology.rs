@@ -178,9 +178,10 @@ fn every_node_of_figure_1_understands_its_file() {
                 let Kind::Srdma { .. } = node.kind else {
                     continue;
                 };
-                let instance = Instance::new("figure1", None).unwrap();
-                let choices = NodeChoices { driver: Some("af_packet".to_owned()), restarted: true };
-                let text = node_file::text(&instance, &topology, Some(&group), position, &choices).unwrap();
+                let status = Instance::new("figure1", None).unwrap().socket("N");
+                let choices =
+                    NodeChoices { driver: Some("af_packet".to_owned()), shaped_driver: None, restarted: true };
+                let text = node_file::text(&topology, Some(&group), position, &status, &choices).unwrap();
                 let facts = interfaces(&topology, position);
                 let file = Path::new("node.toml");
                 let configuration = Configuration::parse_for(file, &text, Purpose::Interfaces(&facts));

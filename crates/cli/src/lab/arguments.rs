@@ -2,6 +2,7 @@
 
 use crate::demo::units::{parse_octets, parse_probability, parse_rate};
 use clap::{Args, Subcommand, ValueEnum};
+use srdma_lab::containerlab::IMAGE;
 use srdma_lab::topology::{Lists, Operation};
 use std::path::PathBuf;
 
@@ -22,6 +23,8 @@ pub(super) enum Command {
     ///
     /// Exit code 1: the lab failed, or some receiver's data differ.
     Run(Run),
+    /// Write a lab as a topology of another program, which runs its nodes as containers.
+    Export(Export),
     /// Capture each link of a lab to DIR/LINK.pcapng, until Ctrl-C.
     Capture(Capture),
     /// Show the nodes, processes and links of a lab, or which labs there are.
@@ -54,6 +57,20 @@ pub(super) struct Up {
 /// What may differ from the topology file.
 #[derive(Args)]
 pub(super) struct SetUp {
+    #[command(flatten)]
+    pub(super) transfer: TransferArguments,
+
+    #[command(flatten)]
+    pub(super) links: LinkArguments,
+
+    /// The driver of the nodes' ports.
+    #[arg(long, value_enum, default_value_t = DriverName::Auto)]
+    pub(super) driver: DriverName,
+}
+
+/// What is transferred, where that differs from the topology file.
+#[derive(Args)]
+pub(super) struct TransferArguments {
     /// Transfer so much random data.
     #[arg(long, value_name = "OCTETS", value_parser = parse_octets)]
     pub(super) size: Option<u64>,
@@ -65,7 +82,11 @@ pub(super) struct SetUp {
     /// Where edges find their receivers: in the packets' TLVs, or in their own configuration.
     #[arg(long, value_enum)]
     pub(super) list: Option<ListName>,
+}
 
+/// What links are like, where that differs from the topology file.
+#[derive(Args)]
+pub(super) struct LinkArguments {
     /// Probability of a frame being lost, per direction, of one link or of all.
     #[arg(long, value_name = "[LINK=]P", value_parser = parse_loss)]
     pub(super) loss: Vec<OfLink<f64>>,
@@ -73,10 +94,6 @@ pub(super) struct SetUp {
     /// Bits per second of each direction of one link or of all, such as 200M.
     #[arg(long, value_name = "[LINK=]RATE", value_parser = parse_link_rate)]
     pub(super) rate: Vec<OfLink<u64>>,
-
-    /// The driver of the nodes' ports.
-    #[arg(long, value_enum, default_value_t = DriverName::Auto)]
-    pub(super) driver: DriverName,
 }
 
 #[derive(Args)]
@@ -106,6 +123,54 @@ pub(super) struct Run {
     /// Print the result as one JSON object.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Write a lab as a topology of another program, which runs its nodes as containers.
+///
+/// Files that are there are replaced. Exit code 2: the lab has a node that the other program cannot have; it is named.
+#[derive(Args)]
+#[command(after_long_help = EXPORT_EXAMPLES)]
+pub(super) struct Export {
+    /// A shipped lab, or a topology file.
+    #[arg(value_name = "NAME|FILE")]
+    pub(super) name: String,
+
+    /// The program that is to run it.
+    #[arg(long, value_enum, default_value_t = FormatName::Containerlab)]
+    pub(super) format: FormatName,
+
+    /// Where the files go; it is made if need be.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: PathBuf,
+
+    /// The container image of all nodes.
+    #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
+    pub(super) image: String,
+
+    #[command(flatten)]
+    pub(super) transfer: TransferArguments,
+
+    #[command(flatten)]
+    pub(super) links: LinkArguments,
+
+    /// Print the list of files as one JSON object.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  srdma lab export figure1 --out figure1
+      Writes figure1/figure1.clab.yml, a node.toml for each node, and figure1/transfer.sh. Then, as root:
+      cd figure1 && containerlab deploy -t figure1.clab.yml && ./transfer.sh
+
+  srdma lab export labs/usid.toml --format containerlab --out usid --image registry.example/srdma:1 --size 1MiB
+      With another image and less data.";
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum FormatName {
+    /// Files for `containerlab deploy`.
+    Containerlab,
 }
 
 #[derive(Args)]

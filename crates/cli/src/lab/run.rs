@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Builds a lab, transfers through it, prints the result and takes the lab down. Exit code 1: not all is right.
 pub(super) fn run(arguments: &Run) -> Result<ExitCode> {
-    let (source, topology) = topology(&arguments.name, &arguments.set_up)?;
+    let (source, topology) = topology(&arguments.name.name, &arguments.set_up.links)?;
     let instance = Instance::new(&topology.name, arguments.name.instance.as_deref())?;
     if topology.group.is_none() && topology.pairs.is_empty() {
         return Err(LabError::NoGroup(topology.name).into());

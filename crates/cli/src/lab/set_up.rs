@@ -1,6 +1,6 @@
 //! From a topology file and the command line to a lab that is ready.
 
-use super::arguments::{Name, OfLink, SetUp};
+use super::arguments::{LinkArguments, Name, OfLink, SetUp, TransferArguments};
 use crate::demo::units::{count, grouped};
 use anyhow::{Context, Result, bail};
 use srdma_lab::topology::{Link, Transfer};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Builds a lab and starts everything in it. Hosts wait so long for a transfer.
 pub(super) fn start(name: &Name, set_up: &SetUp, patience: Duration, interrupt: &Interrupt) -> Result<Session> {
-    let (source, topology) = topology(name, set_up)?;
+    let (source, topology) = topology(&name.name, &set_up.links)?;
     let instance = Instance::new(&topology.name, name.instance.as_deref())?;
     let choices = choices(&topology, set_up, patience)?;
     let lab = Lab::create(&source, topology, instance)?;
@@ -17,11 +17,11 @@ pub(super) fn start(name: &Name, set_up: &SetUp, patience: Duration, interrupt: 
 }
 
 /// The topology, with the rates and losses of the command line.
-pub(super) fn topology(name: &Name, set_up: &SetUp) -> Result<(Source, Topology)> {
-    let source = Source::find(&name.name)?;
+pub(super) fn topology(name: &str, links: &LinkArguments) -> Result<(Source, Topology)> {
+    let source = Source::find(name)?;
     let mut topology = source.topology()?;
-    set(&mut topology, "--loss", &set_up.loss, |link, loss| link.loss = loss)?;
-    set(&mut topology, "--rate", &set_up.rate, |link, rate| link.rate_bits_per_s = Some(rate))?;
+    set(&mut topology, "--loss", &links.loss, |link, loss| link.loss = loss)?;
+    set(&mut topology, "--rate", &links.rate, |link, rate| link.rate_bits_per_s = Some(rate))?;
     Ok((source, topology))
 }
 
@@ -39,15 +39,20 @@ fn set<T: Copy>(topology: &mut Topology, option: &str, values: &[OfLink<T>], app
     Ok(())
 }
 
+/// What is to be transferred.
+pub(super) fn transfer(topology: &Topology, arguments: &TransferArguments) -> Transfer {
+    let default = &topology.transfer;
+    Transfer {
+        size_octets: arguments.size.unwrap_or(default.size_octets),
+        operation: arguments.op.map_or(default.operation, |name| name.operation()),
+        lists: arguments.list.map_or(default.lists, |name| name.lists()),
+        ..default.clone()
+    }
+}
+
 /// What is chosen for the session.
 pub(super) fn choices(topology: &Topology, set_up: &SetUp, patience: Duration) -> Result<Choices> {
-    let default = &topology.transfer;
-    let transfer = Transfer {
-        size_octets: set_up.size.unwrap_or(default.size_octets),
-        operation: set_up.op.map_or(default.operation, |name| name.operation()),
-        lists: set_up.list.map_or(default.lists, |name| name.lists()),
-        ..default.clone()
-    };
+    let transfer = transfer(topology, &set_up.transfer);
     let program = std::env::current_exe().context("cannot find this program itself")?;
     let driver = set_up.driver.in_node_toml().map(str::to_owned);
     Ok(Choices { program, transfer: Some(transfer), driver, patience })

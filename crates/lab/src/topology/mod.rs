@@ -104,6 +104,13 @@ pub struct Link {
     pub loss: f64,
 }
 
+impl Link {
+    /// Whether it is worse than its interfaces: it loses, or has a rate.
+    pub fn is_shaped(&self) -> bool {
+        self.rate_bits_per_s.is_some() || self.loss > 0.0
+    }
+}
+
 /// Where a link ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {

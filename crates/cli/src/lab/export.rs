@@ -1,0 +1,35 @@
+//! `srdma lab export`.
+
+use super::arguments::{Export, FormatName};
+use super::set_up::{topology, transfer};
+use anyhow::Result;
+use serde::Serialize;
+use srdma_lab::containerlab;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What was written, for `--json`.
+#[derive(Serialize)]
+struct Report {
+    lab: String,
+    directory: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+/// Writes a lab for another program, and says which files.
+pub(super) fn run(arguments: &Export) -> Result<ExitCode> {
+    let (_, topology) = topology(&arguments.name, &arguments.links)?;
+    let transfer = transfer(&topology, &arguments.transfer);
+    let files = match arguments.format {
+        FormatName::Containerlab => containerlab::export(&topology, &transfer, &arguments.image)?,
+    };
+    files.iter().try_for_each(|file| file.write(&arguments.out))?;
+    let files = files.into_iter().map(|file| file.path).collect();
+    let report = Report { lab: topology.name, directory: arguments.out.clone(), files };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        report.files.iter().for_each(|file| println!("{}", report.directory.join(file).display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

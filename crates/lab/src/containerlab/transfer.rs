@@ -1,0 +1,187 @@
+//! The lab's transfer by hosts whose queue pairs and memory are known before they run.
+
+use super::{ExportedFile, FILES, container, quoted, socket};
+use crate::error::{LabError, Result};
+use crate::group::{self, Member};
+use crate::host::Terms;
+use crate::plan::Plan;
+use crate::software::{self, PeerFile, SOURCE_QPN};
+use crate::topology::{Kind, Topology, Transfer};
+use srdma_group::{Group, ReceiverRegion};
+use srdma_host::{PathMtu, PeerInfo};
+use srdma_wire::Qpn;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The memory of the receiver of rank 0, if there were one; those of the others follow in steps.
+const REGION_BASE: u64 = 0x2000_0000_0000;
+
+/// From a receiver's memory to the next one's: as in separate hosts, all are different, and none is at the address that
+/// the source believes in (D27).
+const REGION_STEP: u64 = 1 << 40;
+
+/// One transfer: from a source to a group, or to one receiver.
+pub(super) struct Planned {
+    plan: Plan,
+    terms: Terms,
+    /// What the source reads of whom it sends to.
+    pub(super) peer: ExportedFile,
+}
+
+/// What the receiver of a rank has.
+fn member(rank: usize) -> Result<Member> {
+    let unexpected = || LabError::Group(format!("there is no queue pair for receiver {rank}"));
+    let qpn = u32::try_from(software::receiver_qpn(rank)).ok().and_then(Qpn::new).ok_or_else(unexpected)?;
+    Ok(Member { qpn, region: Some(ReceiverRegion { base: base(rank), rkey: u32::from(key(rank)) }) })
+}
+
+fn base(rank: usize) -> u64 {
+    REGION_BASE + rank as u64 * REGION_STEP
+}
+
+/// The key of a receiver's memory is its own business, and may be that of another's.
+fn key(rank: usize) -> u8 {
+    rank as u8
+}
+
+/// The group of a lab that has one.
+pub(super) fn group(topology: &Topology, transfer: &Transfer) -> Result<Option<Group>> {
+    let Some(plan) = &topology.group else {
+        return Ok(None);
+    };
+    let members = (1..=plan.receivers.len()).map(member).collect::<Result<Vec<_>>>()?;
+    let source = Qpn::new(SOURCE_QPN).ok_or_else(|| LabError::Group("the source has no queue pair".to_owned()))?;
+    group::group(topology, plan, transfer, source, &members).map(Some)
+}
+
+/// All transfers of a lab.
+pub(super) fn all(topology: &Topology, transfer: &Transfer) -> Result<Vec<Planned>> {
+    let plans = Plan::all(topology)?.into_iter().map(|plan| {
+        let patience = Duration::from_secs(transfer.timeout_s);
+        let terms = plan.terms(topology, PathBuf::from("srdma"), transfer.clone(), patience);
+        let directory = Path::new(&topology.nodes[plan.source].name);
+        let peer = match &terms.destination {
+            None => ExportedFile::new(directory.join("group.toml"), software::group_file(topology, &terms)?),
+            Some(_) => ExportedFile::new(directory.join("peer-info.json"), peer_info(topology, &plan, &terms)?),
+        };
+        Ok(Planned { plan, terms, peer })
+    });
+    plans.collect()
+}
+
+/// What the one receiver of a transfer would say of itself.
+fn peer_info(topology: &Topology, plan: &Plan, terms: &Terms) -> Result<String> {
+    let name = &topology.nodes[plan.source].name;
+    let nobody = || LabError::Group(format!("{name} sends to nobody"));
+    let (rank, _) = *plan.receivers.first().ok_or_else(nobody)?;
+    let Member { qpn, .. } = member(rank)?;
+    let info = PeerInfo {
+        address: terms.destination.as_ref().map(|destination| destination.address).ok_or_else(nobody)?,
+        qpn,
+        rkey: u32::from(key(rank)),
+        virtual_address: base(rank),
+        path_mtu: PathMtu::from_octets(terms.transfer.path_mtu.into()).ok_or_else(nobody)?,
+        size: Some(terms.transfer.size_octets),
+        psn: Some(terms.sender.first_psn),
+        peer_address: Some(terms.sender.address),
+        peer_qpn: Some(terms.sender.qpn),
+        window: None,
+    };
+    let line = info.line().map_err(|error| LabError::Unexpected { who: name.clone(), problem: error.to_string() })?;
+    Ok(line + "\n")
+}
+
+/// `transfer.sh`.
+pub(super) fn script(topology: &Topology, transfers: &[Planned]) -> String {
+    let nodes = topology.nodes.iter().enumerate().filter(|(_, node)| matches!(node.kind, Kind::Srdma { .. }));
+    let ready = nodes.map(|(position, node)| {
+        let (container, socket) = (container(topology, position), socket(&node.name));
+        format!("ready {container} test -S {}\n", socket.display())
+    });
+    let receivers = transfers.iter().flat_map(|transfer| {
+        transfer.plan.receivers.iter().map(|(rank, node)| {
+            let mut words = software::recv_command(&transfer.terms, *rank);
+            words.push(format!("--rkey={}", key(*rank)));
+            words.push(format!("--virtual-address={}", base(*rank)));
+            let destination = transfer.terms.destination.as_ref();
+            let name = destination.map_or(&topology.nodes[*node].name, |destination| &destination.process);
+            line(topology, "receive", *node, name, words)
+        })
+    });
+    let sources = transfers.iter().map(|Planned { plan, terms, peer }| {
+        let file = Path::new(FILES).join(peer.path.file_name().unwrap_or_default());
+        let file = if terms.destination.is_some() { PeerFile::Receiver(file) } else { PeerFile::Group(file) };
+        let name = format!("{}.source", topology.nodes[plan.source].name);
+        line(topology, "begin", plan.source, &name, software::send_command(terms, &file))
+    });
+    let lines: Vec<String> = ready.chain(receivers).chain(["all_listen\n".to_owned()]).chain(sources).collect();
+    SCRIPT.replace("{name}", &topology.name).replace("{lines}", &lines.concat())
+}
+
+/// A line of the script that starts a host's process: by which function, where results go, in which container, what.
+fn line(topology: &Topology, function: &str, node: usize, name: &str, words: Vec<String>) -> String {
+    let own = &topology.nodes[node];
+    let words: Vec<String> = words.iter().chain(&own.options).map(|word| quoted(word)).collect();
+    format!("{function} {name} {} {}\n", container(topology, node), words.join(" "))
+}
+
+/// A receiver says two lines of JSON, where its memory is and how it went; a source only the second.
+const SCRIPT: &str = r#"#!/bin/sh
+# The transfer of lab {name}: receivers first, then sources. What each says is kept in results/NAME.
+set -eu
+cd "$(dirname "$0")"
+mkdir -p results
+started=""
+
+# Waits until a command succeeds in a container.
+ready() {
+    container=$1
+    shift
+    tries=300
+    until docker exec "$container" "$@"; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || { echo "$container is not ready: docker logs $container" >&2; exit 1; }
+        sleep 0.1
+    done
+}
+
+# Runs a command in a container, and notes its process.
+begin() {
+    name=$1
+    container=$2
+    shift 2
+    docker exec "$container" "$@" > "results/$name" 2> "results/$name.log" &
+    started="$started $name:$!"
+}
+
+listening=""
+receive() {
+    listening="$listening $1"
+    begin "$@"
+}
+
+# Waits until each receiver has said where its memory is.
+all_listen() {
+    for name in $listening; do
+        tries=300
+        until [ -s "results/$name" ]; do
+            tries=$((tries - 1))
+            [ $tries -gt 0 ] || { cat "results/$name.log" >&2; exit 1; }
+            sleep 0.1
+        done
+    done
+}
+
+{lines}
+code=0
+for part in $started; do
+    name=${part%%:*}
+    if wait "${part##*:}"; then
+        echo "$name: $(tail -n 1 "results/$name")"
+    else
+        echo "$name: FAILED: $(tail -n 1 "results/$name") $(cat "results/$name.log")"
+        code=1
+    fi
+done
+exit $code
+"#;
