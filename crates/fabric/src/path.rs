@@ -74,6 +74,13 @@ impl Path {
         })
     }
 
+    /// The names of the nodes on the way, from host to host.
+    pub fn node_names(&self, topology: &Topology) -> Vec<String> {
+        let switches = self.hops(topology).map(|(switch, _)| NodeId::Switch(switch));
+        let all = [NodeId::Host(self.from)].into_iter().chain(switches).chain([NodeId::Host(self.to)]);
+        all.map(|node| topology.name(node).to_owned()).collect()
+    }
+
     /// The same links the other way.
     pub fn reversed(&self) -> Path {
         Path { from: self.to, to: self.from, links: self.links.iter().rev().copied().collect() }

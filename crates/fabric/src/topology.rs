@@ -4,6 +4,7 @@ use crate::address::MAX_HOST_NUMBER;
 use crate::connectivity;
 use crate::error::{Place, TopologyError};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Hosts of a topology, at most.
 pub const MAX_HOSTS: usize = 65_536;
@@ -200,6 +201,18 @@ impl Topology {
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
+    }
+
+    /// The hosts whose names begin so, in their order.
+    pub fn hosts_beginning(&self, beginning: &str) -> Vec<HostId> {
+        let names = self.names.range::<str, _>((Bound::Included(beginning), Bound::Unbounded));
+        let meant = names.take_while(|(name, _)| name.starts_with(beginning)).filter_map(|(_, node)| match node {
+            NodeId::Host(host) => Some(*host),
+            NodeId::Switch(_) => None,
+        });
+        let mut hosts: Vec<HostId> = meant.collect();
+        hosts.sort_unstable();
+        hosts
     }
 
     /// The links of a switch or host of this name, or the link of this name, whichever end it names first.

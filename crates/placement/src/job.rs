@@ -5,8 +5,9 @@
 
 use crate::double_tree::{TREES, parent};
 use crate::flow::Flow;
+use crate::flow_file::ListedFlow;
 use serde::Deserialize;
-use srdma_fabric::HostId;
+use srdma_fabric::{HostId, NodeId, Topology};
 use std::collections::BTreeMap;
 
 /// NICs that work together.
@@ -123,6 +124,44 @@ impl Job {
             }
         }
         groups
+    }
+
+    /// The flows of those collectives that are chosen, with what they belong to. Where a collective is as fast as links
+    /// allow, that is the slowest link of the job's NICs.
+    pub fn wanted(&self, topology: &Topology, is_chosen: impl Fn(&Collective) -> bool) -> Vec<ListedFlow> {
+        let ports = self.nics.iter().flat_map(|nic| topology.ports(NodeId::Host(*nic)));
+        let slowest = ports.map(|port| topology.links()[port.link.index()].rate_bits_per_s).min().unwrap_or(0);
+        let chosen = self.collectives.iter().filter(|collective| is_chosen(collective));
+        let listed = |collective: &Collective| {
+            let flows = self.flows(collective, slowest).into_iter();
+            let (job, part) = (self.name.clone(), collective.name.clone());
+            flows.map(move |flow| ListedFlow { flow, job: job.clone(), part: part.clone(), tenant: self.tenant })
+        };
+        chosen.flat_map(listed).collect()
+    }
+
+    /// How many flows a collective has at most, without making them.
+    pub fn most_flows(&self, collective: &Collective) -> u64 {
+        let Parallel { tensor, data, expert, pipeline } = self.parallel;
+        let ranks = self.nics.len() as u64;
+        let n = match collective.group {
+            GroupKind::All => ranks,
+            GroupKind::Tensor => tensor as u64,
+            GroupKind::Data => data as u64,
+            GroupKind::Expert => expert as u64,
+            GroupKind::Pipeline => pipeline as u64,
+        };
+        let of_a_rank = match collective.kind {
+            _ if n < 2 => 0,
+            CollectiveKind::AllToAll => n - 1,
+            CollectiveKind::AllReduceTree => 2 * TREES as u64,
+            CollectiveKind::AllReduceRing
+            | CollectiveKind::AllGather
+            | CollectiveKind::ReduceScatter
+            | CollectiveKind::Broadcast
+            | CollectiveKind::SendRecv => 1,
+        };
+        ranks.saturating_mul(of_a_rank)
     }
 
     /// The flows of a collective, given the rate of a NIC. Ranks that share a NIC send nothing to one another.

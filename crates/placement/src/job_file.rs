@@ -75,6 +75,9 @@ pub struct Repetition {
     pub pause_us: u64,
 }
 
+/// The most ranks of all jobs of a file together: stars and repeated names must not make more of a short text.
+const MOST_RANKS: usize = 1 << 20;
+
 /// The most iterations of a job, and the longest time that it may wait, in microseconds.
 const MOST_ITERATIONS: u64 = 1_000_000;
 const MOST_US: u64 = 10_000_000;
@@ -130,6 +133,7 @@ impl JobSection {
 /// What is wrong, with its offset in the text.
 pub fn jobs(sections: &[Spanned<JobSection>], topology: &Topology) -> Result<Vec<Job>, Problem> {
     let mut jobs: Vec<Job> = Vec::new();
+    let mut room = MOST_RANKS;
     for section in sections {
         let (at, section) = (section.span(), section.get_ref());
         if jobs.iter().any(|job| job.name == *section.name.get_ref()) {
@@ -139,7 +143,8 @@ pub fn jobs(sections: &[Spanned<JobSection>], topology: &Topology) -> Result<Vec
             return wrong(tenant.span(), format!("tenant {}: expected 0 to 4095", tenant.get_ref()));
         }
         section.repetition()?;
-        let nics = nics(section, topology)?;
+        let nics = nics(section, topology, room)?;
+        room -= nics.len();
         let parallel = parallel(section, at, nics.len())?;
         let collectives = section.collective.iter().map(collective).collect::<Result<_, _>>()?;
         let tenant = section.tenant.as_ref().map(|tenant| *tenant.get_ref());
@@ -148,19 +153,21 @@ pub fn jobs(sections: &[Spanned<JobSection>], topology: &Topology) -> Result<Vec
     Ok(jobs)
 }
 
-fn nics(section: &JobSection, topology: &Topology) -> Result<Vec<HostId>, Problem> {
+fn nics(section: &JobSection, topology: &Topology, room: usize) -> Result<Vec<HostId>, Problem> {
     let mut nics = Vec::new();
     for name in &section.nics {
         let (at, name) = (name.span(), name.get_ref());
         let before = nics.len();
         if let Some(beginning) = name.strip_suffix('*') {
-            let hosts = topology.host_ids().filter(|id| topology.hosts()[id.index()].name.starts_with(beginning));
-            nics.extend(hosts);
+            nics.extend(topology.hosts_beginning(beginning));
         } else if let Some(NodeId::Host(host)) = topology.node(name) {
             nics.push(host);
         }
         if nics.len() == before {
             return wrong(at, format!("{name} is no NIC of this fabric"));
+        }
+        if nics.len() > room {
+            return wrong(at, format!("the jobs have more than {MOST_RANKS} ranks together"));
         }
     }
     match nics.len() {

@@ -31,7 +31,9 @@ mod network;
 mod one_of;
 mod pattern;
 mod placement;
+mod plan;
 mod route;
+mod saved_flow;
 mod schedule;
 mod search;
 
@@ -47,4 +49,6 @@ pub use job_file::jobs_from_toml;
 pub use load::{Direction, Loads, directions};
 pub use nccl::flows_from_nccl;
 pub use placement::{Alternative, FlowId, Placement, PlacementError};
+pub use plan::{KeptFlow, Numbered, Plan};
+pub use saved_flow::{LinkNames, SavedError, SavedFlow};
 pub use schedule::{Message, Pace, Schedule};

@@ -53,11 +53,7 @@ pub fn flows_from_nccl(text: &str, topology: &Topology, servers: &[String]) -> R
         let text = "the file is about one server: name the job's servers, two or more, by the beginnings of their NICs";
         return wrong(root, text.to_owned());
     }
-    let mut nics = Vec::new();
-    for server in servers {
-        let of_server = |id: &HostId| topology.hosts()[id.index()].name.starts_with(server.as_str());
-        nics.push(topology.host_ids().filter(of_server).collect::<Vec<HostId>>());
-    }
+    let nics: Vec<Vec<HostId>> = servers.iter().map(|server| topology.hosts_beginning(server)).collect();
     let mut flows = Vec::new();
     for Ring { node, enters, leaves, rate_bits_per_s } in rings {
         for (index, name) in servers.iter().enumerate() {

@@ -1,15 +1,15 @@
 //! `srdma plan add`, `remove`, `drain`, `release` and `whatif`: a saved plan changes, and few flows move.
 
 use super::jobs::JobArguments;
-use super::placed::{Load, WrittenProgram, load, nodes, write};
-use super::saved::{Numbered, Opened, PlanArguments, Restored, numbered};
+use super::placed::{Load, WrittenProgram, load, write};
+use super::saved::{Opened, PlanArguments};
 use super::{links_named, text};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use srdma_cli::output::print;
-use srdma_fabric::{LinkId, Path};
-use srdma_placement::{FlowId, Placement};
+use srdma_fabric::{LinkId, NodeId, Path};
+use srdma_placement::{Numbered, Plan};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "Examples:
@@ -121,47 +121,34 @@ pub(super) fn run(change: &Change, is_question: bool) -> Result<ExitCode> {
         Change::Drain(links) | Change::Release(links) => &links.common,
     };
     let opened = common.plan.open()?;
-    let Restored { mut placement, mut flows, was, moved } = opened.restored()?;
-    let before = load(&opened.topology, &placement, placement.most_loaded().0);
-    let mut made = Made { moved, ..Made::default() };
-    make(change, &opened, &mut placement, &mut flows, &mut made)?;
-    made.moved.sort_unstable();
-    made.moved.dedup();
-
+    let mut plan = opened.restored()?;
+    let before = load(&opened.topology, plan.placement(), plan.placement().most_loaded().0);
+    make(change, &opened, &mut plan)?;
     let changed = |flow: &Numbered, was: Option<&Path>| -> Result<ChangedFlow> {
-        let path = placement.path(flow.id).context("a flow was not placed")?;
-        let [from, to] = [path.from, path.to].map(|host| opened.topology.name(srdma_fabric::NodeId::Host(host)));
+        let path = plan.placement().path(flow.id).context("a flow was not placed")?;
+        let [from, to] = [path.from, path.to].map(|host| opened.topology.name(NodeId::Host(host)));
         Ok(ChangedFlow {
             number: flow.number,
             job: flow.wanted.job.clone(),
             from: from.to_owned(),
             to: to.to_owned(),
-            was: was.map(|path| nodes(&opened.topology, path)),
+            was: was.map(|path| path.node_names(&opened.topology)),
             program: write(&opened.topology, &opened.sids, &path, opened.encoding(), flow.wanted.tenant)?,
-            path: nodes(&opened.topology, &path),
+            path: path.node_names(&opened.topology),
         })
-    };
-    // What moved away and back has not moved.
-    let has_moved = |flow: &&Numbered| {
-        made.moved.contains(&flow.id)
-            && was.get(&flow.id).is_some_and(|was| placement.path(flow.id).as_ref() != Some(was))
     };
     let outcome = Changed {
         saved: !is_question,
-        flows: flows.len(),
-        added: flows
-            .iter()
-            .filter(|flow| made.added.contains(&flow.id))
-            .map(|flow| changed(flow, None))
-            .collect::<Result<_>>()?,
-        moved: flows.iter().filter(has_moved).map(|flow| changed(flow, was.get(&flow.id))).collect::<Result<_>>()?,
-        removed: made.removed,
+        flows: plan.flows().len(),
+        added: plan.added().map(|flow| changed(flow, None)).collect::<Result<_>>()?,
+        moved: plan.moved().map(|(flow, was)| changed(flow, Some(was))).collect::<Result<_>>()?,
+        removed: plan.removed().to_vec(),
         before,
-        after: load(&opened.topology, &placement, placement.most_loaded().0),
-        bound: placement.bound(),
+        after: load(&opened.topology, plan.placement(), plan.placement().most_loaded().0),
+        bound: plan.placement().bound(),
     };
     if !is_question {
-        opened.save(&common.plan.plan, &placement, &flows)?;
+        opened.save(&common.plan.plan, &plan)?;
     }
     if common.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&outcome)?))?;
@@ -171,51 +158,23 @@ pub(super) fn run(change: &Change, is_question: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a change has touched.
-#[derive(Default)]
-struct Made {
-    added: Vec<FlowId>,
-    removed: Vec<u32>,
-    moved: Vec<FlowId>,
-}
-
-fn make(
-    change: &Change,
-    opened: &Opened,
-    placement: &mut Placement<'_>,
-    flows: &mut Vec<Numbered>,
-    made: &mut Made,
-) -> Result<()> {
+fn make(change: &Change, opened: &Opened, plan: &mut Plan<'_>) -> Result<()> {
     let links = |names: &[String]| -> Result<Vec<LinkId>> {
         Ok(names.iter().map(|name| links_named(&opened.topology, "", name)).collect::<Result<Vec<_>>>()?.concat())
     };
     match change {
-        Change::Add(add) => {
-            let wanted = add.jobs.wanted(&opened.topology)?;
-            for own in &wanted {
-                let (id, moved) = placement.add(own.flow)?;
-                made.added.push(id);
-                made.moved.extend(moved);
-            }
-            let first = flows.iter().map(|flow| flow.number + 1).max().unwrap_or(0);
-            flows.extend(numbered(first, made.added.iter().copied(), wanted));
-        }
+        Change::Add(add) => plan.add(add.jobs.wanted(&opened.topology)?)?,
         Change::Remove(remove) => {
-            if let Some(job) = remove.job.iter().find(|job| !flows.iter().any(|flow| flow.wanted.job == **job)) {
+            if let Some(job) = remove.job.iter().find(|job| !plan.flows().iter().any(|flow| flow.wanted.job == **job)) {
                 bail!("--job {job}: the plan has no flow of such a job");
             }
-            let named = remove.flows.iter().map(|name| flows_named(opened, flows, name)).collect::<Result<Vec<_>>>()?;
+            let named =
+                remove.flows.iter().map(|name| flows_named(opened, plan.flows(), name)).collect::<Result<Vec<_>>>()?;
             let named = named.concat();
-            let goes = |flow: &Numbered| remove.job.contains(&flow.wanted.job) || named.contains(&flow.number);
-            for flow in flows.iter().filter(|flow| goes(flow)) {
-                placement.remove(flow.id);
-                made.removed.push(flow.number);
-            }
-            flows.retain(|flow| !goes(flow));
+            plan.remove(|flow| remove.job.contains(&flow.wanted.job) || named.contains(&flow.number));
         }
         Change::Drain(own) => {
-            let moved = placement.drain(&links(&own.names)?);
-            made.moved.extend(moved.with_context(|| format!("cannot drain {}", own.names.join(", ")))?);
+            plan.drain(&links(&own.names)?).with_context(|| format!("cannot drain {}", own.names.join(", ")))?;
         }
         Change::Release(own) => {
             let links = links(&own.names)?;
@@ -223,7 +182,7 @@ fn make(
                 let name = opened.topology.link_name(*failed);
                 bail!("cannot release {}: {name} has failed, says the fabric's file", own.names.join(", "));
             }
-            made.moved.extend(placement.release(&links));
+            plan.release(&links);
         }
     }
     Ok(())
@@ -240,7 +199,7 @@ pub(super) fn flows_named(opened: &Opened, flows: &[Numbered], name: &str) -> Re
     let Some((from, to)) = name.split_once(':') else {
         bail!("{name} is no flow: expected its number, or FROM:TO with the names of two NICs");
     };
-    let host = |host| opened.topology.name(srdma_fabric::NodeId::Host(host));
+    let host = |host| opened.topology.name(NodeId::Host(host));
     let is_meant = |flow: &&Numbered| (host(flow.wanted.flow.from), host(flow.wanted.flow.to)) == (from, to);
     let found: Vec<u32> = flows.iter().filter(is_meant).map(|flow| flow.number).collect();
     if found.is_empty() {

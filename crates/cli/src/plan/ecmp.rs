@@ -1,9 +1,8 @@
 //! The same flows on the paths that hashes choose, for comparison.
 
-use super::jobs::Wanted;
 use serde::Serialize;
 use srdma_fabric::{NextHops, Topology};
-use srdma_placement::{Loads, ecmp};
+use srdma_placement::{ListedFlow, Loads, ecmp};
 
 /// Seeds of the hashes that are tried.
 const SEEDS: u64 = 21;
@@ -20,11 +19,11 @@ pub(super) struct Hashed {
     pub(super) loads: Loads,
 }
 
-pub(super) fn hashed(topology: &Topology, wanted: &[&Wanted]) -> Hashed {
+pub(super) fn hashed(topology: &Topology, wanted: &[&ListedFlow]) -> Hashed {
     let next_hops = NextHops::new(topology);
     let loads_by = |seed: u64| {
         let mut loads = Loads::none(topology);
-        for (number, Wanted { flow, .. }) in (0..).zip(wanted) {
+        for (number, ListedFlow { flow, .. }) in (0..).zip(wanted) {
             let along = ecmp(topology, &next_hops, [flow.from, flow.to], number, seed);
             loads.add(topology, &along, flow.rate_bits_per_s);
         }

@@ -3,8 +3,8 @@
 use super::read;
 use anyhow::{Result, bail};
 use clap::Args;
-use srdma_fabric::{NodeId, Topology};
-use srdma_placement::{Flow, Job, ListedFlow, flows_from_csv, flows_from_nccl, jobs_from_toml};
+use srdma_fabric::Topology;
+use srdma_placement::{Job, ListedFlow, flows_from_csv, flows_from_nccl, jobs_from_toml};
 use std::path::PathBuf;
 
 /// What is to be placed.
@@ -23,18 +23,9 @@ pub(super) struct JobArguments {
     server: Vec<String>,
 }
 
-/// A flow with what it belongs to.
-#[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    pub(super) job: String,
-    pub(super) collective: String,
-    pub(super) tenant: Option<u16>,
-    pub(super) flow: Flow,
-}
-
 impl JobArguments {
     /// The flows of all collectives that are chosen.
-    pub(super) fn wanted(&self, topology: &Topology) -> Result<Vec<Wanted>> {
+    pub(super) fn wanted(&self, topology: &Topology) -> Result<Vec<ListedFlow>> {
         let extension = self.jobs.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         let listed = match extension.to_ascii_lowercase().as_str() {
             "csv" => read(&self.jobs, |text| flows_from_csv(text, topology))?,
@@ -55,14 +46,10 @@ impl JobArguments {
         if listed.is_empty() {
             bail!("{}: there are no flows in it", self.jobs.display());
         }
-        let wanted = |own: ListedFlow| {
-            let ListedFlow { flow, job, part, tenant } = own;
-            Wanted { job, collective: part, tenant, flow }
-        };
-        Ok(listed.into_iter().map(wanted).collect())
+        Ok(listed)
     }
 
-    fn of_jobs(&self, topology: &Topology, jobs: &[Job]) -> Result<Vec<Wanted>> {
+    fn of_jobs(&self, topology: &Topology, jobs: &[Job]) -> Result<Vec<ListedFlow>> {
         if !self.server.is_empty() {
             bail!("--server is for dumps of NCCL: {} has the NICs of its jobs", self.jobs.display());
         }
@@ -72,17 +59,8 @@ impl JobArguments {
             let names: Vec<&str> = all().map(|(_, collective)| collective.name.as_str()).collect();
             bail!("--collective {unknown}: {} has {}", self.jobs.display(), names.join(", "));
         }
-        let mut wanted = Vec::new();
-        for (job, collective) in all().filter(|(_, collective)| chosen(&collective.name)) {
-            let ports = job.nics.iter().flat_map(|nic| topology.ports(NodeId::Host(*nic)));
-            let slowest = ports.map(|port| topology.links()[port.link.index()].rate_bits_per_s).min().unwrap_or(0);
-            wanted.extend(job.flows(collective, slowest).into_iter().map(|flow| Wanted {
-                job: job.name.clone(),
-                collective: collective.name.clone(),
-                tenant: job.tenant,
-                flow,
-            }));
-        }
+        let wanted: Vec<ListedFlow> =
+            jobs.iter().flat_map(|job| job.wanted(topology, |collective| chosen(&collective.name))).collect();
         if wanted.is_empty() {
             bail!("{}: no collective sends anything: give a job one, and two NICs", self.jobs.display());
         }

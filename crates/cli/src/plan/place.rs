@@ -2,13 +2,13 @@
 
 use super::jobs::JobArguments;
 use super::placed::Placed;
-use super::saved::{Saved, numbered};
+use super::saved::Saved;
 use super::{FabricArguments, links_named, report, text};
 use anyhow::{Context, Result};
 use clap::Args;
 use srdma_cli::output::print;
 use srdma_fabric::Encoding;
-use srdma_placement::{Flow, FlowId, Placement};
+use srdma_placement::Plan;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,22 +56,19 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let (topology, plan) = arguments.fabric.read()?;
+    let (topology, sids) = arguments.fabric.read()?;
     let wanted = arguments.jobs.wanted(&topology)?;
-    let flows: Vec<Flow> = wanted.iter().map(|wanted| wanted.flow).collect();
-    let mut placement = Placement::new(&topology, &flows)?;
     let drained = arguments.drain.iter().map(|name| links_named(&topology, "--drain ", name));
     let drained = drained.collect::<Result<Vec<_>>>()?.concat();
-    placement.drain(&drained).with_context(|| format!("cannot drain {}", arguments.drain.join(", ")))?;
+    let mut plan = Plan::new(&topology, wanted, &[])?;
+    plan.drain(&drained).with_context(|| format!("cannot drain {}", arguments.drain.join(", ")))?;
     let encoding = if arguments.links { Encoding::Links } else { Encoding::Nodes };
-    let flows = numbered(0, (0..).map(FlowId), wanted);
-    let placed = Placed::new(&topology, &plan, &placement, &flows, encoding)?;
+    let placed = Placed::new(&topology, &sids, &plan, encoding)?;
     if let Some(file) = &arguments.save {
-        let saved = Saved::of(&topology, &placement, &flows, arguments.fabric.kept(arguments.links)?)?;
-        saved.write(file)?;
+        Saved::of(&topology, &plan, arguments.fabric.kept(arguments.links)?).write(file)?;
     }
     if let Some(file) = &arguments.report {
-        let html = report::page(&topology, &placement, &placed).html();
+        let html = report::page(&topology, plan.placement(), &placed).html();
         fs::write(file, html).with_context(|| format!("cannot write {}", file.display()))?;
     }
     if arguments.json {

@@ -1,12 +1,10 @@
 //! What `srdma plan place` says, as JSON has it.
 
 use super::ecmp::{self, Hashed};
-use super::jobs::Wanted;
-use super::saved::Numbered;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use srdma_fabric::{Encoding, NodeId, Path, Program, SidPlan, Topology};
-use srdma_placement::{Direction, Placement};
+use srdma_placement::{Direction, ListedFlow, Numbered, Placement, Plan};
 use std::net::Ipv6Addr;
 
 /// A placement, whole.
@@ -60,23 +58,18 @@ pub(super) struct WrittenProgram {
 }
 
 impl Placed {
-    pub(super) fn new(
-        topology: &Topology,
-        plan: &SidPlan,
-        placement: &Placement<'_>,
-        wanted: &[Numbered],
-        encoding: Encoding,
-    ) -> Result<Self> {
+    pub(super) fn new(topology: &Topology, sids: &SidPlan, plan: &Plan<'_>, encoding: Encoding) -> Result<Self> {
+        let placement = plan.placement();
         let mut flows = Vec::new();
-        for Numbered { id, wanted, .. } in wanted {
-            let write = |path: &Path| write(topology, plan, path, encoding, wanted.tenant);
+        for Numbered { id, wanted, .. } in plan.flows() {
+            let write = |path: &Path| write(topology, sids, path, encoding, wanted.tenant);
             let path = placement.path(*id).context("a flow was not placed")?;
             let [from, to] = [path.from, path.to].map(|host| topology.name(NodeId::Host(host)).to_owned());
             flows.push(PlacedFlow {
                 job: wanted.job.clone(),
-                collective: wanted.collective.clone(),
+                collective: wanted.part.clone(),
                 rate_bits_per_s: wanted.flow.rate_bits_per_s,
-                path: nodes(topology, &path),
+                path: path.node_names(topology),
                 program: write(&path)?,
                 backup: placement.backup(*id).as_ref().map(write).transpose()?,
                 reverse: write(&path.reversed())?,
@@ -86,7 +79,7 @@ impl Placed {
         }
         let directions =
             topology.link_ids().flat_map(|link| [false, true].map(|is_backward| Direction { link, is_backward }));
-        let wanted: Vec<&Wanted> = wanted.iter().map(|own| &own.wanted).collect();
+        let wanted: Vec<&ListedFlow> = plan.flows().iter().map(|own| &own.wanted).collect();
         Ok(Placed {
             most_loaded: load(topology, placement, placement.most_loaded().0),
             bound: placement.bound(),
@@ -108,13 +101,6 @@ pub(super) fn load(topology: &Topology, placement: &Placement<'_>, direction: Di
         bits_per_s: placement.loads().bits_per_s(direction),
         load: placement.loads().share_with(topology, direction, 0),
     }
-}
-
-/// The nodes of a path, by name.
-pub(super) fn nodes(topology: &Topology, path: &Path) -> Vec<String> {
-    let switches = path.hops(topology).map(|(switch, _)| NodeId::Switch(switch));
-    let all = [NodeId::Host(path.from)].into_iter().chain(switches).chain([NodeId::Host(path.to)]);
-    all.map(|node| topology.name(node).to_owned()).collect()
 }
 
 /// A path as a program.

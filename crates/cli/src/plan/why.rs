@@ -1,8 +1,8 @@
 //! `srdma plan why`: why a flow goes where it goes.
 
 use super::change::flows_named;
-use super::placed::{Load, WrittenProgram, load, nodes, write};
-use super::saved::{PlanArguments, Restored};
+use super::placed::{Load, WrittenProgram, load, write};
+use super::saved::PlanArguments;
 use super::text;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -80,8 +80,9 @@ pub(super) struct OtherWay {
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.plan.open()?;
-    let Restored { placement, flows, .. } = opened.restored()?;
-    let found = flows_named(&opened, &flows, &arguments.flow)?;
+    let plan = opened.restored()?;
+    let (placement, flows) = (plan.placement(), plan.flows());
+    let found = flows_named(&opened, flows, &arguments.flow)?;
     let [number] = found[..] else {
         let numbers: Vec<String> = found.iter().map(u32::to_string).collect();
         bail!("flow {}: there are several, give the number of one: {}", arguments.flow, numbers.join(", "));
@@ -92,28 +93,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let alternatives = placement.alternatives(flow.id);
     let name = |node| topology.name(node).to_owned();
     let other = |own: &srdma_placement::Alternative| OtherWay {
-        path: nodes(topology, &own.path),
+        path: own.path.node_names(topology),
         from: name(own.most_loaded.origin(topology)),
         to: name(own.most_loaded.to(topology)),
         load: own.load,
     };
     let used = |(direction, _)| UsedLink {
-        load: load(topology, &placement, direction),
+        load: load(topology, placement, direction),
         flows: placement.users(direction).len(),
     };
-    let (most_loaded, bound) = (load(topology, &placement, placement.most_loaded().0), placement.bound());
+    let (most_loaded, bound) = (load(topology, placement, placement.most_loaded().0), placement.bound());
     let reasons = Reasons {
         number,
         job: flow.wanted.job.clone(),
-        collective: flow.wanted.collective.clone(),
+        collective: flow.wanted.part.clone(),
         rate_bits_per_s: flow.wanted.flow.rate_bits_per_s,
         program: write(topology, &opened.sids, &path, opened.encoding(), flow.wanted.tenant)?,
         links: placement.loads_along(&path).into_iter().map(used).collect(),
-        path: nodes(topology, &path),
+        path: path.node_names(topology),
         other_ways: alternatives.len(),
         alternatives: alternatives.iter().take(ALTERNATIVES).map(other).collect(),
         gap: (most_loaded.load / bound - 1.0).max(0.0),
-        bound_by: bound_by(topology, &placement),
+        bound_by: bound_by(topology, placement),
         most_loaded,
         bound,
     };
