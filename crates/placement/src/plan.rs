@@ -97,8 +97,13 @@ impl<'a> Plan<'a> {
             *self = Plan { removed, ..Plan::new(self.topology, wanted, &self.drained())? };
             return Ok(());
         }
-        let first = self.flows.iter().map(|flow| flow.number + 1).max().unwrap_or(0);
-        for (number, wanted) in (first..).zip(wanted) {
+        let highest = self.flows.iter().map(|flow| flow.number).max().unwrap_or(0);
+        if wanted.len() as u64 > u64::from(u32::MAX - highest) {
+            let problem = "the numbers of flows are used up: remove the flow with the highest one".to_owned();
+            return Err(PlacementError { problem });
+        }
+        for (more, wanted) in (1..).zip(wanted) {
+            let number = highest + more;
             let (id, moved) = self.placement.add(wanted.flow)?;
             self.flows.push(Numbered { number, id, wanted });
             self.added.push(id);
@@ -171,10 +176,12 @@ impl<'a> Plan<'a> {
 
     /// The flows with their paths, to go on with later.
     pub fn kept(&self) -> Vec<KeptFlow> {
-        let kept = |flow: &Numbered| {
-            let path = self.placement.path(flow.id)?;
-            Some(KeptFlow { number: flow.number, wanted: flow.wanted.clone(), path })
-        };
-        self.flows.iter().filter_map(kept).collect()
+        self.flows.iter().filter_map(|flow| self.keep(flow)).collect()
+    }
+
+    /// A flow of the plan with its path.
+    pub fn keep(&self, flow: &Numbered) -> Option<KeptFlow> {
+        let path = self.placement.path(flow.id)?;
+        Some(KeptFlow { number: flow.number, wanted: flow.wanted.clone(), path })
     }
 }

@@ -57,6 +57,24 @@ fn collectives_send_what_their_algorithms_send() {
     assert_eq!(shares("all-reduce-tree"), [[0.5, 0.5], [1.0, 1.0], [1.0, 1.0], [0.5, 0.5]]);
 }
 
+/// What is counted without making flows is what there are; of two trees, which share edges, not less.
+#[test]
+fn flows_are_counted_before_they_are_made() {
+    let topology = leaf_spine(2, 2, 4);
+    for group in ["all", "tensor", "data", "expert", "pipeline"] {
+        for kind in ["all-reduce-ring", "all-gather", "all-to-all", "all-reduce-tree", "broadcast", "send-recv"] {
+            let sizes = "tensor = 2\ndata = 4\nexpert = 2";
+            let collective = format!("[[job.collective]]\nkind = \"{kind}\"\ngroup = \"{group}\"\n");
+            let text = format!("[[job]]\nname = \"j\"\nnics = [\"h*\"]\n{sizes}\n{collective}");
+            let job = job(&topology, &text);
+            let found = job.flows(&job.collectives[0], RATE).len() as u64;
+            let most = job.most_flows(&job.collectives[0]);
+            let is_exact = !["all-reduce-tree", "broadcast", "send-recv"].contains(&kind);
+            assert!(found <= most && (found == most || !is_exact), "{kind} of {group}: {found}, {most} counted");
+        }
+    }
+}
+
 /// A 64 MiB ring of four ranks every 10 ms: 2 · 3/4 · 64 MiB each.
 #[test]
 fn a_period_gives_the_rate() {

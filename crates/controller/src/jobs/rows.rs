@@ -1,0 +1,131 @@
+//! What is kept of jobs, and the rows that it is stored in, JSON each.
+//!
+//! | key | value |
+//! |---|---|
+//! | `job/NAME` | a job: tenant, version, flows with their paths by the names of links |
+//! | `drained` | how many changes there were, and the links that are drained |
+
+use super::JobError;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use srdma_fabric::{LinkId, Topology};
+use srdma_placement::{KeptFlow, LinkNames, Plan, SavedFlow};
+use std::collections::{BTreeMap, BTreeSet};
+
+const DRAINED: &str = "drained";
+const JOB: &str = "job/";
+
+/// A row of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRow {
+    /// Its key.
+    pub key: String,
+    /// Its value; `None` takes the row away.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) jobs: BTreeMap<String, KeptJob>,
+    pub(super) drained: BTreeSet<LinkId>,
+    /// Counts changes; versions are taken from it, so that none comes twice.
+    changes: u64,
+}
+
+/// What is kept of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KeptJob {
+    pub(super) tenant: String,
+    pub(super) version: u64,
+    /// By their numbers.
+    pub(super) flows: Vec<KeptFlow>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobValue {
+    tenant: String,
+    version: u64,
+    flows: Vec<SavedFlow>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DrainedValue {
+    changes: u64,
+    links: Vec<String>,
+}
+
+impl State {
+    /// What a plan is after a change, with the tenants of jobs that are new.
+    pub(super) fn after(&self, plan: &Plan<'_>, tenants: &BTreeMap<String, String>) -> State {
+        let mut flows: BTreeMap<String, Vec<KeptFlow>> = BTreeMap::new();
+        for flow in plan.kept() {
+            flows.entry(flow.wanted.job.clone()).or_default().push(flow);
+        }
+        let next = self.changes + 1;
+        let job = |(name, flows): (String, Vec<KeptFlow>)| {
+            let old = self.jobs.get(&name).filter(|_| !tenants.contains_key(&name));
+            let tenant = old.map(|old| &old.tenant).or(tenants.get(&name)).cloned().unwrap_or_default();
+            let version = old.filter(|old| old.flows == flows).map_or(next, |old| old.version);
+            (name, KeptJob { tenant, version, flows })
+        };
+        let jobs: BTreeMap<String, KeptJob> = flows.into_iter().map(job).collect();
+        let drained: BTreeSet<LinkId> = plan.drained().into_iter().collect();
+        let has_changed = jobs != self.jobs || drained != self.drained;
+        State { changes: if has_changed { next } else { self.changes }, jobs, drained }
+    }
+
+    /// The rows that differ from those before.
+    pub(super) fn rows_since(&self, before: &State, topology: &Topology) -> Vec<JobRow> {
+        let mut rows = Vec::new();
+        for name in before.jobs.keys().filter(|name| !self.jobs.contains_key(*name)) {
+            rows.push(JobRow { key: format!("{JOB}{name}"), value: None });
+        }
+        for (name, job) in self.jobs.iter().filter(|(name, job)| before.jobs.get(*name) != Some(*job)) {
+            let flows = job.flows.iter().map(|flow| SavedFlow::of(topology, flow)).collect();
+            let value = JobValue { tenant: job.tenant.clone(), version: job.version, flows };
+            rows.push(put(format!("{JOB}{name}"), &value));
+        }
+        if self.changes != before.changes {
+            let links = self.drained.iter().map(|link| topology.link_name(*link)).collect();
+            rows.push(put(DRAINED.to_owned(), &DrainedValue { changes: self.changes, links }));
+        }
+        rows
+    }
+
+    /// What was stored.
+    pub(super) fn of_rows(rows: &[JobRow], topology: &Topology, names: &LinkNames) -> Result<State, JobError> {
+        let mut state = State::default();
+        for JobRow { key, value } in rows {
+            let Some(value) = value else { continue };
+            let wrong = |problem: String| JobError::Row { key: key.clone(), problem };
+            if key == DRAINED {
+                let DrainedValue { changes, links } = get(key, value)?;
+                let links = links.iter().map(|name| names.link(name)).collect::<Result<_, _>>();
+                (state.changes, state.drained) = (changes, links.map_err(|error| wrong(error.to_string()))?);
+            } else if let Some(name) = key.strip_prefix(JOB) {
+                let JobValue { tenant, version, flows } = get(key, value)?;
+                if let Some(flow) = flows.iter().find(|flow| flow.job != name) {
+                    return Err(wrong(format!("flow {} is of job {}", flow.number, flow.job)));
+                }
+                let flows = flows.into_iter().map(|flow| flow.read(topology, names)).collect::<Result<_, _>>();
+                let flows = flows.map_err(|error| wrong(error.to_string()))?;
+                state.jobs.insert(name.to_owned(), KeptJob { tenant, version, flows });
+            } else {
+                return Err(wrong("no row of a job".to_owned()));
+            }
+        }
+        Ok(state)
+    }
+}
+
+fn put(key: String, value: &impl Serialize) -> JobRow {
+    // Only maps whose keys are no strings cannot be written; there is none.
+    JobRow { key, value: serde_json::to_vec(value).ok() }
+}
+
+fn get<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, JobError> {
+    serde_json::from_slice(value).map_err(|error| JobError::Row { key: key.to_owned(), problem: error.to_string() })
+}
