@@ -5,12 +5,14 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod book;
 mod ci;
 mod conformance;
 mod deny;
 mod external;
 mod ids;
 mod labs;
+mod markdown;
 mod package;
 mod regions;
 mod tidy;
@@ -41,6 +43,8 @@ enum Chore {
     },
     /// Build the Debian package, target/package/srdma.deb, by cargo-deb.
     Package,
+    /// Build the documents as a book, target/book/html, by mdbook.
+    Book,
     /// Check licences, doubles and sources of the dependencies, and what is known against them, by cargo-deny.
     Deny {
         /// Without the database of advisories, which is fetched.
@@ -74,6 +78,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
         Chore::Labs { filter } => labs::run(&filter),
         Chore::Package => package::run(),
+        Chore::Book => book::run(&tree::Tree::of_repository()?),
         Chore::Deny { offline } => deny::run(offline),
         Chore::Tidy => tidy::run(&tree::Tree::of_repository()?),
         Chore::Conformance { check } => conformance::run(&tree::Tree::of_repository()?, check),

@@ -1,8 +1,8 @@
 //! Links between Markdown files lead somewhere.
 
 use super::Finding;
+use crate::markdown::{links, prose, resolve, without_code};
 use crate::tree::Tree;
-use std::path::{Component, Path};
 
 /// Every relative link names a file or directory of the repository, and its fragment a heading of that file.
 pub(super) fn targets(tree: &Tree) -> Vec<Finding> {
@@ -32,40 +32,6 @@ fn complaint(tree: &Tree, from: &str, link: &str) -> Option<String> {
     let headings = tree.file(&target).filter(|_| !fragment.is_empty())?;
     let missing = !prose(&headings.text).any(|(_, line)| line.starts_with('#') && anchor(line) == fragment);
     missing.then(|| format!("link to {link}: {target} has no heading #{fragment}"))
-}
-
-/// The path from the repository's root of `link`, seen from the file `from`.
-fn resolve(from: &str, link: &str) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    let joined = Path::new(from).parent()?.join(link);
-    for component in joined.components() {
-        match component {
-            Component::ParentDir => drop(parts.pop()),
-            Component::Normal(part) => parts.push(part.to_str()?),
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    Some(parts.join("/"))
-}
-
-/// The lines outside fenced code.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut fenced = false;
-    text.lines().enumerate().filter(move |(_, line)| {
-        let is_fence = line.trim_start().starts_with("```");
-        fenced ^= is_fence;
-        !fenced && !is_fence
-    })
-}
-
-/// The line with its `code spans` blanked.
-fn without_code(line: &str) -> String {
-    line.split('`').enumerate().map(|(part, text)| if part % 2 == 0 { text } else { "" }).collect()
-}
-
-/// What stands between `](` and `)`.
-fn links(line: &str) -> impl Iterator<Item = &str> {
-    line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
 }
 
 /// The fragment under which a heading is found: lower case, spaces as hyphens, punctuation gone.

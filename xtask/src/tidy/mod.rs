@@ -4,6 +4,7 @@
 use crate::tree::Tree;
 use anyhow::Result;
 
+mod book;
 mod identifiers;
 mod layers;
 mod links;
@@ -44,6 +45,8 @@ const RULES: &[Rule] = &[
     rust::crate_documentation,
     layers::dependencies,
     links::targets,
+    book::completeness,
+    book::links_to_documents,
     identifiers::existence,
 ];
 
@@ -74,9 +77,11 @@ mod tests {
 
     #[test]
     fn a_finding_anywhere_fails_the_run() {
-        let specification = [("docs/spec/requirements.md", ""), ("docs/spec/decisions.md", "")];
-        assert!(run(&Tree::of(&specification)).unwrap());
-        assert!(!run(&Tree::of(&[specification[0], specification[1], ("a.md", "trailing \n")])).unwrap());
+        let chapters = "- [requirements](spec/requirements.md)\n- [decisions](spec/decisions.md)\n";
+        let good =
+            [("docs/spec/requirements.md", ""), ("docs/spec/decisions.md", ""), (crate::book::SUMMARY, chapters)];
+        assert!(run(&Tree::of(&good)).unwrap());
+        assert!(!run(&Tree::of(&[&good[..], &[("a.md", "trailing \n")]].concat())).unwrap());
     }
 
     #[test]
