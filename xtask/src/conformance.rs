@@ -11,6 +11,9 @@ use std::fmt::Write;
 /// The file that is written.
 const OUTPUT: &str = "docs/conformance.md";
 
+/// The cases of the conformance tester: they show what a device does, and do nothing of it.
+const CASES: &str = "crates/conform/";
+
 /// The longest text of a row, in characters; the full text stands in `docs/spec/`.
 const MAX_TEXT: usize = 110;
 
@@ -49,16 +52,17 @@ fn collect(tree: &Tree) -> BTreeMap<String, Mentions> {
     for file in tree.files.iter().filter(|file| is_code(file) || is_document(file)) {
         let regions = Regions::of(&file.path, &file.text);
         for (index, line) in file.text.lines().enumerate() {
+            let shows = regions.is_test(index) || file.path.starts_with(CASES);
             for id in mentions(line) {
                 let mentions = found.entry(id.to_owned()).or_default();
                 let functions = if is_document(file) {
                     mentions.described.entry(file.path.clone()).or_default()
-                } else if regions.is_test(index) {
+                } else if shows {
                     mentions.shown.entry(file.path.clone()).or_default()
                 } else {
                     mentions.done.entry(file.path.clone()).or_default()
                 };
-                functions.extend(regions.function(index).filter(|_| regions.is_test(index)).map(str::to_owned));
+                functions.extend(regions.function(index).filter(|_| shows).map(str::to_owned));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod captures;
+mod conform;
 mod congestion;
 mod demo;
 mod doctor;
@@ -35,6 +36,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Conform(conform::Arguments),
     Decode(decode::Arguments),
     Demo(Box<demo::Arguments>),
     Doctor(doctor::Arguments),
@@ -58,6 +60,7 @@ const BAD_INPUT: u8 = 2;
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Conform(arguments) => conform::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -116,10 +116,7 @@ impl Socket {
     }
 
     fn send(&self, frame: &[u8]) -> io::Result<()> {
-        // SAFETY: `frame` can be read for the length that is given, and outlives the call. The socket is bound to the
-        // interface, so that no address is needed.
-        let result = unsafe { libc::send(self.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
-        if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        packet_socket::send(self.as_fd(), frame)
     }
 }
 

@@ -57,6 +57,14 @@ struct Answers {
     addresses: BTreeSet<Ipv6Addr>,
 }
 
+/// The answer to a frame that solicits a neighbour, from whoever has all neighbours of the link: its target is at
+/// `mac`. Nothing for any other frame, nor for who wants the target for itself.
+pub fn answer_for_anybody(frame: &[u8], mac: MacAddress) -> Option<Vec<u8>> {
+    let target = message::target(frame)?;
+    let solicitation = Solicitation::parse(frame).filter(|solicitation| !solicitation.is_alone())?;
+    Some(solicitation.advertisement(target, mac))
+}
+
 impl ProxyNd {
     /// Begins with nothing to answer for, in the calling thread's network namespace. Must be called inside a tokio
     /// runtime with I/O.

@@ -46,6 +46,13 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, frame: &mut [u8]) -> io::Result<(l
     Ok((from, len))
 }
 
+/// Sends a whole frame by a socket that is bound to an interface, so that no address is needed.
+pub(crate) fn send(socket: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
+    // SAFETY: `frame` can be read for the length that is given, and outlives the call.
+    let result = unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// A protocol at an interface.
 pub(crate) fn address(index: i32, protocol: u16) -> libc::sockaddr_ll {
     libc::sockaddr_ll {

@@ -29,20 +29,29 @@ pub fn icrc(packet: &[u8]) -> [u8; 4] {
 
 /// The UDP checksum of an IPv6 packet whose UDP header follows the IPv6 header; its checksum field is ignored.
 pub fn udp(packet: &[u8]) -> u16 {
+    match upper_layer(packet, 17, 6) {
+        0 => 0xFFFF,
+        checksum => checksum,
+    }
+}
+
+/// The checksum of an IPv6 packet whose ICMPv6 header follows the IPv6 header; its checksum field is ignored.
+pub fn icmpv6(packet: &[u8]) -> u16 {
+    upper_layer(packet, 58, 2)
+}
+
+/// The checksum of RFC 8200 section 8.1, whose field is so many octets behind the IPv6 header.
+fn upper_layer(packet: &[u8], next_header: u8, checksum_at: usize) -> u16 {
     let length = packet.len() - 40;
     let mut covered: Vec<u8> = packet[8..40].to_vec();
     covered.extend((length as u32).to_be_bytes());
-    covered.extend([0, 0, 0, 17]);
+    covered.extend([0, 0, 0, next_header]);
     covered.extend(&packet[40..]);
-    covered[32 + 8 + 6] = 0;
-    covered[32 + 8 + 7] = 0;
+    covered[40 + checksum_at..][..2].fill(0);
     let mut sum = 0u32;
     for (offset, octet) in covered.iter().enumerate() {
         sum += u32::from(*octet) << (8 * (1 - offset % 2));
         sum = (sum & 0xFFFF) + (sum >> 16);
     }
-    match !(sum as u16) {
-        0 => 0xFFFF,
-        checksum => checksum,
-    }
+    !(sum as u16)
 }

@@ -1,5 +1,5 @@
-//! Slow reference models for the tests, written from the RFCs and the drafts without using the code that they judge:
-//! octets in vectors, one bit or one octet at a time, no table, no cleverness.
+//! Slow reference models for the tests and the conformance tester, written from the RFCs and the drafts without using
+//! the code that they judge: octets in vectors, one bit or one octet at a time, no table, no cleverness.
 
 pub mod checksums;
 pub mod dcqcn;

@@ -24,6 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("host", &["wire", "steering", "dataplane", "rc", "io"]),
     ("node", &["wire", "group", "api", "steering", "dataplane", "isis", "capture", "io"]),
     ("lab", &["wire", "group", "steering", "dataplane", "capture", "io", "host", "node"]),
+    ("conform", &["wire", "capture", "io", "testkit"]),
     (
         "cli",
         &[
@@ -43,6 +44,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "host",
             "node",
             "lab",
+            "conform",
         ],
     ),
     ("testkit", &["wire", "group"]),

@@ -68,10 +68,15 @@ impl Solicitation {
             .then(|| Solicitation { source: ipv6.source(), mac: source_mac.unwrap_or(sender) })
     }
 
+    /// Whether the sender wants the target for itself (RFC 4862).
+    pub(super) fn is_alone(&self) -> bool {
+        self.source.is_unspecified()
+    }
+
     /// The answer, as a frame: the target is at `mac`. Who wants the target for itself is told, with everybody else,
     /// that it is taken.
     pub(super) fn advertisement(&self, target: Ipv6Addr, mac: MacAddress) -> Vec<u8> {
-        let (destination, to, flags) = match self.source.is_unspecified() {
+        let (destination, to, flags) = match self.is_alone() {
             true => (ALL_NODES, MacAddress::of_multicast_group(ALL_NODES), OVERRIDE),
             false => (self.source, self.mac, SOLICITED | OVERRIDE),
         };

@@ -1,0 +1,115 @@
+//! `srdma conform` with our own node as the device, over captures.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn srdma(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).args(arguments).output().expect("the program runs")
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).expect("UTF-8")
+}
+
+/// `srdma process` as the device of a profile with these ports.
+fn own_node(ports: &[&str]) -> String {
+    let inputs: String = ports.iter().map(|port| format!(" --in {port}={{in}}/{port}.pcapng")).collect();
+    format!("{} process --config {{config}}{inputs} --out {{out}}", env!("CARGO_BIN_EXE_srdma"))
+}
+
+/// All cases of a profile pass, and each requirement that a case names.
+fn passes(profile: &str, ports: &[&str]) {
+    let output = srdma(&["conform", "run", profile, "--json", "--command", &own_node(ports)]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let cases = report["cases"].as_array().expect("cases");
+    for case in cases {
+        assert_eq!(case["verdict"], "pass", "{case:#}");
+    }
+    assert!(cases.len() > 5);
+    for requirement in report["requirements"].as_array().expect("requirements") {
+        let is_open = requirement["cases"].as_array().expect("cases").is_empty();
+        let verdict = if is_open { "not_tested" } else { "pass" };
+        assert_eq!(requirement["verdict"], verdict, "{requirement}");
+        assert_eq!(requirement["reason"].is_string(), is_open, "{requirement}");
+    }
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// The node does what RFC 8754, RFC 8986 and RFC 9800 say (PP-4-3, PP-4-4, PP-5.1-1, PP-5.2-2, PP-5.2-3, PP-7-2).
+#[test]
+fn our_node_passes_usid() {
+    passes("usid", &["up", "down"]);
+}
+
+#[test]
+fn profiles_are_listed_and_described() {
+    let list = text(&srdma(&["conform", "list"]).stdout);
+    assert!(list.starts_with("usid "), "{list}");
+    let output = srdma(&["conform", "describe", "usid"]);
+    let described = text(&output.stdout);
+    for expected in
+        ["up: the device has 02:00:00:00:01:01", "5f00:0:100::/48 is uN", "un-shift [RFC 9800 4.1", "PP-4-1: "]
+    {
+        assert!(described.contains(expected), "{expected}: {described}");
+    }
+}
+
+/// What is chosen differs, and the node passes under it: expected octets follow the parameters.
+#[test]
+fn parameters_can_be_chosen() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("lab.toml");
+    let all = text(&srdma(&["conform", "describe", "usid", "--parameter-file"]).stdout);
+    let changed = all
+        .replace("un = \"5f00:0:100::\"", "un = \"5f00:1:4242::\"")
+        .replace("un_down = \"5f00:0:200::\"", "un_down = \"5f00:1:4343::\"")
+        .replace("un_up = \"5f00:0:300::\"", "un_up = \"5f00:1:4444::\"")
+        .replace("ua = \"5f00:0:e001::\"", "ua = \"5f00:1:e777::\"")
+        .replace("02:00:00:00:01:01", "02:00:00:00:aa:01");
+    assert_ne!(changed, all);
+    std::fs::write(&file, changed).expect("written");
+    let file = file.display().to_string();
+    let configuration = text(&srdma(&["conform", "describe", "usid", "--parameters", &file, "--node-toml"]).stdout);
+    assert!(configuration.contains("5f00:1:4242::/48") && configuration.contains("02:00:00:00:aa:01"));
+    assert!(!configuration.contains("5f00:0:"), "{configuration}");
+    let command = own_node(&["up", "down"]);
+    let output = srdma(&["conform", "run", "usid", "--case", "u", "--parameters", &file, "--command", &command]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+}
+
+/// A wire instead of a device: what comes out is not what must, and the report says so.
+#[test]
+fn what_fails_is_said_with_the_octets_that_differ() {
+    let wire = "cp {in}/up.pcapng {out}/down.pcapng";
+    let output = srdma(&["conform", "run", "usid", "--case", "un-shift", "--command", wire]);
+    assert_eq!(output.status.code(), Some(1));
+    let report = text(&output.stdout);
+    for expected in [
+        "FAIL un-shift [RFC 9800 4.1, PP-5.1-1, PP-5.2-2]",
+        "octet 21, IPv6 Hop Limit: expected 63, got 64",
+        "octet 38, IPv6 Destination Address: expected 5f00:0:200:300::, got 5f00:0:100:200:300::",
+        "RFC 9800 4.1  FAIL",
+        "0 cases pass, 3 fail",
+    ] {
+        assert!(report.contains(expected), "{expected}: {report}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_to_do() {
+    let refused = |arguments: &[&str]| {
+        let output = srdma(&[&["conform"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        text(&output.stderr)
+    };
+    let run = |arguments: &[&str]| refused(&[&["run", "usid"], arguments].concat());
+    assert!(refused(&["describe", "nothing"]).contains("unknown profile \"nothing\": there are usid"));
+    assert!(run(&["--interface", "left=lo"]).contains("profile usid has no port left, it has up, down"));
+    assert!(run(&["--interface", "up=lo"]).contains("--interface down=INTERFACE is missing"));
+    assert!(run(&["--command", "true", "--case", "nowhere"]).contains("`srdma conform describe usid` lists them"));
+    assert!(run(&["--command", "false"]).contains("no case could be put to the device: the command ended with"));
+    assert!(run(&["--command", "true"]).contains("wrote neither {out}/up.pcapng"));
+    let missing = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").display().to_string();
+    assert!(run(&["--command", "true", "--parameters", &missing]).contains("unknown field"));
+}

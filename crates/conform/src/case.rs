@@ -1,0 +1,64 @@
+//! What is sent to a device, and what must come out.
+
+use crate::Expected;
+
+/// A frame at a port, from its destination MAC address on, without FCS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The device's port, by the name that the profile gives it.
+    pub port: &'static str,
+    /// The octets.
+    pub octets: Vec<u8>,
+}
+
+/// Frames that are sent one right after the other, and what the device sends before the next step.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// What is sent.
+    pub sent: Vec<Frame>,
+    /// What must come out, and nothing else. Frames of one port may come in any order.
+    pub expected: Vec<Expected>,
+    /// How long the device may take, in milliseconds, beyond what any device may: a timer of it is waited for.
+    pub takes_ms: u64,
+}
+
+/// One case. The steps of a case follow one another at one device; a case finds the device as configured, but for what
+/// other cases, each with a group or flow of its own, have done.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its name within the profile.
+    pub name: &'static str,
+    /// What it shows, a sentence.
+    pub about: &'static str,
+    /// The requirements that it shows: ids of `docs/spec/requirements.md`, or sections of RFCs.
+    pub requirements: &'static [&'static str],
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+impl Case {
+    /// A case with nothing in it.
+    pub(crate) fn new(name: &'static str, about: &'static str, requirements: &'static [&'static str]) -> Self {
+        Case { name, about, requirements, steps: vec![Step::default()] }
+    }
+
+    /// Sends a frame in the last step.
+    pub(crate) fn send(mut self, frame: Frame) -> Self {
+        self.last().sent.push(frame);
+        self
+    }
+
+    /// Expects a frame in the last step.
+    pub(crate) fn expect(mut self, expected: Expected) -> Self {
+        self.last().expected.push(expected);
+        self
+    }
+
+    fn last(&mut self) -> &mut Step {
+        if self.steps.is_empty() {
+            self.steps.push(Step::default());
+        }
+        let last = self.steps.len() - 1;
+        &mut self.steps[last]
+    }
+}

@@ -1,0 +1,117 @@
+//! What of a profile can be chosen: addresses, MAC addresses, numbers.
+
+use crate::Mac;
+use serde::{Deserialize, Serialize};
+use std::net::Ipv6Addr;
+
+/// A parameter of a profile, for whoever configures a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Parameter {
+    /// Its name in a parameter file.
+    pub name: &'static str,
+    /// Its value as the file writes it.
+    pub value: String,
+    /// What it is.
+    pub meaning: &'static str,
+}
+
+/// A link between the device and the tester.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    /// The MAC address of the device.
+    pub device_mac: Mac,
+    /// The MAC address of the tester, which stands for every neighbour on the link.
+    pub tester_mac: Mac,
+}
+
+impl Port {
+    /// The port of this number, with default MAC addresses.
+    pub(crate) const fn numbered(number: u8) -> Self {
+        Port { device_mac: Mac([2, 0, 0, 0, number, 1]), tester_mac: Mac([2, 0, 0, 0, number, 2]) }
+    }
+
+    /// A frame of the tester around an IPv6 packet.
+    pub(crate) fn to_device(self, packet: &[u8]) -> Vec<u8> {
+        [&self.device_mac.0[..], &self.tester_mac.0, &[0x86, 0xDD], packet].concat()
+    }
+
+    /// A frame of the device around an IPv6 packet.
+    pub(crate) fn to_tester(self, packet: &[u8]) -> Vec<u8> {
+        [&self.tester_mac.0[..], &self.device_mac.0, &[0x86, 0xDD], packet].concat()
+    }
+}
+
+/// A file of parameters that is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct ParameterError {
+    /// Line and reason, and what the profile has.
+    pub reason: String,
+}
+
+/// How a value is written in a parameter file.
+pub(crate) trait Written {
+    fn written(&self) -> String;
+}
+
+impl Written for Ipv6Addr {
+    fn written(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+impl Written for u32 {
+    fn written(&self) -> String {
+        format!("{self:#x}")
+    }
+}
+
+impl Written for Port {
+    fn written(&self) -> String {
+        format!("{{ device_mac = \"{}\", tester_mac = \"{}\" }}", self.device_mac, self.tester_mac)
+    }
+}
+
+/// The parameters of a profile: a structure with a default for each field, whose comment is its meaning.
+macro_rules! parameters {
+    ($(#[$about:meta])* $name:ident { $(#[doc = $meaning:literal] $field:ident: $kind:ty = $default:expr,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub(crate) struct $name {
+            $(#[doc = $meaning] pub(crate) $field: $kind,)+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name { $($field: $default,)+ }
+            }
+        }
+
+        impl $name {
+            /// Each with its value and meaning.
+            pub(crate) fn list(&self) -> Vec<$crate::Parameter> {
+                use $crate::parameters::Written;
+                vec![$($crate::Parameter {
+                    name: stringify!($field),
+                    value: self.$field.written(),
+                    meaning: $meaning.trim(),
+                },)+]
+            }
+        }
+    };
+}
+pub(crate) use parameters;
+
+/// An address of a default.
+pub(crate) const fn address(segments: [u16; 8]) -> Ipv6Addr {
+    let [a, b, c, d, e, f, g, h] = segments;
+    Ipv6Addr::new(a, b, c, d, e, f, g, h)
+}
+
+/// Reads a file of parameters; without one all are as by default.
+pub(crate) fn read<P: Default + for<'de> Deserialize<'de>>(text: Option<&str>) -> Result<P, ParameterError> {
+    let Some(text) = text else { return Ok(P::default()) };
+    toml::from_str(text).map_err(|error| ParameterError { reason: error.to_string().trim_end().to_owned() })
+}

@@ -1,0 +1,101 @@
+//! What a device has to be configured as, and the cases for it.
+
+mod usid;
+
+use crate::parameters::{Port, read};
+use crate::{Case, Expected, Frame, Parameter, ParameterError};
+use serde::Serialize;
+use std::net::Ipv6Addr;
+
+/// What a device has to be configured as, and the cases for it.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Its name.
+    pub name: &'static str,
+    /// What it tests, a sentence.
+    pub about: &'static str,
+    /// The ports of the device, each of which the tester stands at.
+    pub ports: Vec<(&'static str, Port)>,
+    /// The configuration in words, a line each.
+    pub words: Vec<String>,
+    /// The configuration as the `node.toml` of an srdma node.
+    pub configuration: String,
+    /// What can be chosen, with the values that are in force.
+    pub parameters: Vec<Parameter>,
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// Requirements that no case can show, each with the reason.
+    pub untested: Vec<(&'static str, &'static str)>,
+}
+
+/// A profile that there is.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProfileName {
+    /// Its name.
+    pub name: &'static str,
+    /// What it tests, a sentence.
+    pub about: &'static str,
+    #[serde(skip)]
+    build: fn(Option<&str>) -> Result<Profile, ParameterError>,
+}
+
+/// The profiles.
+pub const PROFILES: [ProfileName; 1] =
+    [ProfileName { name: "usid", about: usid::ABOUT, build: |text| Ok(usid::profile(&read::<usid::Usid>(text)?)) }];
+
+impl ProfileName {
+    /// The profile of this name.
+    pub fn of(name: &str) -> Option<Self> {
+        PROFILES.into_iter().find(|profile| profile.name == name)
+    }
+
+    /// The profile with the parameters of a file, given as its text, or with those by default.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no TOML, or names a parameter that the profile does not have.
+    pub fn load(self, parameters: Option<&str>) -> Result<Profile, ParameterError> {
+        (self.build)(parameters)
+    }
+}
+
+/// A frame that the tester sends at a port.
+fn sent((name, port): (&'static str, Port), packet: &[u8]) -> Frame {
+    Frame { port: name, octets: port.to_device(packet) }
+}
+
+/// A packet that must leave a port, every octet of it.
+fn left((name, port): (&'static str, Port), packet: &[u8]) -> Expected {
+    Expected::exactly(name, port.to_tester(packet))
+}
+
+/// The parts of a `node.toml` that profiles have in common.
+struct NodeToml(String);
+
+impl NodeToml {
+    /// A node with this loopback, and further keys of `[node]`.
+    fn new(loopback: Ipv6Addr, keys: &str) -> Self {
+        NodeToml(format!("[node]\nloopback = \"{loopback}\"\n{keys}"))
+    }
+
+    /// A section, or several.
+    fn add(mut self, section: &str) -> Self {
+        self.0.push('\n');
+        self.0.push_str(section.trim_end());
+        self.0.push('\n');
+        self
+    }
+
+    /// A port, and the tester as the neighbour behind it.
+    fn port(self, (name, port): (&str, Port), tester: Ipv6Addr) -> Self {
+        self.add(&format!(
+            "[[port]]\nname = \"{name}\"\nmac = \"{}\"\n\n[[neighbour]]\naddress = \"{tester}%{name}\"\nmac = \"{}\"",
+            port.device_mac, port.tester_mac
+        ))
+    }
+
+    /// A route by the tester.
+    fn route(self, prefix: &str, tester: Ipv6Addr, port: &str) -> Self {
+        self.add(&format!("[[route]]\nprefix = \"{prefix}\"\nvia = [\"{tester}%{port}\"]"))
+    }
+}

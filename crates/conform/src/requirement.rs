@@ -1,0 +1,70 @@
+//! What the ids in reports stand for.
+
+use serde::Serialize;
+
+/// A requirement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Requirement {
+    /// Its id: that of `docs/spec/requirements.md`, or a section of an RFC.
+    pub id: String,
+    /// What it asks for.
+    pub text: String,
+}
+
+/// The table of requirements, as the repository has it.
+const TABLE: &str = include_str!("../../../docs/spec/requirements.md");
+
+/// Sections of RFCs that cases are about.
+const SECTIONS: [(&str, &str); 12] = [
+    ("RFC 6040 4.2", "Decapsulation: the ECN field of what leaves a tunnel follows from the inner and the outer one."),
+    ("RFC 8200 3", "A node that forwards decrements the hop limit, and discards and reports what has none left."),
+    ("RFC 8754 4.3.1.1", "The SRH is processed at a local SID: Segments Left, Last Entry, hop limit, next segment."),
+    ("RFC 8754 4.3.2", "What is addressed to another node is forwarded, and its SRH is not looked at."),
+    ("RFC 8986 4.1", "End."),
+    ("RFC 8986 4.1.1", "Upper-layer headers at a SID: refused with ICMPv6 Parameter Problem, code 4, unless allowed."),
+    ("RFC 8986 4.16.1", "PSP: the penultimate segment's node removes the SRH."),
+    ("RFC 8986 4.2", "End.X: forwarded by the SID's adjacency, whatever the routes say."),
+    ("RFC 8986 4.6", "End.DT6: decapsulated, and looked up in the SID's table."),
+    ("RFC 8986 5.2", "H.Encaps.Red: a new outer header; the first segment in its destination address alone."),
+    ("RFC 9800 4.1", "NEXT-CSID: while arguments remain the destination address shifts; Segments Left stays."),
+    ("RFC 9524 2.2", "End.Replicate: a copy for each branch, with the branch's SID as destination."),
+];
+
+impl Requirement {
+    /// The requirement of this id, if there is one.
+    pub fn of(id: &str) -> Option<Self> {
+        let section = SECTIONS.iter().find(|(section, _)| *section == id).map(|(_, text)| (*text).to_owned());
+        let text = section.or_else(|| rows().find(|(row, _)| *row == id).map(|(_, text)| text.to_owned()))?;
+        Some(Requirement { id: id.to_owned(), text })
+    }
+
+    /// The ids of a family, such as `MT`, in the order of the table.
+    pub fn of_family(family: &str) -> Vec<&'static str> {
+        let is_of_it = |id: &&str| id.split_once('-').is_some_and(|(prefix, _)| prefix == family);
+        rows().map(|(id, _)| id).filter(is_of_it).collect()
+    }
+}
+
+/// Ids and texts of the table.
+fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLE.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim);
+        let (id, _level, _section) = (cells.next()?, cells.next()?, cells.next()?);
+        let text = cells.next()?;
+        (id.contains('-') && !id.starts_with('-')).then_some((id, text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_texts() {
+        assert!(Requirement::of("MT-6.2-1").is_some_and(|requirement| requirement.text.starts_with("End.MT needs")));
+        assert!(Requirement::of("RFC 8986 4.2").is_some());
+        assert_eq!(Requirement::of("XX-1-1"), None);
+        assert_eq!(Requirement::of_family("MT").len(), 36);
+        assert_eq!(Requirement::of_family("FC").len(), 17);
+    }
+}
