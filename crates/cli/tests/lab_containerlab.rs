@@ -8,9 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use yaml_rust2::{Yaml, YamlLoader};
 
-/// The view of a container: its files as /etc/srdma, and a /run of its own.
+/// The view of a container: its files as /etc/srdma, the users that programs look for, and a /run of its own.
 const VIEW: &str = r#"set -e
+users=$(cat /etc/passwd)
+groups=$(cat /etc/group)
 mount -t tmpfs tmpfs /etc
+echo "$users" > /etc/passwd
+echo "$groups" > /etc/group
 mkdir /etc/srdma
 [ ! -d "$FILES" ] || mount --bind "$FILES" /etc/srdma
 mount --bind "$RUN" /run
@@ -201,6 +205,8 @@ fn unicast_passes_kernel_routers_and_nodes() {
 #[ignore = "needs root"]
 fn command_lines_of_the_lab_are_run() {
     assert_eq!(receivers("kernel-transit", 1 << 20).len(), 5);
+    // FRR, with a configuration that a command line writes.
+    assert_eq!(receivers("isis-frr", 1 << 16), ["R".to_owned()].into());
 }
 
 #[test]
