@@ -293,6 +293,9 @@ pub enum Command {
     /// Takes part in a group, or in a new epoch of it; its Proxy Address becomes this node's to intercept. Both phases
     /// of a commit at once.
     AddGroup(Box<NodePart>),
+    /// Takes part again in a group whose state was lost: nothing is known of its branches until they are heard (R6,
+    /// D17). A group that the node still has goes on as by [`Command::AddGroup`].
+    RestoreGroup(Box<NodePart>),
     /// First phase of a commit (D31): checks the part and keeps it, in place of one that was kept before.
     PrepareGroup(Box<NodePart>),
     /// Second phase: the part that was prepared for this epoch takes effect. If that epoch is in effect, nothing.

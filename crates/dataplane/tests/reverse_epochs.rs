@@ -5,6 +5,7 @@ mod common;
 
 use common::group::{self, HEADEND, PROXY, address, inner, member, receiver};
 use common::{Bench, next_hop};
+use srdma_dataplane::reverse::BranchIndex;
 use srdma_dataplane::{Cause, Command, Element, Event, Prefix, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
 use srdma_testkit::checksums;
@@ -208,6 +209,43 @@ fn a_node_that_comes_late_knows_only_those_that_join() {
     bench.send(0, &data(110, TRANSIT_SID));
     bench.send(1, &said(N1, 5, 110, 0x1F));
     assert_eq!(told(&bench.send(2, &said(N2, 5, 110, 0x1F))), [(110, 0x1F, 0xC005)]);
+}
+
+/// R6, D17: what a node is given back knows nothing of its branches, though the node did not begin as restarted; one
+/// that has it still goes on with what it knows.
+#[test]
+fn a_part_that_was_lost_comes_back_without_points() {
+    let mut bench = transit();
+    let restored = || Command::RestoreGroup(Box::new(part(1, 3, |_, _| ())));
+    bench.control(restored());
+    assert_eq!(unknown(&bench), 2);
+    (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
+    assert_eq!(told(&bench.send(1, &said(N1, 3, 101, 0x1F))), [], "R6");
+    assert_eq!(told(&bench.send(2, &said(N2, 3, 100, 0x1F))), [(100, 0x1F, 0xC003)]);
+    bench.control(restored());
+    assert_eq!(unknown(&bench), 0);
+    let mut new = transit();
+    commit(&mut new, part(1, 3, |_, _| ()));
+    assert_eq!(unknown(&new), 0, "a new group is known from its initial PSN");
+}
+
+/// CNPs are counted by branch, and go on counting in another epoch, wherever the branch stands then.
+#[test]
+fn cnps_are_counted_by_branch() {
+    let mut bench = transit();
+    commit(&mut bench, part(1, 1, |_, _| ()));
+    let cnp = |from| with_port(group::response(0x81, from, 0, &[0; 16]), 0xC001);
+    (0..3).for_each(|_| drop(bench.send(2, &cnp(N2))));
+    bench.send(1, &cnp(N1));
+    let counts = |bench: &Bench| [0, 1].map(|branch| bench.node.branch_cnps(GroupId(1), BranchIndex(branch)));
+    assert_eq!(counts(&bench), [Some(1), Some(3)]);
+    let without_n1 = part(1, 2, |record, nodes| {
+        record.receivers.drain(..2);
+        record.receivers[0].edge = NodeIndex(2);
+        nodes.remove(2);
+    });
+    commit(&mut bench, without_n1);
+    assert_eq!(counts(&bench), [Some(3), None]);
 }
 
 /// An epoch that is older than the one in effect is refused by name, in both phases.

@@ -63,7 +63,8 @@ impl Node {
             Command::RemoveSteering => self.remove_steering(),
             Command::AddConnection(connection) => self.add_connection(connection),
             Command::RemoveConnection { host, peer, peer_qpn } => self.remove_connection(host, peer, peer_qpn),
-            Command::AddGroup(part) => self.add_group(*part),
+            Command::AddGroup(part) => self.add_group(*part, self.config.restarted),
+            Command::RestoreGroup(part) => self.add_group(*part, true),
             Command::PrepareGroup(part) => self.prepare_group(*part),
             Command::CommitGroup { id, epoch } => self.commit_group(id, epoch),
             Command::AbortGroup(id) => {

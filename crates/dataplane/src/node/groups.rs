@@ -28,7 +28,7 @@ impl Node {
     /// Second phase. A commit that is said again finds its epoch in effect.
     pub(super) fn commit_group(&mut self, id: GroupId, epoch: u32) -> Result<(), ConfigError> {
         match self.prepared.remove(&id) {
-            Some(part) if part.epoch == epoch => self.add_group(part),
+            Some(part) if part.epoch == epoch => self.add_group(part, self.config.restarted),
             other => {
                 self.prepared.extend(other.map(|part| (id, part)));
                 let in_effect = self.group(id).is_some_and(|group| group.part.epoch == epoch);
@@ -56,7 +56,8 @@ impl Node {
         self.check_proxy_in_domain(part)
     }
 
-    pub(super) fn add_group(&mut self, part: NodePart) -> Result<(), ConfigError> {
+    /// Takes part in a group; `restarted`: it was in it before, and has forgotten what its branches have said.
+    pub(super) fn add_group(&mut self, part: NodePart, restarted: bool) -> Result<(), ConfigError> {
         self.check_group(&part)?;
         let headers = self.headers_for(&part)?;
         let known = self.groups.iter().position(|group| group.as_ref().is_some_and(|group| group.part.id == part.id));
@@ -64,7 +65,7 @@ impl Node {
         let goes_on = self.give_way_to_record(part.proxy);
         let index = known.unwrap_or_else(|| self.free_group_slot());
         let state = match self.groups[index].take() {
-            None => group_state(part, headers, self.config.restarted || goes_on),
+            None => group_state(part, headers, restarted || goes_on),
             Some(before) => {
                 self.withdraw(Prefix::host(before.part.proxy), Target::Group(index as u32));
                 succeeding_state(before, part, headers)
@@ -189,6 +190,7 @@ pub(super) fn group_state(part: NodePart, headers: Vec<u8>, restarted: bool) -> 
         cnps: CnpWindow::new(&cnp_rules_of(&part.policy), part.branches.len() as u16),
         responders: responders_of(&part),
         msn_offsets: part.branches.iter().map(|branch| branch.joined.map_or(0, |join| join.msn)).collect(),
+        branch_cnps: vec![0; part.branches.len()].into_boxed_slice(),
         withholds_any: withholds_any(&part),
         owed: Vec::new(),
         headers,
@@ -214,7 +216,7 @@ fn succeeding_state(before: GroupState, part: NodePart, headers: Vec<u8>) -> Gro
     if before.part.initial_psn != part.initial_psn {
         return GroupState { counters: before.counters, ..group_state(part, headers, false) };
     }
-    let (mut origins, mut msn_offsets) = (Vec::new(), Vec::new());
+    let (mut origins, mut msn_offsets, mut branch_cnps) = (Vec::new(), Vec::new(), Vec::new());
     for branch in &part.branches {
         let index = before.branch_of(&branch.responder.octets());
         let known = index.and_then(|index| before.part.branches.get(index.index()));
@@ -230,6 +232,9 @@ fn succeeding_state(before: GroupState, part: NodePart, headers: Vec<u8>) -> Gro
             Origin::At(_) | Origin::Unknown => 0,
         };
         msn_offsets.push(branch.joined.map_or(kept, |join| join.msn));
+        // A branch that is renewed is the same neighbour, or receiver, still.
+        let counted = index.and_then(|index| before.branch_cnps.get(index.index()));
+        branch_cnps.push(counted.copied().unwrap_or(0));
         origins.push(origin);
     }
     // What was said upstream is not true of what hangs below now, or somebody else is upstream, who has not heard it.
@@ -244,6 +249,7 @@ fn succeeding_state(before: GroupState, part: NodePart, headers: Vec<u8>) -> Gro
     GroupState {
         responders: responders_of(&part),
         msn_offsets: msn_offsets.into_boxed_slice(),
+        branch_cnps: branch_cnps.into_boxed_slice(),
         withholds_any: withholds_any(&part),
         acks,
         cnps,

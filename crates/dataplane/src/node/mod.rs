@@ -51,7 +51,7 @@ use crate::hmac::HmacKeys;
 use crate::ioam::Ioam;
 use crate::notification::{NotificationCounters, Origins, SidTable};
 use crate::pool::Pool;
-use crate::reverse::{Acknowledgements, CnpUp, Statement};
+use crate::reverse::{Acknowledgements, BranchIndex, CnpUp, Statement};
 use crate::timers::Timers;
 use crate::token_bucket::TokenBucket;
 pub use fast_cnp::Notified;
@@ -244,6 +244,11 @@ impl Node {
     /// What a group's branches have acknowledged.
     pub fn acknowledgements(&self, id: GroupId) -> Option<&Acknowledgements> {
         self.group(id).map(|group| &group.acks)
+    }
+
+    /// The CNPs that came from a branch of a group.
+    pub fn branch_cnps(&self, id: GroupId, branch: BranchIndex) -> Option<u64> {
+        self.group(id)?.branch_cnps.get(branch.index()).copied()
     }
 
     /// The groups that the node takes part in.

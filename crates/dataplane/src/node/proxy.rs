@@ -219,6 +219,9 @@ impl Node {
     ) -> Result<(), DropReason> {
         let state = self.groups[group as usize].as_mut().ok_or(DropReason::UnknownGroup)?;
         state.counters.cnps_received += 1;
+        if let Some(of_branch) = state.branch_cnps.get_mut(branch.index()) {
+            *of_branch += 1;
+        }
         state.touch(now);
         let taken = state.cnps.cnp(now, branch, count, &mut self.cnps);
         self.journal_cnp(now, group, branch, count, taken.is_ok());

@@ -100,6 +100,8 @@ pub(super) struct GroupState {
     pub(super) responders: Vec<([u8; 16], BranchIndex)>,
     /// What is added to each branch's MSN: the messages that were over when it joined (D18).
     pub(super) msn_offsets: Box<[u32]>,
+    /// CNPs that came from each branch.
+    pub(super) branch_cnps: Box<[u64]>,
     /// Whether receivers may have to be spared copies: [`Self::withholds`] says which.
     pub(super) withholds_any: bool,
     /// What a commit has made the node say (R7), and what has not been sent, for want of time and frames.
