@@ -6,6 +6,8 @@ mod border;
 mod congestion;
 #[path = "configuration/contradictions.rs"]
 mod contradictions;
+#[path = "configuration/controller.rs"]
+mod controller;
 #[path = "configuration/documentation.rs"]
 mod documentation;
 #[path = "configuration/errors.rs"]

@@ -2,6 +2,7 @@
 //! `docs/configuration.md`.
 
 use super::border::{BorderSection, DomainSection};
+use super::controller::ControllerSection;
 use super::egress::{EgressSection, TrafficClassSection};
 use super::fast_cnp::{ConnectionSection, FastCnpSection};
 use super::ioam::IoamSection;
@@ -63,6 +64,7 @@ pub(super) struct File {
     pub(super) notification_sids: Vec<SidsSection>,
     pub(super) steering: Option<Spanned<SteeringSection>>,
     pub(super) isis: Option<Spanned<IsisSection>>,
+    pub(super) controller: Option<Spanned<ControllerSection>>,
     #[serde(default)]
     pub(super) connection: Vec<ConnectionSection>,
 }

@@ -6,6 +6,7 @@
 
 mod border;
 mod claims;
+mod controller;
 mod daemon;
 mod egress;
 mod error;
@@ -27,6 +28,7 @@ mod steering;
 mod value;
 
 use claims::Claims;
+pub use controller::{ControllerLink, ControllerSettings};
 pub use daemon::DaemonSettings;
 pub use error::ConfigurationError;
 use error::Problem;
@@ -52,6 +54,8 @@ pub struct Configuration {
     pub daemon: DaemonSettings,
     /// What the node says by IS-IS, if it speaks it.
     pub isis: Option<IsisSettings>,
+    /// Who gives the node groups beside those of the file.
+    pub controller: Option<ControllerSettings>,
 }
 
 impl Configuration {
@@ -129,7 +133,8 @@ impl Configuration {
         learning::add(&file, &claims, &mut commands)?;
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
         let isis = isis::settings(path, &file, &daemon.name, &node, &commands)?;
-        Ok(Configuration { node, commands: commands.done, interfaces, forwards, daemon, isis })
+        let controller = controller::settings(path, &file, &daemon.name, &node, &commands)?;
+        Ok(Configuration { node, commands: commands.done, interfaces, forwards, daemon, isis, controller })
     }
 }
 

@@ -58,6 +58,8 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[isis.key]", "[isis]\nkey = { zzz = 1 }"),
     ("[[isis.locator]]", "[isis]\nlocator = [{ zzz = 1 }]"),
     ("[[isis.circuit]]", "[isis]\ncircuit = [{ zzz = 1 }]"),
+    ("[controller]", "[controller]\nzzz = 1"),
+    ("[[controller.link]]", "[controller]\nlink = [{ zzz = 1 }]"),
 ];
 
 /// The keys that an error says there are.

@@ -103,7 +103,7 @@ fn keys_and_types() {
         "[nodes]",
         "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `border`, `neighbour`, `route`, \
          `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
-         `notifications`, `notification_sids`, `steering`, `isis`, `connection`",
+         `notifications`, `notification_sids`, `steering`, `isis`, `controller`, `connection`",
     );
     refused(file, "loopback = '2001:db8:4::1'\n", "", "1: missing key `loopback`");
     refused(file, "name = 'down'\n", "", "6: missing key `name`");

@@ -1,0 +1,154 @@
+//! `[controller]`: who gives the node groups beside those of the file, and what it is told of the node.
+
+use super::Commands;
+use super::error::Problem;
+use super::file::{File, LinkMtu};
+use super::ports::port_named;
+use super::value::{HostAddress, Located, PortName, PositiveU32, count_or};
+use serde::Deserialize;
+use srdma_dataplane::{Command, NodeConfig, PortId, Prefix, SidBehavior};
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ControllerSection {
+    url: Spanned<String>,
+    token_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    name: Option<Located<PortName>>,
+    end_mt: Option<Located<HostAddress>>,
+    replication: Option<Located<Prefix>>,
+    #[serde(default)]
+    link: Vec<LinkSection>,
+    #[serde(default)]
+    hosts: Vec<Located<Prefix>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinkSection {
+    to: Located<HostAddress>,
+    port: Option<Located<PortName>>,
+    mtu: Option<Located<LinkMtu>>,
+    cost: Option<Located<PositiveU32>>,
+}
+
+/// The controller of a node, and what it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerSettings {
+    /// Where it is.
+    pub url: String,
+    /// The file with the token that the node shows.
+    pub token_file: Option<PathBuf>,
+    /// The file with the certificates that the controller's is held against.
+    pub ca_file: Option<PathBuf>,
+    /// The node's name.
+    pub name: String,
+    /// Its End.MT SID, when it can be an edge.
+    pub end_mt: Option<Ipv6Addr>,
+    /// Where its Replication SIDs are taken from, when it can replicate.
+    pub replication: Option<Prefix>,
+    /// The nodes next to it.
+    pub links: Vec<ControllerLink>,
+    /// Where its hosts are.
+    pub hosts: Vec<Prefix>,
+}
+
+/// A link to another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerLink {
+    /// The other's loopback.
+    pub to: Ipv6Addr,
+    /// The port that leads there.
+    pub port: Option<PortId>,
+    /// The largest IPv6 packet, in octets, when it is not the port's.
+    pub mtu: Option<u16>,
+    /// What a copy on it costs.
+    pub cost: u32,
+}
+
+/// The longest prefix that has a Replication SID for each number of a group.
+const LONGEST_REPLICATION: u8 = 96;
+
+/// What the file says of a controller. It comes behind the SIDs and groups.
+pub(super) fn settings(
+    path: &Path,
+    file: &File,
+    name: &str,
+    node: &NodeConfig,
+    commands: &Commands,
+) -> Result<Option<ControllerSettings>, Problem> {
+    let Some(section) = &file.controller else { return Ok(None) };
+    let (at, section) = (section.span().start, section.get_ref());
+    srdma_api::Client::new(section.url.get_ref(), None, None)
+        .map_err(|error| Problem::new(section.url.span().start, error.to_string()))?;
+    let end_mt = section.end_mt.as_ref().map(|sid| end_mt(sid, commands)).transpose()?;
+    let replication = section.replication.as_ref().map(|prefix| replication(prefix, commands)).transpose()?;
+    if end_mt.is_none() && replication.is_none() {
+        let text = "expected end_mt, replication or both: without, the node can be in no tree";
+        return Err(Problem::new(at, text));
+    }
+    let beside = |file: &PathBuf| path.parent().unwrap_or(Path::new("")).join(file);
+    Ok(Some(ControllerSettings {
+        url: section.url.get_ref().clone(),
+        token_file: section.token_file.as_ref().map(beside),
+        ca_file: section.ca_file.as_ref().map(beside),
+        name: section.name.as_ref().map_or(name, |name| &name.value.0).to_owned(),
+        end_mt,
+        replication,
+        links: links(section, node)?,
+        hosts: section.hosts.iter().map(|hosts| hosts.value).collect(),
+    }))
+}
+
+fn end_mt(sid: &Located<HostAddress>, commands: &Commands) -> Result<Ipv6Addr, Problem> {
+    let wanted = Prefix::host(sid.value.0);
+    let is_it = |command: &Command| matches!(command, Command::AddSid { prefix, behavior: SidBehavior::EndMt { .. } } if *prefix == wanted);
+    match commands.done.iter().any(is_it) {
+        true => Ok(sid.value.0),
+        false => Err(Problem::new(sid.at, format!("end_mt: {} is no [[sid]] of behavior End.MT", sid.value.0))),
+    }
+}
+
+/// A prefix with room for a SID of each group, in which nothing else is.
+fn replication(prefix: &Located<Prefix>, commands: &Commands) -> Result<Prefix, Problem> {
+    let (at, prefix) = (prefix.at, prefix.value);
+    if !(1..=LONGEST_REPLICATION).contains(&prefix.prefix_len()) {
+        let text = format!("replication: {prefix} has no SID for each group, expected a prefix of 1 to 96 bits");
+        return Err(Problem::new(at, text));
+    }
+    let inside = commands.done.iter().find_map(|command| match command {
+        Command::AddSid { prefix: sid, .. } if prefix.contains(sid.address()) => Some(format!("SID {sid}")),
+        Command::AddGroup(part) if prefix.contains(part.proxy) => Some(format!("Proxy Address {}", part.proxy)),
+        _ => None,
+    });
+    match inside {
+        Some(other) => {
+            Err(Problem::new(at, format!("replication: {other} lies in {prefix}, which is the controller's")))
+        }
+        None => Ok(prefix),
+    }
+}
+
+fn links(section: &ControllerSection, node: &NodeConfig) -> Result<Vec<ControllerLink>, Problem> {
+    let mut known = BTreeSet::new();
+    let link = |section: &LinkSection| {
+        let (at, to) = (section.to.at, section.to.value.0);
+        if to == node.loopback {
+            return Err(Problem::new(at, format!("link to {to}: that is this node itself")));
+        }
+        if !known.insert(to) {
+            return Err(Problem::new(at, format!("link to {to} stands here twice")));
+        }
+        Ok(ControllerLink {
+            to,
+            port: section.port.as_ref().map(|port| port_named(node, port)).transpose()?,
+            mtu: section.mtu.as_ref().map(|mtu| mtu.value.get() as u16),
+            cost: count_or(&section.cost, 1),
+        })
+    };
+    section.link.iter().map(link).collect()
+}
