@@ -36,6 +36,7 @@ fn example() -> Snapshot {
         started_unix_s: 1_800_000_000,
         uptime_ns: 90_000_000_000,
         ports: ports.collect(),
+        controller: None,
         configuration: ConfigurationSnapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: Some("n6.toml:3: unknown key".to_owned()) }),

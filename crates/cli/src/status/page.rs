@@ -88,6 +88,16 @@ fn head(snapshot: &Snapshot) -> Vec<Line<'static>> {
             Some(error) => Line::styled(format!("configuration {generation}; refused {ago} ago: {error}"), BAD),
         });
     }
+    if let Some(controller) = &snapshot.controller {
+        let url = &controller.url;
+        lines.push(match &controller.error {
+            None if controller.is_reached => {
+                Line::raw(format!("controller {url}, {} of its groups", controller.groups))
+            }
+            None => Line::raw(format!("controller {url}, not asked yet")),
+            Some(error) => Line::styled(format!("controller not reached: {error}"), BAD),
+        });
+    }
     lines
 }
 

@@ -1,5 +1,6 @@
 //! The control task: it starts the data thread, keeps its drivers and its configuration up to date, and ends it.
 
+mod agent;
 mod isis;
 mod kernel;
 mod learnt_routes;
@@ -7,6 +8,7 @@ mod ports;
 mod reloading;
 mod reporting;
 
+use super::agent::Call;
 use super::claim::Claim;
 use super::error::DaemonError;
 use super::event::{Cause, Event};
@@ -21,6 +23,7 @@ use super::status::StatusServer;
 use super::supervisor::Supervisor;
 use super::watched_file::WatchedFile;
 use crate::configuration::{Configuration, ConfigurationError, InterfaceFacts, Purpose};
+use agent::AgentSide;
 use isis::IsisSide;
 use kernel::KernelSide;
 use ports::{PortDriver, claim_missing};
@@ -42,6 +45,7 @@ pub(super) struct Control<'r> {
     configuration: Configuration,
     kernel: KernelSide,
     isis: IsisSide,
+    agent: AgentSide,
     data: DataHandle,
     /// In the order of the configuration's.
     ports: Vec<PortDriver>,
@@ -60,6 +64,7 @@ enum Occasion {
     Lost(Loss),
     Kernel(std::io::Result<()>),
     Isis(News),
+    Controller(Call),
     Period,
 }
 
@@ -79,10 +84,11 @@ impl<'r> Control<'r> {
             Some(address) => Some(MetricsServer::bind(address).await.map_err(system("metrics"))?),
             None => None,
         };
-        let interest = interest::of(&configuration);
+        let interest = interest::of(&configuration, &[]);
         let data = DataHandle::start(node, interest, configuration.daemon.cpu)
             .map_err(system("cannot start the data thread"))?;
-        let effects = kernel.configure(&configuration);
+        let effects = kernel.configure(&configuration, &[]);
+        let agent = AgentSide::start(&configuration)?;
         let reporting = Reporting::new(status, metrics);
         let supervisor = Supervisor::of_environment();
         let path = path.to_owned();
@@ -93,6 +99,7 @@ impl<'r> Control<'r> {
             configuration,
             kernel,
             isis: IsisSide::default(),
+            agent,
             data,
             ports,
             claims,
@@ -145,6 +152,7 @@ impl<'r> Control<'r> {
                 request = signals.next() => Occasion::Asked(request),
                 changed = self.kernel.changed() => Occasion::Kernel(changed),
                 news = self.isis.news() => Occasion::Isis(news),
+                call = self.agent.call() => Occasion::Controller(call),
                 loss = self.data.loss() => Occasion::Lost(loss?),
                 _ = period.tick() => Occasion::Period,
             };
@@ -157,6 +165,7 @@ impl<'r> Control<'r> {
                     return Err(DaemonError::Died(error.to_string()));
                 }
                 Occasion::Isis(news) => self.hear_isis(news).await?,
+                Occasion::Controller(call) => self.answer_call(call).await?,
                 Occasion::Lost(loss) => self.lost(&loss),
                 Occasion::Period => {
                     if self.file.has_changed() {

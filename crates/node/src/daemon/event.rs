@@ -56,6 +56,8 @@ pub enum Event {
         receiver: Ipv6Addr,
         /// Why.
         cause: EvictionCause,
+        /// Whether the group is the controller's, which is asked.
+        is_asked: bool,
     },
     /// Another configuration is in force.
     Reloaded {
@@ -77,6 +79,11 @@ pub enum Event {
     /// Something that IS-IS has to say.
     Isis {
         /// What.
+        text: String,
+    },
+    /// The controller was found, or was lost.
+    Controller {
+        /// What has become of it.
         text: String,
     },
     /// The node ends; the signal's name.
@@ -121,15 +128,18 @@ impl fmt::Display for Event {
                 "traffic class {traffic_class}: a router that asks for pauses needs {octets} octets beyond XOFF, and \
                  {octets_per_km} more for each kilometre to it, less what it sends on meanwhile (srdma plan headroom)"
             ),
-            Event::EvictionWanted { group, receiver, cause } => {
-                let cause = cause.name();
-                write!(f, "receiver {receiver} of group {group} is {cause}: evict it by a new epoch of the group file")
+            Event::EvictionWanted { group, receiver, cause, is_asked } => {
+                let todo = match is_asked {
+                    true => "the controller is asked to evict it",
+                    false => "evict it by a new epoch of the group file",
+                };
+                write!(f, "receiver {receiver} of group {group} is {}: {todo}", cause.name())
             }
             Event::Reloaded { cause, commands: 1 } => write!(f, "reloaded, {cause}: 1 change"),
             Event::Reloaded { cause, commands } => write!(f, "reloaded, {cause}: {commands} changes"),
             Event::ReloadRefused { reason } => write!(f, "not reloaded, the old configuration stays: {reason}"),
             Event::Failed { what } => f.write_str(what),
-            Event::Isis { text } => f.write_str(text),
+            Event::Isis { text } | Event::Controller { text } => f.write_str(text),
             Event::Stopping { signal } => write!(f, "stopping on {signal}"),
             Event::Stopped { unsent: 0 } => f.write_str("stopped"),
             Event::Stopped { unsent } => write!(f, "stopped, {unsent} frames could not be sent"),

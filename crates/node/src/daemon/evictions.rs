@@ -89,6 +89,7 @@ receiver = [{ address = '2001:db8:bb::1', qpn = 2 }, { address = '2001:db8:bb::2
             started_unix_s: 0,
             uptime_ns: 0,
             ports: Vec::new(),
+            controller: None,
             configuration: ConfigurationSnapshot::default(),
         };
         Snapshot::of(&node, &state)

@@ -22,17 +22,17 @@ impl Wanted {
     }
 }
 
-/// What a node of this configuration takes off its interfaces: packets to its SIDs, to the prefixes of its policies and
+/// What a node of this configuration, and with what it was `given` beside it, takes off its interfaces: packets to its SIDs, to the prefixes of its policies and
 /// to the multicast groups that it has routes for, RoCEv2 to the Proxy Addresses of its groups and of those that it
 /// learns, what it is told to forward, all that goes to hosts that it translates Fast CNPs for (D48), and pauses.
 ///
 /// Nothing comes to the node's loopback but the ICMPv6 errors of hosts that do not know Fast CNP (D47): responses go to
 /// the Proxy Address, or to a SID of the parent (D12).
-pub(super) fn of(configuration: &Configuration) -> Wanted {
+pub(super) fn of(configuration: &Configuration, given: &[Command]) -> Wanted {
     let mut prefixes: BTreeMap<Prefix, Match> =
         configuration.forwards.iter().map(|prefix| (*prefix, Match::All)).collect();
     let mut paused = BTreeSet::new();
-    for command in &configuration.commands {
+    for command in configuration.commands.iter().chain(given) {
         if let Command::SetLearning(learning) = command {
             prefixes.extend(learning.proxies.iter().map(|proxies| (*proxies, Match::RoceV2)));
         }
@@ -50,7 +50,9 @@ pub(super) fn of(configuration: &Configuration) -> Wanted {
                 config.probe_address.and_then(|address| prefixes.insert(Prefix::host(address), Match::All))
             }
             Command::AddMulticastRoute(route) => prefixes.insert(Prefix::host(route.group), Match::All),
-            Command::AddGroup(part) => prefixes.insert(Prefix::host(part.proxy), Match::RoceV2),
+            Command::AddGroup(part) | Command::RestoreGroup(part) => {
+                prefixes.insert(Prefix::host(part.proxy), Match::RoceV2)
+            }
             Command::SetFastCnp(fast_cnp) if !fast_cnp.senders.is_empty() => {
                 prefixes.insert(Prefix::host(configuration.node.loopback), Match::UnknownOption)
             }
@@ -143,7 +145,7 @@ mod tests {
              addresses = ['2001:db8:aa::6']\n[[neighbour]]\naddress = 'fe80::2%p'\nmac = '02:00:00:00:00:02'\n\
              [[route]]\nprefix = '2001:db8:bb::/64'\nvia = ['fe80::2%p']\n{more}"
         );
-        of(&Configuration::parse(Path::new("node.toml"), &text).expect("right"))
+        of(&Configuration::parse(Path::new("node.toml"), &text).expect("right"), &[])
     }
 
     #[test]
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn what_a_node_is_told_to_forward_is_its_own() {
         let text = "[node]\nloopback = '2001:db8:ff:1::1'\nforwards = ['2001:db8:bb::/64', '::/0']\n";
-        let wanted = of(&Configuration::parse(Path::new("node.toml"), text).expect("right"));
+        let wanted = of(&Configuration::parse(Path::new("node.toml"), text).expect("right"), &[]);
         let all = wanted.at(PortId(0)).prefixes.into_iter().filter(|(_, wanted)| *wanted == Match::All);
         assert_eq!(all.map(|(prefix, _)| prefix.to_string()).collect::<Vec<_>>(), ["::/0", "2001:db8:bb::/64"]);
     }

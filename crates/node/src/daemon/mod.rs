@@ -7,6 +7,7 @@
 //!                                 answers
 //! ```
 
+mod agent;
 mod claim;
 mod control;
 mod data;
@@ -37,10 +38,10 @@ pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{
-    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot,
-    EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot, HoldSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot,
-    IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, NotificationSnapshot, PathSnapshot,
-    PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, ControllerSnapshot, DaemonState, DestinationSnapshot,
+    DriverSnapshot, EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot, HoldSnapshot, IsisCircuitSnapshot,
+    IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, NotificationSnapshot,
+    PathSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot, SteeringSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

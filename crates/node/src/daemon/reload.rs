@@ -40,6 +40,9 @@ pub(super) fn changes(old: &Configuration, new: &Configuration) -> Result<Change
     if old.daemon != new.daemon {
         return Err(CannotFollow::Restart("[daemon]".to_owned()));
     }
+    if old.controller != new.controller {
+        return Err(CannotFollow::Restart("[controller]".to_owned()));
+    }
     let (ports, moved) = ports(old, new)?;
     let (before, after) = (by_subject(old), by_subject(new));
     for (subject, command) in &before {
@@ -129,6 +132,7 @@ impl Subject {
             | Command::RemoveNotifications
             | Command::RemoveSteering
             | Command::RemoveConnection { .. }
+            | Command::RestoreGroup(_)
             | Command::PrepareGroup(_)
             | Command::CommitGroup { .. }
             | Command::AbortGroup(_)
@@ -342,6 +346,7 @@ behavior = 'End.MT'
             Command::RemoveSteering => "RemoveSteering".to_owned(),
             Command::AddConnection(connection) => format!("AddConnection {}", connection.host),
             Command::RemoveConnection { host, .. } => format!("RemoveConnection {host}"),
+            Command::RestoreGroup(part) => format!("RestoreGroup {}", part.id.0),
             Command::PrepareGroup(part) => format!("PrepareGroup {}", part.id.0),
             Command::CommitGroup { id, epoch } => format!("CommitGroup {} {epoch}", id.0),
             Command::AbortGroup(id) => format!("AbortGroup {}", id.0),

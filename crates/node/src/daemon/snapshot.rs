@@ -55,8 +55,24 @@ pub struct Snapshot {
     /// What is known by IS-IS; absent while the node does not speak it.
     #[serde(default)]
     pub isis: Option<IsisSnapshot>,
+    /// The controller that gives the node groups; absent without one.
+    #[serde(default)]
+    pub controller: Option<ControllerSnapshot>,
     /// The configuration in force.
     pub configuration: ConfigurationSnapshot,
+}
+
+/// A node's controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControllerSnapshot {
+    /// Where it is.
+    pub url: String,
+    /// Whether it answered last.
+    pub is_reached: bool,
+    /// Why not.
+    pub error: Option<String>,
+    /// How many of the node's groups are the controller's.
+    pub groups: usize,
 }
 
 /// A port.
@@ -212,6 +228,9 @@ pub struct BranchSnapshot {
     pub lag: Option<u32>,
     /// How often it had a lag and its point stood still for a second.
     pub stalls: u64,
+    /// CNPs that came from it.
+    #[serde(default)]
+    pub cnps: u64,
 }
 
 /// Which configuration is in force.

@@ -41,6 +41,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         point: (index != 2).then_some(0xfffff0),
         lag: (index != 2).then(|| u32::from(index) * 24),
         stalls: u64::from(index / 3),
+        cnps: 0,
     };
     let mut ports = vec![port("s1", at), port("uplink-to-n4", at)];
     ports[0].drops = BTreeMap::from([("no_route".to_owned(), 3 * at), ("not_ipv6".to_owned(), 4)]);
@@ -89,6 +90,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         traces: BTreeMap::new(),
         steering: None,
         isis: None,
+        controller: None,
         configuration: ConfigurationSnapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: None }),

@@ -83,15 +83,17 @@ impl KernelSide {
         Ok(())
     }
 
-    /// Takes a configuration that the node has; returns what else the node has to be told.
-    pub(super) fn configure(&mut self, configuration: &Configuration) -> Effects {
+    /// Takes a configuration that the node has, and what it was given beside it; returns what else the node has to be
+    /// told.
+    pub(super) fn configure(&mut self, configuration: &Configuration, given: &[Command]) -> Effects {
         let ports = configuration.interfaces.iter().map(|port| MirroredPort {
             interface: port.name.clone(),
             mac: port.mac,
             addresses: port.addresses.clone(),
             link_mtu: port.link_mtu,
         });
-        self.mirror.configure(ports.collect(), &configuration.node, &configuration.commands);
+        let commands: Vec<Command> = configuration.commands.iter().chain(given).cloned().collect();
+        self.mirror.configure(ports.collect(), &configuration.node, &commands);
         self.mirror.flush()
     }
 
@@ -199,9 +201,10 @@ impl Control<'_> {
     /// Answers for Proxy Addresses; and with AF_PACKET, by which the kernel sees what the node takes, keeps it from
     /// forwarding or answering that.
     pub(super) async fn settle_with_kernel(&mut self) {
-        self.kernel.answer_for(proxy_addresses(&self.configuration), &self.interfaces());
+        let given = self.agent.ledger.commands();
+        self.kernel.answer_for(proxy_addresses(self.configuration.commands.iter().chain(&given)), &self.interfaces());
         let wanted = if self.kernel_sees_frames() {
-            let wanted = interest::of(&self.configuration);
+            let wanted = interest::of(&self.configuration, &given);
             interest::taken_from_the_kernel(&wanted).collect()
         } else {
             BTreeSet::new()
@@ -254,10 +257,10 @@ impl Control<'_> {
     }
 }
 
-fn proxy_addresses(configuration: &Configuration) -> BTreeSet<Ipv6Addr> {
+fn proxy_addresses<'c>(commands: impl Iterator<Item = &'c Command>) -> BTreeSet<Ipv6Addr> {
     let proxy = |command: &Command| match command {
         Command::AddGroup(part) => Some(part.proxy),
         _ => None,
     };
-    configuration.commands.iter().filter_map(proxy).collect()
+    commands.filter_map(proxy).collect()
 }

@@ -9,6 +9,8 @@ use crate::daemon::handle::Died;
 use crate::daemon::interest;
 use crate::daemon::order::Refusal;
 use crate::daemon::reload::{Changes, changes};
+use srdma_dataplane::Command;
+use srdma_group::NodePart;
 use std::collections::BTreeMap;
 
 /// A configuration that can be put into force.
@@ -57,11 +59,12 @@ impl Control<'_> {
         let is_other_isis = configuration.isis != self.configuration.isis;
         let commands = changes.commands.len() + usize::from(is_other_isis);
         let before = self.kernel.mirror.clone();
-        let mut effects = self.kernel.configure(&configuration);
+        let given = self.agent.ledger.commands();
+        let mut effects = self.kernel.configure(&configuration, &self.agent.ledger.foreseen());
         let learnt = std::mem::replace(&mut effects.commands, changes.commands);
         effects.commands.extend(learnt);
         // One order: no frame that the new interest brings meets the old commands.
-        match self.data.change(Some(interest::of(&configuration)), effects.commands.clone()).await? {
+        match self.data.change(Some(interest::of(&configuration, &given)), effects.commands.clone()).await? {
             Ok(()) => {}
             Err(Refusal::Interest(reason)) => {
                 self.kernel.mirror = before;
@@ -93,6 +96,19 @@ impl Control<'_> {
         let in_file = |problem: String| format!("{}: {problem}", self.path.display());
         let changes = changes(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
         let mut node = self.configuration.node().map_err(|error| in_file(error.to_string()))?;
+        let given = self.agent.ledger.commands();
+        given
+            .iter()
+            .try_for_each(|command| node.control(command.clone()))
+            .map_err(|error| in_file(error.to_string()))?;
+        let is_given = |part: &NodePart| self.agent.ledger.has(part.id.0);
+        let both = changes.commands.iter().find_map(|command| match command {
+            Command::AddGroup(part) if is_given(part) => Some(part.id.0),
+            _ => None,
+        });
+        if let Some(group) = both {
+            return Err(in_file(format!("group {group} is one of the controller's")));
+        }
         let mut commands = changes.commands.iter().cloned();
         commands.try_for_each(|command| node.control(command)).map_err(|error| in_file(error.to_string()))?;
         let claims = claim_missing(&configuration, &self.claims).map_err(|error| in_file(error.to_string()))?;

@@ -53,7 +53,7 @@ impl Fixed {
                         fixed.next_hop(next_hop);
                     }
                 }
-                Command::AddGroup(part) => fixed.group(part),
+                Command::AddGroup(part) | Command::RestoreGroup(part) => fixed.group(part),
                 Command::SetLearning(learning) => {
                     fixed.learnt.extend(&learning.proxies);
                     fixed.prefixes.extend(learning.proxies.iter().map(|proxies| (TableId(0), *proxies)));

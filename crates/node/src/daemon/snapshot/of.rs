@@ -1,8 +1,8 @@
 //! Taking a snapshot of a node.
 
 use super::{
-    BranchSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role, SidSnapshot, Snapshot,
-    congestion, steering,
+    BranchSnapshot, ConfigurationSnapshot, ControllerSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role,
+    SidSnapshot, Snapshot, congestion, steering,
 };
 use crate::process::by_name;
 use srdma_dataplane::reverse::BranchIndex;
@@ -21,6 +21,8 @@ pub struct DaemonState {
     pub uptime_ns: u64,
     /// The ports, in the order of the node's.
     pub ports: Vec<PortState>,
+    /// Its controller, if it has one.
+    pub controller: Option<ControllerSnapshot>,
     /// Which configuration is in force.
     pub configuration: ConfigurationSnapshot,
 }
@@ -83,6 +85,7 @@ impl Snapshot {
             traces: congestion::traces(node),
             steering: steering::of(node),
             isis: None,
+            controller: daemon.controller.clone(),
             configuration: daemon.configuration.clone(),
         }
     }
@@ -104,6 +107,7 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         point: points.point(index).map(|psn| psn.get()),
         lag: points.lag(index),
         stalls: 0,
+        cnps: node.branch_cnps(id, index).unwrap_or(0),
     });
     Some(GroupSnapshot {
         id: id.0,

@@ -1,0 +1,42 @@
+//! What the controller is told of how the node fares.
+
+use crate::configuration::ControllerSettings;
+use crate::daemon::snapshot::{GroupSnapshot, PortSnapshot, Snapshot};
+use srdma_api::{BranchStatus, GroupStatus, NodeStatus, PortStatus};
+use std::collections::BTreeMap;
+
+/// The status of the node that a snapshot shows; of groups, only those that the controller has given.
+pub(in crate::daemon) fn status_of(
+    snapshot: &Snapshot,
+    settings: &ControllerSettings,
+    is_given: impl Fn(u32) -> bool,
+) -> NodeStatus {
+    let port = |(index, port): (usize, &PortSnapshot)| PortStatus {
+        name: port.name.clone(),
+        to: settings.links.iter().find(|link| link.port.is_some_and(|id| id.index() == index)).map(|link| link.to),
+        is_up: port.is_up && port.driver.is_some(),
+        received_octets: port.received.octets,
+        sent_octets: port.sent.octets,
+    };
+    let mut drops: BTreeMap<String, u64> = BTreeMap::new();
+    for (reason, count) in snapshot.ports.iter().flat_map(|port| &port.drops).chain(&snapshot.own_drops) {
+        *drops.entry(reason.clone()).or_default() += count;
+    }
+    let steered = snapshot.steering.iter().flat_map(|steering| &steering.flows);
+    NodeStatus {
+        ports: snapshot.ports.iter().enumerate().map(port).collect(),
+        groups: snapshot.groups.iter().filter(|group| is_given(group.id)).map(group).collect(),
+        drops,
+        programs: steered.map(|flow| format!("{} {}", flow.destination, flow.path)).collect(),
+    }
+}
+
+fn group(group: &GroupSnapshot) -> GroupStatus {
+    let branches = group.branches.iter().map(|branch| BranchStatus {
+        address: branch.address,
+        point: branch.point,
+        lag: branch.lag,
+        cnps: branch.cnps,
+    });
+    GroupStatus { group: group.id, highest_psn: group.highest_psn, branches: branches.collect() }
+}
