@@ -106,7 +106,10 @@ pub(super) fn settings(
 
 fn end_mt(sid: &Located<HostAddress>, commands: &Commands) -> Result<Ipv6Addr, Problem> {
     let wanted = Prefix::host(sid.value.0);
-    let is_it = |command: &Command| matches!(command, Command::AddSid { prefix, behavior: SidBehavior::EndMt { .. } } if *prefix == wanted);
+    let is_it = |command: &Command| match command {
+        Command::AddSid { prefix, behavior: SidBehavior::EndMt { .. } } => *prefix == wanted,
+        _ => false,
+    };
     match commands.done.iter().any(is_it) {
         true => Ok(sid.value.0),
         false => Err(Problem::new(sid.at, format!("end_mt: {} is no [[sid]] of behavior End.MT", sid.value.0))),

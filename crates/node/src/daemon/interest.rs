@@ -22,9 +22,10 @@ impl Wanted {
     }
 }
 
-/// What a node of this configuration, and with what it was `given` beside it, takes off its interfaces: packets to its SIDs, to the prefixes of its policies and
-/// to the multicast groups that it has routes for, RoCEv2 to the Proxy Addresses of its groups and of those that it
-/// learns, what it is told to forward, all that goes to hosts that it translates Fast CNPs for (D48), and pauses.
+/// What a node of this configuration, and with what it was `given` beside it, takes off its interfaces: packets to its
+/// SIDs, to the prefixes of its policies and to the multicast groups that it has routes for, RoCEv2 to the Proxy
+/// Addresses of its groups and of those that it learns, what it is told to forward, all that goes to hosts that it
+/// translates Fast CNPs for (D48), and pauses.
 ///
 /// Nothing comes to the node's loopback but the ICMPv6 errors of hosts that do not know Fast CNP (D47): responses go to
 /// the Proxy Address, or to a SID of the parent (D12).

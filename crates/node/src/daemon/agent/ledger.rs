@@ -1,5 +1,5 @@
-//! What a node holds of the controller's groups, and what becomes of an order. No I/O: whoever has a [`Ledger`] tells the
-//! node what a [`Change`] says, and then keeps the ledger that follows.
+//! What a node holds of the controller's groups, and what becomes of an order. No I/O: whoever has a [`Ledger`] tells
+//! the node what a [`Change`] says, and then keeps the ledger that follows.
 
 use srdma_api::{Held, NodeAnswer, NodeOrder};
 use srdma_dataplane::{Command, Prefix, SidBehavior};
