@@ -14,6 +14,7 @@ mod ids;
 mod labs;
 mod markdown;
 mod package;
+mod page;
 mod regions;
 mod tidy;
 mod tools;
@@ -43,6 +44,12 @@ enum Chore {
     },
     /// Build the Debian package, target/package/srdma.deb, by cargo-deb.
     Package,
+    /// Build the controller's page, page/dist/index.html, by npm.
+    Page {
+        /// Change nothing; fail if the page is not what its sources make.
+        #[arg(long)]
+        check: bool,
+    },
     /// Build the documents as a book, target/book/html, by mdbook.
     Book,
     /// Check licences, doubles and sources of the dependencies, and what is known against them, by cargo-deny.
@@ -78,6 +85,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
         Chore::Labs { filter } => labs::run(&filter),
         Chore::Package => package::run(),
+        Chore::Page { check } => page::run(check),
         Chore::Book => book::run(&tree::Tree::of_repository()?),
         Chore::Deny { offline } => deny::run(offline),
         Chore::Tidy => tidy::run(&tree::Tree::of_repository()?),

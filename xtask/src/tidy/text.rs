@@ -6,14 +6,19 @@ use crate::tree::{File, Tree};
 
 const MAX_COLUMNS: usize = 120;
 
-/// The files that people write: neither test data nor what cargo writes.
+/// The files that people write: neither test data nor what cargo, npm and the page's build write.
 fn written(tree: &Tree) -> impl Iterator<Item = &File> {
-    tree.files.iter().filter(|file| !file.path.starts_with("testdata/") && !file.path.ends_with(".lock"))
+    let is_made = |path: &str| {
+        ["testdata/", "page/dist/"].iter().any(|place| path.starts_with(place))
+            || [".lock", "package-lock.json"].iter().any(|suffix| path.ends_with(suffix))
+    };
+    tree.files.iter().filter(move |file| !is_made(&file.path))
 }
 
 /// Lines of code and configuration fit 120 columns. (Prose and tables may be longer, and what a test expects.)
 pub(super) fn line_length(tree: &Tree) -> Vec<Finding> {
-    let is_code = |path: &str| [".rs", ".toml", ".sh", ".py", ".ci/run"].iter().any(|suffix| path.ends_with(suffix));
+    const CODE: [&str; 6] = [".rs", ".toml", ".sh", ".py", ".ts", ".ci/run"];
+    let is_code = |path: &str| CODE.iter().any(|suffix| path.ends_with(suffix));
     let mut findings = Vec::new();
     for file in written(tree).filter(|file| is_code(&file.path)) {
         let regions = Regions::of(&file.path, &file.text);
@@ -81,6 +86,8 @@ mod tests {
     fn long_lines_of_code_are_found() {
         let text = format!("{}\n{}\n", "é".repeat(120), "x".repeat(121));
         assert_eq!(lines_found(line_length, "a.rs", &text), [2]);
+        assert_eq!(lines_found(line_length, "page/src/a.ts", &text), [2]);
+        assert_eq!(lines_found(line_length, "page/dist/a.ts", &text), [0; 0]);
         assert_eq!(lines_found(line_length, "a.md", &text), [0; 0]);
         assert_eq!(lines_found(line_length, "crates/rc/tests/a.rs", &text), [0; 0]);
     }

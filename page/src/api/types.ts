@@ -1,0 +1,197 @@
+/** What the controller says, as `crates/api` has it. Addresses are text. */
+
+export interface Topology {
+  unix_ms: number;
+  version: number;
+  nodes: TopologyNode[];
+  links: TopologyLink[];
+}
+
+export interface TopologyNode {
+  name: string;
+  loopback: string;
+  is_alive: boolean;
+  is_drained: boolean;
+  is_edge: boolean;
+  drops: number;
+  /** Only in recordings: a source or receiver, not a node. */
+  is_host?: boolean;
+}
+
+export interface TopologyLink {
+  ends: [string, string];
+  octets_per_second: [number, number];
+  mtu: number;
+  groups: number;
+}
+
+export type GroupState = "open" | "creating" | "ready" | "changing" | "closing" | "closed";
+
+export interface GroupSummary {
+  id: number;
+  name: string;
+  tenant: string;
+  state: GroupState;
+  proxy: string;
+  receivers: number;
+  epoch: number;
+  version: number;
+}
+
+export interface GroupPage {
+  groups: GroupSummary[];
+  next?: number;
+  total: number;
+}
+
+export interface Region {
+  base: number;
+  length: number;
+  rkey: number;
+}
+
+export interface Group extends GroupSummary {
+  source: { address: string; qpn: number };
+  designated_qpn: number;
+  initial_psn: number;
+  path_mtu: number;
+  region?: Region;
+  members: Receiver[];
+  tree?: Tree;
+  awaited: string[];
+  failure?: string;
+}
+
+export interface NewGroup {
+  name?: string;
+  source: { address: string; qpn: number };
+  proxy?: string;
+  designated_qpn: number;
+  initial_psn: number;
+  path_mtu: number;
+  region?: Region;
+}
+
+export interface NewReceiver {
+  qpn: number;
+  path_mtu: number;
+  region?: { virtual_address: number; rkey: number };
+}
+
+export interface Receiver {
+  address: string;
+  qpn: number;
+  state: "joining" | "member" | "leaving";
+  joined_psn?: number;
+}
+
+export interface Tree {
+  nodes: TreeNode[];
+  links: number;
+  links_of_unicast: number;
+  explanation: string[];
+  overhead?: Overhead;
+}
+
+export interface Overhead {
+  lists_in_packets: boolean;
+  octets: number;
+  longest_packet_octets: number;
+  link_mtu: number;
+}
+
+export interface TreeNode {
+  name: string;
+  loopback: string;
+  sid: string;
+  role: string;
+  parent?: string;
+  branches: Branch[];
+}
+
+export interface Branch {
+  /** A receiver's address, or a child's loopback. */
+  address: string;
+  /** The PSN that it expects next. */
+  point?: number;
+  /** Packets behind what was sent to it. */
+  lag?: number;
+  cnps: number;
+}
+
+export interface NodeStatus {
+  ports: Port[];
+  drops: Record<string, number>;
+  programs: string[];
+}
+
+export interface Port {
+  name: string;
+  to?: string;
+  is_up: boolean;
+  received_octets: number;
+  sent_octets: number;
+}
+
+export interface Node {
+  name: string;
+  loopback: string;
+  is_alive: boolean;
+  is_drained: boolean;
+  end_mt?: string;
+  replication?: string;
+  hosts: string[];
+  groups: number;
+  status?: NodeStatus;
+}
+
+export interface NodePage {
+  nodes: Node[];
+  next?: string;
+}
+
+export interface Flow {
+  job: string;
+  collective: string;
+  from: string;
+  to: string;
+  rate_bits_per_s: number;
+  path: string[];
+  program: string[];
+}
+
+export interface Job {
+  name: string;
+  tenant: string;
+  flows: Flow[];
+}
+
+export interface JobPage {
+  jobs: Job[];
+  next?: string;
+}
+
+/** An event: `what` says which, the other members depend on it. */
+export interface News {
+  number: number;
+  unix_ms: number;
+  tenant?: string;
+  what: string;
+  group?: number;
+  epoch?: number;
+  receiver?: string;
+  node?: string;
+  drained?: boolean;
+  job?: string;
+  cause?: string;
+  reason?: string;
+  refusal?: string;
+}
+
+/** A refusal (RFC 9457). */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+}

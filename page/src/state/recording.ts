@@ -1,0 +1,202 @@
+/** Recordings: JSON lines, the first a `Header`, each other a `Sample`. docs/page.md describes them. */
+
+import type { Branch, Group, News, Topology } from "../api/types.ts";
+import type { Drops } from "./store.ts";
+
+interface Header {
+  recording: string;
+  version: number;
+  title: string;
+  /** What a tree has on top. */
+  root?: string;
+  topology: Topology;
+  groups: Group[];
+}
+
+/** What has changed since the sample before. */
+interface Sample {
+  t_ns: number;
+  /** Index of the link, octets a second there and back. */
+  links?: [number, number, number][];
+  /** Group, index of the tree's node, index of its branch, point, lag, CNPs. */
+  branches?: [number, number, number, number | null, number | null, number][];
+  /** Node, reason, packets. */
+  drops?: [string, string, number][];
+  events?: News[];
+}
+
+/** Why a file is no recording. */
+export class NoRecording extends Error {}
+
+/** What a recording says of one moment. */
+export interface Moment {
+  topology: Topology;
+  groups: Group[];
+  drops: Drops;
+  events: News[];
+}
+
+const KEYFRAME = 64;
+
+/** Everything that samples change. */
+interface Values {
+  rates: Float64Array;
+  branches: Map<string, Branch>;
+  drops: Map<string, Map<string, number>>;
+}
+
+export class Recording {
+  readonly title: string;
+  readonly root: string | undefined;
+  readonly times: number[];
+  readonly #header: Header;
+  readonly #samples: Sample[];
+  readonly #events: News[];
+  readonly #keyframes: Values[] = [];
+
+  /** Reads a file's text. */
+  constructor(text: string) {
+    const lines = text.split("\n").filter((line) => line.trim() !== "");
+    const header = parse<Header>(lines[0] ?? "", 1);
+    if (header.recording !== "srdma" || header.version !== 1 || !Array.isArray(header.topology?.links)) {
+      throw new NoRecording("line 1: expected the head of a recording of srdma, version 1");
+    }
+    this.#header = header;
+    this.title = header.title;
+    this.root = header.root;
+    this.#samples = lines.slice(1).map((line, at) => parse<Sample>(line, at + 2));
+    if (this.#samples.length === 0) {
+      throw new NoRecording("there is no sample in it");
+    }
+    this.times = this.#samples.map(({ t_ns }) => t_ns);
+    const unordered = this.times.findIndex((time, at) => !(time > (this.times[at - 1] ?? -1)));
+    if (unordered >= 0) {
+      throw new NoRecording(`line ${unordered + 2}: expected a time after that of the sample before`);
+    }
+    this.#events = this.#samples.flatMap(({ events, t_ns }) =>
+      (events ?? []).map((news) => ({ ...news, unix_ms: t_ns / 1e6 })));
+    this.#events.forEach((news, at) => { news.number = at + 1; });
+    const values = this.#begin();
+    this.#samples.forEach((sample, at) => {
+      if (at % KEYFRAME === 0) {
+        this.#keyframes.push(copy(values));
+      }
+      this.#apply(sample, values, at + 2);
+    });
+  }
+
+  /** The last sample at or before a time; the first before all. */
+  indexAt(ns: number): number {
+    let [low, high] = [0, this.times.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.times[middle] ?? 0) <= ns) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+
+  get endNs(): number {
+    return this.times.at(-1) ?? 0;
+  }
+
+  /** What was so at a sample. */
+  at(index: number): Moment {
+    const keyframe = Math.floor(index / KEYFRAME);
+    const values = copy(this.#keyframes[keyframe] ?? this.#begin());
+    for (let at = keyframe * KEYFRAME; at <= index; at += 1) {
+      this.#apply(this.#samples[at] ?? { t_ns: 0 }, values, at + 2);
+    }
+    const { topology, groups } = this.#header;
+    const now = this.times[index] ?? 0;
+    const dropsOf = new Map<string, number>();
+    for (const nodes of values.drops.values()) {
+      nodes.forEach((packets, node) => dropsOf.set(node, (dropsOf.get(node) ?? 0) + packets));
+    }
+    return {
+      topology: {
+        ...topology,
+        unix_ms: now / 1e6,
+        nodes: topology.nodes.map((node) => ({ ...node, drops: dropsOf.get(node.name) ?? 0 })),
+        links: topology.links.map((link, at) => ({
+          ...link,
+          octets_per_second: [values.rates[at * 2] ?? 0, values.rates[at * 2 + 1] ?? 0],
+        })),
+      },
+      groups: groups.map((group) => withBranches(group, values.branches)),
+      drops: values.drops,
+      events: this.#events.filter(({ unix_ms }) => unix_ms * 1e6 <= now + 0.5).slice(-500),
+    };
+  }
+
+  #begin(): Values {
+    const { topology, groups } = this.#header;
+    const branches = new Map<string, Branch>();
+    for (const group of groups) {
+      group.tree?.nodes.forEach((node, n) =>
+        node.branches.forEach((branch, b) => branches.set(key(group.id, n, b), branch)));
+    }
+    return { rates: new Float64Array(topology.links.length * 2), branches, drops: new Map() };
+  }
+
+  #apply({ links, branches, drops }: Sample, values: Values, line: number): void {
+    for (const [link, there, back] of links ?? []) {
+      if (!(link >= 0 && link * 2 < values.rates.length)) {
+        throw new NoRecording(`line ${line}: there is no link ${link}`);
+      }
+      values.rates.set([there, back], link * 2);
+    }
+    for (const [group, node, branch, point, lag, cnps] of branches ?? []) {
+      const before = values.branches.get(key(group, node, branch));
+      if (!before) {
+        throw new NoRecording(`line ${line}: there is no branch ${branch} of node ${node} of group ${group}`);
+      }
+      const now: Branch = { address: before.address, cnps };
+      if (point !== null) {
+        now.point = point;
+      }
+      if (lag !== null) {
+        now.lag = lag;
+      }
+      values.branches.set(key(group, node, branch), now);
+    }
+    for (const [node, reason, packets] of drops ?? []) {
+      const nodes = values.drops.get(reason) ?? new Map<string, number>();
+      values.drops.set(reason, nodes.set(node, packets));
+    }
+  }
+}
+
+function parse<T>(line: string, number: number): T {
+  try {
+    return JSON.parse(line) as T;
+  } catch {
+    throw new NoRecording(`line ${number}: expected JSON`);
+  }
+}
+
+function copy({ rates, branches, drops }: Values): Values {
+  return {
+    rates: rates.slice(),
+    branches: new Map(branches),
+    drops: new Map([...drops].map(([reason, nodes]) => [reason, new Map(nodes)])),
+  };
+}
+
+function key(group: number, node: number, branch: number): string {
+  return `${group} ${node} ${branch}`;
+}
+
+function withBranches(group: Group, branches: Map<string, Branch>): Group {
+  if (!group.tree) {
+    return group;
+  }
+  const nodes = group.tree.nodes.map((node, n) => ({
+    ...node,
+    branches: node.branches.map((branch, b) => branches.get(key(group.id, n, b)) ?? branch),
+  }));
+  return { ...group, tree: { ...group.tree, nodes } };
+}

@@ -1,0 +1,246 @@
+import { ask as request } from "../api/client.ts";
+import type { Branch, Group, NewReceiver, Receiver } from "../api/types.ts";
+import { count, psnDistance } from "../format.ts";
+import type { Store } from "../state/store.ts";
+import { Chart, History, type Curve } from "../ui/chart.ts";
+import { ask, confirm } from "../ui/dialog.ts";
+import { cells, h, List, row, table, text, type Item } from "../ui/dom.ts";
+import { attempt } from "../ui/notice.ts";
+import { clockOf, timeOf } from "./link.ts";
+import { treeView } from "./tree.ts";
+
+const COLUMNS = ["Receiver", "State", "#QPN", "#Point", "#Lag", "#CNPs", ""];
+const MOST_ROWS = 200;
+const MOST_CURVES = 6;
+
+/** One group: what it is, its receivers, its tree, and what can be done with it. */
+export function groupView(store: Store): HTMLElement {
+  const title = h("h2", {});
+  const state = h("span", { class: "badge" });
+  const facts = h("dl", { class: "facts-list" });
+  const waits = h("p", { class: "soft" });
+  const failure = h("p", { class: "bad-text" });
+  const action = (name: string, act: (group: Group) => void): HTMLButtonElement =>
+    h("button", { type: "button", onclick: () => {
+      if (store.state.group) {
+        act(store.state.group);
+      }
+    } }, name);
+  const buttons = [action("Add a receiver…", addReceiver), action("Commit", commit), action("Close…", close)];
+  const { element: memberTable, body } = table("Receivers", COLUMNS);
+  const members = new List<Line>(body, ({ receiver }) => receiver.address, ({ receiver }) =>
+    memberRow(store, receiver.address));
+  const hidden = h("p", { class: "soft" });
+  const pace = new Pace(store);
+  const tree = treeView(store);
+  const heading = h("h3", {});
+  const content = h("div", {},
+    h("div", { class: "buttons" }, ...buttons), failure, waits, facts, pace.element,
+    heading, memberTable, hidden, tree.element);
+  const waiting = h("p", { class: "soft" }, "Waiting for the controller.");
+  const element = h("div", { class: "group" },
+    h("div", { class: "card-head" },
+      h("button", {
+        type: "button",
+        class: "quiet back",
+        onclick: () => store.set({ groupId: null, group: null }),
+      }, "‹ Groups"),
+      title, state),
+    waiting, content);
+
+  store.on(["group", "groupId", "canChange"], () => {
+    const { group, groupId, canChange } = store.state;
+    content.hidden = !group;
+    waiting.hidden = group !== null;
+    text(title, group?.name || `Group ${groupId ?? ""}`);
+    text(state, group?.state ?? "");
+    state.className = `badge ${group?.state ?? ""}`;
+    buttons.forEach((button) => { button.disabled = !canChange; });
+    if (!group) {
+      pace.clear();
+      return;
+    }
+    showFacts(facts, group);
+    text(failure, group.failure ? `The last change was given up: ${group.failure}` : "");
+    text(waits, group.awaited.length > 0 ? `Waiting for ${group.awaited.join(", ")}.` : "");
+    text(heading, `Receivers (${count(group.members.length)})`);
+    const all = group.tree?.nodes.flatMap((node) => node.branches) ?? [];
+    const branches = new Map(all.map((branch) => [branch.address, branch]));
+    const lines = group.members.map((receiver): Line =>
+      ({ receiver, branch: branches.get(receiver.address), canChange }));
+    members.show(lines.slice(0, MOST_ROWS));
+    memberTable.hidden = lines.length === 0;
+    text(hidden, lines.length > MOST_ROWS ? `and ${count(lines.length - MOST_ROWS)} more` : "");
+    pace.show(group);
+    tree.show(group);
+  });
+  return element;
+}
+
+/** A receiver, with the branch to it where there is one. */
+interface Line {
+  receiver: Receiver;
+  branch: Branch | undefined;
+  canChange: boolean;
+}
+
+/** How a receiver is called: by its name where the topology has one. */
+export function nameOf(store: Store, address: string): string {
+  return store.state.topology.nodes.find((node) => node.loopback === address)?.name ?? address;
+}
+
+function memberRow(store: Store, address: string): Item<Line> {
+  const evict = h("button", {
+    type: "button",
+    class: "small",
+    "aria-label": `Evict ${address}`,
+    onclick: () => {
+      const id = store.state.groupId;
+      const path = `/v1/groups/${id}/receivers/${encodeURIComponent(address)}`;
+      const lead = "The group goes on without it: what is not acknowledged by it is not waited for.";
+      confirm(`Evict ${nameOf(store, address)}?`, lead, "Evict", () =>
+        attempt(`${nameOf(store, address)} is being taken out`, () => request("DELETE", path)));
+    },
+  }, "Evict");
+  const columns = cells(COLUMNS);
+  columns.at(-1)?.append(evict);
+  const item = row<Line>(columns, ({ receiver, branch }) => [
+    nameOf(store, address),
+    receiver.state,
+    `0x${receiver.qpn.toString(16)}`,
+    branch?.point === undefined ? "" : count(branch.point),
+    branch?.lag === undefined ? "" : count(branch.lag),
+    branch ? count(branch.cnps) : "",
+  ]);
+  return {
+    element: item.element,
+    update(line) {
+      item.update(line);
+      evict.disabled = !line.canChange || line.receiver.state === "leaving";
+    },
+  };
+}
+
+function addReceiver(group: Group): void {
+  ask("Add a receiver", "", [
+    { name: "address", label: "Address", isNeeded: true },
+    { name: "qpn", label: "QPN", kind: "number", isNeeded: true },
+    ...(group.region ? [
+      { name: "virtual_address", label: "Its memory: virtual address", kind: "number" as const, isNeeded: true },
+      { name: "rkey", label: "Its memory: key", kind: "number" as const, isNeeded: true },
+    ] : []),
+  ], "Add", (values) => {
+    const receiver: NewReceiver = { qpn: Number(values["qpn"]), path_mtu: group.path_mtu };
+    if (group.region) {
+      receiver.region = { virtual_address: Number(values["virtual_address"]), rkey: Number(values["rkey"]) };
+    }
+    const path = `/v1/groups/${group.id}/receivers/${encodeURIComponent(values["address"] ?? "")}`;
+    return attempt("The receiver joins", () => request("PUT", path, receiver));
+  });
+}
+
+function commit(group: Group): void {
+  void attempt(`${group.name || `Group ${group.id}`} is being committed`, () =>
+    request("POST", `/v1/groups/${group.id}/commit`, { wait_ms: 0 }));
+}
+
+function close(group: Group): void {
+  const lead = "No node keeps it, and its source is not carried to anybody any more.";
+  confirm(`Close ${group.name || `group ${group.id}`}?`, lead, "Close it", () =>
+    attempt("The group is being closed", () => request("DELETE", `/v1/groups/${group.id}`)));
+}
+
+function showFacts(facts: HTMLElement, group: Group): void {
+  const pairs: [string, string][] = [
+    ["Source", `${group.source.address}, QPN 0x${group.source.qpn.toString(16)}`],
+    ["Proxy Address", group.proxy],
+    ["Designated QPN", `0x${group.designated_qpn.toString(16)}`],
+    ["First PSN", count(group.initial_psn)],
+    ["Path MTU", `${count(group.path_mtu)} octets`],
+    ["Epoch", String(group.epoch)],
+    ["Carries", group.region ? `WRITE to ${count(group.region.length)} octets, and SEND` : "SEND"],
+  ];
+  const line = JSON.stringify(pairs);
+  if (facts.dataset["shown"] !== line) {
+    facts.dataset["shown"] = line;
+    facts.replaceChildren(...pairs.flatMap(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
+  }
+}
+
+/** How fast everybody has the data, and who is behind. */
+class Pace {
+  readonly element: HTMLElement;
+  readonly #store: Store;
+  readonly #lags = new History();
+  readonly #rates = new History();
+  readonly #lagChart: Chart;
+  readonly #rateChart: Chart;
+  #group: number | null = null;
+  #before: { time: number; point: number } | null = null;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#lagChart = new Chart("Lag, packets", count, clockOf(store));
+    this.#rateChart = new Chart("Acknowledged by all, packets/s", compact, clockOf(store));
+    this.element = h("div", { class: "charts" }, this.#rateChart.element, this.#lagChart.element);
+  }
+
+  clear(): void {
+    this.#group = null;
+    this.#before = null;
+    this.#lags.clear();
+    this.#rates.clear();
+  }
+
+  show(group: Group): void {
+    if (this.#group !== group.id) {
+      this.clear();
+      this.#group = group.id;
+    }
+    const time = this.#store.state.standing.kind === "replay" ? timeOf(this.#store) : Date.now() / 1e3;
+    const receivers = new Set(group.members.map(({ address }) => address));
+    const branches = (group.tree?.nodes ?? []).flatMap((node) => node.branches);
+    const last = branches.filter(({ address }) => receivers.has(address));
+    const curves = this.#curves(last);
+    this.element.hidden = last.length === 0;
+    if (last.length === 0) {
+      return;
+    }
+    const lags = last.map(({ lag }) => lag ?? null);
+    const most = lags.reduce<number>((most, lag) => Math.max(most, lag ?? 0), 0);
+    this.#lags.push(time, last.length <= MOST_CURVES ? lags : [most, mean(lags)]);
+    this.#lagChart.show(curves, this.#lags);
+    this.#rates.push(time, [this.#rate(time, group)]);
+    this.#rateChart.show([{ label: "packets a second", colour: 0 }], this.#rates);
+  }
+
+  #curves(last: Branch[]): Curve[] {
+    return last.length <= MOST_CURVES
+      ? last.map(({ address }, colour) => ({ label: nameOf(this.#store, address), colour }))
+      : [{ label: "largest", colour: 0 }, { label: "mean", colour: 1 }];
+  }
+
+  /** What the headend has merged of its branches is what the source is told. */
+  #rate(time: number, group: Group): number | null {
+    const points = group.tree?.nodes[0]?.branches.map(({ point }) => point) ?? [];
+    if (points.length === 0 || points.some((point) => point === undefined)) {
+      return null;
+    }
+    const done = Math.min(...points.map((point) => psnDistance(group.initial_psn, point ?? 0)));
+    const before = this.#before;
+    this.#before = { time, point: done };
+    if (!before || before.time >= time) {
+      return null;
+    }
+    return psnDistance(before.point, done) >= 1 << 23 ? 0 : psnDistance(before.point, done) / (time - before.time);
+  }
+}
+
+function mean(values: (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length;
+}
+
+function compact(value: number): string {
+  return value >= 1e6 ? `${(value / 1e6).toFixed(1)} M` : value >= 1e4 ? `${Math.round(value / 1e3)} k` : count(value);
+}

@@ -1,0 +1,112 @@
+import { ask as request } from "../api/client.ts";
+import type { Group, GroupSummary, NewGroup } from "../api/types.ts";
+import { count } from "../format.ts";
+import type { Live } from "../state/live.ts";
+import type { Store } from "../state/store.ts";
+import { ask, type Field, type Values } from "../ui/dialog.ts";
+import { cells, h, List, row, table, text } from "../ui/dom.ts";
+import { attempt } from "../ui/notice.ts";
+import { groupView } from "./group.ts";
+
+const COLUMNS = ["#Id", "Name", "State", "#Receivers", "#Epoch"];
+const MORE = 400;
+
+/** The list of groups, or the one that is looked at. */
+export function groups(store: Store, live: () => Live | null): HTMLElement {
+  const hint = "Filter by name, id or state";
+  const filter = h("input", { type: "search", placeholder: hint, "aria-label": "Filter groups" });
+  const create = h("button", { type: "button", class: "main", onclick: () => createGroup(store) }, "Create a group…");
+  const { element: rows, body } = table("Groups", COLUMNS);
+  const list = new List<GroupSummary>(body, ({ id }) => String(id), (group) => groupRow(store, group));
+  const none = h("p", { class: "soft" });
+  const more = h("button", {
+    type: "button",
+    onclick: () => {
+      store.set({ groupsWanted: store.state.groupsWanted + MORE });
+      void live()?.groups();
+    },
+  });
+  const all = h("div", { class: "list" }, h("div", { class: "bar" }, filter, create), rows, none, more);
+  const one = groupView(store);
+  const element = h("section", { class: "panel groups" }, all, one);
+
+  const show = (): void => {
+    const { groups, groupsTotal, canChange, groupId } = store.state;
+    all.hidden = groupId !== null;
+    one.hidden = groupId === null;
+    create.disabled = !canChange;
+    const wanted = filter.value.trim().toLowerCase();
+    const seen = groups.filter(({ id, name, state, tenant }) =>
+      [String(id), name.toLowerCase(), state, tenant.toLowerCase()].some((word) => word.includes(wanted)));
+    list.show(seen);
+    rows.hidden = seen.length === 0;
+    none.hidden = seen.length > 0;
+    text(none, groups.length === 0 ? "There is no group yet." : "No group has this name, id or state.");
+    more.hidden = groups.length >= groupsTotal;
+    text(more, `More (${count(groups.length)} of ${count(groupsTotal)})`);
+  };
+  filter.addEventListener("input", show);
+  store.on(["groups", "groupsTotal", "canChange", "groupId"], show);
+  return element;
+}
+
+function groupRow(store: Store, group: GroupSummary): ReturnType<typeof row<GroupSummary>> {
+  const open = (): void => store.set({ groupId: group.id, group: null, flow: null });
+  const columns = cells(COLUMNS);
+  const name = h("button", { type: "button", class: "link", onclick: open });
+  columns[1]?.append(name);
+  return row<GroupSummary>(
+    columns,
+    ({ id, name, state, receivers, epoch }) =>
+      [String(id), name || `group ${id}`, state, count(receivers), String(epoch)],
+    columns.map((cell, at) => (at === 1 ? name : cell)),
+  );
+}
+
+const FIELDS: Field[] = [
+  { name: "name", label: "Name", hint: "What people call it; may be left out." },
+  { name: "address", label: "Source address", isNeeded: true },
+  { name: "qpn", label: "Source QPN", kind: "number", isNeeded: true },
+  { name: "designated_qpn", label: "Designated QPN", kind: "number", isNeeded: true, value: "0x123" },
+  { name: "initial_psn", label: "First PSN", kind: "number", isNeeded: true, value: "0" },
+  { name: "path_mtu", label: "Path MTU", choices: ["256", "512", "1024", "2048", "4096"], value: "4096" },
+  { name: "proxy", label: "Proxy Address", hint: "Left out: one of the controller's pool." },
+  { name: "base", label: "Region: virtual address", kind: "number", hint: "Without a region: SEND only." },
+  { name: "length", label: "Region: octets", kind: "number" },
+  { name: "rkey", label: "Region: key", kind: "number" },
+];
+
+function createGroup(store: Store): void {
+  const lead = "It takes receivers until it is committed, and more of them later.";
+  ask("Create a group", lead, FIELDS, "Create", async (values) => {
+    let id: number | null = null;
+    const isDone = await attempt("The group is created", async () => {
+      id = (await request<Group>("POST", "/v1/groups", newGroup(values))).id;
+    });
+    if (id !== null) {
+      store.set({ groupId: id, group: null });
+    }
+    return isDone;
+  });
+}
+
+/** What a form says, as the API has it. */
+export function newGroup(values: Values): NewGroup {
+  const value = (name: string): string => values[name] ?? "";
+  const group: NewGroup = {
+    source: { address: value("address"), qpn: Number(value("qpn")) },
+    designated_qpn: Number(value("designated_qpn")),
+    initial_psn: Number(value("initial_psn")),
+    path_mtu: Number(value("path_mtu")),
+  };
+  if (value("name")) {
+    group.name = value("name");
+  }
+  if (value("proxy")) {
+    group.proxy = value("proxy");
+  }
+  if (value("base") || value("length") || value("rkey")) {
+    group.region = { base: Number(value("base")), length: Number(value("length")), rkey: Number(value("rkey")) };
+  }
+  return group;
+}

@@ -1,0 +1,131 @@
+import { ask } from "../api/client.ts";
+import type { Node, TopologyLink, TopologyNode } from "../api/types.ts";
+import { count, rate } from "../format.ts";
+import type { Store } from "../state/store.ts";
+import { Chart, History } from "../ui/chart.ts";
+import { confirm } from "../ui/dialog.ts";
+import { h, List, row, table, text, cells } from "../ui/dom.ts";
+import { attempt } from "../ui/notice.ts";
+import { clockOf, timeOf } from "./link.ts";
+
+const DROPS = ["Drop reason", "#Packets"];
+
+/** The node that is looked at: how it is, what passes, what it drops, and its drain. */
+export function nodeCard(store: Store): { element: HTMLElement } {
+  const title = h("h2", {});
+  const state = h("p", {});
+  const facts = h("dl", { class: "facts-list" });
+  const history = new History();
+  const chart = new Chart("Traffic of its links", (value) => rate(value), clockOf(store));
+  const dropTable = table("Drops of this node", DROPS);
+  const drops = new List<[string, number]>(dropTable.body, ([reason]) => reason, () =>
+    row<[string, number]>(cells(DROPS), ([reason, packets]) => [reason, count(packets)]));
+  const noDrops = h("p", { class: "soft" }, "It has dropped nothing.");
+  const programs = h("details", {}, h("summary", {}, "Programs of its flows"));
+  const drain = h("button", { type: "button", class: "drain" });
+  const element = h("div", { class: "node" },
+    h("div", { class: "card-head" }, title,
+      h("button", {
+        type: "button",
+        class: "quiet",
+        "aria-label": "Close",
+        onclick: () => store.set({ nodeName: null, node: null }),
+      }, "×")),
+    state, h("div", { class: "buttons" }, drain), facts, chart.element, dropTable.element, noDrops, programs);
+  let shown: string | null = null;
+
+  drain.addEventListener("click", () => {
+    const name = store.state.nodeName ?? "";
+    const isDrained = topologyNode(store, name)?.is_drained ?? false;
+    const change = (): Promise<boolean> =>
+      attempt(isDrained ? `${name} takes trees again` : `${name} is drained`, () =>
+        ask("PUT", `/v1/nodes/${encodeURIComponent(name)}/drain`, { drained: !isDrained }));
+    if (isDrained) {
+      void change();
+    } else {
+      const lead = "New trees go round it, and those through it are moved where there is another way.";
+      confirm(`Drain ${name}?`, lead, "Drain", change);
+    }
+  });
+
+  store.on(["nodeName", "node", "topology", "canChange"], () => {
+    const { nodeName, node, topology, canChange } = store.state;
+    const brief = nodeName === null ? undefined : topologyNode(store, nodeName);
+    element.hidden = !brief;
+    if (!brief) {
+      return;
+    }
+    if (shown !== brief.name) {
+      shown = brief.name;
+      history.clear();
+    }
+    text(title, brief.name);
+    text(state, words(brief));
+    text(drain, brief.is_drained ? "End the drain" : "Drain…");
+    drain.disabled = !canChange;
+    drain.hidden = brief.is_host ?? false;
+    showFacts(facts, brief, node);
+    const [out, back] = traffic(topology.links, brief.name);
+    history.push(timeOf(store), [back, out]);
+    chart.show([{ label: "to it", colour: 0 }, { label: "from it", colour: 1 }], history);
+    const entries = Object.entries(node?.status?.drops ?? {}).filter(([, packets]) => packets > 0);
+    drops.show(entries.sort(([, a], [, b]) => b - a));
+    dropTable.element.hidden = entries.length === 0;
+    noDrops.hidden = entries.length > 0 || !node;
+    const written = node?.status?.programs ?? [];
+    programs.hidden = written.length === 0;
+    const list = written.map((program) => h("code", {}, program));
+    programs.replaceChildren(h("summary", {}, `Programs of its flows (${written.length})`), ...list);
+  });
+  return { element };
+}
+
+function topologyNode(store: Store, name: string): TopologyNode | undefined {
+  return store.state.topology.nodes.find((node) => node.name === name);
+}
+
+function words(node: TopologyNode): string {
+  if (node.is_host) {
+    return "A host.";
+  }
+  const heard = node.is_alive ? "It is heard" : "It is not heard";
+  const drained = node.is_drained ? "; drained: new trees go round it." : ".";
+  return heard + drained;
+}
+
+function showFacts(facts: HTMLElement, brief: TopologyNode, node: Node | null): void {
+  const pairs: [string, string | undefined][] = [
+    ["Loopback", brief.loopback],
+    ["End.MT SID", node?.end_mt],
+    ["Replication SIDs", node?.replication],
+    ["Hosts", node && node.hosts.length > 0 ? node.hosts.join(", ") : undefined],
+    ["Groups", node ? count(node.groups) : undefined],
+    ["Ports", node?.status ? portWords(node.status.ports) : undefined],
+    ["Drops", count(brief.drops)],
+  ];
+  const shown = pairs.filter((pair): pair is [string, string] => pair[1] !== undefined);
+  const line = JSON.stringify(shown);
+  if (facts.dataset["shown"] !== line) {
+    facts.dataset["shown"] = line;
+    facts.replaceChildren(...shown.flatMap(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
+  }
+}
+
+function portWords(ports: { name: string; is_up: boolean }[]): string {
+  const down = ports.filter((port) => !port.is_up).map((port) => port.name);
+  return down.length === 0 ? `${ports.length}, all up` : `${ports.length}, down: ${down.join(", ")}`;
+}
+
+function traffic(links: TopologyLink[], name: string): [number, number] {
+  let [out, back] = [0, 0];
+  for (const { ends, octets_per_second: [there, here] } of links) {
+    if (ends[0] === name) {
+      out += there;
+      back += here;
+    } else if (ends[1] === name) {
+      out += here;
+      back += there;
+    }
+  }
+  return [out, back];
+}

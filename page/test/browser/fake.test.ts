@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { fatTree, host } from "../fabric.ts";
+import { FakeController } from "../fake.ts";
+import { builtPage, errorsOf, launch, picture } from "./browser.ts";
+
+const fabric = fatTree(4, 4, 2, 2);
+const PATIENCE_MS = 10_000;
+
+let browser: Browser;
+let controller: FakeController;
+let url: string;
+
+before(async () => {
+  browser = await launch();
+  controller = new FakeController(fabric, await builtPage());
+  controller.flows = [{
+    job: "training",
+    collective: "allreduce",
+    from: "h1.1",
+    to: "h3.2",
+    rate_bits_per_s: 100e9,
+    path: ["h1.1", "edge1.1", "agg1.1", "core1.2", "agg3.1", "edge3.2", "h3.2"],
+    program: ["5f00:0:101:4901:9102:4b01:302:f001"],
+  }];
+  url = await controller.listen();
+});
+
+after(async () => {
+  await browser.close();
+  controller.close();
+});
+
+async function open(options: Parameters<Browser["newPage"]>[0] = {}): Promise<{ page: Page; errors: string[] }> {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, ...options });
+  page.setDefaultTimeout(PATIENCE_MS);
+  const errors = errorsOf(page);
+  await page.goto(`${url}/?interval=200`);
+  await page.getByText("live", { exact: true }).waitFor();
+  return { page, errors };
+}
+
+test("a group is created, watched and changed, and a node is drained", async () => {
+  const { page, errors } = await open();
+  await page.getByText("28 nodes · 48 links").waitFor();
+  await page.getByRole("button", { name: "Create a group…" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("weights");
+  await page.getByLabel("Source address").fill(host(fabric, "edge1.1", 1));
+  await page.getByLabel("Source QPN").fill("0x11");
+  await page.getByLabel("Designated QPN").fill("0x1000000");
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByText("a QPN has 24 bits").waitFor();
+  await page.getByLabel("Designated QPN").fill("0x123");
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.getByRole("heading", { name: "weights" }).waitFor();
+
+  for (const [edge, number] of [["edge2.1", 1], ["edge2.3", 2], ["edge3.2", 3], ["edge4.4", 4]] as const) {
+    await page.getByRole("button", { name: "Add a receiver…" }).click();
+    await page.getByLabel("Address", { exact: true }).fill(host(fabric, edge, number));
+    await page.getByLabel("QPN", { exact: true }).fill(String(0x100 + number));
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByRole("heading", { name: `Receivers (${number})` }).waitFor();
+  }
+  await page.getByRole("button", { name: "Commit" }).click();
+  await page.locator(".badge.ready").waitFor();
+
+  const receivers = page.getByRole("table", { name: "Receivers" }).locator("tbody tr");
+  const point = receivers.first().locator("td").nth(3);
+  const first = await number(point);
+  await page.waitForTimeout(2500);
+  assert.ok((await number(point)) > first + 10_000, "the point goes on");
+  await picture(page, "group");
+
+  await page.getByRole("button", { name: `Evict ${host(fabric, "edge2.3", 2)}` }).click();
+  await page.getByRole("button", { name: "Evict", exact: true }).last().click();
+  await page.getByRole("heading", { name: "Receivers (3)" }).waitFor();
+  assert.equal(await receivers.count(), 3);
+
+  const transit = page.locator(".indent button", { hasText: /^agg/ }).first();
+  const name = (await transit.textContent()) ?? "";
+  await transit.click();
+  await page.getByRole("button", { name: "Drain…" }).click();
+  await page.getByRole("button", { name: "Drain", exact: true }).click();
+  await page.getByText("drained: new trees go round it").first().waitFor();
+  await page.locator(".indent").getByRole("button", { name, exact: true }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "End the drain" }).waitFor();
+  await picture(page, "drain");
+
+  await page.getByRole("tab", { name: "Events" }).click();
+  await page.getByText("is out, at every node").waitFor();
+  await page.getByText("is drained: new trees go round it").waitFor();
+  assert.deepEqual(errors, ["Failed to load resource: the server responded with a status of 422 (Unprocessable Entity) "
+    + `${url}/v1/groups`]);
+  await page.close();
+});
+
+test("a program is taken apart, drops are counted by reason", async () => {
+  const { page, errors } = await open({ colorScheme: "dark" });
+  await page.keyboard.press("3");
+  await page.getByRole("button", { name: "h1.1" }).click();
+  await page.getByText("uN: to core1.2 by the shortest path").waitFor();
+  await page.getByText("edge3.2 takes off the outer header: tenant 1").waitFor();
+  await picture(page, "flow-dark");
+  await page.getByLabel("Destination address").fill("5f00:0:100:0:300::");
+  await page.getByText("0x0000 is the end of a container").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("tab", { name: "Drops" }).click();
+  await page.getByRole("cell", { name: "queue full" }).waitFor();
+  assert.deepEqual(errors, []);
+  await page.close();
+});
+
+test("every view can be used on a narrow window and by keys alone", async () => {
+  const { page, errors } = await open({ viewport: { width: 375, height: 720 }, hasTouch: true });
+  await page.getByRole("tab", { name: "Network" }).click();
+  await page.locator(".graph").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowDown");
+  await page.locator(".card.open h2").first().waitFor();
+  await picture(page, "narrow-network");
+  for (const tab of ["Network", "Groups", "Flows", "Drops", "Events"]) {
+    await page.getByRole("tab", { name: tab }).click();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 375, `${tab} is ${wide} pixels wide`);
+    const small = await page.evaluate(() => [...document.querySelectorAll(".tabs button")]
+      .filter((button) => button.getBoundingClientRect().height < 44).length);
+    assert.equal(small, 0, "tabs are large enough for a finger");
+  }
+  await page.getByRole("tab", { name: "Groups" }).click();
+  await page.getByRole("button", { name: "weights" }).click();
+  await page.getByRole("heading", { name: "Receivers (3)" }).waitFor();
+  await picture(page, "narrow-group");
+  assert.deepEqual(errors, []);
+  await page.close();
+});
+
+test("a token is asked for, and a lost controller is said", async () => {
+  const own = new FakeController(fabric, await builtPage());
+  own.token = "secret";
+  const address = await own.listen();
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  page.setDefaultTimeout(PATIENCE_MS);
+  await page.goto(address);
+  await page.getByText("this controller wants a token").waitFor();
+  await page.getByRole("button", { name: "Token" }).click();
+  await page.getByLabel("Bearer token").fill("secret");
+  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByText("live", { exact: true }).waitFor();
+  own.close();
+  await page.getByText("The controller is not reached").waitFor();
+  await page.close();
+});
+
+async function number(cell: ReturnType<Page["locator"]>): Promise<number> {
+  return Number(((await cell.textContent()) ?? "").replaceAll(",", ""));
+}

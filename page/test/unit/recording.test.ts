@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NoRecording, Recording } from "../../src/state/recording.ts";
+
+const node = (name: string, number: number): unknown =>
+  ({ name, loopback: `2001:db8::${number}`, is_alive: true, is_drained: false, is_edge: false, drops: 0 });
+const HEAD = {
+  recording: "srdma",
+  version: 1,
+  title: "a transfer",
+  root: "A",
+  topology: {
+    unix_ms: 0,
+    version: 1,
+    nodes: [node("A", 1), node("B", 2)],
+    links: [{ ends: ["A", "B"], octets_per_second: [0, 0], mtu: 4608, groups: 1 }],
+  },
+  groups: [{ id: 1, tree: { nodes: [{ name: "A", branches: [{ address: "2001:db8::2", cnps: 0 }] }] } }],
+};
+const SAMPLES = Array.from({ length: 200 }, (_, at) => ({
+  t_ns: (at + 1) * 1000,
+  links: at % 2 === 0 ? [[0, at, 2 * at]] : [],
+  branches: [[1, 0, 0, at, 3, at]],
+  ...(at % 50 === 0 ? { drops: [["B", "no route", at + 1]], events: [{ what: "node-up", node: "B" }] } : {}),
+}));
+const text = (head: unknown, samples: unknown[]): string =>
+  [head, ...samples].map((line) => JSON.stringify(line)).join("\n");
+
+test("every moment is had by seeking as by playing", () => {
+  const recording = new Recording(text(HEAD, SAMPLES));
+  for (const index of [199, 0, 64, 63, 128, 150, 1]) {
+    const { topology, groups, drops, events } = recording.at(index);
+    const even = index - (index % 2);
+    assert.deepEqual(topology.links[0]?.octets_per_second, [even, 2 * even]);
+    const branch = groups[0]?.tree?.nodes[0]?.branches[0];
+    assert.deepEqual(branch, { address: "2001:db8::2", point: index, lag: 3, cnps: index });
+    const last = index - (index % 50);
+    assert.equal(drops.get("no route")?.get("B"), last + 1);
+    assert.equal(topology.nodes[1]?.drops, last + 1);
+    assert.equal(events.length, last / 50 + 1);
+    assert.equal(events.at(-1)?.unix_ms, (last + 1) / 1000);
+  }
+});
+
+test("a time has the sample at or before it", () => {
+  const recording = new Recording(text(HEAD, SAMPLES));
+  assert.deepEqual([0, 999, 1000, 1999, 2000, 1e9].map((ns) => recording.indexAt(ns)), [0, 0, 0, 0, 1, 199]);
+  assert.equal(recording.endNs, 200_000);
+});
+
+test("what is no recording is refused with the line", () => {
+  const cases: [string, RegExp][] = [
+    ["", /line 1: expected JSON/],
+    ["{}", /line 1: expected the head/],
+    [text({ ...HEAD, version: 2 }, SAMPLES), /version 1/],
+    [text(HEAD, []), /no sample/],
+    [text(HEAD, [{ t_ns: 5 }, { t_ns: 5 }]), /line 3: expected a time after/],
+    [text(HEAD, [{ t_ns: 5, links: [[1, 0, 0]] }]), /line 2: there is no link 1/],
+    [text(HEAD, [{ t_ns: 5, branches: [[1, 0, 1, 0, 0, 0]] }]), /line 2: there is no branch 1 of node 0 of group 1/],
+    [`${JSON.stringify(HEAD)}\nx`, /line 2: expected JSON/],
+  ];
+  for (const [wrong, reason] of cases) {
+    assert.throws(() => new Recording(wrong), (error) => error instanceof NoRecording && reason.test(error.message));
+  }
+});

@@ -1,0 +1,41 @@
+//! `cargo xtask page`: the controller's page, by npm. It is committed as it is built, so that nobody who builds the
+//! program needs node; the same sources give the same octets.
+
+use crate::tree::Tree;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The page as it is committed.
+const BUILT: &str = "page/dist/index.html";
+/// Where it is built to be compared.
+const COMPARED: &str = "target/page";
+
+/// Builds the page; with `check` elsewhere, and `false` if that differs from what is committed.
+pub(crate) fn run(check: bool) -> Result<bool> {
+    let root = Tree::root();
+    let page = root.join("page");
+    npm(&page, &["ci", "--no-audit", "--no-fund"])?;
+    if !check {
+        npm(&page, &["run", "build"])?;
+        println!("{BUILT}");
+        return Ok(true);
+    }
+    let into = root.join(COMPARED);
+    let place = into.to_str().context("the repository's path is not UTF-8")?;
+    npm(&page, &["run", "build", "--", "--outDir", place, "--emptyOutDir"])?;
+    let is_same = fs::read(root.join(BUILT))? == fs::read(into.join("index.html"))?;
+    if !is_same {
+        println!("{BUILT} is not what its sources make: `cargo xtask page`");
+    }
+    Ok(is_same)
+}
+
+fn npm(page: &Path, arguments: &[&str]) -> Result<()> {
+    let status = Command::new("npm").args(arguments).current_dir(page).status();
+    if !status.context("the page is built by npm, which comes with node 20 or later")?.success() {
+        bail!("npm {} failed", arguments.join(" "));
+    }
+    Ok(())
+}
