@@ -4,6 +4,7 @@ mod bench;
 mod captures;
 mod conform;
 mod congestion;
+mod controller;
 mod demo;
 mod doctor;
 mod endpoint;
@@ -37,6 +38,7 @@ struct Cli {
 enum Command {
     Bench(bench::Arguments),
     Conform(conform::Arguments),
+    Controller(controller::Arguments),
     Decode(decode::Arguments),
     Demo(Box<demo::Arguments>),
     Doctor(doctor::Arguments),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Conform(arguments) => conform::run(&arguments),
+        Command::Controller(arguments) => controller::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

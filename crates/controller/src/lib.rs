@@ -1,5 +1,32 @@
-//! The controller.
+//! The controller: groups and jobs over an API, kept in a store, carried out at the nodes (D25, D30, D31).
+//!
+//! ```text
+//!   http ──► shell ──► core ── group lives ──► orders
+//!              │         └──── network, trees
+//!              └──► store
+//! ```
+//!
+//! The [core](crate::core) decides, without I/O; the [shell](crate::shell) lets its decisions out when they are
+//! durable; [`http`] is where all others come in.
 
+mod access;
+mod backup;
+mod config;
+mod core;
+mod daemon;
+mod http;
 mod jobs;
+mod network;
+mod refusal;
+mod rows;
+mod shell;
+mod store;
+mod tree;
 
+pub use backup::{BackupError, restore, write_backup};
+pub use config::{Config, ConfigError, Role, Tenant, Tls, Token};
+pub use daemon::run;
+pub use http::{ServeError, Server, description};
 pub use jobs::{JobError, JobRow, Jobs, MOST_FLOWS};
+pub use refusal::{Kind, Refusal};
+pub use store::{OnDisk, Row, Store, StoreError, Write};

@@ -55,7 +55,8 @@ pub fn srh_len_octets(lists: &[EdgeList], with_regions: bool, with_hmac: bool) -
 }
 
 impl Overhead {
-    pub(crate) fn of(srh_octets: usize) -> Self {
+    /// With an SRH of so many octets.
+    pub fn of(srh_octets: usize) -> Self {
         Overhead { ipv6_octets: srdma_wire::Ipv6View::LEN, srh_octets }
     }
 }

@@ -70,6 +70,11 @@ impl Lifecycle {
         }
     }
 
+    /// The group as it will be when the change in progress is made; as it is, when there is none.
+    pub fn newest(&self) -> Option<&Group> {
+        self.change.as_ref().map(|change| &change.after).or(self.stored.as_ref())
+    }
+
     /// The nodes that the change in progress, or the end of the group, waits for.
     pub fn awaited(&self) -> impl Iterator<Item = Ipv6Addr> {
         let awaited = self.members.iter().filter(|(_, member)| {

@@ -1,0 +1,183 @@
+//! `srdma controller`: groups over an API, carried out at the nodes. Described in `docs/controller.md`.
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use srdma_api::Client;
+use srdma_cli::output::print;
+use srdma_controller::{Config, OnDisk, Store, description, restore, run as run_controller, write_backup};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Create groups over an API, and have the nodes carry them out.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the controller, in the foreground.
+    ///
+    /// Says on stderr where it listens when it is ready. SIGTERM and SIGINT end it; nodes go on forwarding. Every
+    /// answered write is in the store before its answer: it survives whatever ends the process.
+    ///
+    /// Exit code 2: it did not start.
+    Run(Run),
+    /// Write all that a store has to a file, a line of JSON for each row.
+    Backup(Backup),
+    /// Make a new store from a backup.
+    Restore(Restore),
+    /// Print the description of the API: OpenAPI 3.1, JSON.
+    Openapi,
+}
+
+#[derive(Args)]
+struct Run {
+    /// Where it listens and who may do what; docs/controller.md describes it [default: everybody, on [::1]:8470].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What outlives the controller: a file, made when it is not there.
+    #[arg(long, value_name = "FILE", default_value = "srdma-controller.store")]
+    store: PathBuf,
+    /// Take groups over that nodes have and the store does not know: after the store was lost, with a new one.
+    #[arg(long)]
+    rebuild: bool,
+}
+
+#[derive(Args)]
+struct Backup {
+    /// The store of a controller that does not run.
+    #[arg(long, value_name = "FILE", conflicts_with = "controller", required_unless_present = "controller")]
+    store: Option<PathBuf>,
+    /// A controller that runs.
+    #[arg(long, value_name = "URL")]
+    controller: Option<String>,
+    /// A file with the token to say who asks.
+    #[arg(long, value_name = "FILE", requires = "controller")]
+    token_file: Option<PathBuf>,
+    /// Certificates in PEM that the controller's is held against [default: those of the system].
+    #[arg(long, value_name = "FILE", requires = "controller")]
+    ca: Option<PathBuf>,
+    /// Where to [default: the standard output].
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Restore {
+    /// The backup.
+    #[arg(value_name = "BACKUP")]
+    backup: PathBuf,
+    /// The store to make. It must not be there.
+    #[arg(long, value_name = "FILE")]
+    store: PathBuf,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma controller run
+      Runs a controller on [::1]:8470 for everybody on this machine.
+
+  srdma controller run --config /etc/srdma/controller.toml --store /var/lib/srdma/controller.store
+      Runs a controller with TLS and tokens.
+
+  srdma controller backup --controller http://[::1]:8470 --out groups.backup
+      Saves all groups of a running controller.
+
+  srdma controller restore groups.backup --store new.store
+      Makes a store of it.
+
+  srdma controller run --store new.store --rebuild
+      Makes a store of what the nodes hold, after the old one was lost.
+
+  curl -g http://[::1]:8470/v1/groups
+      Asks it without this program; srdma controller openapi describes how.";
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the controller does not start, or a store or backup cannot be used.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.command {
+        Command::Run(arguments) => start(arguments),
+        Command::Backup(arguments) => backup(arguments),
+        Command::Restore(arguments) => take_back(arguments),
+        Command::Openapi => {
+            print(&format!("{}\n", description()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn start(arguments: &Run) -> Result<ExitCode> {
+    let config = match &arguments.config {
+        Some(file) => Config::read(file)?,
+        None => Config::default(),
+    };
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let store = OnDisk::open(&arguments.store)?;
+    let name = arguments.store.display().to_string();
+    run_controller(config, Arc::new(store), arguments.rebuild, &mut |addresses| {
+        for address in addresses {
+            eprintln!("ready: {scheme}://{address}, store {name}");
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn backup(arguments: &Backup) -> Result<ExitCode> {
+    let mut out: Box<dyn Write> = match &arguments.out {
+        Some(file) => {
+            let created = File::create_new(file).with_context(|| format!("cannot write {}", file.display()))?;
+            Box::new(BufWriter::new(created))
+        }
+        None => Box::new(io::stdout().lock()),
+    };
+    match (&arguments.store, &arguments.controller) {
+        (Some(store), _) => {
+            existing(store)?;
+            write_backup(&OnDisk::open(store)?, &mut |line| out.write_all(line.as_bytes()))?;
+        }
+        (None, Some(url)) => {
+            let token = arguments.token_file.as_deref().map(token).transpose()?;
+            let client = Client::new(url, token, arguments.ca.as_deref())?;
+            io::copy(&mut client.stream("/v1/backup")?, &mut out)?;
+        }
+        (None, None) => bail!("one of --store and --controller is needed"),
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn take_back(arguments: &Restore) -> Result<ExitCode> {
+    let name = arguments.backup.display();
+    let file = File::open(&arguments.backup).with_context(|| format!("cannot read {name}"))?;
+    if arguments.store.exists() {
+        bail!("{} is there already: name a file that is not", arguments.store.display());
+    }
+    let store = OnDisk::open(&arguments.store)?;
+    let restored = restore(&store as &dyn Store, &mut BufReader::new(file)).with_context(|| name.to_string());
+    let rows = restored.inspect_err(|_| {
+        // Half a store is none.
+        let _ = std::fs::remove_file(&arguments.store);
+    })?;
+    eprintln!("{rows} rows are in {}", arguments.store.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A store is made when it is not there, which whoever saves it does not want.
+fn existing(store: &Path) -> Result<()> {
+    if store.exists() { Ok(()) } else { bail!("{}: there is no such store", store.display()) }
+}
+
+/// The token in a file.
+fn token(file: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(text.trim().to_owned())
+}

@@ -1,0 +1,226 @@
+//! How fast the controller answers: `cargo bench -p srdma-controller`.
+//!
+//! Joins from 64 clients over HTTP, each durable before its answer, beside the same rows written to a plain redb in
+//! batches of the same size; then 10,000 groups listed and restored.
+
+use redb::{Database, TableDefinition};
+use srdma_api::{Client, NewGroup, NewReceiver, SourceAddress};
+use srdma_controller::{Config, OnDisk, Server, Store, Write};
+use std::io::{BufRead, BufReader, Read, Write as _};
+use std::net::{Ipv6Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+const CLIENTS: usize = 64;
+const JOINS_OF_A_CLIENT: usize = 500;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut rates = Vec::new();
+    let mut plain = Vec::new();
+    let mut slowest = Vec::new();
+    for round in 0..ROUNDS {
+        let (rate, p99, batch) = joins(&folder.path().join(format!("joins-{round}")));
+        let yardstick = plain_redb(&folder.path().join(format!("plain-{round}")), batch);
+        println!(
+            "round {round}: {rate:.0} joins a second, p99 {:.1} ms, {batch} joins a batch; plain redb {yardstick:.0}, \
+             ratio {:.2}",
+            p99.as_secs_f64() * 1e3,
+            rate / yardstick
+        );
+        rates.push(rate);
+        plain.push(yardstick);
+        slowest.push(p99.as_secs_f64() * 1e3);
+    }
+    println!("joins a second: least {:.0}, median {:.0}", least(&rates), median(&mut rates));
+    println!("p99: median {:.1} ms, most {:.1} ms", median(&mut slowest), slowest[slowest.len() - 1]);
+    println!("ratio to plain redb of the medians: {:.2}", median(&mut rates) / median(&mut plain));
+    many_groups(&folder.path().join("many"));
+}
+
+fn least(figures: &[f64]) -> f64 {
+    figures.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn median(figures: &mut [f64]) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn start(file: &Path) -> (Runtime, SocketAddr) {
+    let runtime = Runtime::new().expect("a runtime");
+    let config = Config { listen: vec!["[::1]:0".parse().expect("an address")], ..Config::default() };
+    let store = Arc::new(OnDisk::open(file).expect("a store"));
+    let server = runtime.block_on(Server::start(config, store, false)).expect("a controller");
+    let address = server.addresses()[0];
+    runtime.spawn(server.run(std::future::pending()));
+    (runtime, address)
+}
+
+fn group(number: u16) -> NewGroup {
+    NewGroup {
+        name: None,
+        source: SourceAddress { address: "2001:db8:aa::1".parse().expect("an address"), qpn: 2 + u32::from(number) },
+        proxy: Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, 1 + number)),
+        designated_qpn: 0xd0_0000,
+        initial_psn: 0,
+        path_mtu: 4096,
+        region: None,
+        policy: srdma_group::Policy::default(),
+    }
+}
+
+/// Joins a second, their 99th percentile, and how many shared a batch.
+fn joins(file: &Path) -> (f64, Duration, usize) {
+    let (runtime, address) = start(file);
+    let client = Client::new(&format!("http://{address}"), None, None).expect("a client");
+    for number in 0..CLIENTS as u16 {
+        client.post::<srdma_api::Group>("/v1/groups", &group(number), None).expect("a group");
+    }
+    let all = Barrier::new(CLIENTS + 1);
+    let (elapsed, mut times) = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                scope.spawn({
+                    let all = &all;
+                    move || join(address, number, all)
+                })
+            })
+            .collect();
+        all.wait();
+        let began = Instant::now();
+        let times: Vec<Duration> =
+            threads.into_iter().flat_map(|thread| thread.join().expect("a client ends")).collect();
+        (began.elapsed(), times)
+    });
+    times.sort_unstable();
+    let p99 = times[times.len() * 99 / 100];
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    // As many as wait for an answer at a time.
+    (times.len() as f64 / elapsed.as_secs_f64(), p99, CLIENTS / 2)
+}
+
+/// One client's joins; each waits for the answer to the one before.
+fn join(address: SocketAddr, number: usize, all: &Barrier) -> Vec<Duration> {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_nodelay(true).expect("no delay");
+    let mut answers = BufReader::new(stream.try_clone().expect("a connection"));
+    let mut times = Vec::with_capacity(JOINS_OF_A_CLIENT);
+    all.wait();
+    for receiver in 0..JOINS_OF_A_CLIENT {
+        let body = serde_json::to_string(&NewReceiver { qpn: 2 + number as u32, path_mtu: 4096, region: None });
+        let body = body.expect("a body");
+        let target = Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number as u16, 0, 0, 0, 1 + receiver as u16);
+        let request = format!(
+            "PUT /v1/groups/{}/receivers/{target} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}",
+            1 + number,
+            body.len()
+        );
+        let began = Instant::now();
+        stream.write_all(request.as_bytes()).expect("sent");
+        read_answer(&mut answers);
+        times.push(began.elapsed());
+    }
+    times
+}
+
+fn read_answer(answers: &mut BufReader<TcpStream>) {
+    let mut line = String::new();
+    answers.read_line(&mut line).expect("an answer");
+    assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+    let mut length = 0;
+    loop {
+        line.clear();
+        answers.read_line(&mut line).expect("a header");
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.trim().parse().expect("a length");
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    answers.read_exact(&mut body).expect("a body");
+}
+
+/// Joins a second of a redb that is given rows as long as a join's, so many joins in a transaction.
+fn plain_redb(file: &Path, batch: usize) -> f64 {
+    const ROWS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("rows");
+    let database = Database::create(file).expect("a database");
+    let (member, group, audit, site) = (vec![b'm'; 110], vec![b'g'; 700], vec![b'a'; 130], vec![b's'; 90]);
+    let joins = CLIENTS * JOINS_OF_A_CLIENT;
+    let began = Instant::now();
+    for first in (0..joins).step_by(batch) {
+        let transaction = database.begin_write().expect("a transaction");
+        {
+            let mut table = transaction.open_table(ROWS).expect("a table");
+            for join in first..joins.min(first + batch) {
+                let id = join % CLIENTS;
+                let key = format!("member/{id:010}/2001:db8:bb:{id:x}::{join:x}");
+                table.insert(key.as_str(), member.as_slice()).expect("a row");
+                table.insert(format!("group/{id:010}").as_str(), group.as_slice()).expect("a row");
+                table.insert(format!("audit/{join:020}").as_str(), audit.as_slice()).expect("a row");
+                table.insert("site", site.as_slice()).expect("a row");
+            }
+        }
+        transaction.commit().expect("committed");
+    }
+    joins as f64 / began.elapsed().as_secs_f64()
+}
+
+/// 10,000 groups, each with a receiver: listed, and restored after a restart.
+fn many_groups(file: &Path) {
+    {
+        let (runtime, address) = start(file);
+        let client = Client::new(&format!("http://{address}"), None, None).expect("a client");
+        let began = Instant::now();
+        for number in 0..10_000 {
+            client.post::<srdma_api::Group>("/v1/groups", &group(number), None).expect("a group");
+        }
+        println!("10000 groups created by one client, one after the other: {:.1} s", began.elapsed().as_secs_f64());
+        let mut times: Vec<f64> = (0..21)
+            .map(|_| {
+                let began = Instant::now();
+                let page: srdma_api::GroupPage = client.get("/v1/groups?limit=10000").expect("a page").value;
+                assert_eq!(page.groups.len(), 10_000);
+                began.elapsed().as_secs_f64() * 1e3
+            })
+            .collect();
+        println!(
+            "list of 10000 groups in one page: least {:.1} ms, median {:.1} ms",
+            least(&times),
+            median(&mut times)
+        );
+        let mut times: Vec<f64> = (0..21)
+            .map(|_| {
+                let began = Instant::now();
+                client.get::<srdma_api::GroupPage>("/v1/groups").expect("a page");
+                began.elapsed().as_secs_f64() * 1e3
+            })
+            .collect();
+        println!("list, its first page of 100: least {:.1} ms, median {:.1} ms", least(&times), median(&mut times));
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+    while OnDisk::open(file).is_err() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let began = Instant::now();
+    let (runtime, address) = start(file);
+    let client = Client::new(&format!("http://{address}"), None, None).expect("a client");
+    let page: srdma_api::GroupPage = client.get("/v1/groups?limit=1").expect("a page").value;
+    assert_eq!(page.total, 10_000);
+    println!("restart with 10000 groups, up to the first answer: {:.2} s", began.elapsed().as_secs_f64());
+    drop(runtime);
+    // The trait is what others write by: the rows must be those that were answered.
+    let store = loop {
+        match OnDisk::open(file) {
+            Ok(store) => break store,
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    assert_eq!(store.rows("group/", None, usize::MAX).expect("rows").len(), 10_000);
+    store.commit(&[&Write::Delete { key: "none".to_owned() }]).expect("it can be written");
+}

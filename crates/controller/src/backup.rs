@@ -1,0 +1,133 @@
+//! All rows as text, a line each, and back.
+//!
+//! The first line says what it is and of which format; the last, how many rows there were and a digest of them, so that
+//! a backup that was cut is not taken for a whole one.
+
+use crate::rows::{FORMAT, FORMAT_KEY};
+use crate::store::{Store, StoreError, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use std::io::{self, BufRead};
+
+/// Rows that are read, or written, at a time.
+const AT_A_TIME: usize = 1000;
+
+/// Why a backup cannot be made or taken.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Reading or writing the text.
+    #[error("the backup: {0}")]
+    System(#[from] io::Error),
+    /// It is none, or not whole.
+    #[error("line {line}: {reason}")]
+    Damaged {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Something would be overwritten.
+    #[error("the store has rows already: name a file that does not exist")]
+    NotEmpty,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    srdma_controller_backup: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    key: String,
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tail {
+    rows: u64,
+    sha256: String,
+}
+
+/// Writes all rows. What changes meanwhile is there or not, row by row, unless nobody writes.
+///
+/// # Errors
+///
+/// When rows cannot be read or lines cannot be written.
+pub fn write_backup(store: &dyn Store, take: &mut dyn FnMut(&str) -> io::Result<()>) -> Result<u64, BackupError> {
+    take(&line(&Head { srdma_controller_backup: FORMAT })?)?;
+    let mut digest = Sha256::new();
+    let mut count = 0;
+    for (key, value) in store.rows("", None, usize::MAX)? {
+        let value = std::str::from_utf8(&value).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+        let reason = "it is no JSON".to_owned();
+        let value = value.ok_or_else(|| StoreError::Row { key: key.clone(), reason })?;
+        let text = line(&Line { key, value })?;
+        digest.update(text.as_bytes());
+        take(&text)?;
+        count += 1;
+    }
+    take(&line(&Tail { rows: count, sha256: hexadecimal(&digest.finalize()) })?)?;
+    Ok(count)
+}
+
+/// Puts the rows of a backup into a store that has none, once the whole of it has been read and found right.
+///
+/// # Errors
+///
+/// When it is not whole, or the store has rows.
+pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, BackupError> {
+    if !store.rows("", None, 1)?.is_empty() {
+        return Err(BackupError::NotEmpty);
+    }
+    let mut lines = backup.lines();
+    let damaged = |line, reason: &str| BackupError::Damaged { line, reason: reason.to_owned() };
+    let head = lines.next().transpose()?.unwrap_or_default();
+    let head: Head = serde_json::from_str(&head).map_err(|_| damaged(1, "this is no backup of a controller"))?;
+    if head.srdma_controller_backup > FORMAT {
+        return Err(StoreError::Newer { found: head.srdma_controller_backup, known: FORMAT }.into());
+    }
+    let mut digest = Sha256::new();
+    let mut writes = Vec::new();
+    let mut tail: Option<Tail> = None;
+    let mut last = 1;
+    for (number, text) in (2..).zip(lines) {
+        let text = text?;
+        last = number;
+        if tail.is_some() {
+            return Err(damaged(number, "nothing is to follow the last line"));
+        }
+        if let Ok(line) = serde_json::from_str::<Line<'_>>(&text) {
+            digest.update(text.as_bytes());
+            digest.update(b"\n");
+            writes.push(Write::Put { key: line.key, value: line.value.get().as_bytes().to_vec() });
+        } else {
+            tail = Some(serde_json::from_str(&text).map_err(|error| damaged(number, &error.to_string()))?);
+        }
+    }
+    let tail = tail.ok_or_else(|| damaged(last, "the backup ends here: it was cut"))?;
+    if tail.rows != writes.len() as u64 || tail.sha256 != hexadecimal(&digest.finalize()) {
+        return Err(damaged(last, "the rows before it are not those that were written"));
+    }
+    // What says that it is a store comes last: one that was not filled is none.
+    writes.sort_by_key(|write| matches!(write, Write::Put { key, .. } if key == FORMAT_KEY));
+    for chunk in writes.chunks(AT_A_TIME) {
+        store.commit(&chunk.iter().collect::<Vec<_>>())?;
+    }
+    Ok(tail.rows)
+}
+
+fn line(value: &impl Serialize) -> io::Result<String> {
+    Ok(format!("{}\n", serde_json::to_string(value)?))
+}
+
+fn hexadecimal(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}

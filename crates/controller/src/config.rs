@@ -1,0 +1,233 @@
+//! `controller.toml`: where the controller listens, and who may do what.
+
+use serde::Deserialize;
+use srdma_api::Prefix;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The tenant of everybody, when no tokens are configured.
+pub(crate) const DEFAULT_TENANT: &str = "default";
+
+/// A controller's configuration.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// Its certificate and key; without them it speaks HTTP in the clear, on loopback addresses only.
+    pub tls: Option<Tls>,
+    /// Who may speak to it; without tokens anybody, on loopback addresses only.
+    pub token: Vec<Token>,
+    /// Who groups belong to.
+    pub tenant: Vec<Tenant>,
+    /// A node that is silent for so long is taken for dead, milliseconds.
+    pub node_dead_after_ms: u32,
+    /// Connections that may be open at a time.
+    pub connections: usize,
+    /// The fabric that jobs are placed on.
+    pub fabric: Option<PathBuf>,
+}
+
+/// A certificate and its key, files in PEM.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The certificate, with those that vouch for it behind it.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Everything.
+    Admin,
+    /// The groups and jobs of a tenant.
+    Tenant,
+    /// To be a node.
+    Node,
+    /// To look at everything.
+    Read,
+}
+
+/// A token.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// Who has it: what the audit log says.
+    pub name: String,
+    /// SHA-256 of the token, hexadecimal: the token itself is not kept.
+    pub sha256: String,
+    /// What it allows.
+    pub role: Role,
+    /// Whose groups, for the role `tenant`.
+    pub tenant: Option<String>,
+    /// The only node that it is for, by name; without it any.
+    pub node: Option<String>,
+}
+
+/// A tenant, and how much it may have.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// Where the addresses of its sources, receivers and Proxy Addresses are.
+    pub prefixes: Vec<Prefix>,
+    /// Where Proxy Addresses are taken from for groups that name none.
+    pub proxies: Option<Prefix>,
+    /// Groups at a time.
+    #[serde(default = "most_groups")]
+    pub groups: usize,
+    /// Receivers of a group: a packet of its source has as many copies.
+    #[serde(default = "most_copies")]
+    pub copies: usize,
+}
+
+fn most_groups() -> usize {
+    16_384
+}
+
+fn most_copies() -> usize {
+    4096
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {reason}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A key or value is wrong.
+    #[error("{}:{line}: {reason}", file.display())]
+    Wrong {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What was expected and what was found.
+        reason: String,
+    },
+    /// What it says does not fit together.
+    #[error("{}: {reason}", file.display())]
+    Contradiction {
+        /// The file.
+        file: PathBuf,
+        /// What.
+        reason: String,
+    },
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            listen: vec![SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 8470))],
+            tls: None,
+            token: Vec::new(),
+            tenant: Vec::new(),
+            node_dead_after_ms: 3000,
+            connections: 8192,
+            fabric: None,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, and those of [`Config::check`].
+    pub fn read(file: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| ConfigError::Unreadable { file: file.to_owned(), reason: error.to_string() })?;
+        let config: Config = toml::from_str(&text).map_err(|error| {
+            let at = error.span().map_or(text.len(), |span| span.start);
+            let line = text.bytes().take(at).filter(|octet| *octet == b'\n').count() + 1;
+            ConfigError::Wrong { file: file.to_owned(), line, reason: error.message().to_owned() }
+        })?;
+        config.check().map_err(|reason| ConfigError::Contradiction { file: file.to_owned(), reason })?;
+        Ok(config)
+    }
+
+    /// That what it says fits together; an error in words.
+    ///
+    /// # Errors
+    ///
+    /// When strangers could do what they like, or names do not fit.
+    pub fn check(&self) -> Result<(), String> {
+        if self.listen.is_empty() {
+            return Err("listen names no address".to_owned());
+        }
+        if let Some(open) = self.listen.iter().find(|address| !address.ip().is_loopback()) {
+            if self.token.is_empty() {
+                return Err(format!("listen {open}: without a [[token]] only loopback addresses may be listened on"));
+            }
+            if self.tls.is_none() {
+                return Err(format!("listen {open}: without [tls] only loopback addresses may be listened on"));
+            }
+        }
+        if !(100..=600_000).contains(&self.node_dead_after_ms) {
+            return Err(format!("node_dead_after_ms = {}: expected 100 to 600000", self.node_dead_after_ms));
+        }
+        if self.connections == 0 {
+            return Err("connections = 0: nobody could connect".to_owned());
+        }
+        let tenants = self.tenants();
+        for token in &self.token {
+            let name = &token.name;
+            if token.sha256.len() != 64 || !token.sha256.bytes().all(|octet| octet.is_ascii_hexdigit()) {
+                return Err(format!("token {name}: sha256 is not 64 hexadecimal digits"));
+            }
+            match (token.role, &token.tenant) {
+                (Role::Tenant, None) => return Err(format!("token {name}: the role tenant needs a tenant")),
+                (Role::Tenant, Some(tenant)) if !tenants.contains_key(tenant.as_str()) => {
+                    return Err(format!("token {name}: there is no [[tenant]] {tenant}"));
+                }
+                (Role::Admin | Role::Node | Role::Read, Some(_)) => {
+                    return Err(format!("token {name}: only the role tenant has a tenant"));
+                }
+                (Role::Tenant, Some(_)) | (Role::Admin | Role::Node | Role::Read, None) => {}
+            }
+            if token.node.is_some() && token.role != Role::Node {
+                return Err(format!("token {name}: only the role node names a node"));
+            }
+        }
+        if tenants.len() < self.tenant.len() {
+            return Err("two [[tenant]]s have the same name".to_owned());
+        }
+        match self.tenant.iter().find(|tenant| tenant.name.is_empty() || tenant.name.contains(['/', '?', ' '])) {
+            Some(tenant) => Err(format!("[[tenant]] {:?}: expected a name without /, ? and spaces", tenant.name)),
+            None => Ok(()),
+        }
+    }
+
+    /// The tenants by name. Where none is configured there is one for all addresses.
+    pub(crate) fn tenants(&self) -> BTreeMap<String, Tenant> {
+        if self.tenant.is_empty() {
+            let tenant = Tenant {
+                name: DEFAULT_TENANT.to_owned(),
+                prefixes: Prefix::new(std::net::Ipv6Addr::UNSPECIFIED, 0).into_iter().collect(),
+                proxies: None,
+                groups: most_groups(),
+                copies: most_copies(),
+            };
+            return BTreeMap::from([(tenant.name.clone(), tenant)]);
+        }
+        self.tenant.iter().map(|tenant| (tenant.name.clone(), tenant.clone())).collect()
+    }
+
+    /// How long a node may be silent.
+    pub(crate) fn node_dead_after(&self) -> Duration {
+        Duration::from_millis(self.node_dead_after_ms.into())
+    }
+}

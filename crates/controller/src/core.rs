@@ -1,0 +1,201 @@
+//! What the controller knows and decides. It does no I/O: requests go in, and out come answers, writes for the store,
+//! orders for nodes and events, all of which its [shell](crate::shell) lets out once the writes are durable.
+
+mod commit;
+mod drive;
+mod groups;
+mod members;
+mod nodes;
+mod restore;
+mod route_around;
+mod sources;
+mod views;
+
+use crate::access::Who;
+use crate::config::{Config, Tenant};
+use crate::network::Network;
+use crate::refusal::{Kind, Refusal};
+use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow};
+use crate::store::Write;
+use srdma_api::{AuditEntry, Hello, News, NodeOrder, NodeStatus};
+use srdma_group::{Lifecycle, Newcomer, Record};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+use std::time::{Duration, Instant};
+
+/// All that the controller knows.
+#[derive(Debug)]
+pub(crate) struct Core {
+    tenants: BTreeMap<String, Tenant>,
+    node_dead_after: Duration,
+    site: SiteRow,
+    groups: BTreeMap<u32, Group>,
+    /// How many groups each tenant has.
+    groups_of_tenant: BTreeMap<String, usize>,
+    proxies: BTreeMap<Ipv6Addr, u32>,
+    /// Which group each queue pair is in, sources' too (D2, D8).
+    queue_pairs: BTreeMap<(Ipv6Addr, u32), u32>,
+    nodes: BTreeMap<Ipv6Addr, Node>,
+    network: Network,
+    /// Raised when a node or link comes or goes.
+    network_version: u64,
+    /// The groups of each node, by its loopback.
+    groups_of_node: BTreeMap<Ipv6Addr, BTreeSet<u32>>,
+    /// Groups that are not at rest.
+    restless: BTreeSet<u32>,
+    sessions: u64,
+    answers: BTreeMap<String, AnswerRow>,
+    /// Groups are taken over from what headends keep.
+    rebuilds: bool,
+    /// Until then nodes may still come back after the controller's start.
+    expects_until: Instant,
+    out: Out,
+}
+
+/// What is to leave the controller when all writes are durable.
+#[derive(Debug, Default)]
+pub(crate) struct Out {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) orders: Vec<(Ipv6Addr, NodeOrder)>,
+    pub(crate) news: Vec<(Option<String>, News)>,
+    /// Nodes whose session has ended.
+    pub(crate) ended: Vec<Ipv6Addr>,
+}
+
+/// A group.
+#[derive(Debug)]
+struct Group {
+    row: GroupRow,
+    members: BTreeMap<Ipv6Addr, MemberRow>,
+    /// From the first commit on.
+    lifecycle: Option<Lifecycle>,
+    /// What the store has as the record, and the one before it while that matters.
+    record: Option<Record>,
+    before: Option<Record>,
+    /// The newcomers of the join that was handed to the lifecycle, until it is done.
+    joining: Vec<Newcomer>,
+    /// The tree as it was explained when it was made.
+    explanation: Vec<String>,
+    /// The nodes of its tree, as [`Core::groups_of_node`] has them.
+    nodes: BTreeSet<Ipv6Addr>,
+}
+
+/// A node.
+#[derive(Debug)]
+struct Node {
+    hello: Hello,
+    is_drained: bool,
+    session: Option<Session>,
+    /// It was silent for too long, and has not come back.
+    was_missed: bool,
+    status: Option<NodeStatus>,
+    /// When the status came, and octets per second sent by each port since the one before it.
+    rates: Option<(Instant, BTreeMap<String, f64>)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Session {
+    number: u64,
+    heard: Instant,
+}
+
+impl Core {
+    /// A controller without anything, to be given [rows](Core::restore).
+    pub(crate) fn new(config: &Config) -> Self {
+        Core {
+            tenants: config.tenants(),
+            node_dead_after: config.node_dead_after(),
+            site: SiteRow::default(),
+            groups: BTreeMap::new(),
+            groups_of_tenant: BTreeMap::new(),
+            proxies: BTreeMap::new(),
+            queue_pairs: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            network: Network::default(),
+            network_version: 0,
+            groups_of_node: BTreeMap::new(),
+            restless: BTreeSet::new(),
+            sessions: 0,
+            answers: BTreeMap::new(),
+            rebuilds: false,
+            expects_until: Instant::now() + config.node_dead_after(),
+            out: Out::default(),
+        }
+    }
+
+    /// What has come together since the last call.
+    pub(crate) fn take_out(&mut self) -> Out {
+        std::mem::take(&mut self.out)
+    }
+
+    /// The group, for somebody who may look at it.
+    fn seen(&self, id: u32, who: &Who) -> Result<&Group, Refusal> {
+        let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
+        who.may_see(&group.row.tenant)?;
+        Ok(group)
+    }
+
+    /// That the group is there, and may be changed by this one, at this version.
+    fn changeable(&self, id: u32, who: &Who, version: Option<u64>) -> Result<&Group, Refusal> {
+        let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
+        who.may_change(&group.row.tenant)?;
+        if group.row.is_closing {
+            return Err(Refusal::new(Kind::GroupClosing, format!("group {id} is being closed")));
+        }
+        match version {
+            Some(version) if version != group.row.version => {
+                let now = group.row.version;
+                let text = format!("group {id} has version {now}, not {version}: look at it again");
+                Err(Refusal::new(Kind::VersionDiffers, text))
+            }
+            Some(_) | None => Ok(group),
+        }
+    }
+
+    /// Notes in the audit log who does what.
+    fn audit(&mut self, who: &str, action: &str, target: String) {
+        self.site.last_audit += 1;
+        let number = self.site.last_audit;
+        let entry = AuditEntry { number, unix_ms: unix_ms(), who: who.to_owned(), action: action.to_owned(), target };
+        self.write(rows::put(rows::audit_key(number), &entry));
+        if let Some(old) = number.checked_sub(MOST_AUDITED) {
+            self.write(Write::Delete { key: rows::audit_key(old) });
+        }
+        self.write(rows::put(rows::SITE_KEY.to_owned(), &self.site));
+    }
+
+    fn write(&mut self, write: Write) {
+        self.out.writes.push(write);
+    }
+
+    /// Writes a group's row, a version further.
+    fn write_group(&mut self, id: u32) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.row.version += 1;
+            self.out.writes.push(rows::put(rows::group_key(id), &group.row));
+        }
+    }
+
+    fn tell(&mut self, tenant: Option<&str>, news: News) {
+        self.out.news.push((tenant.map(str::to_owned), news));
+    }
+
+    /// Tells news of a group.
+    fn tell_of_group(&mut self, id: u32, news: News) {
+        let tenant = self.groups.get(&id).map(|group| group.row.tenant.clone());
+        self.tell(tenant.as_deref(), news);
+    }
+}
+
+/// The entries of the audit log that are kept.
+const MOST_AUDITED: u64 = 1_000_000;
+
+fn unknown(id: u32) -> Refusal {
+    Refusal::new(Kind::UnknownGroup, format!("there is no group {id}"))
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,173 @@
+//! From rows to what the controller knows, and from what headends keep when the rows are lost.
+
+use super::{Core, Group, Node};
+use crate::config::Config;
+use crate::rows::{
+    self, AnswerRow, FORMAT, FORMAT_KEY, GroupRow, MemberRow, NodeRow, RecordRow, SITE_KEY, SiteRow, address_of,
+    damaged, id_of,
+};
+use crate::store::{Row, StoreError};
+use serde::{Deserialize, Serialize};
+use srdma_api::Held;
+use srdma_group::{Lifecycle, Record, Resumption};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// What a headend keeps of a group.
+#[derive(Serialize, Deserialize)]
+struct Deed {
+    group: GroupRow,
+    members: Vec<(Ipv6Addr, MemberRow)>,
+    record: Record,
+}
+
+/// The deed of a group as it will be when the part that it goes with is in effect.
+pub(super) fn deed(group: &Group) -> Option<String> {
+    let record = group.lifecycle.as_ref()?.newest()?.record().clone();
+    let members = group.members.iter().map(|(address, member)| (*address, *member)).collect();
+    serde_json::to_string(&Deed { group: group.row.clone(), members, record }).ok()
+}
+
+impl Core {
+    /// The controller as these rows have it. `identity`: for a store that is new.
+    pub(crate) fn restore(config: &Config, rows: &[Row], identity: u64, rebuilds: bool) -> Result<Self, StoreError> {
+        let mut core = Core::new(config);
+        core.rebuilds = rebuilds;
+        let is_new = rows.is_empty();
+        let mut records = BTreeMap::new();
+        let mut format = None;
+        for row @ (key, _) in rows {
+            match key.split('/').next().unwrap_or_default() {
+                FORMAT_KEY => format = Some(rows::get::<u32>(row)?),
+                SITE_KEY => core.site = rows::get::<SiteRow>(row)?,
+                "group" => {
+                    let group: GroupRow = rows::get(row)?;
+                    if group.id != id_of(key)? {
+                        return Err(damaged(key, format!("it is of group {}", group.id)));
+                    }
+                    core.enter(group);
+                }
+                "member" => core.restore_member(key, rows::get(row)?)?,
+                "record" => {
+                    records.insert(id_of(key)?, rows::get::<RecordRow>(row)?);
+                }
+                "node" => core.restore_node(rows::get(row)?),
+                "answer" => {
+                    core.answers.insert(key.clone(), rows::get::<AnswerRow>(row)?);
+                }
+                // What others keep.
+                _ => {}
+            }
+        }
+        match format {
+            Some(found) if found > FORMAT => return Err(StoreError::Newer { found, known: FORMAT }),
+            None if !is_new => {
+                return Err(damaged(FORMAT_KEY, "it is missing: this is no store of a controller".to_owned()));
+            }
+            Some(_) | None => {}
+        }
+        if is_new {
+            core.site.store = identity;
+        }
+        core.site.starts += 1;
+        core.write(rows::put(FORMAT_KEY.to_owned(), &FORMAT));
+        core.write(rows::put(SITE_KEY.to_owned(), &core.site));
+        for (id, record) in records {
+            core.resume(id, record)?;
+        }
+        let unfinished = core.groups.values().filter(|group| group.lifecycle.is_none());
+        let unfinished: Vec<(u32, bool)> = unfinished.map(|group| (group.row.id, group.row.is_closing)).collect();
+        for (id, is_closing) in unfinished {
+            if is_closing {
+                core.forget(id);
+            } else if core.groups[&id].row.is_committed {
+                core.restless.insert(id);
+            }
+        }
+        Ok(core)
+    }
+
+    fn restore_member(&mut self, key: &str, member: MemberRow) -> Result<(), StoreError> {
+        let (id, address) = (id_of(key)?, address_of(key)?);
+        let group = self.groups.get_mut(&id).ok_or_else(|| damaged(key, format!("there is no group {id}")))?;
+        group.members.insert(address, member);
+        self.queue_pairs.insert((address, member.receiver.qpn), id);
+        Ok(())
+    }
+
+    fn restore_node(&mut self, row: NodeRow) {
+        // It is not usable before it is heard.
+        self.network.put(&row.hello, false);
+        let loopback = row.hello.loopback;
+        let NodeRow { hello, is_drained } = row;
+        let node = Node { hello, is_drained, session: None, was_missed: false, status: None, rates: None };
+        self.nodes.insert(loopback, node);
+    }
+
+    /// Goes on with a group's life. Nodes that come back without their part are given it.
+    fn resume(&mut self, id: u32, row: RecordRow) -> Result<(), StoreError> {
+        let wrong = |text: String| damaged(&rows::record_key(id), text);
+        let group = self.groups.get_mut(&id).ok_or_else(|| wrong(format!("there is no group {id}")))?;
+        let resumption = match row.is_settled {
+            true => Resumption::Settled,
+            false => Resumption::Committing { before: row.before.clone() },
+        };
+        // Greater than any round of an earlier start.
+        let round = self.site.starts << 16;
+        let lifecycle = Lifecycle::resume(row.record.clone(), resumption, round);
+        let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?;
+        let is_in = |address: &Ipv6Addr| row.record.receivers.iter().any(|receiver| receiver.address == *address);
+        let leaving = group.members.iter().filter(|(address, member)| member.is_leaving && is_in(address));
+        let leaving: Vec<Ipv6Addr> = leaving.map(|(address, _)| *address).collect();
+        let waits = group.members.keys().any(|address| !is_in(address));
+        if group.row.is_closing {
+            lifecycle.close();
+        } else if !leaving.is_empty() {
+            // It was checked when it was asked for.
+            let _ = lifecycle.leave(&leaving);
+        }
+        if waits || !lifecycle.is_steady() {
+            self.restless.insert(id);
+        }
+        group.record = Some(row.record);
+        group.explanation = row.explanation;
+        group.before = row.before.map(|before| *before);
+        group.lifecycle = Some(lifecycle);
+        self.reindex(id);
+        Ok(())
+    }
+
+    /// Takes groups over from what a headend keeps, after the store was lost.
+    pub(super) fn take_over(&mut self, store: Option<u64>, held: &[Held]) {
+        let Some(store) = store else { return };
+        if self.groups.is_empty() && self.site.store != store {
+            self.site.store = store;
+            self.write(rows::put(SITE_KEY.to_owned(), &self.site));
+        }
+        if self.site.store != store {
+            return;
+        }
+        for deed in held.iter().filter(|held| held.epoch.is_some()).filter_map(|held| held.deed.as_deref()) {
+            let Ok(Deed { group, members, record }) = serde_json::from_str(deed) else { continue };
+            let id = group.id;
+            if self.groups.contains_key(&id) || record.id.0 != id || !self.tenants.contains_key(&group.tenant) {
+                continue;
+            }
+            self.site.last_group = self.site.last_group.max(id);
+            self.enter(group);
+            for (address, member) in members {
+                // The key names a group that was entered just now.
+                let _ = self.restore_member(&rows::member_key(id, address), member);
+                self.write(rows::put(rows::member_key(id, address), &member));
+            }
+            let row = RecordRow { record, is_settled: true, before: None, explanation: Vec::new() };
+            self.write(rows::put(rows::record_key(id), &row));
+            if self.resume(id, row).is_err() {
+                self.forget(id);
+                continue;
+            }
+            self.audit("controller", "take-over", format!("group {id}"));
+            self.write_group(id);
+        }
+    }
+}

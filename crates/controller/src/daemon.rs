@@ -1,0 +1,39 @@
+//! The controller as a process.
+
+use crate::config::Config;
+use crate::http::{ServeError, Server};
+use crate::store::Store;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Runs a controller until SIGTERM or SIGINT. `ready` is told where it listens when it does.
+///
+/// # Errors
+///
+/// When it does not start.
+pub fn run(
+    config: Config,
+    store: Arc<dyn Store>,
+    rebuilds: bool,
+    ready: &mut dyn FnMut(&[SocketAddr]),
+) -> Result<(), ServeError> {
+    let system = |error: io::Error| ServeError::Config(format!("cannot start: {error}"));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
+        let server = Server::start(config, store, rebuilds).await?;
+        ready(&server.addresses());
+        server
+            .run(async move {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            })
+            .await;
+        Ok(())
+    })
+}

@@ -1,0 +1,90 @@
+//! The API: HTTP in front of the [shell](crate::shell).
+
+mod asked;
+mod describe;
+mod events;
+mod groups;
+mod listen;
+mod network;
+mod page;
+
+pub use describe::description;
+pub use listen::{ServeError, Server};
+
+use crate::access::Access;
+use crate::refusal::{Kind, Refusal};
+use crate::shell::Shell;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, ETAG};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What every request is answered with.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) shell: Arc<Shell>,
+    pub(crate) access: Arc<Access>,
+}
+
+/// All paths.
+pub(crate) fn router(app: App) -> Router {
+    Router::new()
+        .route("/", get(page::page))
+        .route("/v1/openapi.json", get(describe::openapi))
+        .route("/v1/groups", get(groups::list).post(groups::create))
+        .route("/v1/groups/{id}", get(groups::show).delete(groups::close))
+        .route("/v1/groups/{id}/commit", post(groups::commit))
+        .route("/v1/groups/{id}/source", post(groups::source))
+        .route("/v1/groups/{id}/receivers/{address}", put(groups::join).delete(groups::leave).get(groups::receiver))
+        .route("/v1/nodes", get(network::list).post(network::hello))
+        .route("/v1/nodes/{name}", get(network::show))
+        .route("/v1/nodes/{name}/sync", post(network::sync))
+        .route("/v1/nodes/{name}/drain", put(network::drain))
+        .route("/v1/topology", get(network::topology))
+        .route("/v1/events", get(events::stream))
+        .route("/v1/audit", get(events::audit))
+        .route("/v1/backup", get(events::backup))
+        .route("/problems/{name}", get(describe::problem))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(app)
+}
+
+async fn nothing_here() -> Refusal {
+    Refusal::new(Kind::UnknownPath, "the paths are listed at /v1/openapi.json")
+}
+
+async fn wrong_method() -> Refusal {
+    Refusal::new(Kind::WrongMethod, "the methods of each path are listed at /v1/openapi.json")
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_string(&self.problem()).unwrap_or_default();
+        let mut response = (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = axum::http::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(axum::http::header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}
+
+/// An answer as JSON, with the version of what it shows.
+pub(crate) fn answer(status: StatusCode, value: &impl Serialize, version: Option<u64>) -> Response {
+    let body = serde_json::to_string(value).unwrap_or_default();
+    written(status, body, version)
+}
+
+/// The same, of text that is JSON already.
+pub(crate) fn written(status: StatusCode, body: String, version: Option<u64>) -> Response {
+    let json = (CONTENT_TYPE, "application/json");
+    match version {
+        Some(version) => (status, [json, (ETAG, &format!("\"{version}\""))], body).into_response(),
+        None => (status, [json], body).into_response(),
+    }
+}

@@ -1,0 +1,52 @@
+//! The API's description, and what its problems mean.
+
+use super::{events, groups, network, written};
+use crate::refusal::{Kind, Refusal};
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use utoipa::OpenApi;
+
+/// Creates groups, and has the nodes carry them out.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "srdma controller", license(name = "MIT OR Apache-2.0")),
+    paths(
+        groups::list,
+        groups::create,
+        groups::show,
+        groups::close,
+        groups::commit,
+        groups::receiver,
+        groups::join,
+        groups::leave,
+        groups::source,
+        network::list,
+        network::hello,
+        network::show,
+        network::sync,
+        network::drain,
+        network::topology,
+        events::stream,
+        events::audit,
+        events::backup
+    )
+)]
+struct Description;
+
+/// The API's description as OpenAPI 3.1, JSON.
+pub fn description() -> String {
+    Description::openapi().to_pretty_json().unwrap_or_default()
+}
+
+pub(super) async fn openapi() -> Response {
+    written(StatusCode::OK, description(), None)
+}
+
+/// What a kind of problem means, in words.
+pub(super) async fn problem(Path(name): Path<String>) -> Response {
+    match Kind::ALL.iter().find(|kind| kind.name() == name) {
+        Some(kind) => format!("{}: {}\n", kind.name(), kind.title()).into_response(),
+        None => Refusal::new(Kind::UnknownPath, format!("there is no problem {name}")).into_response(),
+    }
+}

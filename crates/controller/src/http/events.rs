@@ -1,0 +1,132 @@
+//! `/v1/events`, `/v1/audit` and `/v1/backup`.
+
+use super::{App, answer};
+use crate::access::Who;
+use crate::backup::write_backup;
+use crate::refusal::{Kind, Refusal};
+use crate::rows::{self, AUDIT, audit_key};
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use srdma_api::{AuditEntry, AuditPage, Event};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+
+/// How often a line is sent to whom there is nothing to tell, so that a dead connection is noticed.
+const PULSE: Duration = Duration::from_secs(10);
+
+/// Entries of a page of the audit log.
+const PAGE: usize = 100;
+const MOST_OF_A_PAGE: usize = 10_000;
+
+/// What happens, as server-sent events. `Last-Event-ID` names the last one that was seen.
+#[utoipa::path(
+    get,
+    path = "/v1/events",
+    params(("Last-Event-ID" = Option<u64>, Header)),
+    responses((status = 200, content_type = "text/event-stream", body = Event))
+)]
+pub(super) async fn stream(State(app): State<App>, who: Who, headers: HeaderMap) -> Result<Response, Refusal> {
+    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    let (kept, mut coming) = app.shell.events(after.unwrap_or(u64::MAX));
+    let (sender, receiver) = mpsc::channel(64);
+    tokio::spawn(async move {
+        let is_meant = |event: &Event| match &event.tenant {
+            Some(tenant) => who.may_see(tenant).is_ok(),
+            None => who.may_see_network().is_ok(),
+        };
+        for event in kept.iter().filter(|event| is_meant(event)) {
+            if sender.send(line(event)).await.is_err() {
+                return;
+            }
+        }
+        loop {
+            let text = match tokio::time::timeout(PULSE, coming.recv()).await {
+                Ok(Ok(event)) if is_meant(&event) => line(&event),
+                Ok(Ok(_)) => continue,
+                // Whoever reads too slowly is cut off, and may come back with the last that it has seen.
+                Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return,
+                Err(_) => ": nothing new\n\n".to_owned(),
+            };
+            if sender.send(text).await.is_err() {
+                return;
+            }
+        }
+    });
+    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::new(Lines(receiver))).into_response())
+}
+
+fn line(event: &Event) -> String {
+    format!("id: {}\ndata: {}\n\n", event.number, serde_json::to_string(event).unwrap_or_default())
+}
+
+/// A body of what comes through a channel.
+struct Lines(mpsc::Receiver<String>);
+
+impl http_body::Body for Lines {
+    type Data = axum::body::Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Infallible>>> {
+        let line = self.0.poll_recv(context);
+        line.map(|line| line.map(|line| Ok(http_body::Frame::data(line.into()))))
+    }
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuditQuery {
+    /// The `next` of the page before; the log's end without it.
+    after: Option<u64>,
+    /// Entries of a page; 100 if nobody says.
+    limit: Option<usize>,
+}
+
+/// Who changed what, oldest first.
+#[utoipa::path(get, path = "/v1/audit", params(AuditQuery), responses((status = 200, body = AuditPage)))]
+pub(super) async fn audit(
+    State(app): State<App>,
+    who: Who,
+    query: Result<Query<AuditQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, Refusal> {
+    let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
+    who.may_see_network()?;
+    let most = query.limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
+    let after = query.after.map(audit_key);
+    let shell = std::sync::Arc::clone(&app.shell);
+    let read = tokio::task::spawn_blocking(move || shell.rows(AUDIT, after.as_deref(), most + 1)).await;
+    let mut found = read.map_err(|error| Refusal::new(Kind::StoreFailed, error.to_string()))??;
+    let has_more = found.len() > most;
+    found.truncate(most);
+    let entries = found.iter().map(rows::get::<AuditEntry>).collect::<Result<Vec<_>, _>>()?;
+    let next = entries.last().filter(|_| has_more).map(|entry| entry.number);
+    Ok(answer(StatusCode::OK, &AuditPage { entries, next }, None))
+}
+
+/// All that the store has, a line for each row; `srdma controller restore` takes it.
+#[utoipa::path(get, path = "/v1/backup", responses((status = 200, content_type = "application/jsonl", body = String)))]
+pub(super) async fn backup(State(app): State<App>, who: Who) -> Result<Response, Refusal> {
+    who.may_operate()?;
+    let (sender, receiver) = mpsc::channel(64);
+    let shell = std::sync::Arc::clone(&app.shell);
+    tokio::task::spawn_blocking(move || {
+        let mut take =
+            |line: &str| sender.blocking_send(line.to_owned()).map_err(|_| std::io::ErrorKind::BrokenPipe.into());
+        // What is cut has no last line, which whoever takes it sees.
+        if let Err(error) = write_backup(shell.store(), &mut take) {
+            eprintln!("srdma controller: a backup was not finished: {error}");
+        }
+    });
+    Ok(([(CONTENT_TYPE, "application/jsonl")], Body::new(Lines(receiver))).into_response())
+}

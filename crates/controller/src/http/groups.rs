@@ -1,0 +1,245 @@
+//! `/v1/groups`.
+
+use super::asked::{Asked, AtVersion, IdempotencyKey, address, group_id};
+use super::{App, answer, written};
+use crate::access::Who;
+use crate::refusal::{Kind, Refusal};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+use srdma_api::{
+    CommitRequest, Group, GroupPage, GroupState, NewGroup, NewReceiver, Problem, Receiver, SourceOrder, SourceReport,
+};
+use std::time::{Duration, Instant};
+
+/// The longest that a request waits for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    /// The `next` of the page before.
+    after: Option<u32>,
+    /// Groups of a page; 100 if nobody says.
+    limit: Option<usize>,
+    /// Of this tenant only.
+    tenant: Option<String>,
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateQuery {
+    /// Whose it is to be; a tenant's own token says so itself.
+    tenant: Option<String>,
+}
+
+/// A page of the groups.
+#[utoipa::path(get, path = "/v1/groups", params(ListQuery), responses((status = 200, body = GroupPage)))]
+pub(super) async fn list(
+    State(app): State<App>,
+    who: Who,
+    query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, Refusal> {
+    let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
+    let page = app.shell.look(|core| core.groups(&who, query.tenant.as_deref(), query.after, query.limit))?;
+    Ok(answer(StatusCode::OK, &page, None))
+}
+
+/// Create a group. It takes receivers until it is committed.
+#[utoipa::path(
+    post,
+    path = "/v1/groups",
+    params(CreateQuery, ("Idempotency-Key" = Option<String>, Header, description = "Again: the same answer")),
+    request_body = NewGroup,
+    responses((status = 201, body = Group), (status = "4XX", body = Problem))
+)]
+pub(super) async fn create(
+    State(app): State<App>,
+    who: Who,
+    IdempotencyKey(key): IdempotencyKey,
+    query: Result<Query<CreateQuery>, axum::extract::rejection::QueryRejection>,
+    asked: Asked<NewGroup>,
+) -> Result<Response, Refusal> {
+    let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
+    let Asked { value, digest } = asked;
+    let (status, body, version) = app
+        .shell
+        .durably(|core| {
+            if let Some(key) = &key
+                && let Some(kept) = core.answer_again(&who, key, &digest)?
+            {
+                return Ok((kept.status, kept.body.clone(), None));
+            }
+            let id = core.create(&who, query.tenant.as_deref(), value)?;
+            let (group, version) = core.group(&who, id)?;
+            let body = serde_json::to_string(&group).unwrap_or_default();
+            if let Some(key) = &key {
+                core.keep_answer(&who, key, digest, StatusCode::CREATED.as_u16(), body.clone());
+            }
+            Ok((StatusCode::CREATED.as_u16(), body, Some(version)))
+        })
+        .await?;
+    Ok(written(StatusCode::from_u16(status).unwrap_or(StatusCode::CREATED), body, version))
+}
+
+/// A group in full, with its tree.
+#[utoipa::path(
+    get,
+    path = "/v1/groups/{id}",
+    params(("id" = u32, Path)),
+    responses((status = 200, body = Group), (status = 404, body = Problem))
+)]
+pub(super) async fn show(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<Response, Refusal> {
+    let id = group_id(&id)?;
+    let (group, version) = app.shell.look(|core| core.group(&who, id))?;
+    Ok(answer(StatusCode::OK, &group, Some(version)))
+}
+
+/// Make the tree, and have every node prepare and commit it (D31).
+#[utoipa::path(
+    post,
+    path = "/v1/groups/{id}/commit",
+    params(("id" = u32, Path), ("If-Match" = Option<String>, Header)),
+    request_body = CommitRequest,
+    responses((status = 200, body = Group), (status = "4XX", body = Problem))
+)]
+pub(super) async fn commit(
+    State(app): State<App>,
+    who: Who,
+    AtVersion(version): AtVersion,
+    Path(id): Path<String>,
+    asked: Asked<CommitRequest>,
+) -> Result<Response, Refusal> {
+    let id = group_id(&id)?;
+    app.shell.durably(|core| core.commit(&who, id, version)).await?;
+    let wait = Duration::from_millis(asked.value.wait_ms.into()).min(LONGEST_WAIT);
+    let deadline = Instant::now() + wait;
+    while app.shell.look(|core| core.state(id)) == Some(GroupState::Creating) && Instant::now() < deadline {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let (group, version) = app.shell.durably(|core| core.group(&who, id)).await?;
+    Ok(answer(StatusCode::OK, &group, Some(version)))
+}
+
+/// End a group, at every node. Its answer shows it as it was.
+#[utoipa::path(
+    delete,
+    path = "/v1/groups/{id}",
+    params(("id" = u32, Path), ("If-Match" = Option<String>, Header)),
+    responses((status = 200, body = Group), (status = "4XX", body = Problem))
+)]
+pub(super) async fn close(
+    State(app): State<App>,
+    who: Who,
+    AtVersion(version): AtVersion,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let id = group_id(&id)?;
+    let closed = app.shell.durably(|core| {
+        let (mut group, _) = core.group(&who, id)?;
+        core.close(&who, id, version)?;
+        group.summary.state = core.state(id).unwrap_or(GroupState::Closed);
+        Ok(group)
+    });
+    Ok(answer(StatusCode::OK, &closed.await?, None))
+}
+
+/// A receiver of a group.
+#[utoipa::path(
+    get,
+    path = "/v1/groups/{id}/receivers/{address}",
+    params(("id" = u32, Path), ("address" = String, Path)),
+    responses((status = 200, body = Receiver), (status = 404, body = Problem))
+)]
+pub(super) async fn receiver(
+    State(app): State<App>,
+    who: Who,
+    Path((id, receiver)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let (id, address) = (group_id(&id)?, address(&receiver)?);
+    let (receiver, version) = app.shell.look(|core| core.receiver(&who, id, address))?;
+    Ok(answer(StatusCode::OK, &receiver, Some(version)))
+}
+
+/// A receiver joins. The same join again changes nothing.
+#[utoipa::path(
+    put,
+    path = "/v1/groups/{id}/receivers/{address}",
+    params(("id" = u32, Path), ("address" = String, Path), ("If-Match" = Option<String>, Header)),
+    request_body = NewReceiver,
+    responses((status = 200, body = Receiver), (status = "4XX", body = Problem))
+)]
+pub(super) async fn join(
+    State(app): State<App>,
+    who: Who,
+    AtVersion(version): AtVersion,
+    Path((id, receiver)): Path<(String, String)>,
+    asked: Asked<NewReceiver>,
+) -> Result<Response, Refusal> {
+    let (id, address) = (group_id(&id)?, address(&receiver)?);
+    let joined = app.shell.durably(|core| {
+        core.join(&who, id, address, asked.value, version)?;
+        core.receiver(&who, id, address)
+    });
+    let (receiver, version) = joined.await?;
+    Ok(answer(StatusCode::OK, &receiver, Some(version)))
+}
+
+/// A receiver leaves, or is evicted.
+#[utoipa::path(
+    delete,
+    path = "/v1/groups/{id}/receivers/{address}",
+    params(("id" = u32, Path), ("address" = String, Path), ("If-Match" = Option<String>, Header)),
+    responses((status = 200, body = Receiver), (status = "4XX", body = Problem))
+)]
+pub(super) async fn leave(
+    State(app): State<App>,
+    who: Who,
+    AtVersion(version): AtVersion,
+    Path((id, receiver)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let (id, address) = (group_id(&id)?, address(&receiver)?);
+    let left = app.shell.durably(|core| {
+        let before = core.receiver(&who, id, address)?.0;
+        core.leave(&who, id, address, version)?;
+        Ok(Receiver { state: srdma_api::ReceiverState::Leaving, ..before })
+    });
+    Ok(answer(StatusCode::OK, &left.await?, None))
+}
+
+/// The source's side reports, and asks what to do; waits while that is what it was told last.
+#[utoipa::path(
+    post,
+    path = "/v1/groups/{id}/source",
+    params(("id" = u32, Path)),
+    request_body = SourceReport,
+    responses((status = 200, body = SourceOrder), (status = "4XX", body = Problem))
+)]
+pub(super) async fn source(
+    State(app): State<App>,
+    who: Who,
+    Path(id): Path<String>,
+    asked: Asked<SourceReport>,
+) -> Result<Response, Refusal> {
+    let id = group_id(&id)?;
+    let report = asked.value;
+    let deadline = Instant::now() + Duration::from_millis(report.wait_ms.min(10_000).into());
+    let is_known = |order: &SourceOrder| match (order, report.round) {
+        (SourceOrder::Wait, None) => true,
+        (SourceOrder::Ready { round }, Some(known)) => *round == known && !report.paused,
+        (SourceOrder::Pause { round }, Some(known)) => *round == known && report.paused,
+        // Quiet, and nobody says more yet.
+        (SourceOrder::Wait, Some(_)) => report.paused,
+        (SourceOrder::Ready { .. } | SourceOrder::Pause { .. }, None) | (SourceOrder::Closed, _) => false,
+    };
+    let mut order = app.shell.durably(|core| core.source(&who, id, report)).await?;
+    while is_known(&order) && Instant::now() < deadline {
+        tokio::time::sleep(LOOK_EVERY).await;
+        order = app.shell.look(|core| core.source_order(id));
+    }
+    // What it is told may depend on what is being written.
+    app.shell.durably(|_| Ok(())).await?;
+    Ok(answer(StatusCode::OK, &order, None))
+}

@@ -1,0 +1,194 @@
+//! Connections: how many, how long, and how they are kept secret.
+
+use super::{App, router};
+use crate::access::Access;
+use crate::config::{Config, Tls};
+use crate::refusal::{Kind, Refusal};
+use crate::shell::Shell;
+use crate::store::{Store, StoreError};
+use axum::Router;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+/// How long a connection may take for its TLS handshake, or to send the head of a request.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Connections that wait in the kernel.
+const BACKLOG: u32 = 4096;
+
+/// Why a controller does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Its configuration.
+    #[error("{0}")]
+    Config(String),
+    /// Its store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// Its certificate or key.
+    #[error("{file}: {reason}")]
+    Tls {
+        /// The file.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A controller that listens.
+pub struct Server {
+    listeners: Vec<TcpListener>,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    permits: Arc<Semaphore>,
+    shell: Arc<Shell>,
+}
+
+impl Server {
+    /// Restores the controller from its store, and listens. `rebuilds`: takes groups over that only nodes know of.
+    ///
+    /// # Errors
+    ///
+    /// See [`ServeError`].
+    pub async fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Result<Self, ServeError> {
+        config.check().map_err(ServeError::Config)?;
+        let tls = config.tls.as_ref().map(acceptor).transpose()?;
+        let access = Arc::new(Access::new(&config));
+        let (addresses, connections) = (config.listen.clone(), config.connections);
+        let mut listeners = Vec::new();
+        for address in addresses {
+            listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
+        }
+        let shell = Shell::start(config, store, rebuilds)?;
+        let router = router(App { shell: Arc::clone(&shell), access });
+        Ok(Server { listeners, router, tls, permits: Arc::new(Semaphore::new(connections)), shell })
+    }
+
+    /// Where it listens; the ports that it was given, where it asked for any.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+    }
+
+    /// Serves until `stop`.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let Server { listeners, router, tls, permits, shell } = self;
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(shell.keep());
+        for listener in listeners {
+            tasks.spawn(accept(listener, router.clone(), tls.clone(), Arc::clone(&permits)));
+        }
+        tokio::select! {
+            () = stop => {}
+            _ = tasks.join_next() => {}
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+async fn accept(listener: TcpListener, router: Router, tls: Option<TlsAcceptor>, permits: Arc<Semaphore>) {
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            // No more files, mostly: those that are open go on, and free some.
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+        };
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
+            turn_away(stream, tls.is_some());
+            continue;
+        };
+        let (router, tls) = (router.clone(), tls.clone());
+        tokio::spawn(async move {
+            // Answers are short: they are not to wait for more.
+            let _ = stream.set_nodelay(true);
+            match tls {
+                None => serve(stream, router).await,
+                Some(tls) => {
+                    // Who does not speak TLS gets nothing.
+                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_PATIENCE, tls.accept(stream)).await {
+                        serve(stream, router).await;
+                    }
+                }
+            }
+            drop(permit);
+        });
+    }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_headers(64);
+    // What breaks a connection is the other side's doing.
+    let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+}
+
+/// Says that there are too many, as far as that can be said in an instant.
+fn turn_away(stream: TcpStream, is_tls: bool) {
+    if is_tls {
+        return;
+    }
+    let refusal = Refusal::new(Kind::TooManyConnections, "as many connections as may be are open: come again later");
+    let body = serde_json::to_string(&refusal.problem()).unwrap_or_default();
+    let text = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\n\
+         connection: close\r\nretry-after: 1\r\n\r\n{body}",
+        body.len()
+    );
+    // It fits the empty buffer of a new connection.
+    let _ = stream.try_write(text.as_bytes());
+    tokio::spawn(async move {
+        let mut stream = stream;
+        let _ = stream.shutdown().await;
+    });
+}
+
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServeError> {
+    let refused = |file: &Path, reason: String| ServeError::Tls { file: file.display().to_string(), reason };
+    let chain = CertificateDer::pem_file_iter(&tls.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| refused(&tls.certificate, error.to_string()))?;
+    if chain.is_empty() {
+        return Err(refused(&tls.certificate, "has no certificate in PEM".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| refused(&tls.key, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| refused(&tls.certificate, error.to_string()))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| refused(&tls.key, error.to_string()))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

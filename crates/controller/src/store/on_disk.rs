@@ -1,0 +1,110 @@
+//! The store in one file.
+
+use super::{Row, Store, StoreError, Write};
+use redb::{Database, DatabaseError, ReadableDatabase, StorageError, TableDefinition, TableError};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+const ROWS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("rows");
+
+/// The store in one file.
+#[derive(Debug)]
+pub struct OnDisk {
+    /// `None` only when it could not be opened again.
+    database: RwLock<Option<Database>>,
+    file: PathBuf,
+}
+
+impl OnDisk {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// When another process has it, or it is no store.
+    pub fn open(file: &Path) -> Result<Self, StoreError> {
+        let database = RwLock::new(Some(open(file)?));
+        let store = OnDisk { database, file: file.to_owned() };
+        store.check()?;
+        Ok(store)
+    }
+
+    /// Reads every row once: what is damaged is found now, not when it is needed.
+    fn check(&self) -> Result<(), StoreError> {
+        self.rows("", None, usize::MAX).map(|_| ())
+    }
+
+    fn damaged(&self, error: impl Display) -> StoreError {
+        StoreError::Damaged { file: self.file.clone(), reason: error.to_string() }
+    }
+}
+
+fn open(file: &Path) -> Result<Database, StoreError> {
+    let damaged = |reason: String| StoreError::Damaged { file: file.to_owned(), reason };
+    // What is cut to nothing is not new: a new file would hide that all is lost.
+    if std::fs::metadata(file).is_ok_and(|found| found.len() == 0) {
+        return Err(damaged("the file is empty".to_owned()));
+    }
+    let opened = Database::create(file);
+    opened.map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { file: file.to_owned() },
+        DatabaseError::Storage(StorageError::Io(error))
+            if error.kind() != std::io::ErrorKind::UnexpectedEof && error.kind() != std::io::ErrorKind::InvalidData =>
+        {
+            StoreError::System(format!("{}: {error}", file.display()))
+        }
+        error => damaged(error.to_string()),
+    })
+}
+
+impl Store for OnDisk {
+    fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError> {
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = database.as_ref().ok_or_else(|| self.damaged("it could not be opened again"))?;
+        let read = database.begin_read().map_err(|error| self.damaged(error))?;
+        let table = match read.open_table(ROWS) {
+            Ok(table) => table,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(self.damaged(error)),
+        };
+        let first = after.filter(|after| *after > prefix).unwrap_or(prefix);
+        let mut rows = Vec::new();
+        for row in table.range(first..).map_err(|error| self.damaged(error))? {
+            let (key, value) = row.map_err(|error| self.damaged(error))?;
+            let key = key.value();
+            if !key.starts_with(prefix) || rows.len() >= most {
+                break;
+            }
+            if after != Some(key) {
+                rows.push((key.to_owned(), value.value().to_vec()));
+            }
+        }
+        Ok(rows)
+    }
+
+    fn commit(&self, writes: &[&Write]) -> Result<(), StoreError> {
+        let system = |error: &dyn Display| StoreError::System(format!("{}: {error}", self.file.display()));
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = database.as_ref().ok_or_else(|| self.damaged("it could not be opened again"))?;
+        let transaction = database.begin_write().map_err(|error| system(&error))?;
+        {
+            let mut table = transaction.open_table(ROWS).map_err(|error| system(&error))?;
+            for write in writes {
+                let made = match write {
+                    Write::Put { key, value } => table.insert(key.as_str(), value.as_slice()).map(|_| ()),
+                    Write::Delete { key } => table.remove(key.as_str()).map(|_| ()),
+                };
+                made.map_err(|error| system(&error))?;
+            }
+        }
+        transaction.commit().map_err(|error| system(&error))
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        // The file is locked as long as the old one lives.
+        *database = None;
+        *database = Some(open(&self.file)?);
+        Ok(())
+    }
+}

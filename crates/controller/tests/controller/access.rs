@@ -1,0 +1,122 @@
+//! Nobody gets in where they do not belong.
+
+use crate::running::*;
+use sha2::{Digest, Sha256};
+use srdma_api::{Client, ClientError, GroupPage};
+use srdma_controller::{Config, OnDisk, Role, Tenant, Tls, Token};
+use std::path::Path;
+use std::sync::Arc;
+
+fn token(name: &str, role: Role, tenant: Option<&str>) -> Token {
+    let sha256 = Sha256::digest(format!("secret of {name}")).iter().map(|octet| format!("{octet:02x}")).collect();
+    Token { name: name.to_owned(), sha256, role, tenant: tenant.map(str::to_owned), node: None }
+}
+
+fn tenant(name: &str, prefix: &str, groups: usize) -> Tenant {
+    Tenant {
+        name: name.to_owned(),
+        prefixes: vec![prefix.parse().unwrap()],
+        proxies: format!("2001:db8:cc:{name}::/112").parse().ok(),
+        groups,
+        copies: 2,
+    }
+}
+
+fn guarded() -> Config {
+    Config {
+        token: vec![
+            token("root", Role::Admin, None),
+            token("a", Role::Tenant, Some("a")),
+            token("b", Role::Tenant, Some("b")),
+            token("node", Role::Node, None),
+            token("eye", Role::Read, None),
+        ],
+        tenant: vec![tenant("a", "2001:db8::/32", 2), tenant("b", "2001:db8:b::/48", 9)],
+        ..config()
+    }
+}
+
+fn client(running: &Running, name: &str) -> Client {
+    Client::new(&format!("http://{}", running.address), Some(format!("secret of {name}")), None).unwrap()
+}
+
+fn refusal<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
+    refused.unwrap_err().problem().expect("a problem").name().to_owned()
+}
+
+#[test]
+fn tokens_open_what_is_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = OnDisk::open(&folder.path().join("store")).unwrap();
+    let running = Running::start(guarded(), Arc::new(store), false);
+    assert_eq!(refusal(running.client().get::<GroupPage>("/v1/groups")), "no-token");
+    assert_eq!(refusal(client(&running, "nobody").get::<GroupPage>("/v1/groups")), "unknown-token");
+    let [a, b, node, eye, root] = ["a", "b", "node", "eye", "root"].map(|name| client(&running, name));
+    let group = create(&a, 1).summary;
+    assert_eq!(group.tenant, "a");
+    let path = format!("/v1/groups/{}", group.id);
+    assert_eq!(refusal(b.get::<srdma_api::Group>(&path)), "other-tenant");
+    assert_eq!(refusal(b.delete::<srdma_api::Group>(&path)), "other-tenant");
+    let receiver = format!("{path}/receivers/{}", receiver_address(1));
+    assert_eq!(refusal(b.put::<srdma_api::Receiver>(&receiver, &new_receiver(1))), "other-tenant");
+    assert_eq!(refusal(eye.delete::<srdma_api::Group>(&path)), "not-allowed");
+    assert_eq!(refusal(node.get::<GroupPage>("/v1/groups")), "not-allowed");
+    assert_eq!(refusal(a.get::<srdma_api::Topology>("/v1/topology")), "not-allowed");
+    assert_eq!(refusal(a.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::hello(1), None)), "not-allowed");
+    assert_eq!(refusal(a.post::<srdma_api::Group>("/v1/groups?tenant=b", &new_group(2), None)), "not-allowed");
+    node.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::hello(1), None).unwrap();
+    assert_eq!(
+        refusal(node.put::<srdma_api::Node>("/v1/nodes/N1/drain", &srdma_api::DrainRequest { drained: true })),
+        "not-allowed"
+    );
+    let seen = |client: &Client| client.get::<GroupPage>("/v1/groups").unwrap().value.total;
+    assert_eq!((seen(&a), seen(&b), seen(&eye), seen(&root)), (1, 0, 1, 1));
+}
+
+/// Replication must not become an amplifier.
+#[test]
+fn a_tenant_has_what_it_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = OnDisk::open(&folder.path().join("store")).unwrap();
+    let running = Running::start(guarded(), Arc::new(store), false);
+    let (a, b) = (client(&running, "a"), client(&running, "b"));
+    let group = create(&a, 1).summary.id;
+    (1..=2).for_each(|number| join(&a, group, number));
+    let third = format!("/v1/groups/{group}/receivers/{}", receiver_address(3));
+    assert_eq!(refusal(a.put::<srdma_api::Receiver>(&third, &new_receiver(3))), "too-many-copies");
+    let pooled = srdma_api::NewGroup { proxy: None, ..new_group(2) };
+    let second: srdma_api::Group = a.post("/v1/groups", &pooled, None).unwrap().value;
+    assert_eq!(second.summary.proxy.to_string(), "2001:db8:cc:a::1");
+    assert_eq!(refusal(a.post::<srdma_api::Group>("/v1/groups", &new_group(3), None)), "too-many-groups");
+    assert_eq!(refusal(b.post::<srdma_api::Group>("/v1/groups", &new_group(3), None)), "outside-prefix");
+}
+
+/// TLS: who trusts the certificate gets in, who does not or speaks in the clear gets nothing.
+#[test]
+fn connections_are_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| folder.path().join(name));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let tls = Some(Tls { certificate: certificate.clone(), key });
+    let store = OnDisk::open(&folder.path().join("store")).unwrap();
+    let listen = vec!["127.0.0.1:0".parse().unwrap()];
+    let running = Running::start(Config { tls, listen, ..guarded() }, Arc::new(store), false);
+    let url = format!("https://localhost:{}", running.address.port());
+    let trusting = |authority: Option<&Path>| Client::new(&url, Some("secret of root".to_owned()), authority).unwrap();
+    assert_eq!(trusting(Some(&certificate)).get::<GroupPage>("/v1/groups").unwrap().value.total, 0);
+    assert!(matches!(trusting(None).get::<GroupPage>("/v1/groups"), Err(ClientError::Unreachable { .. })));
+    let clear = running.raw(b"GET /v1/groups HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(!clear.contains("HTTP"), "{clear}");
+}
+
+/// Without tokens and TLS nobody from elsewhere is listened to.
+#[test]
+fn an_open_controller_stays_on_loopback() {
+    let wide = vec!["[::]:8470".parse().unwrap()];
+    let open = Config { listen: wide.clone(), ..Config::default() };
+    assert!(open.check().unwrap_err().contains("without a [[token]]"));
+    let clear = Config { listen: wide, ..guarded() };
+    assert!(clear.check().unwrap_err().contains("without [tls]"));
+}

@@ -1,0 +1,225 @@
+//! Whatever is wrong is refused by name, and changes nothing.
+
+use crate::fleet::figure_1;
+use crate::life::ready;
+use crate::running::*;
+use srdma_api::{Client, ClientError, MemoryRegion, NewGroup, NewReceiver, Receiver};
+use srdma_controller::Kind;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn name<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
+    refused.unwrap_err().problem().expect("a problem").name().to_owned()
+}
+
+/// Makes a good request a bad one.
+type Spoil = fn(&mut NewGroup);
+
+#[test]
+fn a_group_that_cannot_be_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let _agents = figure_1(&running);
+    let client = running.client();
+    create(&client, 1);
+    until("nodes have said hello", || {
+        let nodes: srdma_api::NodePage = client.get("/v1/nodes").unwrap().value;
+        (nodes.nodes.len() == 6).then_some(())
+    });
+    let wrong: [(&str, Spoil); 11] = [
+        ("qpn-out-of-range", |group| group.designated_qpn = 1 << 24),
+        ("qpn-out-of-range", |group| group.source.qpn = 1),
+        ("psn-out-of-range", |group| group.initial_psn = 1 << 24),
+        ("wrong-path-mtu", |group| group.path_mtu = 1500),
+        ("wrong-address", |group| group.proxy = Some("ff02::1".parse().unwrap())),
+        ("wrong-address", |group| group.source.address = "::1".parse().unwrap()),
+        ("wrong-address", |group| group.proxy = None),
+        ("address-in-use", |group| group.proxy = Some("2001:db8:cc::1".parse().unwrap())),
+        ("address-in-use", |group| group.proxy = Some(group.source.address)),
+        ("address-in-use", |group| group.proxy = Some("2001:db8:ff:4:f::9".parse().unwrap())),
+        ("queue-pair-in-use", |group| group.source.qpn = 0x101),
+    ];
+    for (kind, spoil) in wrong {
+        let mut group = new_group(2);
+        spoil(&mut group);
+        assert_eq!(name(client.post::<srdma_api::Group>("/v1/groups", &group, None)), kind, "{group:?}");
+    }
+    let page: srdma_api::GroupPage = client.get("/v1/groups").unwrap().value;
+    assert_eq!(page.total, 1);
+    assert_eq!(name(client.post::<srdma_api::Group>("/v1/groups?tenant=x", &new_group(2), None)), "other-tenant");
+    let empty = client.post::<srdma_api::Group>("/v1/groups/1/commit", &srdma_api::CommitRequest::default(), None);
+    assert_eq!(name(empty), "group-empty");
+}
+
+#[test]
+fn a_join_that_cannot_be_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let _agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let other = create(&client, 2).summary.id;
+    let put = |group: u32, address: &str, receiver: NewReceiver| {
+        client.put::<Receiver>(&format!("/v1/groups/{group}/receivers/{address}"), &receiver)
+    };
+    let good = new_receiver(6);
+    let elsewhere = Some(MemoryRegion { virtual_address: 1, rkey: 1 });
+    for (kind, group, address, receiver) in [
+        ("unknown-group", 99, "2001:db8:bb::6", good),
+        ("joined-already", group, "2001:db8:bb::1", NewReceiver { qpn: 0x2000, ..good }),
+        ("joined-already", group, "2001:db8:bb::1", NewReceiver { region: elsewhere, ..new_receiver(1) }),
+        ("path-mtu-differs", group, "2001:db8:bb::6", NewReceiver { path_mtu: 1024, ..good }),
+        ("qpn-out-of-range", group, "2001:db8:bb::6", NewReceiver { qpn: 1 << 24, ..good }),
+        ("missing-region", group, "2001:db8:bb::6", NewReceiver { region: None, ..good }),
+        ("wrong-address", group, "ff02::1", good),
+        ("wrong-address", group, "nowhere", good),
+        ("address-in-use", group, "2001:db8:cc::2", good),
+        ("address-in-use", group, "2001:db8:aa::1", good),
+        ("address-in-use", group, "2001:db8:ff:4::1", good),
+        ("queue-pair-in-use", other, "2001:db8:bb::1", new_receiver(1)),
+        ("no-way", group, "2001:db8:dd::1", good),
+    ] {
+        assert_eq!(name(put(group, address, receiver)), kind, "{address} {receiver:?}");
+    }
+    // The same join again is no other one.
+    put(group, "2001:db8:bb::1", new_receiver(1)).unwrap();
+    assert_eq!(
+        name(client.delete::<Receiver>(&format!("/v1/groups/{group}/receivers/2001:db8:bb::6"))),
+        "unknown-receiver"
+    );
+    assert_eq!(show(&client, group).summary.receivers, 5);
+}
+
+/// The same key gets the same answer, and creates nothing more; with another request it is refused.
+#[test]
+fn a_repeated_creation_creates_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store");
+    let running = Running::on_disk(&file);
+    let send =
+        |client: &Client, number: u16| client.post::<srdma_api::Group>("/v1/groups", &new_group(number), Some("k1"));
+    let first = send(&running.client(), 1).unwrap().value;
+    assert_eq!(send(&running.client(), 1).unwrap().value, first);
+    assert_eq!(name(send(&running.client(), 2)), "key-reused");
+    drop(running);
+    let running = Running::on_disk(&file);
+    assert_eq!(send(&running.client(), 1).unwrap().value, first, "also after a restart");
+    let page: srdma_api::GroupPage = running.client().get("/v1/groups").unwrap().value;
+    assert_eq!(page.total, 1);
+}
+
+fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// A change of something else than what was looked at is refused.
+#[test]
+fn versions_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let client = running.client();
+    let group = create(&client, 1).summary;
+    let path = format!("/v1/groups/{}/receivers/{}", group.id, receiver_address(1));
+    let body = serde_json::to_string(&new_receiver(1)).unwrap();
+    let refused = running.raw(&request("PUT", &path, "if-match: \"77\"\r\n", &body));
+    assert!(refused.starts_with("HTTP/1.1 412") && refused.contains("/problems/version-differs"), "{refused}");
+    let header = format!("if-match: \"{}\"\r\n", group.version);
+    let answer = running.raw(&request("PUT", &path, &header, &body));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("etag: \"2\""), "{answer}");
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    for (method, path, headers, body, kind) in [
+        ("GET", "/v1/nowhere", "", "", Kind::UnknownPath),
+        ("PATCH", "/v1/groups", "", "", Kind::WrongMethod),
+        ("POST", "/v1/groups", "", "{", Kind::NotUnderstood),
+        ("POST", "/v1/groups", "", "{\"unknown\": 1}", Kind::NotUnderstood),
+        ("GET", "/v1/groups?limit=many", "", "", Kind::NotUnderstood),
+        ("GET", "/v1/groups/seven", "", "", Kind::UnknownGroup),
+        ("DELETE", "/v1/groups/1", "if-match: x\r\n", "", Kind::NotUnderstood),
+        ("POST", "/v1/groups", "idempotency-key: \r\n", "{}", Kind::NotUnderstood),
+    ] {
+        let answer = running.raw(&request(method, path, headers, body));
+        let status = format!("HTTP/1.1 {}", kind.status());
+        assert!(answer.starts_with(&status) && answer.contains(kind.name()), "{method} {path}: {answer}");
+        assert!(answer.contains("content-type: application/problem+json"), "{answer}");
+    }
+}
+
+/// 100 MB are refused before they are read, whether their length is told or not.
+#[test]
+fn a_request_of_100_mb_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let told = running.raw(b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n{");
+    assert!(told.starts_with("HTTP/1.1 413") && told.contains("too-large"), "{told}");
+    let mut chunked = b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    for _ in 0..6 {
+        chunked.extend_from_slice(b"100000\r\n");
+        chunked.resize(chunked.len() + 0x10_0000, b' ');
+        chunked.extend_from_slice(b"\r\n");
+    }
+    let untold = running.raw(&chunked);
+    assert!(untold.starts_with("HTTP/1.1 413"), "{}", &untold[..untold.len().min(300)]);
+}
+
+/// More connections than there may be are turned away with a word; when some end, others come in.
+#[test]
+fn connections_are_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = srdma_controller::OnDisk::open(&folder.path().join("store")).unwrap();
+    let few = srdma_controller::Config { connections: 8, ..config() };
+    let running = Running::start(few, Arc::new(store), false);
+    let held: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(running.address).unwrap()).collect();
+    let refused = until("it is full", || {
+        let answer = running.raw(b"GET /v1/groups HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        answer.starts_with("HTTP/1.1 503").then_some(answer)
+    });
+    assert!(refused.contains("too-many-connections"), "{refused}");
+    drop(held);
+    until("there is room", || {
+        let answer = running.raw(b"GET /v1/groups HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        std::thread::sleep(Duration::from_millis(20));
+        answer.starts_with("HTTP/1.1 200").then_some(())
+    });
+}
+
+/// Pages have all groups once, in order.
+#[test]
+fn lists_come_in_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let client = running.client();
+    (1..=25).for_each(|number| drop(create(&client, number)));
+    let mut found = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page: srdma_api::GroupPage = client.get(&format!("/v1/groups?limit=10{after}")).unwrap().value;
+        assert_eq!(page.total, 25);
+        found.extend(page.groups.iter().map(|group| group.id));
+        let Some(next) = page.next else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(found, (1..=25).collect::<Vec<_>>());
+}
+
+/// The documentation names every kind of problem, and the API's description every path.
+#[test]
+fn problems_and_paths_are_described() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/controller.md")).unwrap();
+    for kind in Kind::ALL {
+        let row = format!("| `{}` | {} | {} |", kind.name(), kind.status(), kind.title());
+        assert!(text.contains(&row), "docs/controller.md lacks the row {row}");
+    }
+    let description: serde_json::Value = serde_json::from_str(&srdma_controller::description()).unwrap();
+    for path in ["/v1/groups/{id}/receivers/{address}", "/v1/nodes/{name}/sync", "/v1/events"] {
+        assert!(description["paths"][path].is_object(), "{path}");
+    }
+}

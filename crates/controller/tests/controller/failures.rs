@@ -1,0 +1,137 @@
+//! Nodes and controllers die.
+
+use crate::fleet::{Agent, figure_1, hello, loopback};
+use crate::life::ready;
+use crate::running::*;
+use srdma_api::{GroupState, NodePage};
+use srdma_group::Parent;
+use std::sync::Arc;
+
+/// R6, D17: a node that comes back empty is given its part, knowing nothing of its branches.
+#[test]
+fn a_node_that_restarts_is_given_its_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let mut agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    agents.insert(4, Agent::start(&running, 4));
+    until("N4 is given its part", || agents[&4].part(group));
+    assert_eq!(agents[&4].log(), format!("restore {group} 1"));
+    until_ready(&client, group);
+}
+
+/// A node that dies is gone round: N2 and N3 hang below N5, N1, which has no other way, waits.
+#[test]
+fn the_tree_goes_round_a_dead_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let mut agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    agents.remove(&4);
+    for number in [2, 3] {
+        until("it hangs below N5", || {
+            let parent = agents[&number].part(group).map(|part| part.parent);
+            (parent == Some(Parent::Node { loopback: loopback(5), sid: None })).then_some(())
+        });
+    }
+    let nodes: NodePage = client.get("/v1/nodes").unwrap().value;
+    let alive: Vec<bool> = nodes.nodes.iter().map(|node| node.is_alive).collect();
+    assert_eq!(alive, [true, true, true, false, true, true]);
+}
+
+/// A drained node loses what has another way, and new groups do not go through it.
+#[test]
+fn the_tree_goes_round_a_drained_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let drained: srdma_api::Node =
+        client.put("/v1/nodes/N5/drain", &srdma_api::DrainRequest { drained: true }).unwrap().value;
+    assert!(drained.is_drained);
+    client.put::<srdma_api::Node>("/v1/nodes/N5/drain", &srdma_api::DrainRequest { drained: false }).unwrap();
+    client.put::<srdma_api::Node>("/v1/nodes/N4/drain", &srdma_api::DrainRequest { drained: true }).unwrap();
+    let shown = until("N3 hangs below N5", || {
+        let shown = show(&client, group);
+        let tree = shown.tree.clone()?;
+        let parent = tree.nodes.iter().find(|node| node.name == "N3")?.parent.clone();
+        (parent.as_deref() == Some("N5") && shown.summary.state == GroupState::Ready).then_some(shown)
+    });
+    let below: Vec<String> = shown
+        .tree
+        .unwrap()
+        .nodes
+        .into_iter()
+        .filter(|node| node.parent.as_deref() == Some("N4"))
+        .map(|node| node.name)
+        .collect();
+    assert_eq!(below, ["N1"], "N1 has no other way");
+    assert!(agents[&5].part(group).is_some());
+    let again = create(&client, 2).summary.id;
+    let other = srdma_api::NewReceiver { qpn: 0x2001, ..new_receiver(1) };
+    let path = format!("/v1/groups/{again}/receivers/{}", receiver_address(1));
+    client.put::<srdma_api::Receiver>(&path, &other).unwrap();
+    let refused = client.post::<srdma_api::Group>(
+        &format!("/v1/groups/{again}/commit"),
+        &srdma_api::CommitRequest::default(),
+        None,
+    );
+    assert_eq!(refused.unwrap_err().problem().unwrap().name(), "no-way");
+}
+
+/// Whatever was answered is there after a controller's death, nodes forward on and are told nothing.
+#[test]
+fn a_controller_that_comes_back_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store");
+    let running = Running::on_disk(&file);
+    let agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let open = create(&client, 2).summary.id;
+    join(&client, open, 7);
+    let before = [show(&client, group), show(&client, open)];
+    let states: Vec<_> = agents.iter().map(|(number, agent)| (*number, Arc::clone(&agent.state))).collect();
+    drop(agents);
+    drop(running);
+    for (_, state) in &states {
+        state.lock().unwrap().log.clear();
+    }
+    let running = Running::on_disk(&file);
+    let client = running.client();
+    let agents: Vec<Agent> =
+        states.into_iter().map(|(number, state)| Agent::with(running.client(), hello(number), state)).collect();
+    until("all nodes are back", || {
+        let nodes: NodePage = client.get("/v1/nodes").unwrap().value;
+        nodes.nodes.iter().all(|node| node.is_alive).then_some(())
+    });
+    let after = [show(&client, group), show(&client, open)];
+    for (before, after) in before.iter().zip(&after) {
+        assert_eq!((&before.members, before.summary.state), (&after.members, after.summary.state));
+        assert_eq!(before.summary.epoch, after.summary.epoch);
+    }
+    assert!(agents.iter().all(|agent| agent.log().is_empty()), "what they have is what they should have");
+    join(&client, group, 6);
+    assert_eq!(until_ready(&client, group).summary.epoch, 2);
+}
+
+/// A creation whose controller died before it was done is done by the next.
+#[test]
+fn a_creation_that_was_cut_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store");
+    let running = Running::on_disk(&file);
+    let client = running.client();
+    // Nodes that are known, and answer nothing.
+    for number in 1..=6 {
+        client.post::<srdma_api::Session>("/v1/nodes", &hello(number), None).unwrap();
+    }
+    let group = create(&client, 1).summary.id;
+    (1..=5).for_each(|number| join(&client, group, number));
+    let path = format!("/v1/groups/{group}/commit");
+    let begun: srdma_api::Group = client.post(&path, &srdma_api::CommitRequest::default(), None).unwrap().value;
+    assert_eq!(begun.summary.state, GroupState::Creating);
+    drop(running);
+    let running = Running::on_disk(&file);
+    let _agents = figure_1(&running);
+    assert_eq!(until_ready(&running.client(), group).summary.receivers, 5);
+}

@@ -1,0 +1,189 @@
+//! Nodes that say hello, carry out what they are told, and can be killed.
+
+use crate::running::Running;
+use srdma_api::{Client, Held, Hello, Link, NodeAnswer, NodeOrder, Session, Sync, SyncAnswer, Wish};
+use srdma_group::NodePart;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// What a node has of a group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Has {
+    pub(crate) part: Option<NodePart>,
+    prepared: Option<NodePart>,
+    deed: Option<String>,
+}
+
+/// A node.
+pub(crate) struct Agent {
+    pub(crate) state: Arc<Mutex<State>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) groups: BTreeMap<u32, Has>,
+    /// One word for each order.
+    pub(crate) log: Vec<String>,
+    store: Option<u64>,
+    pub(crate) wishes: Vec<Wish>,
+    pub(crate) refuses: bool,
+}
+
+pub(crate) fn loopback(number: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1)
+}
+
+/// Figure 1: N6 above N4 and N5, N4 above N1 and N2, N5 above N3; and N4–N3, N5–N2 as other ways.
+const LINKS: [(u16, u16); 7] = [(6, 4), (6, 5), (4, 1), (4, 2), (5, 3), (4, 3), (5, 2)];
+
+pub(crate) fn hello(number: u16) -> Hello {
+    let ends = LINKS.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).filter(|(from, _)| *from == number);
+    let hosts = match number {
+        6 => vec!["2001:db8:aa::/64".parse().unwrap()],
+        // R1 and R2, R3, R4 and R5.
+        1 => vec!["2001:db8:bb::1/128".parse().unwrap(), "2001:db8:bb::2/128".parse().unwrap()],
+        2 => vec!["2001:db8:bb::3/128".parse().unwrap(), "2001:db8:bb::6/128".parse().unwrap()],
+        3 => vec!["2001:db8:bb::4/128".parse().unwrap(), "2001:db8:bb::5/128".parse().unwrap()],
+        _ => Vec::new(),
+    };
+    Hello {
+        name: format!("N{number}"),
+        loopback: loopback(number),
+        end_mt: (number <= 3).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),
+        replication: (number >= 4).then(|| format!("2001:db8:ff:{number}:f::/80").parse().unwrap()),
+        links: ends.map(|(_, to)| Link { to: loopback(to), mtu: 9000, cost: 1 }).collect(),
+        hosts,
+        store: None,
+        groups: Vec::new(),
+    }
+}
+
+impl Agent {
+    pub(crate) fn start(running: &Running, number: u16) -> Self {
+        Self::with(running.client(), hello(number), Arc::default())
+    }
+
+    /// A node with what it had before.
+    pub(crate) fn with(client: Client, hello: Hello, state: Arc<Mutex<State>>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (own, ends) = (Arc::clone(&state), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                serve(&client, &hello, &own, &ends);
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        });
+        Agent { state, stop, thread: Some(thread) }
+    }
+
+    pub(crate) fn part(&self, group: u32) -> Option<NodePart> {
+        self.state.lock().unwrap().groups.get(&group)?.part.clone()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::mem::take(&mut self.state.lock().unwrap().log).join(", ")
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// All six.
+pub(crate) fn figure_1(running: &Running) -> BTreeMap<u16, Agent> {
+    (1..=6).map(|number| (number, Agent::start(running, number))).collect()
+}
+
+/// Says hello, and does as it is told until the session or the connection ends.
+fn serve(client: &Client, hello: &Hello, state: &Mutex<State>, ends: &AtomicBool) {
+    let mut hello = hello.clone();
+    {
+        let state = state.lock().unwrap();
+        hello.store = state.store;
+        hello.groups = state
+            .groups
+            .iter()
+            .map(|(group, has)| Held {
+                group: *group,
+                epoch: has.part.as_ref().map(|part| part.epoch),
+                prepared: has.prepared.as_ref().map(|part| part.epoch),
+                deed: has.deed.clone(),
+            })
+            .collect();
+    }
+    let Ok(session) = client.post::<Session>("/v1/nodes", &hello, None) else { return };
+    let session = session.value;
+    {
+        let mut state = state.lock().unwrap();
+        // What it has is of the store that it had it from.
+        if state.groups.is_empty() {
+            state.store = Some(session.store);
+        }
+    }
+    let path = format!("/v1/nodes/{}/sync", hello.name);
+    let mut answers = Vec::new();
+    while !ends.load(Ordering::Relaxed) {
+        let wishes = std::mem::take(&mut state.lock().unwrap().wishes);
+        let sync =
+            Sync { session: session.session, answers: std::mem::take(&mut answers), wishes, status: None, wait_ms: 50 };
+        let Ok(told) = client.post::<SyncAnswer>(&path, &sync, None) else { return };
+        for order in told.value.orders {
+            answers.extend(carry_out(&mut state.lock().unwrap(), order));
+        }
+    }
+}
+
+fn carry_out(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
+    match order {
+        NodeOrder::Prepare { part, deed } => {
+            let (group, epoch) = (part.id.0, part.epoch);
+            state.log.push(format!("prepare {group} {epoch}"));
+            if state.refuses {
+                return Some(NodeAnswer::Refused { group, epoch, reason: "no room".to_owned() });
+            }
+            let has = state.groups.entry(group).or_default();
+            has.prepared = Some(*part);
+            has.deed = deed;
+            Some(NodeAnswer::Prepared { group, epoch })
+        }
+        NodeOrder::Commit { group, epoch } => {
+            state.log.push(format!("commit {group} {epoch}"));
+            let has = state.groups.entry(group).or_default();
+            if let Some(part) = has.prepared.take_if(|part| part.epoch == epoch) {
+                has.part = Some(part);
+            }
+            match &has.part {
+                Some(part) if part.epoch == epoch => Some(NodeAnswer::Committed { group, epoch }),
+                _ => Some(NodeAnswer::Refused { group, epoch, reason: "nothing is prepared".to_owned() }),
+            }
+        }
+        NodeOrder::Abort { group, epoch } => {
+            state.log.push(format!("abort {group} {epoch}"));
+            if let Some(has) = state.groups.get_mut(&group) {
+                has.prepared.take_if(|part| part.epoch == epoch);
+            }
+            None
+        }
+        NodeOrder::Restore { part, deed } => {
+            let (group, epoch) = (part.id.0, part.epoch);
+            state.log.push(format!("restore {group} {epoch}"));
+            state.groups.insert(group, Has { part: Some(*part), prepared: None, deed });
+            Some(NodeAnswer::Committed { group, epoch })
+        }
+        NodeOrder::Remove { group, epoch } => {
+            state.log.push(format!("remove {group} {epoch}"));
+            state.groups.remove(&group);
+            Some(NodeAnswer::Removed { group, epoch })
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A group's life: created, committed, joined, left, closed (D25, D30, D31).
+
+use crate::fleet::{figure_1, loopback};
+use crate::running::*;
+use srdma_api::{GroupState, ReceiverState, SourceOrder, SourceReport, Wish};
+use srdma_group::Join;
+use srdma_wire::Psn;
+use std::time::{Duration, Instant};
+
+/// A group of figure 1 with receivers 1 to 5, ready.
+pub(crate) fn ready(running: &Running) -> (u32, srdma_api::Client) {
+    let client = running.client();
+    let group = create(&client, 1).summary.id;
+    (1..=5).for_each(|number| join(&client, group, number));
+    let committed = commit(&client, group);
+    assert_eq!(committed.summary.state, GroupState::Ready, "{committed:?}");
+    (group, client)
+}
+
+/// D31: every node has its part when the group is ready, the tree is that of the figure, and says how it was found.
+#[test]
+fn a_group_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    for (number, agent) in agents.iter().filter(|(number, _)| **number != 5) {
+        assert_eq!(agent.part(group).map(|part| part.epoch), Some(1), "N{number}");
+        assert!(agent.log().ends_with(&format!("prepare {group} 1, commit {group} 1")));
+    }
+    let shown = show(&client, group);
+    let tree = shown.tree.unwrap();
+    let names: Vec<&str> = tree.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["N6", "N4", "N1", "N2", "N3"], "three edges of one node above need no N5");
+    assert_eq!((tree.links, tree.links_of_unicast), (4, 6));
+    assert!(tree.explanation[0].starts_with("N6 is the headend"), "{:?}", tree.explanation);
+    assert!(tree.overhead.lists_in_packets && tree.overhead.octets > tree.overhead.octets_provisioned);
+    assert_eq!(tree.nodes[0].sid.to_string(), "2001:db8:ff:6:f::1");
+    assert!(shown.members.iter().all(|member| member.state == ReceiverState::Member));
+}
+
+/// A refusal by one node leaves the group open, nothing at any node, and says why.
+#[test]
+fn a_refused_creation_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    agents[&4].state.lock().unwrap().refuses = true;
+    let client = running.client();
+    let group = create(&client, 1).summary.id;
+    join(&client, group, 1);
+    until("nodes have said hello", || {
+        let nodes: srdma_api::NodePage = client.get("/v1/nodes").unwrap().value;
+        (nodes.nodes.len() == 6).then_some(())
+    });
+    let refused = commit(&client, group);
+    assert_eq!(refused.summary.state, GroupState::Open);
+    assert!(refused.failure.unwrap().contains("no room"));
+    assert!(agents.values().all(|agent| agent.part(group).is_none()));
+    agents[&4].state.lock().unwrap().refuses = false;
+    assert_eq!(commit(&client, group).summary.state, GroupState::Ready);
+    assert_eq!(agents[&4].part(group).unwrap().epoch, 2, "the epoch of what was given up is not used again");
+}
+
+/// D30: a source that has begun pauses, says where it is, and goes on when the newcomer is in everywhere.
+#[test]
+fn a_late_receiver_joins_at_the_next_psn() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let path = format!("/v1/groups/{group}/source");
+    let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).unwrap().value;
+    let SourceOrder::Ready { round } = report(SourceReport::default()) else { panic!("it may send") };
+    join(&client, group, 6);
+    assert_eq!(show(&client, group).summary.state, GroupState::Changing);
+    let waiting = SourceReport { round: Some(round), wait_ms: 5000, ..SourceReport::default() };
+    let SourceOrder::Pause { round } = report(waiting) else { panic!("it is to pause") };
+    assert!(agents[&2].part(group).unwrap().receivers.len() == 1, "nothing changes before the source is quiet");
+    let quiet = SourceReport {
+        round: Some(round),
+        paused: true,
+        quiet_at_psn: Some(0x123),
+        completed_messages: 9,
+        wait_ms: 5000,
+        ..SourceReport::default()
+    };
+    let mut order = report(quiet);
+    while order == SourceOrder::Wait {
+        order = report(quiet);
+    }
+    assert_eq!(order, SourceOrder::Ready { round });
+    let part = agents[&2].part(group).unwrap();
+    assert_eq!((part.epoch, part.receivers.len()), (2, 2));
+    let joined = part.receivers.iter().find(|receiver| receiver.address == receiver_address(6)).unwrap().joined;
+    assert_eq!(joined, Some(Join { psn: Psn::new(0x123), msn: 9 }));
+    let member = until_ready(&client, group).members.into_iter().find(|one| one.address == receiver_address(6));
+    assert_eq!(member.unwrap().joined_psn, Some(0x123));
+}
+
+/// A source that has never asked has sent nothing: a join waits for nobody.
+#[test]
+fn a_join_before_the_source_begins_needs_no_pause() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let _agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    join(&client, group, 6);
+    assert_eq!(until_ready(&client, group).summary.receivers, 6);
+}
+
+/// D25, D30: leaves and evictions shrink the group; an edge without receivers goes; the last receiver stays.
+#[test]
+fn receivers_leave_and_are_evicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let path = |number| format!("/v1/groups/{group}/receivers/{}", receiver_address(number));
+    let left: srdma_api::Receiver = client.delete(&path(3)).unwrap().value;
+    assert_eq!(left.state, ReceiverState::Leaving);
+    until("N2 is out of the tree", || agents[&2].part(group).is_none().then_some(()));
+    let wish = |number| Wish { group, receiver: receiver_address(number), cause: "stalled".to_owned() };
+    agents[&1].state.lock().unwrap().wishes = vec![wish(1), wish(1)];
+    until("R1 is evicted", || (show(&client, group).summary.receivers == 3).then_some(()));
+    for number in [2, 4] {
+        client.delete::<srdma_api::Receiver>(&path(number)).unwrap();
+        until_ready(&client, group);
+    }
+    let refused = client.delete::<srdma_api::Receiver>(&path(5)).unwrap_err();
+    assert_eq!(refused.problem().unwrap().name(), "too-few-receivers");
+    assert_eq!(show(&client, group).summary.receivers, 1);
+    let audit: srdma_api::AuditPage = client.get("/v1/audit").unwrap().value;
+    let evicted = audit.entries.iter().find(|entry| entry.action == "evict").unwrap();
+    assert_eq!(evicted.who, "controller");
+}
+
+/// A closed group is gone from every node and from the store.
+#[test]
+fn a_group_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let path = format!("/v1/groups/{group}");
+    let closed: srdma_api::Group = client.delete(&path).unwrap().value;
+    assert!(matches!(closed.summary.state, GroupState::Closing | GroupState::Closed));
+    until("it is gone", || client.get::<srdma_api::Group>(&path).is_err().then_some(()));
+    assert!(agents.values().all(|agent| agent.part(group).is_none()));
+    let again = create(&client, 1);
+    assert_eq!(again.summary.id, group + 1, "its Proxy Address is free, its number is not used again");
+}
+
+/// A group of 1,024 receivers behind 32 edges is ready within a second.
+#[test]
+fn a_group_of_1024_receivers_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let client = running.client();
+    let edges = 32_u16;
+    let mut agents = Vec::new();
+    let mut head = crate::fleet::hello(6);
+    head.links = (0..edges).map(|edge| srdma_api::Link { to: loopback(0x100 + edge), mtu: 9000, cost: 1 }).collect();
+    agents.push(crate::fleet::Agent::with(running.client(), head, std::sync::Arc::default()));
+    for edge in 0..edges {
+        let mut hello = crate::fleet::hello(1);
+        hello.name = format!("E{edge}");
+        hello.loopback = loopback(0x100 + edge);
+        hello.end_mt = Some(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0x100 + edge, 0, 0, 0, 0xe));
+        hello.links = vec![srdma_api::Link { to: loopback(6), mtu: 9000, cost: 1 }];
+        hello.hosts = vec![format!("2001:db8:bb:{edge:x}::/64").parse().unwrap()];
+        agents.push(crate::fleet::Agent::with(running.client(), hello, std::sync::Arc::default()));
+    }
+    let group = create(&client, 1).summary.id;
+    for receiver in 0..1024_u16 {
+        let address = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xbb, receiver % edges, 0, 0, 0, 1 + receiver / edges);
+        let path = format!("/v1/groups/{group}/receivers/{address}");
+        client.put::<srdma_api::Receiver>(&path, &new_receiver(receiver)).unwrap();
+    }
+    let began = Instant::now();
+    let committed = commit(&client, group);
+    println!("1024 receivers behind {edges} edges: ready after {:?}", began.elapsed());
+    assert_eq!(committed.summary.state, GroupState::Ready);
+    assert!(!committed.tree.unwrap().overhead.lists_in_packets, "so many lists do not fit a packet");
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(agents[1..].iter().all(|agent| agent.part(group).unwrap().receivers.len() == 32));
+}

@@ -1,0 +1,194 @@
+//! Stores that fail, are cut, are opened twice, saved, restored and lost.
+
+use crate::fleet::{Agent, figure_1, hello};
+use crate::life::ready;
+use crate::running::*;
+use srdma_api::GroupState;
+use srdma_controller::{BackupError, OnDisk, Row, Store, StoreError, Write, restore, write_backup};
+use std::io::{BufReader, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A store whose disk can be full.
+struct Disk {
+    store: OnDisk,
+    is_full: AtomicBool,
+}
+
+impl Store for Disk {
+    fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError> {
+        self.store.rows(prefix, after, most)
+    }
+
+    fn commit(&self, writes: &[&Write]) -> Result<(), StoreError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(StoreError::System("no space left on device".to_owned()));
+        }
+        self.store.commit(writes)
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        self.store.reopen()
+    }
+}
+
+/// What cannot be written is refused and undone; what was answered stays; when there is room again it goes on.
+#[test]
+fn a_full_disk_loses_nothing_that_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = OnDisk::open(&folder.path().join("store")).unwrap();
+    let disk = Arc::new(Disk { store, is_full: AtomicBool::new(false) });
+    let running = Running::start(config(), Arc::clone(&disk) as Arc<dyn Store>, false);
+    let client = running.client();
+    let group = create(&client, 1).summary.id;
+    join(&client, group, 1);
+    disk.is_full.store(true, Ordering::Relaxed);
+    for number in [2, 3] {
+        let path = format!("/v1/groups/{group}/receivers/{}", receiver_address(number));
+        let refused = client.put::<srdma_api::Receiver>(&path, &new_receiver(number)).unwrap_err();
+        assert_eq!(refused.problem().unwrap().name(), "store-failed");
+        until("it is undone", || (show(&client, group).summary.receivers == 1).then_some(()));
+    }
+    disk.is_full.store(false, Ordering::Relaxed);
+    join(&client, group, 2);
+    assert_eq!(show(&client, group).summary.receivers, 2);
+}
+
+#[test]
+fn a_store_is_opened_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store");
+    let _open = OnDisk::open(&file).unwrap();
+    assert_eq!(OnDisk::open(&file).unwrap_err(), StoreError::InUse { file });
+}
+
+/// A store that is cut anywhere is refused by its name, or, where only what was unused is gone, has all its rows.
+#[test]
+fn a_cut_store_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store");
+    let rows = {
+        let store = OnDisk::open(&file).unwrap();
+        let writes: Vec<Write> =
+            (0..2000).map(|number| Write::Put { key: format!("row/{number:05}"), value: vec![b'1'; 100] }).collect();
+        store.commit(&writes.iter().collect::<Vec<_>>()).unwrap();
+        store.rows("", None, usize::MAX).unwrap()
+    };
+    let whole = std::fs::read(&file).unwrap();
+    let mut refused = 0;
+    for part in 0..16 {
+        std::fs::write(&file, &whole[..whole.len() * part / 16]).unwrap();
+        match OnDisk::open(&file).and_then(|store| store.rows("", None, usize::MAX)) {
+            Ok(found) => assert!(found == rows, "cut to {part}/16"),
+            Err(StoreError::Damaged { file: named, .. }) => {
+                assert_eq!(named, file);
+                refused += 1;
+            }
+            Err(other) => panic!("cut to {part}/16: {other}"),
+        }
+    }
+    assert!(refused >= 8, "{refused}");
+}
+
+/// A backup makes the same store; one that was cut or changed makes none.
+#[test]
+fn a_backup_is_restored_in_full_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store");
+    let mut running = Running::on_disk(&file);
+    let client = running.client();
+    let group = create(&client, 1).summary.id;
+    (1..=5).for_each(|number| join(&client, group, number));
+    let mut backup = Vec::new();
+    std::io::copy(&mut client.stream("/v1/backup").unwrap(), &mut backup).unwrap();
+    let before = show(&client, group);
+    drop(running);
+    {
+        let mut offline = Vec::new();
+        let store = opened(&file);
+        write_backup(&store, &mut |line| offline.write_all(line.as_bytes())).unwrap();
+        assert_eq!(offline, backup);
+    }
+    let other = folder.path().join("other");
+    restore(&OnDisk::open(&other).unwrap(), &mut BufReader::new(&*backup)).unwrap();
+    running = Running::on_disk(&other);
+    assert_eq!(show(&running.client(), group), before);
+    for (number, cut) in [0, 1, 20, backup.len() / 2, backup.len() - 2].into_iter().enumerate() {
+        let store = OnDisk::open(&folder.path().join(format!("cut-{number}"))).unwrap();
+        let refused = restore(&store, &mut BufReader::new(&backup[..cut]));
+        assert!(matches!(refused, Err(BackupError::Damaged { .. })), "cut to {cut}: {refused:?}");
+        assert!(store.rows("", None, 1).unwrap().is_empty());
+    }
+    let text = String::from_utf8(backup).unwrap().replacen("\"qpn\":4097", "\"qpn\":4098", 1);
+    let store = OnDisk::open(&folder.path().join("changed")).unwrap();
+    assert!(matches!(restore(&store, &mut BufReader::new(text.as_bytes())), Err(BackupError::Damaged { .. })));
+}
+
+/// A store of a newer program, and one of something else, are refused by name.
+#[test]
+fn stores_of_others_are_refused() {
+    for (key, value, wanted) in [("format", "99", "format 99"), ("something", "1", "no store of a controller")] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = OnDisk::open(&folder.path().join("store")).unwrap();
+        let write = Write::Put { key: key.to_owned(), value: value.as_bytes().to_vec() };
+        store.commit(&[&write]).unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let refused = runtime.block_on(srdma_controller::Server::start(config(), Arc::new(store), false));
+        let text = refused.err().expect("it is refused").to_string();
+        assert!(text.contains(wanted), "{text}");
+    }
+}
+
+/// A store that is new by mistake does not take the nodes' groups away.
+#[test]
+fn another_store_leaves_the_nodes_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    let (group, _) = ready(&running);
+    let states: Vec<_> = agents.iter().map(|(number, agent)| (*number, Arc::clone(&agent.state))).collect();
+    drop(agents);
+    drop(running);
+    let agents = |running: &Running| -> Vec<Agent> {
+        let with = |(number, state): &(u16, _)| Agent::with(running.client(), hello(*number), Arc::clone(state));
+        states.iter().map(with).collect()
+    };
+    let forgetful = Running::on_disk(&folder.path().join("forgetful"));
+    let kept = agents(&forgetful);
+    until("all nodes are back", || {
+        let nodes: srdma_api::NodePage = forgetful.client().get("/v1/nodes").unwrap().value;
+        (nodes.nodes.len() == 6).then_some(())
+    });
+    assert!(kept.iter().filter(|agent| agent.part(group).is_some()).count() >= 5);
+}
+
+/// When the store is lost a new one learns the groups from what the headends keep, and the nodes are told nothing.
+#[test]
+fn a_rebuilt_store_has_the_groups() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let before = show(&client, group);
+    let states: Vec<_> = agents.iter().map(|(number, agent)| (*number, Arc::clone(&agent.state))).collect();
+    drop(agents);
+    drop(running);
+    for (_, state) in &states {
+        state.lock().unwrap().log.clear();
+    }
+    let store = Arc::new(OnDisk::open(&folder.path().join("new")).unwrap());
+    let running = Running::start(config(), store, true);
+    let agents: Vec<Agent> =
+        states.into_iter().map(|(number, state)| Agent::with(running.client(), hello(number), state)).collect();
+    let client = running.client();
+    let path = format!("/v1/groups/{group}");
+    let rebuilt = until("it is rebuilt", || client.get::<srdma_api::Group>(&path).ok()).value;
+    assert_eq!(rebuilt.summary.state, GroupState::Ready);
+    assert_eq!(rebuilt.members, before.members);
+    let nodes =
+        |group: &srdma_api::Group| group.tree.as_ref().unwrap().nodes.iter().map(|node| node.sid).collect::<Vec<_>>();
+    assert_eq!(nodes(&rebuilt), nodes(&before));
+    assert!(agents.iter().all(|agent| agent.log().is_empty()));
+    join(&client, group, 6);
+    assert_eq!(until_ready(&client, group).summary.receivers, 6);
+}
