@@ -54,6 +54,23 @@ impl Case {
         self
     }
 
+    /// Expects frames in the last step.
+    pub(crate) fn expect_all(self, expected: impl IntoIterator<Item = Expected>) -> Self {
+        expected.into_iter().fold(self, Case::expect)
+    }
+
+    /// The last step takes so long.
+    pub(crate) fn takes_ms(mut self, takes_ms: u64) -> Self {
+        self.last().takes_ms = takes_ms;
+        self
+    }
+
+    /// Goes on with the next step.
+    pub(crate) fn then(mut self) -> Self {
+        self.steps.push(Step::default());
+        self
+    }
+
     fn last(&mut self) -> &mut Step {
         if self.steps.is_empty() {
             self.steps.push(Step::default());

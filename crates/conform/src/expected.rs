@@ -27,6 +27,8 @@ pub enum Remade {
     Icrc(usize),
     /// The ICRC of a RoCEv2 packet, as if there were no extension headers of so many octets (D43).
     IcrcWithout(usize, usize),
+    /// The UDP checksum of a packet right behind the IPv6 header, unless the device has chosen none.
+    UdpUnlessZero(usize),
     /// ICMPv6's checksum.
     Icmpv6(usize),
 }
@@ -95,6 +97,13 @@ fn remake(frame: &mut [u8], remade: Remade) {
     match remade {
         Remade::Icrc(ipv6) => remake_icrc(&mut frame[ipv6..], 0),
         Remade::IcrcWithout(ipv6, extension_octets) => remake_icrc(&mut frame[ipv6..], extension_octets),
+        Remade::UdpUnlessZero(ipv6) => {
+            let packet = &mut frame[ipv6..];
+            if packet[46..48] != [0, 0] {
+                let checksum = checksums::udp(packet);
+                packet[46..48].copy_from_slice(&checksum.to_be_bytes());
+            }
+        }
         Remade::Icmpv6(ipv6) => {
             let checksum = checksums::icmpv6(&frame[ipv6..]);
             frame[ipv6 + 42..ipv6 + 44].copy_from_slice(&checksum.to_be_bytes());

@@ -1,5 +1,7 @@
 //! Packets octet by octet, from the figures of the RFCs and drafts. No encoder of the product is used.
 
+pub(crate) mod multicast;
+
 use srdma_testkit::checksums;
 use std::net::Ipv6Addr;
 
@@ -14,6 +16,9 @@ pub(crate) const UDP: u8 = 17;
 
 /// Opcode of a SEND Only.
 pub(crate) const SEND_ONLY: u8 = 0x04;
+
+/// Opcode of an ACK or NAK.
+pub(crate) const ACKNOWLEDGE: u8 = 0x11;
 
 /// ECN: congestion experienced.
 pub(crate) const CE: u8 = 3;
@@ -57,6 +62,18 @@ pub(crate) fn icmpv6_error(source: Ipv6Addr, kind: u8, code: u8, parameter: u32,
     let checksum = checksums::icmpv6(&packet);
     packet[42..44].copy_from_slice(&checksum.to_be_bytes());
     packet
+}
+
+/// A priority flow control frame (IEEE 802.1Q clause 36.2) for one class; zero quanta end the pause.
+pub(crate) fn pfc(source: [u8; 6], class: u8, quanta: u16) -> Vec<u8> {
+    let mut frame = vec![0x01, 0x80, 0xC2, 0, 0, 0x01];
+    frame.extend(source);
+    frame.extend([0x88, 0x08, 0x01, 0x01, 0, 1 << class]);
+    for other in 0..8 {
+        frame.extend(if other == class { quanta } else { 0 }.to_be_bytes());
+    }
+    frame.resize(60, 0);
+    frame
 }
 
 /// Sets the hop limit.

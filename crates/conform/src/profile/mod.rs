@@ -1,5 +1,11 @@
 //! What a device has to be configured as, and the cases for it.
 
+mod end_c;
+mod end_e;
+mod end_mt;
+mod end_replicate;
+mod fast_cnp;
+mod multicast;
 mod usid;
 
 use crate::parameters::{Port, read};
@@ -40,8 +46,26 @@ pub struct ProfileName {
 }
 
 /// The profiles.
-pub const PROFILES: [ProfileName; 1] =
-    [ProfileName { name: "usid", about: usid::ABOUT, build: |text| Ok(usid::profile(&read::<usid::Usid>(text)?)) }];
+pub const PROFILES: [ProfileName; 6] = [
+    ProfileName {
+        name: "end-mt",
+        about: end_mt::ABOUT,
+        build: |text| Ok(end_mt::profile(&read::<end_mt::EndMt>(text)?)),
+    },
+    ProfileName {
+        name: "end-replicate",
+        about: end_replicate::ABOUT,
+        build: |text| Ok(end_replicate::profile(&read::<end_replicate::EndReplicate>(text)?)),
+    },
+    ProfileName { name: "usid", about: usid::ABOUT, build: |text| Ok(usid::profile(&read::<usid::Usid>(text)?)) },
+    ProfileName {
+        name: "fast-cnp",
+        about: fast_cnp::ABOUT,
+        build: |text| Ok(fast_cnp::profile(&read::<fast_cnp::FastCnp>(text)?)),
+    },
+    ProfileName { name: "end-c", about: end_c::ABOUT, build: |text| Ok(end_c::profile(&read::<end_c::EndC>(text)?)) },
+    ProfileName { name: "end-e", about: end_e::ABOUT, build: |text| Ok(end_e::profile(&read::<end_e::EndE>(text)?)) },
+];
 
 impl ProfileName {
     /// The profile of this name.
@@ -92,6 +116,11 @@ impl NodeToml {
             "[[port]]\nname = \"{name}\"\nmac = \"{}\"\n\n[[neighbour]]\naddress = \"{tester}%{name}\"\nmac = \"{}\"",
             port.device_mac, port.tester_mac
         ))
+    }
+
+    /// A neighbour with an address of its own.
+    fn neighbour(self, (name, port): (&str, Port), address: Ipv6Addr) -> Self {
+        self.add(&format!("[[neighbour]]\naddress = \"{address}%{name}\"\nmac = \"{}\"", port.tester_mac))
     }
 
     /// A route by the tester.
