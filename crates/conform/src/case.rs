@@ -11,13 +11,15 @@ pub struct Frame {
     pub octets: Vec<u8>,
 }
 
-/// Frames that are sent one right after the other, and what the device sends before the next step.
+/// Frames that are sent one after the other, and what the device sends before the next step.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
     /// What is sent.
     pub sent: Vec<Frame>,
     /// What must come out, and nothing else. Frames of one port may come in any order.
     pub expected: Vec<Expected>,
+    /// The time from frame to frame, in milliseconds; mostly none.
+    pub gap_ms: u64,
     /// How long the device may take, in milliseconds, beyond what any device may: a timer of it is waited for.
     pub takes_ms: u64,
 }
@@ -57,6 +59,12 @@ impl Case {
     /// Expects frames in the last step.
     pub(crate) fn expect_all(self, expected: impl IntoIterator<Item = Expected>) -> Self {
         expected.into_iter().fold(self, Case::expect)
+    }
+
+    /// So much time passes between the frames of the last step.
+    pub(crate) fn gap_ms(mut self, gap_ms: u64) -> Self {
+        self.last().gap_ms = gap_ms;
+        self
     }
 
     /// The last step takes so long.

@@ -68,6 +68,13 @@ impl Expected {
         self.free_dscp_and_label(ipv6).free(ipv6 + 1, &[0x30]).free_hop_limit(ipv6)
     }
 
+    /// An ICMPv6 error: the device may choose the header, and quote the packet's hop limit as it came or as it was when
+    /// the error was found.
+    pub(crate) fn icmpv6_error(self, ipv6: usize) -> Self {
+        const QUOTED: usize = 40 + 8;
+        self.free_header(ipv6).free_source(ipv6).free_hop_limit(ipv6 + QUOTED).remade(Remade::Icmpv6(ipv6))
+    }
+
     /// A checksum follows from what is chosen.
     pub(crate) fn remade(mut self, remade: Remade) -> Self {
         self.remade.push(remade);

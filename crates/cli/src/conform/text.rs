@@ -59,7 +59,7 @@ pub(super) fn report(report: &Report) -> String {
     text.push_str("\nRequirements\n");
     let width = report.requirements.iter().map(|requirement| requirement.requirement.id.len()).max().unwrap_or(0);
     for requirement in &report.requirements {
-        write_requirement(&mut text, requirement, width);
+        write_requirement(&mut text, requirement, report, width);
     }
     let [pass, fail, not_tested] =
         [Verdict::Pass, Verdict::Fail, Verdict::NotTested].map(|verdict| report.count(verdict));
@@ -127,11 +127,15 @@ fn write_departures(text: &mut String, report: &Report) {
     }
 }
 
-fn write_requirement(text: &mut String, requirement: &RequirementReport, width: usize) {
+fn write_requirement(text: &mut String, requirement: &RequirementReport, report: &Report, width: usize) {
     let RequirementReport { requirement, verdict, cases, reason } = requirement;
     let behind = match (reason, verdict) {
         (Some(reason), _) => reason.clone(),
-        (None, Verdict::Fail) => cases.join(", "),
+        (None, Verdict::Fail) => {
+            let has_failed =
+                |name: &&&str| report.cases.iter().any(|case| case.name == **name && case.verdict == Verdict::Fail);
+            cases.iter().filter(has_failed).copied().collect::<Vec<_>>().join(", ")
+        }
         (None, Verdict::Pass | Verdict::NotTested) => match cases.len() {
             1 => "1 case".to_owned(),
             cases => format!("{cases} cases"),

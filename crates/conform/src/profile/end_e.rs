@@ -1,9 +1,9 @@
 //! END.E: Fast CNPs from a congested WAN, taken out of their tunnel at the ingress PE.
 
 use super::{NodeToml, Profile, left, sent};
+use crate::Case;
 use crate::octets::{ICMPV6, IPV6, icmpv6_error, ipv6, srh, tunnelled, with_hop_limit};
 use crate::parameters::{Port, address, parameters};
-use crate::{Case, Remade};
 use srdma_testkit::packets::{cnp, fast_cnp};
 use std::net::Ipv6Addr;
 
@@ -59,7 +59,7 @@ pub(super) fn profile(pe: &EndE) -> Profile {
             &["RFC 8986 4.1.1", "CN-4.2-1"],
         )
         .send(sent(wan, &echo))
-        .expect(left(wan, &refused).free_header(14).free_source(14).remade(Remade::Icmpv6(14))),
+        .expect(left(wan, &refused).icmpv6_error(14)),
     ];
     let configuration = NodeToml::new(pe.device, "")
         .port(wan, tester)

@@ -3,9 +3,9 @@
 mod cases;
 
 use super::{NodeToml, Profile, left, sent};
+use crate::Case;
 use crate::octets::{icmpv6_error, tunnelled};
 use crate::parameters::{Port, address, parameters};
-use crate::{Case, Remade};
 use srdma_testkit::forwarding::{Action, Flavors, Outcome, Route, forward};
 use std::net::Ipv6Addr;
 
@@ -223,7 +223,7 @@ impl Usid {
             }
             Outcome::Error(kind, code, parameter, invoking) => {
                 let error = icmpv6_error(self.device, kind, code, parameter, &invoking);
-                case.expect(left(self.up(), &error).free_header(14).free_source(14).remade(Remade::Icmpv6(14)))
+                case.expect(left(self.up(), &error).icmpv6_error(14))
             }
             Outcome::Dropped => case,
         }

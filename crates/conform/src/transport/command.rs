@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const BEGIN_NS: u64 = 1_700_000_000_000_000_000;
 /// From step to step: longer than any timer that a case waits for.
 const STEP_NS: u64 = 1_000_000_000;
-/// From frame to frame in a step.
+/// From frame to frame in a step, beyond the gap that it asks for.
 const FRAME_NS: u64 = 1_000;
 
 /// A command, in whose text `{in}`, `{out}`, `{in_file}`, `{out_file}` and `{config}` are replaced.
@@ -162,7 +162,8 @@ impl CommandDevice {
 fn timed(steps: &[Step]) -> impl Iterator<Item = (&Frame, u64)> {
     steps.iter().zip(0_u64..).flat_map(|(step, number)| {
         let time_ns = BEGIN_NS + number * STEP_NS;
-        step.sent.iter().zip(0_u64..).map(move |(frame, place)| (frame, time_ns + place * FRAME_NS))
+        let gap_ns = FRAME_NS + step.gap_ms * 1_000_000;
+        step.sent.iter().zip(0_u64..).map(move |(frame, place)| (frame, time_ns + place * gap_ns))
     })
 }
 

@@ -101,13 +101,18 @@ impl Device for InterfaceDevice {
         // What is still on its way from before is nobody's.
         self.collect(Duration::ZERO)?;
         for step in steps {
-            for frame in &step.sent {
+            let mut frames = Vec::new();
+            for (place, frame) in step.sent.iter().enumerate() {
+                if place > 0 && step.gap_ms > 0 {
+                    frames.extend(self.collect(Duration::from_millis(step.gap_ms))?);
+                }
                 let port = self.ports.iter().find(|port| port.name == frame.port);
                 let port =
                     port.ok_or_else(|| DeviceError::NoAnswer(format!("no interface for port {}", frame.port)))?;
                 port.send(&frame.octets)?;
             }
-            observed.push(self.collect(self.wait + Duration::from_millis(step.takes_ms))?);
+            frames.extend(self.collect(self.wait + Duration::from_millis(step.takes_ms))?);
+            observed.push(frames);
         }
         Ok(observed)
     }

@@ -7,7 +7,7 @@ use crate::octets::{
 };
 use crate::profile::multicast::{IPV6_AT, marked};
 use crate::profile::{left, sent};
-use crate::{Case, Expected, Remade};
+use crate::{Case, Expected};
 use srdma_testkit::multicast::{Receiver, copy_for};
 use srdma_testkit::packets::rocev2;
 use std::net::Ipv6Addr;
@@ -257,7 +257,7 @@ impl Copies<'_> {
     /// An ICMPv6 error, which a node may send or not: RFC 9524 has it keep silent about replicated packets.
     fn error(&self, kind: u8, parameter: u32, invoking: &[u8]) -> Expected {
         let error = icmpv6_error(self.0.device, kind, 0, parameter, invoking);
-        left(self.0.up(), &error).free_header(IPV6_AT).free_source(IPV6_AT).remade(Remade::Icmpv6(IPV6_AT)).or_nothing()
+        left(self.0.up(), &error).icmpv6_error(IPV6_AT).or_nothing()
     }
 
     fn signed(&self) -> Vec<Case> {

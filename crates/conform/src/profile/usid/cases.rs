@@ -158,9 +158,9 @@ impl Cases<'_> {
             ),
             self.case(
                 "end-pad1",
-                "A Pad1 TLV is padding.",
+                "A Pad1 TLV is padding, also as the last octet of the SRH.",
                 &["RFC 8754 4.3.1.1"],
-                self.tunnel(u.end, &srh(IPV6, 2, &[u.sid_up, u.sid_down], &[0, 4, 5, 0, 0, 0, 0, 0])),
+                self.tunnel(u.end, &srh(IPV6, 2, &[u.sid_up, u.sid_down], &[4, 5, 0, 0, 0, 0, 0, 0])),
             ),
             self.case(
                 "end-psp",

@@ -1,0 +1,217 @@
+//! `srdma conform` at interfaces: our own node, and a Linux router, each in a network namespace beside the tester's.
+
+use serde_json::Value;
+use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
+use srdma_wire::MacAddress;
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SRDMA: &str = env!("CARGO_BIN_EXE_srdma");
+
+/// The longest MTU that a profile needs.
+const MTU: u32 = 1500;
+
+/// A device and the tester, linked by a veth for each port: `c-PORT` on either side.
+struct Bench {
+    device: NamespaceGuard,
+    tester: NamespaceGuard,
+    ports: &'static [&'static str],
+}
+
+impl Bench {
+    /// With the MAC addresses that profiles have by default.
+    fn new(ports: &'static [&'static str]) -> Self {
+        let [device, tester] = [0, 1].map(|_| NamespaceGuard::unique("srdma-c").expect("a namespace"));
+        device.set("ipv6/conf/all/forwarding", "1").expect("forwarding");
+        for setting in ["all", "default"] {
+            tester.set(&format!("ipv6/conf/{setting}/disable_ipv6"), "1").expect("no IPv6 of the tester's own");
+        }
+        for (port, number) in ports.iter().zip(1..) {
+            let interface = format!("c-{port}");
+            let end = |namespace, side| VethEnd {
+                namespace,
+                interface: &interface,
+                mac: Some(MacAddress([2, 0, 0, 0, number, side])),
+                addresses: &[],
+            };
+            veth(MTU, [end(&device, 1), end(&tester, 2)]).expect("a link");
+        }
+        Bench { device, tester, ports }
+    }
+
+    /// The report on a profile, and whether all of it passed.
+    fn run(&self, profile: &str) -> (Value, bool) {
+        let mut command = self.tester.command(SRDMA);
+        command.args(["conform", "run", profile, "--json", "--wait", "100ms"]);
+        for port in self.ports {
+            command.arg("--interface").arg(format!("{port}=c-{port}"));
+        }
+        let output = command.output().expect("the tester runs");
+        let report = serde_json::from_slice(&output.stdout);
+        let report = report.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        (report, output.status.success())
+    }
+}
+
+/// A node that is ended with this value.
+struct Node(Child);
+
+impl Node {
+    /// Our node with a profile's configuration, when it is ready.
+    fn start(bench: &Bench, profile: &str) -> (Self, tempfile::TempDir) {
+        let described = Command::new(SRDMA).args(["conform", "describe", profile, "--node-toml"]).output();
+        let mut configuration = String::from_utf8(described.expect("described").stdout).expect("UTF-8");
+        for port in bench.ports {
+            let name = format!("name = \"{port}\"\n");
+            configuration = configuration.replace(&name, &format!("{name}interface = \"c-{port}\"\n"));
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let [file, log] = ["node.toml", "log"].map(|name| directory.path().join(name));
+        let socket = directory.path().join("node.sock");
+        configuration += &format!("\n[daemon]\nstatus = \"{}\"\n", socket.display());
+        fs::write(&file, configuration).expect("written");
+        let mut command = bench.device.command(SRDMA);
+        command.args(["node", "--config"]).arg(&file).stdin(Stdio::null());
+        command.stderr(fs::File::create(&log).expect("a log"));
+        let node = Node(command.spawn().expect("the node runs"));
+        let begin = Instant::now();
+        while !fs::read_to_string(&log).expect("a log").lines().any(|line| line == "ready") {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{}", fs::read_to_string(&log).expect("a log"));
+            thread::sleep(Duration::from_millis(20));
+        }
+        (node, directory)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn our_node_passes(profile: &str, ports: &'static [&'static str]) {
+    let bench = Bench::new(ports);
+    let (_node, _directory) = Node::start(&bench, profile);
+    let (report, passes) = bench.run(profile);
+    for case in report["cases"].as_array().expect("cases") {
+        assert_eq!(case["verdict"], "pass", "{case:#}");
+    }
+    assert!(passes);
+}
+
+/// MT-5.2-3, MT-5.3.1-3, MT-5.3.2-4, MT-5.3.3-2 and what else an edge can show, on links.
+#[test]
+#[ignore = "needs root"]
+fn our_edge_passes_on_links() {
+    our_node_passes("end-mt", &["up", "down"]);
+}
+
+/// MT-3-2, MT-5.3.1-4, MT-5.3.3-4.
+#[test]
+#[ignore = "needs root"]
+fn our_root_and_transit_node_pass_on_links() {
+    our_node_passes("end-replicate", &["up", "left", "right"]);
+}
+
+/// PP-4-3, PP-5.2-2, PP-5.2-3.
+#[test]
+#[ignore = "needs root"]
+fn our_router_passes_on_links() {
+    our_node_passes("usid", &["up", "down"]);
+}
+
+/// FC-4-1, FC-4-6, FC-5-1: congestion is made by a pause of the link.
+#[test]
+#[ignore = "needs root"]
+fn our_switch_passes_on_links() {
+    our_node_passes("fast-cnp", &["hosts", "core", "outside"]);
+}
+
+/// CN-4.1-1, CN-4.2-1.
+#[test]
+#[ignore = "needs root"]
+fn our_provider_edge_passes_on_links() {
+    our_node_passes("end-c", &["wan", "gateway"]);
+    our_node_passes("end-e", &["wan", "dc"]);
+}
+
+/// The profile `usid` as routes of a Linux router. Its End.X takes a next hop only by an address of the link; the MAC
+/// address behind it is the tester's, as any.
+fn linux_router(bench: &Bench) {
+    let settings = ["ipv6/conf/all/seg6_enabled", "ipv6/conf/c-up/seg6_enabled", "ipv6/conf/c-down/seg6_enabled"];
+    for setting in settings {
+        bench.device.set(setting, "1").expect("seg6");
+    }
+    bench.device.set("ipv6/icmp/ratelimit", "0").expect("as many errors as there are");
+    let ip = |line: &str| {
+        let words: Vec<&str> = ["ip"].into_iter().chain(line.split_whitespace()).collect();
+        bench.device.run(&words).expect("Linux takes it");
+    };
+    ip("-6 address add 2001:db8:ff:1::1/128 dev lo nodad");
+    ip("sr tunsrc set 2001:db8:ff:1::1");
+    ip("-6 address add 2001:db8:99::1/64 dev c-down nodad");
+    for (address, port, mac) in [
+        ("fe80::9", "c-up", "02:00:00:00:01:02"),
+        ("fe80::9", "c-down", "02:00:00:00:02:02"),
+        ("2001:db8:99::9", "c-down", "02:00:00:00:02:02"),
+    ] {
+        ip(&format!("-6 neighbour add {address} lladdr {mac} dev {port} nud permanent"));
+    }
+    for prefix in ["5f00:0:200::/48", "2001:db8:ff:2::e", "2001:db8:b::1"] {
+        ip(&format!("-6 route add {prefix} via fe80::9 dev c-down"));
+    }
+    for prefix in ["5f00:0:300::/48", "2001:db8:ff:3::e", "2001:db8:a::1", "2001:db8:ff:9::1"] {
+        ip(&format!("-6 route add {prefix} via fe80::9 dev c-up"));
+    }
+    ip("-6 route add 2001:db8:c::1 via fe80::9 dev c-down table 100");
+    for (sid, action) in [
+        ("5f00:0:100::/48", "End flavors next-csid,psp lblen 32 nflen 16"),
+        ("5f00:0:e001::/48", "End.X nh6 2001:db8:99::9 flavors next-csid lblen 32 nflen 16"),
+        ("2001:db8:ff:1::e", "End"),
+        ("2001:db8:ff:1::f", "End flavors psp"),
+        ("2001:db8:ff:1::a", "End.X nh6 2001:db8:99::9"),
+        ("2001:db8:ff:1::d6", "End.DT6 table 254"),
+        ("2001:db8:ff:1::d7", "End.DT6 table 100"),
+    ] {
+        ip(&format!("-6 route add {sid} encap seg6local action {action} dev c-down"));
+    }
+    for (host, segments) in [
+        ("2001:db8:e1::1", "5f00:0:200:300::"),
+        ("2001:db8:e3::1", "2001:db8:ff:2::e,2001:db8:ff:3::e,2001:db8:ff:4::d6"),
+    ] {
+        ip(&format!("-6 route add {host} encap seg6 mode encap.red segs {segments} dev c-down"));
+    }
+}
+
+/// What Linux does otherwise than the RFCs is found and named, and nothing else: End, uN, End.X, End.DT6 and
+/// H.Encaps.Red otherwise do what they must.
+#[test]
+#[ignore = "needs root"]
+fn the_departures_of_linux_are_found_and_named() {
+    let bench = Bench::new(&["up", "down"]);
+    linux_router(&bench);
+    let (report, passes) = bench.run("usid");
+    assert!(!passes);
+    let mut names = BTreeSet::new();
+    for case in report["cases"].as_array().expect("cases") {
+        if case["verdict"] != "pass" {
+            let departure = &case["departure"];
+            assert_eq!(departure["devices"], "Linux", "{case:#}");
+            names.insert(departure["name"].as_str().expect("a name").to_owned());
+        }
+    }
+    // Those that have been there for as long as these behaviours; others may go with a later kernel.
+    for name in ["silent-refusals", "congestion-mark", "inner-hop-limit", "no-usd", "pad1"] {
+        assert!(names.contains(name), "{name}: {names:?}");
+    }
+    for requirement in ["RFC 8754 4.3.2", "PP-7-2"] {
+        let requirements = report["requirements"].as_array().expect("requirements");
+        let found = requirements.iter().find(|found| found["id"] == requirement).expect("the requirement");
+        assert_eq!(found["verdict"], "pass", "{found}");
+    }
+}
