@@ -67,6 +67,16 @@ pub struct WhatIf {
     pub release: Vec<String>,
 }
 
+/// Switches or links of the fabric that are taken out of use, or into use again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DrainLinks {
+    /// By name; links are called as `leaf1-spine2`.
+    pub names: Vec<String>,
+    /// Whether they are out of use.
+    pub drained: bool,
+}
+
 /// What a change did, or would do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIfAnswer {

@@ -23,7 +23,7 @@ pub use group::{
     BranchView, CommitRequest, Group, GroupPage, GroupState, GroupSummary, MemoryRegion, NewGroup, NewReceiver,
     OverheadView, Receiver, ReceiverState, SourceAddress, SourceRegion, TreeNodeView, TreeView,
 };
-pub use job::{Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
+pub use job::{DrainLinks, Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
 pub use node::{
     BranchStatus, DrainRequest, GroupStatus, Held, Hello, Link, Node, NodeAnswer, NodeOrder, NodePage, NodeStatus,
     PortStatus, Prefix, Session, Sync, SyncAnswer, Wish,

@@ -1,7 +1,9 @@
 //! `controller.toml`: where the controller listens, and who may do what.
 
+use crate::jobs::Jobs;
 use serde::Deserialize;
 use srdma_api::Prefix;
+use srdma_fabric::{Encoding, SidPlan, Topology};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,8 +28,10 @@ pub struct Config {
     pub node_dead_after_ms: u32,
     /// Connections that may be open at a time.
     pub connections: usize,
-    /// The fabric that jobs are placed on.
+    /// The fabric that jobs are placed on: a file, as `srdma plan` takes it.
     pub fabric: Option<PathBuf>,
+    /// The block that the fabric's SIDs are made in, a /32.
+    pub block: std::net::Ipv6Addr,
 }
 
 /// A certificate and its key, files in PEM.
@@ -137,6 +141,7 @@ impl Default for Config {
             node_dead_after_ms: 3000,
             connections: 8192,
             fabric: None,
+            block: SidPlan::BLOCK,
         }
     }
 }
@@ -224,6 +229,16 @@ impl Config {
             return BTreeMap::from([(tenant.name.clone(), tenant)]);
         }
         self.tenant.iter().map(|tenant| (tenant.name.clone(), tenant.clone())).collect()
+    }
+
+    /// The fabric, if there is one, without jobs; an error in words.
+    pub(crate) fn jobs(&self) -> Result<Option<Jobs>, String> {
+        let Some(file) = &self.fabric else { return Ok(None) };
+        let wrong = |reason: &dyn std::fmt::Display| format!("fabric {}: {reason}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+        let topology = Topology::from_toml(&text).map_err(|error| wrong(&error))?;
+        let sids = SidPlan::new(&topology, self.block).map_err(|error| wrong(&error))?;
+        Ok(Some(Jobs::new(topology, sids, Encoding::Nodes)))
     }
 
     /// How long a node may be silent.

@@ -4,6 +4,7 @@
 mod commit;
 mod drive;
 mod groups;
+mod jobs;
 mod members;
 mod nodes;
 mod restore;
@@ -13,6 +14,7 @@ mod views;
 
 use crate::access::Who;
 use crate::config::{Config, Tenant};
+use crate::jobs::Jobs;
 use crate::network::Network;
 use crate::refusal::{Kind, Refusal};
 use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow};
@@ -45,6 +47,8 @@ pub(crate) struct Core {
     restless: BTreeSet<u32>,
     sessions: u64,
     answers: BTreeMap<String, AnswerRow>,
+    /// Where a fabric is configured.
+    jobs: Option<Jobs>,
     /// Groups are taken over from what headends keep.
     rebuilds: bool,
     /// Until then nodes may still come back after the controller's start.
@@ -117,6 +121,7 @@ impl Core {
             restless: BTreeSet::new(),
             sessions: 0,
             answers: BTreeMap::new(),
+            jobs: None,
             rebuilds: false,
             expects_until: Instant::now() + config.node_dead_after(),
             out: Out::default(),

@@ -4,6 +4,7 @@ mod asked;
 mod describe;
 mod events;
 mod groups;
+mod jobs;
 mod listen;
 mod network;
 mod page;
@@ -43,6 +44,10 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/nodes/{name}", get(network::show))
         .route("/v1/nodes/{name}/sync", post(network::sync))
         .route("/v1/nodes/{name}/drain", put(network::drain))
+        .route("/v1/jobs", get(jobs::list).post(jobs::place))
+        .route("/v1/jobs/{name}", get(jobs::show).delete(jobs::remove))
+        .route("/v1/whatif", post(jobs::what_if))
+        .route("/v1/fabric/drained", put(jobs::drain))
         .route("/v1/topology", get(network::topology))
         .route("/v1/events", get(events::stream))
         .route("/v1/audit", get(events::audit))

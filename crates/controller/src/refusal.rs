@@ -48,6 +48,7 @@ kinds! {
     UnknownReceiver "unknown-receiver" 404 "The group has no such receiver",
     UnknownNode "unknown-node" 404 "There is no such node",
     UnknownJob "unknown-job" 404 "There is no such job",
+    NoFabric "no-fabric" 404 "There is no fabric to place jobs on",
     WrongMethod "wrong-method" 405 "The path does not take this method",
     UnknownSession "unknown-session" 409 "The session has ended: the node is to say hello again",
     NodeConflict "node-conflict" 409 "Another node has this name or loopback",

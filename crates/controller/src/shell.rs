@@ -9,6 +9,7 @@
 
 use crate::config::Config;
 use crate::core::{Core, Out, unix_ms};
+use crate::jobs::Jobs;
 use crate::refusal::Refusal;
 use crate::store::{Durability, Row, Store, StoreError, Writer};
 use srdma_api::{Event, NodeOrder};
@@ -28,6 +29,8 @@ const MOST_EVENTS: usize = 10_000;
 /// The controller, shared by all that speak to it.
 pub(crate) struct Shell {
     config: Config,
+    /// The fabric without jobs, if there is one.
+    fabric: Option<Jobs>,
     store: Arc<dyn Store>,
     /// Itself, for the thread that writes.
     own: Own,
@@ -61,9 +64,14 @@ const MOST_ORDERS: usize = 1 << 17;
 
 impl Shell {
     /// Restores the controller from its store.
-    pub(crate) fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Result<Arc<Self>, StoreError> {
+    pub(crate) fn start(
+        config: Config,
+        fabric: Option<Jobs>,
+        store: Arc<dyn Store>,
+        rebuilds: bool,
+    ) -> Result<Arc<Self>, StoreError> {
         let rows = known_rows(store.as_ref())?;
-        let core = Core::restore(&config, &rows, identity(), rebuilds)?;
+        let core = Core::restore(&config, fabric.clone(), &rows, identity(), rebuilds)?;
         let (events, _) = broadcast::channel(4096);
         let own = Arc::new(OnceLock::new());
         let inner = Inner {
@@ -74,7 +82,8 @@ impl Shell {
             kept: VecDeque::new(),
             last_event: 0,
         };
-        let shell = Arc::new(Shell { config, store, own, inner: Mutex::new(inner), events, changed: Notify::new() });
+        let shell =
+            Arc::new(Shell { config, fabric, store, own, inner: Mutex::new(inner), events, changed: Notify::new() });
         // It is empty until now.
         let _ = shell.own.set(Arc::downgrade(&shell));
         shell.with(|_| ());
@@ -87,7 +96,7 @@ impl Shell {
         let mut inner = self.lock();
         let restored = self.store.reopen().and_then(|()| {
             let rows = known_rows(self.store.as_ref())?;
-            let core = Core::restore(&self.config, &rows, identity(), false)?;
+            let core = Core::restore(&self.config, self.fabric.clone(), &rows, identity(), false)?;
             Ok((core, writer(&self.store, &self.own)?))
         });
         match restored {
@@ -266,7 +275,7 @@ fn writer(store: &Arc<dyn Store>, own: &Own) -> Result<Writer, StoreError> {
 /// All rows but the audit log, which is only ever read in pages.
 fn known_rows(store: &dyn Store) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
-    for prefix in ["answer/", "format", "group/", "member/", "node/", "record/", "site"] {
+    for prefix in ["answer/", "drained", "format", "group/", "job/", "member/", "node/", "record/", "site"] {
         rows.extend(store.rows(prefix, None, usize::MAX)?);
     }
     // A store that has something else is not new.

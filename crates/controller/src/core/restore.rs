@@ -2,6 +2,7 @@
 
 use super::{Core, Group, Node};
 use crate::config::Config;
+use crate::jobs::{JobRow, Jobs};
 use crate::rows::{
     self, AnswerRow, FORMAT, FORMAT_KEY, GroupRow, MemberRow, NodeRow, RecordRow, SITE_KEY, SiteRow, address_of,
     damaged, id_of,
@@ -30,11 +31,18 @@ pub(super) fn deed(group: &Group) -> Option<String> {
 
 impl Core {
     /// The controller as these rows have it. `identity`: for a store that is new.
-    pub(crate) fn restore(config: &Config, rows: &[Row], identity: u64, rebuilds: bool) -> Result<Self, StoreError> {
+    pub(crate) fn restore(
+        config: &Config,
+        jobs: Option<Jobs>,
+        rows: &[Row],
+        identity: u64,
+        rebuilds: bool,
+    ) -> Result<Self, StoreError> {
         let mut core = Core::new(config);
         core.rebuilds = rebuilds;
         let is_new = rows.is_empty();
         let mut records = BTreeMap::new();
+        let mut placed = Vec::new();
         let mut format = None;
         for row @ (key, _) in rows {
             match key.split('/').next().unwrap_or_default() {
@@ -55,7 +63,8 @@ impl Core {
                 "answer" => {
                     core.answers.insert(key.clone(), rows::get::<AnswerRow>(row)?);
                 }
-                // What others keep.
+                "job" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
+                // The audit log is read when somebody asks for it.
                 _ => {}
             }
         }
@@ -74,6 +83,9 @@ impl Core {
         core.write(rows::put(SITE_KEY.to_owned(), &core.site));
         for (id, record) in records {
             core.resume(id, record)?;
+        }
+        if let Some(jobs) = jobs {
+            core.take_jobs(jobs, &placed).map_err(|error| damaged("job", error.to_string()))?;
         }
         let unfinished = core.groups.values().filter(|group| group.lifecycle.is_none());
         let unfinished: Vec<(u32, bool)> = unfinished.map(|group| (group.row.id, group.row.is_closing)).collect();

@@ -1,6 +1,6 @@
 //! The API's description, and what its problems mean.
 
-use super::{events, groups, network, written};
+use super::{events, groups, jobs, network, written};
 use crate::refusal::{Kind, Refusal};
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -27,6 +27,12 @@ use utoipa::OpenApi;
         network::sync,
         network::drain,
         network::topology,
+        jobs::list,
+        jobs::place,
+        jobs::show,
+        jobs::remove,
+        jobs::what_if,
+        jobs::drain,
         events::stream,
         events::audit,
         events::backup

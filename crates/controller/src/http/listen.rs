@@ -74,13 +74,14 @@ impl Server {
     pub async fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Result<Self, ServeError> {
         config.check().map_err(ServeError::Config)?;
         let tls = config.tls.as_ref().map(acceptor).transpose()?;
+        let fabric = config.jobs().map_err(ServeError::Config)?;
         let access = Arc::new(Access::new(&config));
         let (addresses, connections) = (config.listen.clone(), config.connections);
         let mut listeners = Vec::new();
         for address in addresses {
             listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
         }
-        let shell = Shell::start(config, store, rebuilds)?;
+        let shell = Shell::start(config, fabric, store, rebuilds)?;
         let router = router(App { shell: Arc::clone(&shell), access });
         Ok(Server { listeners, router, tls, permits: Arc::new(Semaphore::new(connections)), shell })
     }

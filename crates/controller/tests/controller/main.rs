@@ -4,6 +4,7 @@ mod access;
 mod bad_input;
 mod failures;
 mod fleet;
+mod jobs;
 mod life;
 mod running;
 mod stores;
