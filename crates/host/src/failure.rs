@@ -33,6 +33,9 @@ pub enum Failure {
         /// How long.
         after: Duration,
     },
+    /// The group is closed: nobody takes what is sent.
+    #[error("the group was closed before everything was sent")]
+    GroupClosed,
     /// A work request failed.
     #[error("{}", of_status(*.0))]
     Request(Status),

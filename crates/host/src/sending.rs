@@ -3,9 +3,12 @@
 use crate::congestion::Met;
 use crate::event_loop::Program;
 use crate::failure::Failure;
+use crate::gate::{Gate, Passage, SourceState};
 use crate::landing::Landing;
 use crate::trailer::Trailer;
-use srdma_rc::{Access, Completion, Endpoint, LocalRange, MemoryKey, Operation, RemoteAddress, Status, WorkRequest};
+use srdma_rc::{
+    Access, Completion, Endpoint, LocalRange, MemoryKey, Operation, PathMtu, RemoteAddress, Status, WorkRequest,
+};
 use srdma_wire::{Instant, Qpn};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -55,7 +58,22 @@ pub struct Sending<'p> {
     met: Met,
     outcome: Option<Result<Instant, Failure>>,
     report: &'p mut dyn FnMut(u64),
+    gate: Option<Gated<'p>>,
 }
+
+/// A stream that may be paused: few messages are begun at once, so that a pause comes soon.
+struct Gated<'p> {
+    gate: &'p mut dyn Gate,
+    path_mtu: PathMtu,
+    most_begun: u64,
+    begun_messages: u64,
+    begun_packets: u64,
+    /// When it is asked again.
+    shut_until: Option<Instant>,
+}
+
+/// How often a stream that may not begin anything asks again.
+const SHUT_PERIOD: Duration = Duration::from_millis(5);
 
 /// `wr_id` of the trailer; those of messages are their offsets.
 const TRAILER: u64 = u64::MAX;
@@ -81,7 +99,17 @@ impl<'p> Sending<'p> {
             met: Met::default(),
             outcome: None,
             report,
+            gate: None,
         }
+    }
+
+    /// Asks before it begins a message. `window`: packets that may be outstanding, which begun messages are to fill.
+    #[must_use]
+    pub fn behind(mut self, gate: &'p mut dyn Gate, path_mtu: PathMtu, window: u32) -> Self {
+        let window_octets = u64::from(window) * u64::from(path_mtu.octets());
+        let most_begun = 2 + 2 * window_octets / u64::from(self.config.message_octets.max(1));
+        self.gate = Some(Gated { gate, path_mtu, most_begun, begun_messages: 0, begun_packets: 0, shut_until: None });
+        self
     }
 
     /// Messages that were acknowledged, the trailer among them.
@@ -113,11 +141,20 @@ impl<'p> Sending<'p> {
 
     fn post(&mut self, endpoint: &mut Endpoint<Landing>) {
         while let Some((request, next)) = self.next_request() {
+            let has_enough = |gated: &Gated<'_>| gated.begun_messages >= self.completions + gated.most_begun;
+            if self.gate.as_ref().is_some_and(has_enough) {
+                return;
+            }
+            let length_octets = request.local.length_octets;
             // A full queue takes it later; a failed queue pair has completed what was posted with an error.
             if endpoint.post_send(self.config.qpn, request).is_err() {
                 return;
             }
             self.stage = next;
+            if let Some(gated) = &mut self.gate {
+                gated.begun_messages += 1;
+                gated.begun_packets += u64::from(length_octets.div_ceil(gated.path_mtu.octets()).max(1));
+            }
         }
     }
 
@@ -147,6 +184,26 @@ impl<'p> Sending<'p> {
         }
     }
 
+    /// Whether a message may be begun. Time that passes while none may is not held against the peer.
+    fn pass(&mut self, now: Instant, acknowledged_packets: u64) -> Passage {
+        let Some(gated) = &mut self.gate else { return Passage::Open };
+        let is_quiet = gated.begun_messages == self.completions;
+        let passage = gated.gate.pass(SourceState {
+            begun_packets: gated.begun_packets,
+            acknowledged_packets: if is_quiet { gated.begun_packets } else { acknowledged_packets },
+            completed_messages: self.completions,
+            is_quiet,
+        });
+        gated.shut_until = None;
+        if passage == Passage::Shut {
+            gated.shut_until = Some(now + SHUT_PERIOD);
+            if is_quiet {
+                self.last_progress = now;
+            }
+        }
+        passage
+    }
+
     fn watch(&mut self, now: Instant, packets_acknowledged: u64) {
         if packets_acknowledged != self.packets_acknowledged {
             self.packets_acknowledged = packets_acknowledged;
@@ -169,14 +226,20 @@ impl Program for Sending<'_> {
             self.complete(now, &completion);
         }
         self.met.look(now, endpoint, self.config.qpn);
-        self.post(endpoint);
         let packets_acknowledged =
             endpoint.counters(self.config.qpn).map_or(0, |counters| counters.packets_acknowledged);
+        match self.pass(now, packets_acknowledged) {
+            Passage::Open => self.post(endpoint),
+            Passage::Shut => {}
+            Passage::Closed => drop(self.outcome.get_or_insert(Err(Failure::GroupClosed))),
+        }
         self.watch(now, packets_acknowledged);
         if self.outcome.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        Some(self.last_progress + self.config.timeout)
+        let patience = self.last_progress + self.config.timeout;
+        let shut_until = self.gate.as_ref().and_then(|gated| gated.shut_until);
+        Some(shut_until.map_or(patience, |until| until.min(patience)))
     }
 }

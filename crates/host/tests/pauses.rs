@@ -1,0 +1,110 @@
+//! A stream that is paused for others who join (D30), between two endpoints in memory.
+
+use srdma_host::{
+    Carriage, Congestion, Connection, Failure, Gate, Landing, Passage, PathMtu, Program, Receiving, ReceivingConfig,
+    Sending, SendingConfig, SourceState, Trailer,
+};
+use srdma_rc::{Endpoint, MemoryKey, RemoteAddress};
+use srdma_wire::{Instant, Psn, Qpn};
+use std::cell::Cell;
+use std::net::Ipv6Addr;
+use std::rc::Rc;
+use std::time::Duration;
+
+const OCTETS: usize = 1 << 20;
+const MESSAGE: u32 = 1 << 16;
+const WINDOW: u32 = 32;
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+fn connection(own: u16, peer: u16) -> Connection {
+    let address = |number| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number);
+    Connection {
+        address: address(own),
+        qpn: Qpn::new(0x10 + u32::from(own)).unwrap(),
+        peer_address: address(peer),
+        peer_qpn: Qpn::new(0x10 + u32::from(peer)).unwrap(),
+        psn: Psn::new(0xFF_FFF0),
+        path_mtu: PathMtu::Octets4096,
+        window: WINDOW,
+        ack_timeout: 14,
+        retries: 7,
+    }
+}
+
+/// What the stream may, and what it has said last.
+#[derive(Clone)]
+struct Script(Rc<Cell<(Passage, SourceState)>>);
+
+impl Gate for Script {
+    fn pass(&mut self, state: SourceState) -> Passage {
+        let (passage, _) = self.0.get();
+        self.0.set((passage, state));
+        passage
+    }
+}
+
+fn carry(now: Instant, from: &mut Endpoint<Landing>, to: &mut Endpoint<Landing>) {
+    let mut packet = [0; 4400];
+    while let Some(length) = from.poll_transmit(now, &mut packet) {
+        // What is refused is missed by the test.
+        let _ = to.receive(now, &[&packet[..length]]);
+    }
+}
+
+/// D30: what has begun is finished, nothing is begun; what is told of PSN and messages is what the receiver has. The
+/// pause may last longer than the peer's silence may. A group that is closed ends the stream.
+#[test]
+fn a_pause_is_quiet_and_ends() {
+    for ends_well in [true, false] {
+        let mut source = connection(1, 2).endpoint(&Congestion::default()).unwrap();
+        let mut receiver = connection(2, 1).endpoint(&Congestion::default()).unwrap();
+        let mut now = Instant::ZERO;
+        let (mut of_source, mut of_receiver) = (|_| {}, |_| {});
+        let config = ReceivingConfig {
+            qpn: connection(2, 1).qpn,
+            size_octets: OCTETS,
+            virtual_address: 0,
+            key_tag: 7,
+            timeout: 9 * TIMEOUT,
+        };
+        let mut receiving = Receiving::new(now, config, &mut receiver, &mut of_receiver).unwrap();
+        let config = SendingConfig {
+            qpn: connection(1, 2).qpn,
+            carriage: Carriage::Write(RemoteAddress { virtual_address: 0, rkey: MemoryKey(7) }),
+            message_octets: MESSAGE,
+            trailer: Trailer { octets: OCTETS as u64, sha256: [0; 32] },
+            timeout: TIMEOUT,
+        };
+        let script = Script(Rc::new(Cell::new((Passage::Open, SourceState::default()))));
+        let mut gate = script.clone();
+        let sending = Sending::new(now, config, vec![5; OCTETS], &mut source, &mut of_source);
+        let mut sending = sending.behind(&mut gate, PathMtu::Octets4096, WINDOW);
+        let mut round = |step: Duration| {
+            now += step;
+            let ends = sending.work(now, &mut source).is_break();
+            assert!(ends || sending.next_deadline() > Some(now));
+            carry(now, &mut source, &mut receiver);
+            let _ = receiving.work(now, &mut receiver);
+            carry(now, &mut receiver, &mut source);
+            let payload = receiver.counters(connection(2, 1).qpn).unwrap().payload_octets_received;
+            (ends, script.0.get().1, payload)
+        };
+        let brief = Duration::from_micros(20);
+        while !round(brief).1.is_quiet || script.0.get().0 == Passage::Open {
+            if script.0.get().1.completed_messages >= 2 {
+                script.0.set((Passage::Shut, script.0.get().1));
+            }
+        }
+        let (_, quiet, payload) = round(TIMEOUT * 3);
+        assert!(quiet.is_quiet && (2..16).contains(&quiet.completed_messages), "{quiet:?}");
+        assert_eq!((quiet.begun_packets, quiet.acknowledged_packets), (16 * quiet.completed_messages, payload / 4096));
+        let passage = if ends_well { Passage::Open } else { Passage::Closed };
+        script.0.set((passage, quiet));
+        let rounds = (0..10_000).find(|_| round(brief).0);
+        assert!(rounds.is_some());
+        match ends_well {
+            true => assert_eq!((sending.outcome().unwrap().is_ok(), sending.completions()), (true, 17)),
+            false => assert_eq!(sending.outcome(), Some(Err(Failure::GroupClosed))),
+        }
+    }
+}
