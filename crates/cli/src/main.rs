@@ -10,6 +10,7 @@ mod doctor;
 mod endpoint;
 mod explain;
 mod generate;
+mod group;
 mod isis;
 mod lab;
 mod node;
@@ -17,8 +18,10 @@ mod paths;
 mod plan;
 mod process;
 mod recv;
+mod remote;
 mod send;
 mod sim;
+mod source;
 mod status;
 mod storm;
 
@@ -44,6 +47,7 @@ enum Command {
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
     Generate(generate::Arguments),
+    Group(Box<group::Arguments>),
     Isis(isis::Arguments),
     Lab(Box<lab::Arguments>),
     Node(node::Arguments),
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments, Cli::command()),
+        Command::Group(arguments) => group::run(&arguments),
         Command::Isis(arguments) => isis::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),

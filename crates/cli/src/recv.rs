@@ -1,9 +1,13 @@
 //! `srdma recv`: receives one stream by RDMA. Described in `docs/endpoints.md`.
 
+mod membership;
+
 use crate::congestion::ReceiverArguments;
 use crate::demo::units::parse_octets;
 use crate::endpoint::{self, Counters, Progress};
+use crate::remote;
 use anyhow::{Context, Result, anyhow};
+use membership::{GroupArguments, Membership};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use srdma_host::{
@@ -30,14 +34,16 @@ use std::time::Duration;
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The sender's address, or the group's Proxy Address.
-    #[arg(long, value_name = "ADDRESS")]
-    peer: Ipv6Addr,
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "group")]
+    peer: Option<Ipv6Addr>,
     /// The sender's queue pair, or the group's Designated QPN.
-    #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
-    peer_qpn: Qpn,
+    #[arg(long, value_name = "QPN", required_unless_present = "group", value_parser = endpoint::parse_qpn)]
+    peer_qpn: Option<Qpn>,
     /// The sender's first PSN.
-    #[arg(long, value_name = "PSN", value_parser = endpoint::parse_psn)]
-    psn: Psn,
+    #[arg(long, value_name = "PSN", required_unless_present = "group", value_parser = endpoint::parse_psn)]
+    psn: Option<Psn>,
+    #[command(flatten)]
+    group: GroupArguments,
     /// Address of this host that data come to [default: the one that it reaches the peer from].
     #[arg(long, value_name = "ADDRESS")]
     address: Option<Ipv6Addr>,
@@ -88,6 +94,9 @@ Examples:
   srdma recv --peer 2001:db8:cc::1 --peer-qpn 0xd00000 --psn 0 --qpn 0x1001 --rkey 1 --virtual-address 0x10000
       A receiver of a multicast group, as its edge node was told of it.
 
+  srdma recv --group http://[::1]:8470/7 --out copy
+      Joins group 7 of a controller, and receives. There: srdma send FILE --group http://[::1]:8470/7
+
   srdma recv --peer 2001:db8::1 --peer-qpn 0x11 --psn 0 --raw eth0 --next-hop-mac 02:00:00:00:00:01 \
       --return-traces 20us
       Returns the traces of data packets to a sender that is steered by them.";
@@ -104,6 +113,9 @@ struct Report {
     sha256: Option<String>,
     /// Whether the checksum is the sender's.
     matches: bool,
+    /// The first PSN that came to a receiver which joined when its group had begun: what was sent before is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    joined_psn: Option<u32>,
     #[serde(flatten)]
     counters: Counters,
 }
@@ -114,7 +126,13 @@ struct Report {
 ///
 /// When an option cannot be met, or the socket fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let connection = connection(arguments)?;
+    remote::finish(receive_all(arguments))
+}
+
+fn receive_all(arguments: &Arguments) -> Result<ExitCode> {
+    let membership = arguments.group.find()?;
+    let mut connection = connection(arguments, membership.as_ref())?;
+    let first_psn = connection.psn;
     let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
     let buffer_octets = u32::try_from(arguments.buffer).unwrap_or(u32::MAX);
     let max_packet_octets = endpoint.max_packet_octets();
@@ -130,47 +148,72 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let wire = wire.as_mut();
     let clock = Clock::start();
     let mut progress = Progress::new(None);
-    let received = receive(arguments, &connection, window, &clock, &mut endpoint, wire, &mut progress);
+    let mut offer = Offer { arguments, window, membership: membership.as_ref(), connection: &mut connection };
+    let received = receive(&mut offer, &clock, &mut endpoint, wire, &mut progress);
     progress.finish();
     let received = received?;
-    let code = finish(arguments, &received, Counters::of(&endpoint, connection.qpn, wire))?;
+    let joined_psn = (connection.psn != first_psn).then(|| connection.psn.get());
+    let code = finish(arguments, &received, Counters::of(&endpoint, connection.qpn, wire), joined_psn)?;
     if received.is_ok() {
         let mut lingering = Lingering::new(clock.now(), connection.qpn, arguments.linger);
         run_loop(&clock, &mut endpoint, wire, &mut lingering).context("the socket failed")?;
     }
+    membership.map_or(Ok(()), |membership| membership.end(connection.address))?;
     Ok(code)
 }
 
-fn connection(arguments: &Arguments) -> Result<Connection> {
+fn connection(arguments: &Arguments, membership: Option<&Membership>) -> Result<Connection> {
+    const NEEDED: &str = "--peer, --peer-qpn and --psn are needed, or --group";
+    let (peer_address, peer_qpn, psn, path_mtu) = match membership.map(|membership| &membership.group) {
+        Some(group) => (
+            group.summary.proxy,
+            Qpn::new(group.designated_qpn).context("the controller describes a group that cannot be")?,
+            Psn::new(group.initial_psn),
+            PathMtu::from_octets(group.path_mtu.into()).context("the controller describes a group that cannot be")?,
+        ),
+        None => (
+            arguments.peer.context(NEEDED)?,
+            arguments.peer_qpn.context(NEEDED)?,
+            arguments.psn.context(NEEDED)?,
+            arguments.path_mtu,
+        ),
+    };
     let address = match arguments.address {
         Some(address) => address,
-        None => endpoint::address_toward(arguments.peer)?,
+        None => endpoint::address_toward(peer_address)?,
     };
     let chance = Stream::new(seed(arguments), "queue pair").below(0xF0_0000) as u32;
     let by_chance = Qpn::new(0x100 + chance).context("24 bits")?;
     Ok(Connection {
         address,
         qpn: arguments.qpn.unwrap_or(by_chance),
-        peer_address: arguments.peer,
-        peer_qpn: arguments.peer_qpn,
-        psn: arguments.psn,
-        path_mtu: arguments.path_mtu,
+        peer_address,
+        peer_qpn,
+        psn,
+        path_mtu,
         window: 1,
         ack_timeout: 14,
         retries: 7,
     })
 }
 
+/// What the sender is told of this receiver, and by whom.
+struct Offer<'a> {
+    arguments: &'a Arguments,
+    window: u32,
+    membership: Option<&'a Membership>,
+    connection: &'a mut Connection,
+}
+
 /// Says where the sender finds the memory, and receives.
 fn receive(
-    arguments: &Arguments,
-    connection: &Connection,
-    window: u32,
+    offer: &mut Offer<'_>,
     clock: &Clock,
     endpoint: &mut Endpoint<Landing>,
     wire: &mut dyn Wire,
     progress: &mut Progress,
 ) -> Result<Result<Received, Failure>> {
+    let Offer { arguments, window, membership, connection } = offer;
     let mut chance = Stream::new(seed(arguments), "memory");
     let page = chance.below(1 << 32);
     let tag = chance.below(1 << 8) as u8;
@@ -182,8 +225,8 @@ fn receive(
         timeout: arguments.timeout,
     };
     let mut report = |octets| progress.report(octets);
-    let mut receiving = Receiving::new(clock.now(), config, endpoint, &mut report)
-        .map_err(|_| anyhow!("--size: this machine's memory does not hold {} octets", arguments.size))?;
+    let too_long = |_| anyhow!("--size: this machine's memory does not hold {} octets", arguments.size);
+    let mut receiving = Receiving::new(clock.now(), config, endpoint, &mut report).map_err(too_long)?;
     let info = PeerInfo {
         address: connection.address,
         qpn: connection.qpn,
@@ -194,16 +237,28 @@ fn receive(
         psn: Some(connection.psn),
         peer_address: Some(connection.peer_address),
         peer_qpn: Some(connection.peer_qpn),
-        window: Some(window),
+        window: Some(*window),
     };
     print(&info.line()?)?;
+    if let Some(membership) = membership {
+        // What comes meanwhile waits in the socket. One that joins when the group has begun expects another PSN than was
+        // thought, so the endpoint is made anew, with its memory where it was.
+        connection.psn = membership.join(&info)?;
+        *endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
+        receiving = Receiving::new(clock.now(), config, endpoint, &mut report).map_err(too_long)?;
+    }
     run_loop(clock, endpoint, wire, &mut receiving)
         .map_err(|error| endpoint::wire_failure(error, connection.peer_address, connection.path_mtu))?;
     receiving.take(endpoint).context("the program has ended without an outcome")
 }
 
 /// Compares, writes the file and prints the result.
-fn finish(arguments: &Arguments, received: &Result<Received, Failure>, counters: Counters) -> Result<ExitCode> {
+fn finish(
+    arguments: &Arguments,
+    received: &Result<Received, Failure>,
+    counters: Counters,
+    joined_psn: Option<u32>,
+) -> Result<ExitCode> {
     let mut report = Report {
         error: None,
         octets: 0,
@@ -212,6 +267,7 @@ fn finish(arguments: &Arguments, received: &Result<Received, Failure>, counters:
         operation: None,
         sha256: None,
         matches: false,
+        joined_psn,
         counters,
     };
     match received {
@@ -224,10 +280,10 @@ fn finish(arguments: &Arguments, received: &Result<Received, Failure>, counters:
             report.operation = (report.octets > 0).then_some(if received.by_write { "write" } else { "send" });
             report.sha256 = Some(endpoint::hexadecimal(&sha256));
             report.matches = sha256 == received.trailer.sha256;
-            if let (true, Some(out)) = (report.matches, &arguments.out) {
+            if let (true, Some(out)) = (report.matches || joined_psn.is_some(), &arguments.out) {
                 fs::write(out, &received.data).with_context(|| format!("cannot write {}", out.display()))?;
             }
-            if !report.matches {
+            if !report.matches && joined_psn.is_none() {
                 let theirs = endpoint::hexadecimal(&received.trailer.sha256);
                 report.error = Some(format!("the data differ from the sender's, whose SHA-256 is {theirs}"));
             }
@@ -244,13 +300,18 @@ fn finish(arguments: &Arguments, received: &Result<Received, Failure>, counters:
         let (before, after) = if troubles.is_empty() { ("", "") } else { (" (", ")") };
         eprintln!("srdma: {error}{before}{troubles}{after}");
     }
-    Ok(if report.matches { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_complete = report.matches || (report.joined_psn.is_some() && report.error.is_none());
+    Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn in_words(report: &Report, duration: Duration) -> String {
     let mut text = endpoint::in_words(report.octets, duration);
     text += &format!(", SHA-256 {}", report.sha256.as_deref().unwrap_or_default());
-    text += if report.matches { ", matches the sender's" } else { ", DIFFERS from the sender's" };
+    text += &match (report.matches, report.joined_psn) {
+        (true, _) => ", matches the sender's".to_owned(),
+        (false, Some(psn)) => format!(", without what was sent before it joined at PSN {psn}"),
+        (false, None) => ", DIFFERS from the sender's".to_owned(),
+    };
     let troubles = report.counters.troubles();
     if !troubles.is_empty() {
         text += &format!("; {troubles}");

@@ -1,11 +1,15 @@
 //! `srdma send`: sends one stream by RDMA. Described in `docs/endpoints.md`.
 
+mod of_controller;
+
 use crate::congestion::{CongestionReport, SenderArguments};
 use crate::demo::units::{self, parse_octets};
 use crate::endpoint::{self, Counters, Progress};
 use crate::paths::{self, Carrier, PathArguments};
+use crate::remote;
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
+use of_controller::{ControlledGroup, GroupPlace, SourceArguments};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use srdma_host::{Carriage, Clock, Connection, GroupFile, PeerInfo, Sending, SendingConfig, Trailer, run as run_loop};
@@ -40,9 +44,11 @@ pub(crate) struct Arguments {
     /// What `srdma recv` has printed, its first line; - stands for the standard input.
     #[arg(long, value_name = "FILE", required_unless_present = "group", conflicts_with = "group")]
     peer_info: Option<PathBuf>,
-    /// The multicast group, as docs/endpoints.md describes it.
-    #[arg(long, value_name = "FILE")]
-    group: Option<PathBuf>,
+    /// The multicast group: a file, as docs/endpoints.md describes it, or a controller's, such as http://[::1]:8470/7.
+    #[arg(long, value_name = "FILE|URL", value_parser = GroupPlace::parse)]
+    group: Option<GroupPlace>,
+    #[command(flatten)]
+    source: SourceArguments,
     /// Queue pair of this host [default: what the peer expects].
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     qpn: Option<Qpn>,
@@ -102,6 +108,9 @@ Examples:
   srdma send --random 64MiB --group group.toml --json
       Sends random data to a multicast group.
 
+  srdma send FILE --group http://[::1]:8470/7 --receivers 5 --commit
+      Waits until group 7 of a controller has five receivers, has the nodes take their parts, and sends.
+
   srdma send FILE --peer-info info.json --rate-control dcqcn --rate 10G
       Slows down when the receiver answers marked packets with CNPs.
 
@@ -147,7 +156,15 @@ struct Report {
 ///
 /// When the data cannot be read, an option cannot be met, or the socket fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let peer = peer(arguments)?;
+    remote::finish(send(arguments))
+}
+
+fn send(arguments: &Arguments) -> Result<ExitCode> {
+    let controlled = match &arguments.group {
+        Some(GroupPlace::Controller(url)) => Some(ControlledGroup::find(url, &arguments.source)?),
+        Some(GroupPlace::File(_)) | None => None,
+    };
+    let peer = peer(arguments, controlled.as_ref())?;
     let connection = peer.connection;
     if arguments.group.is_some() && arguments.congestion.is_steered_by_traces() {
         bail!("--rate-control hpcc does not steer a group: edges do not hand on the traces that receivers return");
@@ -183,9 +200,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut progress = Progress::new(Some(octets));
     let packet_octets = u64::from(connection.path_mtu.octets());
     let mut report = |packets: u64| progress.report((packets * packet_octets).min(octets));
+    let mut source = controlled.as_ref().map(|group| group.begin(&arguments.source)).transpose()?;
     let clock = Clock::start();
     let mut carrier = Carrier::new(wire, paths.as_ref(), &connection, clock, max_packet_octets)?;
     let mut sending = Sending::new(clock.now(), config, data, &mut endpoint, &mut report);
+    if let Some(source) = &mut source {
+        sending = sending.behind(source, connection.path_mtu, connection.window);
+    }
     let outcome = run_loop(&clock, &mut endpoint, carrier.wire(), &mut sending);
     let met = sending.met().clone();
     let (completions, outcome) = match outcome {
@@ -211,11 +232,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     )
 }
 
-fn peer(arguments: &Arguments) -> Result<Peer> {
-    match (&arguments.peer_info, &arguments.group) {
-        (Some(file), _) => receiver(arguments, file),
-        (None, Some(file)) => group(arguments, &GroupFile::read(file)?),
-        (None, None) => bail!("one of --peer-info and --group is needed"),
+fn peer(arguments: &Arguments, controlled: Option<&ControlledGroup>) -> Result<Peer> {
+    match (&arguments.peer_info, &arguments.group, controlled) {
+        (Some(file), ..) => receiver(arguments, file),
+        (None, _, Some(controlled)) => group(arguments, &controlled.file),
+        (None, Some(GroupPlace::File(file)), None) => group(arguments, &GroupFile::read(file)?),
+        (None, _, None) => bail!("one of --peer-info and --group is needed"),
     }
 }
 

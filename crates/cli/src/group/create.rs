@@ -1,0 +1,110 @@
+//! `srdma group create`.
+
+use super::{Output, text};
+use crate::endpoint;
+use crate::remote::idempotency_key;
+use anyhow::Result;
+use clap::Args;
+use srdma_api::{Client, ClientError, Group, NewGroup, Reply, SourceAddress, SourceRegion};
+use srdma_group::Policy;
+use srdma_rc::PathMtu;
+use srdma_wire::{Psn, Qpn};
+use std::net::Ipv6Addr;
+use std::process::ExitCode;
+
+/// Create a group. It takes receivers until it is committed, and more of them later.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// What people call it.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Address of the source.
+    #[arg(long, value_name = "ADDRESS")]
+    source: Ipv6Addr,
+    /// Queue pair of the source.
+    #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
+    source_qpn: Qpn,
+    /// The Proxy Address, of this group alone [default: one that the controller takes from the tenant's].
+    #[arg(long, value_name = "ADDRESS")]
+    proxy: Option<Ipv6Addr>,
+    /// The Designated QPN: what source and receivers believe to be the other's queue pair.
+    #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
+    designated_qpn: Qpn,
+    /// The source's first PSN.
+    #[arg(long, value_name = "PSN", default_value = "0", value_parser = endpoint::parse_psn)]
+    psn: Psn,
+    /// RDMA path MTU of all members.
+    #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
+    path_mtu: PathMtu,
+    /// The memory that the source believes to write to: first virtual address, octets, key. Without it the group carries
+    /// SEND only.
+    #[arg(long, value_name = "BASE,OCTETS,KEY", value_parser = parse_region)]
+    region: Option<SourceRegion>,
+    /// Choices that differ from the defaults, as a JSON object such as '{"lists":"provisioned","on_failure":"evict"}'.
+    #[arg(long, value_name = "JSON", value_parser = parse_policy)]
+    policy: Option<Policy>,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let new = NewGroup {
+        name: arguments.name.clone(),
+        source: SourceAddress { address: arguments.source, qpn: arguments.source_qpn.get() },
+        proxy: arguments.proxy,
+        designated_qpn: arguments.designated_qpn.get(),
+        initial_psn: arguments.psn.get(),
+        path_mtu: arguments.path_mtu.octets() as u16,
+        region: arguments.region,
+        policy: arguments.policy.unwrap_or_default(),
+    };
+    let group = create(&arguments.output.controller.client()?, &new)?;
+    arguments.output.show(&group, |group| {
+        let id = group.summary.id;
+        format!("{}\nreceivers join it; then: srdma group commit {id}\n", text::summary(&group.summary))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks once more when it is not known whether the first time has counted.
+fn create(client: &Client, new: &NewGroup) -> Result<Group, ClientError> {
+    let key = idempotency_key();
+    let ask = || client.post("/v1/groups", new, Some(&key)).map(|reply: Reply<Group>| reply.value);
+    match ask() {
+        Err(ClientError::Unreachable { .. }) => ask(),
+        answer => answer,
+    }
+}
+
+fn parse_region(text: &str) -> Result<SourceRegion, String> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let numbers: Option<Vec<u64>> = text.split(',').map(number).collect();
+    match numbers.as_deref() {
+        Some(&[base, length, rkey]) if u32::try_from(rkey).is_ok() => {
+            Ok(SourceRegion { base, length, rkey: rkey as u32 })
+        }
+        _ => Err("expected three numbers, such as 0x10000,0x40000000,0x1234".to_owned()),
+    }
+}
+
+fn parse_policy(text: &str) -> Result<Policy, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_three_numbers() {
+        let region = SourceRegion { base: 0x10000, length: 4096, rkey: 7 };
+        assert_eq!(parse_region("0x10000,4096,7"), Ok(region));
+        for wrong in ["", "1,2", "1,2,3,4", "1,2,0x100000000", "a,b,c"] {
+            assert!(parse_region(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_policy("{\"lists\":\"provisioned\"}").is_ok() && parse_policy("{\"list\":1}").is_err());
+    }
+}

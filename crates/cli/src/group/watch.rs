@@ -1,0 +1,178 @@
+//! `srdma group watch`: what happens, until a group is as it is waited for.
+
+use super::{Output, get, text};
+use crate::endpoint;
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use srdma_api::{Client, ClientError, Event, GroupState, News};
+use std::io::{BufRead, BufReader, Read};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Say what happens to groups and nodes, until Ctrl-C.
+///
+/// Exit code 1: what was waited for did not happen in time.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Only of this group, and of nodes.
+    #[arg(value_name = "GROUP")]
+    group: Option<u32>,
+    /// End when the group is so.
+    #[arg(long, value_enum, requires = "group")]
+    until: Option<Until>,
+    /// End after so long.
+    #[arg(long, value_name = "TIME", value_parser = endpoint::parse_time)]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Until {
+    /// Every node has its part and no change is made.
+    Ready,
+    /// No node has it any more.
+    Closed,
+}
+
+/// How soon a stream that has ended is asked for again.
+const RETRY: Duration = Duration::from_millis(500);
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let client = arguments.output.controller.client()?;
+    let end = arguments.timeout.map(|timeout| Instant::now() + timeout);
+    let (sender, events) = mpsc::channel();
+    let stream = client.stream("/v1/events")?;
+    let again = client.clone();
+    thread::spawn(move || {
+        follow(stream, &sender);
+        // It may be a controller that is started again.
+        while !is_unheard(&sender) {
+            thread::sleep(RETRY);
+            if let Ok(stream) = again.stream("/v1/events") {
+                follow(stream, &sender);
+            }
+        }
+    });
+    loop {
+        if is_reached(arguments, &client)? {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+        // What no event says is looked for once a second.
+        match events.recv_timeout(if arguments.until.is_some() { left.min(Duration::from_secs(1)) } else { left }) {
+            Ok(Some(event)) if concerns(arguments, &event) => {
+                arguments.output.show(&event, |event| format!("{}\n", in_words(event)))?;
+            }
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                let code = if arguments.until.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+                return Ok(code);
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+}
+
+/// Whether nobody hears any more. `None` is no event.
+fn is_unheard(sender: &Sender<Option<Event>>) -> bool {
+    sender.send(None).is_err()
+}
+
+/// Hands the events of a stream on, until it ends.
+fn follow(stream: impl Read, sender: &Sender<Option<Event>>) {
+    for line in BufReader::new(stream).lines() {
+        let Ok(line) = line else { return };
+        let event = line.strip_prefix("data:").and_then(|data| serde_json::from_str(data.trim()).ok());
+        if event.is_some() && sender.send(event).is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether the group is as it is waited for.
+fn is_reached(arguments: &Arguments, client: &Client) -> Result<bool> {
+    let (Some(group), Some(until)) = (arguments.group, arguments.until) else { return Ok(false) };
+    let state = match get(client, group) {
+        Ok(group) => group.summary.state,
+        Err(error) => match error.downcast_ref::<ClientError>() {
+            Some(ClientError::Unreachable { .. }) => return Ok(false),
+            Some(refused) if refused.problem().is_some_and(|problem| problem.name() == "unknown-group") => {
+                GroupState::Closed
+            }
+            Some(_) | None => return Err(error),
+        },
+    };
+    Ok(match until {
+        Until::Ready => state == GroupState::Ready,
+        Until::Closed => state == GroupState::Closed,
+    })
+}
+
+fn concerns(arguments: &Arguments, event: &Event) -> bool {
+    match (arguments.group, group_of(&event.news)) {
+        (Some(wanted), Some(group)) => wanted == group,
+        (None, _) | (_, None) => true,
+    }
+}
+
+fn group_of(news: &News) -> Option<u32> {
+    match news {
+        News::GroupCreated { group }
+        | News::ReceiverJoining { group, .. }
+        | News::GroupChanged { group, .. }
+        | News::ChangeGivenUp { group, .. }
+        | News::ReceiverGone { group, .. }
+        | News::EvictionWanted { group, .. }
+        | News::GroupClosed { group } => Some(*group),
+        News::NodeUp { .. }
+        | News::NodeLost { .. }
+        | News::NodeDrained { .. }
+        | News::JobPlaced { .. }
+        | News::JobRemoved { .. } => None,
+    }
+}
+
+fn in_words(event: &Event) -> String {
+    match &event.news {
+        News::GroupCreated { group } => format!("group {group} is {}", text::state(GroupState::Open)),
+        News::ReceiverJoining { group, receiver } => format!("group {group}: receiver {receiver} joins"),
+        News::GroupChanged { group, epoch } => format!("group {group}: every node has its part of epoch {epoch}"),
+        News::ChangeGivenUp { group, reason } => format!("group {group}: a change was given up: {reason}"),
+        News::ReceiverGone { group, receiver } => format!("group {group}: receiver {receiver} is gone"),
+        News::EvictionWanted { group, receiver, cause, refusal: None } => {
+            format!("group {group}: receiver {receiver} is {cause}, and evicted")
+        }
+        News::EvictionWanted { group, receiver, cause, refusal: Some(refusal) } => {
+            format!("group {group}: receiver {receiver} is {cause}, and not evicted: {refusal}")
+        }
+        News::GroupClosed { group } => format!("group {group} is closed"),
+        News::NodeUp { node } => format!("node {node} is up"),
+        News::NodeLost { node } => format!("node {node} is lost"),
+        News::NodeDrained { node, drained: true } => format!("new trees go round node {node}"),
+        News::NodeDrained { node, drained: false } => format!("new trees may go through node {node}"),
+        News::JobPlaced { job } => format!("job {job} is placed"),
+        News::JobRemoved { job } => format!("job {job} is gone"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events come as server-sent events, between comments and other fields.
+    #[test]
+    fn a_stream_is_read_to_its_end() {
+        let stream = ": hello\n\nid: 3\ndata: {\"number\":3,\"unix_ms\":0,\"what\":\"group-changed\",\"group\":7,\
+                      \"epoch\":2}\n\nevent: other\ndata: {}\n\ndata: {\"number\":4,\"unix_ms\":0,\"what\":\"node-up\",\
+                      \"node\":\"N1\"}\n\n";
+        let (sender, events) = mpsc::channel();
+        follow(stream.as_bytes(), &sender);
+        let found: Vec<Event> = events.try_iter().flatten().collect();
+        let words: Vec<String> = found.iter().map(in_words).collect();
+        assert_eq!(words, ["group 7: every node has its part of epoch 2", "node N1 is up"]);
+        assert_eq!(found.iter().map(|event| group_of(&event.news)).collect::<Vec<_>>(), [Some(7), None]);
+    }
+}

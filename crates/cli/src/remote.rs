@@ -1,0 +1,120 @@
+//! How a controller is reached: options that commands share, and what becomes of its refusals.
+
+use anyhow::{Context, Result, bail};
+use srdma_api::{Client, ClientError};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Exit code of a request that the controller has refused.
+const REFUSED: u8 = 1;
+
+/// How to show who asks, and whom to believe.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TrustArguments {
+    /// A file with the token to say who asks [default: that of the environment's SRDMA_TOKEN_FILE].
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Certificates in PEM that the controller's is held against [default: those of SRDMA_CA, or of the system].
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+/// Where the controller is.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ControllerArguments {
+    /// The controller [default: the environment's SRDMA_CONTROLLER, or http://[::1]:8470].
+    #[arg(long, value_name = "URL")]
+    controller: Option<String>,
+    #[command(flatten)]
+    trust: TrustArguments,
+}
+
+impl ControllerArguments {
+    /// Speaks to it.
+    pub(crate) fn client(&self) -> Result<Client> {
+        let url = self.controller.clone().or_else(|| std::env::var("SRDMA_CONTROLLER").ok());
+        self.trust.client(url.as_deref().unwrap_or("http://[::1]:8470"))
+    }
+}
+
+impl TrustArguments {
+    /// Speaks to the controller at this URL.
+    pub(crate) fn client(&self, url: &str) -> Result<Client> {
+        let or_of_environment = |given: &Option<PathBuf>, name: &str| {
+            given.clone().or_else(|| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
+        };
+        let token_file = or_of_environment(&self.token_file, "SRDMA_TOKEN_FILE");
+        let token = token_file.as_deref().map(token).transpose()?;
+        Ok(Client::new(url, token, or_of_environment(&self.ca, "SRDMA_CA").as_deref())?)
+    }
+}
+
+/// The token in a file.
+fn token(file: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(text.trim().to_owned())
+}
+
+/// A group at a controller, written `http://[::1]:8470/7`: the controller's URL and the group's number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupUrl {
+    pub(crate) controller: String,
+    pub(crate) id: u32,
+}
+
+impl GroupUrl {
+    /// Whether a text is meant to be one, and no name of a file.
+    pub(crate) fn is_meant(text: &str) -> bool {
+        text.starts_with("http://") || text.starts_with("https://")
+    }
+
+    /// Reads one.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let parts = text.rsplit_once('/').and_then(|(url, id)| Some((url, id.parse().ok()?)));
+        match parts {
+            Some((url, id)) if Client::new(url, None, None).is_ok() => Ok(GroupUrl { controller: url.to_owned(), id }),
+            Some(_) | None => bail!(
+                "{text}: expected a controller and the number of a group, such as http://[::1]:8470/7; srdma group list \
+                 names them"
+            ),
+        }
+    }
+}
+
+/// Ends a command: a refusal of the controller has an exit code of its own.
+pub(crate) fn finish(result: Result<ExitCode>) -> Result<ExitCode> {
+    let Err(error) = &result else { return result };
+    let problem = error.chain().find_map(|cause| cause.downcast_ref::<ClientError>()?.problem());
+    let Some(problem) = problem else { return result };
+    let hint = match problem.name() {
+        "no-token" | "unknown-token" => ": name a file with your token by --token-file",
+        "version-differs" | "busy" => ": try again",
+        "unknown-group" => ": srdma group list names those that there are",
+        _ => "",
+    };
+    eprintln!("srdma: {error:#}{hint}");
+    Ok(ExitCode::from(REFUSED))
+}
+
+/// A key by which a request that is sent again is known.
+pub(crate) fn idempotency_key() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    format!("{:x}-{now:x}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_a_url_and_a_number() {
+        let url = GroupUrl::parse("http://[::1]:8470/7").unwrap();
+        assert_eq!((url.controller.as_str(), url.id), ("http://[::1]:8470", 7));
+        for wrong in ["http://[::1]:8470", "http://[::1]:8470/", "http://[::1]:8470/x", "http:///7", "http://a/v1/7"] {
+            let error = GroupUrl::parse(wrong).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{wrong}: expected a controller and the number")), "{error}");
+        }
+        assert!(GroupUrl::is_meant("https://c/1") && !GroupUrl::is_meant("group.toml"));
+    }
+}
