@@ -6,6 +6,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("ai-backend-steered", include_str!("../../../labs/ai-backend-steered.toml")),
     ("fast-cnp", include_str!("../../../labs/fast-cnp.toml")),
     ("figure1", include_str!("../../../labs/figure1.toml")),
+    ("figure1-controller", include_str!("../../../labs/figure1-controller.toml")),
     ("figure1-rxe", include_str!("../../../labs/figure1-rxe.toml")),
     ("isis-frr", include_str!("../../../labs/isis-frr.toml")),
     ("kernel-transit", include_str!("../../../labs/kernel-transit.toml")),
