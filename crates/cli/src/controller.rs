@@ -1,5 +1,6 @@
 //! `srdma controller`: groups over an API, carried out at the nodes. Described in `docs/controller.md`.
 
+use crate::remote::token;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use srdma_api::Client;
@@ -174,10 +175,4 @@ fn take_back(arguments: &Restore) -> Result<ExitCode> {
 /// A store is made when it is not there, which whoever saves it does not want.
 fn existing(store: &Path) -> Result<()> {
     if store.exists() { Ok(()) } else { bail!("{}: there is no such store", store.display()) }
-}
-
-/// The token in a file.
-fn token(file: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(text.trim().to_owned())
 }

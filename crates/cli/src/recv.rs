@@ -241,8 +241,8 @@ fn receive(
     };
     print(&info.line()?)?;
     if let Some(membership) = membership {
-        // What comes meanwhile waits in the socket. One that joins when the group has begun expects another PSN than was
-        // thought, so the endpoint is made anew, with its memory where it was.
+        // What comes meanwhile waits in the socket. One that joins when the group has begun expects another PSN than
+        // was thought, so the endpoint is made anew, with its memory where it was.
         connection.psn = membership.join(&info)?;
         *endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
         receiving = Receiving::new(clock.now(), config, endpoint, &mut report).map_err(too_long)?;

@@ -51,7 +51,7 @@ impl TrustArguments {
 }
 
 /// The token in a file.
-fn token(file: &Path) -> Result<String> {
+pub(crate) fn token(file: &Path) -> Result<String> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(text.trim().to_owned())
 }
@@ -75,8 +75,8 @@ impl GroupUrl {
         match parts {
             Some((url, id)) if Client::new(url, None, None).is_ok() => Ok(GroupUrl { controller: url.to_owned(), id }),
             Some(_) | None => bail!(
-                "{text}: expected a controller and the number of a group, such as http://[::1]:8470/7; srdma group list \
-                 names them"
+                "{text}: expected a controller and the number of a group, such as http://[::1]:8470/7; srdma group \
+                 list names them"
             ),
         }
     }

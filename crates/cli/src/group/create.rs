@@ -36,8 +36,8 @@ pub(super) struct Arguments {
     /// RDMA path MTU of all members.
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
-    /// The memory that the source believes to write to: first virtual address, octets, key. Without it the group carries
-    /// SEND only.
+    /// The memory that the source believes to write to: first virtual address, octets, key. Without it the group
+    /// carries SEND only.
     #[arg(long, value_name = "BASE,OCTETS,KEY", value_parser = parse_region)]
     region: Option<SourceRegion>,
     /// Choices that differ from the defaults, as a JSON object such as '{"lists":"provisioned","on_failure":"evict"}'.

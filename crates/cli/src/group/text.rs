@@ -56,8 +56,8 @@ pub(super) fn group(group: &Group) -> String {
         let overhead = &tree.overhead;
         let how = if overhead.lists_in_packets { "lists in TLVs" } else { "provisioned lists" };
         lines.push(format!(
-            "{} links carry a copy of each packet, {} would by unicast; {how}, {} octets more on each packet, the longest \
-             {} of {}",
+            "{} links carry a copy of each packet, {} would by unicast; {how}, {} octets more on each packet, the \
+             longest {} of {}",
             tree.links, tree.links_of_unicast, overhead.octets, overhead.longest_packet_octets, overhead.link_mtu
         ));
         lines.extend(tree.explanation.iter().cloned());
