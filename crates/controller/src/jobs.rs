@@ -25,6 +25,9 @@ use std::sync::Arc;
 /// Flows of all jobs together, at most.
 pub const MOST_FLOWS: u64 = 262_144;
 
+/// How much work the bound of an answer may be, in links looked at: some tens of milliseconds.
+const WORK: usize = 5_000_000;
+
 /// Octets of a job's name, at most.
 const MOST_OF_A_NAME: usize = 64;
 
@@ -185,7 +188,7 @@ impl Jobs {
             moved: self.placed_of(&plan, plan.moved().map(|(flow, _)| flow))?,
             before,
             after: plan.placement().most_loaded().1,
-            bound: plan.placement().bound(),
+            bound: plan.placement().bound_within(WORK),
         };
         Ok((self.state.after(&plan, &tenants), answer))
     }

@@ -44,6 +44,8 @@ fn paths_come_back_as_they_were_and_change_as_before() {
         if outcome.is_ok() {
             let (third, _) = Placement::with_paths(&topology, &paths(&again), &links).unwrap();
             assert!(links.iter().all(|link| third.is_drained(*link)));
+            let (quick, sharp) = (third.bound_within(0), third.bound_within(usize::MAX));
+            assert!(0.0 < quick && quick <= sharp && sharp <= third.most_loaded().1, "{quick}, {sharp}");
         }
     }
 }

@@ -7,19 +7,35 @@ use crate::load::Direction;
 
 /// Rounds of the bound of fabrics that are no Clos, and how much work they may be, in links looked at.
 const ROUNDS: usize = 1000;
+const LEAST_ROUNDS: usize = 16;
 const WORK: usize = 50_000_000;
 
 impl Placement<'_> {
     /// What the most loaded link carries at least, whatever paths these flows have.
     pub fn bound(&self) -> f64 {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
-        self.clos_bound(&flows).unwrap_or_else(|| {
-            let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
-            let links = self.topology.links().len().max(1);
-            let rounds = WORK / links / self.topology.hosts().len().min(flows.len()).max(1);
-            let divided = divided_bound(self.topology, &flows, may_use, rounds.clamp(16, ROUNDS));
-            rounded_up(self.topology, &flows, divided.max(cut_bound(self.topology, &flows, may_use).0))
-        })
+        self.clos_bound(&flows).unwrap_or_else(|| self.sharp_bound(&flows, self.rounds(&flows, WORK).max(LEAST_ROUNDS)))
+    }
+
+    /// The same for those who cannot wait: where a sharp bound is more work, in links looked at, one that may be lower.
+    pub fn bound_within(&self, work: usize) -> f64 {
+        let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
+        match self.rounds(&flows, work) {
+            rounds @ LEAST_ROUNDS.. => self.clos_bound(&flows).unwrap_or_else(|| self.sharp_bound(&flows, rounds)),
+            ..LEAST_ROUNDS => self.quick_bound(&flows),
+        }
+    }
+
+    /// How many rounds of a sharp bound are so much work.
+    fn rounds(&self, flows: &[Flow], work: usize) -> usize {
+        let links = self.topology.links().len().max(1);
+        (work / links / self.topology.hosts().len().min(flows.len()).max(1)).min(ROUNDS)
+    }
+
+    fn sharp_bound(&self, flows: &[Flow], rounds: usize) -> f64 {
+        let may_use = |direction: Direction| !self.is_drained[direction.link.index()];
+        let divided = divided_bound(self.topology, flows, may_use, rounds);
+        rounded_up(self.topology, flows, divided.max(cut_bound(self.topology, flows, may_use).0))
     }
 
     /// A bound that costs little: on a Clos the whole one, elsewhere that of links around hosts.
