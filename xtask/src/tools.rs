@@ -13,10 +13,12 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 2] = [
+const TOOLS: [Tool; 3] = [
     Tool { program: "tshark", package: "tshark" },
     // For Debian's own interpreter.
     Tool { program: "scapy3", package: "python3-scapy" },
+    // Controllers that stand in for one another keep what they know in it.
+    Tool { program: "etcd", package: "etcd-server" },
 ];
 
 /// What tests in network namespaces and the labs need on top.

@@ -1,8 +1,10 @@
 //! What outlives the controller: rows of a key and a value, changed in batches that are there in full or not at all.
 
+mod etcd;
 mod on_disk;
 mod writer;
 
+pub use etcd::{Etcd, Leadership, Standby};
 pub use on_disk::OnDisk;
 pub(crate) use writer::{Durability, Writer};
 
@@ -88,6 +90,9 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
+    /// Another controller leads now.
+    #[error("another controller leads: this one may write nothing more")]
+    Deposed,
     /// The system refuses: a full disk, or no right.
     #[error("the store cannot be used: {0}")]
     System(String),
