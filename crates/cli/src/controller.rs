@@ -5,7 +5,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use srdma_api::Client;
 use srdma_cli::output::print;
-use srdma_controller::{Config, OnDisk, Store, description, restore, run as run_controller, write_backup};
+use srdma_controller::{
+    Config, Keeping, OnDisk, Standby, Store, description, restore, run as run_controller, write_backup,
+};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -27,7 +29,7 @@ enum Command {
     /// Says on stderr where it listens when it is ready. SIGTERM and SIGINT end it; nodes go on forwarding. Every
     /// answered write is in the store before its answer: it survives whatever ends the process.
     ///
-    /// Exit code 2: it did not start.
+    /// Exit code 2: it did not start, or another one leads now.
     Run(Run),
     /// Write all that a store has to a file, a line of JSON for each row.
     Backup(Backup),
@@ -42,7 +44,8 @@ struct Run {
     /// Where it listens and who may do what; docs/controller.md describes it [default: everybody, on [::1]:8470].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What outlives the controller: a file, made when it is not there.
+    /// What outlives the controller: a file, made when it is not there; or etcd=URL,URL,... for controllers that stand in
+    /// for one another.
     #[arg(long, value_name = "FILE", default_value = "srdma-controller.store")]
     store: PathBuf,
     /// Take groups over that nodes have and the store does not know: after the store was lost, with a new one.
@@ -87,6 +90,9 @@ Examples:
   srdma controller run --config /etc/srdma/controller.toml --store /var/lib/srdma/controller.store
       Runs a controller with TLS and tokens.
 
+  srdma controller run --config one.toml --store etcd=http://[::1]:2379
+      Runs one of several controllers, each of which may take another one's place; one leads, the others wait.
+
   srdma controller backup --controller http://[::1]:8470 --out groups.backup
       Saves all groups of a running controller.
 
@@ -122,9 +128,12 @@ fn start(arguments: &Run) -> Result<ExitCode> {
         None => Config::default(),
     };
     let scheme = if config.tls.is_some() { "https" } else { "http" };
-    let store = OnDisk::open(&arguments.store)?;
     let name = arguments.store.display().to_string();
-    run_controller(config, Arc::new(store), arguments.rebuild, &mut |addresses| {
+    let keeping = match name.strip_prefix("etcd=") {
+        Some(servers) => Keeping::Shared(Standby::new(servers, &config.url())?),
+        None => Keeping::Own(Arc::new(OnDisk::open(&arguments.store)?)),
+    };
+    run_controller(config, keeping, arguments.rebuild, &mut |addresses| {
         for address in addresses {
             eprintln!("ready: {scheme}://{address}, store {name}");
         }

@@ -18,6 +18,8 @@ pub(crate) const DEFAULT_TENANT: &str = "default";
 pub struct Config {
     /// Where it listens.
     pub listen: Vec<SocketAddr>,
+    /// Where others find it: what a controller that waits says of the one that leads [default: the first of `listen`].
+    pub url: Option<String>,
     /// Its certificate and key; without them it speaks HTTP in the clear, on loopback addresses only.
     pub tls: Option<Tls>,
     /// Who may speak to it; without tokens anybody, on loopback addresses only.
@@ -135,6 +137,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             listen: vec![SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 8470))],
+            url: None,
             tls: None,
             token: Vec::new(),
             tenant: Vec::new(),
@@ -239,6 +242,13 @@ impl Config {
         let topology = Topology::from_toml(&text).map_err(|error| wrong(&error))?;
         let sids = SidPlan::new(&topology, self.block).map_err(|error| wrong(&error))?;
         Ok(Some(Jobs::new(topology, sids, Encoding::Nodes)))
+    }
+
+    /// Where others find it.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let first = || self.listen.first().map_or_else(String::new, |address| format!("{scheme}://{address}"));
+        self.url.clone().unwrap_or_else(first)
     }
 
     /// How long a node may be silent.

@@ -2,20 +2,28 @@
 
 use crate::config::Config;
 use crate::http::{ServeError, Server};
-use crate::store::Store;
+use crate::store::{Standby, Store};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Where a controller keeps what outlives it.
+pub enum Keeping {
+    /// In a store of its own: it leads at once.
+    Own(Arc<dyn Store>),
+    /// In one that it may use while it leads.
+    Shared(Standby),
+}
+
 /// Runs a controller until SIGTERM or SIGINT. `ready` is told where it listens when it does.
 ///
 /// # Errors
 ///
-/// When it does not start.
+/// When it does not start, or does not lead any more.
 pub fn run(
     config: Config,
-    store: Arc<dyn Store>,
+    keeping: Keeping,
     rebuilds: bool,
     ready: &mut dyn FnMut(&[SocketAddr]),
 ) -> Result<(), ServeError> {
@@ -24,7 +32,10 @@ pub fn run(
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
-        let server = Server::start(config, store, rebuilds).await?;
+        let server = match keeping {
+            Keeping::Own(store) => Server::start(config, store, rebuilds).await?,
+            Keeping::Shared(standby) => Server::stand_by(config, standby, rebuilds).await?,
+        };
         ready(&server.addresses());
         server
             .run(async move {
@@ -33,7 +44,6 @@ pub fn run(
                     _ = interrupt.recv() => {}
                 }
             })
-            .await;
-        Ok(())
+            .await
     })
 }

@@ -8,6 +8,7 @@ mod jobs;
 mod listen;
 mod network;
 mod page;
+mod waiting;
 
 pub use describe::description;
 pub use listen::{ServeError, Server};

@@ -25,8 +25,8 @@ mod tree;
 
 pub use backup::{BackupError, restore, write_backup};
 pub use config::{Config, ConfigError, Role, Tenant, Tls, Token};
-pub use daemon::run;
+pub use daemon::{Keeping, run};
 pub use http::{ServeError, Server, description};
 pub use jobs::{JobError, JobRow, Jobs, MOST_FLOWS};
 pub use refusal::{Kind, Refusal};
-pub use store::{OnDisk, Row, Store, StoreError, Write};
+pub use store::{Etcd, Leadership, OnDisk, Row, Standby, Store, StoreError, Write};

@@ -1,11 +1,12 @@
 //! Connections: how many, how long, and how they are kept secret.
 
-use super::{App, router};
+use super::{App, router, waiting};
 use crate::access::Access;
 use crate::config::{Config, Tls};
+use crate::jobs::Jobs;
 use crate::refusal::{Kind, Refusal};
 use crate::shell::Shell;
-use crate::store::{Store, StoreError};
+use crate::store::{Etcd, Leadership, Standby, Store, StoreError};
 use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -15,11 +16,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
 /// How long a connection may take for its TLS handshake, or to send the head of a request.
@@ -59,11 +61,15 @@ pub enum ServeError {
 /// A controller that listens.
 pub struct Server {
     listeners: Vec<TcpListener>,
-    router: Router,
+    /// What requests come to: another one from when it leads.
+    router: watch::Receiver<Router>,
     tls: Option<TlsAcceptor>,
     permits: Arc<Semaphore>,
-    shell: Arc<Shell>,
+    work: Work,
 }
+
+/// What is done beside answering requests. It does not end by itself, unless it fails.
+type Work = Pin<Box<dyn Future<Output = ServeError> + Send>>;
 
 impl Server {
     /// Restores the controller from its store, and listens. `rebuilds`: takes groups over that only nodes know of.
@@ -72,18 +78,43 @@ impl Server {
     ///
     /// See [`ServeError`].
     pub async fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Result<Self, ServeError> {
-        config.check().map_err(ServeError::Config)?;
-        let tls = config.tls.as_ref().map(acceptor).transpose()?;
+        let door = Door::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let access = Arc::new(Access::new(&config));
-        let (addresses, connections) = (config.listen.clone(), config.connections);
-        let mut listeners = Vec::new();
-        for address in addresses {
-            listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
-        }
-        let shell = Shell::start(config, fabric, store, rebuilds)?;
-        let router = router(App { shell: Arc::clone(&shell), access });
-        Ok(Server { listeners, router, tls, permits: Arc::new(Semaphore::new(connections)), shell })
+        let (shell, router) = leading(config, fabric, store, rebuilds)?;
+        let (_, router) = watch::channel(router);
+        Ok(door.server(router, Box::pin(kept(shell))))
+    }
+
+    /// Listens, says who leads meanwhile, and leads when nobody else does. It stops when it does not lead any more.
+    ///
+    /// # Errors
+    ///
+    /// See [`ServeError`].
+    pub async fn stand_by(config: Config, standby: Standby, rebuilds: bool) -> Result<Self, ServeError> {
+        let door = Door::open(&config)?;
+        let fabric = config.jobs().map_err(ServeError::Config)?;
+        let nobody = Leadership::Unknown { reason: "this controller has just begun".to_owned() };
+        let (tell, told) = watch::channel(nobody);
+        let (change, router) = watch::channel(waiting::router(told));
+        let work = async move {
+            let (depose, deposed) = oneshot::channel();
+            let store = match led(standby, tell, depose).await {
+                Ok(store) => Arc::new(store),
+                Err(error) => return error.into(),
+            };
+            let _leaving = Leaving(Arc::clone(&store));
+            match leading(config, fabric, store, rebuilds) {
+                Ok((shell, router)) => {
+                    drop(change.send_replace(router));
+                    tokio::select! {
+                        error = kept(shell) => error,
+                        _ = deposed => StoreError::Deposed.into(),
+                    }
+                }
+                Err(error) => error,
+            }
+        };
+        Ok(door.server(router, Box::pin(work)))
     }
 
     /// Where it listens; the ports that it was given, where it asked for any.
@@ -92,18 +123,92 @@ impl Server {
     }
 
     /// Serves until `stop`.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Server { listeners, router, tls, permits, shell } = self;
+    ///
+    /// # Errors
+    ///
+    /// It cannot lead, or does not any more.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let Server { listeners, router, tls, permits, work } = self;
         let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(shell.keep());
         for listener in listeners {
             tasks.spawn(accept(listener, router.clone(), tls.clone(), Arc::clone(&permits)));
         }
         tokio::select! {
-            () = stop => {}
-            _ = tasks.join_next() => {}
+            () = stop => Ok(()),
+            error = work => Err(error),
+            _ = tasks.join_next() => Ok(()),
         }
     }
+}
+
+/// Where connections come in.
+struct Door {
+    listeners: Vec<TcpListener>,
+    tls: Option<TlsAcceptor>,
+    permits: Arc<Semaphore>,
+}
+
+impl Door {
+    fn open(config: &Config) -> Result<Self, ServeError> {
+        config.check().map_err(ServeError::Config)?;
+        let tls = config.tls.as_ref().map(acceptor).transpose()?;
+        let mut listeners = Vec::new();
+        for address in config.listen.iter().copied() {
+            listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
+        }
+        Ok(Door { listeners, tls, permits: Arc::new(Semaphore::new(config.connections)) })
+    }
+
+    fn server(self, router: watch::Receiver<Router>, work: Work) -> Server {
+        let Door { listeners, tls, permits } = self;
+        Server { listeners, router, tls, permits, work }
+    }
+}
+
+/// Waits until this controller leads, on a thread of its own: it may take for ever, and nobody is to wait for its end.
+async fn led(
+    standby: Standby,
+    tell: watch::Sender<Leadership>,
+    depose: oneshot::Sender<()>,
+) -> Result<Etcd, StoreError> {
+    let (give, given) = oneshot::channel();
+    let lead = move || {
+        let told = |leadership: &Leadership| drop(tell.send_replace(leadership.clone()));
+        // Whoever is told, or given the store, has gone only when the server has.
+        let store = standby.lead(told, move || _ = depose.send(()));
+        let _ = give.send(store);
+    };
+    let spawned = std::thread::Builder::new().name("standby".to_owned()).spawn(lead);
+    spawned.map_err(|error| StoreError::System(error.to_string()))?;
+    given.await.unwrap_or_else(|error| Err(StoreError::System(error.to_string())))
+}
+
+/// Lets another one lead when the server ends.
+struct Leaving(Arc<Etcd>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// Restores the controller from its store.
+fn leading(
+    config: Config,
+    fabric: Option<Jobs>,
+    store: Arc<dyn Store>,
+    rebuilds: bool,
+) -> Result<(Arc<Shell>, Router), ServeError> {
+    let access = Arc::new(Access::new(&config));
+    let shell = Shell::start(config, fabric, store, rebuilds)?;
+    let router = router(App { shell: Arc::clone(&shell), access });
+    Ok((shell, router))
+}
+
+/// What the shell does beside answering, which does not end.
+async fn kept(shell: Arc<Shell>) -> ServeError {
+    shell.keep().await;
+    StoreError::System("the controller has stopped by itself".to_owned()).into()
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -116,7 +221,12 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-async fn accept(listener: TcpListener, router: Router, tls: Option<TlsAcceptor>, permits: Arc<Semaphore>) {
+async fn accept(
+    listener: TcpListener,
+    router: watch::Receiver<Router>,
+    tls: Option<TlsAcceptor>,
+    permits: Arc<Semaphore>,
+) {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -130,7 +240,7 @@ async fn accept(listener: TcpListener, router: Router, tls: Option<TlsAcceptor>,
             turn_away(stream, tls.is_some());
             continue;
         };
-        let (router, tls) = (router.clone(), tls.clone());
+        let (router, tls) = (router.borrow().clone(), tls.clone());
         tokio::spawn(async move {
             // Answers are short: they are not to wait for more.
             let _ = stream.set_nodelay(true);

@@ -1,0 +1,255 @@
+//! The store behind a real etcd: batches of any size, answers that are lost or late, leaders that are deposed or killed.
+
+mod proxy;
+pub(crate) mod server;
+
+use proxy::Proxy;
+use server::Server;
+use srdma_controller::{Etcd, Leadership, Standby, Store, StoreError, Write};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+fn lead(servers: &str) -> Etcd {
+    Standby::new(servers, "http://[::1]:8470").unwrap().lead(|_| (), || ()).unwrap()
+}
+
+fn put(key: &str, value: impl Into<Vec<u8>>) -> Write {
+    Write::Put { key: key.to_owned(), value: value.into() }
+}
+
+fn delete(key: &str) -> Write {
+    Write::Delete { key: key.to_owned() }
+}
+
+fn commit(store: &Etcd, writes: &[Write]) -> Result<(), StoreError> {
+    store.commit(&writes.iter().collect::<Vec<_>>())
+}
+
+/// Keys with their values, the latter as text.
+fn rows(store: &Etcd, prefix: &str) -> Vec<(String, String)> {
+    let rows = store.rows(prefix, None, usize::MAX).unwrap();
+    rows.into_iter().map(|(key, value)| (key, String::from_utf8(value).unwrap())).collect()
+}
+
+fn row(key: &str, value: &str) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}
+
+#[test]
+fn rows_come_and_go_and_are_there_for_the_next() {
+    let server = Server::start();
+    let store = lead(&server.url());
+    commit(&store, &[put("group/2", "two"), put("group/1", "one"), put("member/1", "m"), put("site", "s")]).unwrap();
+    commit(&store, &[delete("member/1"), put("site", "first"), put("site", "last"), delete("not/there")]).unwrap();
+    commit(&store, &[]).unwrap();
+    assert_eq!(rows(&store, ""), [row("group/1", "one"), row("group/2", "two"), row("site", "last")]);
+    assert_eq!(rows(&store, "group/"), [row("group/1", "one"), row("group/2", "two")]);
+    let keys = |after, most| {
+        let rows = store.rows("group/", after, most).unwrap();
+        rows.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(None, 1), ["group/1"]);
+    assert_eq!(keys(Some("group/1"), 5), ["group/2"]);
+    assert_eq!(keys(Some("group/2"), 5), [""; 0]);
+    drop(store);
+    let next = lead(&server.url());
+    assert_eq!(rows(&next, "site"), [row("site", "last")]);
+}
+
+/// More operations, and more octets, than etcd takes in a transaction.
+#[test]
+fn batches_and_values_may_be_of_any_size() {
+    let server = Server::start();
+    let store = lead(&server.url());
+    let many: Vec<Write> = (0..1500).map(|number| put(&format!("many/{number:05}"), vec![b'x'; 3000])).collect();
+    commit(&store, &many).unwrap();
+    let long = "long ".repeat(500_000);
+    commit(&store, &[put("job/long", long.as_str()), put("job/short", "short")]).unwrap();
+    let found = rows(&store, "many/");
+    assert_eq!(found.len(), 1500);
+    assert!(found.iter().all(|(_, value)| value.len() == 3000));
+    assert!(rows(&store, "job/") == [row("job/long", &long), row("job/short", "short")]);
+    let longer = "longer".repeat(300_000);
+    commit(&store, &[put("job/long", longer.as_str())]).unwrap();
+    drop(store);
+    let next = lead(&server.url());
+    assert!(rows(&next, "job/long") == [row("job/long", &longer)]);
+    commit(&next, &[put("job/long", "not any more")]).unwrap();
+    assert_eq!(rows(&next, "job/long"), [row("job/long", "not any more")]);
+    let gone: Vec<Write> = (0..1500).map(|number| delete(&format!("many/{number:05}"))).collect();
+    commit(&next, &gone).unwrap();
+    assert_eq!(rows(&next, "").len(), 2);
+    let left = server.keys("srdma/");
+    assert_eq!(left, ["srdma/batch", "srdma/leader", "srdma/row/job/long", "srdma/row/job/short"], "no piece is left");
+}
+
+/// Whoever has been deposed writes nothing more, even if it has not noticed.
+#[test]
+fn a_leader_that_was_deposed_writes_nothing() {
+    let server = Server::start();
+    let first = lead(&server.url());
+    commit(&first, &[put("a", "1")]).unwrap();
+    server.delete("srdma/leader");
+    assert_eq!(commit(&first, &[put("a", "2")]), Err(StoreError::Deposed));
+    let many: Vec<Write> = (0..500).map(|number| put(&format!("b/{number}"), "2")).collect();
+    assert_eq!(commit(&first, &many), Err(StoreError::Deposed));
+    let second = lead(&server.url());
+    assert_eq!(commit(&first, &[put("a", "3")]), Err(StoreError::Deposed));
+    assert_eq!(first.reopen(), Err(StoreError::Deposed));
+    assert_eq!(rows(&second, ""), [row("a", "1")]);
+    commit(&second, &[put("a", "4")]).unwrap();
+    assert_eq!(rows(&second, ""), [row("a", "4")]);
+}
+
+/// Its lease is not renewed, since etcd is not reached: it is told before another one can lead.
+#[test]
+fn a_leader_that_is_cut_off_is_told_before_another_leads() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.port);
+    let (tell, told) = channel();
+    let standby = Standby::new(&proxy.url(), "http://[::1]:1").unwrap();
+    let first = standby.lead(|_| (), move || tell.send(Instant::now()).unwrap()).unwrap();
+    commit(&first, &[put("a", "1")]).unwrap();
+    proxy.cut();
+    let (follow, followed) = channel();
+    let second = Standby::new(&server.url(), "http://[::1]:2").unwrap();
+    let second = second.lead(|leadership| follow.send(leadership.clone()).unwrap(), || ()).unwrap();
+    let leads = Instant::now();
+    let deposed = told.recv_timeout(Duration::from_secs(1)).expect("it is told");
+    assert!(deposed <= leads);
+    assert_eq!(followed.recv(), Ok(Leadership::Anothers { url: "http://[::1]:1".to_owned() }));
+    assert_eq!(followed.iter().take(1).last(), Some(Leadership::Ours));
+    assert_eq!(rows(&second, ""), [row("a", "1")]);
+}
+
+#[test]
+fn a_batch_whose_answer_was_lost_is_made_once() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.port);
+    let store = lead(&proxy.url());
+    commit(&store, &[put("a", "1")]).unwrap();
+    proxy.lose_answers("kv/txn", 1);
+    commit(&store, &[put("a", "2"), put("b", "2")]).unwrap();
+    assert_eq!(proxy.lost(), 1);
+    assert_eq!(rows(&store, ""), [row("a", "2"), row("b", "2")]);
+    commit(&store, &[put("a", "3"), delete("b")]).unwrap();
+    assert_eq!(rows(&store, ""), [row("a", "3")]);
+}
+
+/// A request that a slow server passes on when other batches have been written since then changes nothing.
+#[test]
+fn a_batch_that_arrives_late_changes_nothing() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.port);
+    let store = lead(&format!("{},{}", proxy.url(), server.url()));
+    commit(&store, &[put("a", "1")]).unwrap();
+    proxy.hold("kv/txn");
+    commit(&store, &[put("a", "2")]).unwrap();
+    commit(&store, &[put("a", "3")]).unwrap();
+    assert_eq!(proxy.let_go(), 1, "a request was held");
+    assert_eq!(rows(&store, ""), [row("a", "3")]);
+    commit(&store, &[put("b", "4")]).unwrap();
+    assert_eq!(rows(&store, ""), [row("a", "3"), row("b", "4")]);
+}
+
+/// A batch of more than one transaction, cut off after each of them in turn: the next leader has all of it or nothing.
+#[test]
+fn a_long_batch_is_there_in_full_or_not_at_all() {
+    let server = Server::start();
+    let batch = |value: &str| (0..ROWS).map(|place| put(&format!("row/{place:03}"), value)).collect::<Vec<Write>>();
+    let mut outcomes = Vec::new();
+    for passed in 0..7 {
+        let proxy = Proxy::to(server.port);
+        let store = lead(&proxy.url());
+        commit(&store, &batch("before")).unwrap();
+        proxy.cut_after("kv/txn", passed);
+        // It goes on trying, in vain.
+        std::thread::spawn(move || commit(&store, &batch("after")));
+        proxy.wait_until_cut();
+        server.delete("srdma/leader");
+        let next = lead(&server.url());
+        let found = rows(&next, "row/");
+        assert_eq!(found.len(), ROWS);
+        assert!(found.iter().all(|(_, value)| *value == found[0].1), "in part, after {passed} transactions");
+        outcomes.push(found[0].1.clone());
+        assert!(!server.keys("srdma/").iter().any(|key| key.contains("journal")), "after {passed} transactions");
+    }
+    // The old pieces are taken away, the new ones written, and the third transaction is the one that counts.
+    assert_eq!(outcomes, ["before", "before", "before", "after", "after", "after", "after"]);
+}
+
+#[test]
+fn a_store_waits_while_etcd_starts_anew() {
+    let mut server = Server::start();
+    let store = lead(&server.url());
+    commit(&store, &[put("a", "1")]).unwrap();
+    server.restart();
+    commit(&store, &[put("a", "2")]).unwrap();
+    assert_eq!(rows(&store, ""), [row("a", "2")]);
+}
+
+#[test]
+fn what_is_no_server_is_said() {
+    let refused = Standby::new("http://[::1]:2379,etcd.example", "http://[::1]:1").unwrap_err();
+    let expected =
+        "the store cannot be used: \"etcd.example\" is no URL of an etcd: expected such as http://[::1]:2379";
+    assert_eq!(refused.to_string(), expected);
+}
+
+/// The rows of a batch of the controller that is killed, which is more than fits into a transaction.
+const ROWS: usize = 300;
+
+const SERVER_OF_THE_KILLED: &str = "SRDMA_TEST_ETCD";
+
+/// This program again, as a process that can be killed: one of its tests, which does something else if it finds a variable.
+pub(crate) fn again(test: &str, variable: &str, value: &str) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(variable, value);
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// What the test below starts and kills.
+fn write_for_ever(servers: &str) {
+    let store = lead(servers);
+    for number in 1.. {
+        let batch: Vec<Write> = (0..ROWS).map(|place| put(&format!("row/{place:03}"), number.to_string())).collect();
+        commit(&store, &batch).unwrap();
+        println!("\nwritten {number}");
+    }
+}
+
+/// Killed at any time: the next leader has all that was acknowledged, and no batch in part.
+#[test]
+fn what_a_killed_leader_has_acknowledged_is_there() {
+    if let Ok(servers) = std::env::var(SERVER_OF_THE_KILLED) {
+        return write_for_ever(&servers);
+    }
+    let server = Server::start();
+    for (round, after_ms) in [700, 1130].into_iter().enumerate() {
+        let mut leader =
+            again("in_etcd::what_a_killed_leader_has_acknowledged_is_there", SERVER_OF_THE_KILLED, &server.url());
+        let lines = BufReader::new(leader.stdout.take().unwrap()).lines();
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            let numbers = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("written ")?.parse().ok());
+            numbers.for_each(|number: u64| tell.send(number).unwrap());
+        });
+        let first = told.recv_timeout(Duration::from_secs(30)).expect("it writes");
+        std::thread::sleep(Duration::from_millis(after_ms));
+        leader.kill().unwrap();
+        leader.wait().unwrap();
+        let killed = Instant::now();
+        let acknowledged = told.iter().last().unwrap_or(first);
+        let next = lead(&server.url());
+        println!("round {round}: batch {acknowledged} was the last, the next one leads {:?} later", killed.elapsed());
+        let found = rows(&next, "row/");
+        let values: Vec<u64> = found.iter().map(|(_, value)| value.parse().unwrap()).collect();
+        assert_eq!(values.len(), ROWS);
+        assert!(values.iter().all(|value| *value == values[0]), "a batch is there in part");
+        // The last one may have been durable before its acknowledgement was read.
+        assert!((acknowledged..=acknowledged + 1).contains(&values[0]), "{} after {acknowledged}", values[0]);
+        assert!(killed.elapsed() < Duration::from_secs(8), "{:?}", killed.elapsed());
+    }
+}
