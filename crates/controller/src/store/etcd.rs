@@ -8,14 +8,16 @@
 //! | `srdma/piece/KEY`, a zero, and a number | a piece of a value that is too long for one key |
 //! | `srdma/journal` | the number of pieces of a batch that is being carried out |
 //!
-//! **Fencing.** Each transaction compares that the leader's key is the one that this controller made, and that nothing was
-//! written since its own last transaction. So a controller that has been deposed writes nothing more, and a transaction
-//! whose answer was lost is sent again without harm: if it was done, `batch` says so, and when it arrives late, it fails.
+//! **Fencing.** Each transaction compares that the leader's key is the one that this controller made, and that nothing
+//! was written since its own last transaction. So a controller that has been deposed writes nothing more, and a
+//! transaction whose answer was lost is sent again without harm: if it was done, `batch` says so, and when it arrives
+//! late, it fails.
 //!
 //! **Batches.** A batch is one transaction if it fits into one (128 operations, 1.5 MiB, less what the store adds). A
-//! longer one is atomic nevertheless: it is written as pieces of a journal, which mean nothing yet; then one transaction
-//! puts `journal`, and from then on the batch is durable; then its rows are written, by several transactions, and the
-//! journal taken away. Whoever leads next carries out a journal that is there before it reads anything.
+//! longer one is atomic nevertheless: it is written as pieces of a journal, which mean nothing yet; then one
+//! transaction puts `journal`, and from then on the batch is durable; then its rows are written, by several
+//! transactions, and the journal taken away. Whoever leads next carries out a journal that is there before it reads
+//! anything.
 
 mod gateway;
 mod leadership;
