@@ -5,16 +5,21 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Request;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// A controller's address, and the right to speak to it. Clones share connections.
+/// A controller's address, or those of several that stand in for one another, and the right to speak to it. Clones share
+/// connections.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
-    url: String,
+    urls: Arc<[String]>,
+    /// The one that answered last.
+    current: Arc<AtomicUsize>,
     token: Option<String>,
 }
 
@@ -84,17 +89,21 @@ const PATIENCE: Duration = Duration::from_secs(70);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Client {
-    /// A client of the controller at this URL. `authority`: a file of certificates in PEM that the controller's is
+    /// A client of the controller at this URL, or at one of several with commas between them: whichever leads is asked.
+    /// `authority`: a file of certificates in PEM that the controller's is
     /// held against; without it those that the system trusts.
     ///
     /// # Errors
     ///
     /// When the URL is none, or the file has no certificate.
     pub fn new(url: &str, token: Option<String>, authority: Option<&Path>) -> Result<Self, ClientError> {
-        let url = url.trim_end_matches('/');
-        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-        if rest.is_none_or(|rest| rest.is_empty() || rest.contains(['/', '?', '#', ' '])) {
-            return Err(ClientError::Url { url: url.to_owned() });
+        let urls: Arc<[String]> = url.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
+        let is_wrong = |url: &&String| {
+            let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+            rest.is_none_or(|rest| rest.is_empty() || rest.contains(['/', '?', '#', ' ']))
+        };
+        if let Some(url) = urls.iter().find(is_wrong) {
+            return Err(ClientError::Url { url: url.clone() });
         }
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
@@ -105,12 +114,12 @@ impl Client {
             let roots = RootCerts::from(certificates(file)?);
             config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
         }
-        Ok(Client { agent: config.build().into(), url: url.to_owned(), token })
+        Ok(Client { agent: config.build().into(), urls, current: Arc::default(), token })
     }
 
-    /// Where the controller is.
+    /// Where the controller is that answered last.
     pub fn url(&self) -> &str {
-        &self.url
+        &self.urls[self.current.load(Ordering::Relaxed) % self.urls.len()]
     }
 
     /// Asks for something.
@@ -177,7 +186,7 @@ impl Client {
     }
 
     fn request(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> ureq::http::request::Builder {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url()));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -187,6 +196,7 @@ impl Client {
         }
     }
 
+    /// Asks one controller after the other until one answers that leads.
     fn send<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -194,6 +204,35 @@ impl Client {
         headers: &[(&str, &str)],
         body: Option<String>,
     ) -> Result<Reply<T>, ClientError> {
+        // What may have been done and is no harmless repetition is for the caller to send again.
+        let is_harmless = method != "POST" || !headers.is_empty();
+        for _ in 1..self.urls.len() {
+            let current = self.current.load(Ordering::Relaxed);
+            let asked = self.send_once(method, path, headers, body.clone());
+            let goes_on = match &asked {
+                Err(Unanswered { error: ClientError::Refused(problem), .. }) => problem.name() == "not-the-leader",
+                Err(Unanswered { error: ClientError::Unreachable { .. }, is_sent }) => is_harmless || !is_sent,
+                Ok(_) | Err(_) => false,
+            };
+            if asked.as_ref().is_err_and(|unanswered| goes_on || unanswered.is_unreachable()) {
+                // Another call may have gone on to the next one already.
+                let next = (current, current.wrapping_add(1));
+                let _ = self.current.compare_exchange(next.0, next.1, Ordering::Relaxed, Ordering::Relaxed);
+            }
+            if !goes_on {
+                return asked.map_err(|unanswered| unanswered.error);
+            }
+        }
+        self.send_once(method, path, headers, body).map_err(|unanswered| unanswered.error)
+    }
+
+    fn send_once<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<String>,
+    ) -> Result<Reply<T>, Unanswered> {
         let request = self.request(method, path, headers);
         let sent = match body {
             Some(body) => {
@@ -202,36 +241,62 @@ impl Client {
             }
             None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),
         };
-        let mut response = sent.map_err(|error| self.unreachable(error))?;
+        let mut response =
+            sent.map_err(|error| Unanswered { is_sent: is_sent(&error), error: self.unreachable(error) })?;
+        let answered = |error| Unanswered { error, is_sent: true };
         let status = response.status();
         let version = response.headers().get("etag").and_then(|tag| tag.to_str().ok()?.trim_matches('"').parse().ok());
         let text = response.body_mut().with_config().limit(MOST_OCTETS).read_to_string();
-        let text = text.map_err(|error| self.unreachable(error))?;
+        let text = text.map_err(|error| answered(self.unreachable(error)))?;
         if !status.is_success() {
-            return Err(self.refusal(status.as_u16(), &text));
+            return Err(answered(self.refusal(status.as_u16(), &text)));
         }
         let text = if text.is_empty() { "null" } else { &text };
         match serde_json::from_str(text) {
             Ok(value) => Ok(Reply { value, version }),
-            Err(error) => Err(ClientError::NoController { url: self.url.clone(), reason: error.to_string() }),
+            Err(error) => {
+                Err(answered(ClientError::NoController { url: self.url().to_owned(), reason: error.to_string() }))
+            }
         }
     }
 
     fn refusal(&self, status: u16, text: &str) -> ClientError {
         match serde_json::from_str(text) {
             Ok(problem) => ClientError::Refused(Box::new(problem)),
-            Err(_) => ClientError::NoController { url: self.url.clone(), reason: format!("status {status}") },
+            Err(_) => ClientError::NoController { url: self.url().to_owned(), reason: format!("status {status}") },
         }
     }
 
     fn unreachable(&self, error: impl fmt::Display) -> ClientError {
-        ClientError::Unreachable { url: self.url.clone(), reason: error.to_string() }
+        ClientError::Unreachable { url: self.url().to_owned(), reason: error.to_string() }
+    }
+}
+
+/// Why a request has no answer, and whether it may have been read.
+struct Unanswered {
+    error: ClientError,
+    is_sent: bool,
+}
+
+impl Unanswered {
+    fn is_unreachable(&self) -> bool {
+        matches!(self.error, ClientError::Unreachable { .. })
+    }
+}
+
+/// Whether somebody may have read what was to be sent.
+fn is_sent(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => false,
+        ureq::Error::Timeout(timeout) => !matches!(timeout, ureq::Timeout::Resolve | ureq::Timeout::Connect),
+        ureq::Error::Io(error) => error.kind() != std::io::ErrorKind::ConnectionRefused,
+        _ => true,
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Client").field("urls", &self.urls).finish_non_exhaustive()
     }
 }
 

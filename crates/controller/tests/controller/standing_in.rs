@@ -99,8 +99,12 @@ fn another_controller_has_all_that_a_killed_one_answered() {
     let second = Controller::start(&server, free_port());
     let named = format!("the controller at {} leads: ask that one", first.url());
     until("the second says who leads", || second.refusal().filter(|refusal| *refusal == named));
+    // Whoever knows both asks the one that leads, now and later.
+    let both = format!("{},{}", second.url(), first.url());
+    let both = Client::new(&both, None, None).unwrap();
     let client = first.client();
-    let group = create(&client, 1).summary.id;
+    let group = create(&both, 1).summary.id;
+    assert_eq!(both.url(), first.url());
     (1..=3).for_each(|number| join(&client, group, number));
     let writes = std::thread::spawn(move || {
         let mut answered = Vec::new();
@@ -120,7 +124,8 @@ fn another_controller_has_all_that_a_killed_one_answered() {
     println!("{} groups were created, the second answers {:?} later", answered.len(), killed.elapsed());
     assert!(killed.elapsed() < Duration::from_secs(8), "{:?}", killed.elapsed());
     let client = second.client();
-    let found = groups(&client);
+    let found = groups(&both);
+    assert_eq!(both.url(), second.url());
     let lost: Vec<&u32> = answered.iter().filter(|id| !found.contains(id)).collect();
     assert!(answered.len() > 10 && lost.is_empty(), "{lost:?} of {}", answered.len());
     assert!(found.len() <= answered.len() + 2, "{} for {}", found.len(), answered.len());
@@ -136,7 +141,11 @@ fn another_controller_has_all_that_a_killed_one_answered() {
     let again = Controller::start(&server, first.port);
     let named = format!("the controller at {} leads: ask that one", second.url());
     until("the first says who leads", || again.refusal().filter(|refusal| *refusal == named));
-    join(&client, group, 4);
+    join(&both, group, 4);
+    let number = u16::try_from(found.len() + 10).unwrap();
+    let anew = Client::new(&format!("{},{}", again.url(), second.url()), None, None).unwrap();
+    let last = create(&anew, number).summary.id;
+    assert!(found.iter().all(|id| *id < last));
 }
 
 /// One that is told to end lets the other one lead at once.
