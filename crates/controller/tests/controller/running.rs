@@ -16,7 +16,7 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn config() -> Config {
-    Config { listen: vec!["[::1]:0".parse().unwrap()], node_dead_after_ms: 500, ..Config::default() }
+    Config { listen: vec!["[::1]:0".parse().unwrap()], node_dead_after_ms: 1500, ..Config::default() }
 }
 
 impl Running {
