@@ -12,8 +12,8 @@ use ureq::Agent;
 use ureq::http::Request;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// A controller's address, or those of several that stand in for one another, and the right to speak to it. Clones share
-/// connections.
+/// A controller's address, or those of several that stand in for one another, and the right to speak to it. Clones
+/// share connections.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,

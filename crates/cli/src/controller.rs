@@ -44,8 +44,8 @@ struct Run {
     /// Where it listens and who may do what; docs/controller.md describes it [default: everybody, on [::1]:8470].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What outlives the controller: a file, made when it is not there; or etcd=URL,URL,... for controllers that stand in
-    /// for one another.
+    /// What outlives the controller: a file, made when it is not there; or etcd=URL,URL,... for controllers that stand
+    /// in for one another.
     #[arg(long, value_name = "FILE", default_value = "srdma-controller.store")]
     store: PathBuf,
     /// Take groups over that nodes have and the store does not know: after the store was lost, with a new one.
