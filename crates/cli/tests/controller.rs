@@ -1,0 +1,165 @@
+//! `srdma controller` as a process: killed, saved, restored, and given what it cannot use.
+
+use srdma_api::{Client, Group, NewGroup, NewReceiver, Receiver, SourceAddress};
+use std::io::{BufRead, BufReader};
+use std::net::Ipv6Addr;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// A controller; killed with SIGKILL when dropped.
+struct Controller {
+    child: Child,
+    url: String,
+}
+
+impl Controller {
+    fn start(folder: &Path) -> Self {
+        let config = folder.join("controller.toml");
+        std::fs::write(&config, "listen = ['[::1]:0']\n").unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_srdma"))
+            .args(["controller", "run", "--config"])
+            .arg(config)
+            .arg("--store")
+            .arg(folder.join("store"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split(&[' ', ','][..]).find(|word| word.starts_with("http")).unwrap_or_else(|| panic!("{line}"));
+        Controller { child, url: url.to_owned() }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(&self.url, None, None).unwrap()
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn srdma(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).arg("controller").args(arguments).output().unwrap()
+}
+
+fn group(number: u16) -> NewGroup {
+    NewGroup {
+        name: None,
+        source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 + u32::from(number) },
+        proxy: Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, 1 + number)),
+        designated_qpn: 0xd0_0000,
+        initial_psn: 0,
+        path_mtu: 4096,
+        region: None,
+        policy: srdma_group::Policy::default(),
+    }
+}
+
+/// Every join that was answered is there after `kill -9`, whenever it comes.
+#[test]
+fn what_was_answered_survives_kill_9() {
+    const CLIENTS: u16 = 8;
+    let folder = tempfile::tempdir().unwrap();
+    let mut expected: Vec<(u32, Ipv6Addr)> = Vec::new();
+    for round in 0..4_u16 {
+        let mut controller = Controller::start(folder.path());
+        let answered = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for number in 0..CLIENTS {
+                let (client, answered) = (controller.client(), &answered);
+                scope.spawn(move || {
+                    let id = client.post::<Group>("/v1/groups", &group(round * CLIENTS + number), None);
+                    let Ok(id) = id.map(|created| created.value.summary.id) else { return };
+                    for receiver in 1.. {
+                        let address = Ipv6Addr::new(0x2001, 0xdb8, 0xbb, round, number, 0, 0, receiver);
+                        let join = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
+                        let path = format!("/v1/groups/{id}/receivers/{address}");
+                        // The first that is not answered is the end.
+                        if client.put::<Receiver>(&path, &join).is_err() {
+                            return;
+                        }
+                        answered.lock().unwrap().push((id, address));
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(300 + 70 * u64::from(round)));
+            controller.child.kill().unwrap();
+        });
+        drop(controller);
+        let answered = answered.into_inner().unwrap();
+        assert!(answered.len() > 8, "only {} joins were answered", answered.len());
+        expected.extend(answered);
+        let client = Controller::start(folder.path());
+        let mut members = std::collections::BTreeMap::new();
+        for (id, address) in &expected {
+            let members = members.entry(*id).or_insert_with(|| {
+                let shown: Group = client.client().get(&format!("/v1/groups/{id}")).unwrap().value;
+                shown.members.iter().map(|member| member.address).collect::<std::collections::BTreeSet<_>>()
+            });
+            assert!(members.contains(address), "round {round}: group {id} has lost {address}");
+        }
+    }
+}
+
+#[test]
+fn a_backup_makes_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let controller = Controller::start(folder.path());
+    let id = controller.client().post::<Group>("/v1/groups", &group(0), None).unwrap().value.summary.id;
+    let [live, offline, other] = ["live", "offline", "other"].map(|name| folder.path().join(name));
+    let [live, offline] = [live.to_str().unwrap(), offline.to_str().unwrap()];
+    assert!(srdma(&["backup", "--controller", &controller.url, "--out", live]).status.success());
+    drop(controller);
+    let store = folder.path().join("store");
+    let store = store.to_str().unwrap();
+    assert!(srdma(&["backup", "--store", store, "--out", offline]).status.success());
+    assert_eq!(std::fs::read(live).unwrap(), std::fs::read(offline).unwrap());
+    assert_eq!(srdma(&["restore", live, "--store", store]).status.code(), Some(2), "nothing is overwritten");
+    std::fs::create_dir(&other).unwrap();
+    let restored = other.join("store");
+    assert!(srdma(&["restore", live, "--store", restored.to_str().unwrap()]).status.success());
+    let controller = Controller::start(&other);
+    assert_eq!(controller.client().get::<Group>(&format!("/v1/groups/{id}")).unwrap().value.summary.id, id);
+}
+
+#[test]
+fn what_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let controller = Controller::start(folder.path());
+    let store = folder.path().join("store");
+    let store = store.to_str().unwrap();
+    let config = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let cut = config("cut", "half of something");
+    let open = config("open.toml", "listen = ['[::]:0']\n");
+    let wrong = config("wrong.toml", "listen = 7\n");
+    for (arguments, expected) in [
+        (vec!["run", "--store", store], "another controller has it open"),
+        (vec!["run", "--store", &cut], "damaged, or no store of a controller"),
+        (vec!["run", "--config", &open, "--store", "x"], "only loopback addresses may be listened on"),
+        (vec!["run", "--config", &wrong], "wrong.toml:1"),
+        (vec!["run", "--config", "/nonexistent"], "/nonexistent"),
+        (vec!["backup", "--store", "/nonexistent"], "there is no such store"),
+        (vec!["backup", "--controller", "nowhere"], "expected the URL of a controller"),
+        (vec!["backup", "--controller", "http://[::1]:1"], "controller http://[::1]:1"),
+        (vec!["restore", &cut, "--store", "/nonexistent/x"], "/nonexistent/x"),
+    ] {
+        let output = srdma(&arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(expected), "{arguments:?}: {text}");
+    }
+    drop(controller);
+    let description = srdma(&["openapi"]);
+    let description: serde_json::Value = serde_json::from_slice(&description.stdout).unwrap();
+    assert_eq!(description["openapi"], "3.1.0");
+}
