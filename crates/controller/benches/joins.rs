@@ -5,10 +5,11 @@
 
 use redb::{Database, TableDefinition};
 use srdma_api::{Client, NewGroup, NewReceiver, SourceAddress};
-use srdma_controller::{Config, OnDisk, Server, Store, Write};
+use srdma_controller::{Config, OnDisk, Row, Server, Store, StoreError, Write};
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -50,14 +51,37 @@ fn median(figures: &mut [f64]) -> f64 {
     figures[figures.len() / 2]
 }
 
-fn start(file: &Path) -> (Runtime, SocketAddr) {
+/// A store that counts its batches.
+struct Counting {
+    store: OnDisk,
+    batches: AtomicU64,
+}
+
+impl Store for Counting {
+    fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError> {
+        self.store.rows(prefix, after, most)
+    }
+
+    fn commit(&self, writes: &[&Write]) -> Result<(), StoreError> {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.store.commit(writes)
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        self.store.reopen()
+    }
+}
+
+fn start(file: &Path) -> (Runtime, SocketAddr, Arc<Counting>) {
     let runtime = Runtime::new().expect("a runtime");
     let config = Config { listen: vec!["[::1]:0".parse().expect("an address")], ..Config::default() };
-    let store = Arc::new(OnDisk::open(file).expect("a store"));
-    let server = runtime.block_on(Server::start(config, store, false)).expect("a controller");
+    let store = OnDisk::open(file).expect("a store");
+    let store = Arc::new(Counting { store, batches: AtomicU64::new(0) });
+    let server =
+        runtime.block_on(Server::start(config, Arc::clone(&store) as Arc<dyn Store>, false)).expect("a controller");
     let address = server.addresses()[0];
     runtime.spawn(server.run(std::future::pending()));
-    (runtime, address)
+    (runtime, address, store)
 }
 
 fn group(number: u16) -> NewGroup {
@@ -75,11 +99,12 @@ fn group(number: u16) -> NewGroup {
 
 /// Joins a second, their 99th percentile, and how many shared a batch.
 fn joins(file: &Path) -> (f64, Duration, usize) {
-    let (runtime, address) = start(file);
+    let (runtime, address, store) = start(file);
     let client = Client::new(&format!("http://{address}"), None, None).expect("a client");
     for number in 0..CLIENTS as u16 {
         client.post::<srdma_api::Group>("/v1/groups", &group(number), None).expect("a group");
     }
+    let before = store.batches.load(Ordering::Relaxed);
     let all = Barrier::new(CLIENTS + 1);
     let (elapsed, mut times) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..CLIENTS)
@@ -96,11 +121,13 @@ fn joins(file: &Path) -> (f64, Duration, usize) {
             threads.into_iter().flat_map(|thread| thread.join().expect("a client ends")).collect();
         (began.elapsed(), times)
     });
+    let batches = store.batches.load(Ordering::Relaxed) - before;
+    drop(store);
     times.sort_unstable();
     let p99 = times[times.len() * 99 / 100];
     runtime.shutdown_timeout(Duration::from_secs(1));
-    // As many as wait for an answer at a time.
-    (times.len() as f64 / elapsed.as_secs_f64(), p99, CLIENTS / 2)
+    let batch = (times.len() as u64).div_ceil(batches.max(1)) as usize;
+    (times.len() as f64 / elapsed.as_secs_f64(), p99, batch)
 }
 
 /// One client's joins; each waits for the answer to the one before.
@@ -174,7 +201,7 @@ fn plain_redb(file: &Path, batch: usize) -> f64 {
 /// 10,000 groups, each with a receiver: listed, and restored after a restart.
 fn many_groups(file: &Path) {
     {
-        let (runtime, address) = start(file);
+        let (runtime, address, _) = start(file);
         let client = Client::new(&format!("http://{address}"), None, None).expect("a client");
         let began = Instant::now();
         for number in 0..10_000 {
@@ -208,7 +235,7 @@ fn many_groups(file: &Path) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let began = Instant::now();
-    let (runtime, address) = start(file);
+    let (runtime, address, _) = start(file);
     let client = Client::new(&format!("http://{address}"), None, None).expect("a client");
     let page: srdma_api::GroupPage = client.get("/v1/groups?limit=1").expect("a page").value;
     assert_eq!(page.total, 10_000);
