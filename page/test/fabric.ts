@@ -4,6 +4,7 @@ export interface FabricNode {
   name: string;
   loopback: string;
   isEdge: boolean;
+  hasHosts: boolean;
   /** Hosts are below this prefix of 64 bits. */
   hosts: string;
 }
@@ -19,7 +20,7 @@ export function fatTree(pods: number, edges: number, aggregations: number, cores
   const links: [string, string][] = [];
   const add = (name: string, isEdge: boolean): string => {
     const number = (nodes.length + 1).toString(16);
-    nodes.push({ name, loopback: `2001:db8:a::${number}`, isEdge, hosts: `2001:db8:b:${number}::` });
+    nodes.push({ name, loopback: `2001:db8:a::${number}`, isEdge, hasHosts: isEdge, hosts: `2001:db8:b:${number}::` });
     return name;
   };
   const cores = Array.from({ length: aggregations }, (_, plane) =>
@@ -36,6 +37,14 @@ export function fatTree(pods: number, edges: number, aggregations: number, cores
     }
   }
   return { nodes, links: links.map(([a, b]): [string, string] => (a < b ? [a, b] : [b, a])) };
+}
+
+/** A node next to these, with hosts below it, that is no edge: the first hop of sources. */
+export function addFirstHop(fabric: Fabric, name: string, next: string[]): void {
+  const number = (fabric.nodes.length + 1).toString(16);
+  const hosts = `2001:db8:b:${number}::`;
+  fabric.nodes.push({ name, loopback: `2001:db8:a::${number}`, isEdge: false, hasHosts: true, hosts });
+  fabric.links.push(...next.map((other): [string, string] => (name < other ? [name, other] : [other, name])));
 }
 
 /** An address of a host below an edge. */

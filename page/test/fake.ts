@@ -83,7 +83,7 @@ export class FakeController {
         throw new Refused(401, "Not allowed", "this controller wants a token");
       }
       if (url.pathname === "/v1/events") {
-        this.#listen(response);
+        this.#listen(response, Number(request.headers["last-event-id"] ?? this.#events.length));
         return;
       }
       if (url.pathname === "/v1/topology" && this.#kept.length > 0) {
@@ -204,9 +204,9 @@ export class FakeController {
     return `id: ${event.number}\ndata: ${JSON.stringify(event)}\n\n`;
   }
 
-  #listen(response: ServerResponse): void {
+  #listen(response: ServerResponse, after: number): void {
     response.setHeader("content-type", "text/event-stream");
-    response.write(this.#events.map((event) => this.#message(event)).join("") || ": begins\n\n");
+    response.write(this.#events.slice(after).map((event) => this.#message(event)).join("") || ": begins\n\n");
     this.#listeners.add(response);
     response.on("close", () => this.#listeners.delete(response));
   }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod progress;
+mod record;
 mod report;
 pub(crate) mod table;
 mod text;
@@ -11,6 +12,7 @@ pub(crate) use srdma_cli::units;
 
 use anyhow::{Context, Result, bail};
 use progress::Progress;
+use record::Recorder;
 use report::Report;
 use srdma_group::Group;
 use srdma_sim::baseline::{self, Algorithm, BaselineOutcome};
@@ -46,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let mut progress = Progress::new("multicast", data.len() as u64);
     let simulation_begin = Instant::now();
-    let outcome = multicast.run(&mut |octets| progress.report(octets)).context("cannot write a capture")?;
+    let outcome = watched(arguments, &mut multicast, &mut progress)?;
     let wall = simulation_begin.elapsed();
     progress.finish();
     let compare = compare(&arguments.algorithms(), &scenario, &data)?;
@@ -65,6 +67,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         print!("{run}");
     }
     Ok(if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the group, and records it if that is asked for.
+fn watched(arguments: &Arguments, multicast: &mut Multicast, progress: &mut Progress) -> Result<Outcome> {
+    let report = &mut |octets| progress.report(octets);
+    let Some(path) = &arguments.record else {
+        return multicast.run(report).context("cannot write a capture");
+    };
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    let mut recorder = Recorder::new(BufWriter::new(file), multicast, &arguments.scenario())?;
+    let outcome = multicast.run_watched(report, arguments.record_every, &mut |moment| recorder.write(&moment));
+    let outcome = outcome.with_context(|| format!("cannot write a capture or {}", path.display()))?;
+    recorder.finish().with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(outcome)
 }
 
 fn data(arguments: &Arguments) -> Result<Vec<u8>> {

@@ -94,6 +94,18 @@ impl Fabric {
         }
     }
 
+    /// One of the nodes.
+    ///
+    /// # Panics
+    ///
+    /// When the element is a host.
+    pub fn node(&self, id: ElementId) -> &Node {
+        match self.network.element(id) {
+            Member::Node(node) => node,
+            Member::Host(_) | Member::Absent => panic!("{id:?} is not a node"),
+        }
+    }
+
     /// Lets `action` change one of the hosts.
     ///
     /// # Panics

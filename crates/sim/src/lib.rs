@@ -12,6 +12,7 @@ pub mod fluid;
 pub mod host;
 pub mod invariants;
 pub mod link;
+pub mod moment;
 pub mod multicast;
 pub mod network;
 mod pieces;
@@ -30,6 +31,7 @@ pub mod topology;
 mod travelling;
 
 pub use link::{Counters, LinkModel, Trouble};
+pub use moment::Moment;
 pub use multicast::Multicast;
 pub use network::{ElementId, LinkId, Network, Place, Station, Way};
 pub use random::{Probability, Stream};

@@ -3,6 +3,7 @@
 use crate::fabric::Fabric;
 use crate::host::Host;
 use crate::invariants::Checker;
+use crate::moment::Moment;
 use crate::plan;
 use crate::program::Outgoing;
 use crate::replica::{Replica, Sha256Digest};
@@ -82,6 +83,21 @@ impl Multicast {
     ///
     /// Those of the captures.
     pub fn run(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<Outcome> {
+        self.run_watched(progress, u64::MAX, &mut |_| Ok(()))
+    }
+
+    /// The same, and `watch` is told every `every_ns` nanoseconds, and at the end, how things are.
+    ///
+    /// # Errors
+    ///
+    /// Those of the captures and of `watch`.
+    pub fn run_watched(
+        &mut self,
+        progress: &mut dyn FnMut(u64),
+        every_ns: u64,
+        watch: &mut dyn FnMut(Moment) -> io::Result<()>,
+    ) -> io::Result<Outcome> {
+        let mut next_ns = every_ns;
         let source = self.fabric.source;
         for host in self.fabric.receivers.clone().into_iter().chain([source]) {
             self.fabric.with_host(host, |host, _| host.start());
@@ -91,14 +107,29 @@ impl Multicast {
             if element == source {
                 self.check_responses();
             }
+            let now_ns = self.fabric.network.now().as_ns();
+            if now_ns >= next_ns {
+                watch(self.moment())?;
+                next_ns = now_ns.saturating_add(every_ns);
+            }
             events += 1;
             if events.is_multiple_of(EVENTS_PER_REPORT) {
                 progress(self.acknowledged_octets());
             }
         }
         progress(self.acknowledged_octets());
+        watch(self.moment())?;
         self.fabric.network.finish_captures()?;
         Ok(self.outcome())
+    }
+
+    fn moment(&self) -> Moment {
+        Moment::of(&self.fabric, self.group.record().id)
+    }
+
+    /// The links by name, as [`Moment`] counts them.
+    pub fn link_names(&self) -> impl Iterator<Item = &str> {
+        self.fabric.links.iter().map(|link| self.fabric.network.name(*link))
     }
 
     fn acknowledged_octets(&self) -> u64 {

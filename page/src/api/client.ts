@@ -26,8 +26,8 @@ export async function ask<T>(method: string, path: string, body?: unknown): Prom
 }
 
 /** An answer whose body is still to be read. */
-export async function open(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
-  const headers: Record<string, string> = {};
+export async function open(method: string, path: string, body?: unknown, more: RequestInit = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...(more.headers as Record<string, string> | undefined) };
   const bearer = token.read();
   if (bearer) {
     headers["authorization"] = `Bearer ${bearer}`;
@@ -38,12 +38,9 @@ export async function open(method: string, path: string, body?: unknown, signal?
   if (method === "POST") {
     headers["idempotency-key"] = randomKey();
   }
-  const init: RequestInit = { method, headers, cache: "no-store" };
+  const init: RequestInit = { ...more, method, headers, cache: "no-store" };
   if (body !== undefined) {
     init.body = JSON.stringify(body);
-  }
-  if (signal) {
-    init.signal = signal;
   }
   let response;
   try {

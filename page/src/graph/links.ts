@@ -141,6 +141,7 @@ export class Links {
     if (!this.#job) {
       this.#isWanted = false;
       this.#job = { view: this.#view, strokes: this.#strokes(), stroke: 0, line: 0 };
+      this.#context().resetTransform();
       this.#context().clearRect(0, 0, this.#hidden.width, this.#hidden.height);
     }
     if (this.#isDone(this.#job)) {

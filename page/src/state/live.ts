@@ -149,11 +149,12 @@ export class Live {
 
   /** Follows the stream of events, from where it broke when it breaks. */
   async #listen(): Promise<void> {
-    let last = "";
+    // Beginning with the oldest that the controller still has.
+    let last = "0";
     while (!this.#isOver) {
       try {
-        const from = last === "" ? "" : `?after=${encodeURIComponent(last)}`;
-        const response = await open("GET", `/v1/events${from}`, undefined, this.#end.signal);
+        const headers = { "last-event-id": last };
+        const response = await open("GET", "/v1/events", undefined, { headers, signal: this.#end.signal });
         const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
         const messages = new Messages();
         for (;;) {

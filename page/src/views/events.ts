@@ -8,7 +8,7 @@ import { nameOf } from "./group.ts";
 export function events(store: Store): HTMLElement {
   const filter = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter events" });
   const items = h("ol", { class: "events" });
-  const none = h("p", { class: "soft" }, "Nothing has happened since this page was opened.");
+  const none = h("p", { class: "soft" }, "Nothing has happened yet.");
   const list = new List<News>(items, ({ number }) => String(number), (news) => eventItem(store, news));
   const element = h("section", { class: "panel events-panel" }, h("div", { class: "bar" }, filter), items, none);
   const show = (): void => {

@@ -101,6 +101,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     pub(super) pcap: Option<PathBuf>,
 
+    /// Record the run into FILE, for the controller's page to replay (docs/page.md).
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+
+    /// How much simulated time lies between two samples of the recording.
+    #[arg(long, value_name = "TIME", default_value = "20us", value_parser = parse_delay, requires = "record")]
+    pub(super) record_every: u64,
+
     /// Print the result as one JSON object.
     #[arg(long)]
     pub(super) json: bool,
