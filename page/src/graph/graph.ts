@@ -2,7 +2,7 @@ import cytoscape, { type Core, type NodeSingular } from "cytoscape";
 import type { Topology, TopologyLink, TopologyNode } from "../api/types.ts";
 import { Forces, tiers, type Network, type Point } from "./layout.ts";
 import { Links, type Line, type View } from "./links.ts";
-import { LOADS, loadOf, yardstick } from "./loads.ts";
+import { loadOf, yardstick } from "./loads.ts";
 import { colours, styles } from "./style.ts";
 
 /** What the tree, the path or the selection marks. */
@@ -44,6 +44,8 @@ export class Graph {
   /** The names of links, as marks have them, in the order of the topology. */
   #pairs: string[] = [];
   #selectedNode: string | null = null;
+  /** The view that shows all; while nobody moves it, it stays so when the window changes. */
+  #fitted: View = { zoom: 1, pan: { x: 0, y: 0 } };
   #looks = new Map<string, string>();
 
   constructor(box: HTMLElement, callbacks: Callbacks) {
@@ -118,6 +120,7 @@ export class Graph {
 
   fit(): void {
     this.#cy.fit(undefined, 30);
+    this.#fitted = this.#view();
   }
 
   zoom(factor: number): void {
@@ -164,10 +167,11 @@ export class Graph {
 
   #resize(): void {
     const { clientWidth, clientHeight } = this.#box;
-    const wasHidden = this.#links.size[0] === 0;
+    const { zoom, pan } = this.#view();
+    const isFitted = zoom === this.#fitted.zoom && pan.x === this.#fitted.pan.x && pan.y === this.#fitted.pan.y;
     this.#links.resize(clientWidth, clientHeight);
     this.#cy.resize();
-    if (wasHidden && clientWidth > 0) {
+    if (isFitted && clientWidth > 0) {
       this.fit();
     }
   }
@@ -275,8 +279,4 @@ export class Graph {
   get most(): number {
     return this.#most;
   }
-}
-
-if (LOADS !== colours().loads.length) {
-  throw new Error("there are as many colours as loads");
 }

@@ -19,6 +19,10 @@ export interface Actions {
   renew(): void;
 }
 
+function of(number: number, what: string): string {
+  return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+}
+
 /** The line at the top: what the page is connected to, and what is set for all of it. */
 export function header(store: Store, actions: Actions): HTMLElement {
   const dot = h("span", { class: "dot", "aria-hidden": "true" });
@@ -71,7 +75,7 @@ export function header(store: Store, actions: Actions): HTMLElement {
   store.on(["topology", "groupsTotal"], () => {
     const { topology: { nodes, links }, groupsTotal } = store.state;
     const lost = nodes.filter((node) => !node.is_alive).length;
-    const parts = [`${count(nodes.length)} nodes`, `${count(links.length)} links`, `${count(groupsTotal)} groups`];
+    const parts = [of(nodes.length, "node"), of(links.length, "link"), of(groupsTotal, "group")];
     text(facts, [...parts, ...(lost > 0 ? [`${count(lost)} not heard`] : [])].join(" · "));
   });
   return element;

@@ -35,7 +35,8 @@ export function groupView(store: Store): HTMLElement {
   const tree = treeView(store);
   const heading = h("h3", {});
   const content = h("div", {},
-    h("div", { class: "buttons" }, ...buttons), failure, waits, facts, pace.element,
+    h("div", { class: "buttons" }, ...buttons), failure, waits,
+    h("details", {}, h("summary", {}, "Source, addresses and numbers"), facts), pace.element,
     heading, memberTable, hidden, tree.element);
   const waiting = h("p", { class: "soft" }, "Waiting for the controller.");
   const element = h("div", { class: "group" },
@@ -56,6 +57,10 @@ export function groupView(store: Store): HTMLElement {
     text(state, group?.state ?? "");
     state.className = `badge ${group?.state ?? ""}`;
     buttons.forEach((button) => { button.disabled = !canChange; });
+    const [, commitButton] = buttons;
+    if (commitButton) {
+      commitButton.hidden = group?.state !== "open";
+    }
     if (!group) {
       pace.clear();
       return;

@@ -39,7 +39,7 @@ export function replayBar(store: Store, replay: Replay, close: () => void): HTML
     text(time, words);
     slider.setAttribute("aria-valuetext", words);
   });
-  return h("div", { class: "replay", role: "group", "aria-label": "Replay" },
+  return h("div", { class: "replay-bar", role: "group", "aria-label": "Replay" },
     play, slider, time, pace, h("button", { type: "button", class: "quiet", onclick: close }, "Close"));
 }
 

@@ -31,6 +31,6 @@ export async function picture(page: Page, name: string): Promise<void> {
   const folder = process.env["PICTURES"];
   if (folder) {
     await mkdir(folder, { recursive: true });
-    await page.screenshot({ path: `${folder}/${name}.png` });
+    await page.screenshot({ path: `${folder}/${name}.jpg`, type: "jpeg", quality: 82 });
   }
 }

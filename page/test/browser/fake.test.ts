@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { fatTree, host } from "../fabric.ts";
@@ -7,6 +8,8 @@ import { builtPage, errorsOf, launch, picture } from "./browser.ts";
 
 const fabric = fatTree(4, 4, 2, 2);
 const PATIENCE_MS = 10_000;
+/** Written by `srdma demo --size 2MiB --record page/test/figure1.jsonl --record-every 5us`. */
+const RECORDING = new URL("../../../test/figure1.jsonl", import.meta.url);
 
 let browser: Browser;
 let controller: FakeController;
@@ -131,6 +134,37 @@ test("every view can be used on a narrow window and by keys alone", async () => 
   await page.getByRole("button", { name: "weights" }).click();
   await page.getByRole("heading", { name: "Receivers (3)" }).waitFor();
   await picture(page, "narrow-group");
+  assert.deepEqual(errors, []);
+  await page.close();
+});
+
+test("a recording is replayed, forwards and backwards", async () => {
+  controller.serve("/run.jsonl", await readFile(RECORDING, "utf8"));
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  page.setDefaultTimeout(PATIENCE_MS);
+  const errors = errorsOf(page);
+  await page.goto(`${url}/?replay=/run.jsonl`);
+  await page.getByText("replay: srdma demo, 5 receivers, seed 1").waitFor();
+  await page.getByText("12 nodes · 11 links").waitFor();
+  const lag = page.getByRole("table", { name: "Receivers" }).locator("tbody tr").first().locator("td").nth(3);
+  const slider = page.getByLabel("Time", { exact: true });
+  await slider.fill("1000");
+  await page.waitForTimeout(200);
+  const end = await number(lag);
+  await slider.fill("300");
+  await page.waitForTimeout(200);
+  const early = await number(lag);
+  assert.ok(early < end, `${early} is before ${end}`);
+  await page.getByRole("button", { name: "Play", exact: true }).click();
+  await page.waitForTimeout(2500);
+  await page.getByRole("button", { name: "Pause", exact: true }).click();
+  const later = await number(lag);
+  assert.ok(early < later && later < end, `${early} < ${later} < ${end}`);
+  await page.keyboard.press("Escape");
+  assert.ok(await page.getByRole("button", { name: "Add a receiver…" }).isDisabled());
+  await picture(page, "page-replay");
+  await page.getByRole("button", { name: "Close", exact: true }).last().click();
+  await page.getByText("live", { exact: true }).waitFor();
   assert.deepEqual(errors, []);
   await page.close();
 });
