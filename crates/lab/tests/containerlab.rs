@@ -211,6 +211,11 @@ fn receivers_are_told_what_the_nodes_know_of_them() {
 fn sources_are_told_what_their_receivers_are() {
     for lab in labs().0.into_iter().filter(|lab| lab.group.is_none()) {
         let files = exported(&lab);
+        // A lab whose groups are made by somebody else has no transfer of its own.
+        if lab.pairs.is_empty() {
+            assert!(!files.iter().any(|file| file.path == Path::new("transfer.sh")), "{}", lab.name);
+            continue;
+        }
         let script = text(&files, "transfer.sh");
         let receivers = script.lines().filter(|line| line.starts_with("receive "));
         let mut count = 0;
