@@ -45,7 +45,9 @@ fn paths_come_back_as_they_were_and_change_as_before() {
             let (third, _) = Placement::with_paths(&topology, &paths(&again), &links).unwrap();
             assert!(links.iter().all(|link| third.is_drained(*link)));
             let (quick, sharp) = (third.bound_within(0), third.bound_within(usize::MAX));
-            assert!(0.0 < quick && quick <= sharp && sharp <= third.most_loaded().1, "{quick}, {sharp}");
+            // Sums in another order differ in their last digits.
+            let most_loaded = third.most_loaded().1 + 1e-9;
+            assert!(0.0 < quick && quick <= sharp && sharp <= most_loaded, "{quick}, {sharp}, {most_loaded}");
         }
     }
 }
