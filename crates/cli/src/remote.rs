@@ -23,7 +23,7 @@ pub(crate) struct TrustArguments {
 /// Where the controller is.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ControllerArguments {
-    /// The controller [default: the environment's SRDMA_CONTROLLER, or http://[::1]:8470].
+    /// The controller [default: the environment's SRDMA_CONTROLLER, or this machine's, on port 8470].
     #[arg(long, value_name = "URL")]
     controller: Option<String>,
     #[command(flatten)]

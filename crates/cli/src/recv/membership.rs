@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A group of a controller.
 #[derive(clap::Args)]
 pub(super) struct GroupArguments {
-    /// A controller's group, such as http://[::1]:8470/7: joins it, with the path MTU that it has.
+    /// A controller's group, such as http://localhost:8470/7: joins it, with the path MTU that it has.
     #[arg(long, value_name = "URL", conflicts_with_all = ["peer", "peer_qpn", "psn", "path_mtu"])]
     group: Option<String>,
     /// With --group: leave the group at the end.
