@@ -41,7 +41,7 @@ enum Command {
 
 #[derive(Args)]
 struct Run {
-    /// Where it listens and who may do what; docs/controller.md describes it [default: everybody on this machine, port 8470].
+    /// Where it listens and who may do what, as docs/controller.md says [default: everybody here, on port 8470].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// What outlives the controller: a file, made when it is not there; or etcd=URL,URL,... for controllers that stand

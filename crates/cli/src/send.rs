@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// What `srdma recv` has printed, its first line; - stands for the standard input.
     #[arg(long, value_name = "FILE", required_unless_present = "group", conflicts_with = "group")]
     peer_info: Option<PathBuf>,
-    /// The multicast group: a file, as docs/endpoints.md describes it, or a controller's, such as http://localhost:8470/7.
+    /// The multicast group: a file, as docs/endpoints.md says, or a controller's, such as http://localhost:8470/7.
     #[arg(long, value_name = "FILE|URL", value_parser = GroupPlace::parse)]
     group: Option<GroupPlace>,
     #[command(flatten)]

@@ -6,8 +6,8 @@
 //!              └──► store
 //! ```
 //!
-//! The [core](crate::core) decides, without I/O; the [shell](crate::shell) lets its decisions out when they are
-//! durable; [`http`] is where all others come in.
+//! The core decides, without I/O; the shell lets its decisions out when they are durable; `http` is where all others
+//! come in.
 
 mod access;
 mod backup;
