@@ -170,6 +170,15 @@ impl Lifecycle {
         self.want_checked(Wanted::Rehome(rehoming))
     }
 
+    /// Gives up the joins that wait for a quiet source, because it will not become quiet: whoever drives this knows of
+    /// time. Should the source be heard after all, it is released.
+    pub fn give_up_joins(&mut self, reason: &str) {
+        if self.waiting.remove_those_that_need_a_quiet_source() {
+            self.orders.push_back(Order::GivenUp { reason: reason.to_owned() });
+        }
+        self.advance();
+    }
+
     /// Ends the group at every node. What was asked for and is not done is not done any more.
     pub fn close(&mut self) {
         match self.phase {

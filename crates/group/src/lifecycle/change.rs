@@ -180,6 +180,13 @@ impl Waiting {
         self.0.iter().any(Wanted::needs_quiet_source)
     }
 
+    /// Takes those away; says whether there were any.
+    pub(super) fn remove_those_that_need_a_quiet_source(&mut self) -> bool {
+        let before = self.0.len();
+        self.0.retain(|wanted| !wanted.needs_quiet_source());
+        self.0.len() < before
+    }
+
     /// The receivers whose eviction waits.
     pub(super) fn evictions(&self) -> BTreeSet<Ipv6Addr> {
         let sets = self.0.iter().filter_map(|wanted| match wanted {

@@ -137,6 +137,23 @@ fn an_eviction_overtakes_a_join_that_waits() {
         ");
 }
 
+/// D30: whoever waits for a source that is not heard any more is told; should it be heard after all, it is released.
+#[test]
+fn joins_that_wait_for_a_silent_source_are_given_up() {
+    let (mut lifecycle, mut fleet) = running();
+    lifecycle.join(vec![newcomer(6, 2)], vec![]).unwrap();
+    assert_eq!(lifecycle.next_order(), Some(Order::Pause { round: 1 }));
+    assert!(!lifecycle.is_steady());
+    lifecycle.give_up_joins("the source is silent");
+    assert_eq!(lifecycle.next_order(), Some(Order::GivenUp { reason: "the source is silent".to_owned() }));
+    assert!(lifecycle.is_steady());
+    assert_eq!(lifecycle.source_order(), Some(Order::Pause { round: 1 }));
+    lifecycle.quiescent(1, Psn::new(0x1234), 56);
+    fleet.settle(&mut lifecycle);
+    insta::assert_snapshot!(fleet.take_log(), @"ready 1");
+    assert_eq!(lifecycle.group().unwrap().record(), &record());
+}
+
 /// The path from the new parent to below the common ancestor is renewed; the ancestor commits first, the old parent
 /// last, and goes when nothing is left below it.
 #[test]

@@ -86,6 +86,7 @@ const EVENTS: &[Event] = &[
     ("lost", |lifecycle, node| lifecycle.lost(loopback(node))),
     ("evict", |lifecycle, _| drop(lifecycle.evict(&[receiver_address(1)]))),
     ("rehome", |lifecycle, _| drop(lifecycle.rehome(loopback(1), loopback(6), None))),
+    ("give up joins", |lifecycle, _| lifecycle.give_up_joins("nobody is there")),
     ("close", |lifecycle, _| lifecycle.close()),
     ("repeat", |lifecycle, _| lifecycle.repeat()),
 ];
@@ -124,6 +125,7 @@ fn every_event_in_every_state() {
               given up: node 2001:db8:6::1 is lost, closed
           evict: noted
           rehome: noted
+          give up joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: prepare N6 1
         steady
@@ -141,6 +143,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: prepare N1 2, prepare N6 2
           rehome: prepare N1 2, prepare N4 2, prepare N6 2
+          give up joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: –
         steady, N6 returning
@@ -158,6 +161,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: prepare N1 2, restore N6 1
           rehome: prepare N1 2, prepare N4 2, restore N6 1
+          give up joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: restore N6 1
         steady, N6 lost
@@ -175,6 +179,7 @@ fn every_event_in_every_state() {
           lost: –
           evict: prepare N1 2
           rehome: prepare N1 2, prepare N4 2
+          give up joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1
           repeat: –
         preparing
@@ -192,6 +197,7 @@ fn every_event_in_every_state() {
           lost: store 2, commit N4 2
           evict: noted
           rehome: noted
+          give up joins: –
           close: remove N1 2, remove N2 2, remove N3 2, remove N4 2, remove N5 2, remove N6 2
           repeat: prepare N6 2
         committing
@@ -209,6 +215,7 @@ fn every_event_in_every_state() {
           lost: commit N4 2
           evict: noted
           rehome: noted
+          give up joins: –
           close: remove N1 2, remove N2 2, remove N3 2, remove N4 2, remove N5 2, remove N6 2
           repeat: commit N6 2
         removing
@@ -226,6 +233,7 @@ fn every_event_in_every_state() {
           lost: changed 2
           evict: noted
           rehome: noted
+          give up joins: –
           close: remove N1 2, remove N2 2, remove N3 2, remove N4 2, remove N5 2, remove N6 2
           repeat: remove N5 2
         pausing
@@ -243,6 +251,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: prepare N1 2, prepare N6 2
           rehome: prepare N1 2, prepare N4 2, prepare N6 2
+          give up joins: given up: nobody is there
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: pause 1
         closing
@@ -260,6 +269,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: –
           rehome: –
+          give up joins: –
           close: –
           repeat: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
         closed
@@ -277,6 +287,7 @@ fn every_event_in_every_state() {
           lost: –
           evict: –
           rehome: –
+          give up joins: –
           close: –
           repeat: –
         ");
