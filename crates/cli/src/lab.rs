@@ -12,7 +12,7 @@ pub(crate) use arguments::Arguments;
 
 use anyhow::Result;
 use arguments::{Command, Name};
-use srdma_lab::{Capture, Instance, Interrupt, Lab, Source, check_root};
+use srdma_lab::{Capture, ControllerAccess, Instance, Interrupt, Lab, Source, check_root};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -62,6 +62,15 @@ fn bring_up(up: &arguments::Up) -> Result<ExitCode> {
     let session = set_up::start(&up.name, &up.set_up, DAY, &interrupt)?;
     let lab = session.lab();
     eprintln!("lab {} is up; logs are in {}", lab.instance().name(), lab.instance().directory().join("log").display());
+    if let (Some(plan), Some(access)) =
+        (lab.topology().controller, ControllerAccess::of(lab.topology(), lab.instance()))
+    {
+        let node = &lab.topology().nodes[plan.node].name;
+        eprintln!("{}", status::controller(node, &access));
+        let name = &up.name.name;
+        let instance = up.name.instance.iter().map(|suffix| format!(" --instance {suffix}")).collect::<String>();
+        eprintln!("to ask it: srdma lab shell {name}{instance} {node} -- srdma group list");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

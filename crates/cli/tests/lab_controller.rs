@@ -53,28 +53,32 @@ impl Drop for Running {
     }
 }
 
-/// The lab with its controller.
+/// The lab, whose controller is its own until it is killed.
 struct Network {
     lab: Lab,
     directory: tempfile::TempDir,
+    /// The URL of the controller, a file with its token, and one with its certificate.
+    access: [String; 3],
     controller: Option<Running>,
 }
 
 impl Network {
     fn start() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let place = directory.path().to_str().expect("UTF-8").to_owned();
         let slow = format!("ends = [\"S1\", \"N6\"]\n{RATE}");
-        let replacements = [("/run/srdma/controller", place.as_str()), ("ends = [\"S1\", \"N6\"]", &slow)];
-        let lab = Lab::new(NAME, &replacements);
-        let mut network = Network { lab, directory, controller: None };
-        network.make_secrets();
-        let up = network.lab.command("up", &[]);
-        assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
-        network.start_controller();
-        network.waits("all nodes have greeted the controller", |network| {
-            NODES.iter().all(|node| network.status(node)["controller"]["is_reached"] == true)
-        });
+        let lab = Lab::new(NAME, &[("ends = [\"S1\", \"N6\"]", &slow)]);
+        let up = lab.command("up", &[]);
+        let said = String::from_utf8_lossy(&up.stderr);
+        assert!(up.status.success(), "{said}");
+        let status = lab_status(&lab);
+        let access = ["url", "token_file", "ca_file"];
+        let access = access.map(|key| status["controller"][key].as_str().expect("a string").to_owned());
+        assert_eq!((access[0].as_str(), &status["controller"]["node"]), (URL, &Value::from("C")), "{status}");
+        assert!(access.iter().all(|text| said.contains(text)), "{access:?}: {said}");
+        let network = Network { lab, directory, access, controller: None };
+        for node in NODES {
+            assert_eq!(network.status(node)["controller"]["is_reached"], true, "{node} has not greeted the controller");
+        }
         network
     }
 
@@ -82,41 +86,21 @@ impl Network {
         self.directory.path().join(name)
     }
 
-    /// A certificate for the controller's address, and one token for everybody, which may do everything.
-    fn make_secrets(&self) {
-        let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
-            .args(["-subj", "/CN=controller", "-addext", "subjectAltName=IP:2001:db8:ff:c::1"])
-            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
-            .arg("-keyout")
-            .arg(self.path("key.pem"))
-            .arg("-out")
-            .arg(self.path("certificate.pem"))
-            .output()
-            .expect("openssl runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        fs::write(self.path("token"), "a token\n").expect("written");
-        let hash =
-            Command::new("openssl").args(["dgst", "-sha256", "-r"]).arg(self.hashed()).output().expect("it runs");
-        let hash = String::from_utf8_lossy(&hash.stdout).split_whitespace().next().expect("a hash").to_owned();
-        let place = self.directory.path().display();
-        let text = format!(
-            "listen = ['[::]:8470']\ntls = {{ certificate = '{place}/certificate.pem', key = '{place}/key.pem' }}\n\
-             [[token]]\nname = 'all'\nsha256 = '{hash}'\nrole = 'admin'\n"
-        );
-        fs::write(self.path("controller.toml"), text).expect("written");
-    }
-
-    /// A file with the octets of the token alone.
-    fn hashed(&self) -> PathBuf {
-        fs::write(self.path("octets"), "a token").expect("written");
-        self.path("octets")
-    }
-
-    fn start_controller(&mut self) {
+    /// Kills the controller by SIGKILL, and starts it again with the configuration and the store that the lab has made.
+    fn restarts_the_controller(&mut self) {
+        let controller = |status: &Value| {
+            let mut nodes = status["nodes"].as_array().expect("nodes").iter();
+            nodes.find(|node| node["name"] == "C").expect("C")["processes"][0].clone()
+        };
+        let old = controller(&lab_status(&self.lab));
+        assert_eq!((&old["name"], &old["is_running"]), (&Value::from("C.controller"), &Value::Bool(true)), "{old}");
+        let killed = Command::new("kill").args(["-KILL", &old["pid"].to_string()]).status();
+        assert!(killed.expect("kill runs").success());
+        self.waits("the controller is gone", |network| controller(&lab_status(&network.lab))["is_running"] == false);
         let mut command = self.inside("C", "srdma");
-        command.args(["controller", "run", "--config"]).arg(self.path("controller.toml"));
-        command.arg("--store").arg(self.path("store")).stderr(Stdio::inherit());
+        let directory = self.state().join("controller");
+        command.args(["controller", "run", "--config"]).arg(directory.join("controller.toml"));
+        command.arg("--store").arg(directory.join("store")).stderr(Stdio::inherit());
         self.controller = Some(Running(command.spawn().expect("it starts")));
         self.waits("the controller answers", |network| network.group(&["list"]).status.success());
     }
@@ -126,8 +110,8 @@ impl Network {
         let program = if program == "srdma" { env!("CARGO_BIN_EXE_srdma") } else { program };
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &format!("srdma-{NAME}-{}-{node}", self.lab.suffix), program]);
-        command.env("SRDMA_CONTROLLER", URL);
-        command.env("SRDMA_TOKEN_FILE", self.path("token")).env("SRDMA_CA", self.path("certificate.pem"));
+        let [url, token_file, ca_file] = &self.access;
+        command.env("SRDMA_CONTROLLER", url).env("SRDMA_TOKEN_FILE", token_file).env("SRDMA_CA", ca_file);
         command
     }
 
@@ -231,6 +215,13 @@ impl Network {
     }
 }
 
+/// What `srdma lab status` says.
+fn lab_status(lab: &Lab) -> Value {
+    let output = lab.command("status", &["--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
 fn data() -> Vec<u8> {
     (0..OCTETS as u64 / 8).flat_map(|word| (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ word).to_le_bytes()).collect()
 }
@@ -243,6 +234,9 @@ fn a_transfer_goes_on_whatever_happens_to_its_group() {
     let mut network = Network::start();
     let data = data();
     fs::write(network.path("data"), &data).expect("written");
+
+    let shell = network.lab.command("shell", &["C", "--", env!("CARGO_BIN_EXE_srdma"), "group", "list", "--json"]);
+    assert_eq!(String::from_utf8_lossy(&shell.stdout).trim(), "[]", "the shell knows where the controller is");
 
     let first = network.creates("2001:db8:cc::1", "0x100");
     let receivers = ["R1", "R2", "R3", "R4", "R5"].map(|host| (host, network.receives(host, &first)));
@@ -265,8 +259,7 @@ fn a_transfer_goes_on_whatever_happens_to_its_group() {
         group["state"] == "ready" && group["receivers"] == 4
     });
 
-    network.controller.as_mut().expect("it runs").kill();
-    network.start_controller();
+    network.restarts_the_controller();
 
     let late = network.receives("R6", &second);
     network.waits("R6 is in", |network| network.asks(&["show", &second])["receivers"] == 5);

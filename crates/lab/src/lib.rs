@@ -16,6 +16,7 @@
 mod capture;
 mod command;
 pub mod containerlab;
+mod controller;
 mod counters;
 mod error;
 pub mod group;
@@ -38,6 +39,7 @@ mod state;
 pub mod topology;
 
 pub use capture::{Capture, Captured};
+pub use controller::ControllerAccess;
 pub use counters::LinkCounters;
 pub use error::{LabError, Result};
 pub use host::HostOutcome;

@@ -1,5 +1,6 @@
 //! The `node.toml` of the lab's nodes.
 
+use crate::controller::ControllerAccess;
 use crate::error::{LabError, Result};
 use crate::group::GROUP;
 use crate::routes;
@@ -20,6 +21,8 @@ pub struct NodeChoices {
     pub shaped_driver: Option<String>,
     /// The node has lost its state (D17).
     pub restarted: bool,
+    /// Where those find the lab's controller that take groups from one.
+    pub controller: Option<ControllerAccess>,
 }
 
 /// The `node.toml` of the node at this position: its ports, its part of the group, and what the topology file says. It
@@ -67,6 +70,9 @@ pub fn text(
     if let crate::topology::Kind::Srdma { config } = &own.kind {
         merge(&mut table, config);
     }
+    if let (Some(Value::Table(section)), Some(access)) = (table.get_mut("controller"), &choices.controller) {
+        fill_in(section, access);
+    }
     toml::to_string(&table).map_err(serialised)
 }
 
@@ -78,6 +84,18 @@ fn merge(into: &mut Table, from: &Table) {
             (Some(Value::Array(known)), Value::Array(more)) => known.extend(more.iter().cloned()),
             _ => drop(into.insert(key.clone(), value.clone())),
         }
+    }
+}
+
+/// Says where the lab's controller is, in a section that names no other one.
+fn fill_in(section: &mut Table, access: &ControllerAccess) {
+    let ControllerAccess { url, token_file, ca_file } = access;
+    if section.contains_key("url") {
+        return;
+    }
+    section.insert("url".to_owned(), Value::String(url.clone()));
+    for (key, file) in [("token_file", token_file), ("ca_file", ca_file)] {
+        section.entry(key).or_insert_with(|| Value::String(file.display().to_string()));
     }
 }
 

@@ -7,6 +7,7 @@
 //! A lab without a group has pairs that transfer by unicast, all at once. Each has one receiver, and its source is told
 //! what that says of itself.
 
+use crate::controller::{self, ControllerAccess};
 use crate::error::{LabError, Result};
 use crate::group;
 use crate::guest::{self, Image, Unicast};
@@ -88,6 +89,7 @@ impl Session {
     pub fn start(lab: Lab, choices: Choices, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<Self> {
         let transfer = choices.transfer.clone().unwrap_or_else(|| lab.topology().transfer.clone());
         let mut session = Session { lab, choices, transfer, parts: Vec::new() };
+        controller::start(&mut session.lab, &session.choices.program, interrupt)?;
         session.start_hosts(interrupt, say)?;
         session.start_nodes(interrupt)?;
         Ok(session)
@@ -146,8 +148,9 @@ impl Session {
 
     fn start_nodes(&mut self, interrupt: &Interrupt) -> Result<()> {
         let nodes: Vec<usize> = self.nodes().collect();
-        let processes = nodes.into_iter().map(|node| self.start_node(node, false)).collect::<Result<Vec<_>>>()?;
-        processes.iter().try_for_each(|process| wait_until_ready(process, 1, interrupt))
+        let processes = nodes.iter().map(|node| self.start_node(*node, false)).collect::<Result<Vec<_>>>()?;
+        processes.iter().try_for_each(|process| wait_until_ready(process, 1, interrupt))?;
+        controller::wait_for_greetings(&self.lab, &nodes, interrupt)
     }
 
     /// The positions of the nodes that run `srdma node`.
@@ -160,7 +163,9 @@ impl Session {
         let topology = self.lab.topology();
         let name = topology.nodes[node].name.clone();
         let group = self.parts.first().and_then(|parts| parts.group.as_ref());
-        let choices = NodeChoices { driver: self.choices.driver.clone(), shaped_driver: None, restarted };
+        let controller = ControllerAccess::of(topology, self.lab.instance());
+        let driver = self.choices.driver.clone();
+        let choices = NodeChoices { driver, shaped_driver: None, restarted, controller };
         let text = node_file::text(topology, group, node, &self.lab.instance().socket(&name), &choices)?;
         let path = self.lab.instance().configuration(&name);
         fs::write(&path, text).map_err(LabError::file("write", &path))?;

@@ -1,11 +1,14 @@
 //! Labs as topologies of containerlab: what is written is read by another YAML library, and holds together.
 
+use sha2::{Digest, Sha256};
 use srdma_host::{GroupFile, PeerInfo};
 use srdma_lab::containerlab::{ExportError, ExportedFile, IMAGE, export};
 use srdma_lab::topology::{Kind, Lists, Operation};
 use srdma_lab::{LabError, Source, Topology, shipped};
 use srdma_node::{Configuration, InterfaceFacts, Purpose};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use yaml_rust2::{Yaml, YamlLoader};
 
@@ -117,11 +120,50 @@ fn containers_have_addresses_routes_and_settings() {
             let has_files = files.iter().any(|file| file.path.starts_with(&node.name));
             let binds = format!("{}:/etc/srdma:ro", node.name);
             assert_eq!(section["binds"][0].as_str(), has_files.then_some(binds.as_str()));
-            let is_node = matches!(node.kind, Kind::Srdma { .. });
-            let command = if is_node { "srdma node --config /etc/srdma/node.toml" } else { "sleep infinity" };
+            let is_controller = lab.controller.is_some_and(|plan| plan.node == position);
+            let command = match node.kind {
+                Kind::Srdma { .. } => "srdma node --config /etc/srdma/node.toml",
+                _ if is_controller => CONTROLLER,
+                _ => "sleep infinity",
+            };
             assert_eq!(section["cmd"].as_str(), Some(command));
         }
     }
+}
+
+const CONTROLLER: &str = "srdma controller run --config /etc/srdma/controller.toml --store /run/srdma/controller.store";
+
+/// The controller has the digest of the token that all others have.
+#[test]
+fn containers_have_what_the_controller_asks_for() {
+    let lab = topology("figure1-controller");
+    let files = exported(&lab);
+    let token = text(&files, "N6/token");
+    let configuration: toml::Table = text(&files, "C/controller.toml").parse().unwrap();
+    let digest: String = Sha256::digest(token).iter().map(|octet| format!("{octet:02x}")).collect();
+    assert_eq!(configuration["token"][0]["sha256"].as_str(), Some(digest.as_str()));
+    assert_eq!(configuration["listen"][0].as_str(), Some("[::]:8470"));
+    assert_eq!(configuration["tls"]["key"].as_str(), Some("/etc/srdma/key.pem"));
+    assert!(!text(&files, "C/controller.toml").contains(token));
+    for node in &lab.nodes {
+        assert_eq!(text(&files, &format!("{}/token", node.name)), token);
+        let certificate = text(&files, &format!("{}/certificate.pem", node.name));
+        assert_eq!(certificate, text(&files, "C/certificate.pem"));
+        let has_key = files.iter().any(|file| file.path == Path::new(&node.name).join("key.pem"));
+        assert_eq!(has_key, node.name == "C");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for file in &files {
+        file.write(directory.path()).unwrap();
+        let mode = fs::metadata(directory.path().join(&file.path)).unwrap().permissions().mode();
+        let is_secret = ["token", "key.pem"].iter().any(|name| file.path.ends_with(name));
+        assert_eq!(mode & 0o077 == 0, is_secret, "{}", file.path.display());
+    }
+    let beside = Source::find("figure1-controller").unwrap().text.replace("node = \"C\"", "node = \"N6\"");
+    let beside = Topology::parse(Path::new("beside.toml"), &beside).unwrap();
+    let error = export(&beside, &beside.transfer, IMAGE).unwrap_err();
+    assert!(matches!(&error, LabError::Export(ExportError::Controller { node, .. }) if node == "N6"), "{error}");
+    assert!(error.to_string().contains("a container has one command: give it a node of kind router"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use srdma_group::ReceiverRegion;
 use srdma_lab::group::{Member, group};
 use srdma_lab::node_file::{self, NodeChoices};
 use srdma_lab::topology::{Kind, Lists, Operation};
-use srdma_lab::{Instance, Source, Topology};
+use srdma_lab::{ControllerAccess, Instance, Source, Topology};
 use srdma_node::{Configuration, Purpose};
 use srdma_wire::Qpn;
 use std::collections::BTreeMap;
@@ -122,6 +122,70 @@ fn a_transfer_by_unicast_has_two_endpoints() {
 }
 
 #[test]
+fn a_lab_has_one_controller_that_nodes_find() {
+    let with = |controller: &str| parse(&GOOD.replace("[run]\n", &format!("{controller}\n[run]\n")));
+    let plan = with("[controller]\nnode = \"X\"").unwrap().controller.unwrap();
+    assert_eq!((plan.node, plan.url().as_str()), (2, "https://[2001:db8::2]:8470"));
+    assert_eq!(with("[controller]\nnode = \"N\"\nport = 99").unwrap().controller.unwrap().port, 99);
+    for (controller, expected) in [
+        ("[controller]\nnode = \"Z\"", "42: unknown node Z: nodes are A, N, X, B"),
+        ("[controller]\nnode = \"A\"", "42: A is a host: expected a node of kind router or srdma for the controller"),
+        ("[controller]\nnode = \"X\"\nport = 0", "43: port 0: expected 1 to 65535"),
+        ("[controller]\nnode = \"X\"\n[controller]\nnode = \"N\"", "43: duplicate key"),
+        (
+            "[[controller]]\nnode = \"X\"\n[[controller]]\nnode = \"N\"",
+            "41: invalid type: sequence, expected one [controller]",
+        ),
+        ("[controller]\nport = 1", "41: missing key `node`"),
+        ("[controller]\nnode = \"X\"\nurl = \"\"", "43: unknown key `url`"),
+    ] {
+        let error = with(controller).unwrap_err();
+        assert!(error.starts_with(&format!("dir/pair.toml:{expected}")), "{error}");
+    }
+    let bare = GOOD.replace("addresses = [\"2001:db8::2\"]", "");
+    let bare = parse(&bare.replace("[run]\n", "[controller]\nnode = \"X\"\n[run]\n")).unwrap_err();
+    assert!(bare.ends_with("X needs an address at which the controller is found"), "{bare}");
+
+    let config = "config.route = [{ prefix = \"2001:db8:9::/48\", blackhole = true }]";
+    let node = |section: &str| GOOD.replace(config, &format!("config.controller = {{ {section} }}"));
+    let error = parse(&node("hosts = []")).unwrap_err();
+    let expected =
+        "dir/pair.toml:13: N has a [controller] without url, and the lab has no [controller] to take it from";
+    assert_eq!(error, expected);
+    parse(&node("url = \"https://[2001:db8::9]:1\"")).unwrap();
+    parse(&node("hosts = []").replace("[run]\n", "[controller]\nnode = \"X\"\n[run]\n")).unwrap();
+}
+
+/// What a node says itself of a controller stays; one that says nothing is told of the lab's.
+#[test]
+fn nodes_are_told_of_the_labs_controller() {
+    let topology = Source::find("figure1-controller").unwrap().topology().unwrap();
+    let instance = Instance::new(&topology.name, Some("a")).unwrap();
+    let access = ControllerAccess::of(&topology, &instance).unwrap();
+    let choices = NodeChoices { controller: Some(access.clone()), ..NodeChoices::default() };
+    let section = |config: &[(&str, &str)]| {
+        let mut topology = topology.clone();
+        let node = topology.node("N6").unwrap();
+        if let Kind::Srdma { config: table } = &mut topology.nodes[node].kind {
+            let own = table["controller"].as_table_mut().unwrap();
+            own.extend(config.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())));
+        }
+        let text = node_file::text(&topology, None, node, Path::new("N6.sock"), &choices).unwrap();
+        let file: toml::Table = text.parse().unwrap();
+        ["url", "token_file", "ca_file"]
+            .map(|key| file["controller"].get(key).map(|value| value.as_str().unwrap().to_owned()))
+    };
+    let directory = "/run/srdma/lab/figure1-controller-a/controller";
+    let [url, token, ca] =
+        ["https://[2001:db8:ff:c::1]:8470", &format!("{directory}/token"), &format!("{directory}/certificate.pem")]
+            .map(|text| Some(text.to_owned()));
+    assert_eq!(section(&[]), [url.clone(), token.clone(), ca.clone()]);
+    assert_eq!(section(&[("token_file", "mine")]), [url, Some("mine".to_owned()), ca]);
+    let other = "https://other.example:8470";
+    assert_eq!(section(&[("url", other)]), [Some(other.to_owned()), None, None]);
+}
+
+#[test]
 fn errors_name_the_line() {
     for (from, to, expected) in [
         ("kind = \"router\"", "kind = \"switch\"", "17: unknown variant `switch`"),
@@ -180,7 +244,7 @@ fn every_node_of_figure_1_understands_its_file() {
                 };
                 let status = Instance::new("figure1", None).unwrap().socket("N");
                 let choices =
-                    NodeChoices { driver: Some("af_packet".to_owned()), shaped_driver: None, restarted: true };
+                    NodeChoices { driver: Some("af_packet".to_owned()), restarted: true, ..NodeChoices::default() };
                 let text = node_file::text(&topology, Some(&group), position, &status, &choices).unwrap();
                 let facts = interfaces(&topology, position);
                 let file = Path::new("node.toml");

@@ -5,7 +5,7 @@ use super::instance;
 use anyhow::{Context, Result};
 use srdma_lab::guest::{Guest, Port};
 use srdma_lab::topology::Kind;
-use srdma_lab::{Lab, check_root};
+use srdma_lab::{ControllerAccess, Lab, check_root};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -25,6 +25,9 @@ pub(super) fn run(shell: &Shell) -> Result<ExitCode> {
     let words = if shell.words.is_empty() { &default[..] } else { &shell.words };
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &lab.instance().namespace(&shell.node)]).args(words);
+    // Where `srdma group` and the like find the lab's controller.
+    let access = ControllerAccess::of(lab.topology(), lab.instance());
+    command.envs(access.iter().flat_map(ControllerAccess::environment));
     let status = command.status().context("cannot start ip")?;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     Ok(ExitCode::from(code as u8))

@@ -7,15 +7,25 @@ use crate::demo::table::Table;
 use crate::demo::units::grouped;
 use anyhow::Result;
 use serde::Serialize;
-use srdma_lab::{Instance, Lab, LinkCounters};
+use srdma_lab::{ControllerAccess, Instance, Lab, LinkCounters};
 use std::process::ExitCode;
 
 /// What there is of a lab.
 #[derive(Serialize)]
 struct Report {
     lab: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    controller: Option<Controller>,
     nodes: Vec<Node>,
     links: Vec<Link>,
+}
+
+/// The lab's controller.
+#[derive(Serialize)]
+struct Controller {
+    node: String,
+    #[serde(flatten)]
+    access: ControllerAccess,
 }
 
 #[derive(Serialize)]
@@ -54,6 +64,9 @@ pub(super) fn run(status: &Status) -> Result<ExitCode> {
     if status.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
+        if let Some(Controller { node, access }) = &report.controller {
+            println!("{}\n", controller(node, access));
+        }
         print!("{}\n{}", nodes(&report), links(&report));
     }
     Ok(ExitCode::SUCCESS)
@@ -96,7 +109,17 @@ fn report(lab: &Lab) -> Result<Report> {
         loss: link.loss,
         counters,
     });
-    Ok(Report { lab: lab.instance().name().to_owned(), nodes: nodes.collect(), links: links.collect() })
+    let access = topology.controller.zip(ControllerAccess::of(topology, lab.instance()));
+    let controller = access.map(|(plan, access)| Controller { node: topology.nodes[plan.node].name.clone(), access });
+    let lab = lab.instance().name().to_owned();
+    Ok(Report { lab, controller, nodes: nodes.collect(), links: links.collect() })
+}
+
+/// Where the lab's controller is, and what is needed to speak to it.
+pub(super) fn controller(node: &str, access: &ControllerAccess) -> String {
+    let ControllerAccess { url, token_file, ca_file } = access;
+    let (token, certificate) = (token_file.display(), ca_file.display());
+    format!("controller at {node}: {url}, token in {token}, certificate in {certificate}")
 }
 
 fn nodes(report: &Report) -> Table {

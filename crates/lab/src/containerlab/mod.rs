@@ -13,11 +13,13 @@
 mod topology_file;
 mod transfer;
 
+use crate::controller::{self, ControllerAccess, Secrets};
 use crate::error::{LabError, Result};
 use crate::node_file::{self, NodeChoices};
-use crate::topology::{Kind, Topology, Transfer};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use crate::topology::{ControllerPlan, Kind, Topology, Transfer};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The image that containers are made of where no other is named: that of this version.
@@ -38,6 +40,17 @@ pub enum ExportError {
          make it `kind = \"endpoint\"`, or run the lab by `srdma lab run {lab}`"
     )]
     Guest {
+        /// The lab.
+        lab: String,
+        /// The node.
+        node: String,
+    },
+    /// A container has one command.
+    #[error(
+        "the controller of lab {lab} runs at {node}, beside `srdma node`, and a container has one command: \
+         give it a node of kind router"
+    )]
+    Controller {
         /// The lab.
         lab: String,
         /// The node.
@@ -65,11 +78,13 @@ pub struct ExportedFile {
     pub text: String,
     /// Whether it can be run.
     pub is_program: bool,
+    /// Whether only its owner may read it.
+    pub is_secret: bool,
 }
 
 impl ExportedFile {
     fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        ExportedFile { path: path.into(), text: text.into(), is_program: false }
+        ExportedFile { path: path.into(), text: text.into(), is_program: false, is_secret: false }
     }
 
     /// Writes it below a directory. A file that is there is replaced.
@@ -82,10 +97,19 @@ impl ExportedFile {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(LabError::file("make", parent))?;
         }
-        fs::write(&path, &self.text).map_err(LabError::file("write", &path))?;
-        if self.is_program {
-            let permissions = fs::Permissions::from_mode(0o755);
-            fs::set_permissions(&path, permissions).map_err(LabError::file("make executable", &path))?;
+        let mode = match (self.is_program, self.is_secret) {
+            (true, _) => Some(0o755),
+            (false, true) => Some(0o600),
+            (false, false) => None,
+        };
+        // A secret is nobody else's from the first octet on.
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).truncate(true).mode(mode.unwrap_or(0o666));
+        let written = options.open(&path).and_then(|mut file| file.write_all(self.text.as_bytes()));
+        written.map_err(LabError::file("write", &path))?;
+        if let Some(mode) = mode {
+            let permissions = fs::Permissions::from_mode(mode);
+            fs::set_permissions(&path, permissions).map_err(LabError::file("set the permissions of", &path))?;
         }
         Ok(())
     }
@@ -106,8 +130,10 @@ pub fn export(topology: &Topology, transfer: &Transfer, image: &str) -> Result<V
     }
     let group = transfer::group(topology, transfer)?;
     // Loss and rate are made by the interfaces of the containers, and AF_XDP passes those by.
-    let choices = NodeChoices { shaped_driver: Some("af_packet".to_owned()), ..NodeChoices::default() };
-    let mut files = Vec::new();
+    let controller = topology.controller.map(|plan| access(&plan));
+    let shaped_driver = Some("af_packet".to_owned());
+    let choices = NodeChoices { shaped_driver, controller, ..NodeChoices::default() };
+    let mut files = topology.controller.map_or(Ok(Vec::new()), |plan| controller_files(topology, &plan))?;
     for (position, node) in topology.nodes.iter().enumerate() {
         if let Kind::Srdma { .. } = node.kind {
             let text = node_file::text(topology, group.as_ref(), position, &socket(&node.name), &choices)?;
@@ -123,6 +149,32 @@ pub fn export(topology: &Topology, transfer: &Transfer, image: &str) -> Result<V
         files.push(ExportedFile { is_program: true, ..ExportedFile::new("transfer.sh", text) });
     }
     files.push(ExportedFile::new("README.md", readme(topology, image, &transfers)));
+    Ok(files)
+}
+
+/// How the controller is reached from a container.
+fn access(plan: &ControllerPlan) -> ControllerAccess {
+    ControllerAccess::in_directory(plan.url(), Path::new(FILES))
+}
+
+/// What the controller is started with, and what its clients show it and hold it against.
+fn controller_files(topology: &Topology, plan: &ControllerPlan) -> Result<Vec<ExportedFile>> {
+    let own = &topology.nodes[plan.node];
+    if let Kind::Srdma { .. } = own.kind {
+        return Err(ExportError::Controller { lab: topology.name.clone(), node: own.name.clone() }.into());
+    }
+    let secrets = Secrets::new(plan.address)?;
+    let configuration = controller::configuration(plan.port, &secrets, Path::new(FILES))?;
+    let file = |node: &str, name: &str, text: &String| ExportedFile::new(Path::new(node).join(name), text.clone());
+    let secret = |file| ExportedFile { is_secret: true, ..file };
+    let mut files = vec![
+        file(&own.name, controller::CONFIGURATION, &configuration),
+        secret(file(&own.name, controller::KEY, &secrets.key)),
+    ];
+    for node in &topology.nodes {
+        files.push(file(&node.name, controller::CERTIFICATE, &secrets.certificate));
+        files.push(secret(file(&node.name, controller::TOKEN, &secrets.token)));
+    }
     Ok(files)
 }
 

@@ -1,6 +1,7 @@
 //! `NAME.clab.yml`: the nodes as containers, the links, and command lines.
 
 use super::{DIRECTORY, ExportError, ExportedFile, FILES, is_plain, quoted};
+use crate::controller;
 use crate::error;
 use crate::network::{self, Side};
 use crate::routes;
@@ -85,11 +86,17 @@ pub(super) fn file(topology: &Topology, image: &str, others: &[ExportedFile]) ->
 fn node(topology: &Topology, position: usize, others: &[ExportedFile]) -> NodeSection {
     let node = &topology.nodes[position];
     let has_files = others.iter().any(|file| file.path.starts_with(&node.name));
+    let is_controller = topology.controller.is_some_and(|plan| plan.node == position);
     // Docker turns IPv6 off in containers that are in none of its networks.
     let enabled = ["all", "default"].map(|scope| (format!("net.ipv6.conf.{scope}.disable_ipv6"), "0".to_owned()));
     NodeSection {
         cmd: match node.kind {
             Kind::Srdma { .. } => format!("srdma node --config {FILES}/node.toml"),
+            Kind::Router if is_controller => {
+                let configuration = Path::new(FILES).join(controller::CONFIGURATION);
+                let store = Path::new(DIRECTORY).join("controller.store");
+                controller::command(Path::new("srdma"), &configuration, &store).join(" ")
+            }
             // What is to run there is started by command lines, or by the transfer.
             Kind::Router | Kind::Endpoint | Kind::Guest => "sleep infinity".to_owned(),
         },

@@ -1,5 +1,6 @@
 //! From the sections of a topology file to a topology that does not contradict itself.
 
+use super::controller::{check_nodes, controller};
 use super::file::{File, GroupSection, KindName, LinkSection, NodeSection, RunSection, psn, qpn};
 use super::{End, GroupPlan, Kind, Link, Lists, Node, Operation, Pair, ReceiverPlan, Topology, Transfer, TreePlan};
 use crate::command;
@@ -23,9 +24,9 @@ pub(super) struct Problem {
     pub(super) text: String,
 }
 
-type Checked<T> = Result<T, Problem>;
+pub(super) type Checked<T> = Result<T, Problem>;
 
-fn wrong<T>(at: usize, text: impl Into<String>) -> Checked<T> {
+pub(super) fn wrong<T>(at: usize, text: impl Into<String>) -> Checked<T> {
     Err(Problem { at, text: text.into() })
 }
 
@@ -55,10 +56,12 @@ pub(super) fn topology(file: &Path, text: &str) -> Checked<Topology> {
         links.push(link);
     }
     let group = file.group.as_ref().map(|section| group(section, &nodes, &links)).transpose()?;
+    let controller = file.controller.as_ref().map(|section| controller(section, &nodes)).transpose()?;
+    check_nodes(&file.node, controller.is_some())?;
     let pairs = pairs(&file.run, &nodes, group.is_some())?;
     let transfer = transfer(&file.run)?;
     let (description, shortest_path_routes) = (file.description, file.shortest_path_routes);
-    Ok(Topology { name, description, nodes, links, shortest_path_routes, group, pairs, transfer })
+    Ok(Topology { name, description, nodes, links, shortest_path_routes, group, controller, pairs, transfer })
 }
 
 const NAMES: &str = "expected 1 to 32 letters, digits and hyphens, the first a letter";
@@ -144,7 +147,7 @@ fn address_and_length(text: &str) -> Option<(Ipv6Addr, u8)> {
     Some((address.parse().ok()?, length))
 }
 
-fn find(nodes: &[Node], name: &Spanned<String>) -> Checked<usize> {
+pub(super) fn find(nodes: &[Node], name: &Spanned<String>) -> Checked<usize> {
     match nodes.iter().position(|node| node.name == *name.get_ref()) {
         Some(position) => Ok(position),
         None => {

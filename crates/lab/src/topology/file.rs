@@ -1,8 +1,11 @@
 //! A topology file as it is written: one type a section, one field a key. What the keys mean stands in `docs/labs.md`.
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use srdma_wire::{Psn, Qpn};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::Ipv6Addr;
 use toml::{Spanned, Value};
 
@@ -17,8 +20,27 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) link: Vec<Spanned<LinkSection>>,
     pub(super) group: Option<Spanned<GroupSection>>,
+    #[serde(default, deserialize_with = "one_controller")]
+    pub(super) controller: Option<ControllerSection>,
     #[serde(default)]
     pub(super) run: RunSection,
+}
+
+/// A table; an array of tables would be several controllers.
+fn one_controller<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ControllerSection>, D::Error> {
+    struct One;
+    impl<'de> Visitor<'de> for One {
+        type Value = ControllerSection;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("one [controller]")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            ControllerSection::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    deserializer.deserialize_map(One).map(Some)
 }
 
 fn yes() -> bool {
@@ -93,6 +115,13 @@ pub(super) struct TreeSection {
 pub(super) struct ReceiverSection {
     pub(super) node: Spanned<String>,
     pub(super) edge: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ControllerSection {
+    pub(super) node: Spanned<String>,
+    pub(super) port: Option<Spanned<u16>>,
 }
 
 #[derive(Default, Deserialize)]

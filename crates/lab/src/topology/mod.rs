@@ -4,6 +4,7 @@
 //! turns its sections into the types below, which cannot contradict themselves. Either way the error names the line.
 
 mod check;
+mod controller;
 mod file;
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub struct Topology {
     pub shortest_path_routes: bool,
     /// The multicast group, when there is one.
     pub group: Option<GroupPlan>,
+    /// The controller that the lab starts, when it has one.
+    pub controller: Option<ControllerPlan>,
     /// Who sends to whom by unicast, all at once, in a lab without a group.
     pub pairs: Vec<Pair>,
     /// What `run` transfers.
@@ -167,6 +170,24 @@ pub struct ReceiverPlan {
     pub node: usize,
     /// Position of its edge in the tree.
     pub edge: usize,
+}
+
+/// The controller that nodes take groups from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerPlan {
+    /// Position of its node among the lab's nodes.
+    pub node: usize,
+    /// Where it is found: the node's first address.
+    pub address: Ipv6Addr,
+    /// Its TCP port.
+    pub port: u16,
+}
+
+impl ControllerPlan {
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("https://[{}]:{}", self.address, self.port)
+    }
 }
 
 /// Two hosts with the software endpoint.

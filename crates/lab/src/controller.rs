@@ -1,0 +1,169 @@
+//! The lab's controller: what proves that it is the one, its configuration, its process.
+
+mod secrets;
+
+pub(crate) use secrets::Secrets;
+
+use crate::error::{LabError, Result};
+use crate::instance::Instance;
+use crate::interrupt::Interrupt;
+use crate::lab::Lab;
+use crate::topology::Topology;
+use serde::Serialize;
+use srdma_node::daemon::read_status;
+use std::fs;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a controller has to listen.
+const START_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long a node has to reach it.
+const GREETING_PATIENCE: Duration = Duration::from_secs(30);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Where a lab's controller is, and what is needed to speak to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ControllerAccess {
+    /// Its URL.
+    pub url: String,
+    /// The file with the token, which may do everything.
+    pub token_file: PathBuf,
+    /// The file with the certificate that the controller's is held against.
+    pub ca_file: PathBuf,
+}
+
+impl ControllerAccess {
+    /// How the controller of an instance is reached; `None` for a lab without one.
+    pub fn of(topology: &Topology, instance: &Instance) -> Option<Self> {
+        topology.controller.map(|plan| ControllerAccess::in_directory(plan.url(), &directory(instance)))
+    }
+
+    /// The same, with the files in another place.
+    pub(crate) fn in_directory(url: String, directory: &Path) -> Self {
+        ControllerAccess { url, token_file: directory.join(TOKEN), ca_file: directory.join(CERTIFICATE) }
+    }
+
+    /// What `srdma group`, `send` and `recv` take from their environment.
+    pub fn environment(&self) -> [(&'static str, String); 3] {
+        [
+            ("SRDMA_CONTROLLER", self.url.clone()),
+            ("SRDMA_TOKEN_FILE", self.token_file.display().to_string()),
+            ("SRDMA_CA", self.ca_file.display().to_string()),
+        ]
+    }
+}
+
+/// Names of files.
+pub(crate) const CERTIFICATE: &str = "certificate.pem";
+pub(crate) const KEY: &str = "key.pem";
+pub(crate) const TOKEN: &str = "token";
+pub(crate) const CONFIGURATION: &str = "controller.toml";
+
+/// Where an instance keeps what its controller needs.
+fn directory(instance: &Instance) -> PathBuf {
+    instance.directory().join("controller")
+}
+
+/// The name of the process: no node has one with a dot.
+fn process(node: &str) -> String {
+    format!("{node}.controller")
+}
+
+/// Makes what the controller needs, starts it, and waits until it listens. A lab without one has nothing to start.
+///
+/// # Errors
+///
+/// When it does not get so far.
+pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Result<()> {
+    let Some(plan) = lab.topology().controller else { return Ok(()) };
+    let node = lab.topology().nodes[plan.node].name.clone();
+    let directory = directory(lab.instance());
+    fs::DirBuilder::new().mode(0o700).create(&directory).map_err(LabError::file("create", &directory))?;
+    let secrets = Secrets::new(plan.address)?;
+    let configuration = configuration(plan.port, &secrets, &directory)?;
+    for (name, text) in [
+        (CERTIFICATE, &secrets.certificate),
+        (KEY, &secrets.key),
+        (TOKEN, &secrets.token),
+        (CONFIGURATION, &configuration),
+    ] {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(LabError::file("write", &path))?;
+    }
+    let words = command(program, &directory.join(CONFIGURATION), &directory.join("store"));
+    let process = lab.start(&node, &process(&node), &words)?;
+    let is_ready = |_: &str, log: &str| log.lines().any(|line| line.starts_with("ready: ")).then_some(());
+    process.wait_for("listen", START_PATIENCE, interrupt, is_ready)
+}
+
+/// The command line of a controller.
+pub(crate) fn command(program: &Path, configuration: &Path, store: &Path) -> Vec<String> {
+    let words = [program, "controller".as_ref(), "run".as_ref(), "--config".as_ref(), configuration];
+    words.into_iter().chain(["--store".as_ref(), store]).map(|word| word.display().to_string()).collect()
+}
+
+/// The `controller.toml` of a controller whose files are in a directory. It has the token's digest, not the token.
+pub(crate) fn configuration(port: u16, secrets: &Secrets, directory: &Path) -> Result<String> {
+    let file = File {
+        // Its own address may come after it.
+        listen: [SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))],
+        tls: TlsSection { certificate: directory.join(CERTIFICATE), key: directory.join(KEY) },
+        token: [TokenSection { name: "lab", role: "admin", sha256: secrets.token_sha256() }],
+    };
+    let who = || "the controller's configuration".to_owned();
+    toml::to_string(&file).map_err(|error| LabError::Unexpected { who: who(), problem: error.to_string() })
+}
+
+#[derive(Serialize)]
+struct File {
+    listen: [SocketAddr; 1],
+    tls: TlsSection,
+    token: [TokenSection; 1],
+}
+
+#[derive(Serialize)]
+struct TlsSection {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+#[derive(Serialize)]
+struct TokenSection {
+    name: &'static str,
+    role: &'static str,
+    sha256: String,
+}
+
+/// Waits until these nodes have reached the lab's controller. Those that have another one, or none, are not waited for.
+///
+/// # Errors
+///
+/// When one does not in time: then with what it says of it.
+pub(crate) fn wait_for_greetings(lab: &Lab, nodes: &[usize], interrupt: &Interrupt) -> Result<()> {
+    let Some(plan) = lab.topology().controller else { return Ok(()) };
+    let begin = Instant::now();
+    for node in nodes {
+        let name = &lab.topology().nodes[*node].name;
+        loop {
+            // A node that does not answer yet is asked again.
+            let status = read_status(&lab.instance().socket(name)).ok();
+            let awaited = match status.map(|status| status.controller) {
+                Some(None) => break,
+                Some(Some(controller)) if controller.is_reached || controller.url != plan.url() => break,
+                Some(Some(controller)) => controller.error.unwrap_or_default(),
+                None => "it does not tell its status".to_owned(),
+            };
+            if begin.elapsed() > GREETING_PATIENCE {
+                let seconds = GREETING_PATIENCE.as_secs();
+                let problem = format!("it has not reached the controller {} in {seconds} s: {awaited}", plan.url());
+                return Err(LabError::Unexpected { who: name.clone(), problem });
+            }
+            interrupt.sleep(POLL_INTERVAL)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! `[controller]` of a topology file, and what nodes say of a controller.
+
+use super::ControllerPlan;
+use super::check::{Checked, find, wrong};
+use super::file::{ControllerSection, NodeSection};
+use super::{Kind, Node};
+use toml::Value;
+
+/// Where a controller listens that is told nothing else.
+const DEFAULT_PORT: u16 = 8470;
+
+/// The lab's controller.
+pub(super) fn controller(section: &ControllerSection, nodes: &[Node]) -> Checked<ControllerPlan> {
+    let at = section.node.span().start;
+    let node = find(nodes, &section.node)?;
+    let Node { name, kind, addresses, .. } = &nodes[node];
+    match kind {
+        Kind::Srdma { .. } | Kind::Router => {}
+        Kind::Endpoint | Kind::Guest => {
+            return wrong(at, format!("{name} is a host: expected a node of kind router or srdma for the controller"));
+        }
+    }
+    let Some(address) = addresses.first().copied() else {
+        return wrong(at, format!("{name} needs an address at which the controller is found"));
+    };
+    let port = section.port.as_ref().map_or(DEFAULT_PORT, |port| *port.get_ref());
+    match &section.port {
+        Some(section) if port == 0 => wrong(section.span().start, "port 0: expected 1 to 65535"),
+        Some(_) | None => Ok(ControllerPlan { node, address, port }),
+    }
+}
+
+/// That nodes which take groups from a controller know where it is: they say so, or the lab has one.
+pub(super) fn check_nodes(sections: &[NodeSection], has_controller: bool) -> Checked<()> {
+    for section in sections.iter().filter(|_| !has_controller) {
+        let Some(config) = &section.config else { continue };
+        let own = config.get_ref().get("controller").and_then(Value::as_table);
+        if own.is_some_and(|own| !own.contains_key("url")) {
+            let name = section.name.get_ref();
+            let text =
+                format!("{name} has a [controller] without url, and the lab has no [controller] to take it from");
+            return wrong(config.span().start, text);
+        }
+    }
+    Ok(())
+}
