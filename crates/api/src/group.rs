@@ -1,5 +1,6 @@
 //! Groups as clients see them.
 
+use crate::source::SourceState;
 use serde::{Deserialize, Serialize};
 use srdma_group::Policy;
 use std::net::Ipv6Addr;
@@ -147,6 +148,9 @@ pub struct Group {
     pub summary: GroupSummary,
     /// The source.
     pub source: SourceAddress,
+    /// How far the source is. A controller that does not say has heard nothing of it.
+    #[serde(default)]
+    pub source_state: SourceState,
     /// The Designated QPN.
     pub designated_qpn: u32,
     /// The source's first PSN.

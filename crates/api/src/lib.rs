@@ -29,5 +29,5 @@ pub use node::{
     PortStatus, Prefix, Session, Sync, SyncAnswer, Wish,
 };
 pub use problem::Problem;
-pub use source::{SourceOrder, SourceReport};
+pub use source::{SourceOrder, SourceReport, SourceState};
 pub use topology::{Topology, TopologyLink, TopologyNode};

@@ -17,8 +17,23 @@ pub struct SourceReport {
     pub completed_messages: u32,
     /// Everything before this PSN was acknowledged.
     pub settled_psn: Option<u32>,
+    /// It sends nothing more, for ever: its queue pair is gone. The controller has no other order for it than the end.
+    pub ended: bool,
     /// How long to wait for something else to do than what it was told last, milliseconds; at most 10000.
     pub wait_ms: u32,
+}
+
+/// How far a group's source is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceState {
+    /// It has never asked what to do: it has sent nothing.
+    #[default]
+    Unheard,
+    /// It has asked: it may have sent.
+    Sending,
+    /// It has said that it sends nothing more.
+    Ended,
 }
 
 /// What the source's side is to do.

@@ -8,12 +8,14 @@ use srdma_host::{Gate, Passage, SourceState};
 use srdma_wire::Psn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the controller may wait for another order: what was acknowledged is told as often.
 const WAIT: Duration = Duration::from_secs(1);
 /// How soon a controller that was not reached is tried again.
 const RETRY: Duration = Duration::from_millis(300);
+/// How long a controller that is not reached is told the last word.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// What the thread and the loop share.
 struct Shared {
@@ -21,8 +23,12 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The loop's end. The thread ends with it.
-pub(crate) struct Source(Arc<Shared>);
+/// The loop's end. The thread ends with it, and the controller is told that nothing more is sent.
+pub(crate) struct Source {
+    shared: Arc<Shared>,
+    client: Client,
+    path: String,
+}
 
 impl Source {
     /// Begins to ask what the source of a group is to do.
@@ -30,6 +36,7 @@ impl Source {
         let shared = Arc::new(Shared { baton: Mutex::new(Baton::new(initial_psn)), changed: Condvar::new() });
         let of_thread = Arc::downgrade(&shared);
         let path = format!("/v1/groups/{group}/source");
+        let source = Source { shared, client: client.clone(), path: path.clone() };
         thread::Builder::new().name("source".to_owned()).spawn(move || {
             while let Some(shared) = of_thread.upgrade() {
                 let report = shared.calmed().report(WAIT.as_millis() as u32);
@@ -38,7 +45,7 @@ impl Source {
                         shared.lock().take(reply.value);
                         shared.changed.notify_all();
                     }
-                    Err(error) if error.problem().is_some_and(|problem| problem.name() == "unknown-group") => {
+                    Err(error) if error.problem().is_some_and(|problem| is_over(problem.name())) => {
                         shared.lock().take(SourceOrder::Closed);
                         shared.changed.notify_all();
                         return;
@@ -48,17 +55,17 @@ impl Source {
                 }
             }
         })?;
-        Ok(Source(shared))
+        Ok(source)
     }
 
     /// Waits until the source may send for the first time; false: the group is closed.
     pub(crate) fn released(&self) -> bool {
-        let mut baton = self.0.lock();
+        let mut baton = self.shared.lock();
         loop {
             match baton.passage() {
                 Passage::Open => return true,
                 Passage::Closed => return false,
-                Passage::Shut => baton = self.0.changed.wait(baton).unwrap_or_else(PoisonError::into_inner),
+                Passage::Shut => baton = self.shared.changed.wait(baton).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -66,14 +73,39 @@ impl Source {
 
 impl Gate for Source {
     fn pass(&mut self, state: SourceState) -> Passage {
-        let mut baton = self.0.lock();
+        let mut baton = self.shared.lock();
         let was_calming = baton.is_calming();
         let passage = baton.pass(state);
         if was_calming && !baton.is_calming() {
-            self.0.changed.notify_all();
+            self.shared.changed.notify_all();
         }
         passage
     }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        let report = {
+            let baton = self.shared.lock();
+            if baton.passage() == Passage::Closed {
+                return;
+            }
+            baton.last_report()
+        };
+        let since = Instant::now();
+        loop {
+            match self.client.post::<SourceOrder>(&self.path, &report, None) {
+                // A controller that is not told finds it out by the silence.
+                Err(error) if error.problem().is_none() && since.elapsed() < LAST_WORD => thread::sleep(RETRY),
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Whether a refusal of this name means that there is nothing to send for any more.
+fn is_over(name: &str) -> bool {
+    matches!(name, "unknown-group" | "source-ended")
 }
 
 impl Shared {

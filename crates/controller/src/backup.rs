@@ -3,6 +3,7 @@
 //! The first line says what it is and of which format; the last, how many rows there were and a digest of them, so that
 //! a backup that was cut is not taken for a whole one.
 
+use crate::migration::format_of;
 use crate::rows::{FORMAT, FORMAT_KEY};
 use crate::store::{Store, StoreError, Write};
 use serde::{Deserialize, Serialize};
@@ -62,7 +63,8 @@ struct Tail {
 ///
 /// When rows cannot be read or lines cannot be written.
 pub fn write_backup(store: &dyn Store, take: &mut dyn FnMut(&str) -> io::Result<()>) -> Result<u64, BackupError> {
-    take(&line(&Head { srdma_controller_backup: FORMAT })?)?;
+    let format = format_of(store)?.unwrap_or(FORMAT);
+    take(&line(&Head { srdma_controller_backup: format })?)?;
     let mut digest = Sha256::new();
     let mut count = 0;
     for (key, value) in store.rows("", None, usize::MAX)? {

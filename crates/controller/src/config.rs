@@ -28,6 +28,8 @@ pub struct Config {
     pub tenant: Vec<Tenant>,
     /// A node that is silent for so long is taken for dead, milliseconds.
     pub node_dead_after_ms: u32,
+    /// Joins that wait for a source which is silent for so long are given up, milliseconds.
+    pub source_silent_after_ms: u32,
     /// Connections that may be open at a time.
     pub connections: usize,
     /// The fabric that jobs are placed on: a file, as `srdma plan` takes it.
@@ -142,6 +144,7 @@ impl Default for Config {
             token: Vec::new(),
             tenant: Vec::new(),
             node_dead_after_ms: 3000,
+            source_silent_after_ms: 30_000,
             connections: 8192,
             fabric: None,
             block: SidPlan::BLOCK,
@@ -184,8 +187,12 @@ impl Config {
                 return Err(format!("listen {open}: without [tls] only loopback addresses may be listened on"));
             }
         }
-        if !(100..=600_000).contains(&self.node_dead_after_ms) {
-            return Err(format!("node_dead_after_ms = {}: expected 100 to 600000", self.node_dead_after_ms));
+        for (key, value) in
+            [("node_dead_after_ms", self.node_dead_after_ms), ("source_silent_after_ms", self.source_silent_after_ms)]
+        {
+            if !(100..=600_000).contains(&value) {
+                return Err(format!("{key} = {value}: expected 100 to 600000"));
+            }
         }
         if self.connections == 0 {
             return Err("connections = 0: nobody could connect".to_owned());
@@ -249,6 +256,11 @@ impl Config {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let first = || self.listen.first().map_or_else(String::new, |address| format!("{scheme}://{address}"));
         self.url.clone().unwrap_or_else(first)
+    }
+
+    /// How long a source may be silent.
+    pub(crate) fn source_silent_after(&self) -> Duration {
+        Duration::from_millis(self.source_silent_after_ms.into())
     }
 
     /// How long a node may be silent.

@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Core {
     tenants: BTreeMap<String, Tenant>,
     node_dead_after: Duration,
+    source_silent_after: Duration,
     site: SiteRow,
     groups: BTreeMap<u32, Group>,
     /// How many groups each tenant has.
@@ -78,6 +79,8 @@ struct Group {
     before: Option<Record>,
     /// The newcomers of the join that was handed to the lifecycle, until it is done.
     joining: Vec<Newcomer>,
+    /// When the source said something last, or the controller began.
+    source_heard: Instant,
     /// The tree as it was explained when it was made.
     explanation: Vec<String>,
     /// The nodes of its tree, as [`Core::groups_of_node`] has them.
@@ -109,6 +112,7 @@ impl Core {
         Core {
             tenants: config.tenants(),
             node_dead_after: config.node_dead_after(),
+            source_silent_after: config.source_silent_after(),
             site: SiteRow::default(),
             groups: BTreeMap::new(),
             groups_of_tenant: BTreeMap::new(),

@@ -16,6 +16,7 @@ mod core;
 mod daemon;
 mod http;
 mod jobs;
+mod migration;
 mod network;
 mod refusal;
 mod rows;

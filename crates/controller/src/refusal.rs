@@ -59,6 +59,7 @@ kinds! {
     PathMtuDiffers "path-mtu-differs" 409 "All members of a group have one path MTU",
     QueuePairInUse "queue-pair-in-use" 409 "The queue pair is in another group",
     AddressInUse "address-in-use" 409 "The address is one of a group, a node or a member",
+    SourceEnded "source-ended" 409 "The group's source sends nothing more",
     TooFewReceivers "too-few-receivers" 409 "Too few receivers would be left",
     NoWay "no-way" 409 "The topology has no tree for this",
     CannotWork "cannot-work" 409 "The group would not work",

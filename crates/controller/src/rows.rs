@@ -15,12 +15,12 @@
 use crate::store::{Row, StoreError, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use srdma_api::{Hello, NewGroup, NewReceiver};
+use srdma_api::{Hello, NewGroup, NewReceiver, SourceState};
 use srdma_group::Record;
 use std::net::Ipv6Addr;
 
-/// The version of the rows. A program that changes them counts it up, and reads the old ones.
-pub(crate) const FORMAT: u32 = 1;
+/// The version of the rows. A program that changes them counts it up, and [brings](crate::migration) old ones up to it.
+pub(crate) const FORMAT: u32 = 2;
 
 pub(crate) const FORMAT_KEY: &str = "format";
 pub(crate) const SITE_KEY: &str = "site";
@@ -51,8 +51,8 @@ pub(crate) struct GroupRow {
     pub(crate) is_closing: bool,
     /// It was committed, by whoever asked for it: what was not stored yet is to be done again.
     pub(crate) is_committed: bool,
-    /// Its source has asked what to do: it may have sent.
-    pub(crate) has_begun: bool,
+    /// How far its source is.
+    pub(crate) source: SourceState,
     /// The last epoch that may have been told to a node.
     pub(crate) last_epoch: u32,
     /// Why the last change was given up.

@@ -10,7 +10,9 @@
 use crate::config::Config;
 use crate::core::{Core, Out, unix_ms};
 use crate::jobs::Jobs;
+use crate::migration::migrate;
 use crate::refusal::Refusal;
+use crate::rows::FORMAT;
 use crate::store::{Durability, Row, Store, StoreError, Writer};
 use srdma_api::{Event, NodeOrder};
 use std::collections::{BTreeMap, VecDeque};
@@ -70,6 +72,9 @@ impl Shell {
         store: Arc<dyn Store>,
         rebuilds: bool,
     ) -> Result<Arc<Self>, StoreError> {
+        if let Some(format) = migrate(store.as_ref())? {
+            eprintln!("srdma controller: the store's rows were of format {format}, and are of format {FORMAT} now");
+        }
         let rows = known_rows(store.as_ref())?;
         let core = Core::restore(&config, fabric.clone(), &rows, identity(), rebuilds)?;
         let (events, _) = broadcast::channel(4096);
@@ -204,6 +209,11 @@ impl Shell {
         self.store.rows(prefix, after, most)
     }
 
+    /// How long a source may be kept waiting, so that it is not taken for silent.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        self.config.source_silent_after() / 2
+    }
+
     /// The store itself.
     pub(crate) fn store(&self) -> &dyn Store {
         self.store.as_ref()
@@ -277,10 +287,6 @@ fn known_rows(store: &dyn Store) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for prefix in ["answer/", "drained", "format", "group/", "job/", "member/", "node/", "record/", "site"] {
         rows.extend(store.rows(prefix, None, usize::MAX)?);
-    }
-    // A store that has something else is not new.
-    if rows.is_empty() {
-        rows = store.rows("", None, 1)?;
     }
     Ok(rows)
 }

@@ -1,6 +1,8 @@
 //! Groups as text.
 
-use srdma_api::{BranchView, Group, GroupState, GroupSummary, Receiver, ReceiverState, TreeNodeView, TreeView};
+use srdma_api::{
+    BranchView, Group, GroupState, GroupSummary, Receiver, ReceiverState, SourceState, TreeNodeView, TreeView,
+};
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 
@@ -46,7 +48,12 @@ pub(super) fn group(group: &Group) -> String {
     let mut lines = vec![summary(&group.summary)];
     let psn = group.initial_psn;
     lines.push(format!("Designated QPN {:#x}, first PSN {psn}, path MTU {}", group.designated_qpn, group.path_mtu));
-    lines.push(format!("source {}, queue pair {:#x}", group.source.address, group.source.qpn));
+    let source_state = match group.source_state {
+        SourceState::Unheard => "has not been heard of",
+        SourceState::Sending => "may send",
+        SourceState::Ended => "has ended",
+    };
+    lines.push(format!("source {}, queue pair {:#x}, {source_state}", group.source.address, group.source.qpn));
     let not_in_tree = |member: &&Receiver| group.tree.is_none() || member.state != ReceiverState::Member;
     lines.extend(group.members.iter().filter(not_in_tree).map(receiver));
     if let Some(tree) = &group.tree {
@@ -170,6 +177,7 @@ mod tests {
                 version: 9,
             },
             source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 },
+            source_state: SourceState::Sending,
             designated_qpn: 0xd0_0000,
             initial_psn: 0,
             path_mtu: 4096,
@@ -205,7 +213,7 @@ mod tests {
         let expected = "\
 group 7 weights of default: changing, epoch 4, 3 receivers, Proxy Address 2001:db8:cc::1
 Designated QPN 0xd00000, first PSN 0, path MTU 4096
-source 2001:db8:aa::1, queue pair 0x100
+source 2001:db8:aa::1, queue pair 0x100, may send
 receiver 2001:db8:bb::3, queue pair 0x1003, is joining
 
 N6 2001:db8:ff:6::1, headend

@@ -4,7 +4,7 @@ use crate::group::{commit_group, get};
 use crate::remote::{GroupUrl, TrustArguments};
 use crate::source::Source;
 use anyhow::{Context, Result, bail};
-use srdma_api::{Client, Group, GroupState};
+use srdma_api::{Client, Group, GroupState, SourceState};
 use srdma_host::{GroupFile, GroupRegion, GroupSource, PathMtu};
 use srdma_wire::{Psn, Qpn};
 use std::path::PathBuf;
@@ -74,6 +74,9 @@ impl ControlledGroup {
         if is_over(&group) || (arguments.commit && group.summary.state == GroupState::Open) {
             let why = group.failure.map(|failure| format!(": {failure}")).unwrap_or_default();
             bail!("group {} takes nothing to send{why}", self.id);
+        }
+        if group.source_state == SourceState::Ended {
+            bail!("the source of group {} has ended: create another group to send again", self.id);
         }
         let source = Source::start(self.client.clone(), self.id, self.file.initial_psn)?;
         if source.released() { Ok(source) } else { bail!("group {} was closed before it was ready", self.id) }

@@ -65,8 +65,14 @@ impl Baton {
             completed_messages: (self.state.completed_messages & 0xFF_FFFF) as u32,
             settled_psn: (self.state.acknowledged_packets > 0)
                 .then(|| self.psn_behind(self.state.acknowledged_packets)),
+            ended: false,
             wait_ms,
         }
+    }
+
+    /// What is reported last: nothing more is sent, however far the stream has come.
+    pub(super) fn last_report(&self) -> SourceReport {
+        SourceReport { ended: true, ..self.report(0) }
     }
 
     /// Whether it obeys a pause and has yet to become quiet.

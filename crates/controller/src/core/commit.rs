@@ -6,7 +6,7 @@ use crate::access::Who;
 use crate::network::Network;
 use crate::refusal::{Kind, Refusal};
 use crate::tree::{Growing, NoTree, Step};
-use srdma_api::NewReceiver;
+use srdma_api::{NewReceiver, SourceState};
 use srdma_group::{
     GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, ReceiverRegion, Record, Source, SourceRegion,
     Tree, TreeNode,
@@ -78,6 +78,9 @@ impl Core {
             .collect();
         if waiting.is_empty() {
             return;
+        }
+        if group.row.source == SourceState::Ended {
+            return self.refuse_joins(id, &waiting, "the source has ended");
         }
         match self.extension(id, &waiting) {
             Ok((newcomers, new_nodes)) => {

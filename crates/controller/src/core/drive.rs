@@ -2,7 +2,7 @@
 
 use super::{Core, Group};
 use crate::rows::{self, RecordRow};
-use srdma_api::{News, NodeOrder};
+use srdma_api::{News, NodeOrder, SourceState};
 use srdma_group::{Order, Record};
 use srdma_wire::Psn;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ impl Core {
             // A source that has never asked has sent nothing.
             if let Some(Order::Pause { round }) = lifecycle.source_order()
                 && let Some(group) = self.groups.get_mut(&id)
-                && !group.row.has_begun
+                && group.row.source == SourceState::Unheard
                 && let Some(lifecycle) = &mut group.lifecycle
             {
                 lifecycle.quiescent(round, Psn::new(group.row.request.initial_psn), 0);
@@ -29,6 +29,19 @@ impl Core {
             break;
         }
         self.note_rest(id);
+    }
+
+    /// Gives up the joins that wait for a source which says nothing any more.
+    fn give_up_joins(&mut self, id: u32, now: Instant) {
+        let silent_after = self.source_silent_after;
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let Some(lifecycle) = &mut group.lifecycle else { return };
+        let is_waited_for = matches!(lifecycle.source_order(), Some(Order::Pause { .. }));
+        if is_waited_for && now.saturating_duration_since(group.source_heard) >= silent_after {
+            let silence = silent_after.as_millis();
+            lifecycle
+                .give_up_joins(&format!("the source was silent for {silence} ms: nobody can join before it pauses"));
+        }
     }
 
     fn carry_out(&mut self, id: u32) {
@@ -163,6 +176,7 @@ impl Core {
         let may_wait = now < self.expects_until;
         for id in self.restless.clone() {
             self.begin_again(id, may_wait);
+            self.give_up_joins(id, now);
             if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
                 lifecycle.repeat();
             }

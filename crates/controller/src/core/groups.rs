@@ -5,11 +5,12 @@ use crate::access::Who;
 use crate::refusal::{Kind, Refusal};
 use crate::rows::{self, AnswerRow, GroupRow};
 use crate::store::Write;
-use srdma_api::{NewGroup, News};
+use srdma_api::{NewGroup, News, SourceState};
 use srdma_group::PathMtu;
 use srdma_wire::Qpn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
+use std::time::Instant;
 
 /// How long an answer is given again to its key, seconds; and how many of them are kept.
 const ANSWER_KEPT_S: u64 = 86_400;
@@ -53,7 +54,7 @@ impl Core {
             request,
             is_closing: false,
             is_committed: false,
-            has_begun: false,
+            source: SourceState::Unheard,
             last_epoch: 0,
             failure: None,
         };
@@ -77,6 +78,7 @@ impl Core {
             record: None,
             before: None,
             joining: Vec::new(),
+            source_heard: Instant::now(),
             explanation: Vec::new(),
             nodes: BTreeSet::new(),
         };
@@ -110,7 +112,9 @@ impl Core {
     pub(super) fn forget(&mut self, id: u32) {
         let Some(group) = self.groups.remove(&id) else { return };
         let request = &group.row.request;
-        self.proxies.retain(|_, of| *of != id);
+        if let Some(proxy) = request.proxy {
+            self.proxies.remove(&proxy);
+        }
         self.queue_pairs.remove(&(request.source.address, request.source.qpn));
         for (address, member) in &group.members {
             self.queue_pairs.remove(&(*address, member.receiver.qpn));
@@ -149,7 +153,7 @@ impl Core {
             return Err(Refusal::new(Kind::AddressInUse, format!("proxy {proxy} is the source's own address")));
         }
         self.check_free("proxy", proxy)?;
-        if self.queue_pairs.keys().any(|(address, _)| *address == proxy) {
+        if self.queue_pairs.range((proxy, 0)..=(proxy, u32::MAX)).next().is_some() {
             return Err(Refusal::new(Kind::AddressInUse, format!("proxy {proxy} is a member of a group (D2)")));
         }
         self.check_queue_pair("source", request.source.address, request.source.qpn, None)

@@ -6,7 +6,7 @@ use crate::access::Who;
 use crate::refusal::{Kind, Refusal};
 use crate::rows::{self, MemberRow};
 use crate::store::Write;
-use srdma_api::{NewReceiver, News};
+use srdma_api::{NewReceiver, News, SourceState};
 use srdma_group::ChangeError;
 use std::net::Ipv6Addr;
 
@@ -72,6 +72,10 @@ impl Core {
         if request.region.is_some() && receiver.region.is_none() {
             let text = format!("receiver {address} names no region, but group {id} carries WRITE (D27)");
             return Err(Refusal::new(Kind::MissingRegion, text));
+        }
+        if group.row.source == SourceState::Ended {
+            let text = format!("receiver {address} would hear nothing: the source of group {id} has ended");
+            return Err(Refusal::new(Kind::SourceEnded, text));
         }
         self.check_free("receiver", address)?;
         self.check_queue_pair("receiver", address, receiver.qpn, None)?;

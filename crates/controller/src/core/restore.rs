@@ -3,12 +3,14 @@
 use super::{Core, Group, Node};
 use crate::config::Config;
 use crate::jobs::{JobRow, Jobs};
+use crate::migration::migrate_group;
 use crate::rows::{
     self, AnswerRow, FORMAT, FORMAT_KEY, GroupRow, MemberRow, NodeRow, RecordRow, SITE_KEY, SiteRow, address_of,
     damaged, id_of,
 };
 use crate::store::{Row, StoreError};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use srdma_api::Held;
 use srdma_group::{Lifecycle, Record, Resumption};
 use std::collections::BTreeMap;
@@ -17,16 +19,32 @@ use std::net::Ipv6Addr;
 /// What a headend keeps of a group.
 #[derive(Serialize, Deserialize)]
 struct Deed {
-    group: GroupRow,
+    /// Of the group's row.
+    #[serde(default = "first_format")]
+    format: u32,
+    group: Value,
     members: Vec<(Ipv6Addr, MemberRow)>,
     record: Record,
+}
+
+/// Deeds said nothing of it at first.
+fn first_format() -> u32 {
+    1
 }
 
 /// The deed of a group as it will be when the part that it goes with is in effect.
 pub(super) fn deed(group: &Group) -> Option<String> {
     let record = group.lifecycle.as_ref()?.newest()?.record().clone();
     let members = group.members.iter().map(|(address, member)| (*address, *member)).collect();
-    serde_json::to_string(&Deed { group: group.row.clone(), members, record }).ok()
+    let row = serde_json::to_value(&group.row).ok()?;
+    serde_json::to_string(&Deed { format: FORMAT, group: row, members, record }).ok()
+}
+
+/// A deed, and its group as it would be written now.
+fn opened(deed: &str) -> Option<(GroupRow, Deed)> {
+    let mut deed: Deed = serde_json::from_str(deed).ok()?;
+    migrate_group(deed.format, &mut deed.group).ok()?;
+    Some((serde_json::from_value(deed.group.clone()).ok()?, deed))
 }
 
 impl Core {
@@ -40,13 +58,12 @@ impl Core {
     ) -> Result<Self, StoreError> {
         let mut core = Core::new(config);
         core.rebuilds = rebuilds;
+        // What is missing or of another format has been seen to before.
         let is_new = rows.is_empty();
         let mut records = BTreeMap::new();
         let mut placed = Vec::new();
-        let mut format = None;
         for row @ (key, _) in rows {
             match key.split('/').next().unwrap_or_default() {
-                FORMAT_KEY => format = Some(rows::get::<u32>(row)?),
                 SITE_KEY => core.site = rows::get::<SiteRow>(row)?,
                 "group" => {
                     let group: GroupRow = rows::get(row)?;
@@ -64,16 +81,9 @@ impl Core {
                     core.answers.insert(key.clone(), rows::get::<AnswerRow>(row)?);
                 }
                 "job" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
-                // The audit log is read when somebody asks for it.
+                // The format has been seen to, and the audit log is read when somebody asks for it.
                 _ => {}
             }
-        }
-        match format {
-            Some(found) if found > FORMAT => return Err(StoreError::Newer { found, known: FORMAT }),
-            None if !is_new => {
-                return Err(damaged(FORMAT_KEY, "it is missing: this is no store of a controller".to_owned()));
-            }
-            Some(_) | None => {}
         }
         if is_new {
             core.site.store = identity;
@@ -160,7 +170,7 @@ impl Core {
             return;
         }
         for deed in held.iter().filter(|held| held.epoch.is_some()).filter_map(|held| held.deed.as_deref()) {
-            let Ok(Deed { group, members, record }) = serde_json::from_str(deed) else { continue };
+            let Some((group, Deed { members, record, .. })) = opened(deed) else { continue };
             let id = group.id;
             if self.groups.contains_key(&id) || record.id.0 != id || !self.tenants.contains_key(&group.tenant) {
                 continue;

@@ -24,6 +24,7 @@ impl Core {
         let view = srdma_api::Group {
             summary: summary(group),
             source: request.source,
+            source_state: group.row.source,
             designated_qpn: request.designated_qpn,
             initial_psn: request.initial_psn,
             path_mtu: request.path_mtu,

@@ -225,7 +225,8 @@ pub(super) async fn source(
 ) -> Result<Response, Refusal> {
     let id = group_id(&id)?;
     let report = asked.value;
-    let deadline = Instant::now() + Duration::from_millis(report.wait_ms.min(10_000).into());
+    let wait = Duration::from_millis(report.wait_ms.min(10_000).into());
+    let deadline = Instant::now() + wait.min(app.shell.longest_wait());
     let is_known = |order: &SourceOrder| match (order, report.round) {
         (SourceOrder::Wait, None) => true,
         (SourceOrder::Ready { round }, Some(known)) => *round == known && !report.paused,

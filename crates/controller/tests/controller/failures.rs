@@ -3,7 +3,8 @@
 use crate::fleet::{Agent, figure_1, hello, loopback};
 use crate::life::ready;
 use crate::running::*;
-use srdma_api::{GroupState, NodePage};
+use srdma_api::{GroupState, NodePage, SourceOrder, SourceReport};
+use srdma_controller::Config;
 use srdma_group::Parent;
 use std::sync::Arc;
 
@@ -134,4 +135,30 @@ fn a_creation_that_was_cut_is_made() {
     let running = Running::on_disk(&file);
     let _agents = figure_1(&running);
     assert_eq!(until_ready(&running.client(), group).summary.receivers, 5);
+}
+
+/// A join does not wait for ever for a source that has died; should it come back, it is released and others can join.
+#[test]
+fn joins_do_not_wait_for_a_silent_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(opened(&folder.path().join("store")));
+    let running = Running::start(Config { source_silent_after_ms: 300, ..config() }, store, false);
+    let _agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let path = format!("/v1/groups/{group}/source");
+    let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).unwrap().value;
+    assert_eq!(report(SourceReport::default()), SourceOrder::Ready { round: 0 });
+    join(&client, group, 6);
+    let given_up = until("R6 is out", || Some(show(&client, group)).filter(|group| group.summary.receivers == 5));
+    assert_eq!(given_up.summary.state, GroupState::Ready);
+    let failure = given_up.failure.expect("a reason");
+    assert!(failure.contains("silent for 300 ms"), "{failure}");
+    let sending = SourceReport { round: Some(0), ..SourceReport::default() };
+    assert_eq!(report(sending), SourceOrder::Pause { round: 1 });
+    let quiet = SourceReport { round: Some(1), paused: true, quiet_at_psn: Some(9), ..SourceReport::default() };
+    assert_eq!(report(quiet), SourceOrder::Ready { round: 1 });
+    join(&client, group, 6);
+    assert_eq!(report(SourceReport { round: Some(1), ..sending }), SourceOrder::Pause { round: 2 });
+    report(SourceReport { round: Some(2), ..quiet });
+    assert_eq!(until_ready(&client, group).summary.receivers, 6);
 }

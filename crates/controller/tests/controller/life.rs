@@ -2,7 +2,7 @@
 
 use crate::fleet::{figure_1, loopback};
 use crate::running::*;
-use srdma_api::{GroupState, ReceiverState, SourceOrder, SourceReport, Wish};
+use srdma_api::{GroupState, ReceiverState, SourceOrder, SourceReport, SourceState, Wish};
 use srdma_group::Join;
 use srdma_wire::Psn;
 use std::time::{Duration, Instant};
@@ -107,6 +107,34 @@ fn a_join_before_the_source_begins_needs_no_pause() {
     let (group, client) = ready(&running);
     join(&client, group, 6);
     assert_eq!(until_ready(&client, group).summary.receivers, 6);
+}
+
+/// What a source has ended nobody can join any more; who waits is told at once.
+#[test]
+fn nobody_joins_when_the_source_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let _agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let path = format!("/v1/groups/{group}/source");
+    let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).map(|reply| reply.value);
+    assert_eq!(show(&client, group).source_state, SourceState::Unheard);
+    assert_eq!(report(SourceReport::default()).unwrap(), SourceOrder::Ready { round: 0 });
+    join(&client, group, 6);
+    assert_eq!(show(&client, group).summary.state, GroupState::Changing);
+    let end = SourceReport { round: Some(0), ended: true, ..SourceReport::default() };
+    assert_eq!(report(end).unwrap(), SourceOrder::Closed);
+    let ended = show(&client, group);
+    assert_eq!((ended.summary.state, ended.source_state), (GroupState::Ready, SourceState::Ended));
+    assert_eq!((ended.summary.receivers, ended.failure.as_deref()), (5, Some("the source has ended")));
+    assert_eq!(report(end).unwrap(), SourceOrder::Closed, "its end may be said again");
+    let again = report(SourceReport::default()).unwrap_err();
+    assert_eq!(again.problem().unwrap().name(), "source-ended");
+    let receiver = format!("/v1/groups/{group}/receivers/{}", receiver_address(6));
+    let late = client.put::<srdma_api::Receiver>(&receiver, &new_receiver(6)).unwrap_err();
+    assert_eq!(late.problem().unwrap().name(), "source-ended");
+    client.delete::<srdma_api::Receiver>(&format!("/v1/groups/{group}/receivers/{}", receiver_address(5))).unwrap();
+    assert_eq!(until_ready(&client, group).summary.receivers, 4);
 }
 
 /// D25, D30: leaves and evictions shrink the group; an edge without receivers goes; the last receiver stays.

@@ -3,7 +3,7 @@
 use crate::fleet::{Agent, figure_1, hello};
 use crate::life::ready;
 use crate::running::*;
-use srdma_api::GroupState;
+use srdma_api::{GroupState, SourceState};
 use srdma_controller::{BackupError, OnDisk, Row, Store, StoreError, Write, restore, write_backup};
 use std::io::{BufReader, Write as _};
 use std::sync::Arc;
@@ -122,6 +122,35 @@ fn a_backup_is_restored_in_full_or_not_at_all() {
     let text = String::from_utf8(backup).unwrap().replacen("\"qpn\":4097", "\"qpn\":4098", 1);
     let store = OnDisk::open(&folder.path().join("changed")).unwrap();
     assert!(matches!(restore(&store, &mut BufReader::new(text.as_bytes())), Err(BackupError::Damaged { .. })));
+}
+
+/// What the first program has kept is there, octet for octet in its backup, and is of this program's format when it runs.
+#[test]
+fn a_store_of_the_first_format_is_brought_up_to_date() {
+    let first = include_bytes!("format-1.backup");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store");
+    {
+        let store = OnDisk::open(&file).unwrap();
+        restore(&store, &mut BufReader::new(&first[..])).unwrap();
+        let mut again = Vec::new();
+        write_backup(&store, &mut |line| again.write_all(line.as_bytes())).unwrap();
+        assert!(again == first);
+    }
+    let running = Running::on_disk(&file);
+    let client = running.client();
+    let groups = [1, 2].map(|group| show(&client, group));
+    let seen = |group: &srdma_api::Group| (group.source_state, group.members.len(), group.summary.epoch);
+    assert_eq!(seen(&groups[0]), (SourceState::Sending, 5, 1));
+    assert_eq!(seen(&groups[1]), (SourceState::Unheard, 1, 0));
+    let audit: srdma_api::AuditPage = client.get("/v1/audit").unwrap().value;
+    assert_eq!(audit.entries.len(), 9);
+    let again = client.post::<srdma_api::Group>("/v1/groups", &new_group(2), Some("a-key"));
+    assert_eq!(again.unwrap().value.summary.id, 2, "the key has the answer that it got from the first program");
+    drop(running);
+    let format = opened(&file).rows("format", None, 1).unwrap();
+    assert_eq!(format, [("format".to_owned(), b"2".to_vec())]);
+    assert_eq!([1, 2].map(|group| show(&Running::on_disk(&file).client(), group)), groups);
 }
 
 /// A store of a newer program, and one of something else, are refused by name.
