@@ -32,6 +32,8 @@ pub struct Config {
     pub source_silent_after_ms: u32,
     /// Connections that may be open at a time.
     pub connections: usize,
+    /// And from one place: an IPv4 address or the /64 of an IPv6 address.
+    pub connections_of_one: usize,
     /// The fabric that jobs are placed on: a file, as `srdma plan` takes it.
     pub fabric: Option<PathBuf>,
     /// The block that the fabric's SIDs are made in, a /32.
@@ -146,6 +148,7 @@ impl Default for Config {
             node_dead_after_ms: 3000,
             source_silent_after_ms: 30_000,
             connections: 8192,
+            connections_of_one: 2048,
             fabric: None,
             block: SidPlan::BLOCK,
         }
@@ -194,8 +197,10 @@ impl Config {
                 return Err(format!("{key} = {value}: expected 100 to 600000"));
             }
         }
-        if self.connections == 0 {
-            return Err("connections = 0: nobody could connect".to_owned());
+        for (key, value) in [("connections", self.connections), ("connections_of_one", self.connections_of_one)] {
+            if value == 0 {
+                return Err(format!("{key} = 0: nobody could connect"));
+            }
         }
         let tenants = self.tenants();
         for token in &self.token {

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::http::{ServeError, Server};
 use crate::store::{Standby, Store};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,12 +23,17 @@ pub enum Keeping {
 ///
 /// When it does not start, or does not lead any more.
 pub fn run(
-    config: Config,
+    mut config: Config,
     keeping: Keeping,
     rebuilds: bool,
     ready: &mut dyn FnMut(&[SocketAddr]),
 ) -> Result<(), ServeError> {
     let system = |error: io::Error| ServeError::Config(format!("cannot start: {error}"));
+    let most = most_connections().map_err(system)?;
+    if config.connections > most {
+        eprintln!("srdma controller: the system lets it have {most} connections, not {}", config.connections);
+        config.connections = most;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
@@ -46,4 +52,16 @@ pub fn run(
             })
             .await
     })
+}
+
+/// Files that are open beside connections: the store, listeners, what the runtime has, and those that are turned away.
+const OTHER_FILES: usize = 128;
+
+/// How many connections there can be, once this process may open as many files as the system lets it.
+fn most_connections() -> io::Result<usize> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    }
+    Ok(usize::try_from(hard).unwrap_or(usize::MAX).saturating_sub(OTHER_FILES).max(1))
 }

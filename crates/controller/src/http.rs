@@ -2,6 +2,7 @@
 
 mod asked;
 mod describe;
+mod doorkeeper;
 mod events;
 mod groups;
 mod jobs;

@@ -1,10 +1,11 @@
 //! Connections: how many, how long, and how they are kept secret.
 
+use super::doorkeeper::Doorkeeper;
 use super::{App, router, waiting};
 use crate::access::Access;
 use crate::config::{Config, Tls};
 use crate::jobs::Jobs;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::shell::Shell;
 use crate::store::{Etcd, Leadership, Standby, Store, StoreError};
 use axum::Router;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
 /// How long a connection may take for its TLS handshake, or to send the head of a request.
@@ -64,7 +65,7 @@ pub struct Server {
     /// What requests come to: another one from when it leads.
     router: watch::Receiver<Router>,
     tls: Option<TlsAcceptor>,
-    permits: Arc<Semaphore>,
+    doorkeeper: Arc<Doorkeeper>,
     work: Work,
 }
 
@@ -128,10 +129,10 @@ impl Server {
     ///
     /// It cannot lead, or does not any more.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let Server { listeners, router, tls, permits, work } = self;
+        let Server { listeners, router, tls, doorkeeper, work } = self;
         let mut tasks = tokio::task::JoinSet::new();
         for listener in listeners {
-            tasks.spawn(accept(listener, router.clone(), tls.clone(), Arc::clone(&permits)));
+            tasks.spawn(accept(listener, router.clone(), tls.clone(), Arc::clone(&doorkeeper)));
         }
         tokio::select! {
             () = stop => Ok(()),
@@ -145,7 +146,7 @@ impl Server {
 struct Door {
     listeners: Vec<TcpListener>,
     tls: Option<TlsAcceptor>,
-    permits: Arc<Semaphore>,
+    doorkeeper: Arc<Doorkeeper>,
 }
 
 impl Door {
@@ -156,12 +157,13 @@ impl Door {
         for address in config.listen.iter().copied() {
             listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
         }
-        Ok(Door { listeners, tls, permits: Arc::new(Semaphore::new(config.connections)) })
+        let doorkeeper = Doorkeeper::new(config.connections, config.connections_of_one);
+        Ok(Door { listeners, tls, doorkeeper })
     }
 
     fn server(self, router: watch::Receiver<Router>, work: Work) -> Server {
-        let Door { listeners, tls, permits } = self;
-        Server { listeners, router, tls, permits, work }
+        let Door { listeners, tls, doorkeeper } = self;
+        Server { listeners, router, tls, doorkeeper, work }
     }
 }
 
@@ -225,20 +227,23 @@ async fn accept(
     listener: TcpListener,
     router: watch::Receiver<Router>,
     tls: Option<TlsAcceptor>,
-    permits: Arc<Semaphore>,
+    doorkeeper: Arc<Doorkeeper>,
 ) {
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
             // No more files, mostly: those that are open go on, and free some.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
-            turn_away(stream, tls.is_some());
-            continue;
+        let pass = match doorkeeper.admit(from.ip()) {
+            Ok(pass) => pass,
+            Err(refusal) => {
+                turn_away(stream, tls.is_some(), &refusal);
+                continue;
+            }
         };
         let (router, tls) = (router.borrow().clone(), tls.clone());
         tokio::spawn(async move {
@@ -253,7 +258,7 @@ async fn accept(
                     }
                 }
             }
-            drop(permit);
+            drop(pass);
         });
     }
 }
@@ -266,11 +271,10 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
 }
 
 /// Says that there are too many, as far as that can be said in an instant.
-fn turn_away(stream: TcpStream, is_tls: bool) {
+fn turn_away(stream: TcpStream, is_tls: bool, refusal: &Refusal) {
     if is_tls {
         return;
     }
-    let refusal = Refusal::new(Kind::TooManyConnections, "as many connections as may be are open: come again later");
     let body = serde_json::to_string(&refusal.problem()).unwrap_or_default();
     let text = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\n\

@@ -5,9 +5,6 @@ use crate::life::ready;
 use crate::running::*;
 use srdma_api::{Client, ClientError, MemoryRegion, NewGroup, NewReceiver, Receiver};
 use srdma_controller::Kind;
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::time::Duration;
 
 fn name<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
     refused.unwrap_err().problem().expect("a problem").name().to_owned()
@@ -168,27 +165,6 @@ fn a_request_of_100_mb_is_refused() {
     }
     let untold = running.raw(&chunked);
     assert!(untold.starts_with("HTTP/1.1 413"), "{}", &untold[..untold.len().min(300)]);
-}
-
-/// More connections than there may be are turned away with a word; when some end, others come in.
-#[test]
-fn connections_are_limited() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = srdma_controller::OnDisk::open(&folder.path().join("store")).unwrap();
-    let few = srdma_controller::Config { connections: 8, ..config() };
-    let running = Running::start(few, Arc::new(store), false);
-    let held: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(running.address).unwrap()).collect();
-    let refused = until("it is full", || {
-        let answer = running.raw(b"GET /v1/groups HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-        answer.starts_with("HTTP/1.1 503").then_some(answer)
-    });
-    assert!(refused.contains("too-many-connections"), "{refused}");
-    drop(held);
-    until("there is room", || {
-        let answer = running.raw(b"GET /v1/groups HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-        std::thread::sleep(Duration::from_millis(20));
-        answer.starts_with("HTTP/1.1 200").then_some(())
-    });
 }
 
 /// Pages have all groups once, in order.

@@ -2,6 +2,7 @@
 
 mod access;
 mod bad_input;
+mod connections;
 mod failures;
 mod fleet;
 mod in_etcd;

@@ -1,0 +1,98 @@
+//! More connections than there may be.
+
+use crate::running::*;
+use srdma_controller::{Config, OnDisk};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const QUESTION: &[u8] = b"GET /v1/groups HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+
+/// More connections than there may be are turned away with a word; when some end, others come in.
+#[test]
+fn connections_are_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = OnDisk::open(&folder.path().join("store")).unwrap();
+    let few = Config { connections: 8, ..config() };
+    let running = Running::start(few, Arc::new(store), false);
+    let held: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(running.address).unwrap()).collect();
+    let refused = until("it is full", || {
+        let answer = running.raw(QUESTION);
+        answer.starts_with("HTTP/1.1 503").then_some(answer)
+    });
+    assert!(refused.contains("too-many-connections"), "{refused}");
+    drop(held);
+    until("there is room", || {
+        let answer = running.raw(QUESTION);
+        std::thread::sleep(Duration::from_millis(20));
+        answer.starts_with("HTTP/1.1 200").then_some(())
+    });
+}
+
+/// Connects to the controller from an address of this machine.
+fn connect(running: &Running, from: Ipv4Addr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from((from, 0))).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let stream = runtime.block_on(socket.connect(running.address)).unwrap().into_std().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+/// 100,000 connections from one address: those that there may be stay, the others are told why they may not, and
+/// whoever else speaks to the controller meanwhile is answered, and finds again what was answered.
+#[test]
+fn a_hundred_thousand_connections_keep_nobody_out() {
+    const CONNECTIONS: usize = 100_000;
+    const THREADS: usize = 4;
+    const OF_ONE: usize = 2000;
+    const HEAD: &str = "POST /v1/groups HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(OnDisk::open(&folder.path().join("store")).unwrap());
+    let listen = vec!["127.0.0.1:0".parse().unwrap()];
+    let running = Running::start(Config { listen, connections_of_one: OF_ONE, ..config() }, store, false);
+    let is_over = AtomicBool::new(false);
+    let mut held: Vec<TcpStream> = (0..OF_ONE).map(|_| TcpStream::connect(running.address).unwrap()).collect();
+    let (let_in, created) = std::thread::scope(|scope| {
+        let flood = || {
+            let mut let_in = Vec::new();
+            for _ in 0..(CONNECTIONS - OF_ONE) / THREADS {
+                let mut stream = TcpStream::connect(running.address).unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+                let mut answer = String::new();
+                match stream.read_to_string(&mut answer) {
+                    Ok(_) => assert!(answer.contains("503") && answer.contains("too-many-connections"), "{answer:?}"),
+                    // It came in for one that has asked nothing for too long.
+                    Err(_) => let_in.push(stream),
+                }
+            }
+            let_in
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(flood)).collect();
+        let other = scope.spawn(|| {
+            let mut created = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                created += 1;
+                let body = serde_json::to_string(&new_group(created)).unwrap();
+                let length = format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+                let mut stream = connect(&running, Ipv4Addr::new(127, 0, 0, 9));
+                stream.write_all(format!("{HEAD}{length}{body}").as_bytes()).unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).unwrap();
+                assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            created
+        });
+        let let_in: Vec<TcpStream> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        (let_in, other.join().unwrap())
+    });
+    held.extend(let_in);
+    println!("{} of {CONNECTIONS} connections were held, {created} groups were created meanwhile", held.len());
+    drop(held);
+    let page: srdma_api::GroupPage = running.client().get("/v1/groups").unwrap().value;
+    assert_eq!(page.total, u64::from(created));
+}
