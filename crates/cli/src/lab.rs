@@ -51,6 +51,7 @@ fn is_failure(error: &anyhow::Error) -> bool {
             | E::File { .. }
             | E::System { .. }
             | E::Unexpected { .. }
+            | E::Controller(_)
             | E::Interrupted,
         ) => true,
         None => false,
@@ -63,7 +64,7 @@ fn bring_up(up: &arguments::Up) -> Result<ExitCode> {
     let lab = session.lab();
     eprintln!("lab {} is up; logs are in {}", lab.instance().name(), lab.instance().directory().join("log").display());
     if let (Some(plan), Some(access)) =
-        (lab.topology().controller, ControllerAccess::of(lab.topology(), lab.instance()))
+        (&lab.topology().controller, ControllerAccess::of(lab.topology(), lab.instance()))
     {
         let node = &lab.topology().nodes[plan.node].name;
         eprintln!("{}", status::controller(node, &access));

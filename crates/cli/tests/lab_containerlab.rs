@@ -209,6 +209,19 @@ fn command_lines_of_the_lab_are_run() {
     assert_eq!(receivers("isis-frr", 1 << 16), ["R".to_owned()].into());
 }
 
+/// A controller in a container makes the group: as often as the script is run.
+#[test]
+#[ignore = "needs root"]
+fn a_controllers_group_has_the_data() {
+    let deployed = Deployed::of("figure1-controller", &["--size", "1MiB"]);
+    for _ in 0..2 {
+        let results = deployed.transfer();
+        let source = results.iter().find(|(name, _)| name == "S1.source").expect("the source").1["sha256"].clone();
+        let matches = results.iter().filter(|(_, result)| result["matches"] == true && result["sha256"] == source);
+        assert_eq!(matches.count(), 5, "{results:?}");
+    }
+}
+
 #[test]
 fn what_was_written_is_listed() {
     let directory = tempfile::tempdir().unwrap();

@@ -215,6 +215,49 @@ impl Network {
     }
 }
 
+/// D31: `srdma lab run` has the controller create the group, and each receiver join by itself, also while links lose.
+#[test]
+#[ignore = "needs root"]
+fn the_lab_transfers_to_a_group_of_its_controller() {
+    const RUN_OCTETS: u64 = 4 << 20;
+    let lab = Lab::new(NAME, &[]);
+    let size = RUN_OCTETS.to_string();
+    for arguments in [["--op", "write", "--list", "tlv"], ["--op", "send", "--list", "provisioned"]] {
+        let losses = ["--json", "--size", &size, "--loss=N4-N1=0.01", "--loss=N5-N3=0.01"];
+        let output = lab.command("run", &[&losses[..], &arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {stderr}\n{}", String::from_utf8_lossy(&output.stdout));
+        let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let receivers = result["receivers"].as_array().expect("receivers");
+        assert_eq!(receivers.len(), 5, "{result}");
+        for receiver in receivers {
+            assert_eq!(
+                (&receiver["is_faithful"], &receiver["octets"]),
+                (&true.into(), &RUN_OCTETS.into()),
+                "{receiver}"
+            );
+            assert_eq!(receiver["sha256"], result["source"]["sha256"], "{receiver}");
+        }
+        assert_eq!(result["controlled"]["url"], format!("{URL}/1"));
+        let tree = result["controlled"]["tree"].as_array().expect("a tree");
+        let above = |name: &str| tree.iter().find(|node| node["name"] == name).expect("in the tree")["parent"].clone();
+        for (node, parent) in [("N4", "N6"), ("N5", "N6"), ("N1", "N4"), ("N2", "N4"), ("N3", "N5")] {
+            assert_eq!(above(node), parent, "{result}");
+        }
+        // Two copies of each packet at the headend, and none of it sent five times.
+        let packets = RUN_OCTETS / 4096;
+        let nodes = result["nodes"].as_array().expect("nodes");
+        let headend = nodes.iter().find(|node| node["name"] == "N6").expect("N6");
+        assert!(headend["copies"].as_u64() >= Some(2 * packets), "{headend}");
+        assert!(headend["data_packets"].as_u64() < Some(3 * packets), "{headend}");
+        assert!(result["links"].as_array().expect("links").iter().any(|link| link["lost_packets"] != 0), "{result}");
+        assert!(result["overhead_octets"].as_u64() > Some(0) && result["link_mtu"] == 9000, "{result}");
+        let namespaces = Command::new("ip").args(["netns", "list"]).output().expect("ip runs");
+        let left = String::from_utf8_lossy(&namespaces.stdout).contains(&format!("{NAME}-{}-", lab.suffix));
+        assert!(!left, "the run has left namespaces");
+    }
+}
+
 /// What `srdma lab status` says.
 fn lab_status(lab: &Lab) -> Value {
     let output = lab.command("status", &["--json"]);

@@ -1,5 +1,6 @@
-//! `srdma lab run figure1-rxe`: virtual machines with the soft-RoCE of an unmodified Linux kernel send and receive through
-//! six nodes. Emulation on a busy machine is slow, so little is transferred and nothing is said about how long it takes.
+//! `srdma lab run figure1-rxe`, and `figure1-controller-rxe`: virtual machines with the soft-RoCE of an unmodified Linux
+//! kernel send and receive through six nodes. Emulation on a busy machine is slow, so little is transferred and nothing
+//! is said about how long it takes.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -9,16 +10,19 @@ const OCTETS: u64 = 1 << 20;
 /// Both links lead to an edge with two receivers; the one in between loses nothing.
 const LOSSES: [&str; 2] = ["--loss=N4-N1=0.01", "--loss=N5-N3=0.01"];
 
-/// An instance of the lab that is gone at the test's end.
-struct Instance(String);
+/// An instance of a lab that is gone at the test's end.
+struct Instance {
+    lab: &'static str,
+    suffix: String,
+}
 
 impl Instance {
-    fn new(name: &str) -> Self {
-        Instance(format!("t{}-{name}", std::process::id()))
+    fn of(lab: &'static str, name: &str) -> Self {
+        Instance { lab, suffix: format!("t{}-{name}", std::process::id()) }
     }
 
     fn lab(&self, command: &str, arguments: &[&str]) -> Output {
-        let instance = ["lab", command, "figure1-rxe", "--instance", &self.0];
+        let instance = ["lab", command, self.lab, "--instance", &self.suffix];
         Command::new(env!("CARGO_BIN_EXE_srdma")).args(instance).args(arguments).output().expect("the program runs")
     }
 
@@ -28,7 +32,7 @@ impl Instance {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {stderr}\n{}", String::from_utf8_lossy(&output.stdout));
         let namespaces = Command::new("ip").args(["netns", "list"]).output().expect("ip runs");
-        let left = String::from_utf8_lossy(&namespaces.stdout).contains(&format!("figure1-rxe-{}-", self.0));
+        let left = String::from_utf8_lossy(&namespaces.stdout).contains(&format!("{}-{}-", self.lab, self.suffix));
         assert!(!left, "the run has left namespaces");
         serde_json::from_slice(&output.stdout).expect("the result is JSON")
     }
@@ -59,13 +63,28 @@ fn check(result: &Value) {
 #[test]
 #[ignore = "needs root"]
 fn soft_roce_hosts_receive_through_the_tree() {
-    let instance = Instance::new("write");
+    let instance = Instance::of("figure1-rxe", "write");
     let result = instance.run(&["--op", "write", "--list", "tlv", "--compare", "unicast"]);
     check(&result);
     assert_eq!(result["unicast"]["is_faithful"], true, "{result}");
     let share = result["unicast"]["emulation_share"].as_f64().expect("a share");
     assert!((0.0..=1.1).contains(&share), "{result}");
 
-    let instance = Instance::new("send");
+    let instance = Instance::of("figure1-rxe", "send");
     check(&instance.run(&["--op", "send", "--list", "provisioned"]));
+}
+
+/// D31: hosts that know nothing of a controller receive through the tree that it has made.
+#[test]
+#[ignore = "needs root"]
+fn soft_roce_hosts_receive_through_a_controllers_tree() {
+    for arguments in [["--op", "write", "--list", "tlv"], ["--op", "send", "--list", "provisioned"]] {
+        let instance = Instance::of("figure1-controller-rxe", arguments[1]);
+        let result = instance.run(&arguments);
+        check(&result);
+        let tree = result["controlled"]["tree"].as_array().expect("a tree");
+        let roles = tree.iter().map(|node| node["role"].as_str().expect("a role")).collect::<Vec<_>>();
+        let count = |role: &str| roles.iter().filter(|other| **other == role).count();
+        assert_eq!((count("headend"), count("transit"), count("edge")), (1, 2, 3), "{result}");
+    }
 }

@@ -1,7 +1,9 @@
 //! The lab's controller: what proves that it is the one, its configuration, its process.
 
+mod groups;
 mod secrets;
 
+pub(crate) use groups::CreatedGroup;
 pub(crate) use secrets::Secrets;
 
 use crate::error::{LabError, Result};
@@ -39,7 +41,7 @@ pub struct ControllerAccess {
 impl ControllerAccess {
     /// How the controller of an instance is reached; `None` for a lab without one.
     pub fn of(topology: &Topology, instance: &Instance) -> Option<Self> {
-        topology.controller.map(|plan| ControllerAccess::in_directory(plan.url(), &directory(instance)))
+        topology.controller.as_ref().map(|plan| ControllerAccess::in_directory(plan.url(), &directory(instance)))
     }
 
     /// The same, with the files in another place.
@@ -79,7 +81,7 @@ fn process(node: &str) -> String {
 ///
 /// When it does not get so far.
 pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Result<()> {
-    let Some(plan) = lab.topology().controller else { return Ok(()) };
+    let Some(plan) = lab.topology().controller.clone() else { return Ok(()) };
     let node = lab.topology().nodes[plan.node].name.clone();
     let directory = directory(lab.instance());
     fs::DirBuilder::new().mode(0o700).create(&directory).map_err(LabError::file("create", &directory))?;
@@ -144,7 +146,7 @@ struct TokenSection {
 ///
 /// When one does not in time: then with what it says of it.
 pub(crate) fn wait_for_greetings(lab: &Lab, nodes: &[usize], interrupt: &Interrupt) -> Result<()> {
-    let Some(plan) = lab.topology().controller else { return Ok(()) };
+    let Some(plan) = &lab.topology().controller else { return Ok(()) };
     let begin = Instant::now();
     for node in nodes {
         let name = &lab.topology().nodes[*node].name;

@@ -118,9 +118,13 @@ pub enum LabError {
     Group(String),
     /// The lab has nothing to transfer.
     #[error(
-        "lab {0} has neither a [group] nor a source in [run]: there is nothing to run; `srdma lab up {0}` brings it up"
+        "lab {0} has no [group], no [controller.group] and no source in [run]: there is nothing to run; \
+         `srdma lab up {0}` brings it up"
     )]
     NoGroup(String),
+    /// The lab's controller refuses, or is not reached.
+    #[error("the lab's controller: {0}")]
+    Controller(#[from] srdma_api::ClientError),
     /// The lab cannot be written for another program.
     #[error(transparent)]
     Export(#[from] ExportError),

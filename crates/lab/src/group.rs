@@ -7,6 +7,7 @@ use srdma_group::{
     SourceRegion, Tree, TreeNode,
 };
 use srdma_wire::Qpn;
+use std::net::Ipv6Addr;
 
 /// The number of the one group that a lab has.
 pub const GROUP: GroupId = GroupId(1);
@@ -38,15 +39,11 @@ pub fn group(
     source: Qpn,
     receivers: &[Member],
 ) -> Result<Group> {
-    let host = |node: usize| {
-        let node = &topology.nodes[node];
-        node.addresses.first().copied().ok_or_else(|| LabError::Group(format!("{} has no address", node.name)))
-    };
     let writes = transfer.operation == Operation::Write;
     let members = plan.receivers.iter().zip(receivers).map(|(receiver, member)| {
         let region = member.region.filter(|_| writes);
         Ok(Receiver {
-            address: host(receiver.node)?,
+            address: address(topology, receiver.node)?,
             qpn: member.qpn,
             region,
             edge: NodeIndex(receiver.edge),
@@ -54,10 +51,6 @@ pub fn group(
         })
     });
     let length = transfer.size_octets;
-    let lists = match transfer.lists {
-        Lists::Tlv => ListMode::Tlv,
-        Lists::Provisioned => ListMode::Provisioned,
-    };
     let path_mtu = PathMtu::new(transfer.path_mtu);
     Group::new(Record {
         id: GROUP,
@@ -67,13 +60,27 @@ pub fn group(
         initial_psn: plan.initial_psn,
         path_mtu: path_mtu.ok_or_else(|| LabError::Group(format!("no path MTU {}", transfer.path_mtu)))?,
         link_mtu: plan.link_mtu,
-        source: Source { address: host(plan.source)?, qpn: source },
+        source: Source { address: address(topology, plan.source)?, qpn: source },
         region: writes.then_some(SourceRegion { base: REGION_BASE, length, rkey: REGION_RKEY }),
         receivers: members.collect::<Result<_>>()?,
         tree: tree(topology, plan)?,
-        policy: Policy { lists, ..Policy::default() },
+        policy: Policy { lists: list_mode(transfer.lists), ..Policy::default() },
     })
     .map_err(|error| LabError::Group(error.to_string()))
+}
+
+/// The address of a host.
+pub(crate) fn address(topology: &Topology, node: usize) -> Result<Ipv6Addr> {
+    let node = &topology.nodes[node];
+    node.addresses.first().copied().ok_or_else(|| LabError::Group(format!("{} has no address", node.name)))
+}
+
+/// How edges are to find their receivers, as a group's policy has it.
+pub(crate) fn list_mode(lists: Lists) -> ListMode {
+    match lists {
+        Lists::Tlv => ListMode::Tlv,
+        Lists::Provisioned => ListMode::Provisioned,
+    }
 }
 
 fn tree(topology: &Topology, plan: &GroupPlan) -> Result<Tree> {

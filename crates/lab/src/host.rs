@@ -1,12 +1,13 @@
 //! Hosts: who sends and who receives.
 
+use crate::controller::ControllerAccess;
 use crate::error::Result;
 use crate::group::Member;
 use crate::guest::{GuestHost, Image};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::software::{SOURCE_QPN, SoftwareHost};
-use crate::topology::{GroupPlan, Kind, Pair, Topology, Transfer};
+use crate::topology::{ControlledGroup, GroupPlan, Kind, Pair, Topology, Transfer};
 use serde::Serialize;
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -24,6 +25,8 @@ pub(crate) struct Terms {
     pub(crate) sender: Sender,
     /// The one receiver, when the source sends to it and not to a group.
     pub(crate) destination: Option<Destination>,
+    /// The group, once the lab's controller has created it.
+    pub(crate) at_controller: Option<GroupAtController>,
     /// What is transferred.
     pub(crate) transfer: Transfer,
     /// How long a host waits for its peers before it gives up.
@@ -51,11 +54,27 @@ impl Sender {
         Sender { address: plan.proxy, qpn: plan.designated_qpn, first_psn: plan.initial_psn }
     }
 
+    /// A group of the lab's controller.
+    pub(crate) fn of_controlled(group: &ControlledGroup) -> Self {
+        Sender { address: group.proxy, qpn: group.designated_qpn, first_psn: group.initial_psn }
+    }
+
     /// The source itself. `None` when it has no address.
     pub(crate) fn of_pair(topology: &Topology, pair: Pair) -> Option<Self> {
         let address = *topology.nodes[pair.source].addresses.first()?;
         Some(Sender { address, qpn: Qpn::new(SOURCE_QPN)?, first_psn: Psn::new(0) })
     }
+}
+
+/// What hosts that speak to the lab's controller are told of their group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GroupAtController {
+    /// The URL of the controller, and the group's number behind it.
+    pub(crate) url: String,
+    /// What is needed to speak to it.
+    pub(crate) access: ControllerAccess,
+    /// How many receivers the source waits for.
+    pub(crate) receivers: usize,
 }
 
 /// A receiver that a source sends to by unicast.

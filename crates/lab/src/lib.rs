@@ -46,7 +46,9 @@ pub use host::HostOutcome;
 pub use instance::Instance;
 pub use interrupt::Interrupt;
 pub use lab::{Lab, Source, check_root};
-pub use outcome::{LinkOutcome, NodeOutcome, Outcome, PairOutcome, ReceiverOutcome, SidOutcome};
+pub use outcome::{
+    ControlledOutcome, LinkOutcome, NodeOutcome, Outcome, PairOutcome, ReceiverOutcome, SidOutcome, TreeNodeOutcome,
+};
 pub use process::Process;
 pub use session::{Choices, Session};
 pub use topology::Topology;

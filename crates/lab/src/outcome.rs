@@ -21,6 +21,9 @@ pub struct Outcome {
     pub link_mtu: Option<u16>,
     /// What the tree adds to each packet, in octets.
     pub overhead_octets: Option<usize>,
+    /// The group, where the lab's controller has created it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controlled: Option<ControlledOutcome>,
     /// At the source.
     pub source: HostOutcome,
     /// At the receivers.
@@ -34,6 +37,26 @@ pub struct Outcome {
     pub nodes: Vec<NodeOutcome>,
     /// The same by unicast to each receiver, where that was asked for.
     pub unicast: Option<Unicast>,
+}
+
+/// A group that the lab's controller has created.
+#[derive(Clone, Debug, Serialize)]
+pub struct ControlledOutcome {
+    /// The URL of the controller, and the group's number behind it.
+    pub url: String,
+    /// The tree that the controller has made, the headend first.
+    pub tree: Vec<TreeNodeOutcome>,
+}
+
+/// A node of such a tree.
+#[derive(Clone, Debug, Serialize)]
+pub struct TreeNodeOutcome {
+    /// Its name.
+    pub name: String,
+    /// `headend`, `transit` or `edge`.
+    pub role: String,
+    /// The name of the node above.
+    pub parent: Option<String>,
 }
 
 /// What came of a pair's transfer.
@@ -118,6 +141,18 @@ impl Outcome {
         self.source.error.is_none()
             && self.receivers.iter().all(|receiver| receiver.is_faithful)
             && self.other_pairs.iter().all(is_well)
+    }
+}
+
+impl ControlledOutcome {
+    pub(crate) fn of(url: String, group: &srdma_api::Group) -> Self {
+        let nodes = group.tree.iter().flat_map(|tree| &tree.nodes);
+        let nodes = nodes.map(|node| TreeNodeOutcome {
+            name: node.name.clone(),
+            role: node.role.clone(),
+            parent: node.parent.clone(),
+        });
+        ControlledOutcome { url, tree: nodes.collect() }
     }
 }
 

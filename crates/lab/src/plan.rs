@@ -2,7 +2,7 @@
 
 use crate::error::{LabError, Result};
 use crate::host::{Destination, Sender, Terms};
-use crate::topology::{GroupPlan, Topology, Transfer};
+use crate::topology::{ControlledGroup, GroupPlan, Topology, Transfer};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// All transfers of a lab: that to its group, or one for each of its pairs.
+    /// All transfers of a lab: that to its group, or to its controller's, or one for each of its pairs.
     pub(crate) fn all(topology: &Topology) -> Result<Vec<Self>> {
-        match &topology.group {
-            Some(plan) => Ok(vec![Plan::of_group(plan)]),
-            None => (0..topology.pairs.len())
+        match (&topology.group, topology.controlled_group()) {
+            (Some(plan), _) => Ok(vec![Plan::of_group(plan)]),
+            (None, Some(group)) => Ok(vec![Plan::of_controlled(group)]),
+            (None, None) => (0..topology.pairs.len())
                 .map(|pair| Plan::of_pair(topology, pair))
                 .collect::<Option<_>>()
                 .ok_or_else(|| LabError::Group("a source has no address".to_owned())),
@@ -31,6 +32,11 @@ impl Plan {
     fn of_group(plan: &GroupPlan) -> Self {
         let receivers = (1..).zip(plan.receivers.iter().map(|receiver| receiver.node)).collect();
         Plan { source: plan.source, sender: Sender::of_group(plan), receivers, destination: None }
+    }
+
+    fn of_controlled(group: &ControlledGroup) -> Self {
+        let receivers = (1..).zip(group.receivers.iter().copied()).collect();
+        Plan { source: group.source, sender: Sender::of_controlled(group), receivers, destination: None }
     }
 
     /// `None` when the source has no address.
@@ -48,6 +54,7 @@ impl Plan {
             source: self.source,
             sender: self.sender,
             destination: self.destination.clone(),
+            at_controller: None,
             transfer,
             patience,
             slowest_bits_per_s: topology.links.iter().filter_map(|link| link.rate_bits_per_s).min(),

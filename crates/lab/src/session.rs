@@ -4,18 +4,22 @@
 //!   namespaces, links ─→ receivers ─→ what they say of themselves ─→ the group ─→ nodes ─→ the source
 //! ```
 //!
+//! A group that the lab's controller creates is made when data are transferred: see `controlled`.
+//!
 //! A lab without a group has pairs that transfer by unicast, all at once. Each has one receiver, and its source is told
 //! what that says of itself.
 
-use crate::controller::{self, ControllerAccess};
+mod controlled;
+
+use crate::controller::{self, ControllerAccess, CreatedGroup};
 use crate::error::{LabError, Result};
-use crate::group;
+use crate::group::{self, Member};
 use crate::guest::{self, Image, Unicast};
 use crate::host::{self, Host, HostOutcome, Role, Terms};
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::node_file::{self, NodeChoices};
-use crate::outcome::{LinkOutcome, NodeOutcome, Outcome, PairOutcome, ReceiverOutcome};
+use crate::outcome::{ControlledOutcome, LinkOutcome, NodeOutcome, Outcome, PairOutcome, ReceiverOutcome};
 use crate::plan::Plan;
 use crate::process::Process;
 use crate::topology::{Kind, Transfer};
@@ -63,6 +67,8 @@ pub struct Session {
     transfer: Transfer,
     /// Who takes part in each transfer.
     parts: Vec<Parts>,
+    /// The group that the lab's controller has created.
+    created: Option<CreatedGroup>,
 }
 
 /// Who takes part in a transfer.
@@ -70,6 +76,8 @@ struct Parts {
     /// `None` when the source sends to its one receiver by unicast.
     group: Option<Group>,
     terms: Terms,
+    /// What the source has said of itself.
+    own: Option<Member>,
     source: Box<dyn Host>,
     receivers: Vec<Receiver>,
 }
@@ -78,6 +86,8 @@ struct Receiver {
     /// Position among the lab's nodes.
     node: usize,
     host: Box<dyn Host>,
+    /// What it has said of itself.
+    member: Option<Member>,
 }
 
 impl Session {
@@ -88,7 +98,7 @@ impl Session {
     /// When something does not become ready in time; the error has the last lines of its log.
     pub fn start(lab: Lab, choices: Choices, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<Self> {
         let transfer = choices.transfer.clone().unwrap_or_else(|| lab.topology().transfer.clone());
-        let mut session = Session { lab, choices, transfer, parts: Vec::new() };
+        let mut session = Session { lab, choices, transfer, parts: Vec::new(), created: None };
         controller::start(&mut session.lab, &session.choices.program, interrupt)?;
         session.start_hosts(interrupt, say)?;
         session.start_nodes(interrupt)?;
@@ -128,21 +138,34 @@ impl Session {
         let receivers = plan
             .receivers
             .into_iter()
-            .map(|(rank, node)| Ok(Receiver { node, host: host(node, Role::Receiver(rank))? }));
+            .map(|(rank, node)| Ok(Receiver { node, host: host(node, Role::Receiver(rank))?, member: None }));
         let mut receivers = receivers.collect::<Result<Vec<_>>>()?;
-        source.start(&mut self.lab, &terms)?;
-        receivers.iter_mut().try_for_each(|receiver| receiver.host.start(&mut self.lab, &terms))?;
-        Ok(Parts { group: None, terms, source, receivers })
+        if self.is_early(plan.source) {
+            source.start(&mut self.lab, &terms)?;
+        }
+        for receiver in &mut receivers {
+            if self.is_early(receiver.node) {
+                receiver.host.start(&mut self.lab, &terms)?;
+            }
+        }
+        Ok(Parts { group: None, terms, own: None, source, receivers })
     }
 
     /// Waits until the hosts of a transfer are there, and makes the group of what they say.
     fn wait_for(&self, parts: &mut Parts, interrupt: &Interrupt) -> Result<()> {
-        let own = parts.source.member(interrupt)?;
-        let members =
-            parts.receivers.iter_mut().map(|receiver| receiver.host.member(interrupt)).collect::<Result<Vec<_>>>()?;
+        if self.is_early(parts.terms.source) {
+            parts.own = Some(parts.source.member(interrupt)?);
+        }
+        for receiver in &mut parts.receivers {
+            if self.is_early(receiver.node) {
+                receiver.member = Some(receiver.host.member(interrupt)?);
+            }
+        }
         let topology = self.lab.topology();
-        let group = |plan| group::group(topology, plan, &parts.terms.transfer, own.qpn, &members);
-        parts.group = topology.group.as_ref().map(group).transpose()?;
+        if let (Some(plan), Some(own)) = (&topology.group, parts.own) {
+            let members: Vec<Member> = parts.receivers.iter().filter_map(|receiver| receiver.member).collect();
+            parts.group = Some(group::group(topology, plan, &parts.terms.transfer, own.qpn, &members)?);
+        }
         Ok(())
     }
 
@@ -189,8 +212,9 @@ impl Session {
         if self.parts.is_empty() {
             return Err(LabError::NoGroup(self.lab.instance().name().to_owned()));
         }
-        let begin = Instant::now();
         let mut parts = std::mem::take(&mut self.parts);
+        parts.iter_mut().try_for_each(|parts| self.gather(parts, interrupt, say))?;
+        let begin = Instant::now();
         for parts in &mut parts {
             let receivers = parts.receivers.iter_mut().map(|receiver| &mut receiver.host);
             receivers.chain([&mut parts.source]).try_for_each(|host| host.connect())?;
@@ -232,6 +256,7 @@ impl Session {
             pairs.push((sent, received));
         }
         let outcome = self.outcome(&parts, pairs, interrupt)?;
+        self.release(interrupt)?;
         self.parts = parts;
         Ok(outcome)
     }
@@ -244,10 +269,12 @@ impl Session {
     /// When a host is no guest, or does not get everything.
     pub fn unicast(&mut self, interrupt: &Interrupt) -> Result<Unicast> {
         let no_group = || LabError::NoGroup(self.lab.instance().name().to_owned());
-        let plan = self.lab.topology().group.as_ref().ok_or_else(no_group)?;
         // They give their ends of the guests' ports back.
-        self.parts.clear();
-        guest::unicast(&self.lab, plan, &self.transfer, interrupt)
+        let parts = std::mem::take(&mut self.parts).into_iter().next().ok_or_else(no_group)?;
+        let receivers: Vec<usize> = parts.receivers.iter().map(|receiver| receiver.node).collect();
+        let source = parts.terms.source;
+        drop(parts);
+        guest::unicast(&self.lab, source, &receivers, &self.transfer, interrupt)
     }
 
     fn restartable(&self, name: &str) -> Result<usize> {
@@ -348,14 +375,23 @@ impl Session {
             receivers.into_iter().map(pair)
         });
         let group = parts.first().and_then(|parts| parts.group.as_ref());
+        let controlled = self.created.as_ref().map(CreatedGroup::view).transpose()?;
+        let overhead = controlled.as_ref().and_then(|group| Some(&group.tree.as_ref()?.overhead));
         let links = topology.links.iter().zip(self.lab.link_counters()?);
         let nodes = self.statuses(interrupt)?;
         Ok(Outcome {
             lab: topology.name.clone(),
             source_name,
             transfer: self.transfer.clone(),
-            link_mtu: topology.group.as_ref().map(|plan| plan.link_mtu),
-            overhead_octets: group.map(|group| group.overhead().octets()),
+            link_mtu: topology.group.as_ref().map(|plan| plan.link_mtu).or(overhead.map(|overhead| overhead.link_mtu)),
+            overhead_octets: group
+                .map(|group| group.overhead().octets())
+                .or(overhead.map(|overhead| overhead.octets as usize)),
+            controlled: self
+                .created
+                .as_ref()
+                .zip(controlled.as_ref())
+                .map(|(created, group)| ControlledOutcome::of(created.url(), group)),
             receivers,
             source,
             other_pairs: other_pairs.collect(),

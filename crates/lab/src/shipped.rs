@@ -7,6 +7,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("fast-cnp", include_str!("../../../labs/fast-cnp.toml")),
     ("figure1", include_str!("../../../labs/figure1.toml")),
     ("figure1-controller", include_str!("../../../labs/figure1-controller.toml")),
+    ("figure1-controller-rxe", include_str!("../../../labs/figure1-controller-rxe.toml")),
     ("figure1-rxe", include_str!("../../../labs/figure1-rxe.toml")),
     ("isis-frr", include_str!("../../../labs/isis-frr.toml")),
     ("kernel-transit", include_str!("../../../labs/kernel-transit.toml")),

@@ -2,7 +2,7 @@
 
 use crate::error::{LabError, Result};
 use crate::group::{Member, REGION_BASE, REGION_RKEY};
-use crate::host::{Destination, Host, HostOutcome, Role, Terms};
+use crate::host::{Destination, GroupAtController, Host, HostOutcome, Role, Terms};
 use crate::instance::Instance;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
@@ -73,7 +73,8 @@ struct Report {
 impl Host for SoftwareHost {
     fn start(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()> {
         let Role::Receiver(rank) = self.role else {
-            return if terms.destination.is_none() { self.write_group_file(lab, terms) } else { Ok(()) };
+            let has_file = terms.destination.is_none() && terms.at_controller.is_none();
+            return if has_file { self.write_group_file(lab, terms) } else { Ok(()) };
         };
         let name = terms.destination.as_ref().map_or(&self.node, |destination| &destination.process);
         let mut command = recv_command(terms, rank);
@@ -99,9 +100,10 @@ impl Host for SoftwareHost {
     }
 
     fn send(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()> {
-        let peer = match &terms.destination {
-            Some(Destination { process, .. }) => PeerFile::Receiver(lab.instance().output(process)),
-            None => PeerFile::Group(self.group_file.clone()),
+        let peer = match (&terms.destination, &terms.at_controller) {
+            (Some(Destination { process, .. }), _) => Peer::Receiver(lab.instance().output(process)),
+            (None, Some(group)) => Peer::AtController(group.clone()),
+            (None, None) => Peer::Group(self.group_file.clone()),
         };
         let mut command = send_command(terms, &peer);
         command.extend(self.options(lab));
@@ -143,22 +145,34 @@ impl SoftwareHost {
 
 /// The command line of the receiver of this rank; the topology file may have more options.
 pub(crate) fn recv_command(terms: &Terms, rank: usize) -> Vec<String> {
-    let Terms { program, sender, transfer, patience, destination, .. } = terms;
-    let mut command = vec![
-        program.display().to_string(),
-        "recv".to_owned(),
-        format!("--peer={}", sender.address),
-        format!("--peer-qpn={:#x}", sender.qpn.get()),
-        format!("--psn={:#x}", sender.first_psn.get()),
+    let Terms { program, sender, transfer, patience, destination, at_controller, .. } = terms;
+    let mut command = vec![program.display().to_string(), "recv".to_owned()];
+    command.extend(match at_controller {
+        // The rest is the controller's to say.
+        Some(group) => at(group),
+        None => vec![
+            format!("--peer={}", sender.address),
+            format!("--peer-qpn={:#x}", sender.qpn.get()),
+            format!("--psn={:#x}", sender.first_psn.get()),
+            format!("--path-mtu={}", transfer.path_mtu),
+        ],
+    });
+    command.extend([
         format!("--qpn={:#x}", receiver_qpn(rank)),
         format!("--seed={rank}"),
         format!("--size={}", transfer.size_octets),
-        format!("--path-mtu={}", transfer.path_mtu),
         format!("--timeout={}s", patience.as_secs()),
         "--json".to_owned(),
-    ];
+    ]);
     command.extend(destination.as_ref().map(|destination| format!("--address={}", destination.address)));
     command
+}
+
+/// The options that name a group of a controller.
+fn at(group: &GroupAtController) -> Vec<String> {
+    let GroupAtController { url, access, .. } = group;
+    let (token, ca) = (access.token_file.display(), access.ca_file.display());
+    vec![format!("--group={url}"), format!("--token-file={token}"), format!("--ca={ca}")]
 }
 
 /// The queue pair of the receiver of this rank, from 1.
@@ -167,15 +181,17 @@ pub(crate) fn receiver_qpn(rank: usize) -> usize {
 }
 
 /// Where the source finds whom it sends to.
-pub(crate) enum PeerFile {
-    /// What a receiver says of itself.
+pub(crate) enum Peer {
+    /// In a file with what a receiver says of itself.
     Receiver(PathBuf),
-    /// A group.
+    /// In a file with a group.
     Group(PathBuf),
+    /// At the lab's controller.
+    AtController(GroupAtController),
 }
 
 /// The command line of the source; the topology file may have more options.
-pub(crate) fn send_command(terms: &Terms, peer: &PeerFile) -> Vec<String> {
+pub(crate) fn send_command(terms: &Terms, peer: &Peer) -> Vec<String> {
     let operation = match terms.transfer.operation {
         Operation::Write => "write",
         Operation::Send => "send",
@@ -184,15 +200,19 @@ pub(crate) fn send_command(terms: &Terms, peer: &PeerFile) -> Vec<String> {
         terms.program.display().to_string(),
         "send".to_owned(),
         format!("--random={}", terms.transfer.size_octets),
-        match peer {
-            PeerFile::Receiver(file) => format!("--peer-info={}", file.display()),
-            PeerFile::Group(file) => format!("--group={}", file.display()),
-        },
         format!("--op={operation}"),
         format!("--window={}", window(terms)),
         format!("--timeout={}s", terms.patience.as_secs()),
         "--json".to_owned(),
     ];
+    match peer {
+        Peer::Receiver(file) => command.push(format!("--peer-info={}", file.display())),
+        Peer::Group(file) => command.push(format!("--group={}", file.display())),
+        Peer::AtController(group) => {
+            command.extend(at(group));
+            command.push(format!("--receivers={}", group.receivers));
+        }
+    }
     command.extend(terms.destination.as_ref().map(|destination| format!("--seed={}", destination.seed)));
     command
 }

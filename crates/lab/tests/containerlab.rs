@@ -46,8 +46,8 @@ fn every_shipped_lab_is_exported_or_refused_by_the_name_of_its_guest() {
     assert!(exported_labs.len() >= 12, "{}", exported_labs.len());
     exported_labs.iter().for_each(|lab| drop(exported(lab)));
     let names: Vec<&str> = refused.iter().map(|lab| lab.name.as_str()).collect();
-    assert_eq!(names, ["figure1-rxe"]);
-    let error = export(&refused[0], &refused[0].transfer, IMAGE).unwrap_err();
+    assert_eq!(names, ["figure1-controller-rxe", "figure1-rxe"]);
+    let error = export(&refused[1], &refused[1].transfer, IMAGE).unwrap_err();
     assert!(matches!(&error, LabError::Export(ExportError::Guest { node, .. }) if node == "S1"), "{error}");
     assert!(
         error.to_string().contains("`kind = \"endpoint\"`, or run the lab by `srdma lab run figure1-rxe`"),
@@ -120,7 +120,7 @@ fn containers_have_addresses_routes_and_settings() {
             let has_files = files.iter().any(|file| file.path.starts_with(&node.name));
             let binds = format!("{}:/etc/srdma:ro", node.name);
             assert_eq!(section["binds"][0].as_str(), has_files.then_some(binds.as_str()));
-            let is_controller = lab.controller.is_some_and(|plan| plan.node == position);
+            let is_controller = lab.controller.as_ref().is_some_and(|plan| plan.node == position);
             let command = match node.kind {
                 Kind::Srdma { .. } => "srdma node --config /etc/srdma/node.toml",
                 _ if is_controller => CONTROLLER,
@@ -253,6 +253,9 @@ fn receivers_are_told_what_the_nodes_know_of_them() {
 fn sources_are_told_what_their_receivers_are() {
     for lab in labs().0.into_iter().filter(|lab| lab.group.is_none()) {
         let files = exported(&lab);
+        if lab.controlled_group().is_some() {
+            continue;
+        }
         // A lab whose groups are made by somebody else has no transfer of its own.
         if lab.pairs.is_empty() {
             assert!(!files.iter().any(|file| file.path == Path::new("transfer.sh")), "{}", lab.name);
@@ -277,6 +280,32 @@ fn sources_are_told_what_their_receivers_are() {
         }
         assert_eq!(count, lab.pairs.len(), "{}", lab.name);
     }
+}
+
+/// The script has the controller create the group, and hosts are told of it by its number.
+#[test]
+fn hosts_of_a_controller_are_told_its_group() {
+    let lab = topology("figure1-controller");
+    let transfer = srdma_lab::topology::Transfer { lists: Lists::Provisioned, ..lab.transfer.clone() };
+    let files = export(&lab, &transfer, IMAGE).unwrap();
+    let script = text(&files, "transfer.sh");
+    let create = script.lines().find(|line| line.starts_with("group=$(groups create --json ")).unwrap();
+    assert_eq!((option(create, "--source"), option(create, "--proxy")), ("2001:db8:aa::1", "2001:db8:cc::1"));
+    assert!(create.contains(r#""lists":"provisioned""#), "{create}");
+    let receivers: Vec<&str> = script.lines().filter(|line| line.starts_with("receive ")).collect();
+    assert_eq!(receivers.len(), 5);
+    let source = script.lines().find(|line| line.starts_with("begin S1.source clab-figure1-controller-S1 ")).unwrap();
+    assert!(source.contains(" --receivers=5 --commit"), "{source}");
+    for line in receivers.into_iter().chain([source]) {
+        assert!(line.contains(r#" '--group=https://[2001:db8:ff:c::1]:8470/'"$group"'' "#), "{line}");
+        assert_eq!(option(line, "--token-file"), "/etc/srdma/token");
+        assert_eq!(option(line, "--ca"), "/etc/srdma/certificate.pem");
+        assert!(!line.contains(" --peer") && !line.contains(" --psn"), "{line}");
+    }
+    let places = ["ready clab-figure1-controller-N6 sh -c ", "group=$(", "receive R5 ", "begin S1", "groups close "];
+    let places = places.map(|place| script.find(&format!("\n{place}")).unwrap_or_else(|| panic!("{place}: {script}")));
+    assert!(places.is_sorted(), "{script}");
+    assert!(!files.iter().any(|file| file.path.ends_with("group.toml")));
 }
 
 #[test]

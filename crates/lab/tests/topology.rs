@@ -156,6 +156,42 @@ fn a_lab_has_one_controller_that_nodes_find() {
     parse(&node("hosts = []").replace("[run]\n", "[controller]\nnode = \"X\"\n[run]\n")).unwrap();
 }
 
+#[test]
+fn a_controller_is_asked_for_one_group() {
+    const SECTION: &str = r#"[controller]
+node = "X"
+[controller.group]
+proxy = "2001:db8:cc::1"
+designated_qpn = 0xd00000
+initial_psn = 0xfffff0
+source = "A"
+receivers = ["B"]
+"#;
+    let with = |section: &str| parse(&GOOD.replace("[run]\n", &format!("{section}[run]\n")));
+    let topology = with(SECTION).unwrap();
+    let group = topology.controlled_group().unwrap();
+    assert_eq!((group.source, group.receivers.as_slice(), group.designated_qpn.get()), (0, &[3][..], 0xd0_0000));
+    assert!(topology.has_transfer());
+    for (from, to, expected) in [
+        ("[\"B\"]", "[\"B\", \"B\"]", "48: B stands here twice"),
+        ("[\"B\"]", "[\"A\"]", "48: A is the source"),
+        ("[\"B\"]", "[\"N\"]", "48: N must be a host: of kind endpoint or guest"),
+        ("[\"B\"]", "[]", "42: [controller.group] needs at least one receiver"),
+        ("\"A\"", "\"X\"", "47: X must be a host: of kind endpoint or guest"),
+        ("0xd00000", "1", "45: expected a QPN from 2 to 0xffffff"),
+        ("0xfffff0", "0x1000000", "46: expected a PSN from 0 to 0xffffff"),
+    ] {
+        assert!(SECTION.contains(from), "{from}");
+        assert_eq!(with(&SECTION.replace(from, to)).unwrap_err(), format!("dir/pair.toml:{expected}"));
+    }
+    let pairs = parse(&GOOD.replace("[run]\n", &format!("{SECTION}[run]\nsource = \"A\"\ndestination = \"B\"\n")));
+    assert!(pairs.unwrap_err().ends_with("has a source, and receivers: expected none in [run]"));
+    let figure1 = Source::find("figure1").unwrap().text;
+    let group = SECTION.replace("\"X\"", "\"N6\"").replace("\"A\"", "\"S1\"").replace("\"B\"", "\"R1\"");
+    let both = parse(&format!("{figure1}{group}")).unwrap_err();
+    assert!(both.ends_with("the lab has a [group]: expected no [controller.group] beside it"), "{both}");
+}
+
 /// What a node says itself of a controller stays; one that says nothing is told of the lab's.
 #[test]
 fn nodes_are_told_of_the_labs_controller() {

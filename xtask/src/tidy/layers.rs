@@ -23,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("io", &["wire", "dataplane", "capture"]),
     ("host", &["wire", "steering", "dataplane", "rc", "io"]),
     ("node", &["wire", "group", "api", "steering", "dataplane", "isis", "capture", "io"]),
-    ("lab", &["wire", "group", "steering", "dataplane", "capture", "io", "host", "node"]),
+    ("lab", &["wire", "group", "api", "steering", "dataplane", "capture", "io", "host", "node"]),
     ("conform", &["wire", "capture", "io", "testkit"]),
     (
         "cli",

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) fn run(arguments: &Run) -> Result<ExitCode> {
     let (source, topology) = topology(&arguments.name.name, &arguments.set_up.links)?;
     let instance = Instance::new(&topology.name, arguments.name.instance.as_deref())?;
-    if topology.group.is_none() && topology.pairs.is_empty() {
+    if !topology.has_transfer() {
         return Err(LabError::NoGroup(topology.name).into());
     }
     let interrupt = Interrupt::listen()?;

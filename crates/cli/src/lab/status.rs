@@ -109,7 +109,7 @@ fn report(lab: &Lab) -> Result<Report> {
         loss: link.loss,
         counters,
     });
-    let access = topology.controller.zip(ControllerAccess::of(topology, lab.instance()));
+    let access = topology.controller.as_ref().zip(ControllerAccess::of(topology, lab.instance()));
     let controller = access.map(|(plan, access)| Controller { node: topology.nodes[plan.node].name.clone(), access });
     let lab = lab.instance().name().to_owned();
     Ok(Report { lab, controller, nodes: nodes.collect(), links: links.collect() })

@@ -52,7 +52,8 @@ impl Text<'_> {
             Some(overhead) => format!("Receiver lists {lists}, {overhead} octets around each packet"),
             None => "Unicast".to_owned(),
         };
-        format!("{way}; nodes by {}", drivers.join(", "))
+        let group = self.0.controlled.iter().map(|group| format!("; group {}", group.url)).collect::<String>();
+        format!("{way}; nodes by {}{group}", drivers.join(", "))
     }
 
     fn receivers(&self) -> Table {

@@ -130,10 +130,13 @@ pub fn export(topology: &Topology, transfer: &Transfer, image: &str) -> Result<V
     }
     let group = transfer::group(topology, transfer)?;
     // Loss and rate are made by the interfaces of the containers, and AF_XDP passes those by.
-    let controller = topology.controller.map(|plan| access(&plan));
+    let controller = topology.controller.as_ref().map(access);
     let shaped_driver = Some("af_packet".to_owned());
     let choices = NodeChoices { shaped_driver, controller, ..NodeChoices::default() };
-    let mut files = topology.controller.map_or(Ok(Vec::new()), |plan| controller_files(topology, &plan))?;
+    let mut files = match &topology.controller {
+        Some(plan) => controller_files(topology, plan)?,
+        None => Vec::new(),
+    };
     for (position, node) in topology.nodes.iter().enumerate() {
         if let Kind::Srdma { .. } = node.kind {
             let text = node_file::text(topology, group.as_ref(), position, &socket(&node.name), &choices)?;
@@ -142,10 +145,10 @@ pub fn export(topology: &Topology, transfer: &Transfer, image: &str) -> Result<V
     }
     files.extend(topology_file::scripts(topology));
     let transfers = transfer::all(topology, transfer)?;
-    files.extend(transfers.iter().map(|transfer| transfer.peer.clone()));
+    files.extend(transfers.iter().filter_map(|transfer| transfer.peer.clone()));
     files.push(topology_file::file(topology, image, &files)?);
     if !transfers.is_empty() {
-        let text = transfer::script(topology, &transfers);
+        let text = transfer::script(topology, &transfers)?;
         files.push(ExportedFile { is_program: true, ..ExportedFile::new("transfer.sh", text) });
     }
     files.push(ExportedFile::new("README.md", readme(topology, image, &transfers)));

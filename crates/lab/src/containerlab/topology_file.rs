@@ -86,7 +86,7 @@ pub(super) fn file(topology: &Topology, image: &str, others: &[ExportedFile]) ->
 fn node(topology: &Topology, position: usize, others: &[ExportedFile]) -> NodeSection {
     let node = &topology.nodes[position];
     let has_files = others.iter().any(|file| file.path.starts_with(&node.name));
-    let is_controller = topology.controller.is_some_and(|plan| plan.node == position);
+    let is_controller = topology.controller.as_ref().is_some_and(|plan| plan.node == position);
     // Docker turns IPv6 off in containers that are in none of its networks.
     let enabled = ["all", "default"].map(|scope| (format!("net.ipv6.conf.{scope}.disable_ipv6"), "0".to_owned()));
     NodeSection {

@@ -1,13 +1,13 @@
 //! The lab's transfer by hosts whose queue pairs and memory are known before they run.
 
-use super::{ExportedFile, FILES, container, quoted, socket};
+use super::{ExportedFile, FILES, access, container, quoted, socket};
 use crate::error::{LabError, Result};
-use crate::group::{self, Member};
-use crate::host::Terms;
+use crate::group::{self, Member, REGION_BASE as SOURCE_BASE, REGION_RKEY, address};
+use crate::host::{GroupAtController, Terms};
 use crate::plan::Plan;
-use crate::software::{self, PeerFile, SOURCE_QPN};
-use crate::topology::{Kind, Topology, Transfer};
-use srdma_group::{Group, ReceiverRegion};
+use crate::software::{self, Peer, SOURCE_QPN};
+use crate::topology::{ControlledGroup, ControllerPlan, Kind, Operation, Topology, Transfer};
+use srdma_group::{Group, Policy, ReceiverRegion};
 use srdma_host::{PathMtu, PeerInfo};
 use srdma_wire::Qpn;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ const REGION_STEP: u64 = 1 << 40;
 pub(super) struct Planned {
     plan: Plan,
     terms: Terms,
-    /// What the source reads of whom it sends to.
-    pub(super) peer: ExportedFile,
+    /// What the source reads of whom it sends to; a controller's group is asked for.
+    pub(super) peer: Option<ExportedFile>,
 }
 
 /// What the receiver of a rank has.
@@ -58,16 +58,31 @@ pub(super) fn group(topology: &Topology, transfer: &Transfer) -> Result<Option<G
 pub(super) fn all(topology: &Topology, transfer: &Transfer) -> Result<Vec<Planned>> {
     let plans = Plan::all(topology)?.into_iter().map(|plan| {
         let patience = Duration::from_secs(transfer.timeout_s);
-        let terms = plan.terms(topology, PathBuf::from("srdma"), transfer.clone(), patience);
+        let mut terms = plan.terms(topology, PathBuf::from("srdma"), transfer.clone(), patience);
+        terms.at_controller = controlled(topology).map(|(controller, group)| GroupAtController {
+            url: format!("{}/{GROUP_NUMBER}", controller.url()),
+            access: access(controller),
+            receivers: group.receivers.len(),
+        });
         let directory = Path::new(&topology.nodes[plan.source].name);
-        let peer = match &terms.destination {
-            None => ExportedFile::new(directory.join("group.toml"), software::group_file(topology, &terms)?),
-            Some(_) => ExportedFile::new(directory.join("peer-info.json"), peer_info(topology, &plan, &terms)?),
+        let file = |name: &str, text| ExportedFile::new(directory.join(name), text);
+        let peer = match (&terms.destination, &terms.at_controller) {
+            (Some(_), _) => Some(file("peer-info.json", peer_info(topology, &plan, &terms)?)),
+            (None, Some(_)) => None,
+            (None, None) => Some(file("group.toml", software::group_file(topology, &terms)?)),
         };
         Ok(Planned { plan, terms, peer })
     });
     plans.collect()
 }
+
+/// The controller, and the group that it is to create.
+fn controlled(topology: &Topology) -> Option<(&ControllerPlan, &ControlledGroup)> {
+    topology.controller.as_ref().zip(topology.controlled_group())
+}
+
+/// What stands in the URL of a group before the script knows its number.
+const GROUP_NUMBER: &str = "{group}";
 
 /// What the one receiver of a transfer would say of itself.
 fn peer_info(topology: &Topology, plan: &Plan, terms: &Terms) -> Result<String> {
@@ -92,7 +107,11 @@ fn peer_info(topology: &Topology, plan: &Plan, terms: &Terms) -> Result<String> 
 }
 
 /// `transfer.sh`.
-pub(super) fn script(topology: &Topology, transfers: &[Planned]) -> String {
+pub(super) fn script(topology: &Topology, transfers: &[Planned]) -> Result<String> {
+    let [create, close] = match controlled(topology) {
+        Some((controller, group)) => of_controller(topology, controller, group, transfers)?,
+        None => [String::new(), String::new()],
+    };
     let nodes = topology.nodes.iter().enumerate().filter(|(_, node)| matches!(node.kind, Kind::Srdma { .. }));
     let ready = nodes.map(|(position, node)| {
         let (container, socket) = (container(topology, position), socket(&node.name));
@@ -109,14 +128,75 @@ pub(super) fn script(topology: &Topology, transfers: &[Planned]) -> String {
         })
     });
     let sources = transfers.iter().map(|Planned { plan, terms, peer }| {
-        let file = Path::new(FILES).join(peer.path.file_name().unwrap_or_default());
-        let file = if terms.destination.is_some() { PeerFile::Receiver(file) } else { PeerFile::Group(file) };
+        let file = peer.iter().map(|peer| Path::new(FILES).join(peer.path.file_name().unwrap_or_default())).next();
+        let mut words = match (&terms.at_controller, file.unwrap_or_default()) {
+            (Some(group), _) => software::send_command(terms, &Peer::AtController(group.clone())),
+            (None, file) if terms.destination.is_some() => software::send_command(terms, &Peer::Receiver(file)),
+            (None, file) => software::send_command(terms, &Peer::Group(file)),
+        };
+        // Nobody else has the nodes take their parts.
+        words.extend(terms.at_controller.iter().map(|_| "--commit".to_owned()));
         let name = format!("{}.source", topology.nodes[plan.source].name);
-        line(topology, "begin", plan.source, &name, software::send_command(terms, &file))
+        line(topology, "begin", plan.source, &name, words)
     });
-    let lines: Vec<String> = ready.chain(receivers).chain(["all_listen\n".to_owned()]).chain(sources).collect();
-    SCRIPT.replace("{name}", &topology.name).replace("{lines}", &lines.concat())
+    let lines: Vec<String> =
+        ready.chain([create]).chain(receivers).chain(["all_listen\n".to_owned()]).chain(sources).collect();
+    let text = SCRIPT.replace("{name}", &topology.name).replace("{lines}", &lines.concat()).replace("{close}", &close);
+    // The word that it stands in is quoted.
+    Ok(text.replace(GROUP_NUMBER, r#"'"$group"'"#))
 }
+
+/// The lines that create the group when the nodes have greeted the controller, and those that close it.
+fn of_controller(
+    topology: &Topology,
+    controller: &ControllerPlan,
+    group: &ControlledGroup,
+    transfers: &[Planned],
+) -> Result<[String; 2]> {
+    let has_greeted = format!("srdma status --json --config {FILES}/node.toml | grep -q '\"is_reached\": *true'");
+    let takes_groups = topology.nodes.iter().enumerate().filter(|(_, node)| match &node.kind {
+        Kind::Srdma { config } => config.contains_key("controller"),
+        Kind::Router | Kind::Endpoint | Kind::Guest => false,
+    });
+    let greeted =
+        takes_groups.map(|(node, _)| format!("ready {} sh -c {}\n", container(topology, node), quoted(&has_greeted)));
+    let mut create = greeted.collect::<String>();
+    let access = access(controller);
+    let to_controller = format!(
+        "docker exec {} srdma group \"$@\" {} --token-file {} --ca {}",
+        container(topology, controller.node),
+        quoted(&format!("--controller={}", access.url)),
+        access.token_file.display(),
+        access.ca_file.display()
+    );
+    create += &format!("groups() {{\n    {to_controller}\n}}\n");
+    for Planned { terms, .. } in transfers {
+        let Transfer { size_octets, path_mtu, operation, lists, .. } = terms.transfer;
+        let lists = serde_json::to_string(&Policy { lists: group::list_mode(lists), ..Policy::default() });
+        let policy = lists.map_err(|error| LabError::Group(error.to_string()))?;
+        let mut words = vec![
+            "create --json".to_owned(),
+            format!("--source={}", address(topology, group.source)?),
+            format!("--source-qpn={SOURCE_QPN:#x}"),
+            format!("--proxy={}", group.proxy),
+            format!("--designated-qpn={:#x}", group.designated_qpn.get()),
+            format!("--psn={:#x}", group.initial_psn.get()),
+            format!("--path-mtu={path_mtu}"),
+            quoted(&format!("--policy={policy}")),
+        ];
+        if operation == Operation::Write {
+            words.push(format!("--region={SOURCE_BASE:#x},{size_octets},{REGION_RKEY:#x}"));
+        }
+        create += &format!("group=$(groups {} | sed -n 's/^{{\"id\":\\([0-9]*\\),.*/\\1/p')\n", words.join(" "));
+        create += "[ -n \"$group\" ] || { echo \"the controller has created no group\" >&2; exit 1; }\n";
+    }
+    Ok([create, CLOSE.to_owned()])
+}
+
+/// Another run of the script may have the same addresses.
+const CLOSE: &str = r#"groups close "$group" > results/close
+groups watch "$group" --until closed --timeout 30s > results/close
+"#;
 
 /// A line of the script that starts a host's process: by which function, where results go, in which container, what.
 fn line(topology: &Topology, function: &str, node: usize, name: &str, words: Vec<String>) -> String {
@@ -183,5 +263,5 @@ for part in $started; do
         code=1
     fi
 done
-exit $code
+{close}exit $code
 "#;

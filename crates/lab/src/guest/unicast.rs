@@ -7,7 +7,7 @@ use super::{Guest, Port};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
-use crate::topology::{GroupPlan, Operation, Transfer};
+use crate::topology::{Operation, Transfer};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -30,12 +30,18 @@ pub struct Unicast {
 /// # Errors
 ///
 /// When a member of the group is no running guest, or a transfer does not complete.
-pub fn unicast(lab: &Lab, plan: &GroupPlan, transfer: &Transfer, interrupt: &Interrupt) -> Result<Unicast> {
+pub fn unicast(
+    lab: &Lab,
+    source: usize,
+    receivers: &[usize],
+    transfer: &Transfer,
+    interrupt: &Interrupt,
+) -> Result<Unicast> {
     let octets = transfer.size_octets;
     let limit = Duration::from_secs(transfer.timeout_s);
     let peer = |node: usize| Guest::at(lab, node)?.shell(Port::Lab)?.into_peer(options(transfer));
-    let mut receivers = plan.receivers.iter().map(|receiver| peer(receiver.node)).collect::<Result<Vec<_>>>()?;
-    let mut source = peer(plan.source)?;
+    let mut receivers = receivers.iter().map(|receiver| peer(*receiver)).collect::<Result<Vec<_>>>()?;
+    let mut source = peer(source)?;
     // Other data than those that the group has brought.
     source.fill(2)?;
     let sent = source.sha256(octets)?;

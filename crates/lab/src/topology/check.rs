@@ -5,6 +5,7 @@ use super::file::{File, GroupSection, KindName, LinkSection, NodeSection, RunSec
 use super::{End, GroupPlan, Kind, Link, Lists, Node, Operation, Pair, ReceiverPlan, Topology, Transfer, TreePlan};
 use crate::command;
 use srdma_dataplane::Prefix;
+use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::path::Path;
 use toml::{Spanned, Value};
@@ -58,7 +59,11 @@ pub(super) fn topology(file: &Path, text: &str) -> Checked<Topology> {
     let group = file.group.as_ref().map(|section| group(section, &nodes, &links)).transpose()?;
     let controller = file.controller.as_ref().map(|section| controller(section, &nodes)).transpose()?;
     check_nodes(&file.node, controller.is_some())?;
-    let pairs = pairs(&file.run, &nodes, group.is_some())?;
+    let controlled = file.controller.as_ref().and_then(|section| section.group.as_ref());
+    if let (Some(section), Some(_)) = (controlled, &group) {
+        return wrong(section.source.span().start, "the lab has a [group]: expected no [controller.group] beside it");
+    }
+    let pairs = pairs(&file.run, &nodes, group.is_some() || controlled.is_some())?;
     let transfer = transfer(&file.run)?;
     let (description, shortest_path_routes) = (file.description, file.shortest_path_routes);
     Ok(Topology { name, description, nodes, links, shortest_path_routes, group, controller, pairs, transfer })
@@ -255,12 +260,8 @@ fn group(section: &Spanned<GroupSection>, nodes: &[Node], links: &[Link]) -> Che
     if tree.is_empty() || receivers.is_empty() {
         return wrong(start, "a group needs at least one [[group.node]] and one [[group.receiver]]");
     }
-    let Some(designated_qpn) = qpn(*section.designated_qpn.get_ref()) else {
-        return wrong(section.designated_qpn.span().start, "expected a QPN from 2 to 0xffffff");
-    };
-    let Some(initial_psn) = psn(*section.initial_psn.get_ref()) else {
-        return wrong(section.initial_psn.span().start, "expected a PSN from 0 to 0xffffff");
-    };
+    let designated_qpn = designated_qpn(&section.designated_qpn)?;
+    let initial_psn = initial_psn(&section.initial_psn)?;
     let least = links.iter().map(|link| link.mtu).min().unwrap_or(DEFAULT_MTU);
     let link_mtu = section.link_mtu.as_ref().map_or(least, |mtu| *mtu.get_ref());
     let link_mtu = match u16::try_from(link_mtu) {
@@ -272,7 +273,17 @@ fn group(section: &Spanned<GroupSection>, nodes: &[Node], links: &[Link]) -> Che
     Ok(GroupPlan { proxy, designated_qpn, initial_psn, source, link_mtu, tree, receivers, policy })
 }
 
-fn find_host(nodes: &[Node], name: &Spanned<String>) -> Checked<usize> {
+pub(super) fn designated_qpn(number: &Spanned<u32>) -> Checked<Qpn> {
+    let wrong = || wrong(number.span().start, "expected a QPN from 2 to 0xffffff");
+    qpn(*number.get_ref()).map_or_else(wrong, Ok)
+}
+
+pub(super) fn initial_psn(number: &Spanned<u32>) -> Checked<Psn> {
+    let wrong = || wrong(number.span().start, "expected a PSN from 0 to 0xffffff");
+    psn(*number.get_ref()).map_or_else(wrong, Ok)
+}
+
+pub(super) fn find_host(nodes: &[Node], name: &Spanned<String>) -> Checked<usize> {
     let node = find(nodes, name)?;
     if nodes[node].kind.is_host() {
         return Ok(node);

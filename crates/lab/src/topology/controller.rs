@@ -1,8 +1,8 @@
 //! `[controller]` of a topology file, and what nodes say of a controller.
 
-use super::ControllerPlan;
-use super::check::{Checked, find, wrong};
-use super::file::{ControllerSection, NodeSection};
+use super::check::{Checked, designated_qpn, find, find_host, initial_psn, wrong};
+use super::file::{ControlledSection, ControllerSection, NodeSection};
+use super::{ControlledGroup, ControllerPlan};
 use super::{Kind, Node};
 use toml::Value;
 
@@ -24,10 +24,37 @@ pub(super) fn controller(section: &ControllerSection, nodes: &[Node]) -> Checked
         return wrong(at, format!("{name} needs an address at which the controller is found"));
     };
     let port = section.port.as_ref().map_or(DEFAULT_PORT, |port| *port.get_ref());
-    match &section.port {
-        Some(section) if port == 0 => wrong(section.span().start, "port 0: expected 1 to 65535"),
-        Some(_) | None => Ok(ControllerPlan { node, address, port }),
+    if let Some(section) = section.port.as_ref().filter(|_| port == 0) {
+        return wrong(section.span().start, "port 0: expected 1 to 65535");
     }
+    let group = section.group.as_ref().map(|group| self::group(group, at, nodes)).transpose()?;
+    Ok(ControllerPlan { node, address, port, group })
+}
+
+/// The group that is to be created; `at` is for what is missing.
+fn group(section: &ControlledSection, at: usize, nodes: &[Node]) -> Checked<ControlledGroup> {
+    let source = find_host(nodes, &section.source)?;
+    let mut receivers = Vec::new();
+    for name in &section.receivers {
+        let node = find_host(nodes, name)?;
+        if node == source {
+            return wrong(name.span().start, format!("{} is the source", name.get_ref()));
+        }
+        if receivers.contains(&node) {
+            return wrong(name.span().start, format!("{} stands here twice", name.get_ref()));
+        }
+        receivers.push(node);
+    }
+    if receivers.is_empty() {
+        return wrong(at, "[controller.group] needs at least one receiver");
+    }
+    Ok(ControlledGroup {
+        proxy: section.proxy,
+        designated_qpn: designated_qpn(&section.designated_qpn)?,
+        initial_psn: initial_psn(&section.initial_psn)?,
+        source,
+        receivers,
+    })
 }
 
 /// That nodes which take groups from a controller know where it is: they say so, or the lab has one.

@@ -122,6 +122,17 @@ pub(super) struct ReceiverSection {
 pub(super) struct ControllerSection {
     pub(super) node: Spanned<String>,
     pub(super) port: Option<Spanned<u16>>,
+    pub(super) group: Option<ControlledSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ControlledSection {
+    pub(super) proxy: Ipv6Addr,
+    pub(super) designated_qpn: Spanned<u32>,
+    pub(super) initial_psn: Spanned<u32>,
+    pub(super) source: Spanned<String>,
+    pub(super) receivers: Vec<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]

@@ -173,7 +173,7 @@ pub struct ReceiverPlan {
 }
 
 /// The controller that nodes take groups from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerPlan {
     /// Position of its node among the lab's nodes.
     pub node: usize,
@@ -181,6 +181,23 @@ pub struct ControllerPlan {
     pub address: Ipv6Addr,
     /// Its TCP port.
     pub port: u16,
+    /// The group that `run` has it create.
+    pub group: Option<ControlledGroup>,
+}
+
+/// A group whose tree the controller makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlledGroup {
+    /// Its Proxy Address.
+    pub proxy: Ipv6Addr,
+    /// Its Designated QPN.
+    pub designated_qpn: Qpn,
+    /// The source's first PSN.
+    pub initial_psn: Psn,
+    /// Position of the source among the nodes.
+    pub source: usize,
+    /// Positions of the receivers.
+    pub receivers: Vec<usize>,
 }
 
 impl ControllerPlan {
@@ -281,6 +298,16 @@ impl Topology {
             let line = text.bytes().take(problem.at).filter(|octet| *octet == b'\n').count() + 1;
             TopologyError::Wrong { file: file.to_owned(), line, problem: problem.text }
         })
+    }
+
+    /// The group that `run` has the controller create, when there is one.
+    pub fn controlled_group(&self) -> Option<&ControlledGroup> {
+        self.controller.as_ref().and_then(|plan| plan.group.as_ref())
+    }
+
+    /// Whether `run` has something to transfer.
+    pub fn has_transfer(&self) -> bool {
+        self.group.is_some() || self.controlled_group().is_some() || !self.pairs.is_empty()
     }
 
     /// The position of a node.
