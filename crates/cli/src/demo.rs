@@ -2,7 +2,6 @@
 
 mod arguments;
 mod progress;
-mod record;
 mod report;
 pub(crate) mod table;
 mod text;
@@ -10,14 +9,14 @@ mod text;
 pub(crate) use arguments::Arguments;
 pub(crate) use srdma_cli::units;
 
+use crate::recording::Recorder;
 use anyhow::{Context, Result, bail};
 use progress::Progress;
-use record::Recorder;
 use report::Report;
 use srdma_group::Group;
 use srdma_sim::baseline::{self, Algorithm, BaselineOutcome};
 use srdma_sim::scenario::{Outcome, Scenario};
-use srdma_sim::{Multicast, Stream};
+use srdma_sim::{Multicast, Pace, Shown, Stream};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -75,11 +74,13 @@ fn watched(arguments: &Arguments, multicast: &mut Multicast, progress: &mut Prog
     let Some(path) = &arguments.record else {
         return multicast.run(report).context("cannot write a capture");
     };
-    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
-    let mut recorder = Recorder::new(BufWriter::new(file), multicast, &arguments.scenario())?;
-    let outcome = multicast.run_watched(report, arguments.record_every, &mut |moment| recorder.write(&moment));
+    let scenario = arguments.scenario();
+    let title = format!("srdma demo, {} receivers, seed {}", scenario.topology.receivers().len(), scenario.seed);
+    let mut recorder = Recorder::create(path, title)?;
+    let mut shown = Shown::new(&mut recorder, Pace::Every(arguments.record_every));
+    let outcome = multicast.run_shown(report, Some(&mut shown));
     let outcome = outcome.with_context(|| format!("cannot write a capture or {}", path.display()))?;
-    recorder.finish().with_context(|| format!("cannot write {}", path.display()))?;
+    recorder.finish()?;
     Ok(outcome)
 }
 

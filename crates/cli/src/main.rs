@@ -17,6 +17,7 @@ mod node;
 mod paths;
 mod plan;
 mod process;
+mod recording;
 mod recv;
 mod remote;
 mod send;

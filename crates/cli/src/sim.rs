@@ -12,10 +12,12 @@ mod wan;
 
 pub(crate) use arguments::Arguments;
 
+use crate::recording::Recorder;
 use anyhow::{Context, Result};
 use progress::Progress;
 use serde::Serialize;
 use srdma_report::Page;
+use srdma_sim::Shown;
 use srdma_sim::experiment::end_to_end::is_end_to_end;
 use srdma_sim::experiment::wan::is_study;
 use srdma_sim::experiment::{Results, Scenario, run_all};
@@ -23,6 +25,7 @@ use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// What was run, and what came of it.
@@ -50,12 +53,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut scenario = Scenario::parse(&arguments.file, &file_text)?;
     arguments.choose_arms(&mut scenario)?;
     arguments.choose_level(&mut scenario)?;
+    arguments.refuse_recording_of_flows(scenario.level)?;
     let report = arguments.open_report()?;
+    let mut recorder = arguments.open_recording(|| {
+        let arm = scenario.arms.first().map_or("", |arm| arm.title());
+        format!("{}: {arm}, seed {}", scenario.title, arguments.first_seed())
+    })?;
+    let shown = recorder.as_mut().map(|recorder| Mutex::new(Shown::new(recorder, arguments.pace())));
     let seeds = arguments.seeds(scenario.seeds);
     let threads = arguments.threads().min(scenario.arms.len() * seeds.len());
     let begin = Instant::now();
     let progress = Progress::new(scenario.arms.len() * seeds.len());
-    let results = run_all(&scenario, &seeds, threads, &|run, how_far| progress.report(run, &how_far));
+    let report_progress = |run, how_far| progress.report(run, &how_far);
+    let results = run_all(&scenario, &seeds, threads, &report_progress, shown.as_ref());
     let wall = begin.elapsed();
     progress.finish();
     let results = match results {
@@ -65,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    recorder.map_or(Ok(()), Recorder::finish)?;
     let experiment =
         Experiment { arguments, scenario: &scenario, file_text: &file_text, results: &results, wall, threads };
     hand_out(arguments, report, || page::page(&experiment), &results, &experiment)

@@ -1,5 +1,8 @@
 //! `srdma demo` as a user sees it.
 
+mod recordings;
+
+use recordings::Recording;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use srdma_capture::Reader;
@@ -227,44 +230,20 @@ fn a_recording_ends_where_the_run_does() {
     let path = directory.path().join("run.jsonl");
     let arguments = ["--size", "1MiB", "--loss", "0.01", "--record", path.to_str().unwrap(), "--record-every", "10us"];
     let report = json(&arguments);
-    let text = fs::read_to_string(&path).unwrap();
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let (head, samples) = lines.split_first().unwrap();
-    assert_eq!((&head["recording"], &head["version"], &head["root"]), (&"srdma".into(), &1.into(), &"S1".into()));
-    let ends = |link: &Value| format!("{}-{}", link["ends"][0].as_str().unwrap(), link["ends"][1].as_str().unwrap());
-    let links: Vec<String> = head["topology"]["links"].as_array().unwrap().iter().map(ends).collect();
-    assert_eq!(links, LINKS);
-    let names: Vec<&str> =
-        head["topology"]["nodes"].as_array().unwrap().iter().map(|node| node["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["S1", "N6", "N4", "N5", "N1", "N2", "N3", "R1", "R2", "R3", "R4", "R5"]);
-
-    let times: Vec<u64> = samples.iter().map(|sample| sample["t_ns"].as_u64().unwrap()).collect();
-    assert!(times.is_sorted_by(|a, b| a < b), "each later than the one before");
-    assert!(*times.last().unwrap() >= report["completion_ns"].as_u64().unwrap());
+    let recording = Recording::read(&path);
+    assert_eq!((&recording.head["root"], recording.links()), (&"S1".into(), LINKS.map(str::to_owned).to_vec()));
+    assert_eq!(recording.places(), ["S1", "N6", "N4", "N5", "N1", "N2", "N3", "R1", "R2", "R3", "R4", "R5"]);
+    assert!(*recording.times.last().unwrap() >= report["completion_ns"].as_u64().unwrap());
 
     // Octets are rates times spans: in sum what the report says each link carried.
-    let (mut rates, mut octets, mut before) = ([[0_u64; 2]; 11], [[0.0_f64; 2]; 11], 0);
-    let mut points = BTreeMap::new();
-    for (sample, time) in samples.iter().zip(times) {
-        for link in sample["links"].as_array().into_iter().flatten() {
-            rates[link[0].as_u64().unwrap() as usize] = [link[1].as_u64().unwrap(), link[2].as_u64().unwrap()];
-        }
-        for branch in sample["branches"].as_array().into_iter().flatten() {
-            points.insert((branch[1].as_u64(), branch[2].as_u64()), (branch[3].as_u64(), branch[4].as_u64()));
-        }
-        for (octets, rates) in octets.iter_mut().flatten().zip(rates.iter().flatten()) {
-            *octets += *rates as f64 * (time - before) as f64 / 1e9;
-        }
-        before = time;
-    }
-    for (link, carried) in report["links"].as_array().unwrap().iter().zip(octets) {
+    for (link, carried) in report["links"].as_array().unwrap().iter().zip(&recording.octets) {
         let said = ["down_octets", "up_octets"].map(|way| link[way].as_f64().unwrap());
         for (said, carried) in said.into_iter().zip(carried) {
             assert!((said - carried).abs() < 100.0, "{}: {said} against {carried}", link["name"]);
         }
     }
     let packets = 256;
-    let end = (head["groups"][0]["initial_psn"].as_u64().unwrap() + packets) % (1 << 24);
-    assert_eq!(points.len(), 10);
-    assert!(points.values().all(|point| *point == (Some(end), Some(0))), "{points:?}");
+    let end = (recording.head["groups"][0]["initial_psn"].as_u64().unwrap() + packets) % (1 << 24);
+    assert_eq!(recording.points.len(), 10);
+    assert!(recording.points.values().all(|point| *point == [Some(end), Some(0)]), "{:?}", recording.points);
 }

@@ -1,5 +1,8 @@
 //! `srdma sim` of an end-to-end run: text, JSON, report, and refusals, on a small stream.
 
+mod recordings;
+
+use recordings::Recording;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -63,6 +66,37 @@ fn a_stream_is_run_and_reported() {
         assert!(page.contains(text), "{text}");
     }
     assert!(!page.contains("NaN") && !page.contains("inf "));
+}
+
+/// MT-5.2-4, CN-3-1: end to end, past a restart.
+#[test]
+fn an_end_to_end_run_is_recorded() {
+    let file = file("end-to-end-recorded.toml", FILE);
+    let (json, recording) =
+        Recording::of_run("end-to-end", &[], |record| sim(&file, &[&["--seeds", "1"], record].concat()));
+    let run = &json["runs"][0];
+    assert_eq!(recording.head["title"], "A <small> stream, seed 1");
+    let happened: Vec<[&str; 2]> =
+        recording.events.iter().map(|event| ["what", "node"].map(|key| event[key].as_str().unwrap())).collect();
+    assert_eq!(happened, [["node-lost", "dc2.spine1"], ["node-up", "dc2.spine1"]]);
+    let group = &recording.head["groups"][0];
+    assert_eq!(group["tree"]["nodes"][0]["name"], "dc2.gateway");
+    let end = (group["initial_psn"].as_u64().unwrap() + run["packets"].as_u64().unwrap()) % (1 << 24);
+    let at_headend: Vec<[Option<u64>; 2]> =
+        recording.points.iter().filter(|(key, _)| key[1] == 0).map(|(_, point)| *point).collect();
+    assert_eq!(at_headend, [[Some(end), Some(0)]]);
+    assert!(*recording.times.last().unwrap() >= run["completion_ns"].as_u64().unwrap());
+    // What found no room, switch by switch, the lives before a restart included.
+    for node in recording.places() {
+        let reasons = ["queue_full", "headroom_exceeded", "pause_storm"];
+        let of_reason = |reason: &str| recording.drops.get(&(node.to_owned(), reason.to_owned())).copied();
+        let recorded: u64 = reasons.iter().filter_map(|reason| of_reason(reason)).sum();
+        assert_eq!(recorded, run["dropped"].get(node).map_or(0, |dropped| dropped.as_u64().unwrap()), "{node}");
+    }
+    let of_host = |name: &str| name.starts_with('h') || name.contains("-h");
+    recording.assert_rates(|name| if of_host(name) { 25e9 / 8.0 } else { 400e9 / 8.0 });
+    let source = recording.links().iter().position(|link| link.starts_with("h1.1.1-")).unwrap();
+    assert!(recording.octets[source][0] > run["octets"].as_f64().unwrap());
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! `srdma sim` of a study of a WAN: table, JSON, report, and refusals.
 
+mod recordings;
+
+use recordings::Recording;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -63,6 +66,18 @@ fn a_study_is_run_and_reported() {
         assert!(page.contains(text), "{text}");
     }
     assert!(!page.contains("NaN") && !page.contains("inf "));
+}
+
+#[test]
+fn a_study_is_recorded_where_it_is_looked_at_closely() {
+    let study = file("wan-recorded.toml", STUDY);
+    let (json, recording) =
+        Recording::of_run("wan", &[], |record| sim(&study, &[&["--seeds", "1", "--arm", "both"], record].concat()));
+    assert_eq!(recording.head["title"], "A <short> WAN: END.C and END.E, 10 km, seed 1");
+    let run = json["runs"].as_array().unwrap().iter().find(|run| run["buffer"] == 1.0).unwrap();
+    let bottleneck = recording.links().iter().position(|link| link == "R1-R3").unwrap();
+    assert!(recording.octets[bottleneck][0] > 0.0 && recording.times.len() > 250);
+    assert!(run["delivered_octets"].as_u64().unwrap() > 0);
 }
 
 #[test]

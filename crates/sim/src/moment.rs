@@ -1,34 +1,35 @@
 //! What a run looks like at a moment, for those who watch it.
 
-use crate::fabric::Fabric;
 use srdma_dataplane::reverse::BranchIndex;
 use srdma_dataplane::{DropReason, Node, PortId};
-use srdma_group::GroupId;
+use srdma_group::{Group, NodeIndex};
 use srdma_wire::Psn;
 use std::collections::BTreeMap;
 
-/// A run at a moment.
+/// A run at a moment, in the orders of its [`Scene`](crate::Scene).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Nanoseconds since its beginning.
     pub now_ns: u64,
-    /// Of each link, the octets that it has carried down and up, in the order of [`Fabric::links`].
+    /// Of each link, the octets that it has carried from its first end to its second and back, without FCS.
     pub links: Vec<[u64; 2]>,
-    /// The nodes, in the order of the group's tree.
-    pub nodes: Vec<NodeMoment>,
+    /// The nodes and hosts.
+    pub places: Vec<PlaceMoment>,
+    /// Of each group the branches of each node of its tree.
+    pub groups: Vec<Vec<Vec<BranchMoment>>>,
 }
 
-/// A node at a moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeMoment {
-    /// Its branches, in order.
-    pub branches: Vec<BranchMoment>,
-    /// What it has dropped.
+/// A node or a host at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlaceMoment {
+    /// Whether it is down.
+    pub is_down: bool,
+    /// What it has dropped since the run began. Hosts count by no reasons.
     pub drops: BTreeMap<DropReason, u64>,
 }
 
 /// A branch of a node at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BranchMoment {
     /// The PSN that it expects next.
     pub point: Option<Psn>,
@@ -38,35 +39,42 @@ pub struct BranchMoment {
     pub cnps: u64,
 }
 
-impl Moment {
-    pub(crate) fn of(fabric: &Fabric, group: GroupId) -> Self {
-        let network = &fabric.network;
-        let nodes = fabric.switch.iter().chain(&fabric.nodes).map(|id| NodeMoment::of(fabric.node(*id), group));
-        Moment {
-            now_ns: network.now().as_ns(),
-            links: fabric.links.iter().map(|link| network.counters(*link).map(|way| way.octets)).collect(),
-            nodes: nodes.collect(),
-        }
-    }
-}
-
-impl NodeMoment {
-    fn of(node: &Node, group: GroupId) -> Self {
-        let count = node.group_part(group).map_or(0, |part| part.branches.len());
-        let branch = |index| {
-            let acknowledgements = node.acknowledgements(group);
-            BranchMoment {
-                point: acknowledgements.and_then(|known| known.point(index)),
-                lag: acknowledgements.and_then(|known| known.lag(index)),
-                cnps: node.branch_cnps(group, index).unwrap_or(0),
-            }
-        };
+impl PlaceMoment {
+    /// A node that works.
+    pub(crate) fn of(node: &Node) -> Self {
         let mut drops: BTreeMap<DropReason, u64> = node.own_drops().iter().collect();
         for port in (0..).map_while(|port| node.port_counters(PortId(port))) {
             for (reason, packets) in port.drops.iter() {
                 *drops.entry(reason).or_default() += packets;
             }
         }
-        NodeMoment { branches: (0..count).map(|index| branch(BranchIndex(index as u16))).collect(), drops }
+        PlaceMoment { is_down: false, drops }
     }
+
+    /// Adds what it has dropped before, by the counters of another life.
+    pub(crate) fn add(&mut self, before: &PlaceMoment) {
+        for (reason, packets) in &before.drops {
+            *self.drops.entry(*reason).or_default() += packets;
+        }
+    }
+}
+
+/// The branches of each node of a group's tree. `node` has what stands at a position of the tree, if it stands.
+pub(crate) fn branches_of<'n>(group: &Group, node: impl Fn(usize) -> Option<&'n Node>) -> Vec<Vec<BranchMoment>> {
+    let id = group.record().id;
+    let of_node = |position| {
+        let count = group.at(NodeIndex(position)).map_or(0, |part| part.branches.len());
+        let node = node(position);
+        let branch = |index| {
+            let index = BranchIndex(index as u16);
+            let acknowledgements = node.and_then(|node| node.acknowledgements(id));
+            BranchMoment {
+                point: acknowledgements.and_then(|known| known.point(index)),
+                lag: acknowledgements.and_then(|known| known.lag(index)),
+                cnps: node.and_then(|node| node.branch_cnps(id, index)).unwrap_or(0),
+            }
+        };
+        (0..count).map(branch).collect()
+    };
+    (0..group.record().tree.nodes().len()).map(of_node).collect()
 }

@@ -3,15 +3,19 @@
 use crate::fabric::Fabric;
 use crate::host::Host;
 use crate::invariants::Checker;
-use crate::moment::Moment;
+use crate::moment::{self, Moment, PlaceMoment};
+use crate::network::LinkId;
 use crate::plan;
 use crate::program::Outgoing;
 use crate::replica::{Replica, Sha256Digest};
 use crate::scenario::{LinkOutcome, Outcome, ReceiverOutcome, Scenario, SourceOutcome};
+use crate::scene::{Place, PlaceKind, Scene, SceneGroup, SceneLink};
 use crate::set_up::{self, SOURCE_RANK, SetUpError};
+use crate::shown::Shown;
+use crate::topology::SOURCE_NAME;
 use sha2::{Digest, Sha256};
-use srdma_dataplane::{Command, ConfigError};
-use srdma_group::Group;
+use srdma_dataplane::{Command, ConfigError, Node};
+use srdma_group::{Group, NodeRole};
 use srdma_rc::MemoryKey;
 use srdma_wire::{Instant, Syndrome};
 use std::io::{self, Write};
@@ -19,6 +23,9 @@ use std::rc::Rc;
 
 /// How many events lie between two reports of progress.
 const EVENTS_PER_REPORT: u64 = 1 << 12;
+
+/// From moment to moment that is shown, if nobody asks for more or less, in nanoseconds.
+const STEP_NS: u64 = 20_000;
 
 /// A multicast run that has been set up.
 pub struct Multicast {
@@ -83,21 +90,22 @@ impl Multicast {
     ///
     /// Those of the captures.
     pub fn run(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<Outcome> {
-        self.run_watched(progress, u64::MAX, &mut |_| Ok(()))
+        self.run_shown(progress, None)
     }
 
-    /// The same, and `watch` is told every `every_ns` nanoseconds, and at the end, how things are.
+    /// The same, shown to somebody.
     ///
     /// # Errors
     ///
-    /// Those of the captures and of `watch`.
-    pub fn run_watched(
+    /// Those of the captures and of who is shown it.
+    pub fn run_shown(
         &mut self,
         progress: &mut dyn FnMut(u64),
-        every_ns: u64,
-        watch: &mut dyn FnMut(Moment) -> io::Result<()>,
+        mut shown: Option<&mut Shown<'_>>,
     ) -> io::Result<Outcome> {
-        let mut next_ns = every_ns;
+        if let Some(shown) = &mut shown {
+            shown.begin(&self.scene(), STEP_NS)?;
+        }
         let source = self.fabric.source;
         for host in self.fabric.receivers.clone().into_iter().chain([source]) {
             self.fabric.with_host(host, |host, _| host.start());
@@ -107,10 +115,8 @@ impl Multicast {
             if element == source {
                 self.check_responses();
             }
-            let now_ns = self.fabric.network.now().as_ns();
-            if now_ns >= next_ns {
-                watch(self.moment())?;
-                next_ns = now_ns.saturating_add(every_ns);
+            if let Some(shown) = &mut shown {
+                shown.look(self.fabric.network.now().as_ns(), || self.moment())?;
             }
             events += 1;
             if events.is_multiple_of(EVENTS_PER_REPORT) {
@@ -118,18 +124,68 @@ impl Multicast {
             }
         }
         progress(self.acknowledged_octets());
-        watch(self.moment())?;
+        if let Some(shown) = shown {
+            shown.end(&self.moment())?;
+        }
         self.fabric.network.finish_captures()?;
         Ok(self.outcome())
     }
 
-    fn moment(&self) -> Moment {
-        Moment::of(&self.fabric, self.group.record().id)
+    /// The source, the nodes in the order of the tree, the receivers; the links by name.
+    fn scene(&self) -> Scene {
+        let record = self.group.record();
+        let tree = record.tree.nodes();
+        let mut places = Vec::new();
+        if self.has_source_place() {
+            let (name, address) = (SOURCE_NAME.to_owned(), record.source.address);
+            places.push(Place { name, address, kind: PlaceKind::Host });
+        }
+        places.extend(tree.iter().map(|node| Place {
+            name: node.name.clone(),
+            address: node.loopback,
+            kind: if node.role == NodeRole::Edge { PlaceKind::Edge } else { PlaceKind::Transit },
+        }));
+        let receivers = self.scenario.topology.receivers().iter();
+        places.extend(receivers.map(|leaf| Place {
+            name: leaf.name.clone(),
+            address: plan::receiver(leaf),
+            kind: PlaceKind::Host,
+        }));
+        let link = |link: &LinkId| {
+            let name = self.fabric.network.name(*link);
+            let (upper, lower) = name.split_once('-').unwrap_or((name, name));
+            SceneLink { ends: [upper, lower].map(str::to_owned), mtu: self.scenario.link_mtu, groups: 1 }
+        };
+        Scene {
+            root: Some(SOURCE_NAME.to_owned()),
+            places,
+            links: self.fabric.links.iter().map(link).collect(),
+            groups: vec![SceneGroup {
+                name: "demo".to_owned(),
+                explanation: "the tree of the demo",
+                group: self.group.clone(),
+            }],
+        }
     }
 
-    /// The links by name, as [`Moment`] counts them.
-    pub fn link_names(&self) -> impl Iterator<Item = &str> {
-        self.fabric.links.iter().map(|link| self.fabric.network.name(*link))
+    /// The source's own software switch, where that is the headend, has its name, and stands for it.
+    fn has_source_place(&self) -> bool {
+        self.group.record().tree.nodes().first().is_some_and(|headend| headend.name != SOURCE_NAME)
+    }
+
+    fn moment(&self) -> Moment {
+        let (fabric, network) = (&self.fabric, &self.fabric.network);
+        let nodes: Vec<&Node> = fabric.switch.iter().chain(&fabric.nodes).map(|id| fabric.node(*id)).collect();
+        let mut places = Vec::new();
+        places.extend(self.has_source_place().then(PlaceMoment::default));
+        places.extend(nodes.iter().map(|node| PlaceMoment::of(node)));
+        places.extend(fabric.receivers.iter().map(|_| PlaceMoment::default()));
+        Moment {
+            now_ns: network.now().as_ns(),
+            links: fabric.links.iter().map(|link| network.counters(*link).map(|way| way.octets)).collect(),
+            places,
+            groups: vec![moment::branches_of(&self.group, |position| nodes.get(position).copied())],
+        }
     }
 
     fn acknowledged_octets(&self) -> u64 {

@@ -32,7 +32,7 @@ fn plan(text: &str) -> Result<EndToEnd, String> {
 /// Everything that was to be shown has to hold.
 fn runs(text: &str, seeds: &[u64]) -> Vec<EndToEndRun> {
     let plan = plan(text).unwrap();
-    let results = run_end_to_end(&plan, seeds, 2, &|_| ()).unwrap();
+    let results = run_end_to_end(&plan, seeds, 2, &|_| (), None).unwrap();
     for claim in results.claims(&plan) {
         assert!(claim.holds, "{}: {}: {}", claim.at, claim.expected, claim.found);
     }
@@ -80,7 +80,7 @@ fn any_switch_may_restart_in_the_middle() {
 fn what_comes_out_follows_from_the_seed() {
     let lossy = FILE.replace("receivers_per_edge = 2\n", "receivers_per_edge = 1\nsenders = 3\nloss = 0.001\n");
     let plan = plan(&lossy).unwrap();
-    let run = |threads| run_end_to_end(&plan, &[7, 8], threads, &|_| ()).unwrap();
+    let run = |threads| run_end_to_end(&plan, &[7, 8], threads, &|_| (), None).unwrap();
     let results = run(1);
     assert_eq!(results, run(2));
     assert_ne!(results.runs[0].sha256, results.runs[1].sha256);
@@ -105,7 +105,7 @@ fn what_makes_no_sense_is_refused_at_its_line() {
 fn a_pause_ends_although_who_asked_for_it_has_forgotten() {
     let restart = "\n[end_to_end.restart]\nnodes = [\"R1\"]\nat_us = 150\ndown_us = 50\n";
     let plan = plan(&(FILE.replace("receivers_per_edge = 2\n", SENDERS) + restart)).unwrap();
-    let run = &run_end_to_end(&plan, &[1], 1, &|_| ()).unwrap().runs[0];
+    let run = &run_end_to_end(&plan, &[1], 1, &|_| (), None).unwrap().runs[0];
     assert_eq!((run.end_c_expired, run.longest_hold_ns, run.hold_ns), (1, 300_000, 300_000), "{run:?}");
     assert_eq!(run.still_paused, Vec::<String>::new());
     assert!(run.completion_ns.is_some() && run.receivers.iter().all(|receiver| receiver.is_faithful));
@@ -136,7 +136,7 @@ fn claims_fail_when_they_should() {
     let more = SENDERS.to_owned() + "loss = 0.001\n";
     let restart = "\n[end_to_end.restart]\nnodes = [\"dc2.spine1\"]\nat_us = 1500\ndown_us = 100\n";
     let plan = plan(&(FILE.replace("receivers_per_edge = 2\n", &more) + restart)).unwrap();
-    let good = run_end_to_end(&plan, &[1], 1, &|_| ()).unwrap();
+    let good = run_end_to_end(&plan, &[1], 1, &|_| (), None).unwrap();
     assert!(good.claims(&plan).iter().all(|claim| claim.holds));
     for (spoil, broken) in SPOILT {
         let mut results = good.clone();

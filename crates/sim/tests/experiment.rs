@@ -198,7 +198,7 @@ fn threads_have_no_say_in_results() {
     let text = format!("[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\n[measure]\nduration_us = 100\n{ARM}");
     let scenario = scenario(&text).unwrap();
     let json = |threads| {
-        let results = run_all(&scenario, &[1, 2, 3], threads, &|_, _| {}).unwrap();
+        let results = run_all(&scenario, &[1, 2, 3], threads, &|_, _| {}, None).unwrap();
         serde_json::to_string(&results).unwrap()
     };
     let one = json(1);
@@ -224,7 +224,7 @@ fn a_switch_tells_senders_at_once() {
         arm("fast", "fast-cnp", "dcqcn"),
         arm("traced", "fast-cnp", "hpcc")
     );
-    let results = run_all(&scenario(&text).unwrap(), &[1, 2], 2, &|_, _| {}).unwrap();
+    let results = run_all(&scenario(&text).unwrap(), &[1, 2], 2, &|_, _| {}, None).unwrap();
     for result in &results.runs {
         assert_eq!(result.notifications.len(), 4, "{}", result.arm);
         assert_eq!((result.summary.unfinished, result.totals.dropped, result.totals.octets_differing), (0, 0, 0));
@@ -269,7 +269,7 @@ fn a_group_meets_an_incast() {
          max_octets = 400000\nstart_us = 20\n[measure]\nduration_us = 200\nkeeps = true\n{}",
         group_arms(&arms)
     );
-    let results = run_all(&scenario(&text).unwrap(), &[1], 2, &|_, _| {}).unwrap();
+    let results = run_all(&scenario(&text).unwrap(), &[1], 2, &|_, _| {}, None).unwrap();
     for result in &results.runs {
         let (arm, totals) = (&result.arm, &result.totals);
         let group = result.flows.iter().find(|flow| flow.name.as_deref() == Some("group")).unwrap();

@@ -46,7 +46,7 @@ fn study(text: &str) -> Result<Study, String> {
 }
 
 fn results() -> WanResults {
-    run_study(&study(&format!("{FILE}{ARMS}")).unwrap(), &[1], 2, &|_| ()).unwrap()
+    run_study(&study(&format!("{FILE}{ARMS}")).unwrap(), &[1], 2, &|_| (), None).unwrap()
 }
 
 fn close<'a>(results: &'a WanResults, arm: &'a str) -> &'a WanRun {
@@ -75,7 +75,7 @@ fn senders_hear_sooner_and_paused_gateways_lose_nothing() {
 fn end_c_takes_what_the_arithmetic_says() {
     let end_c = &ARMS[ARMS.find("[[arm]]\nname = \"end-c\"").unwrap()..];
     let study = study(&format!("{FILE}{end_c}")).unwrap();
-    let results = run_study(&study, &[3], 1, &|_| ()).unwrap();
+    let results = run_study(&study, &[3], 1, &|_| (), None).unwrap();
     let claims = results.claims(&study);
     assert_eq!(claims.len(), 2);
     for claim in claims {
@@ -90,7 +90,7 @@ fn an_early_resume_spares_the_restart() {
     let early = end_c.replace("end-c", "early") + "early_resume = true\n";
     let tight = FILE.replace("buffers = [0.7, 1]\nbuffer = 0.7", "buffers = [0.41]\nbuffer = 0.41");
     let longer = tight.replace("least_us = 1200", "least_us = 4000");
-    let results = run_study(&study(&format!("{longer}{end_c}{early}")).unwrap(), &[1], 2, &|_| ()).unwrap();
+    let results = run_study(&study(&format!("{longer}{end_c}{early}")).unwrap(), &[1], 2, &|_| (), None).unwrap();
     let of = |arm| results.at(arm, 40.0, 0.41).next().unwrap();
     assert_eq!((of("end-c").dropped, of("early").dropped), (0, 0));
     let (late, early) = (of("end-c").utilisation.unwrap(), of("early").utilisation.unwrap());
@@ -103,7 +103,7 @@ fn an_early_resume_spares_the_restart() {
 fn results_do_not_depend_on_threads() {
     let end_c = &ARMS[ARMS.find("[[arm]]\nname = \"end-c\"").unwrap()..];
     let study = study(&format!("{FILE}{end_c}")).unwrap();
-    let run = |threads| run_study(&study, &[7], threads, &|_| ()).unwrap();
+    let run = |threads| run_study(&study, &[7], threads, &|_| (), None).unwrap();
     assert_eq!(run(1), run(3));
 }
 

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { tiers } from "../../src/graph/layout.ts";
 import { NoRecording, Recording } from "../../src/state/recording.ts";
 
 const node = (name: string, number: number): unknown =>
@@ -61,5 +63,33 @@ test("what is no recording is refused with the line", () => {
   ];
   for (const [wrong, reason] of cases) {
     assert.throws(() => new Recording(wrong), (error) => error instanceof NoRecording && reason.test(error.message));
+  }
+});
+
+test("a scenario's recording has the fabric in its tiers and what each link carried", () => {
+  const recording = new Recording(readFileSync(new URL("../../../test/permutation.jsonl", import.meta.url), "utf8"));
+  assert.equal(recording.title, "A permutation: No congestion control, PFC, seed 1");
+  const { nodes, links } = recording.at(0).topology;
+  const hosts = nodes.filter(({ is_host }) => is_host).map(({ name }) => name);
+  assert.deepEqual(hosts, ["h1.1", "h1.2", "h2.1", "h2.2", "h3.1", "h3.2"]);
+  const places = tiers({
+    names: nodes.map(({ name }) => name),
+    links: links.map(({ ends }) => ends),
+    bottom: hosts,
+  });
+  const heights = ["h1.1", "leaf1", "spine1"].map((name) => places?.get(name)?.y ?? NaN);
+  assert.ok(heights.every((y, at) => at === 0 || y < (heights[at - 1] ?? 0)), `rows at ${heights.join(", ")}`);
+  // Every host sends a million octets and receives as many, with headers and answers.
+  const octets = new Map<string, [number, number]>();
+  recording.times.forEach((time, at) => {
+    const seconds = (time - (recording.times[at - 1] ?? 0)) / 1e9;
+    for (const { ends, octets_per_second: [there, back] } of recording.at(at).topology.links) {
+      const [before, after] = octets.get(ends[0]) ?? [0, 0];
+      octets.set(ends[0], [before + there * seconds, after + back * seconds]);
+    }
+  });
+  for (const host of hosts) {
+    const carried = octets.get(host) ?? [0, 0];
+    assert.ok(carried.every((sum) => sum > 1e6 && sum < 1.05e6), `${host}: ${carried.join(" and ")}`);
   }
 });

@@ -1,8 +1,11 @@
 //! The command line of `srdma sim`.
 
+use crate::demo::units::parse_delay;
+use crate::recording::Recorder;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use clap::{Args, value_parser};
+use srdma_sim::Pace;
 use srdma_sim::experiment::wan::Study;
 use srdma_sim::experiment::{Level, Scenario};
 use std::fs::File;
@@ -15,6 +18,7 @@ const EXAMPLES: &str = "Examples:
   srdma sim scenarios/incast-dc.toml --seeds 20 --json        twenty seeds, everything measured as JSON
   srdma sim scenarios/incast-dc.toml --arm fast-dcqcn --first 7 --seeds 1
                                                               one arm with seed 7 alone
+  srdma sim scenarios/incast-dc.toml --record run.jsonl       and a recording of the first run, for the page to replay
   srdma sim scenarios/allreduce-512.toml --level flow         jobs as fluids that share links fairly: seconds
   srdma sim scenarios/wan.toml --report wan.html              a WAN that tells senders and gateways of congestion
   srdma sim scenarios/end-to-end.toml                         one stream through everything, to sixteen receivers
@@ -60,6 +64,17 @@ pub(crate) struct Arguments {
     /// Write a report, one HTML file that needs nothing else.
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
+
+    /// Record one run into FILE, for the controller's page to replay (docs/page.md): that of the first arm with the
+    /// first seed; of a study of a WAN at its first length with the queue that is looked at closely. --arm and --first
+    /// choose another one. Runs at flow level have no packets to record.
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+
+    /// How much simulated time lies between two samples of the recording, in whole steps of the run. When not given, a
+    /// step, and more the longer the run and the larger the network is.
+    #[arg(long, value_name = "TIME", value_parser = parse_delay, requires = "record")]
+    record_every: Option<u64>,
 }
 
 /// What `--level` may be.
@@ -78,6 +93,18 @@ impl Arguments {
             Some(LevelName::Flow) => Level::Flow,
         };
         scenario.set_level(level).map_err(|problem| anyhow!("{}: {problem}", self.file.display()))
+    }
+
+    /// Refuses to record what has no packets.
+    pub(super) fn refuse_recording_of_flows(&self, level: Level) -> Result<()> {
+        if self.record.is_some() && level == Level::Flow {
+            bail!(
+                "--record: {} is simulated at flow level, which has no packets and nothing to record: take --level \
+                 packet",
+                self.file.display()
+            );
+        }
+        Ok(())
     }
 
     /// Leaves only the arms that are asked for in a scenario.
@@ -124,6 +151,21 @@ impl Arguments {
         let open =
             |path: &PathBuf| File::create(path).with_context(|| format!("cannot write the report {}", path.display()));
         self.report.as_ref().map(open).transpose()
+    }
+
+    /// The recording, if one is asked for, before anything is run; `what` names the run.
+    pub(super) fn open_recording(&self, what: impl FnOnce() -> String) -> Result<Option<Recorder>> {
+        self.record.as_ref().map(|path| Recorder::create(path, what())).transpose()
+    }
+
+    /// How much time lies between two samples.
+    pub(super) fn pace(&self) -> Pace {
+        self.record_every.map_or(Pace::Sparing, Pace::Every)
+    }
+
+    /// The first seed.
+    pub(super) fn first_seed(&self) -> u64 {
+        self.first
     }
 
     /// How many runs are made at once.

@@ -241,7 +241,7 @@ fn a_scenario_that_gave_nothing_has_a_report_too() {
 #[test]
 fn results_do_not_depend_on_threads() {
     let scenario = scenario();
-    let run = |threads| run_all(&scenario, &[4, 2, 9], threads, &|_, _| ()).unwrap();
+    let run = |threads| run_all(&scenario, &[4, 2, 9], threads, &|_, _| (), None).unwrap();
     let alone = run(1);
     let order: Vec<(&str, u64)> = alone.runs.iter().map(|run| (run.arm.as_str(), run.seed)).collect();
     assert_eq!(order, [("old", 4), ("old", 2), ("old", 9), ("new", 4), ("new", 2), ("new", 9)]);

@@ -1,13 +1,15 @@
 //! All runs of a scenario, on as many threads as one likes.
 
 use super::results::{ArmResult, Results};
-use super::run::{Progress, RunError, run};
+use super::run::{Progress, RunError, run_shown};
 use super::scenario::Scenario;
-use std::sync::Mutex;
+use crate::shown::Shown;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 /// Runs every arm with every seed. `progress` is told how far the run at which position is: they are counted arm by
-/// arm, seeds in their order. What comes out does not depend on the number of threads.
+/// arm, seeds in their order. The first run, that of the first arm with the first seed, is shown to whom it is to be
+/// shown. What comes out does not depend on that or on the number of threads.
 ///
 /// # Errors
 ///
@@ -17,10 +19,12 @@ pub fn run_all(
     seeds: &[u64],
     threads: usize,
     progress: &(dyn Fn(usize, Progress) + Sync),
+    shown: Option<&Mutex<Shown<'_>>>,
 ) -> Result<Results, RunError> {
     let results = in_parallel(scenario.arms.len() * seeds.len(), threads, &|position| {
         let (arm, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
-        run(scenario, arm, seed, &mut |how_far| progress(position, how_far))
+        let mut shown = if position == 0 { shown.map(locked) } else { None };
+        run_shown(scenario, arm, seed, &mut |how_far| progress(position, how_far), shown.as_deref_mut())
     });
     Ok(Results {
         title: scenario.title.clone(),
@@ -29,6 +33,11 @@ pub fn run_all(
         baseline: scenario.arms[scenario.baseline()].name.clone(),
         runs: results.into_iter().collect::<Result<Vec<ArmResult>, RunError>>()?,
     })
+}
+
+/// What a lock holds. A run that panicked ends them all: nobody looks at what it has left.
+pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// What `make` makes of each position below `count`, in their order, on so many threads.
@@ -41,8 +50,7 @@ pub(super) fn in_parallel<T: Send>(count: usize, threads: usize, make: &(dyn Fn(
                 return;
             }
             let result = make(position);
-            // A thread that panicked has not held the lock: what is in it is whole.
-            done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((position, result));
+            locked(&done).push((position, result));
         }
     };
     std::thread::scope(|scope| {

@@ -199,6 +199,16 @@ impl PlannedGroup {
         Ok(PlannedGroup { group, branches })
     }
 
+    /// The group with its record.
+    pub(super) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// The switch at a position of the tree.
+    pub(super) fn switch(&self, position: usize) -> Option<SwitchId> {
+        self.branches.switches.get(position).copied()
+    }
+
     /// The group's id.
     pub(super) fn id(&self) -> GroupId {
         self.group.record().id

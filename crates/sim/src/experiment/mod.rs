@@ -35,6 +35,7 @@ mod run;
 mod sample;
 pub mod scenario;
 mod server;
+mod showing;
 mod sizes;
 mod summary;
 mod tasks;
@@ -43,5 +44,5 @@ mod watch;
 
 pub use all::run_all;
 pub use results::{ArmResult, Results};
-pub use run::{Progress, RunError, run};
+pub use run::{Progress, RunError, run, run_shown};
 pub use scenario::{Level, Scenario, ScenarioError};

@@ -221,7 +221,7 @@ mod tests {
             let scenario = scenario(kind);
             let mut run = Run::new(&scenario, &scenario.arms[0], 1).unwrap();
             let before = tables(&run);
-            run.proceed(10_000_000, &mut |_| {}).unwrap();
+            run.proceed(10_000_000, &mut |_| {}, None).unwrap();
             assert!(run.jobs.are_done());
             assert_eq!(before, tables(&run));
             found.push(before);

@@ -15,7 +15,9 @@ use super::results::{ArmResult, FlowKind};
 use super::sample::{SampledFlow, Sampler};
 use super::scenario::{Arm, Control, Level, Scenario, Signal};
 use super::server::{DATA_DSCP, Ended, Server, Told};
+use super::showing::Showing;
 use crate::random::Stream;
+use crate::shown::Shown;
 use srdma_fabric::{HostId, NextHops, NodeId, SidPlan};
 use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, QueuePairConfig, TraceRequest};
@@ -80,6 +82,12 @@ pub enum RunError {
         /// What there is.
         most: usize,
     },
+    /// Who was shown the run has failed.
+    #[error("a recording cannot be written: {0}")]
+    Shown(#[from] std::io::Error),
+    /// A run at flow level, which has no packets, is to be shown.
+    #[error("a run at flow level has no packets that could be shown: simulate it packet by packet")]
+    NoPackets,
     /// There is no such arm.
     #[error("the scenario has {arms} arms, counted from 0: there is no arm {found}")]
     Arm {
@@ -103,10 +111,28 @@ pub fn run(
     seed: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ArmResult, RunError> {
+    run_shown(scenario, arm, seed, progress, None)
+}
+
+/// The same, shown to somebody, which changes nothing of what comes out.
+///
+/// # Errors
+///
+/// Those of [`RunError`]: those of who is shown it, and what is simulated as flows cannot be shown.
+pub fn run_shown(
+    scenario: &Scenario,
+    arm: usize,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+    shown: Option<&mut Shown<'_>>,
+) -> Result<ArmResult, RunError> {
     let arms = scenario.arms.len();
     let arm = scenario.arms.get(arm).ok_or(RunError::Arm { arms, found: arm })?;
     if scenario.level == Level::Flow {
-        return fluid::run(scenario, arm, seed, progress);
+        return match shown {
+            None => fluid::run(scenario, arm, seed, progress),
+            Some(_) => Err(RunError::NoPackets),
+        };
     }
     let measures = &scenario.measures;
     let duration_ns = measures.duration_us.get() * NS_PER_US;
@@ -116,15 +142,17 @@ pub fn run(
         let mut twin = Run::new(scenario, arm, seed)?;
         twin.without_incasts = true;
         let whole_ns = duration_ns + end_ns;
-        twin.proceed(duration_ns, &mut |how_far| progress(Progress { end_ns: whole_ns, ..how_far }))?;
+        let of_twin = &mut |how_far| progress(Progress { end_ns: whole_ns, ..how_far });
+        twin.proceed(duration_ns, of_twin, None)?;
         (run.spared, run.spared_hops) = (Some(twin.delivered), twin.fabric.network.hops());
         let before = run.spared_hops;
-        run.proceed(end_ns, &mut |how_far| {
+        let of_run = &mut |how_far: Progress| {
             let (now_ns, packet_hops) = (how_far.now_ns + duration_ns, how_far.packet_hops + before);
             progress(Progress { now_ns, end_ns: whole_ns, packet_hops, ..how_far });
-        })?;
+        };
+        run.proceed(end_ns, of_run, shown)?;
     } else {
-        run.proceed(end_ns, progress)?;
+        run.proceed(end_ns, progress, shown)?;
     }
     Ok(run.result())
 }
@@ -221,11 +249,17 @@ impl<'a> Run<'a> {
     }
 
     /// Lets time pass until all flows have ended, or it is `end_ns`.
-    pub(super) fn proceed(&mut self, end_ns: u64, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
+    pub(super) fn proceed(
+        &mut self,
+        end_ns: u64,
+        progress: &mut dyn FnMut(Progress),
+        shown: Option<&mut Shown<'_>>,
+    ) -> Result<(), RunError> {
         let measures = &self.scenario.measures;
         let duration_ns = measures.duration_us.get() * NS_PER_US;
         let step_ns = measures.sample_ns.get();
         let flows = self.flows.iter().filter(|flow| matches!(flow.size, FlowSize::Octets(_))).count();
+        let mut showing = Showing::new(shown, self, step_ns)?;
         let mut now_ns = 0;
         let has_jobs = !self.scenario.jobs.is_empty();
         while now_ns < end_ns && (!has_jobs && now_ns < duration_ns || self.ended < flows || !self.jobs.are_done()) {
@@ -239,6 +273,7 @@ impl<'a> Run<'a> {
             self.collect_iterations(now_ns)?;
             self.sampler.sample(&self.fabric, &self.sampled);
             self.close(Instant::from_ns(now_ns));
+            showing.look(self, now_ns)?;
             let packet_hops = self.fabric.network.hops();
             let queue_pairs = self.fabric.all_servers().map(|server| server.endpoint().queue_pairs()).sum();
             let (iterations, of) = self.jobs.progress();
@@ -248,7 +283,7 @@ impl<'a> Run<'a> {
         if self.delivered.is_empty() {
             self.finish_endless();
         }
-        Ok(())
+        showing.end(self, now_ns)
     }
 
     /// Begins what begins before a time, and lets everything happen that happens before it.

@@ -5,11 +5,14 @@ mod text;
 
 use super::progress::Progress;
 use super::{Arguments, hand_out};
+use crate::recording::Recorder;
 use anyhow::Result;
 use serde::Serialize;
+use srdma_sim::Shown;
 use srdma_sim::experiment::end_to_end::{EndToEnd, EndToEndResults, run_end_to_end};
 use srdma_sim::experiment::wan::Claim;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// What was run, and what came of it.
@@ -37,11 +40,13 @@ pub(super) fn run(arguments: &Arguments, file_text: &str) -> Result<ExitCode> {
     let plan = EndToEnd::parse(&arguments.file, file_text)?;
     arguments.refuse_arms_and_level("an end-to-end run, which has neither arms nor levels")?;
     let report = arguments.open_report()?;
+    let mut recorder = arguments.open_recording(|| format!("{}, seed {}", plan.title, arguments.first_seed()))?;
+    let shown = recorder.as_mut().map(|recorder| Mutex::new(Shown::new(recorder, arguments.pace())));
     let seeds = arguments.seeds(plan.seeds);
     let threads = arguments.threads().min(seeds.len());
     let begin = Instant::now();
     let progress = Progress::new(seeds.len());
-    let results = run_end_to_end(&plan, &seeds, threads, &|run| progress.done(run));
+    let results = run_end_to_end(&plan, &seeds, threads, &|run| progress.done(run), shown.as_ref());
     progress.finish();
     let results = match results {
         Ok(results) => results,
@@ -50,6 +55,7 @@ pub(super) fn run(arguments: &Arguments, file_text: &str) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    recorder.map_or(Ok(()), Recorder::finish)?;
     let claims = results.claims(&plan);
     let wall = begin.elapsed();
     let ran = Ran { arguments, plan: &plan, file_text, results: &results, claims: &claims, wall, threads };

@@ -5,10 +5,13 @@ mod text;
 
 use super::progress::Progress;
 use super::{Arguments, hand_out};
+use crate::recording::Recorder;
 use anyhow::Result;
 use serde::Serialize;
+use srdma_sim::Shown;
 use srdma_sim::experiment::wan::{Claim, Study, WanArm, WanResults, WanRun, run_study};
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// What was run, and what came of it.
@@ -37,12 +40,17 @@ pub(super) fn run(arguments: &Arguments, file_text: &str) -> Result<ExitCode> {
     let mut study = Study::parse(&arguments.file, file_text)?;
     arguments.choose_of_study(&mut study)?;
     let report = arguments.open_report()?;
+    let mut recorder = arguments.open_recording(|| {
+        let run = study.shown().map(|(arm, total_km)| format!("{}, {total_km} km", arm.title())).unwrap_or_default();
+        format!("{}: {run}, seed {}", study.title, arguments.first_seed())
+    })?;
+    let shown = recorder.as_mut().map(|recorder| Mutex::new(Shown::new(recorder, arguments.pace())));
     let seeds = arguments.seeds(study.seeds);
     let runs = study.runs(seeds.len());
     let threads = arguments.threads().min(runs);
     let begin = Instant::now();
     let progress = Progress::new(runs);
-    let results = run_study(&study, &seeds, threads, &|run| progress.done(run));
+    let results = run_study(&study, &seeds, threads, &|run| progress.done(run), shown.as_ref());
     progress.finish();
     let results = match results {
         Ok(results) => results,
@@ -51,6 +59,7 @@ pub(super) fn run(arguments: &Arguments, file_text: &str) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    recorder.map_or(Ok(()), Recorder::finish)?;
     let claims = results.claims(&study);
     let studied = Studied {
         arguments,

@@ -17,18 +17,21 @@ mod claims;
 mod plan;
 mod results;
 mod set_up;
+mod showing;
 mod watching;
 mod world;
 
 pub use plan::{EndToEnd, Restart, Section, is_end_to_end};
 pub use results::{EndToEndResults, EndToEndRun, ReceiverRun};
 
-use super::all::in_parallel;
+use super::all::{in_parallel, locked};
 use super::run::RunError;
+use crate::shown::Shown;
+use std::sync::Mutex;
 use world::World;
 
-/// Runs it with every seed. `done` is told of each run that has ended. What comes out does not depend on the number of
-/// threads.
+/// Runs it with every seed. `done` is told of each run that has ended. The run with the first seed is shown to whom it
+/// is to be shown. What comes out does not depend on that or on the number of threads.
 ///
 /// # Errors
 ///
@@ -38,9 +41,11 @@ pub fn run_end_to_end(
     seeds: &[u64],
     threads: usize,
     done: &(dyn Fn(usize) + Sync),
+    shown: Option<&Mutex<Shown<'_>>>,
 ) -> Result<EndToEndResults, RunError> {
     let runs = in_parallel(seeds.len(), threads, &|position| {
-        let run = World::new(plan, seeds[position]).and_then(World::run);
+        let mut shown = if position == 0 { shown.map(locked) } else { None };
+        let run = World::new(plan, seeds[position]).and_then(|world| world.run(shown.as_deref_mut()));
         done(position);
         run
     });

@@ -204,6 +204,11 @@ impl Site {
         self.network.element(self.hosts[host.index()]).member()
     }
 
+    /// The group.
+    pub(super) fn group(&self) -> &PlannedGroup {
+        &self.group
+    }
+
     /// The group's record as its nodes know it.
     pub(super) fn group_id(&self) -> srdma_group::GroupId {
         self.group.id()

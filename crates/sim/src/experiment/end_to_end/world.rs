@@ -11,17 +11,23 @@ use crate::experiment::wan::Wan;
 use crate::experiment::wan::figure;
 use crate::experiment::wan::nodes::port_toward;
 use crate::invariants::Checker;
+use crate::moment::PlaceMoment;
 use crate::program::Outgoing;
 use crate::replica::{Replica, Sha256Digest};
+use crate::shown::Shown;
 use sha2::{Digest, Sha256};
 use srdma_dataplane::{Node, PortId};
 use srdma_fabric::{NodeId, SwitchId};
 use srdma_wire::{Instant, Syndrome};
+use std::collections::BTreeMap;
 
 const NS_PER_US: u64 = 1000;
 
 /// From point to point of the time series.
 const EVERY_NS: u64 = 100_000;
+
+/// From moment to moment that is shown, if nobody asks for more or less, in nanoseconds.
+const SHOWN_EVERY_NS: u64 = 20_000;
 
 /// What is let happen after the stream has ended, at most: other flows end, timers run out.
 const DRAIN_NS: u64 = 1_000_000_000;
@@ -56,6 +62,10 @@ pub(super) struct World<'a> {
     acknowledged: Vec<f64>,
     queue: Vec<f64>,
     most: usize,
+    /// When something happened last.
+    last_event: Instant,
+    /// What switches had dropped that went down, as far as they have forgotten it.
+    forgotten: BTreeMap<SwitchId, PlaceMoment>,
 }
 
 impl<'a> World<'a> {
@@ -91,6 +101,8 @@ impl<'a> World<'a> {
             acknowledged: Vec::new(),
             queue: Vec::new(),
             most: 0,
+            last_event: Instant::ZERO,
+            forgotten: BTreeMap::new(),
         })
     }
 
@@ -98,8 +110,11 @@ impl<'a> World<'a> {
     ///
     /// # Errors
     ///
-    /// Those of a switch that is configured again: none but a defect's.
-    pub(super) fn run(mut self) -> Result<EndToEndRun, RunError> {
+    /// Those of a switch that is configured again, none but a defect's; and of who is shown it.
+    pub(super) fn run(mut self, mut shown: Option<&mut Shown<'_>>) -> Result<EndToEndRun, RunError> {
+        if let Some(shown) = &mut shown {
+            shown.begin(&self.site.scene(), SHOWN_EVERY_NS)?;
+        }
         let limit_ns = self.plan.section.limit_ms.get() * 1_000_000;
         for host in self.site.receivers.iter().map(|(host, _)| *host).chain([self.site.source]).collect::<Vec<_>>() {
             self.site.with_member(host, |member| member.host.start());
@@ -107,14 +122,17 @@ impl<'a> World<'a> {
         let mut now_ns = 0;
         while now_ns < limit_ns && !self.is_over() {
             now_ns += EVERY_NS;
-            self.proceed_until(Instant::from_ns(now_ns))?;
+            self.proceed_until(Instant::from_ns(now_ns), &mut shown)?;
             self.acknowledged.push(self.acknowledged_octets() as f64);
             self.queue.push(std::mem::take(&mut self.most) as f64);
         }
         for other in self.site.others.clone() {
             self.site.with_server(other.from, Server::finish_endless);
         }
-        self.proceed_until(Instant::from_ns(now_ns + DRAIN_NS))?;
+        self.proceed_until(Instant::from_ns(now_ns + DRAIN_NS), &mut shown)?;
+        if let Some(shown) = shown {
+            shown.end(&self.site.moment(self.last_event, &self.forgotten))?;
+        }
         Ok(self.result())
     }
 
@@ -131,12 +149,16 @@ impl<'a> World<'a> {
     }
 
     /// Lets everything happen that happens until a time.
-    fn proceed_until(&mut self, until: Instant) -> Result<(), RunError> {
+    fn proceed_until(&mut self, until: Instant, shown: &mut Option<&mut Shown<'_>>) -> Result<(), RunError> {
         loop {
             let turn = self.turns.last().copied().filter(|(at, _)| *at <= until);
             let stop = turn.map_or(until, |(at, _)| at);
             while let Some(element) = self.site.network.step(stop) {
                 self.look(element);
+                self.last_event = self.site.network.now();
+                if let Some(shown) = shown {
+                    shown.look(self.last_event.as_ns(), || self.site.moment(self.last_event, &self.forgotten))?;
+                }
             }
             self.site.network.wait_until(stop);
             match turn {
@@ -164,6 +186,7 @@ impl<'a> World<'a> {
                 });
                 if let Some(node) = before.switch() {
                     self.count(switch, node);
+                    self.forgotten.entry(switch).or_default().add(&PlaceMoment::of(node));
                 }
                 if switch == figure::pe(0) {
                     self.holds.forget();

@@ -10,8 +10,10 @@ use crate::experiment::results::{FlowKind, percentile};
 use crate::experiment::run::{Run, RunError};
 use crate::experiment::scenario::{Arm, Control, Hosts, Level, Measures, Scenario, Signal, Switches, Whole, Workloads};
 use crate::experiment::server::DATA_CLASS;
+use crate::experiment::showing::Showing;
 use crate::link::FRAMING_OCTETS;
 use crate::random::Stream;
+use crate::shown::Shown;
 use srdma_dataplane::headroom::{PausedLink, WanNode, octets_in};
 use srdma_dataplane::{Backpressure, Node, NotificationConfig, PortId};
 use srdma_fabric::{SwitchId, TopologyError};
@@ -58,8 +60,13 @@ pub(super) struct Point<'a> {
 ///
 /// # Errors
 ///
-/// Those of a run.
-pub(super) fn measure(study: &Study, point: Point<'_>, seed: u64) -> Result<WanRun, RunError> {
+/// Those of a run, and of who is shown it.
+pub(super) fn measure(
+    study: &Study,
+    point: Point<'_>,
+    seed: u64,
+    shown: Option<&mut Shown<'_>>,
+) -> Result<WanRun, RunError> {
     let distances = study.distances(point.total_km);
     let congested = study.wan.congested;
     let round_trip_ns = 2 * distances.path_ns();
@@ -85,17 +92,20 @@ pub(super) fn measure(study: &Study, point: Point<'_>, seed: u64) -> Result<WanR
     let Some(arm) = scenario.arms.first() else { return Err(RunError::Arm { arms: 0, found: 0 }) };
     let mut run = Run::of_flows(&scenario, arm, seed, flows(study, end_ns, seed))?;
     let mut watch = Watching::new(&wan, &scenario, end_ns);
+    let mut showing = Showing::new(shown, &run, watch.every_ns)?;
     let mut now_ns = 0;
     while now_ns < end_ns {
         now_ns += STEP_NS;
         run.proceed_until(now_ns)?;
         watch.look(&run, now_ns);
+        showing.look(&run, now_ns)?;
         if now_ns.is_multiple_of(LOOKS * STEP_NS) {
             run.collect(Instant::from_ns(now_ns));
             run.close(Instant::from_ns(now_ns));
         }
     }
     run.collect(Instant::from_ns(now_ns));
+    showing.end(&run, now_ns)?;
     Ok(watch.result(&mut run, point, seed, distances.share(congested), path_octets))
 }
 

@@ -22,14 +22,28 @@ pub use study::{Study, WanArm, is_study};
 
 pub(crate) use nodes::Wan;
 
-use super::all::in_parallel;
+use super::all::{in_parallel, locked};
 use super::run::RunError;
+use crate::shown::Shown;
 use measure::Point;
+use std::sync::Mutex;
 
 impl Study {
     /// How many runs there are with so many seeds.
     pub fn runs(&self, seeds: usize) -> usize {
         self.points(&vec![0; seeds]).len()
+    }
+
+    /// The run that is shown, if one is: its arm and the length of its path, in kilometres. It is the first with the
+    /// queue that is looked at closely.
+    pub fn shown(&self) -> Option<(&WanArm, f64)> {
+        let points = self.points(&[0]);
+        points.get(self.shown_position(&[0])).map(|(point, _)| (point.arm, point.total_km))
+    }
+
+    fn shown_position(&self, seeds: &[u64]) -> usize {
+        let is_close = |(point, _): &(Point<'_>, u64)| point.buffer == *self.wan.buffer.get_ref();
+        self.points(seeds).iter().position(is_close).unwrap_or(0)
     }
 
     /// Every point with its seeds: all of them with the queue that is looked at closely, the first ones with others.
@@ -49,8 +63,8 @@ impl Study {
     }
 }
 
-/// Runs a study at all its points. `done` is told of each run that has ended. What comes out does not depend on the
-/// number of threads.
+/// Runs a study at all its points. `done` is told of each run that has ended. The run that [`Study::shown`] names is
+/// shown to whom it is to be shown. What comes out does not depend on that or on the number of threads.
 ///
 /// # Errors
 ///
@@ -60,11 +74,13 @@ pub fn run_study(
     seeds: &[u64],
     threads: usize,
     done: &(dyn Fn(usize) + Sync),
+    shown: Option<&Mutex<Shown<'_>>>,
 ) -> Result<WanResults, RunError> {
-    let points = study.points(seeds);
+    let (points, first) = (study.points(seeds), study.shown_position(seeds));
     let runs = in_parallel(points.len(), threads, &|position| {
         let (point, seed) = points[position];
-        let result = measure::measure(study, point, seed);
+        let mut shown = if position == first { shown.map(locked) } else { None };
+        let result = measure::measure(study, point, seed, shown.as_deref_mut());
         done(position);
         result
     });

@@ -1,0 +1,174 @@
+//! The first line of a recording: where the run takes place, and its groups.
+
+use serde::Serialize;
+use srdma_api::{
+    BranchView, GroupState, GroupSummary, Receiver, ReceiverState, SourceAddress, SourceRegion, TopologyLink,
+    TopologyNode, TreeNodeView,
+};
+use srdma_group::{Group, NodeIndex, NodeRole};
+use srdma_sim::Scene;
+use srdma_sim::scene::{Place as ScenePlace, PlaceKind, SceneGroup, SceneLink};
+
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+pub(super) struct Head<'a> {
+    recording: &'static str,
+    version: u32,
+    title: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<&'a str>,
+    topology: Places,
+    groups: Vec<GroupHead>,
+}
+
+#[derive(Serialize)]
+struct Places {
+    unix_ms: u64,
+    version: u64,
+    nodes: Vec<Place>,
+    links: Vec<TopologyLink>,
+}
+
+/// A node or a host.
+#[derive(Serialize)]
+struct Place {
+    #[serde(flatten)]
+    node: TopologyNode,
+    is_host: bool,
+}
+
+#[derive(Serialize)]
+struct GroupHead {
+    #[serde(flatten)]
+    summary: GroupSummary,
+    source: SourceAddress,
+    designated_qpn: u32,
+    initial_psn: u32,
+    path_mtu: u16,
+    region: Option<SourceRegion>,
+    members: Vec<Receiver>,
+    tree: TreeHead,
+    awaited: [String; 0],
+}
+
+#[derive(Serialize)]
+struct TreeHead {
+    nodes: Vec<TreeNodeView>,
+    links: usize,
+    links_of_unicast: usize,
+    explanation: [&'static str; 1],
+}
+
+impl<'a> Head<'a> {
+    /// The head of a recording with this title.
+    pub(super) fn new(title: &'a str, scene: &'a Scene) -> Self {
+        Head {
+            recording: "srdma",
+            version: VERSION,
+            title,
+            root: scene.root.as_deref(),
+            topology: Places {
+                unix_ms: 0,
+                version: 1,
+                nodes: scene.places.iter().map(Place::new).collect(),
+                links: scene.links.iter().map(link).collect(),
+            },
+            groups: scene.groups.iter().map(GroupHead::new).collect(),
+        }
+    }
+}
+
+impl Place {
+    fn new(place: &ScenePlace) -> Self {
+        Place {
+            node: TopologyNode {
+                name: place.name.clone(),
+                loopback: place.address,
+                is_alive: true,
+                is_drained: false,
+                is_edge: place.kind == PlaceKind::Edge,
+                drops: 0,
+            },
+            is_host: place.kind == PlaceKind::Host,
+        }
+    }
+}
+
+fn link(link: &SceneLink) -> TopologyLink {
+    TopologyLink { ends: link.ends.clone(), octets_per_second: [0.0; 2], mtu: link.mtu, groups: link.groups }
+}
+
+impl GroupHead {
+    fn new(SceneGroup { name, explanation, group }: &SceneGroup) -> Self {
+        let record = group.record();
+        let member = |receiver: &srdma_group::Receiver| Receiver {
+            address: receiver.address,
+            qpn: receiver.qpn.get(),
+            region: None,
+            state: ReceiverState::Member,
+            joined_psn: None,
+        };
+        let region =
+            record.region.map(|region| SourceRegion { base: region.base, length: region.length, rkey: region.rkey });
+        GroupHead {
+            summary: GroupSummary {
+                id: record.id.0,
+                name: name.clone(),
+                tenant: String::new(),
+                state: GroupState::Ready,
+                proxy: record.proxy,
+                receivers: u32::try_from(record.receivers.len()).unwrap_or(u32::MAX),
+                epoch: record.epoch,
+                version: 1,
+            },
+            source: SourceAddress { address: record.source.address, qpn: record.source.qpn.get() },
+            designated_qpn: record.designated_qpn.get(),
+            initial_psn: record.initial_psn.get(),
+            path_mtu: record.path_mtu.octets(),
+            region,
+            members: record.receivers.iter().map(member).collect(),
+            tree: TreeHead::new(group, explanation),
+            awaited: [],
+        }
+    }
+}
+
+impl TreeHead {
+    fn new(group: &Group, explanation: &'static str) -> Self {
+        let tree = &group.record().tree;
+        let view = |(index, node): (usize, &srdma_group::TreeNode)| {
+            let part = group.at(NodeIndex(index));
+            let branches = part.iter().flat_map(|part| &part.branches);
+            let role = match (node.parent, node.role) {
+                (None, _) => "headend",
+                (Some(_), NodeRole::Transit) => "transit",
+                (Some(_), NodeRole::Edge) => "edge",
+            };
+            TreeNodeView {
+                name: node.name.clone(),
+                loopback: node.loopback,
+                sid: node.sid,
+                role: role.to_owned(),
+                parent: node.parent.and_then(|parent| tree.node(parent)).map(|parent| parent.name.clone()),
+                branches: branches
+                    .map(|branch| BranchView { address: branch.responder, point: None, lag: None, cnps: 0 })
+                    .collect(),
+            }
+        };
+        let depth = |mut index: NodeIndex| {
+            let mut links = 0;
+            while let Some(parent) = tree.node(index).and_then(|node| node.parent) {
+                (index, links) = (parent, links + 1);
+            }
+            links
+        };
+        let edges = tree.nodes().iter().enumerate().filter(|(_, node)| node.role == NodeRole::Edge);
+        TreeHead {
+            nodes: tree.nodes().iter().enumerate().map(view).collect(),
+            links: tree.nodes().len() - 1,
+            links_of_unicast: edges.map(|(index, _)| depth(NodeIndex(index))).sum(),
+            explanation: [explanation],
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a run takes place: its nodes, hosts and links, and the groups that are to come up.
+
+use srdma_fabric::{NodeId, Topology};
+use srdma_group::Group;
+use std::net::Ipv6Addr;
+
+/// What stays as it is while a run goes on. [`Moment`](crate::Moment) has the rest, in the same orders.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// What a tree has on top, if there is one.
+    pub root: Option<String>,
+    /// Nodes and hosts.
+    pub places: Vec<Place>,
+    /// The links.
+    pub links: Vec<SceneLink>,
+    /// The groups.
+    pub groups: Vec<SceneGroup>,
+}
+
+/// A node or a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its name.
+    pub name: String,
+    /// A host's address, a node's loopback.
+    pub address: Ipv6Addr,
+    /// What it is.
+    pub kind: PlaceKind,
+}
+
+/// What stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceKind {
+    /// A host.
+    Host,
+    /// A node that hosts are attached to.
+    Edge,
+    /// Any other node.
+    Transit,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SceneLink {
+    /// Names of its ends.
+    pub ends: [String; 2],
+    /// Largest IPv6 packet, in octets.
+    pub mtu: u16,
+    /// Groups whose tree has it, with its hosts.
+    pub groups: u32,
+}
+
+/// A group with its tree.
+#[derive(Clone, Debug)]
+pub struct SceneGroup {
+    /// What it is called.
+    pub name: String,
+    /// Why the tree is as it is.
+    pub explanation: &'static str,
+    /// Its record.
+    pub group: Group,
+}
+
+impl Scene {
+    /// Switches and hosts of a topology, in this order, with these groups. `address` is that of a node, `used` has the
+    /// positions of the links of each group's tree.
+    pub(crate) fn of_topology(
+        topology: &Topology,
+        mtu: u16,
+        address: impl Fn(NodeId) -> Ipv6Addr,
+        groups: Vec<SceneGroup>,
+        used: &[Vec<usize>],
+    ) -> Self {
+        let switches = topology.switch_ids().map(NodeId::Switch);
+        let nodes = switches.chain(topology.host_ids().map(NodeId::Host));
+        let has_host = |node| topology.ports(node).iter().any(|port| matches!(port.peer.node, NodeId::Host(_)));
+        let kind = |node| match node {
+            NodeId::Host(_) => PlaceKind::Host,
+            NodeId::Switch(_) if has_host(node) => PlaceKind::Edge,
+            NodeId::Switch(_) => PlaceKind::Transit,
+        };
+        let place = |node| Place { name: topology.name(node).to_owned(), address: address(node), kind: kind(node) };
+        let places: Vec<Place> = nodes.map(place).collect();
+        let links = topology.links().iter().enumerate().map(|(position, link)| SceneLink {
+            ends: link.ends.map(|end| topology.name(end.node).to_owned()),
+            mtu,
+            groups: used.iter().filter(|links| links.contains(&position)).count() as u32,
+        });
+        let source = groups.first().map(|first| first.group.record().source.address);
+        let root = places.iter().find(|place| Some(place.address) == source).map(|place| place.name.clone());
+        Scene { root, links: links.collect(), places, groups }
+    }
+}
