@@ -1,5 +1,22 @@
 import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { defineConfig, type Plugin } from "vite";
+import { explanations } from "./src/drops/document.ts";
+
+/** What each reason for a drop means, from the one document that says it. */
+function dropReasons(): Plugin {
+  const [name, document] = ["virtual:drop-reasons", new URL("../docs/drops.md", import.meta.url)];
+  return {
+    name: "drop-reasons",
+    resolveId: (id) => (id === name ? `\0${name}` : null),
+    async load(id) {
+      if (id !== `\0${name}`) {
+        return null;
+      }
+      return `export default ${JSON.stringify(explanations(await readFile(document, "utf8")))};`;
+    },
+  };
+}
 
 /** Puts script and style into the page, and says by their hashes that nothing else may run. */
 function oneFile(): Plugin {
@@ -48,5 +65,5 @@ function oneFile(): Plugin {
 
 export default defineConfig({
   build: { target: "es2022", modulePreload: false, assetsInlineLimit: 0, cssCodeSplit: false },
-  plugins: [oneFile()],
+  plugins: [dropReasons(), oneFile()],
 });

@@ -188,7 +188,7 @@ export class FakeController {
       status: {
         ports: [{ name: "p0", is_up: true, received_octets: 1, sent_octets: 1 }],
         groups: [],
-        drops: drops > 0 ? { "queue full": drops, "no route": 3 } : {},
+        drops: drops > 0 ? { queue_full: drops, no_route: 3 } : {},
         programs: [],
       },
     };

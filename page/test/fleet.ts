@@ -138,7 +138,7 @@ export class Fleet {
           }),
         };
       }),
-      drops: node.isEdge && node.name.endsWith("1") ? { "no-route": 3 } : {},
+      drops: node.isEdge && node.name.endsWith("1") ? { no_route: 3 } : {},
       programs: [],
     };
   }

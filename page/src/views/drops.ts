@@ -1,6 +1,7 @@
+import { ReasonRows } from "../drops/rows.ts";
 import { count } from "../format.ts";
 import type { Store } from "../state/store.ts";
-import { cells, h, List, row, table, text } from "../ui/dom.ts";
+import { h, table, text } from "../ui/dom.ts";
 
 const COLUMNS = ["Reason", "#Packets", "#Since shown", "Most at"];
 
@@ -15,13 +16,12 @@ interface Line {
 /** Why packets were dropped, and where. */
 export function drops(store: Store): HTMLElement {
   const { element: rows, body } = table("Drops by reason", COLUMNS);
-  const list = new List<Line>(body, ({ reason }) => reason, () =>
-    row<Line>(cells(COLUMNS), ({ reason, total, since, most }) =>
-      [reason, count(total), since > 0 ? `+${count(since)}` : "", most]));
+  const list = new ReasonRows<Line>(body, "why", COLUMNS, ({ reason, total, since, most }) =>
+    [reason, count(total), since > 0 ? `+${count(since)}` : "", most]);
   const none = h("p", { class: "soft" });
   const first = new Map<string, number>();
   const element = h("section", { class: "panel drops" },
-    h("p", { class: "soft" }, "What the nodes have dropped since they started. docs/drops.md explains each reason."),
+    h("p", { class: "soft" }, "What the nodes have dropped since they started. A reason opens what it means."),
     rows, none);
   store.on(["drops", "standing"], () => {
     const lines = [...store.state.drops].map(([reason, nodes]): Line => {

@@ -1,10 +1,11 @@
 import { ask } from "../api/client.ts";
 import type { Node, TopologyLink, TopologyNode } from "../api/types.ts";
+import { ReasonRows } from "../drops/rows.ts";
 import { count, rate } from "../format.ts";
 import type { Store } from "../state/store.ts";
 import { Chart, History } from "../ui/chart.ts";
 import { confirm } from "../ui/dialog.ts";
-import { h, List, row, table, text, cells } from "../ui/dom.ts";
+import { h, table, text } from "../ui/dom.ts";
 import { attempt } from "../ui/notice.ts";
 import { clockOf, timeOf } from "./link.ts";
 
@@ -18,8 +19,8 @@ export function nodeCard(store: Store): { element: HTMLElement } {
   const history = new History();
   const chart = new Chart("Traffic of its links", (value) => rate(value), clockOf(store));
   const dropTable = table("Drops of this node", DROPS);
-  const drops = new List<[string, number]>(dropTable.body, ([reason]) => reason, () =>
-    row<[string, number]>(cells(DROPS), ([reason, packets]) => [reason, count(packets)]));
+  const drops = new ReasonRows<{ reason: string; packets: number }>(dropTable.body, "why-here", DROPS,
+    ({ reason, packets }) => [reason, count(packets)]);
   const noDrops = h("p", { class: "soft" }, "It has dropped nothing.");
   const programs = h("details", {}, h("summary", {}, "Programs of its flows"));
   const drain = h("button", { type: "button", class: "drain" });
@@ -69,7 +70,7 @@ export function nodeCard(store: Store): { element: HTMLElement } {
     history.push(timeOf(store), [back, out]);
     chart.show([{ label: "to it", colour: 0 }, { label: "from it", colour: 1 }], history);
     const entries = Object.entries(node?.status?.drops ?? {}).filter(([, packets]) => packets > 0);
-    drops.show(entries.sort(([, a], [, b]) => b - a));
+    drops.show(entries.sort(([, a], [, b]) => b - a).map(([reason, packets]) => ({ reason, packets })));
     dropTable.element.hidden = entries.length === 0;
     noDrops.hidden = entries.length > 0 || !node;
     const written = node?.status?.programs ?? [];

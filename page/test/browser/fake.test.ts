@@ -10,6 +10,8 @@ const fabric = fatTree(4, 4, 2, 2);
 const PATIENCE_MS = 10_000;
 /** Written by `srdma demo --size 2MiB --record page/test/figure1.jsonl --record-every 5us`. */
 const RECORDING = new URL("../../../test/figure1.jsonl", import.meta.url);
+/** Written by `srdma sim page/test/permutation.toml --record page/test/permutation.jsonl`. */
+const SCENARIO = new URL("../../../test/permutation.jsonl", import.meta.url);
 
 let browser: Browser;
 let controller: FakeController;
@@ -109,7 +111,32 @@ test("a program is taken apart, drops are counted by reason", async () => {
   await page.getByText("0x0000 is the end of a container").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("tab", { name: "Drops" }).click();
-  await page.getByRole("cell", { name: "queue full" }).waitFor();
+  await page.getByRole("button", { name: "queue_full" }).waitFor();
+  assert.deepEqual(errors, []);
+  await page.close();
+});
+
+test("a reason for drops is explained where it stands, by keys alone and on a narrow window", async () => {
+  const { page, errors } = await open({ viewport: { width: 375, height: 720 } });
+  await page.getByRole("tab", { name: "Drops" }).click();
+  const reason = page.getByRole("button", { name: "no_route" });
+  const meaning = page.getByText("No route to the destination.");
+  await reason.focus();
+  assert.equal(await meaning.count(), 0);
+  await page.keyboard.press("Enter");
+  await meaning.waitFor();
+  await page.getByText("Look at: [[route]], or with IS-IS srdma isis show routes.").waitFor();
+  assert.equal(await reason.getAttribute("aria-expanded"), "true");
+  assert.equal(await page.locator(`#${await reason.getAttribute("aria-controls")}`).count(), 1);
+  // What was opened stays open, and keeps the focus, while numbers change.
+  await page.waitForTimeout(600);
+  assert.ok(await meaning.isVisible() && await reason.evaluate((button) => button === document.activeElement));
+  const wide = await page.evaluate(() => [document.documentElement, ...document.querySelectorAll(".drops .scroll")]
+    .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth));
+  assert.ok(wide.every((more) => more <= 0), `nothing is wider than the window: ${wide.join(", ")}`);
+  await picture(page, "narrow-drops");
+  await page.keyboard.press("Enter");
+  assert.equal(await meaning.count(), 0);
   assert.deepEqual(errors, []);
   await page.close();
 });
@@ -165,6 +192,25 @@ test("a recording is replayed, forwards and backwards", async () => {
   await picture(page, "page-replay");
   await page.getByRole("button", { name: "Close", exact: true }).last().click();
   await page.getByText("live", { exact: true }).waitFor();
+  assert.deepEqual(errors, []);
+  await page.close();
+});
+
+test("a scenario's recording is replayed on a narrow window", async () => {
+  controller.serve("/scenario.jsonl", await readFile(SCENARIO, "utf8"));
+  const page = await browser.newPage({ viewport: { width: 375, height: 720 } });
+  page.setDefaultTimeout(PATIENCE_MS);
+  const errors = errorsOf(page);
+  await page.goto(`${url}/?replay=/scenario.jsonl`);
+  await page.getByText("replay: A permutation: No congestion control, PFC, seed 1").waitFor();
+  await page.getByText("11 nodes · 12 links · 0 groups").waitFor();
+  await page.getByRole("tab", { name: "Network" }).click();
+  await page.getByLabel("Time", { exact: true }).fill("500");
+  await page.getByText("100 Gbit/s").waitFor();
+  const time = page.locator(".replay-bar output");
+  const cut = await time.evaluate((output) => output.scrollWidth - output.clientWidth);
+  assert.ok(cut <= 0, `the time is ${cut} pixels wider than its place`);
+  await picture(page, "narrow-scenario");
   assert.deepEqual(errors, []);
   await page.close();
 });
