@@ -258,6 +258,20 @@ fn the_lab_transfers_to_a_group_of_its_controller() {
     }
 }
 
+/// What the controller refuses, or gives up, ends the run with the reason; and the lab is taken down.
+#[test]
+#[ignore = "needs root"]
+fn a_group_that_cannot_be_ends_the_run() {
+    let lab = Lab::new(NAME, &[("hosts = [\"2001:db8:bb::3/128\", ", "hosts = [")]);
+    let output = lab.command("run", &["--json", "--size", "4096"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let last = stderr.lines().last().expect("a reason");
+    assert!(last.starts_with("srdma: the lab's controller: ") && last.contains("2001:db8:bb::3"), "{stderr}");
+    let status = lab.command("status", &[]);
+    assert!(String::from_utf8_lossy(&status.stderr).contains("is not up"), "{status:?}");
+}
+
 /// What `srdma lab status` says.
 fn lab_status(lab: &Lab) -> Value {
     let output = lab.command("status", &["--json"]);
