@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use ureq::Agent;
-use ureq::http::Request;
+use ureq::http::{Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, AsSendBody, Body};
 
 /// A controller's address, or those of several that stand in for one another, and the right to speak to it. Clones
 /// share connections.
@@ -21,6 +21,7 @@ pub struct Client {
     /// The one that answered last.
     current: Arc<AtomicUsize>,
     token: Option<String>,
+    patience: Duration,
 }
 
 /// What came back.
@@ -114,7 +115,13 @@ impl Client {
             let roots = RootCerts::from(certificates(file)?);
             config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
         }
-        Ok(Client { agent: config.build().into(), urls, current: Arc::default(), token })
+        Ok(Client { agent: config.build().into(), urls, current: Arc::default(), token, patience: PATIENCE })
+    }
+
+    /// The same client, which waits so long for each answer.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Client { patience, ..self }
     }
 
     /// Where the controller is that answered last.
@@ -170,9 +177,35 @@ impl Client {
     ///
     /// See [`ClientError`].
     pub fn stream(&self, path: &str) -> Result<impl std::io::Read + use<>, ClientError> {
-        let request = self.request("GET", path, &[]);
+        self.open(path, &[])
+    }
+
+    /// The stream of events: those behind the one with the id `last`, or those to come. Where it is not had, the next
+    /// call asks the next controller.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn events(&self, last: Option<&str>) -> Result<impl std::io::Read + use<>, ClientError> {
+        let current = self.current.load(Ordering::Relaxed);
+        let opened = self.open("/v1/events", last.map(|last| ("last-event-id", last)).as_slice());
+        let goes_on = match &opened {
+            Err(ClientError::Refused(problem)) => problem.name() == "not-the-leader",
+            Err(ClientError::Unreachable { .. }) => true,
+            Ok(_) | Err(_) => false,
+        };
+        if goes_on {
+            self.go_on(current);
+        }
+        opened
+    }
+
+    /// The octets of an answer that begins in time, however long it lasts.
+    fn open(&self, path: &str, headers: &[(&str, &str)]) -> Result<impl std::io::Read + use<>, ClientError> {
+        let request = self.request("GET", path, headers);
         let request = request.body(()).map_err(|error| self.unreachable(error))?;
-        let request = self.agent.configure_request(request).timeout_global(None).build();
+        let request = self.agent.configure_request(request).timeout_global(None);
+        let request = request.timeout_recv_response(Some(self.patience)).build();
         let mut response = self.agent.run(request).map_err(|error| self.unreachable(error))?;
         if response.status().is_success() {
             return Ok(response.into_body().into_reader());
@@ -215,15 +248,18 @@ impl Client {
                 Ok(_) | Err(_) => false,
             };
             if asked.as_ref().is_err_and(|unanswered| goes_on || unanswered.is_unreachable()) {
-                // Another call may have gone on to the next one already.
-                let next = (current, current.wrapping_add(1));
-                let _ = self.current.compare_exchange(next.0, next.1, Ordering::Relaxed, Ordering::Relaxed);
+                self.go_on(current);
             }
             if !goes_on {
                 return asked.map_err(|unanswered| unanswered.error);
             }
         }
         self.send_once(method, path, headers, body).map_err(|unanswered| unanswered.error)
+    }
+
+    /// Asks the next controller from now on. Another call may have gone on to it already.
+    fn go_on(&self, from: usize) {
+        let _ = self.current.compare_exchange(from, from.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
     fn send_once<T: DeserializeOwned>(
@@ -237,9 +273,9 @@ impl Client {
         let sent = match body {
             Some(body) => {
                 let request = request.header("content-type", "application/json").body(body);
-                request.map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
+                request.map_err(ureq::Error::from).and_then(|request| self.run(request))
             }
-            None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),
+            None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.run(request)),
         };
         let mut response =
             sent.map_err(|error| Unanswered { is_sent: is_sent(&error), error: self.unreachable(error) })?;
@@ -258,6 +294,11 @@ impl Client {
                 Err(answered(ClientError::NoController { url: self.url().to_owned(), reason: error.to_string() }))
             }
         }
+    }
+
+    fn run(&self, request: Request<impl AsSendBody>) -> Result<Response<Body>, ureq::Error> {
+        let request = self.agent.configure_request(request).timeout_global(Some(self.patience)).build();
+        self.agent.run(request)
     }
 
     fn refusal(&self, status: u16, text: &str) -> ClientError {

@@ -2,12 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 use std::net::Ipv6Addr;
+use std::time::Duration;
 use utoipa::ToSchema;
+
+/// How often the stream of events has a line for whom there is nothing to tell, so that a dead connection is noticed.
+pub const EVENT_PULSE: Duration = Duration::from_secs(10);
+
+/// A stream that has been silent for so long is dead: two pulses were missed, and there was time for a late one.
+pub const EVENT_SILENCE: Duration = Duration::from_secs(25);
 
 /// Something that happened. The stream has it as `id:` and `data:` of a server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// Counts them from the controller's start.
+    /// Counts them from the controller's start; `id:` has it behind what names that start.
     pub number: u64,
     /// Milliseconds since 1970.
     pub unix_ms: u64,
@@ -102,6 +109,13 @@ pub enum News {
     JobRemoved {
         /// The job.
         job: String,
+    },
+    /// Whoever comes back has missed events that are no longer kept: what is shown of groups and nodes has to be asked
+    /// for again. Only the stream has it, before the events behind the gap.
+    EventsMissed {
+        /// How many, those of other tenants included; none: the controller has been started since, and has forgotten.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missed: Option<u64>,
     },
 }
 

@@ -18,7 +18,7 @@ mod source;
 mod topology;
 
 pub use client::{Client, ClientError, Reply};
-pub use event::{AuditEntry, AuditPage, Event, News};
+pub use event::{AuditEntry, AuditPage, EVENT_PULSE, EVENT_SILENCE, Event, News};
 pub use group::{
     BranchView, CommitRequest, Group, GroupPage, GroupState, GroupSummary, MemoryRegion, NewGroup, NewReceiver,
     OverheadView, Receiver, ReceiverState, SourceAddress, SourceRegion, TreeNodeView, TreeView,

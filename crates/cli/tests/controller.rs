@@ -16,8 +16,12 @@ struct Controller {
 
 impl Controller {
     fn start(folder: &Path) -> Self {
+        Self::start_at(folder, "[::1]:0")
+    }
+
+    fn start_at(folder: &Path, address: &str) -> Self {
         let config = folder.join("controller.toml");
-        std::fs::write(&config, "listen = ['[::1]:0']\n").unwrap();
+        std::fs::write(&config, format!("listen = ['{address}']\n")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_srdma"))
             .args(["controller", "run", "--config"])
             .arg(config)
@@ -105,6 +109,45 @@ fn what_was_answered_survives_kill_9() {
             assert!(members.contains(address), "round {round}: group {id} has lost {address}");
         }
     }
+}
+
+/// Who watches goes on with a controller that is started again, and hears that it may have missed something.
+#[test]
+fn a_watch_outlives_its_controller() {
+    let folder = tempfile::tempdir().unwrap();
+    let controller = Controller::start(folder.path());
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_srdma"))
+        .args(["group", "watch", "--json", "--timeout", "60s", "--controller", &controller.url])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let (heard, events) = std::sync::mpsc::channel();
+    std::thread::spawn(move || lines.try_for_each(|line| heard.send(line.ok()?).ok()));
+    let next = || {
+        let line = events.recv_timeout(Duration::from_secs(20)).unwrap();
+        serde_json::from_str::<serde_json::Value>(&line).unwrap()
+    };
+    // It listens once something is heard.
+    let mut number = 0;
+    let first = loop {
+        controller.client().post::<Group>("/v1/groups", &group(number), None).unwrap();
+        number += 1;
+        if let Ok(line) = events.recv_timeout(Duration::from_millis(200)) {
+            break serde_json::from_str::<serde_json::Value>(&line).unwrap();
+        }
+    };
+    assert_eq!(first["what"], "group-created");
+    let address = controller.url.trim_start_matches("http://").to_owned();
+    drop(controller);
+    let again = Controller::start_at(folder.path(), &address);
+    let id = again.client().post::<Group>("/v1/groups", &group(number), None).unwrap().value.summary.id;
+    let missed = std::iter::repeat_with(next).find(|event| event["what"] == "events-missed").unwrap();
+    assert!(missed["missed"].is_null(), "{missed}");
+    let created = next();
+    assert_eq!((&created["what"], &created["group"]), (&"group-created".into(), &id.into()));
+    let _ = watch.kill();
+    let _ = watch.wait();
 }
 
 #[test]

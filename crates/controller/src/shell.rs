@@ -13,6 +13,7 @@ use crate::jobs::Jobs;
 use crate::migration::migrate;
 use crate::refusal::Refusal;
 use crate::rows::FORMAT;
+use crate::seen::Seen;
 use crate::store::{Durability, Row, Store, StoreError, Writer};
 use srdma_api::{Event, NodeOrder};
 use std::collections::{BTreeMap, VecDeque};
@@ -36,6 +37,8 @@ pub(crate) struct Shell {
     store: Arc<dyn Store>,
     /// Itself, for the thread that writes.
     own: Own,
+    /// Which start of a controller this is: events are counted from it.
+    run: u64,
     inner: Mutex<Inner>,
     events: broadcast::Sender<Event>,
     /// Something may be ready to leave.
@@ -52,6 +55,14 @@ struct Inner {
     waiting: VecDeque<(u64, Event)>,
     kept: VecDeque<Event>,
     last_event: u64,
+}
+
+/// What is told of events: those that are kept, and those to come.
+pub(crate) struct Events {
+    /// Which start of a controller they are counted from.
+    pub(crate) run: u64,
+    pub(crate) kept: Vec<Event>,
+    pub(crate) coming: broadcast::Receiver<Event>,
 }
 
 /// What a node is to be told.
@@ -87,8 +98,16 @@ impl Shell {
             kept: VecDeque::new(),
             last_event: 0,
         };
-        let shell =
-            Arc::new(Shell { config, fabric, store, own, inner: Mutex::new(inner), events, changed: Notify::new() });
+        let shell = Arc::new(Shell {
+            config,
+            fabric,
+            store,
+            own,
+            run: identity(),
+            inner: Mutex::new(inner),
+            events,
+            changed: Notify::new(),
+        });
         // It is empty until now.
         let _ = shell.own.set(Arc::downgrade(&shell));
         shell.with(|_| ());
@@ -197,11 +216,11 @@ impl Shell {
         }
     }
 
-    /// The events behind a number that are kept, and those to come.
-    pub(crate) fn events(&self, after: u64) -> (Vec<Event>, broadcast::Receiver<Event>) {
+    /// What is told somebody who has seen events, or who wants those to come alone.
+    pub(crate) fn events(&self, seen: Option<Seen>) -> Events {
         let inner = self.lock();
-        let kept = inner.kept.iter().filter(|event| event.number > after).cloned().collect();
-        (kept, self.events.subscribe())
+        let kept = seen.map(|seen| seen.behind(self.run, &inner.kept)).unwrap_or_default();
+        Events { run: self.run, kept, coming: self.events.subscribe() }
     }
 
     /// The rows of the store, as they are durable now.

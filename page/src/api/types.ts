@@ -186,6 +186,7 @@ export interface News {
   cause?: string;
   reason?: string;
   refusal?: string;
+  missed?: number;
 }
 
 /** A refusal (RFC 9457). */

@@ -9,7 +9,9 @@ export function events(store: Store): HTMLElement {
   const filter = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter events" });
   const items = h("ol", { class: "events" });
   const none = h("p", { class: "soft" }, "Nothing has happened yet.");
-  const list = new List<News>(items, ({ number }) => String(number), (news) => eventItem(store, news));
+  // Another start of the controller counts anew.
+  const list = new List<News>(items, ({ number, unix_ms, what }) => `${unix_ms} ${number} ${what}`,
+    (news) => eventItem(store, news));
   const element = h("section", { class: "panel events-panel" }, h("div", { class: "bar" }, filter), items, none);
   const show = (): void => {
     const wanted = filter.value.trim().toLowerCase();
@@ -63,6 +65,8 @@ export function describe(store: Store, news: News): string {
     case "node-drained": return news.drained ? "is drained: new trees go round it" : "takes trees again";
     case "job-placed": return `job ${news.job} was placed`;
     case "job-removed": return `job ${news.job} was removed`;
+    case "events-missed":
+      return news.missed === undefined ? "the controller was started anew" : `${news.missed} events were missed`;
     default: return news.what.replaceAll("-", " ");
   }
 }

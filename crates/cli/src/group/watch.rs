@@ -1,13 +1,15 @@
 //! `srdma group watch`: what happens, until a group is as it is waited for.
 
+mod follow;
+
 use super::{Output, get, text};
 use crate::endpoint;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use srdma_api::{Client, ClientError, Event, GroupState, News};
-use std::io::{BufRead, BufReader, Read};
+use follow::Follower;
+use srdma_api::{Client, ClientError, EVENT_SILENCE, Event, GroupState, News};
 use std::process::ExitCode;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,25 +39,13 @@ enum Until {
     Closed,
 }
 
-/// How soon a stream that has ended is asked for again.
-const RETRY: Duration = Duration::from_millis(500);
-
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.output.controller.client()?;
+    let client = arguments.output.controller.client()?.with_patience(EVENT_SILENCE);
     let end = arguments.timeout.map(|timeout| Instant::now() + timeout);
     let (sender, events) = mpsc::channel();
-    let stream = client.stream("/v1/events")?;
+    let stream = client.events(None)?;
     let again = client.clone();
-    thread::spawn(move || {
-        follow(stream, &sender);
-        // It may be a controller that is started again.
-        while !is_unheard(&sender) {
-            thread::sleep(RETRY);
-            if let Ok(stream) = again.stream("/v1/events") {
-                follow(stream, &sender);
-            }
-        }
-    });
+    thread::spawn(move || Follower::new(sender).follow(stream, |last| again.events(last), EVENT_SILENCE));
     loop {
         if is_reached(arguments, &client)? {
             return Ok(ExitCode::SUCCESS);
@@ -72,22 +62,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
                 return Ok(code);
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-        }
-    }
-}
-
-/// Whether nobody hears any more. `None` is no event.
-fn is_unheard(sender: &Sender<Option<Event>>) -> bool {
-    sender.send(None).is_err()
-}
-
-/// Hands the events of a stream on, until it ends.
-fn follow(stream: impl Read, sender: &Sender<Option<Event>>) {
-    for line in BufReader::new(stream).lines() {
-        let Ok(line) = line else { return };
-        let event = line.strip_prefix("data:").and_then(|data| serde_json::from_str(data.trim()).ok());
-        if event.is_some() && sender.send(event).is_err() {
-            return;
         }
     }
 }
@@ -131,7 +105,8 @@ fn group_of(news: &News) -> Option<u32> {
         | News::NodeLost { .. }
         | News::NodeDrained { .. }
         | News::JobPlaced { .. }
-        | News::JobRemoved { .. } => None,
+        | News::JobRemoved { .. }
+        | News::EventsMissed { .. } => None,
     }
 }
 
@@ -155,24 +130,9 @@ fn in_words(event: &Event) -> String {
         News::NodeDrained { node, drained: false } => format!("new trees may go through node {node}"),
         News::JobPlaced { job } => format!("job {job} is placed"),
         News::JobRemoved { job } => format!("job {job} is gone"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Events come as server-sent events, between comments and other fields.
-    #[test]
-    fn a_stream_is_read_to_its_end() {
-        let stream = ": hello\n\nid: 3\ndata: {\"number\":3,\"unix_ms\":0,\"what\":\"group-changed\",\"group\":7,\
-                      \"epoch\":2}\n\nevent: other\ndata: {}\n\ndata: {\"number\":4,\"unix_ms\":0,\"what\":\"node-up\",\
-                      \"node\":\"N1\"}\n\n";
-        let (sender, events) = mpsc::channel();
-        follow(stream.as_bytes(), &sender);
-        let found: Vec<Event> = events.try_iter().flatten().collect();
-        let words: Vec<String> = found.iter().map(in_words).collect();
-        assert_eq!(words, ["group 7: every node has its part of epoch 2", "node N1 is up"]);
-        assert_eq!(found.iter().map(|event| group_of(&event.news)).collect::<Vec<_>>(), [Some(7), None]);
+        News::EventsMissed { missed: Some(missed) } => format!("{missed} events are not kept any more and were missed"),
+        News::EventsMissed { missed: None } => {
+            "the controller was started anew: what happened before it was is not known".to_owned()
+        }
     }
 }

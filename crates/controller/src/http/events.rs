@@ -5,51 +5,55 @@ use crate::access::Who;
 use crate::backup::write_backup;
 use crate::refusal::{Kind, Refusal};
 use crate::rows::{self, AUDIT, audit_key};
+use crate::seen::Seen;
+use crate::shell::Events;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use srdma_api::{AuditEntry, AuditPage, Event};
+use srdma_api::{AuditEntry, AuditPage, EVENT_PULSE, Event, News};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
-
-/// How often a line is sent to whom there is nothing to tell, so that a dead connection is noticed.
-const PULSE: Duration = Duration::from_secs(10);
 
 /// Entries of a page of the audit log.
 const PAGE: usize = 100;
 const MOST_OF_A_PAGE: usize = 10_000;
 
-/// What happens, as server-sent events. `Last-Event-ID` names the last one that was seen.
+/// What happens, as server-sent events. `Last-Event-ID` names the last one that was seen; what is not kept any more of
+/// those behind it is said by an event of its own, `events-missed`. 0 asks for all that are kept. Without anything to
+/// tell there is a comment every ten seconds.
 #[utoipa::path(
     get,
     path = "/v1/events",
-    params(("Last-Event-ID" = Option<u64>, Header)),
+    params(("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, content_type = "text/event-stream", body = Event))
 )]
 pub(super) async fn stream(State(app): State<App>, who: Who, headers: HeaderMap) -> Result<Response, Refusal> {
-    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let (kept, mut coming) = app.shell.events(after.unwrap_or(u64::MAX));
+    let seen = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(Seen::parse));
+    if seen == Some(None) {
+        return Err(Refusal::new(Kind::NotUnderstood, "Last-Event-ID: expected the id of an event, or 0"));
+    }
+    let Events { run, kept, mut coming } = app.shell.events(seen.flatten());
     let (sender, receiver) = mpsc::channel(64);
     tokio::spawn(async move {
-        let is_meant = |event: &Event| match &event.tenant {
-            Some(tenant) => who.may_see(tenant).is_ok(),
-            None => who.may_see_network().is_ok(),
+        let is_meant = |event: &Event| match (&event.news, &event.tenant) {
+            (News::EventsMissed { .. }, _) => true,
+            (_, Some(tenant)) => who.may_see(tenant).is_ok(),
+            (_, None) => who.may_see_network().is_ok(),
         };
         for event in kept.iter().filter(|event| is_meant(event)) {
-            if sender.send(line(event)).await.is_err() {
+            if sender.send(line(run, event)).await.is_err() {
                 return;
             }
         }
         loop {
-            let text = match tokio::time::timeout(PULSE, coming.recv()).await {
-                Ok(Ok(event)) if is_meant(&event) => line(&event),
+            let text = match tokio::time::timeout(EVENT_PULSE, coming.recv()).await {
+                Ok(Ok(event)) if is_meant(&event) => line(run, &event),
                 Ok(Ok(_)) => continue,
                 // Whoever reads too slowly is cut off, and may come back with the last that it has seen.
                 Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return,
@@ -64,8 +68,8 @@ pub(super) async fn stream(State(app): State<App>, who: Who, headers: HeaderMap)
     Ok((headers, Body::new(Lines(receiver))).into_response())
 }
 
-fn line(event: &Event) -> String {
-    format!("id: {}\ndata: {}\n\n", event.number, serde_json::to_string(event).unwrap_or_default())
+fn line(run: u64, event: &Event) -> String {
+    format!("id: {}\ndata: {}\n\n", Seen::id(run, event.number), serde_json::to_string(event).unwrap_or_default())
 }
 
 /// A body of what comes through a channel.

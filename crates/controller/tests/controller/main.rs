@@ -3,6 +3,7 @@
 mod access;
 mod bad_input;
 mod connections;
+mod events;
 mod failures;
 mod fleet;
 mod in_etcd;

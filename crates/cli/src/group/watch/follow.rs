@@ -1,0 +1,178 @@
+//! The stream of events, from where it broke when it breaks.
+
+use srdma_api::Event;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+/// How soon a stream that has ended is asked for again.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Lines that are read ahead of who hears of them.
+const LINES: usize = 64;
+
+/// Hands events on, and knows the last one.
+pub(super) struct Follower {
+    /// `None` is no event: it asks whether somebody hears.
+    sender: Sender<Option<Event>>,
+    /// The id of the last event that was handed on.
+    last: Option<String>,
+    /// The id of the one that is being read.
+    id: Option<String>,
+}
+
+/// Nobody hears any more.
+struct Unheard;
+
+impl Follower {
+    /// One that has seen nothing.
+    pub(super) fn new(sender: Sender<Option<Event>>) -> Self {
+        Follower { sender, last: None, id: None }
+    }
+
+    /// Hands on what a stream has, and when it has broken what `open` gives for the last id, until nobody hears any
+    /// more. A stream without a line for so long is broken.
+    pub(super) fn follow<S: Read + Send + 'static, E>(
+        mut self,
+        stream: S,
+        open: impl Fn(Option<&str>) -> Result<S, E>,
+        silence: Duration,
+    ) {
+        let mut stream = Some(stream);
+        loop {
+            if let Some(stream) = stream.take()
+                && self.hand_on(&lines_of(stream), silence).is_err()
+            {
+                return;
+            }
+            if self.sender.send(None).is_err() {
+                return;
+            }
+            thread::sleep(RETRY);
+            // It may be a controller that is started again.
+            stream = open(self.last.as_deref()).ok();
+        }
+    }
+
+    /// Hands on the events of a stream until it ends or is silent.
+    fn hand_on(&mut self, lines: &Receiver<String>, silence: Duration) -> Result<(), Unheard> {
+        self.id = None;
+        while let Ok(line) = lines.recv_timeout(silence) {
+            if let Some(id) = line.strip_prefix("id:") {
+                self.id = Some(id.trim().to_owned());
+            } else if let Some(data) = line.strip_prefix("data:") {
+                // An event of another kind is one that this version does not know, and is seen as well.
+                let event: Option<Event> = serde_json::from_str(data.trim()).ok();
+                if event.is_some() {
+                    self.sender.send(event).map_err(|_| Unheard)?;
+                }
+                self.last = self.id.take().or(self.last.take());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lines of a stream as they come. Who reads them ends with the stream, or with the next line when nobody hears.
+fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::sync_channel(LINES);
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines() {
+            let Ok(line) = line else { return };
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Cursor, empty};
+    use std::sync::Mutex;
+
+    type Stream = Box<dyn Read + Send>;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// The ids that somebody was asked with.
+    type Asked = &'static Mutex<Vec<Option<String>>>;
+
+    /// What opens each of these streams once.
+    fn opener(streams: Vec<Stream>) -> (impl Fn(Option<&str>) -> Result<Stream, ()>, Asked) {
+        let asked: Asked = Box::leak(Box::default());
+        let streams = Mutex::new(streams.into_iter());
+        let open = move |last: Option<&str>| {
+            asked.lock().unwrap().push(last.map(str::to_owned));
+            streams.lock().unwrap().next().ok_or(())
+        };
+        (open, asked)
+    }
+
+    fn text(text: &str) -> Stream {
+        Box::new(Cursor::new(text.to_owned()))
+    }
+
+    fn event(id: &str, number: u64, node: &str) -> String {
+        format!("id: {id}\ndata: {{\"number\":{number},\"unix_ms\":0,\"what\":\"node-up\",\"node\":\"{node}\"}}\n\n")
+    }
+
+    /// The numbers of so many events.
+    fn numbers(events: &Receiver<Option<Event>>, count: usize) -> Vec<u64> {
+        let event = || std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok()).flatten().next();
+        (0..count).map(|_| event().expect("an event").number).collect()
+    }
+
+    /// Events come as server-sent events, between comments and other fields; the next stream begins behind the last.
+    #[test]
+    fn a_broken_stream_goes_on_behind_the_last_event() {
+        let first =
+            format!(": hello\n\n{}event: other\ndata: {{}}\n\n{}", event("a-3", 3, "N1"), event("a-4", 4, "N2"));
+        let (open, asked) = opener(vec![text(&event("a-5", 5, "N3"))]);
+        let (sender, events) = mpsc::channel();
+        thread::spawn(move || Follower::new(sender).follow(text(&first), open, PATIENCE));
+        assert_eq!(numbers(&events, 3), [3, 4, 5]);
+        assert_eq!(asked.lock().unwrap()[0].as_deref(), Some("a-4"));
+    }
+
+    /// An event that broke off is not seen.
+    #[test]
+    fn half_an_event_does_not_count() {
+        let first = format!("{}id: a-2\ndat", event("a-1", 1, "N1"));
+        let (open, asked) = opener(vec![text(&event("a-2", 2, "N1"))]);
+        let (sender, events) = mpsc::channel();
+        thread::spawn(move || Follower::new(sender).follow(text(&first), open, PATIENCE));
+        assert_eq!(numbers(&events, 2), [1, 2]);
+        assert_eq!(asked.lock().unwrap()[0].as_deref(), Some("a-1"));
+    }
+
+    /// A stream that says nothing, not even that there is nothing, is broken.
+    #[test]
+    fn a_silent_stream_is_left() {
+        struct Silent;
+        impl Read for Silent {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                thread::sleep(PATIENCE);
+                Ok(0)
+            }
+        }
+        let first: Stream = Box::new(Cursor::new(event("a-1", 1, "N1")).chain(Silent));
+        let (open, asked) = opener(vec![text(&event("a-2", 2, "N1"))]);
+        let (sender, events) = mpsc::channel();
+        thread::spawn(move || Follower::new(sender).follow(first, open, Duration::from_millis(100)));
+        assert_eq!(numbers(&events, 2), [1, 2]);
+        assert_eq!(asked.lock().unwrap()[0].as_deref(), Some("a-1"));
+    }
+
+    #[test]
+    fn it_ends_when_nobody_hears() {
+        let (sender, events) = mpsc::channel();
+        drop(events);
+        let (open, asked) = opener(vec![text("")]);
+        Follower::new(sender).follow(Box::new(empty()) as Stream, open, PATIENCE);
+        assert!(asked.lock().unwrap().is_empty());
+    }
+}
