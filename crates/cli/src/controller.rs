@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use srdma_api::Client;
 use srdma_cli::output::print;
 use srdma_controller::{
-    Config, Keeping, OnDisk, Standby, Store, description, restore, run as run_controller, write_backup,
+    BackupError, Config, Keeping, OnDisk, Standby, Store, description, restore, run as run_controller, write_backup,
 };
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -55,9 +55,12 @@ struct Run {
 
 #[derive(Args)]
 struct Backup {
-    /// The store of a controller that does not run.
+    /// The store of a controller that does not run: a file, or etcd=URL,URL,...
     #[arg(long, value_name = "FILE", conflicts_with = "controller", required_unless_present = "controller")]
     store: Option<PathBuf>,
+    /// The controller's configuration, which says how it speaks to etcd.
+    #[arg(long, value_name = "FILE", conflicts_with = "controller")]
+    config: Option<PathBuf>,
     /// A controller that runs.
     #[arg(long, value_name = "URL")]
     controller: Option<String>,
@@ -77,9 +80,12 @@ struct Restore {
     /// The backup.
     #[arg(value_name = "BACKUP")]
     backup: PathBuf,
-    /// The store to make. It must not be there.
+    /// The store to make: a file that is not there, or etcd=URL,URL,... where no controller has stored anything.
     #[arg(long, value_name = "FILE")]
     store: PathBuf,
+    /// The controller's configuration, which says how it speaks to etcd.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -98,6 +104,9 @@ Examples:
 
   srdma controller restore groups.backup --store new.store
       Makes a store of it.
+
+  srdma controller restore groups.backup --store etcd=http://[::1]:2379
+      The same for several controllers.
 
   srdma controller run --store new.store --rebuild
       Makes a store of what the nodes hold, after the old one was lost.
@@ -123,14 +132,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn start(arguments: &Run) -> Result<ExitCode> {
-    let config = match &arguments.config {
-        Some(file) => Config::read(file)?,
-        None => Config::default(),
-    };
+    let config = configured(arguments.config.as_deref())?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let name = arguments.store.display().to_string();
     let keeping = match name.strip_prefix("etcd=") {
-        Some(servers) => Keeping::Shared(Standby::new(servers, &config.url())?),
+        Some(servers) => Keeping::Shared(Standby::new(servers, &config.url(), &config.etcd)?),
         None => Keeping::Own(Arc::new(OnDisk::open(&arguments.store)?)),
     };
     run_controller(config, keeping, arguments.rebuild, &mut |addresses| {
@@ -151,8 +157,14 @@ fn backup(arguments: &Backup) -> Result<ExitCode> {
     };
     match (&arguments.store, &arguments.controller) {
         (Some(store), _) => {
-            existing(store)?;
-            write_backup(&OnDisk::open(store)?, &mut |line| out.write_all(line.as_bytes()))?;
+            let mut take = |line: &str| out.write_all(line.as_bytes());
+            match etcd(store, arguments.config.as_deref())? {
+                Some(etcd) => at_etcd(&etcd, |store| write_backup(store, &mut take))?,
+                None => {
+                    existing(store)?;
+                    write_backup(&OnDisk::open(store)?, &mut take)?
+                }
+            };
         }
         (None, Some(url)) => {
             let token = arguments.token_file.as_deref().map(token).transpose()?;
@@ -168,17 +180,45 @@ fn backup(arguments: &Backup) -> Result<ExitCode> {
 fn take_back(arguments: &Restore) -> Result<ExitCode> {
     let name = arguments.backup.display();
     let file = File::open(&arguments.backup).with_context(|| format!("cannot read {name}"))?;
-    if arguments.store.exists() {
-        bail!("{} is there already: name a file that is not", arguments.store.display());
-    }
-    let store = OnDisk::open(&arguments.store)?;
-    let restored = restore(&store as &dyn Store, &mut BufReader::new(file)).with_context(|| name.to_string());
-    let rows = restored.inspect_err(|_| {
-        // Half a store is none.
-        let _ = std::fs::remove_file(&arguments.store);
-    })?;
+    let rows = match etcd(&arguments.store, arguments.config.as_deref())? {
+        Some(etcd) => at_etcd(&etcd, |store| fill(store, file)).with_context(|| name.to_string())?,
+        None if arguments.store.exists() => {
+            bail!("{} is there already: name a file that is not", arguments.store.display());
+        }
+        None => {
+            let filled = fill(&OnDisk::open(&arguments.store)?, file).with_context(|| name.to_string());
+            filled.inspect_err(|_| {
+                // A file that is no store would be in the way.
+                let _ = std::fs::remove_file(&arguments.store);
+            })?
+        }
+    };
     eprintln!("{rows} rows are in {}", arguments.store.display());
     Ok(ExitCode::SUCCESS)
+}
+
+fn fill(store: &dyn Store, backup: File) -> Result<u64, BackupError> {
+    restore(store, &mut BufReader::new(backup))
+}
+
+fn configured(file: Option<&Path>) -> Result<Config> {
+    Ok(file.map(Config::read).transpose()?.unwrap_or_default())
+}
+
+/// Does something with the store of an etcd that no controller uses, and leaves it to the next at once.
+fn at_etcd(etcd: &Standby, act: impl FnOnce(&dyn Store) -> Result<u64, BackupError>) -> Result<u64, BackupError> {
+    let store = etcd.lead_now()?;
+    let done = act(&store);
+    store.leave();
+    done
+}
+
+/// The etcd that is meant by the name of a store, if one is.
+fn etcd(store: &Path, config: Option<&Path>) -> Result<Option<Standby>> {
+    let name = store.display().to_string();
+    let Some(servers) = name.strip_prefix("etcd=") else { return Ok(None) };
+    let config = configured(config)?;
+    Ok(Some(Standby::new(servers, &config.url(), &config.etcd)?))
 }
 
 /// A store is made when it is not there, which whoever saves it does not want.

@@ -20,9 +20,14 @@ impl Controller {
     }
 
     fn start_at(folder: &Path, address: &str) -> Self {
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_srdma")), folder, address)
+    }
+
+    /// Begins by a command that becomes `srdma`.
+    fn start_by(mut srdma: Command, folder: &Path, address: &str) -> Self {
         let config = folder.join("controller.toml");
         std::fs::write(&config, format!("listen = ['{address}']\n")).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_srdma"))
+        let mut child = srdma
             .args(["controller", "run", "--config"])
             .arg(config)
             .arg("--store")
@@ -148,6 +153,89 @@ fn a_watch_outlives_its_controller() {
     assert_eq!((&created["what"], &created["group"]), (&"group-created".into(), &id.into()));
     let _ = watch.kill();
     let _ = watch.wait();
+}
+
+/// A file system of 4 MiB, in a mount namespace of its own; gone when dropped.
+struct SmallDisk {
+    holder: Child,
+    folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "sh", "-c", "mount -t tmpfs -o size=4m tmpfs \"$0\" && echo ready && exec sleep 600"]);
+        let mut holder = unshare.arg(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        SmallDisk { holder, folder }
+    }
+
+    /// A program that sees the file system.
+    fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--mount", "--target", &self.holder.id().to_string(), program]);
+        command
+    }
+
+    fn start(&self) -> Controller {
+        // The configuration is written from outside, where the folder is another one.
+        let configure =
+            format!("echo \"listen = ['[::1]:0']\" > {}", self.folder.path().join("controller.toml").display());
+        assert!(self.inside("sh").args(["-c", &configure]).status().unwrap().success());
+        Controller::start_by(self.inside(env!("CARGO_BIN_EXE_srdma")), self.folder.path(), "[::1]:0")
+    }
+
+    fn enlarge(&self) {
+        let mut mount = self.inside("mount");
+        assert!(mount.args(["-o", "remount,size=64m"]).arg(self.folder.path()).status().unwrap().success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// When the disk is full a join is refused by name, what was answered stays, also after `kill -9`, and when there is room
+/// again it goes on.
+#[test]
+#[ignore = "needs root"]
+fn a_full_file_system_loses_nothing_that_was_answered() {
+    let disk = SmallDisk::new();
+    let controller = disk.start();
+    let client = controller.client();
+    let join = |client: &Client, number: u32| {
+        let group_number = u16::try_from(number / 1000).unwrap();
+        if number.is_multiple_of(1000) {
+            client.post::<Group>("/v1/groups", &group(group_number), None)?;
+        }
+        let address =
+            Ipv6Addr::from_bits(Ipv6Addr::new(0x2001, 0xdb8, 0xbb, 0, 0, 0, 0, 1).to_bits() + u128::from(number));
+        let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
+        client.put::<Receiver>(&format!("/v1/groups/{}/receivers/{address}", group_number + 1), &receiver).map(drop)
+    };
+    let members = |client: &Client| {
+        let page: srdma_api::GroupPage = client.get("/v1/groups").unwrap().value;
+        page.groups.iter().map(|group| group.receivers).sum::<u32>()
+    };
+    let (answered, refused) = (0_u32..).find_map(|number| Some((number, join(&client, number).err()?))).unwrap();
+    assert_eq!(refused.problem().expect("a problem").name(), "store-failed", "{refused}");
+    assert!(answered > 1000, "{answered}");
+    // The controller takes up what its store has, and refuses on.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(members(&client), answered);
+    drop(controller);
+    disk.enlarge();
+    let controller = disk.start();
+    let client = controller.client();
+    assert_eq!(members(&client), answered);
+    join(&client, answered).unwrap();
+    assert_eq!(members(&client), answered + 1);
 }
 
 #[test]

@@ -4,15 +4,12 @@
 //! a backup that was cut is not taken for a whole one.
 
 use crate::migration::format_of;
-use crate::rows::{FORMAT, FORMAT_KEY};
+use crate::rows::FORMAT;
 use crate::store::{Store, StoreError, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::io::{self, BufRead};
-
-/// Rows that are read, or written, at a time.
-const AT_A_TIME: usize = 1000;
 
 /// Why a backup cannot be made or taken.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +29,7 @@ pub enum BackupError {
         reason: String,
     },
     /// Something would be overwritten.
-    #[error("the store has rows already: name a file that does not exist")]
+    #[error("the store has rows already: name one that has none")]
     NotEmpty,
 }
 
@@ -118,11 +115,7 @@ pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, Backu
     if tail.rows != writes.len() as u64 || tail.sha256 != hexadecimal(&digest.finalize()) {
         return Err(damaged(last, "the rows before it are not those that were written"));
     }
-    // What says that it is a store comes last: one that was not filled is none.
-    writes.sort_by_key(|write| matches!(write, Write::Put { key, .. } if key == FORMAT_KEY));
-    for chunk in writes.chunks(AT_A_TIME) {
-        store.commit(&chunk.iter().collect::<Vec<_>>())?;
-    }
+    store.commit(&writes.iter().collect::<Vec<_>>())?;
     Ok(tail.rows)
 }
 

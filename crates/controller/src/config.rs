@@ -22,6 +22,8 @@ pub struct Config {
     pub url: Option<String>,
     /// Its certificate and key; without them it speaks HTTP in the clear, on loopback addresses only.
     pub tls: Option<Tls>,
+    /// How it speaks to etcd, where that is the store.
+    pub etcd: EtcdTrust,
     /// Who may speak to it; without tokens anybody, on loopback addresses only.
     pub token: Vec<Token>,
     /// Who groups belong to.
@@ -48,6 +50,16 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// The private key.
     pub key: PathBuf,
+}
+
+/// Whom a controller trusts to be its etcd, and how it shows etcd who it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EtcdTrust {
+    /// Certificates in PEM that etcd's is held against [default: those of the system].
+    pub ca: Option<PathBuf>,
+    /// The controller's own certificate and key, for an etcd that asks for them.
+    pub own: Option<Tls>,
 }
 
 /// What a token allows.
@@ -143,6 +155,7 @@ impl Default for Config {
             listen: vec![SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 8470))],
             url: None,
             tls: None,
+            etcd: EtcdTrust::default(),
             token: Vec::new(),
             tenant: Vec::new(),
             node_dead_after_ms: 3000,

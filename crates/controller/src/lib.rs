@@ -26,7 +26,7 @@ mod store;
 mod tree;
 
 pub use backup::{BackupError, restore, write_backup};
-pub use config::{Config, ConfigError, Role, Tenant, Tls, Token};
+pub use config::{Config, ConfigError, EtcdTrust, Role, Tenant, Tls, Token};
 pub use daemon::{Keeping, run};
 pub use http::{ServeError, Server, description};
 pub use jobs::{JobError, JobRow, Jobs, MOST_FLOWS};

@@ -90,6 +90,12 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
+    /// A controller has it, and is to be asked itself.
+    #[error("a controller leads at {url}: ask that one with --controller, or stop it")]
+    Led {
+        /// Where.
+        url: String,
+    },
     /// Another controller leads now.
     #[error("another controller leads: this one may write nothing more")]
     Deposed,

@@ -4,15 +4,17 @@ mod proxy;
 pub(crate) mod server;
 
 use proxy::Proxy;
-use server::Server;
-use srdma_controller::{Etcd, Leadership, Standby, Store, StoreError, Write};
-use std::io::{BufRead, BufReader};
+use server::{Secured, Server};
+use srdma_controller::{
+    BackupError, Etcd, EtcdTrust, Leadership, Standby, Store, StoreError, Write, restore, write_backup,
+};
+use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 fn lead(servers: &str) -> Etcd {
-    Standby::new(servers, "http://[::1]:8470").unwrap().lead(|_| (), || ()).unwrap()
+    Standby::new(servers, "http://[::1]:8470", &EtcdTrust::default()).unwrap().lead(|_| (), || ()).unwrap()
 }
 
 fn put(key: &str, value: impl Into<Vec<u8>>) -> Write {
@@ -109,12 +111,12 @@ fn a_leader_that_is_cut_off_is_told_before_another_leads() {
     let server = Server::start();
     let proxy = Proxy::to(server.port);
     let (tell, told) = channel();
-    let standby = Standby::new(&proxy.url(), "http://[::1]:1").unwrap();
+    let standby = Standby::new(&proxy.url(), "http://[::1]:1", &EtcdTrust::default()).unwrap();
     let first = standby.lead(|_| (), move || tell.send(Instant::now()).unwrap()).unwrap();
     commit(&first, &[put("a", "1")]).unwrap();
     proxy.cut();
     let (follow, followed) = channel();
-    let second = Standby::new(&server.url(), "http://[::1]:2").unwrap();
+    let second = Standby::new(&server.url(), "http://[::1]:2", &EtcdTrust::default()).unwrap();
     let second = second.lead(|leadership| follow.send(leadership.clone()).unwrap(), || ()).unwrap();
     let leads = Instant::now();
     let deposed = told.recv_timeout(Duration::from_secs(1)).expect("it is told");
@@ -190,9 +192,53 @@ fn a_store_waits_while_etcd_starts_anew() {
     assert_eq!(rows(&store, ""), [row("a", "2")]);
 }
 
+/// A backup fills an etcd that has nothing, in full; not one that has something, nor one that a controller uses.
+#[test]
+fn a_backup_fills_an_empty_etcd() {
+    let server = Server::start();
+    let backup = include_bytes!("format-1.backup");
+    let standby = Standby::new(&server.url(), "http://[::1]:8470", &EtcdTrust::default()).unwrap();
+    let store = standby.lead_now().unwrap();
+    let refused = Standby::new(&server.url(), "http://[::1]:8471", &EtcdTrust::default()).unwrap().lead_now();
+    assert_eq!(refused.unwrap_err(), StoreError::Led { url: "http://[::1]:8470".to_owned() });
+    restore(&store, &mut &backup[..]).unwrap();
+    assert!(matches!(restore(&store, &mut &backup[..]), Err(BackupError::NotEmpty)));
+    store.leave();
+    let mut again = Vec::new();
+    let store = standby.lead_now().unwrap();
+    write_backup(&store, &mut |line| again.write_all(line.as_bytes())).unwrap();
+    assert!(again == backup);
+}
+
+/// An etcd that speaks TLS and asks who speaks to it: only a controller that trusts it, and that it trusts, may use it.
+#[test]
+fn etcd_and_controller_show_who_they_are() {
+    let secured = Secured::start();
+    let url = secured.url();
+    let lead = |trust: &EtcdTrust| Standby::new(&url, "http://[::1]:8470", trust).unwrap().lead_now();
+    let since = Instant::now();
+    let store = loop {
+        match lead(&secured.trust(true, true)) {
+            Err(error) if since.elapsed() > Duration::from_secs(30) => panic!("{error}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            Ok(store) => break store,
+        }
+    };
+    commit(&store, &[put("group/1", "one")]).unwrap();
+    assert_eq!(rows(&store, ""), [row("group/1", "one")]);
+    store.leave();
+    for (trusts, shows) in [(true, false), (false, true)] {
+        let refused = lead(&secured.trust(trusts, shows)).unwrap_err();
+        assert!(matches!(refused, StoreError::System(_)), "{refused}");
+    }
+    let nowhere = EtcdTrust { ca: Some("/nonexistent".into()), own: None };
+    let unusable = Standby::new(&url, "http://[::1]:8470", &nowhere).unwrap_err();
+    assert!(unusable.to_string().contains("/nonexistent"), "{unusable}");
+}
+
 #[test]
 fn what_is_no_server_is_said() {
-    let refused = Standby::new("http://[::1]:2379,etcd.example", "http://[::1]:1").unwrap_err();
+    let refused = Standby::new("http://[::1]:2379,etcd.example", "http://[::1]:1", &EtcdTrust::default()).unwrap_err();
     let expected =
         "the store cannot be used: \"etcd.example\" is no URL of an etcd: expected such as http://[::1]:2379";
     assert_eq!(refused.to_string(), expected);

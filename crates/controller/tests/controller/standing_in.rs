@@ -4,7 +4,7 @@ use crate::in_etcd::again;
 use crate::in_etcd::server::{Server, free_port};
 use crate::running::{config, create, join, receiver_address, show, until};
 use srdma_api::{Client, GroupPage};
-use srdma_controller::{Config, Keeping, ServeError, Standby, StoreError, run};
+use srdma_controller::{Config, EtcdTrust, Keeping, ServeError, Standby, StoreError, run};
 use std::collections::BTreeSet;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const CONTROLLER: &str = "SRDMA_TEST_CONTROLLER";
 fn control(port_and_servers: &str) {
     let (port, servers) = port_and_servers.split_once(' ').unwrap();
     let config = Config { listen: vec![format!("127.0.0.1:{port}").parse().unwrap()], ..config() };
-    let standby = Standby::new(servers, &config.url()).unwrap();
+    let standby = Standby::new(servers, &config.url(), &EtcdTrust::default()).unwrap();
     match run(config, Keeping::Shared(standby), false, &mut |_| ()) {
         Ok(()) | Err(ServeError::Store(StoreError::Deposed)) => {}
         Err(error) => panic!("{error}"),

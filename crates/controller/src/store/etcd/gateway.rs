@@ -1,13 +1,17 @@
 //! etcd's own gateway: its API of version 3 as JSON over HTTP, keys and values in base64, numbers as text.
 
+use crate::config::EtcdTrust;
 use crate::store::StoreError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+use std::fmt::Display;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use ureq::Agent;
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
 /// How long a server may take to answer. A majority that elects needs about a second.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -117,9 +121,41 @@ struct KeptAliveResult {
     ttl: i64,
 }
 
+/// Whom the controller trusts, and how it shows who it is.
+fn tls(trust: &EtcdTrust) -> Result<TlsConfig, StoreError> {
+    let mut config = TlsConfig::builder();
+    if let Some(file) = &trust.ca {
+        config = config.root_certs(RootCerts::from(certificates(file)?));
+    }
+    if let Some(own) = &trust.own {
+        let key = PrivateKey::from_pem(&read(&own.key)?).map_err(|error| unusable(&own.key, error))?;
+        config = config.client_cert(Some(ClientCert::new_with_certs(&certificates(&own.certificate)?, key)));
+    }
+    Ok(config.build())
+}
+
+/// The certificates in a PEM file; at least one.
+fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, StoreError> {
+    let mut found = Vec::new();
+    for item in parse_pem(&read(file)?) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| unusable(file, error))? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() { Err(unusable(file, "has no certificate in PEM")) } else { Ok(found) }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, StoreError> {
+    std::fs::read(file).map_err(|error| unusable(file, error))
+}
+
+fn unusable(file: &Path, reason: impl Display) -> StoreError {
+    StoreError::System(format!("{}: {reason}", file.display()))
+}
+
 impl Gateway {
     /// Servers by their URLs, with commas between them.
-    pub(super) fn new(servers: &str) -> Result<Self, StoreError> {
+    pub(super) fn new(servers: &str, trust: &EtcdTrust) -> Result<Self, StoreError> {
         let servers: Vec<String> = servers.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
         let is_url = |url: &String| {
             let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
@@ -134,6 +170,7 @@ impl Gateway {
             .timeout_connect(Some(CONNECT_PATIENCE))
             .timeout_global(Some(PATIENCE))
             .max_redirects(0)
+            .tls_config(tls(trust)?)
             .build();
         Ok(Gateway { agent: config.into(), servers, current: AtomicUsize::new(0) })
     }

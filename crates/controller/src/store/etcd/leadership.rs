@@ -3,6 +3,7 @@
 
 use super::gateway::{CallError, Gateway, part};
 use super::{Etcd, LEADER};
+use crate::config::EtcdTrust;
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -53,9 +54,26 @@ impl Standby {
     ///
     /// # Errors
     ///
-    /// What should be URLs of servers is none.
-    pub fn new(servers: &str, url: &str) -> Result<Self, StoreError> {
-        Ok(Standby { gateway: Arc::new(Gateway::new(servers)?), url: url.to_owned() })
+    /// What should be URLs of servers is none, or a certificate or key cannot be used.
+    pub fn new(servers: &str, url: &str, trust: &EtcdTrust) -> Result<Self, StoreError> {
+        Ok(Standby { gateway: Arc::new(Gateway::new(servers, trust)?), url: url.to_owned() })
+    }
+
+    /// Leads at once: to save a store, or to fill a new one, while no controller runs.
+    ///
+    /// # Errors
+    ///
+    /// A controller leads, or etcd cannot be used.
+    pub fn lead_now(&self) -> Result<Etcd, StoreError> {
+        match self.stand()? {
+            Stood::Leads(lease) => {
+                let renewal = Renewal::start(Arc::clone(&self.gateway), lease, || ())?;
+                Etcd::open(Arc::clone(&self.gateway), &lease, renewal)
+            }
+            Stood::Not(Leadership::Anothers { url }) => Err(StoreError::Led { url }),
+            Stood::Not(Leadership::Unknown { reason }) => Err(StoreError::System(reason)),
+            Stood::Not(Leadership::Ours) => Err(StoreError::Deposed),
+        }
     }
 
     /// Waits until it leads, and opens the store then. `told` is told who leads meanwhile, whenever that changes.

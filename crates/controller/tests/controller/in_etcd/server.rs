@@ -1,6 +1,9 @@
 //! A real etcd in a folder of its own.
 
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use srdma_controller::{EtcdTrust, Tls};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -26,7 +29,7 @@ impl Server {
         self.stop();
         let (folder, port, peers) = (self.folder.path().to_owned(), self.port, self.peers);
         std::thread::sleep(Duration::from_millis(500));
-        self.child = command(&folder, port, peers).spawn().unwrap();
+        self.child = command(&folder, &format!("http://127.0.0.1:{port}"), peers).spawn().unwrap();
     }
 
     fn stop(&mut self) {
@@ -78,15 +81,15 @@ impl Drop for Server {
 }
 
 fn spawn(folder: &TempDir, port: u16, peers: u16) -> Child {
-    let child = command(folder.path(), port, peers).spawn();
+    let child = command(folder.path(), &format!("http://127.0.0.1:{port}"), peers).spawn();
     child.unwrap_or_else(|error| panic!("cannot start etcd ({error}): install the package etcd-server"))
 }
 
-fn command(folder: &std::path::Path, port: u16, peers: u16) -> Command {
-    let (clients, peers) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peers}"));
+fn command(folder: &Path, clients: &str, peers: u16) -> Command {
+    let peers = format!("http://127.0.0.1:{peers}");
     let mut command = Command::new("etcd");
     command.arg("--data-dir").arg(folder.join("data"));
-    command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
+    command.args(["--listen-client-urls", clients, "--advertise-client-urls", clients]);
     command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
     command.args(["--initial-cluster", &format!("default={peers}")]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -95,6 +98,62 @@ fn command(folder: &std::path::Path, port: u16, peers: u16) -> Command {
 
 fn base64(text: &str) -> String {
     base64::Engine::encode(&base64::prelude::BASE64_STANDARD, text)
+}
+
+/// An etcd that speaks TLS only, and only to whom its authority vouches for.
+pub(crate) struct Secured {
+    port: u16,
+    folder: TempDir,
+    child: Child,
+}
+
+impl Secured {
+    pub(crate) fn start() -> Self {
+        let (folder, port, peers) = (TempDir::new().unwrap(), free_port(), free_port());
+        make_certificates(folder.path());
+        let file = |name: &str| folder.path().join(name);
+        let clients = format!("https://127.0.0.1:{port}");
+        let mut command = command(folder.path(), &clients, peers);
+        command.arg("--cert-file").arg(file("server.pem")).arg("--key-file").arg(file("server.key"));
+        command.arg("--client-cert-auth").arg("--trusted-ca-file").arg(file("ca.pem"));
+        let child = command.spawn().unwrap();
+        Secured { port, folder, child }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// What a controller says that trusts it, or not, and shows who it is, or not.
+    pub(crate) fn trust(&self, trusts: bool, shows: bool) -> EtcdTrust {
+        let file = |name: &str| self.folder.path().join(name);
+        let own = Tls { certificate: file("client.pem"), key: file("client.key") };
+        EtcdTrust { ca: trusts.then(|| file("ca.pem")), own: shows.then_some(own) }
+    }
+}
+
+impl Drop for Secured {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// An authority, and what it vouches for: etcd's gateway is a client of etcd itself, by the server's certificate.
+fn make_certificates(folder: &Path) {
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    write("ca.pem", authority.self_signed(&key).unwrap().pem());
+    let authority = Issuer::new(authority, key);
+    for name in ["server", "client"] {
+        let key = KeyPair::generate().unwrap();
+        let mut own = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        own.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        write(&format!("{name}.pem"), own.signed_by(&key, &authority).unwrap().pem());
+        write(&format!("{name}.key"), key.serialize_pem());
+    }
 }
 
 /// A port that nobody listens at.
