@@ -202,7 +202,7 @@ impl Drop for SmallDisk {
 }
 
 /// When the disk is full a join is refused by name, what was answered stays, also after `kill -9`, and when there is room
-/// again it goes on.
+/// again it goes on; and all that although nobody reads what the controller says of it on stderr.
 #[test]
 #[ignore = "needs root"]
 fn a_full_file_system_loses_nothing_that_was_answered() {
@@ -283,6 +283,9 @@ fn what_cannot_be_used_is_named() {
         (vec!["backup", "--controller", "nowhere"], "expected the URL of a controller"),
         (vec!["backup", "--controller", "http://[::1]:1"], "controller http://[::1]:1"),
         (vec!["restore", &cut, "--store", "/nonexistent/x"], "/nonexistent/x"),
+        (vec!["restore", &cut, "--store", "etcd=http://[::1]:1"], "no server of etcd answers"),
+        (vec!["backup", "--store", "etcd=nowhere"], "no URL of an etcd"),
+        (vec!["backup", "--store", "etcd=http://[::1]:1", "--config", &wrong], "wrong.toml:1"),
     ] {
         let output = srdma(&arguments);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

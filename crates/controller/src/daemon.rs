@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::http::{ServeError, Server};
+use crate::say::say;
 use crate::store::{Standby, Store};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
@@ -31,7 +32,7 @@ pub fn run(
     let system = |error: io::Error| ServeError::Config(format!("cannot start: {error}"));
     let most = most_connections().map_err(system)?;
     if config.connections > most {
-        eprintln!("srdma controller: the system lets it have {most} connections, not {}", config.connections);
+        say(format_args!("the system lets it have {most} connections, not {}", config.connections));
         config.connections = most;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;

@@ -20,6 +20,7 @@ mod migration;
 mod network;
 mod refusal;
 mod rows;
+mod say;
 mod seen;
 mod shell;
 mod store;

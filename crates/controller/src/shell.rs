@@ -13,6 +13,7 @@ use crate::jobs::Jobs;
 use crate::migration::migrate;
 use crate::refusal::Refusal;
 use crate::rows::FORMAT;
+use crate::say::say;
 use crate::seen::Seen;
 use crate::store::{Durability, Row, Store, StoreError, Writer};
 use srdma_api::{Event, NodeOrder};
@@ -84,7 +85,7 @@ impl Shell {
         rebuilds: bool,
     ) -> Result<Arc<Self>, StoreError> {
         if let Some(format) = migrate(store.as_ref())? {
-            eprintln!("srdma controller: the store's rows were of format {format}, and are of format {FORMAT} now");
+            say(format_args!("the store's rows were of format {format}, and are of format {FORMAT} now"));
         }
         let rows = known_rows(store.as_ref())?;
         let core = Core::restore(&config, fabric.clone(), &rows, identity(), rebuilds)?;
@@ -114,9 +115,10 @@ impl Shell {
         Ok(shell)
     }
 
-    /// The store has refused a batch: what is known is what it has. Those who wait are told by the old writer.
+    /// The store has refused a batch: what is known is what it has. Those who wait are told by the old writer
+    /// then.
     fn recover(&self, error: &StoreError) {
-        eprintln!("srdma controller: {error}: what was not answered is undone");
+        say(format_args!("{error}: what was not answered is undone"));
         let mut inner = self.lock();
         let restored = self.store.reopen().and_then(|()| {
             let rows = known_rows(self.store.as_ref())?;
@@ -134,7 +136,7 @@ impl Shell {
             }
             Err(error) => {
                 // Nothing that it says could be trusted any more.
-                eprintln!("srdma controller: cannot go on: {error}");
+                say(format_args!("cannot go on: {error}"));
                 std::process::exit(1);
             }
         }

@@ -5,6 +5,7 @@ use crate::access::Who;
 use crate::backup::write_backup;
 use crate::refusal::{Kind, Refusal};
 use crate::rows::{self, AUDIT, audit_key};
+use crate::say::say;
 use crate::seen::Seen;
 use crate::shell::Events;
 use axum::body::Body;
@@ -129,7 +130,7 @@ pub(super) async fn backup(State(app): State<App>, who: Who) -> Result<Response,
             |line: &str| sender.blocking_send(line.to_owned()).map_err(|_| std::io::ErrorKind::BrokenPipe.into());
         // What is cut has no last line, which whoever takes it sees.
         if let Err(error) = write_backup(shell.store(), &mut take) {
-            eprintln!("srdma controller: a backup was not finished: {error}");
+            say(format_args!("a backup was not finished: {error}"));
         }
     });
     Ok(([(CONTENT_TYPE, "application/jsonl")], Body::new(Lines(receiver))).into_response())

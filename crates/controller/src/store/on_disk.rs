@@ -1,12 +1,22 @@
 //! The store in one file.
 
 use super::{Row, Store, StoreError, Write};
-use redb::{Database, DatabaseError, ReadableDatabase, StorageError, TableDefinition, TableError};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 const ROWS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("rows");
+/// How many batches were made, under an empty key: a disk that is full may refuse a batch and have it nevertheless.
+const BATCHES: TableDefinition<'static, &str, u64> = TableDefinition::new("batches");
+
+/// Why a batch is not known to be made.
+enum Failure {
+    /// It was not begun to be made durable.
+    NotMade(StoreError),
+    /// It failed on the way: the file says whether it was made.
+    Unknown { batch: u64, error: StoreError },
+}
 
 /// The store in one file.
 #[derive(Debug)]
@@ -32,6 +42,42 @@ impl OnDisk {
     /// Reads every row once: what is damaged is found now, not when it is needed.
     fn check(&self) -> Result<(), StoreError> {
         self.rows("", None, usize::MAX).map(|_| ())
+    }
+
+    /// Makes a batch, unless something fails.
+    fn attempt(&self, writes: &[&Write]) -> Result<(), Failure> {
+        let system = |error: &dyn Display| StoreError::System(format!("{}: {error}", self.file.display()));
+        let not_made = |error: &dyn Display| Failure::NotMade(system(error));
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = database.as_ref().ok_or_else(|| not_made(&"it could not be opened again"))?;
+        let transaction = database.begin_write().map_err(|error| not_made(&error))?;
+        let batch = {
+            let mut table = transaction.open_table(ROWS).map_err(|error| not_made(&error))?;
+            for write in writes {
+                let made = match write {
+                    Write::Put { key, value } => table.insert(key.as_str(), value.as_slice()).map(|_| ()),
+                    Write::Delete { key } => table.remove(key.as_str()).map(|_| ()),
+                };
+                made.map_err(|error| not_made(&error))?;
+            }
+            let mut batches = transaction.open_table(BATCHES).map_err(|error| not_made(&error))?;
+            let before = batches.get("").map_err(|error| not_made(&error))?.map_or(0, |before| before.value());
+            batches.insert("", before + 1).map_err(|error| not_made(&error))?;
+            before + 1
+        };
+        transaction.commit().map_err(|error| Failure::Unknown { batch, error: system(&error) })
+    }
+
+    /// How many batches were made.
+    fn batches(&self) -> Result<u64, StoreError> {
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let database = database.as_ref().ok_or_else(|| self.damaged("it could not be opened again"))?;
+        let read = database.begin_read().map_err(|error| self.damaged(error))?;
+        match read.open_table(BATCHES) {
+            Ok(table) => Ok(table.get("").map_err(|error| self.damaged(error))?.map_or(0, |count| count.value())),
+            Err(TableError::TableDoesNotExist(_)) => Ok(0),
+            Err(error) => Err(self.damaged(error)),
+        }
     }
 
     fn damaged(&self, error: impl Display) -> StoreError {
@@ -83,21 +129,14 @@ impl Store for OnDisk {
     }
 
     fn commit(&self, writes: &[&Write]) -> Result<(), StoreError> {
-        let system = |error: &dyn Display| StoreError::System(format!("{}: {error}", self.file.display()));
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        let database = database.as_ref().ok_or_else(|| self.damaged("it could not be opened again"))?;
-        let transaction = database.begin_write().map_err(|error| system(&error))?;
-        {
-            let mut table = transaction.open_table(ROWS).map_err(|error| system(&error))?;
-            for write in writes {
-                let made = match write {
-                    Write::Put { key, value } => table.insert(key.as_str(), value.as_slice()).map(|_| ()),
-                    Write::Delete { key } => table.remove(key.as_str()).map(|_| ()),
-                };
-                made.map_err(|error| system(&error))?;
+        match self.attempt(writes) {
+            Ok(()) => Ok(()),
+            Err(Failure::NotMade(error)) => Err(error),
+            Err(Failure::Unknown { batch, error }) => {
+                self.reopen()?;
+                if self.batches()? == batch { Ok(()) } else { Err(error) }
             }
         }
-        transaction.commit().map_err(|error| system(&error))
     }
 
     fn reopen(&self) -> Result<(), StoreError> {

@@ -33,7 +33,8 @@ struct Progress {
 }
 
 impl Writer {
-    /// Starts the thread. `failed` is told when a batch cannot be written; the thread has ended then.
+    /// Starts the thread. `failed` is told when a batch cannot be written, before those who wait for it are; the thread
+    /// ends then.
     pub(crate) fn start(
         store: Arc<dyn Store>,
         failed: impl FnOnce(StoreError) + Send + 'static,
@@ -42,8 +43,9 @@ impl Writer {
         let (progress, watched) = watch::channel(Progress::default());
         let thread = Builder::new().name("store".to_owned());
         let spawned = thread.spawn(move || {
-            if let Err(error) = write(store.as_ref(), &receiver, &progress) {
-                failed(error);
+            if let Err((first, error)) = write(store.as_ref(), &receiver, &progress) {
+                failed(error.clone());
+                progress.send_modify(|progress| progress.lost = Some((first, error)));
             }
         });
         spawned.map_err(|error| StoreError::System(error.to_string()))?;
@@ -94,11 +96,12 @@ impl Durability {
     }
 }
 
+/// Writes until there is nothing more to come, or a batch is lost: from which number on, and why.
 fn write(
     store: &dyn Store,
     receiver: &Receiver<(u64, Vec<Write>)>,
     progress: &watch::Sender<Progress>,
-) -> Result<(), StoreError> {
+) -> Result<(), (u64, StoreError)> {
     while let Ok(first) = receiver.recv() {
         let mut batch = vec![first];
         let mut writes = batch[0].1.len();
@@ -110,10 +113,7 @@ fn write(
         }
         let (first, last) = (batch[0].0, batch[batch.len() - 1].0);
         let all: Vec<&Write> = batch.iter().flat_map(|(_, writes)| writes).collect();
-        if let Err(error) = store.commit(&all) {
-            progress.send_modify(|progress| progress.lost = Some((first, error.clone())));
-            return Err(error);
-        }
+        store.commit(&all).map_err(|error| (first, error))?;
         progress.send_modify(|progress| progress.done = last);
     }
     Ok(())
