@@ -1,5 +1,6 @@
 //! `srdma conform`: any device against profiles of cases. `docs/conform.md` describes it.
 
+mod page;
 mod progress;
 mod text;
 
@@ -10,6 +11,8 @@ use progress::Bar;
 use srdma_cli::output;
 use srdma_conform::{CommandDevice, Device, InterfaceDevice, PROFILES, Profile, ProfileName, Verdict};
 use srdma_node::parse_duration;
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -90,6 +93,9 @@ struct RunArguments {
     /// The report as one JSON object.
     #[arg(long)]
     json: bool,
+    /// Write the report as a page as well, one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -102,7 +108,10 @@ Examples:
       A device at two interfaces, as root.
 
   srdma conform run usid --command './device {in_file} {out_file}' --case un- --json | jq '.requirements[]'
-      Some cases; the verdict of each requirement.";
+      Some cases; the verdict of each requirement.
+
+  srdma conform run usid --command './device {in_file} {out_file}' --html usid.html
+      The report as a page to look at in a browser, and to hand on.";
 
 #[derive(Args)]
 struct ProfileArguments {
@@ -157,17 +166,36 @@ fn test(arguments: &RunArguments) -> Result<ExitCode> {
         let name = profile.name;
         bail!("--case {}: no such case; `srdma conform describe {name}` lists them", arguments.case);
     }
+    let html = arguments.html.as_ref().map(|path| {
+        // Nobody wants to hear at the end that there is no place for it.
+        File::create(path).with_context(|| format!("cannot write the report {}", path.display()))
+    });
+    let html = html.transpose()?;
     let mut device = device(arguments, &profile)?;
     let mut bar = Bar::new();
     let report = srdma_conform::run(&profile, &arguments.case, device.as_mut(), &mut |progress| bar.show(progress));
     bar.finish();
     let report = report?;
+    if let Some(mut html) = html {
+        let page = page::page(&report, &profile, &command_line());
+        html.write_all(page.html().as_bytes()).context("cannot write the report")?;
+    }
     let text = if arguments.json { serde_json::to_string(&report)? + "\n" } else { text::report(&report) };
     output::print(&text)?;
     if report.count(Verdict::Pass) == 0 && report.count(Verdict::Fail) == 0 {
         bail!("no case could be put to the device: {}", report.cases[0].reason.as_deref().unwrap_or("no reason"));
     }
     Ok(if report.is_pass() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How the program was called.
+fn command_line() -> String {
+    let quoted = |argument: String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+        if argument.chars().all(is_plain) { argument } else { format!("'{}'", argument.replace('\'', "'\\''")) }
+    };
+    let arguments = std::env::args_os().skip(1).map(|argument| quoted(argument.to_string_lossy().into_owned()));
+    ["srdma".to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 fn device(arguments: &RunArguments, profile: &Profile) -> Result<Box<dyn Device>> {

@@ -122,6 +122,34 @@ fn what_fails_is_said_with_the_octets_that_differ() {
     }
 }
 
+/// The same as a page: each requirement with its verdict, the octets that differ, and how to do it again.
+#[test]
+fn a_report_is_a_page() {
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conform.html");
+    let wire = "cp {in}/up.pcapng {out}/down.pcapng #<wire>";
+    let named = page.to_str().expect("UTF-8");
+    let output = srdma(&["conform", "run", "usid", "--case", "un-shift", "--command", wire, "--html", named]);
+    assert_eq!(output.status.code(), Some(1));
+    let html = std::fs::read_to_string(&page).expect("a page");
+    for expected in [
+        "<title>Profile usid</title>",
+        "Device: command `cp {in}/up.pcapng {out}/down.pcapng #&lt;wire&gt;`",
+        "of 3 cases 0 pass, 3 fail and 0 could not be tested.",
+        "<table class=\"words\">",
+        "PP-5.1-1</th><td>✗ fail",
+        "– not tested",
+        ">un-shift (RFC 9800 4.1, PP-5.1-1, PP-5.2-2)</h3>",
+        "octet 21, IPv6 Hop Limit: expected 63, got 64",
+        "srdma conform run usid --case un-shift --command &#39;cp {in}/up.pcapng",
+    ] {
+        assert!(html.contains(expected), "{expected}");
+    }
+    assert!(!html.contains("<wire>") && !html.contains("http://") && !html.contains("https://"), "nothing is loaded");
+    let nowhere = srdma(&["conform", "run", "usid", "--command", "true", "--html", "/nonexistent/page.html"]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(text(&nowhere.stderr).contains("cannot write the report /nonexistent/page.html"));
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_with_what_to_do() {
     let refused = |arguments: &[&str]| {

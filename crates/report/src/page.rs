@@ -50,8 +50,10 @@ pub enum Block {
     Definitions(Vec<(String, String)>),
     /// Text as it was typed.
     Code(String),
-    /// A table.
+    /// A table of figures.
     Table(Table),
+    /// A table of words, which take as many lines as they need.
+    Words(Table),
     /// A table that compares columns with one of them.
     Comparison(Comparison),
     /// A table coloured by its values.
@@ -73,6 +75,12 @@ impl Block {
     pub fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Self {
         let columns = columns.iter().map(|column| (*column).to_owned()).collect();
         Block::Table(Table { caption: caption.to_owned(), columns, rows })
+    }
+
+    /// A table of words.
+    pub fn words(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+        Block::Words(Table { caption: caption.to_owned(), columns, rows })
     }
 
     /// Words with their meanings.
@@ -149,7 +157,8 @@ fn render(block: &Block, out: &mut Out) {
             out.add(format_args!("</dl>\n"));
         }
         Block::Code(text) => out.add(format_args!("<pre tabindex=\"0\"><code>{}</code></pre>\n", Escaped(text))),
-        Block::Table(table) => table.render(out),
+        Block::Table(table) => table.render(out, ""),
+        Block::Words(table) => table.render(out, " class=\"words\""),
         Block::Comparison(comparison) => comparison.render(out),
         Block::Heat(map) => map.render(out),
         Block::Lines(plot) => plot.render(out),

@@ -55,8 +55,9 @@ pub struct Comparison {
 }
 
 impl Table {
-    pub(crate) fn render(&self, out: &mut Out) {
-        begin(out, &self.caption, "");
+    /// As a table with these attributes, each behind a space.
+    pub(crate) fn render(&self, out: &mut Out, attributes: &str) {
+        begin(out, &self.caption, attributes);
         out.add(format_args!("<thead><tr>"));
         for column in &self.columns {
             out.add(format_args!("<th scope=\"col\">{}</th>", Escaped(column)));

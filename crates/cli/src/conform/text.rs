@@ -76,9 +76,16 @@ fn write_case(text: &mut String, case: &CaseReport) {
     if let Some(departure) = case.departure {
         line(text, format_args!("  known of {}: {}", departure.devices, departure.name));
     }
+    text.push_str(&findings(case));
+}
+
+/// What was wrong with a case.
+pub(super) fn findings(case: &CaseReport) -> String {
+    let mut text = String::new();
     for (step, finding) in &case.findings {
-        write_finding(text, *step, finding);
+        write_finding(&mut text, *step, finding);
     }
+    text
 }
 
 fn write_finding(text: &mut String, step: usize, finding: &Finding) {
@@ -144,7 +151,8 @@ fn write_requirement(text: &mut String, requirement: &RequirementReport, report:
     line(text, format_args!("  {:width$}  {:10}  {behind}", requirement.id, word(*verdict)));
 }
 
-fn word(verdict: Verdict) -> &'static str {
+/// A verdict as people read it.
+pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Fail => "FAIL",
