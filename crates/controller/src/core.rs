@@ -5,6 +5,7 @@ mod commit;
 mod drive;
 mod groups;
 mod jobs;
+mod links;
 mod members;
 mod nodes;
 mod restore;
@@ -19,6 +20,7 @@ use crate::network::Network;
 use crate::refusal::{Kind, Refusal};
 use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow};
 use crate::store::Write;
+use links::{Link, Load};
 use srdma_api::{AuditEntry, Hello, News, NodeOrder, NodeStatus};
 use srdma_group::{Lifecycle, Newcomer, Record};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +46,8 @@ pub(crate) struct Core {
     network_version: u64,
     /// The groups of each node, by its loopback.
     groups_of_node: BTreeMap<Ipv6Addr, BTreeSet<u32>>,
+    /// How many groups each link carries.
+    load: Load,
     /// Groups that are not at rest.
     restless: BTreeSet<u32>,
     sessions: u64,
@@ -85,6 +89,8 @@ struct Group {
     explanation: Vec<String>,
     /// The nodes of its tree, as [`Core::groups_of_node`] has them.
     nodes: BTreeSet<Ipv6Addr>,
+    /// The links of its tree, as [`Core::load`] has them.
+    links: Vec<Link>,
 }
 
 /// A node.
@@ -122,6 +128,7 @@ impl Core {
             network: Network::default(),
             network_version: 0,
             groups_of_node: BTreeMap::new(),
+            load: Load::default(),
             restless: BTreeSet::new(),
             sessions: 0,
             answers: BTreeMap::new(),

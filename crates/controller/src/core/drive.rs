@@ -1,5 +1,6 @@
 //! Carries out what groups' lives order.
 
+use super::links::links_of;
 use super::{Core, Group};
 use crate::rows::{self, RecordRow};
 use srdma_api::{News, NodeOrder, SourceState};
@@ -157,6 +158,9 @@ impl Core {
             self.groups_of_node.entry(*node).or_default().insert(id);
         }
         group.nodes = nodes;
+        let links = group.record.as_ref().map(links_of).unwrap_or_default();
+        self.load.moves(&group.links, &links);
+        group.links = links;
     }
 
     fn note_rest(&mut self, id: u32) {

@@ -81,6 +81,7 @@ impl Core {
             source_heard: Instant::now(),
             explanation: Vec::new(),
             nodes: BTreeSet::new(),
+            links: Vec::new(),
         };
         self.groups.insert(id, group);
     }
@@ -129,6 +130,7 @@ impl Core {
         for node in &group.nodes {
             self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
         }
+        self.load.moves(&group.links, &[]);
         self.restless.remove(&id);
         self.tell(Some(&group.row.tenant), News::GroupClosed { group: id });
     }

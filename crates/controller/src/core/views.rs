@@ -8,7 +8,6 @@ use srdma_api::{
     Topology, TopologyLink, TopologyNode, TreeNodeView, TreeView,
 };
 use srdma_group::{EdgeList, NodeIndex, NodeRole, Overhead, srh_len_octets};
-use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::ops::Bound;
 
@@ -120,16 +119,6 @@ impl Core {
     /// The network as a picture shows it.
     pub(crate) fn topology(&self, who: &Who) -> Result<Topology, Refusal> {
         who.may_see_network()?;
-        let mut on_links: BTreeMap<(Ipv6Addr, Ipv6Addr), u32> = BTreeMap::new();
-        for record in self.groups.values().filter_map(|group| group.record.as_ref()) {
-            let nodes = record.tree.nodes();
-            for node in nodes {
-                if let Some(above) = node.parent.and_then(|parent| nodes.get(parent.0)) {
-                    let (a, b) = (node.loopback.min(above.loopback), node.loopback.max(above.loopback));
-                    *on_links.entry((a, b)).or_default() += 1;
-                }
-            }
-        }
         let mut nodes = Vec::new();
         let mut links = Vec::new();
         for (loopback, node) in &self.nodes {
@@ -147,7 +136,7 @@ impl Core {
                     ends: [node.hello.name.clone(), self.network.name(hop.to)],
                     octets_per_second: [self.rate(*loopback, hop.to), self.rate(hop.to, *loopback)],
                     mtu: hop.mtu,
-                    groups: on_links.get(&(*loopback, hop.to)).copied().unwrap_or(0),
+                    groups: self.load.of((*loopback, hop.to)),
                 });
             }
         }
