@@ -8,7 +8,7 @@ const steps = (address: string, on = way): string[] =>
     .flatMap(({ steps }) => steps)
     .map(({ behavior, nodes }) => `${behavior} ${nodes.join(" ")}`);
 
-// The addresses and what they mean are those of crates/fabric/tests/programs.rs and of `srdma plan decode`.
+// The addresses and what they mean are those of crates/fabric/tests/fabric/programs.rs and of `srdma plan decode`.
 test("switches are named in the order of the way", () => {
   assert.deepEqual(steps("5f00:0:100:500:300::"), ["uN leaf1", "uN spine5", "uN leaf3"]);
 });

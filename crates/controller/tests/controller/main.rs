@@ -9,6 +9,7 @@ mod fleet;
 mod in_etcd;
 mod jobs;
 mod life;
+mod placed_jobs;
 mod running;
 mod standing_in;
 mod stores;

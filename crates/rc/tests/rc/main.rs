@@ -1,5 +1,6 @@
 //! Tests of the endpoint from outside: packets in, packets out.
 
+mod allocation;
 mod dcqcn;
 mod detour;
 mod fast_cnp;

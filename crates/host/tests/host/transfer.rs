@@ -1,0 +1,297 @@
+//! Transfers between two endpoints on one address, which therefore have ports of their own; no privileges.
+
+use crate::lossy;
+
+use lossy::Lossy;
+use sha2::{Digest, Sha256};
+use srdma_host::{
+    Carriage, Clock, Congestion, Connection, Failure, Received, Receiving, ReceivingConfig, Sending, SendingConfig,
+    Trailer, UdpWire, UdpWireConfig, Wire, run,
+};
+use srdma_io::udp::Segmentation;
+use srdma_rc::rate::DcqcnParameters;
+use srdma_rc::{MemoryKey, PathMtu, QueuePairCounters, RateAlgorithm, RemoteAddress, Status};
+use srdma_wire::{Psn, Qpn};
+use std::net::{Ipv6Addr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const BASE: u64 = 0x7000_0000;
+const TAG: u8 = 0x5A;
+const LINE_BITS_PER_S: u64 = 200_000_000;
+
+/// What a test varies.
+#[derive(Clone, Copy)]
+struct Setting {
+    by_write: bool,
+    message_octets: u32,
+    path_mtu: PathMtu,
+    window: u32,
+    segmentation: Segmentation,
+    /// One packet of so many is lost, in either direction.
+    loss: Option<u64>,
+    /// Every packet is marked that may be; the receiver answers, and the sender slows down.
+    marks: bool,
+    buffer_octets: u32,
+    region_octets: usize,
+    rkey: u32,
+    timeout: Duration,
+}
+
+const USUAL: Setting = Setting {
+    by_write: true,
+    message_octets: 1 << 16,
+    path_mtu: PathMtu::Octets4096,
+    window: 32,
+    segmentation: Segmentation::Software,
+    loss: None,
+    marks: false,
+    buffer_octets: 1 << 20,
+    region_octets: 16 << 20,
+    rkey: TAG as u32,
+    timeout: Duration::from_secs(20),
+};
+
+struct Outcome {
+    sent: Result<(), Failure>,
+    received: Option<Result<Received, Failure>>,
+    sender: QueuePairCounters,
+}
+
+impl Setting {
+    fn wire(&self) -> UdpWire {
+        UdpWire::new(&UdpWireConfig {
+            address: Ipv6Addr::LOCALHOST,
+            peer: Ipv6Addr::LOCALHOST,
+            port: 0,
+            peer_port: 0,
+            segmentation: self.segmentation,
+            buffer_octets: self.buffer_octets,
+            max_packet_octets: 4300,
+        })
+        .expect("a socket on ::1")
+    }
+
+    fn connection(&self, qpn: u32, peer_qpn: u32) -> Connection {
+        Connection {
+            address: Ipv6Addr::LOCALHOST,
+            qpn: Qpn::new(qpn).unwrap(),
+            peer_address: Ipv6Addr::LOCALHOST,
+            peer_qpn: Qpn::new(peer_qpn).unwrap(),
+            // The numbers wrap on the way.
+            psn: Psn::new(0xFF_FFF0),
+            path_mtu: self.path_mtu,
+            window: self.window,
+            // 8 ms: this is one machine.
+            ack_timeout: 11,
+            retries: 7,
+        }
+    }
+
+    fn lossy<'w>(&self, wire: &'w mut UdpWire, seed: u64) -> Lossy<'w> {
+        Lossy::new(wire, self.loss, seed, self.marks)
+    }
+
+    fn congestion(&self) -> Congestion {
+        if !self.marks {
+            return Congestion::default();
+        }
+        let rate = Some(RateAlgorithm::Dcqcn(DcqcnParameters::connectx(LINE_BITS_PER_S)));
+        Congestion { rate, cnp_interval_ns: Some(50_000), ..Congestion::default() }
+    }
+
+    /// A transfer of `data` from one thread to another.
+    fn transfer(&self, data: &[u8]) -> Outcome {
+        let (mut sender, mut receiver) = (self.wire(), self.wire());
+        sender.set_peer_port(receiver.port());
+        receiver.set_peer_port(sender.port());
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| self.receive(&mut receiver, &is_over));
+            let (sent, sender) = self.send(&mut sender, data);
+            is_over.store(true, Ordering::Relaxed);
+            Outcome { sent, sender, received: receiving.join().expect("no panic") }
+        })
+    }
+
+    fn send(&self, wire: &mut UdpWire, data: &[u8]) -> (Result<(), Failure>, QueuePairCounters) {
+        let connection = self.connection(0x11, 0x22);
+        let mut endpoint = connection.endpoint(&self.congestion()).unwrap();
+        let remote = RemoteAddress { virtual_address: BASE, rkey: MemoryKey(self.rkey) };
+        let config = SendingConfig {
+            qpn: connection.qpn,
+            carriage: if self.by_write { Carriage::Write(remote) } else { Carriage::Send },
+            message_octets: self.message_octets,
+            trailer: Trailer { octets: data.len() as u64, sha256: Sha256::digest(data).into() },
+            timeout: self.timeout,
+        };
+        let clock = Clock::start();
+        let mut report = |_| {};
+        let mut sending = Sending::new(clock.now(), config, data.to_vec(), &mut endpoint, &mut report);
+        run(&clock, &mut endpoint, &mut self.lossy(wire, 1), &mut sending).expect("the wire works");
+        let outcome = sending.outcome().expect("it is over").map(drop);
+        assert_eq!(sending.met().least_bits_per_s.is_some_and(|rate| rate < LINE_BITS_PER_S), self.marks);
+        (outcome, *endpoint.counters(connection.qpn).unwrap())
+    }
+
+    /// Receives, then answers until the sender is content.
+    fn receive(&self, wire: &mut UdpWire, is_over: &AtomicBool) -> Option<Result<Received, Failure>> {
+        let connection = self.connection(0x22, 0x11);
+        let mut endpoint = connection.endpoint(&self.congestion()).unwrap();
+        let config = ReceivingConfig {
+            qpn: connection.qpn,
+            size_octets: self.region_octets,
+            virtual_address: BASE,
+            key_tag: TAG,
+            timeout: self.timeout,
+        };
+        let clock = Clock::start();
+        let mut report = |_| {};
+        let mut receiving = Receiving::new(clock.now(), config, &mut endpoint, &mut report).unwrap();
+        assert_eq!(receiving.rkey(), MemoryKey(TAG.into()));
+        let mut wire = self.lossy(wire, 2);
+        run(&clock, &mut endpoint, &mut wire, &mut receiving).expect("the wire works");
+        let received = receiving.take(&mut endpoint);
+        while !is_over.load(Ordering::Relaxed) {
+            let now = clock.now();
+            let take = &mut |packet: &[&[u8]]| {
+                let _ = endpoint.receive(now, packet);
+            };
+            wire.receive(take).expect("the wire works");
+            wire.transmit(&mut |packet| endpoint.poll_transmit(now, packet)).expect("the wire works");
+            wire.wait(Some(Duration::from_millis(1))).expect("the wire works");
+        }
+        received
+    }
+
+    /// A transfer that succeeds.
+    fn succeeds(&self, data: &[u8]) -> QueuePairCounters {
+        let outcome = self.transfer(data);
+        assert_eq!(outcome.sent, Ok(()));
+        let received = outcome.received.expect("it is over").expect("everything has come");
+        assert!(received.data == data, "{} octets have come", received.data.len());
+        assert_eq!(received.trailer.sha256, <[u8; 32]>::from(Sha256::digest(data)));
+        assert_eq!(received.by_write, self.by_write && !data.is_empty());
+        outcome.sender
+    }
+}
+
+fn octets(len: usize) -> Vec<u8> {
+    (0..len as u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+#[test]
+fn every_length_by_write_and_by_send() {
+    for by_write in [true, false] {
+        for len in [0, 1, 4095, 4096, 4097, 1 << 16, (1 << 16) + 1] {
+            Setting { by_write, ..USUAL }.succeeds(&octets(len));
+        }
+    }
+}
+
+#[test]
+fn ten_mebibytes_in_packets_of_every_length() {
+    for (path_mtu, by_write) in [(PathMtu::Octets4096, true), (PathMtu::Octets1024, false)] {
+        Setting { path_mtu, by_write, ..USUAL }.succeeds(&octets(10 << 20));
+    }
+    for path_mtu in [PathMtu::Octets256, PathMtu::Octets512, PathMtu::Octets2048] {
+        Setting { path_mtu, ..USUAL }.succeeds(&octets(1 << 20));
+    }
+}
+
+#[test]
+fn the_kernel_cuts_and_joins_packets() {
+    for message_octets in [4096 * 3 + 7, 1 << 20] {
+        let setting = Setting { segmentation: Segmentation::Offload, message_octets, ..USUAL };
+        setting.succeeds(&octets(5 << 20));
+        Setting { by_write: false, ..setting }.succeeds(&octets(5 << 20));
+    }
+}
+
+#[test]
+fn messages_shorter_than_a_packet_and_many_of_them() {
+    Setting { by_write: false, message_octets: 1, window: 64, ..USUAL }.succeeds(&octets(10_000));
+    Setting { message_octets: 3, window: 64, ..USUAL }.succeeds(&octets(10_000));
+}
+
+#[test]
+fn what_is_lost_is_sent_again() {
+    for by_write in [true, false] {
+        let counters = Setting { by_write, loss: Some(50), window: 16, ..USUAL }.succeeds(&octets(2 << 20));
+        assert!(counters.packets_retransmitted > 0 && counters.naks_received > 0, "{counters:?}");
+    }
+}
+
+/// FC-3-2: the traffic class reaches the receiver over a socket, whose CNPs come back and slow the sender down.
+#[test]
+fn marks_are_answered() {
+    let counters = Setting { marks: true, ..USUAL }.succeeds(&octets(1 << 20));
+    assert!(counters.cnps_received > 0, "{counters:?}");
+    let counters = USUAL.succeeds(&octets(1 << 20));
+    assert_eq!(counters.cnps_received, 0);
+}
+
+/// A socket with the least buffer that a system gives anybody, and the window that fits it.
+#[test]
+fn a_small_buffer_goes_with_a_small_window() {
+    let setting = Setting { buffer_octets: 100_000, ..USUAL };
+    let window = setting.wire().receive_window(4096);
+    assert!((8..=32).contains(&window), "{window}");
+    Setting { window, ..setting }.succeeds(&octets(4 << 20));
+}
+
+#[test]
+fn garbage_is_counted_and_does_not_matter() {
+    let (mut sender, mut receiver) = (USUAL.wire(), USUAL.wire());
+    sender.set_peer_port(receiver.port());
+    receiver.set_peer_port(sender.port());
+    let is_over = AtomicBool::new(false);
+    let target = (Ipv6Addr::LOCALHOST, receiver.port());
+    let data = octets(2 << 20);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let socket = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+            let garbage = octets(4200);
+            for len in (0..garbage.len()).cycle() {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let _ = socket.send_to(&garbage[..len], target);
+            }
+        });
+        let receiving = scope.spawn(|| USUAL.receive(&mut receiver, &is_over));
+        let (sent, _) = USUAL.send(&mut sender, &data);
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(sent, Ok(()));
+        let received = receiving.join().unwrap().unwrap().unwrap();
+        assert!(received.data == data);
+    });
+    assert!(receiver.statistics().received > 600, "{:?}", receiver.statistics());
+}
+
+#[test]
+fn a_wrong_key_and_too_much_data_are_refused_by_the_peer() {
+    let refused = |setting: Setting, status| {
+        let outcome = setting.transfer(&octets(100_000));
+        assert_eq!(outcome.sent, Err(Failure::Request(status)));
+        assert_eq!(outcome.received.map(|received| received.map(drop)), Some(Err(Failure::RequestRefused)));
+    };
+    refused(Setting { rkey: 0x1234, ..USUAL }, Status::RemoteAccessError);
+    refused(Setting { region_octets: 99_999, ..USUAL }, Status::RemoteAccessError);
+    let outcome = Setting { by_write: false, region_octets: 99_990, ..USUAL }.transfer(&octets(100_000));
+    let received = outcome.received.map(|received| received.map(drop));
+    assert_eq!(received, Some(Err(Failure::TooMuch { excess: 10, limit: 99_990 })));
+}
+
+#[test]
+fn a_peer_that_is_silent_ends_the_transfer() {
+    let setting = Setting { timeout: Duration::from_millis(100), ..USUAL };
+    let mut wire = setting.wire();
+    wire.set_peer_port(9);
+    let (sent, counters) = setting.send(&mut wire, &octets(100));
+    assert_eq!(sent, Err(Failure::NoAnswer { after: setting.timeout }));
+    assert!(counters.timeouts > 0);
+    let received = setting.receive(&mut wire, &AtomicBool::new(true));
+    assert_eq!(received.map(|received| received.map(drop)), Some(Err(Failure::NothingCame { after: setting.timeout })));
+}

@@ -1,0 +1,113 @@
+//! The document has every key, no other, and an example that works.
+
+use super::parse;
+use srdma_dataplane::Command;
+use std::collections::BTreeSet;
+
+const DOCUMENT: &str = include_str!("../../../../../docs/configuration.md");
+
+/// The example of the document.
+pub(crate) fn example() -> &'static str {
+    let (_, example) = DOCUMENT.split_once("```toml\n").expect("the document has an example");
+    example.split_once("```").expect("the example ends").0
+}
+
+/// The sections: their headings, and a file in which an unknown key of the section can stand.
+const SECTIONS: &[(&str, &str)] = &[
+    ("[node]", "[node]\nzzz = 1"),
+    ("[daemon]", "[daemon]\nzzz = 1"),
+    ("[[port]]", "[[port]]\nzzz = 1"),
+    ("[domain]", "[domain]\nzzz = 1"),
+    ("[[border]]", "[[border]]\nzzz = 1"),
+    ("[[neighbour]]", "[[neighbour]]\nzzz = 1"),
+    ("[[route]]", "[[route]]\nzzz = 1"),
+    ("[[route.path]]", "[[route]]\npath = [{ zzz = 1 }]"),
+    ("[route.encaps]", "[[route]]\nencaps = { zzz = 1 }"),
+    ("[[multicast_route]]", "[[multicast_route]]\nzzz = 1"),
+    ("[[sid]]", "[[sid]]\nzzz = 1"),
+    ("[[hmac_key]]", "[[hmac_key]]\nzzz = 1"),
+    ("[[group]]", "[[group]]\nzzz = 1"),
+    ("[group.source]", "[[group]]\nsource = { zzz = 1 }"),
+    ("[group.parent]", "[[group]]\nparent = { zzz = 1 }"),
+    ("[[group.branches]]", "[[group]]\nbranches = [{ zzz = 1 }]"),
+    ("[group.receiver.joined]", "[[group]]\nreceiver = [{ joined = { zzz = 1 } }]"),
+    ("[[group.receiver]]", "[[group]]\nreceiver = [{ zzz = 1 }]"),
+    ("[group.region]", "[[group]]\nregion = { zzz = 1 }"),
+    ("[group.headend]", "[[group]]\nheadend = { zzz = 1 }"),
+    ("[[group.headend.list]]", "[[group]]\nheadend = { list = [{ zzz = 1 }] }"),
+    ("[group.policy]", "[[group]]\npolicy = { zzz = 1 }"),
+    ("[learning]", "[learning]\nzzz = 1"),
+    ("[[traffic_class]]", "[[traffic_class]]\nzzz = 1"),
+    ("[[egress]]", "[[egress]]\nzzz = 1"),
+    ("[egress.watchdog]", "[[egress]]\nwatchdog = { zzz = 1 }"),
+    ("[[egress.class]]", "[[egress]]\nclass = [{ zzz = 1 }]"),
+    ("[egress.class.ecn]", "[[egress]]\nclass = [{ ecn = { zzz = 1 } }]"),
+    ("[egress.class.backpressure]", "[[egress]]\nclass = [{ backpressure = { zzz = 1 } }]"),
+    ("[egress.class.pfc]", "[[egress]]\nclass = [{ pfc = { zzz = 1 } }]"),
+    ("[ioam]", "[ioam]\nzzz = 1"),
+    ("[[ioam.namespace]]", "[ioam]\nnamespace = [{ zzz = 1 }]"),
+    ("[ioam.namespace.opaque]", "[ioam]\nnamespace = [{ opaque = { zzz = 1 } }]"),
+    ("[[ioam.interface]]", "[ioam]\ninterface = [{ zzz = 1 }]"),
+    ("[fast_cnp]", "[fast_cnp]\nzzz = 1"),
+    ("[notifications]", "[notifications]\nzzz = 1"),
+    ("[[notifications.priority]]", "[notifications]\npriority = [{ zzz = 1 }]"),
+    ("[[notification_sids]]", "[[notification_sids]]\nzzz = 1"),
+    ("[steering]", "[steering]\nzzz = 1"),
+    ("[[connection]]", "[[connection]]\nzzz = 1"),
+    ("[isis]", "[isis]\nzzz = 1"),
+    ("[isis.key]", "[isis]\nkey = { zzz = 1 }"),
+    ("[[isis.locator]]", "[isis]\nlocator = [{ zzz = 1 }]"),
+    ("[[isis.circuit]]", "[isis]\ncircuit = [{ zzz = 1 }]"),
+    ("[controller]", "[controller]\nzzz = 1"),
+    ("[[controller.link]]", "[controller]\nlink = [{ zzz = 1 }]"),
+];
+
+/// The keys that an error says there are.
+fn keys_of_code(file: &str) -> BTreeSet<String> {
+    let error = parse(file).expect_err("zzz is no key");
+    let (found, expected) = error.split_once(", expected ").expect("the error says what was expected");
+    assert!(found.ends_with("unknown key `zzz`"), "{error}");
+    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// The keys that the table under a heading has.
+fn keys_of_document(heading: &str) -> BTreeSet<String> {
+    let title = format!("# `{heading}`\n");
+    let (_, section) = DOCUMENT.split_once(&title).unwrap_or_else(|| panic!("no heading {heading}"));
+    let table = section.trim_start().split("\n\n").find(|part| part.starts_with("| key |")).expect("a table of keys");
+    table
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(key, _)| key.to_owned())
+        .collect()
+}
+
+#[test]
+fn every_key_is_documented_and_no_other() {
+    for (heading, file) in SECTIONS {
+        assert_eq!(keys_of_code(file), keys_of_document(heading), "{heading}");
+    }
+    let headings: BTreeSet<_> = SECTIONS.iter().map(|(heading, _)| heading.trim_matches(['[', ']'])).collect();
+    let top: BTreeSet<_> =
+        headings.iter().filter(|heading| !heading.contains('.')).map(|heading| (*heading).to_owned()).collect();
+    assert_eq!(keys_of_code("zzz = 1"), top);
+}
+
+/// Every key occurs in the example, which a node takes.
+#[test]
+fn the_example_is_complete() {
+    let configuration = parse(example()).expect("the example is right");
+    let node = configuration.node().expect("a node takes it");
+    assert_eq!(node.groups().count(), 3);
+    assert_eq!(node.sid_counters().count(), 9);
+    assert_eq!(configuration.node.ports.len(), 4);
+    let multicast = configuration.commands.iter().filter(|command| matches!(command, Command::AddMulticastRoute(_)));
+    assert_eq!(multicast.count(), 2);
+    for (heading, _) in SECTIONS {
+        for key in keys_of_document(heading) {
+            let occurs = [format!("{key} = "), format!(".{key}]"), format!("[{key}]")];
+            assert!(occurs.iter().any(|text| example().contains(text)), "{heading} {key} is not in the example");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! A node on real interfaces, in namespaces of its own.
+
+mod bench;
+mod forwarding;
+mod isis;
+mod isis_at_rest;
+mod life;
+
+use srdma_node::daemon;
+use std::path::Path;
+use std::process::exit;
+
+/// Names the configuration of the node that [`node_process`] runs.
+const CONFIGURATION: &str = "SRDMA_TEST_NODE";
+
+/// Not a test, but what the tests start as a process of its own: signals are a process's.
+#[test]
+fn node_process() {
+    let Some(file) = std::env::var_os(CONFIGURATION) else {
+        return;
+    };
+    match daemon::run(Path::new(&file), &mut |event| eprintln!("{event}")) {
+        Ok(()) => exit(0),
+        Err(error) => {
+            eprintln!("srdma: {error}");
+            exit(if error.was_running() { 1 } else { 2 });
+        }
+    }
+}

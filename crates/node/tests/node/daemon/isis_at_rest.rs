@@ -1,0 +1,99 @@
+//! What IS-IS costs a node that knows of a thousand systems, while nothing changes.
+
+use crate::daemon::bench::{Bench, Host, Running, UP};
+use crate::daemon::isis::{HELLO, octets};
+use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, LspEntry, Neighbour, RouterCapability};
+use srdma_isis::{Level, Lsp, LspFlags, LspId, NodeId, SystemId, frame};
+use srdma_node::daemon::read_status;
+use srdma_wire::{MacAddress, Prefix};
+use std::net::Ipv6Addr;
+use std::time::{Duration, Instant};
+
+const SYSTEMS: u16 = 1000;
+
+/// The neighbour, and the first of the systems.
+const FIRST: u16 = 9;
+
+const CONFIGURATION: &str = "\
+[isis]
+net = '49.0001.0000.0000.0001.00'
+circuit = [{ port = 'uplink' }]
+";
+
+/// How often a second of the node is measured.
+const SECONDS: usize = 11;
+
+fn node(number: u16) -> NodeId {
+    let [high, low] = number.to_be_bytes();
+    NodeId::of(SystemId([0, 0, 0, 0, high, low]))
+}
+
+/// The LSP of a system in a row of them, with the C-flag, END.C and END.E; the first has ours beside it.
+fn lsp(number: u16) -> Vec<u8> {
+    let before = if number == FIRST { 1 } else { number - 1 };
+    let after = (number + 1 < FIRST + SYSTEMS).then_some(number + 1);
+    let beside = |other| Neighbour { node: node(other), metric: 10, end_x: Vec::new() };
+    let mut tlvs = Vec::new();
+    Neighbour::emit_all(&[before].into_iter().chain(after).map(beside).collect::<Vec<_>>(), &mut tlvs);
+    let srv6 = Some(CapabilityFlags::CONGESTION_NOTIFICATION);
+    RouterCapability { srv6, ..RouterCapability::default() }.emit(&mut tlvs);
+    let address = |function| Ipv6Addr::new(0x5f00, 0, number, function, 0, 0, 0, 0);
+    let sid = |behavior, function| EndSid { behavior, sid: address(function), structure: None };
+    let prefix = Prefix::new(address(0), 48).expect("a prefix");
+    let sids = vec![sid(0x8001, 0xC), sid(0x8002, 0xE)];
+    Locator { metric: 0, is_down: false, algorithm: 0, prefix, sids }.emit(&mut tlvs);
+    let id = LspId { node: node(number), fragment: 0 };
+    let entry = LspEntry { lifetime_s: 1200, id, sequence: 1, checksum: 0 };
+    let lsp = Lsp::new(Level::Two, entry, LspFlags { is_level_2: true, ..LspFlags::default() }, &tlvs);
+    frame::wrap(MacAddress([2, 0, 0, 0, 0, 9]), lsp.octets()).expect("short")
+}
+
+/// Milliseconds of processors in each of some seconds, the least first; the neighbour says hello meanwhile.
+fn measure(node: &Running, neighbour: &mut Host) -> Vec<f64> {
+    let mut seconds_ms: Vec<f64> = (0..SECONDS)
+        .map(|_| {
+            neighbour.send_frame(&octets(HELLO));
+            let before = node.processor_time();
+            std::thread::sleep(Duration::from_secs(1));
+            (node.processor_time() - before).as_secs_f64() * 1e3
+        })
+        .collect();
+    seconds_ms.sort_by(f64::total_cmp);
+    seconds_ms
+}
+
+/// Nothing is computed again while nothing changes: a node that knows of a thousand systems works as little as one that
+/// knows of none.
+#[test]
+#[ignore = "needs root"]
+fn a_thousand_systems_at_rest_cost_nothing() {
+    let bench = Bench::new("af_packet", CONFIGURATION);
+    let mut neighbour = bench.host(UP);
+    let mut node = bench.start();
+    node.says("ready");
+    let alone_ms = measure(&node, &mut neighbour);
+    neighbour.send_frame(&octets(HELLO));
+    node.says("port uplink: IS-IS neighbour 0000.0000.0009 up");
+    let end = Instant::now() + Duration::from_secs(60);
+    let is_known = || {
+        let isis = read_status(&bench.status()).expect("it answers").isis.expect("it speaks IS-IS");
+        (isis.lsps.len(), isis.routes.len()) == (usize::from(SYSTEMS) + 1, usize::from(SYSTEMS))
+    };
+    while !is_known() {
+        assert!(Instant::now() < end, "not all LSPs come");
+        neighbour.send_frame(&octets(HELLO));
+        for number in FIRST..FIRST + SYSTEMS {
+            neighbour.send_frame(&lsp(number));
+            // No more than the node's socket takes.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    // What was learnt goes to the kernel meanwhile.
+    std::thread::sleep(Duration::from_secs(3));
+    let known_ms = measure(&node, &mut neighbour);
+    for (what, seconds_ms) in [("0", &alone_ms), ("1000", &known_ms)] {
+        let median = seconds_ms[SECONDS / 2];
+        println!("{what} systems: least {:.2} ms, median {median:.2} ms of a second", seconds_ms[0]);
+    }
+    assert!(known_ms[SECONDS / 2] < alone_ms[SECONDS / 2] + 5.0, "{alone_ms:?} {known_ms:?}");
+}

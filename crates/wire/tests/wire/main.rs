@@ -1,0 +1,4 @@
+//! The tests of `srdma-wire`, one binary: linking is most of what building tests costs.
+
+mod golden;
+mod properties;
