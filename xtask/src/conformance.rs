@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The file that is written.
-const OUTPUT: &str = "docs/conformance.md";
+pub(crate) const OUTPUT: &str = "docs/conformance.md";
 
 /// The cases of the conformance tester: they show what a device does, and do nothing of it.
 const CASES: &str = "crates/conform/";
