@@ -5,10 +5,10 @@ mod progress;
 mod text;
 
 use crate::captures::parse_input;
+use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use progress::Bar;
-use srdma_cli::output;
 use srdma_conform::{CommandDevice, Device, InterfaceDevice, PROFILES, Profile, ProfileName, Verdict};
 use srdma_node::parse_duration;
 use std::fs::File;

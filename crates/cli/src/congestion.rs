@@ -1,6 +1,6 @@
 //! What `srdma send` and `srdma recv` are told about congestion, and what they say of it.
 
-use crate::demo::units;
+use crate::units;
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
 use serde::Serialize;

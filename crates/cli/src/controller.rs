@@ -1,10 +1,10 @@
 //! `srdma controller`: groups over an API, carried out at the nodes. Described in `docs/controller.md`.
 
+use crate::output::print;
 use crate::remote::token;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use srdma_api::Client;
-use srdma_cli::output::print;
 use srdma_controller::{
     BackupError, Config, Keeping, OnDisk, Standby, Store, description, restore, run as run_controller, write_backup,
 };

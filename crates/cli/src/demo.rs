@@ -7,7 +7,6 @@ pub(crate) mod table;
 mod text;
 
 pub(crate) use arguments::Arguments;
-pub(crate) use srdma_cli::units;
 
 use crate::recording::Recorder;
 use anyhow::{Context, Result, bail};

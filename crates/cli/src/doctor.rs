@@ -8,9 +8,9 @@ mod network;
 mod programs;
 mod rights;
 
+use crate::output;
 use finding::Finding;
 use serde::Serialize;
-use srdma_cli::output;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! What `srdma send` and `srdma recv` share: their options' notations, the address of this host, progress, counters.
 
-use crate::demo::units;
+use crate::units;
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};

@@ -5,8 +5,8 @@ mod timeline;
 mod words;
 
 use crate::captures::{parse_input, with_bar};
+use crate::output;
 use anyhow::{anyhow, ensure};
-use srdma_cli::output;
 use srdma_node::explain::{Capture, Wanted};
 use srdma_node::{Configuration, parse_duration};
 use std::net::Ipv6Addr;

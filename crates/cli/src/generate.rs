@@ -1,9 +1,9 @@
 //! `srdma generate`: man pages and shell completions, for packages and for who installs by cargo.
 
+use crate::output;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 use clap_complete::Shell;
-use srdma_cli::output;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -5,12 +5,12 @@ mod text;
 mod watch;
 
 use crate::endpoint;
+use crate::output::print;
 use crate::remote::{self, ControllerArguments};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use srdma_api::{Client, CommitRequest, Group, GroupPage, MemoryRegion, NewReceiver, Receiver};
-use srdma_cli::output::print;
 use srdma_rc::PathMtu;
 use srdma_wire::Qpn;
 use std::net::Ipv6Addr;

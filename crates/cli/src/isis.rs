@@ -2,11 +2,11 @@
 
 mod text;
 
+use crate::output;
 use crate::status::NodeArguments;
 use anyhow::bail;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use srdma_cli::output;
 use srdma_node::daemon::{IsisSnapshot, read_status};
 use std::process::ExitCode;
 

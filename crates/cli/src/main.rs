@@ -5,6 +5,7 @@ mod captures;
 mod conform;
 mod congestion;
 mod controller;
+mod decode;
 mod demo;
 mod doctor;
 mod endpoint;
@@ -14,6 +15,7 @@ mod group;
 mod isis;
 mod lab;
 mod node;
+mod output;
 mod paths;
 mod plan;
 mod process;
@@ -25,9 +27,9 @@ mod sim;
 mod source;
 mod status;
 mod storm;
+mod units;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use srdma_cli::decode;
 use std::process::ExitCode;
 
 /// SRv6 for RDMA: multicast of Reliable Connection traffic in the network.

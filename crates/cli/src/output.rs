@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// # Errors
 ///
 /// As [`written`].
-pub fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     written(io::stdout().lock().write_all(text.as_bytes()))
 }
 
@@ -17,7 +17,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// # Errors
 ///
 /// When it cannot be written.
-pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write the output"),

@@ -1,6 +1,6 @@
 //! Placed paths of a sender that is its own headend: `srdma send --paths`.
 
-use crate::demo::units;
+use crate::units;
 use anyhow::Result;
 use srdma_host::{Clock, Connection, SteeredWire, Wire};
 use srdma_node::PathsFile;

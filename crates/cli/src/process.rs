@@ -3,8 +3,8 @@
 mod text;
 
 use crate::captures::{parse_input, with_bar};
+use crate::output;
 use anyhow::{Context, anyhow};
-use srdma_cli::output;
 use srdma_node::{Configuration, Input, parse_duration};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -3,9 +3,9 @@
 mod membership;
 
 use crate::congestion::ReceiverArguments;
-use crate::demo::units::parse_octets;
 use crate::endpoint::{self, Counters, Progress};
 use crate::remote;
+use crate::units::parse_octets;
 use anyhow::{Context, Result, anyhow};
 use membership::{GroupArguments, Membership};
 use serde::Serialize;

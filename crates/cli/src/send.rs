@@ -3,10 +3,10 @@
 mod of_controller;
 
 use crate::congestion::{CongestionReport, SenderArguments};
-use crate::demo::units::{self, parse_octets};
 use crate::endpoint::{self, Counters, Progress};
 use crate::paths::{self, Carrier, PathArguments};
 use crate::remote;
+use crate::units::{self, parse_octets};
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
 use of_controller::{ControlledGroup, GroupPlace, SourceArguments};

@@ -11,10 +11,10 @@ mod text;
 
 pub(crate) use find::NodeArguments;
 
+use crate::output;
 use anyhow::Context;
 use page::Page;
 use rates::Seen;
-use srdma_cli::output;
 use srdma_node::daemon::read_status;
 use srdma_node::parse_duration;
 use std::io::{self, IsTerminal};

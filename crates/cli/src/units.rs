@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Octets: `4096`, `64MiB`, `1 KiB`, `2GB`.
-pub fn parse_octets(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_octets(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 10] = [
         ("", 1),
         ("B", 1),
@@ -24,7 +24,7 @@ pub fn parse_octets(text: &str) -> Result<u64, String> {
 }
 
 /// Bits per second: `100G`, `25Gbit/s`, `400M`.
-pub fn parse_rate(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 5] =
         [("", 1), ("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)];
     const MOST: u64 = 10_000_000_000_000;
@@ -36,7 +36,7 @@ pub fn parse_rate(text: &str) -> Result<u64, String> {
 }
 
 /// Nanoseconds: `1us`, `500ns`, `2.5ms`, `0`.
-pub fn parse_delay(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_delay(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 5] = [("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     const MOST_NS: u64 = 10_000_000_000;
     let delay_ns = if text.trim() == "0" { Some(0) } else { parse_quantity(text, &UNITS) };
@@ -48,7 +48,7 @@ pub fn parse_delay(text: &str) -> Result<u64, String> {
 }
 
 /// A probability, from 0 to 1.
-pub fn parse_probability(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_probability(text: &str) -> Result<f64, String> {
     match text.trim().parse() {
         Ok(probability) if (0.0..=1.0).contains(&probability) => Ok(probability),
         Ok(_) | Err(_) => Err("expected a probability from 0 to 1".to_owned()),
@@ -69,7 +69,7 @@ fn parse_quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 /// A whole number with its thousands set apart.
-pub fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -82,7 +82,7 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// A number of octets in its largest binary unit.
-pub fn octets(octets: u64) -> String {
+pub(crate) fn octets(octets: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match UNITS.iter().find(|(factor, _)| octets >= *factor) {
         Some((factor, unit)) if octets.is_multiple_of(*factor) => format!("{} {unit}", octets / factor),
@@ -93,7 +93,7 @@ pub fn octets(octets: u64) -> String {
 }
 
 /// A rate in its largest unit, to a tenth of it.
-pub fn rate(bits_per_s: u64) -> String {
+pub(crate) fn rate(bits_per_s: u64) -> String {
     const UNITS: [(u64, &str); 4] =
         [(1_000_000_000_000, "Tbit/s"), (1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s")];
     match UNITS.into_iter().find(|(factor, _)| bits_per_s >= *factor) {
@@ -104,12 +104,12 @@ pub fn rate(bits_per_s: u64) -> String {
 }
 
 /// So many of something, whose plural ends in s.
-pub fn count(number: u64, what: &str) -> String {
+pub(crate) fn count(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// A time in a unit that leaves three digits or so.
-pub fn time(ns: u64) -> String {
+pub(crate) fn time(ns: u64) -> String {
     let duration = Duration::from_nanos(ns);
     match ns {
         0..1_000 => format!("{ns} ns"),

@@ -316,9 +316,9 @@ fn what_cannot_be_read_is_named_with_exit_code_2() {
     let capture = testdata("golden/scapy_01_rocev2_base.pcap");
     refused(&capture, &["--hmac-key", "42"], &["expected ID=HEX"]);
     refused(&capture, &["--hmac-key", "4294967296=00"], &["32-bit HMAC Key ID", "4294967296"]);
-    refused(&capture, &["--hmac-key", "1=abc"], &["two digits each", "found 3 digits"]);
-    refused(&capture, &["--hmac-key", "1="], &["found 0 digits"]);
-    refused(&capture, &["--hmac-key", "1=zz"], &["hexadecimal digits"]);
+    refused(&capture, &["--hmac-key", "1=abc"], &["in hexadecimal", "Odd number of digits"]);
+    refused(&capture, &["--hmac-key", "1="], &["at least one octet"]);
+    refused(&capture, &["--hmac-key", "1=zz"], &["in hexadecimal", "Invalid character"]);
 }
 
 /// A file cut at every 7th octet: no panic, no exit code but 0 and 2, at most one damage, the last. Cuts of all golden

@@ -1,6 +1,7 @@
 //! Files that are read for people: no octets make reading them panic, and what is accepted works.
 
-use srdma_cli::decode as cli;
+use srdma_capture::Reader;
+use srdma_dissect::{Format, Settings, write_packets};
 use srdma_lab::Topology;
 use srdma_node::Configuration;
 use std::path::Path;
@@ -32,10 +33,15 @@ const MOST_JSON: usize = 4096;
 /// `srdma decode`: every capture is shown, as text and as JSON, in bounded space.
 pub fn decode(input: &[u8]) {
     let keys: [(u32, &[u8]); 2] = [(7, b"secret"), (42, b"secret")];
-    let mut text = Vec::new();
-    let is_capture = cli::decode(input, &keys, false, &mut text).is_ok();
-    let mut json = Vec::new();
-    assert_eq!(cli::decode(input, &keys, true, &mut json).is_ok(), is_capture);
+    let settings = Settings { hmac_keys: keys.into_iter().collect(), ..Settings::default() };
+    let write = |format| {
+        let mut output = Vec::new();
+        let reader = Reader::new(input).ok()?;
+        write_packets(&mut output, reader, &settings, format).expect("memory takes all");
+        Some(output)
+    };
+    let Some(text) = write(Format::Text) else { return };
+    let json = write(Format::Json).expect("it is a capture");
     assert!(text.len().max(json.len()) <= MOST_JSON * (input.len() + 1));
     let lines = |output: &[u8]| output.iter().filter(|octet| **octet == b'\n').count();
     assert_eq!(lines(&text), lines(&json), "a line for each packet");

@@ -1,6 +1,6 @@
 //! The command line of `srdma demo`.
 
-use super::units::{parse_delay, parse_octets, parse_probability, parse_rate};
+use crate::units::{parse_delay, parse_octets, parse_probability, parse_rate};
 use clap::{Args, ValueEnum, value_parser};
 use srdma_group::{ListMode, Rules};
 use srdma_rc::{MAX_MESSAGE_OCTETS, PathMtu};

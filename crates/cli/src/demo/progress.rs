@@ -1,6 +1,6 @@
 //! How far the run has come: a bar on a terminal, plain lines elsewhere, always on the error output.
 
-use super::units::octets;
+use crate::units::octets;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 

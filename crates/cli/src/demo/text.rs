@@ -3,7 +3,7 @@
 use super::Run;
 use super::report::hex;
 use super::table::Table;
-use super::units::{count, grouped, octets, rate, time};
+use crate::units::{count, grouped, octets, rate, time};
 use srdma_sim::baseline::BaselineOutcome;
 use srdma_sim::fabric::Headend;
 use srdma_sim::scenario::{Branching, LinkOutcome, Operation, Outcome, ReceiverOutcome};

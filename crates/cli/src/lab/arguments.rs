@@ -1,6 +1,6 @@
 //! The command line of `srdma lab`.
 
-use crate::demo::units::{parse_octets, parse_probability, parse_rate};
+use crate::units::{parse_octets, parse_probability, parse_rate};
 use clap::{Args, Subcommand, ValueEnum};
 use srdma_lab::containerlab::IMAGE;
 use srdma_lab::topology::{Lists, Operation};

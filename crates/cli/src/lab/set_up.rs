@@ -1,7 +1,7 @@
 //! From a topology file and the command line to a lab that is ready.
 
 use super::arguments::{LinkArguments, Name, OfLink, SetUp, TransferArguments};
-use crate::demo::units::{count, grouped};
+use crate::units::{count, grouped};
 use anyhow::{Context, Result, bail};
 use srdma_lab::topology::{Link, Transfer};
 use srdma_lab::{Captured, Choices, Instance, Interrupt, Lab, Session, Source, Topology};

@@ -4,7 +4,7 @@ use super::arguments::{Name, Status};
 use super::instance;
 use super::text::link_cells;
 use crate::demo::table::Table;
-use crate::demo::units::grouped;
+use crate::units::grouped;
 use anyhow::Result;
 use serde::Serialize;
 use srdma_lab::{ControllerAccess, Instance, Lab, LinkCounters};

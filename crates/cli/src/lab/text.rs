@@ -1,7 +1,7 @@
 //! The result of `srdma lab run` on one screen.
 
 use crate::demo::table::Table;
-use crate::demo::units::{count, grouped, octets, rate, time};
+use crate::units::{count, grouped, octets, rate, time};
 use srdma_lab::guest::Unicast;
 use srdma_lab::topology::{Lists, Operation};
 use srdma_lab::{HostOutcome, LinkCounters, NodeOutcome, Outcome, ReceiverOutcome, SidOutcome};

@@ -1,10 +1,10 @@
 //! `srdma plan decode`: what a program does, hop by hop.
 
 use super::FabricArguments;
+use crate::output::print;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use srdma_cli::output::print;
 use srdma_fabric::{HostId, NodeId, Program, Step, Topology};
 use std::net::Ipv6Addr;
 use std::process::ExitCode;

@@ -1,10 +1,10 @@
 //! `srdma plan headroom`: how much room a queue needs until a pause is heard.
 
+use crate::output::print;
+use crate::units::{grouped, parse_delay, parse_octets, parse_rate, rate, time};
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use srdma_cli::output::print;
-use srdma_cli::units::{grouped, parse_delay, parse_octets, parse_rate, rate, time};
 use srdma_dataplane::headroom::{AROUND_OCTETS, NS_PER_KM, PausedLink, WanHeadroom, WanNode, octets_in, response_ns};
 use std::process::ExitCode;
 

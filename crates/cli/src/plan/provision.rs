@@ -8,10 +8,10 @@ mod node;
 mod sonic;
 
 use super::{FabricArguments, read};
+use crate::output::print;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
-use srdma_cli::output::print;
 use srdma_fabric::provision::{Choices, Device};
 use srdma_fabric::{AddressPlan, HostId, NodeId, SidPlan, Topology, provision};
 use srdma_placement::jobs_from_toml;

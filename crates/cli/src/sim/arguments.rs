@@ -1,7 +1,7 @@
 //! The command line of `srdma sim`.
 
-use crate::demo::units::parse_delay;
 use crate::recording::Recorder;
+use crate::units::parse_delay;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use clap::{Args, value_parser};

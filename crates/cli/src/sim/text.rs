@@ -2,7 +2,7 @@
 
 use super::Experiment;
 use super::measures;
-use crate::demo::units::{count, grouped, time};
+use crate::units::{count, grouped, time};
 use srdma_report::Spread;
 use srdma_sim::experiment::Level;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Traffic classes, pauses, Fast CNP and notifications as lines.
 
 use super::columns::{Column, table};
-use crate::demo::units::grouped;
+use crate::units::grouped;
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use srdma_node::daemon::{ClassSnapshot, HoldSnapshot, Snapshot};

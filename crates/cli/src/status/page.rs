@@ -4,7 +4,7 @@ use super::columns::{Column, table};
 use super::rates::Seen;
 use super::text::{bar, psn, seconds};
 use super::{congestion, steering};
-use crate::demo::units::{count, grouped, rate};
+use crate::units::{count, grouped, rate};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use srdma_node::TrafficReport;

@@ -4,7 +4,7 @@ use super::arguments::Arguments;
 use super::exit_code;
 use super::progress::Progress;
 use super::report::Failure;
-use crate::demo::units::grouped;
+use crate::units::grouped;
 use anyhow::Result;
 use serde::Serialize;
 use srdma_sim::storm::attack::{self, Comparison, Cost};

@@ -3,7 +3,7 @@
 use super::arguments::Arguments;
 use super::text::{self, Shell};
 use super::{exit_code, shrinking};
-use crate::demo::units::grouped;
+use crate::units::grouped;
 use anyhow::Result;
 use serde_json::json;
 use srdma_sim::storm::line::Line;

@@ -1,6 +1,6 @@
 //! How far a storm is: one line on the error output, where that is a terminal.
 
-use crate::demo::units::grouped;
+use crate::units::grouped;
 use srdma_sim::storm::runner;
 use srdma_sim::storm::runner::Order;
 use std::io::{self, IsTerminal, Write};

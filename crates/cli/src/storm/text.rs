@@ -1,7 +1,7 @@
 //! A storm's report as people read it.
 
 use super::report::{Fault, Recovery, Report};
-use crate::demo::units::grouped;
+use crate::units::grouped;
 use std::fmt;
 
 impl fmt::Display for Report {

@@ -5,10 +5,10 @@
 
 use super::json::name;
 use super::linux;
+use crate::output::print;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use srdma_cli::output::print;
 use srdma_fabric::NodeId;
 use srdma_fabric::provision::{Device, Route};
 use srdma_lab::topology::Kind;

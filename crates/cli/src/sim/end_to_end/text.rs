@@ -1,7 +1,7 @@
 //! The results of an end-to-end run as people read them on a terminal.
 
 use super::Ran;
-use crate::demo::units::{count, grouped};
+use crate::units::{count, grouped};
 use std::fmt;
 
 impl fmt::Display for Ran<'_> {

@@ -1,7 +1,7 @@
 //! How long flows took.
 
 use super::Material;
-use crate::demo::units;
+use crate::units;
 use srdma_report::{
     Axis, BarGroup, BarPlot, Better, Block, Comparison, ComparisonRow, LinePlot, Reference, Scale, Section, Series,
     Shape, Spread, Unit, cumulative,

@@ -1,7 +1,7 @@
 //! What was run, and how to run it again.
 
 use super::super::Experiment;
-use crate::demo::units::{grouped, rate, time};
+use crate::units::{grouped, rate, time};
 use srdma_report::{Block, Section};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The results of a study as people read them on a terminal.
 
 use super::Studied;
-use crate::demo::units::{count, grouped};
+use crate::units::{count, grouped};
 use srdma_report::{Spread, Unit};
 use srdma_sim::experiment::wan::{WanArm, WanRun};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! What tells of congestion, in words.
 
 use super::list;
-use crate::decode::layer::{Cm, FastCnp, IoamNode, IoamTrace, Notification, OptionMeaning, Pause, PausedClass, Pfc};
+use crate::layer::{Cm, FastCnp, IoamNode, IoamTrace, Notification, OptionMeaning, Pause, PausedClass, Pfc};
 use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for OptionMeaning {

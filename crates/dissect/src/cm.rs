@@ -1,7 +1,7 @@
 //! What goes to the queue pair of general services: DETH, and the messages of the RDMA Communication Manager (IBTA
 //! volume 1, chapter 12; MADs: section 13.4).
 
-use super::dissect::{Dissector, Next};
+use super::dissector::{Dissector, Next};
 use super::layer::{self, Hex64, Layer};
 use super::record::Damage;
 use srdma_wire::cm::CmMessage;

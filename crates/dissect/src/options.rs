@@ -1,8 +1,8 @@
 //! Hop-by-Hop and Destination Options, with what they say of congestion: traces (RFC 9197) and Fast CNPs
 //! (draft-xiao-rtgwg-rocev2-fast-cnp).
 
-use super::dissect::{Dissector, Next};
-use super::layer::{self, HeaderOption, Layer, OptionMeaning, hex};
+use super::dissector::{Dissector, Next};
+use super::layer::{self, HeaderOption, Layer, OptionMeaning};
 use super::record::Damage;
 use super::trace;
 use srdma_wire::codepoints::{ioam, option};
@@ -20,7 +20,7 @@ pub(super) fn header(dissector: &mut Dissector<'_>, kind: NextHeader) -> Result<
             Ok(OptionTlv { kind: OptionTlv::PAD1 | OptionTlv::PADN, .. }) => {}
             Ok(option) => {
                 let meaning = meaning(dissector, option);
-                options.push(HeaderOption { kind: option.kind, data: hex(option.data), meaning });
+                options.push(HeaderOption { kind: option.kind, data: hex::encode(option.data), meaning });
             }
             Err(overrun) => dissector.report(dissector.damage_at(overrun.offset, "option reaches beyond its header")),
         }
@@ -39,7 +39,7 @@ pub(super) fn header(dissector: &mut Dissector<'_>, kind: NextHeader) -> Result<
 
 /// What is known of an option. One that is not as it must be is reported.
 fn meaning(dissector: &mut Dissector<'_>, option: OptionTlv<'_>) -> Option<OptionMeaning> {
-    if dissector.known.option_types.contains(option.kind) {
+    if dissector.settings.option_types.contains(option.kind) {
         return fast_cnp(dissector, option);
     }
     let is_trace = option.kind == option::IOAM && option.data.get(1) == Some(&ioam::PREALLOCATED_TRACE);
@@ -61,7 +61,7 @@ fn fast_cnp(dissector: &mut Dissector<'_>, option: OptionTlv<'_>) -> Option<Opti
     if let Some(carrier) = &mut dissector.carrier {
         carrier.fast_cnp_offset.get_or_insert(offset);
     }
-    match FastCnp::from_option(option, dissector.known.option_types) {
+    match FastCnp::from_option(option, dissector.settings.option_types) {
         Ok(FastCnp { original_destination, trace }) => Some(OptionMeaning::FastCnp(layer::FastCnp {
             option: if trace.is_some() { 2 } else { 1 },
             original_destination,
@@ -81,7 +81,7 @@ pub(super) fn check_fast_cnp(dissector: &mut Dissector<'_>) {
     let octets = dissector.packet.get(carrier.offset..).unwrap_or_default();
     // What keeps it from being read has been reported where it lies.
     let Ok(packet) = Packet::parse(octets, octets.len()) else { return };
-    if let Err(error) = FastCnp::find(&packet, dissector.known.option_types) {
+    if let Err(error) = FastCnp::find(&packet, dissector.settings.option_types) {
         dissector.report(dissector.damage_from_start(offset, error));
     }
 }

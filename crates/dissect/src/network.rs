@@ -1,6 +1,6 @@
 //! IPv6 and its fragments.
 
-use super::dissect::{Carrier, Dissector, Next};
+use super::dissector::{Carrier, Dissector, Next};
 use super::layer::{self, Layer};
 use super::record::Damage;
 use srdma_wire::View;

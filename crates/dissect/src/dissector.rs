@@ -1,6 +1,6 @@
 //! Taking a packet apart, from the outermost layer to the innermost.
 
-use super::Known;
+use super::Settings;
 use super::layer::{Layer, Payload};
 use super::record::{Damage, Dissection, Within};
 use super::{cm, icmpv6, link, network, options, segment_routing, transport};
@@ -13,12 +13,12 @@ use std::fmt::Display;
 const MAX_LAYERS: usize = 256;
 
 /// What the octets of `packet` say. Damaged octets are reported, whatever they are.
-pub(crate) fn dissect(packet: &Packet, known: &Known) -> Dissection {
+pub fn dissect(packet: &Packet, settings: &Settings) -> Dissection {
     let mut dissector = Dissector {
         octets: &packet.octets,
         offset: 0,
         packet: &packet.octets,
-        known,
+        settings,
         carrier: None,
         complete: true,
         dissection: Dissection::default(),
@@ -76,7 +76,7 @@ pub(super) struct Dissector<'a> {
     pub(super) offset: usize,
     /// The whole packet.
     pub(super) packet: &'a [u8],
-    pub(super) known: &'a Known,
+    pub(super) settings: &'a Settings,
     pub(super) carrier: Option<Carrier>,
     /// Whether all octets are there that the innermost length so far promises.
     pub(super) complete: bool,

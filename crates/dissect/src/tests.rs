@@ -1,10 +1,9 @@
 //! Damaged files and packets, within the process: too many for a process each. What the output says is tested from
-//! outside, in `tests/decode.rs`.
+//! outside, in the tests of `srdma decode`.
 
-use super::hmac::Keys;
 use super::layer::Layer;
 use super::record::{IcrcVerdict, Within};
-use super::{Known, Record, dissect, text, write_packets};
+use super::{Format, Keys, Record, Settings, dissector, text, write_packets};
 use srdma_capture::{Interface, LinkType, Packet, Reader};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,20 +25,20 @@ fn all_captures() -> Vec<(String, Vec<u8>)> {
     ["golden", "golden/rxe", "capture", "decode", "cm"].into_iter().flat_map(captures).collect()
 }
 
-fn known() -> Known {
-    let keys = Keys::from_iter([(42, b"secret-key-for-tests-0123456789ab".as_slice())]);
-    Known { keys, link_rate_bits_per_s: Some(1), ..Known::default() }
+fn settings() -> Settings {
+    let hmac_keys = Keys::from_iter([(42, b"secret-key-for-tests-0123456789ab".as_slice())]);
+    Settings { hmac_keys, link_rate_bits_per_s: Some(1), ..Settings::default() }
 }
 
 /// The lines that `octets` make as a file, if it is a capture at all.
-fn lines(octets: &[u8], json: bool) -> Option<Vec<String>> {
+fn lines(octets: &[u8], format: Format) -> Option<Vec<String>> {
     let mut output = Vec::new();
-    write_packets(&mut output, Reader::new(octets).ok()?, &known(), json).expect("memory takes all");
+    write_packets(&mut output, Reader::new(octets).ok()?, &settings(), format).expect("memory takes all");
     Some(String::from_utf8(output).expect("UTF-8").lines().map(str::to_owned).collect())
 }
 
 fn assert_objects(octets: &[u8], place: &str) {
-    let Some(lines) = lines(octets, true) else { return };
+    let Some(lines) = lines(octets, Format::Json) else { return };
     for line in lines {
         let object: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{place}: {error}"));
         assert!(object["layers"].is_array(), "{place}: {line}");
@@ -64,7 +63,7 @@ fn every_capture_with_flipped_octets_makes_objects() {
                 let mut damaged = octets.clone();
                 damaged[position] ^= flip;
                 assert_objects(&damaged, &format!("{name}, octet {position} flipped by {flip:#x}"));
-                assert!(lines(&damaged, false).is_none_or(|lines| lines.iter().all(|line| !line.is_empty())));
+                assert!(lines(&damaged, Format::Text).is_none_or(|lines| lines.iter().all(|line| !line.is_empty())));
             }
         }
     }
@@ -77,12 +76,12 @@ fn a_cut_packet_has_the_first_layers_of_the_whole() {
     for (name, octets) in all_captures() {
         for packet in Reader::new(octets.as_slice()).expect("a capture") {
             let packet = packet.expect("undamaged");
-            let whole = dissect::dissect(&packet, &known());
+            let whole = dissector::dissect(&packet, &settings());
             let names = |layers: &[Layer]| Vec::from_iter(layers.iter().map(Layer::name));
             for len in 0..packet.octets.len().min(400) {
                 let mut cut = packet.clone();
                 cut.octets.truncate(len);
-                let part = dissect::dissect(&cut, &known());
+                let part = dissector::dissect(&cut, &settings());
                 let place = format!("{name} frame {} cut at {len}", packet.frame);
                 let named = names(&part.layers);
                 // What is not dissected in the whole may be cut before it begins.
@@ -107,7 +106,7 @@ fn endless_headers_end() {
     let interface = Arc::new(Interface { index: 0, name: None, link_type: LinkType::ETHERNET });
     let original_len = octets.len() as u32;
     let packet = Packet { frame: 1, offset: 0, time_ns: 0, interface, octets, original_len };
-    let dissection = dissect::dissect(&packet, &known());
+    let dissection = dissector::dissect(&packet, &settings());
     assert_eq!(dissection.layers.len(), 256);
     let error = dissection.error.expect("too many layers");
     assert_eq!((error.offset, error.reason.as_str()), (14 + 40 + 254 * 8, "expected at most 256 layers"));
@@ -119,7 +118,7 @@ fn names_command_no_terminal() {
     let name = Some("N6\n\u{1b}[2J–N4".to_owned());
     let interface = Arc::new(Interface { index: 0, name: name.clone(), link_type: LinkType::ETHERNET });
     let packet = Packet { frame: 1, offset: 0, time_ns: 0, interface, octets: vec![0; 14], original_len: 14 };
-    let dissection = dissect::dissect(&packet, &known());
+    let dissection = dissector::dissect(&packet, &settings());
     let record = Record {
         frame: 1,
         time_ns: Some(0),

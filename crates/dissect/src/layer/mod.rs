@@ -2,7 +2,7 @@
 
 mod congestion;
 
-pub(crate) use congestion::{
+pub use congestion::{
     Cm, Deth, FastCnp, IoamNode, IoamTrace, LinkLoad, Notification, OptionMeaning, Pause, PausedClass, Pfc,
 };
 
@@ -13,8 +13,7 @@ use std::net::Ipv6Addr;
 /// One layer. As JSON it is the object of its fields.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-#[allow(missing_docs)]
-pub(crate) enum Layer {
+pub enum Layer {
     Ethernet(Ethernet),
     Vlan(Vlan),
     Pfc(Pfc),
@@ -45,7 +44,7 @@ pub(crate) enum Layer {
 
 impl Layer {
     /// The layer's name in the output.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Layer::Ethernet(_) => "ethernet",
             Layer::Vlan(_) => "vlan",
@@ -77,7 +76,7 @@ impl Layer {
     }
 
     /// Whether a packet can have more than one of it.
-    pub(crate) fn repeats(&self) -> bool {
+    pub fn repeats(&self) -> bool {
         match self {
             Layer::Vlan(_)
             | Layer::Ipv6(_)
@@ -112,7 +111,7 @@ impl Layer {
 /// Whether a checksum is that of the octets it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ChecksumVerdict {
+pub enum ChecksumVerdict {
     /// It is.
     Ok,
     /// It is not.
@@ -123,207 +122,207 @@ pub(crate) enum ChecksumVerdict {
 
 /// Ethernet II header, or that of IEEE 802.3 when `ethertype` is below 1536: then it is a length.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Ethernet {
-    pub(crate) source: String,
-    pub(crate) destination: String,
-    pub(crate) ethertype: u16,
+pub struct Ethernet {
+    pub source: String,
+    pub destination: String,
+    pub ethertype: u16,
 }
 
 /// 802.1Q tag.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Vlan {
-    pub(crate) id: u16,
-    pub(crate) priority: u8,
-    pub(crate) drop_eligible: bool,
-    pub(crate) ethertype: u16,
+pub struct Vlan {
+    pub id: u16,
+    pub priority: u8,
+    pub drop_eligible: bool,
+    pub ethertype: u16,
 }
 
 /// IPv6 header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Ipv6 {
-    pub(crate) source: Ipv6Addr,
-    pub(crate) destination: Ipv6Addr,
-    pub(crate) dscp: u8,
-    pub(crate) ecn: &'static str,
-    pub(crate) flow_label: u32,
-    pub(crate) payload_length: u16,
-    pub(crate) next_header: u8,
-    pub(crate) hop_limit: u8,
+pub struct Ipv6 {
+    pub source: Ipv6Addr,
+    pub destination: Ipv6Addr,
+    pub dscp: u8,
+    pub ecn: &'static str,
+    pub flow_label: u32,
+    pub payload_length: u16,
+    pub next_header: u8,
+    pub hop_limit: u8,
 }
 
 /// Hop-by-Hop or Destination Options header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Options {
-    pub(crate) next_header: u8,
-    pub(crate) length_octets: usize,
+pub struct Options {
+    pub next_header: u8,
+    pub length_octets: usize,
     /// Without padding.
-    pub(crate) options: Vec<HeaderOption>,
+    pub options: Vec<HeaderOption>,
 }
 
 /// One option of an options header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct HeaderOption {
+pub struct HeaderOption {
     #[serde(rename = "type")]
-    pub(crate) kind: u8,
+    pub kind: u8,
     /// Its data in hexadecimal.
-    pub(crate) data: String,
+    pub data: String,
     #[serde(flatten)]
-    pub(crate) meaning: Option<OptionMeaning>,
+    pub meaning: Option<OptionMeaning>,
 }
 
 /// Fragment header (RFC 8200 section 4.5).
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Fragment {
-    pub(crate) next_header: u8,
-    pub(crate) offset_octets: u16,
-    pub(crate) more_fragments: bool,
-    pub(crate) identification: u32,
+pub struct Fragment {
+    pub next_header: u8,
+    pub offset_octets: u16,
+    pub more_fragments: bool,
+    pub identification: u32,
 }
 
 /// Segment Routing Header. Its TLVs are layers of their own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Srh {
-    pub(crate) next_header: u8,
-    pub(crate) length_octets: usize,
-    pub(crate) segments_left: u8,
-    pub(crate) last_entry: u8,
-    pub(crate) flags: u8,
-    pub(crate) tag: u16,
+pub struct Srh {
+    pub next_header: u8,
+    pub length_octets: usize,
+    pub segments_left: u8,
+    pub last_entry: u8,
+    pub flags: u8,
+    pub tag: u16,
     /// As it lies: the last segment first.
-    pub(crate) segments: Vec<Ipv6Addr>,
+    pub segments: Vec<Ipv6Addr>,
 }
 
 /// End.MT TLV (multicast draft, section 7.2).
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct EndMt {
-    pub(crate) edge: Ipv6Addr,
-    pub(crate) receivers: Vec<Receiver>,
+pub struct EndMt {
+    pub edge: Ipv6Addr,
+    pub receivers: Vec<Receiver>,
 }
 
 /// A receiver that an edge node copies the packet to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Receiver {
-    pub(crate) address: Ipv6Addr,
-    pub(crate) qpn: u32,
+pub struct Receiver {
+    pub address: Ipv6Addr,
+    pub qpn: u32,
 }
 
 /// MR TLV: memory regions of the receivers of the End.MT TLV before it, in their order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Mr {
-    pub(crate) edge: Ipv6Addr,
-    pub(crate) regions: Vec<Region>,
+pub struct Mr {
+    pub edge: Ipv6Addr,
+    pub regions: Vec<Region>,
 }
 
 /// Where a receiver's memory region begins, and its key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Region {
-    pub(crate) virtual_address: Hex64,
-    pub(crate) rkey: u32,
+pub struct Region {
+    pub virtual_address: Hex64,
+    pub rkey: u32,
 }
 
 /// HMAC TLV (RFC 8754 section 2.1.2).
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct HmacTlv {
-    pub(crate) key_id: u32,
+pub struct HmacTlv {
+    pub key_id: u32,
     /// D: the destination address is not checked against the Segment List.
-    pub(crate) d_flag: bool,
+    pub d_flag: bool,
     /// The HMAC field in hexadecimal.
-    pub(crate) digest: String,
-    pub(crate) verdict: HmacVerdict,
+    pub digest: String,
+    pub verdict: HmacVerdict,
     /// Which octets the HMAC covers, `rfc8754` or `tlvs` (D9), when it matches.
-    pub(crate) cover: Option<&'static str>,
+    pub cover: Option<&'static str>,
     /// Why the verdict is bad.
-    pub(crate) reason: Option<&'static str>,
+    pub reason: Option<&'static str>,
 }
 
 /// A TLV of a type that this program passes over.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct OtherTlv {
+pub struct OtherTlv {
     #[serde(rename = "type")]
-    pub(crate) kind: u8,
+    pub kind: u8,
     /// Its value in hexadecimal.
-    pub(crate) value: String,
+    pub value: String,
 }
 
 /// ICMPv6 message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Icmpv6 {
+pub struct Icmpv6 {
     #[serde(rename = "type")]
-    pub(crate) kind: u8,
-    pub(crate) code: u8,
-    pub(crate) name: &'static str,
-    pub(crate) checksum: ChecksumVerdict,
+    pub kind: u8,
+    pub code: u8,
+    pub name: &'static str,
+    pub checksum: ChecksumVerdict,
     /// MTU of a Packet Too Big, pointer of a Parameter Problem.
-    pub(crate) parameter: u32,
+    pub parameter: u32,
     /// Of an error: the packet that caused it.
-    pub(crate) quoted: Option<Ipv6>,
+    pub quoted: Option<Ipv6>,
     /// What a congestion notification says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) notification: Option<Notification>,
+    pub notification: Option<Notification>,
 }
 
 /// UDP header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Udp {
-    pub(crate) source_port: u16,
-    pub(crate) destination_port: u16,
-    pub(crate) length: u16,
-    pub(crate) checksum: ChecksumVerdict,
+pub struct Udp {
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub length: u16,
+    pub checksum: ChecksumVerdict,
 }
 
 /// Base Transport Header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Bth {
-    pub(crate) opcode: u8,
+pub struct Bth {
+    pub opcode: u8,
     /// The opcode's name, where it is one of a Reliable Connection or a CNP.
-    pub(crate) operation: Option<&'static str>,
-    pub(crate) dest_qpn: u32,
-    pub(crate) psn: u32,
-    pub(crate) ack_request: bool,
-    pub(crate) solicited_event: bool,
-    pub(crate) migration_request: bool,
-    pub(crate) pad_count: u8,
-    pub(crate) transport_version: u8,
-    pub(crate) pkey: u16,
-    pub(crate) fecn: bool,
-    pub(crate) becn: bool,
+    pub operation: Option<&'static str>,
+    pub dest_qpn: u32,
+    pub psn: u32,
+    pub ack_request: bool,
+    pub solicited_event: bool,
+    pub migration_request: bool,
+    pub pad_count: u8,
+    pub transport_version: u8,
+    pub pkey: u16,
+    pub fecn: bool,
+    pub becn: bool,
 }
 
 /// RDMA Extended Transport Header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Reth {
-    pub(crate) virtual_address: Hex64,
-    pub(crate) rkey: u32,
-    pub(crate) dma_length: u32,
+pub struct Reth {
+    pub virtual_address: Hex64,
+    pub rkey: u32,
+    pub dma_length: u32,
 }
 
 /// Immediate data, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct ImmDt {
-    pub(crate) data: String,
+pub struct ImmDt {
+    pub data: String,
 }
 
 /// Invalidate Extended Transport Header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Ieth {
-    pub(crate) rkey: u32,
+pub struct Ieth {
+    pub rkey: u32,
 }
 
 /// ACK Extended Transport Header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Aeth {
-    pub(crate) syndrome: u8,
-    pub(crate) kind: AethKind,
+pub struct Aeth {
+    pub syndrome: u8,
+    pub kind: AethKind,
     /// The syndrome's five low bits: credit code, timer code or NAK code.
-    pub(crate) code: u8,
-    pub(crate) meaning: String,
-    pub(crate) msn: u32,
+    pub code: u8,
+    pub meaning: String,
+    pub msn: u32,
 }
 
 /// What an AETH says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum AethKind {
+pub enum AethKind {
     /// Acknowledgement.
     Ack,
     /// Receiver not ready.
@@ -336,36 +335,36 @@ pub(crate) enum AethKind {
 
 /// Atomic Extended Transport Header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct AtomicEth {
-    pub(crate) virtual_address: Hex64,
-    pub(crate) rkey: u32,
-    pub(crate) swap_or_add: Hex64,
-    pub(crate) compare: Hex64,
+pub struct AtomicEth {
+    pub virtual_address: Hex64,
+    pub rkey: u32,
+    pub swap_or_add: Hex64,
+    pub compare: Hex64,
 }
 
 /// Atomic ACK Extended Transport Header: what the memory held before.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct AtomicAckEth {
-    pub(crate) original: Hex64,
+pub struct AtomicAckEth {
+    pub original: Hex64,
 }
 
 /// Congestion Notification Packet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Cnp {
+pub struct Cnp {
     /// How many CNPs it stands for between nodes of a multicast tree; 0 from and to a host.
-    pub(crate) count: u32,
+    pub count: u32,
 }
 
 /// What is left and is not dissected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Payload {
-    pub(crate) protocol: String,
-    pub(crate) octets: usize,
+pub struct Payload {
+    pub protocol: String,
+    pub octets: usize,
 }
 
 /// A 64-bit number, written in hexadecimal: many readers of JSON round numbers beyond 2^53.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hex64(pub(crate) u64);
+pub struct Hex64(pub u64);
 
 impl std::fmt::Display for Hex64 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -377,13 +376,4 @@ impl Serialize for Hex64 {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
-}
-
-/// Octets in hexadecimal.
-pub(crate) fn hex(octets: &[u8]) -> String {
-    use std::fmt::Write;
-    octets.iter().fold(String::new(), |mut text, octet| {
-        let _ = write!(text, "{octet:02x}");
-        text
-    })
 }

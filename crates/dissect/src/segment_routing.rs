@@ -1,8 +1,8 @@
 //! The Segment Routing Header and its TLVs.
 
-use super::dissect::{Carrier, Dissector, Next};
+use super::dissector::{Carrier, Dissector, Next};
 use super::hmac::{Match, cover_name};
-use super::layer::{EndMt, Hex64, HmacTlv, Layer, Mr, OtherTlv, Receiver, Region, Srh, hex};
+use super::layer::{EndMt, Hex64, HmacTlv, Layer, Mr, OtherTlv, Receiver, Region, Srh};
 use super::record::{Damage, HmacVerdict};
 use srdma_dataplane::Cover;
 use srdma_wire::View;
@@ -63,7 +63,7 @@ fn push_tlv(dissector: &mut Dissector<'_>, srh: &srh::Srh<'_>, tlv: Tlv<'_>) {
             dissector.dissection.hmac = dissector.dissection.hmac.max(tlv.verdict);
             Layer::HmacTlv(tlv)
         }
-        Tlv::Other(kind, value) => Layer::Tlv(OtherTlv { kind, value: hex(value) }),
+        Tlv::Other(kind, value) => Layer::Tlv(OtherTlv { kind, value: hex::encode(value) }),
     };
     dissector.push(layer);
 }
@@ -81,7 +81,7 @@ fn mr(list: &EdgeListView, regions: &[RegionView]) -> Layer {
 
 fn hmac(dissector: &Dissector<'_>, srh: &srh::Srh<'_>, view: &HmacView, digest: &[u8]) -> HmacTlv {
     let found = dissector.carrier.as_ref().map(|Carrier { ipv6, .. }| {
-        let matched = dissector.known.keys.verify(ipv6.source_octets(), srh, view, digest);
+        let matched = dissector.settings.hmac_keys.verify(ipv6.source_octets(), srh, view, digest);
         (matched, destination_is_due(ipv6.destination_octets(), srh, view, matched))
     });
     let (verdict, cover, reason) = match found {
@@ -97,7 +97,7 @@ fn hmac(dissector: &Dissector<'_>, srh: &srh::Srh<'_>, view: &HmacView, digest: 
     HmacTlv {
         key_id: view.key_id(),
         d_flag: view.destination_not_covered(),
-        digest: hex(digest),
+        digest: hex::encode(digest),
         verdict,
         cover,
         reason,

@@ -5,9 +5,9 @@ use srdma_wire::srh::Srh;
 use srdma_wire::tlv::{HmacView, TlvTypes};
 use std::collections::BTreeMap;
 
-/// Keys by HMAC Key ID, each once for every cover.
+/// Keys of HMAC TLVs by HMAC Key ID, each prepared for every cover; collected from pairs of id and secret.
 #[derive(Debug, Default)]
-pub(crate) struct Keys(BTreeMap<u32, [(Cover, HmacKey); 3]>);
+pub struct Keys(BTreeMap<u32, [(Cover, HmacKey); 3]>);
 
 impl<'a> FromIterator<(u32, &'a [u8])> for Keys {
     fn from_iter<I: IntoIterator<Item = (u32, &'a [u8])>>(keys: I) -> Self {

@@ -1,6 +1,6 @@
 //! IOAM pre-allocated traces (RFC 9197 section 4.4).
 
-use super::layer::{Hex64, IoamNode, IoamTrace, LinkLoad, hex};
+use super::layer::{Hex64, IoamNode, IoamTrace, LinkLoad};
 use srdma_rc::HPCC_FIELDS;
 use srdma_wire::View;
 use srdma_wire::ioam::{self, NodeData, Trace, TraceError, TraceType, TraceView};
@@ -55,6 +55,6 @@ fn of_node(node: &NodeData<'_>, trace_type: TraceType) -> IoamNode {
         link_load,
         buffer_occupancy: node.buffer_occupancy,
         opaque_schema_id: node.opaque.map(|(schema_id, _)| schema_id),
-        opaque: node.opaque.map(|(_, octets)| hex(octets)),
+        opaque: node.opaque.map(|(_, octets)| hex::encode(octets)),
     }
 }

@@ -1,6 +1,6 @@
 //! Ethernet, its tags, and MAC control.
 
-use super::dissect::{Dissector, Next};
+use super::dissector::{Dissector, Next};
 use super::layer::{self, Layer, PausedClass};
 use super::record::Damage;
 use srdma_wire::ethernet::{EtherType, Ethernet, Vlan};
@@ -70,7 +70,7 @@ fn quanta_of_pause(dissector: &Dissector<'_>) -> Result<u16, Damage> {
 /// How long so many quanta are at the link's rate, where that is known.
 fn pause_ns(dissector: &Dissector<'_>, quanta: u16) -> Option<u64> {
     let bits = u64::from(quanta) * QUANTUM_BITS;
-    Some(bits * 1_000_000_000 / dissector.known.link_rate_bits_per_s?)
+    Some(bits * 1_000_000_000 / dissector.settings.link_rate_bits_per_s?)
 }
 
 /// Bridges forward what goes to another address.

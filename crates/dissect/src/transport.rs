@@ -1,6 +1,6 @@
 //! UDP, and RoCEv2 in it.
 
-use super::dissect::{Carrier, Dissector, Next};
+use super::dissector::{Carrier, Dissector, Next};
 use super::layer::{self, ChecksumVerdict, Layer};
 use super::record::{Damage, IcrcVerdict};
 use super::{operation, options};

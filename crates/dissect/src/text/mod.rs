@@ -9,7 +9,7 @@ use super::record::{HmacVerdict, IcrcVerdict, Record, Within};
 use std::fmt::{self, Display, Formatter, Write};
 
 /// `record` as a line, its time counted from `origin_ns`.
-pub(crate) fn line(record: &Record, origin_ns: u64) -> String {
+pub fn line(record: &Record, origin_ns: u64) -> String {
     let mut line = format!("{:>5}", record.frame);
     // Writing to a string cannot fail.
     let _ = write_line(&mut line, record, origin_ns);

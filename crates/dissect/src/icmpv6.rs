@@ -1,6 +1,6 @@
 //! ICMPv6 messages, and the packets that errors quote.
 
-use super::dissect::{Dissector, Next};
+use super::dissector::{Dissector, Next};
 use super::layer::{ChecksumVerdict, Icmpv6, Layer, Notification};
 use super::network;
 use super::record::Damage;

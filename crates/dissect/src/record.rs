@@ -1,42 +1,45 @@
-//! What is known of one packet: its layers from the outermost to the innermost, the verdicts, and the first damage.
+//! One packet's dissection: its layers from the outermost to the innermost, the verdicts, and the first damage.
 
+use super::Settings;
+use super::dissector::dissect;
 use super::layer::Layer;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use srdma_capture::{Packet, ReadError};
 
-/// What a line of the output says.
+/// One packet of a capture, or the damage in its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Record {
+pub struct Record {
     /// Position in the file, from 1.
-    pub(crate) frame: u64,
+    pub frame: u64,
     /// Nanoseconds since 1970; `None` when the packet could not be read from the file.
-    pub(crate) time_ns: Option<u64>,
+    pub time_ns: Option<u64>,
     /// Length of the packet on the wire.
-    pub(crate) length_octets: Option<u32>,
+    pub length_octets: Option<u32>,
     /// How much of it was captured.
-    pub(crate) captured_octets: Option<usize>,
+    pub captured_octets: Option<usize>,
     /// Name of the interface, where the file gives one.
-    pub(crate) interface: Option<String>,
+    pub interface: Option<String>,
     /// The packet's content.
-    pub(crate) dissection: Dissection,
+    pub dissection: Dissection,
 }
 
-/// What the octets of a packet say.
+/// Layers and verdicts of a packet.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Dissection {
+pub struct Dissection {
     /// Outermost first.
-    pub(crate) layers: Vec<Layer>,
+    pub layers: Vec<Layer>,
     /// Of the RoCEv2 packet, the innermost.
-    pub(crate) icrc: IcrcVerdict,
+    pub icrc: IcrcVerdict,
     /// Of all HMAC TLVs together: the worst.
-    pub(crate) hmac: HmacVerdict,
+    pub hmac: HmacVerdict,
     /// The first thing that is wrong; layers before it, and those behind it that could still be found, are listed.
-    pub(crate) error: Option<Damage>,
+    pub error: Option<Damage>,
 }
 
 /// Whether the Invariant CRC is that of the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum IcrcVerdict {
+pub enum IcrcVerdict {
     /// It is.
     Ok,
     /// It is not.
@@ -49,7 +52,7 @@ pub(crate) enum IcrcVerdict {
 /// Whether an HMAC is that of its SRH. In the order of severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum HmacVerdict {
+pub enum HmacVerdict {
     /// No HMAC TLV.
     #[default]
     Absent,
@@ -61,25 +64,46 @@ pub(crate) enum HmacVerdict {
     Bad,
 }
 
-/// What is wrong, and where.
+/// A defect of the packet or file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Damage {
+pub struct Damage {
     /// What the offset counts from.
-    pub(crate) within: Within,
+    pub within: Within,
     /// Octets from the start.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// What was expected and what was found.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 /// What an offset counts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Within {
+pub enum Within {
     /// The first octet of the capture file.
     File,
     /// The first octet of the packet.
     Packet,
+}
+
+impl Record {
+    /// Dissects one item of a capture.
+    pub(crate) fn of(packet: Result<Packet, ReadError>, settings: &Settings) -> Self {
+        match packet {
+            Ok(packet) => Record {
+                frame: packet.frame,
+                time_ns: Some(packet.time_ns),
+                length_octets: Some(packet.original_len),
+                captured_octets: Some(packet.octets.len()),
+                interface: packet.interface.name.clone(),
+                dissection: dissect(&packet, settings),
+            },
+            Err(ReadError { frame, offset, reason }) => {
+                let error = Some(Damage { within: Within::File, offset, reason: reason.to_string() });
+                let dissection = Dissection { error, ..Dissection::default() };
+                Record { frame, time_ns: None, length_octets: None, captured_octets: None, interface: None, dissection }
+            }
+        }
+    }
 }
 
 /// One object: the fields that every packet has, then one field for each layer under the layer's name. Layers that can

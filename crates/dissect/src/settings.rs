@@ -1,0 +1,15 @@
+//! What dissection needs beside the packet.
+
+use crate::hmac::Keys;
+use srdma_wire::fast_cnp::OptionTypes;
+
+/// Keys, code points and rates that a packet does not carry.
+#[derive(Default)]
+pub struct Settings {
+    /// Keys of HMAC TLVs.
+    pub hmac_keys: Keys,
+    /// Types of the Fast CNP options (FC-6-1).
+    pub option_types: OptionTypes,
+    /// Rate of the captured link: converts pause quanta to nanoseconds.
+    pub link_rate_bits_per_s: Option<u64>,
+}
