@@ -2,7 +2,6 @@
 //! `docs/decode.md`.
 
 use crate::output::written;
-use crate::units;
 use anyhow::Context;
 use srdma_capture::Reader;
 use srdma_dissect::{Format, Settings, write_packets};

@@ -8,11 +8,11 @@ mod text;
 
 pub(crate) use arguments::Arguments;
 
-use crate::recording::Recorder;
 use anyhow::{Context, Result, bail};
 use progress::Progress;
 use report::Report;
 use srdma_group::Group;
+use srdma_recording::Recorder;
 use srdma_sim::baseline::{self, Algorithm, BaselineOutcome};
 use srdma_sim::scenario::{Outcome, Scenario};
 use srdma_sim::{Multicast, Pace, Shown, Stream};
@@ -75,11 +75,11 @@ fn watched(arguments: &Arguments, multicast: &mut Multicast, progress: &mut Prog
     };
     let scenario = arguments.scenario();
     let title = format!("srdma demo, {} receivers, seed {}", scenario.topology.receivers().len(), scenario.seed);
-    let mut recorder = Recorder::create(path, title)?;
+    let mut recorder = Recorder::create(path, title).with_context(|| format!("cannot create {}", path.display()))?;
     let mut shown = Shown::new(&mut recorder, Pace::Every(arguments.record_every));
     let outcome = multicast.run_shown(report, Some(&mut shown));
     let outcome = outcome.with_context(|| format!("cannot write a capture or {}", path.display()))?;
-    recorder.finish()?;
+    recorder.finish().with_context(|| format!("cannot write {}", path.display()))?;
     Ok(outcome)
 }
 

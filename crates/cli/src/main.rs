@@ -19,7 +19,6 @@ mod output;
 mod paths;
 mod plan;
 mod process;
-mod recording;
 mod recv;
 mod remote;
 mod send;
@@ -27,9 +26,9 @@ mod sim;
 mod source;
 mod status;
 mod storm;
-mod units;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use srdma_report::units;
 use std::process::ExitCode;
 
 /// SRv6 for RDMA: multicast of Reliable Connection traffic in the network.

@@ -16,6 +16,7 @@ mod plot;
 mod spread;
 mod table;
 mod unit;
+pub mod units;
 
 pub use heat::HeatMap;
 pub use page::{Block, Page, Section};

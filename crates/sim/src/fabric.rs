@@ -264,7 +264,8 @@ impl<'a> Layout<'a> {
     }
 }
 
-pub(crate) fn default_route() -> Prefix {
+/// `::/0`.
+pub fn default_route() -> Prefix {
     Prefix::new(Ipv6Addr::UNSPECIFIED, 0).expect("a prefix may have length 0")
 }
 

@@ -180,7 +180,7 @@ impl Host {
     }
 
     /// The next CNP: all that a host sends whose data are paused.
-    pub(crate) fn dequeue_cnp(&mut self, now: Instant, pool: &mut Pool) -> Option<Frame> {
+    pub fn dequeue_cnp(&mut self, now: Instant, pool: &mut Pool) -> Option<Frame> {
         let packet_len = self.endpoint.poll_cnp(now, &mut self.packet[EthernetView::LEN..])?;
         self.frame(packet_len, pool)
     }

@@ -4,7 +4,7 @@ use crate::random::{Probability, Stream};
 use srdma_wire::Instant;
 
 /// Octets that a frame occupies on an Ethernet beside its own: preamble, FCS and gap.
-pub(crate) const FRAMING_OCTETS: u64 = 8 + 4 + 12;
+pub const FRAMING_OCTETS: u64 = 8 + 4 + 12;
 
 /// The shortest frame, without FCS. Shorter ones are padded by the sending hardware.
 const MIN_FRAME_OCTETS: u64 = 60;
@@ -44,7 +44,7 @@ impl LinkModel {
 
 /// Picoseconds for which a frame of `octets` (without FCS) occupies a link of this rate.
 #[inline]
-pub(crate) fn transmission_ps(octets: usize, rate_bits_per_s: u64) -> u64 {
+pub fn transmission_ps(octets: usize, rate_bits_per_s: u64) -> u64 {
     let bits = (MIN_FRAME_OCTETS.max(octets as u64) + FRAMING_OCTETS) * 8;
     // 64 bits hold a million octets.
     bits * 1_000_000_000_000 / rate_bits_per_s

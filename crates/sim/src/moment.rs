@@ -41,7 +41,7 @@ pub struct BranchMoment {
 
 impl PlaceMoment {
     /// A node that works.
-    pub(crate) fn of(node: &Node) -> Self {
+    pub fn of(node: &Node) -> Self {
         let mut drops: BTreeMap<DropReason, u64> = node.own_drops().iter().collect();
         for port in (0..).map_while(|port| node.port_counters(PortId(port))) {
             for (reason, packets) in port.drops.iter() {
@@ -52,7 +52,7 @@ impl PlaceMoment {
     }
 
     /// Adds what it has dropped before, by the counters of another life.
-    pub(crate) fn add(&mut self, before: &PlaceMoment) {
+    pub fn add(&mut self, before: &PlaceMoment) {
         for (reason, packets) in &before.drops {
             *self.drops.entry(*reason).or_default() += packets;
         }
@@ -60,7 +60,7 @@ impl PlaceMoment {
 }
 
 /// The branches of each node of a group's tree. `node` has what stands at a position of the tree, if it stands.
-pub(crate) fn branches_of<'n>(group: &Group, node: impl Fn(usize) -> Option<&'n Node>) -> Vec<Vec<BranchMoment>> {
+pub fn branches_of<'n>(group: &Group, node: impl Fn(usize) -> Option<&'n Node>) -> Vec<Vec<BranchMoment>> {
     let id = group.record().id;
     let of_node = |position| {
         let count = group.at(NodeIndex(position)).map_or(0, |part| part.branches.len());

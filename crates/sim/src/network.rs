@@ -32,12 +32,12 @@ pub struct ElementId(u32);
 
 impl ElementId {
     /// The element at a position, counted from 0 as they were added.
-    pub(crate) fn of_position(position: usize) -> Self {
+    pub fn of_position(position: usize) -> Self {
         ElementId(position as u32)
     }
 
     /// Its position, counted from 0 as elements were added.
-    pub(crate) fn position(self) -> usize {
+    pub fn position(self) -> usize {
         self.0 as usize
     }
 }

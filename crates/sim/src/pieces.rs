@@ -6,7 +6,7 @@ use srdma_dataplane::{Frame, Pool};
 const MAX_PIECES: usize = 8;
 
 /// The slices of a frame, and how many there are.
-pub(crate) fn pieces_of<'a>(frame: &'a Frame, pool: &'a Pool) -> ([&'a [u8]; MAX_PIECES], usize) {
+pub fn pieces_of<'a>(frame: &'a Frame, pool: &'a Pool) -> ([&'a [u8]; MAX_PIECES], usize) {
     let mut pieces: [&[u8]; MAX_PIECES] = [&[]; MAX_PIECES];
     let mut count = 0;
     for (place, piece) in pieces.iter_mut().zip(frame.pieces(pool)) {

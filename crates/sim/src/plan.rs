@@ -89,7 +89,8 @@ pub fn mac(element: usize, port: PortId) -> MacAddress {
     MacAddress([0x02, 0, e1, e2, p1, p2])
 }
 
-pub(crate) fn qpn(base: u32, rank: usize) -> Qpn {
+/// The queue pair of a rank in the block that begins at `base`.
+pub fn qpn(base: u32, rank: usize) -> Qpn {
     Qpn::new(base + rank as u32).expect("ranks stay far below 2^24")
 }
 

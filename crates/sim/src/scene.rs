@@ -64,7 +64,7 @@ pub struct SceneGroup {
 impl Scene {
     /// Switches and hosts of a topology, in this order, with these groups. `address` is that of a node, `used` has the
     /// positions of the links of each group's tree.
-    pub(crate) fn of_topology(
+    pub fn of_topology(
         topology: &Topology,
         mtu: u16,
         address: impl Fn(NodeId) -> Ipv6Addr,

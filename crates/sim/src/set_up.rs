@@ -22,8 +22,9 @@ pub(crate) const SOURCE_RANK: usize = 0;
 const GROUP: GroupId = GroupId(1);
 
 /// Where the source believes the receivers' memory to be, and its key (D27).
-pub(crate) const GROUP_REGION_BASE: u64 = 0x1000_0000_0000;
-pub(crate) const GROUP_RKEY: MemoryKey = MemoryKey(0x00C0_FFEE);
+pub const GROUP_REGION_BASE: u64 = 0x1000_0000_0000;
+/// Key of [`GROUP_REGION_BASE`].
+pub const GROUP_RKEY: MemoryKey = MemoryKey(0x00C0_FFEE);
 
 /// Why a run cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -159,7 +160,7 @@ fn record(scenario: &Scenario, timing: &Timing, regions: &[MemoryKey], size_octe
 }
 
 /// Where a receiver's memory begins: not where the group's does, nor another receiver's (D27).
-pub(crate) fn receiver_base(rank: usize) -> u64 {
+pub fn receiver_base(rank: usize) -> u64 {
     0x7000_0000_0000 + ((rank as u64) << 32)
 }
 

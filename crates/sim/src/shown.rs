@@ -56,7 +56,11 @@ impl<'a> Shown<'a> {
     }
 
     /// The run begins, whose own steps are so long.
-    pub(crate) fn begin(&mut self, scene: &Scene, step_ns: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the spectator.
+    pub fn begin(&mut self, scene: &Scene, step_ns: u64) -> io::Result<()> {
         self.usual = (LINK_MOMENTS / (scene.links.len() as u64).max(1)).clamp(LEAST, USUAL);
         (self.every_ns, self.left) = match self.pace {
             Pace::Every(every_ns) => (every_ns, u64::MAX),
@@ -67,7 +71,11 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows the moment if it is time for one.
-    pub(crate) fn look(&mut self, now_ns: u64, moment: impl FnOnce() -> Moment) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the spectator.
+    pub fn look(&mut self, now_ns: u64, moment: impl FnOnce() -> Moment) -> io::Result<()> {
         if now_ns < self.next_ns {
             return Ok(());
         }
@@ -81,7 +89,11 @@ impl<'a> Shown<'a> {
     }
 
     /// The run is over, and ends so.
-    pub(crate) fn end(&mut self, moment: &Moment) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the spectator.
+    pub fn end(&mut self, moment: &Moment) -> io::Result<()> {
         self.spectator.see(moment)
     }
 }

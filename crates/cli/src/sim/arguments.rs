@@ -1,13 +1,13 @@
 //! The command line of `srdma sim`.
 
-use crate::recording::Recorder;
 use crate::units::parse_delay;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use clap::{Args, value_parser};
+use srdma_fabric_sim::wan::Study;
+use srdma_fabric_sim::{Level, Scenario};
+use srdma_recording::Recorder;
 use srdma_sim::Pace;
-use srdma_sim::experiment::wan::Study;
-use srdma_sim::experiment::{Level, Scenario};
 use std::fs::File;
 use std::path::PathBuf;
 use std::thread;
@@ -155,7 +155,10 @@ impl Arguments {
 
     /// The recording, if one is asked for, before anything is run; `what` names the run.
     pub(super) fn open_recording(&self, what: impl FnOnce() -> String) -> Result<Option<Recorder>> {
-        self.record.as_ref().map(|path| Recorder::create(path, what())).transpose()
+        let create = |path: &PathBuf| {
+            Recorder::create(path, what()).with_context(|| format!("cannot create {}", path.display()))
+        };
+        self.record.as_ref().map(create).transpose()
     }
 
     /// How much time lies between two samples.

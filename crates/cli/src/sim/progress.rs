@@ -26,7 +26,7 @@ impl Progress {
     }
 
     /// A run is so far: in virtual time, or in flows that have ended, whichever is further.
-    pub(super) fn report(&self, run: usize, progress: &srdma_sim::experiment::Progress) {
+    pub(super) fn report(&self, run: usize, progress: &srdma_fabric_sim::Progress) {
         let parts = |done: u64, all: u64| (done.min(all) * PARTS).checked_div(all).unwrap_or(0);
         let time = parts(progress.now_ns, progress.end_ns);
         self.set(run, time.max(parts(progress.ended as u64, progress.flows as u64)));

@@ -1,0 +1,65 @@
+//! All runs of a scenario, on as many threads as one likes.
+
+use super::results::{ArmResult, Results};
+use super::run::{Progress, RunError, run_shown};
+use super::scenario::Scenario;
+use srdma_sim::shown::Shown;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Runs every arm with every seed. `progress` is told how far the run at which position is: they are counted arm by
+/// arm, seeds in their order. The first run, that of the first arm with the first seed, is shown to whom it is to be
+/// shown. What comes out does not depend on that or on the number of threads.
+///
+/// # Errors
+///
+/// The first run's, in the same order, that was not possible.
+pub fn run_all(
+    scenario: &Scenario,
+    seeds: &[u64],
+    threads: usize,
+    progress: &(dyn Fn(usize, Progress) + Sync),
+    shown: Option<&Mutex<Shown<'_>>>,
+) -> Result<Results, RunError> {
+    let results = in_parallel(scenario.arms.len() * seeds.len(), threads, &|position| {
+        let (arm, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
+        let mut shown = if position == 0 { shown.map(locked) } else { None };
+        run_shown(scenario, arm, seed, &mut |how_far| progress(position, how_far), shown.as_deref_mut())
+    });
+    Ok(Results {
+        title: scenario.title.clone(),
+        description: scenario.description.clone(),
+        level: scenario.level,
+        baseline: scenario.arms[scenario.baseline()].name.clone(),
+        runs: results.into_iter().collect::<Result<Vec<ArmResult>, RunError>>()?,
+    })
+}
+
+/// What a lock holds. A run that panicked ends them all: nobody looks at what it has left.
+pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// What `make` makes of each position below `count`, in their order, on so many threads.
+pub(super) fn in_parallel<T: Send>(count: usize, threads: usize, make: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let position = next.fetch_add(1, Ordering::Relaxed);
+            if position >= count {
+                return;
+            }
+            let result = make(position);
+            locked(&done).push((position, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.clamp(1, count.max(1)) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut results = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    results.sort_by_key(|(position, _)| *position);
+    results.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,157 @@
+//! What stands at the ends of an experiment's links: switches and servers.
+
+use super::member::Member;
+use super::server::Server;
+use super::watch::Watch;
+use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_sim::network::Station;
+use srdma_wire::Instant;
+
+/// A switch, which is a node of the dataplane, or a host.
+pub(super) enum Device {
+    /// Nothing: a switch that is down. What arrives is gone.
+    Absent,
+    /// A switch.
+    Switch(Box<Node>),
+    /// A switch with a queue that is watched.
+    Watched(Box<Node>, Box<Watch>),
+    /// A server.
+    Server(Box<Server>),
+    /// A host with memory of its own, the source of a group or a receiver.
+    Member(Box<Member>),
+}
+
+impl Device {
+    /// The server; `None` when it is something else.
+    pub(super) fn server(&self) -> Option<&Server> {
+        match self {
+            Device::Server(server) => Some(server),
+            Device::Absent | Device::Switch(_) | Device::Watched(..) | Device::Member(_) => None,
+        }
+    }
+
+    /// The switch; `None` when it is something else.
+    pub(super) fn switch(&self) -> Option<&Node> {
+        match self {
+            Device::Switch(node) | Device::Watched(node, _) => Some(node),
+            Device::Absent | Device::Server(_) | Device::Member(_) => None,
+        }
+    }
+
+    /// What is watched at it.
+    pub(super) fn watch(&self) -> Option<&Watch> {
+        match self {
+            Device::Watched(_, watch) => Some(watch),
+            Device::Switch(_) | Device::Absent | Device::Server(_) | Device::Member(_) => None,
+        }
+    }
+
+    /// The host with memory of its own; `None` when it is something else.
+    pub(super) fn member(&self) -> Option<&Member> {
+        match self {
+            Device::Member(member) => Some(member),
+            Device::Absent | Device::Switch(_) | Device::Watched(..) | Device::Server(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub(super) fn member_mut(&mut self) -> Option<&mut Member> {
+        match self {
+            Device::Member(member) => Some(member),
+            Device::Absent | Device::Switch(_) | Device::Watched(..) | Device::Server(_) => None,
+        }
+    }
+
+    /// The switch, to change it; `None` when it is something else.
+    pub(super) fn switch_mut(&mut self) -> Option<&mut Node> {
+        match self {
+            Device::Switch(node) | Device::Watched(node, _) => Some(node),
+            Device::Absent | Device::Server(_) | Device::Member(_) => None,
+        }
+    }
+
+    /// The server, to change it; `None` when it is something else.
+    pub(super) fn server_mut(&mut self) -> Option<&mut Server> {
+        match self {
+            Device::Server(server) => Some(server),
+            Device::Absent | Device::Switch(_) | Device::Watched(..) | Device::Member(_) => None,
+        }
+    }
+}
+
+impl Element for Device {
+    #[inline]
+    fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        match self {
+            Device::Absent => frames.drain(..).for_each(|frame| frame.release(pool)),
+            Device::Switch(node) => node.receive(now, port, frames, pool),
+            Device::Watched(node, watch) => {
+                watch.look(now, frames, node, pool);
+                node.receive(now, port, frames, pool);
+            }
+            Device::Server(server) => server.receive(now, port, frames, pool),
+            Device::Member(member) => member.receive(now, port, frames, pool),
+        }
+    }
+
+    fn tick(&mut self, now: Instant, pool: &mut Pool) {
+        match self {
+            Device::Absent => {}
+            Device::Switch(node) | Device::Watched(node, _) => node.tick(now, pool),
+            Device::Server(server) => server.tick(now, pool),
+            Device::Member(member) => member.tick(now, pool),
+        }
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Option<Instant> {
+        match self {
+            Device::Absent => None,
+            Device::Switch(node) | Device::Watched(node, _) => node.next_deadline(),
+            Device::Server(server) => server.next_deadline(),
+            Device::Member(member) => member.next_deadline(),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
+        match self {
+            Device::Absent => None,
+            Device::Switch(node) | Device::Watched(node, _) => node.dequeue(now, port, pool),
+            Device::Server(server) => server.dequeue(now, port, pool),
+            Device::Member(member) => member.dequeue(now, port, pool),
+        }
+    }
+
+    #[inline]
+    fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        match self {
+            Device::Absent => {}
+            Device::Switch(node) | Device::Watched(node, _) => node.take_ready(wake),
+            Device::Server(server) => server.take_ready(wake),
+            Device::Member(member) => member.take_ready(wake),
+        }
+    }
+}
+
+impl Station for Device {
+    /// Frames of servers have all their headers in a first segment of their own, which is all that a switch which
+    /// forwards looks at: their payload stays where it is, however many hops they take. A switch that takes part in a
+    /// group looks behind headers that another one has put in front.
+    #[inline]
+    fn wants_driver_layout(&self) -> bool {
+        self.switch().is_some_and(Node::has_groups)
+    }
+
+    /// A node whose queue has fallen to XON tells the ingress PE (CN-4.1-2).
+    fn answers_departures(&self) -> bool {
+        self.switch().is_some_and(|node| node.notifications().is_some())
+    }
+
+    fn fetch<'f>(&self, frames: impl Iterator<Item = &'f Frame>, pool: &Pool) {
+        match self {
+            Device::Switch(node) | Device::Watched(node, _) => node.fetch(frames, pool),
+            Device::Absent | Device::Server(_) | Device::Member(_) => {}
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! One stream from end to end: every draft at work in one run, over links that lose, past a congested node, through a
+//! restart.
+//!
+//! ```text
+//!  source ══ leaf ══ spine ══ gateway ── PE1 ══ R1 ══ R3 ══ PE2 ── gateway ══ spine ══ leaves ── receivers
+//!   NIC: uSIDs of DC1's fabric          H.Encaps      End.DT6       headend, End.Replicate, End.MT
+//!                                        END.C, END.E ◄─ R1
+//! ```
+//!
+//! The network is that of the studies of a WAN. The source's NIC writes the path through its own fabric into the outer
+//! destination address (PP-4-3); the ingress PE puts the packets into its tunnel (CN-3-1), the egress PE hands them to
+//! the gateway that owns the group's Proxy Address, from where they are replicated (MT-5.2-2). Other hosts overload the
+//! WAN, so that R1 sends to END.E and END.C (CN-4.1-2, CN-4.2-2). Nothing is mocked: switches are nodes of the
+//! dataplane, hosts are RC endpoints, and the receivers' memory is compared octet by octet.
+
+mod claims;
+mod page;
+mod plan;
+mod report;
+mod results;
+mod set_up;
+mod showing;
+mod text;
+mod watching;
+mod world;
+
+pub use plan::{EndToEnd, Restart, Section, is_end_to_end};
+pub use report::EndToEndReport;
+pub use results::{EndToEndResults, EndToEndRun, ReceiverRun};
+
+use super::all::{in_parallel, locked};
+use super::run::RunError;
+use srdma_sim::shown::Shown;
+use std::sync::Mutex;
+use world::World;
+
+/// Runs it with every seed. `done` is told of each run that has ended. The run with the first seed is shown to whom it
+/// is to be shown. What comes out does not depend on that or on the number of threads.
+///
+/// # Errors
+///
+/// The first run's, in the order of the seeds, that was not possible.
+pub fn run_end_to_end(
+    plan: &EndToEnd,
+    seeds: &[u64],
+    threads: usize,
+    done: &(dyn Fn(usize) + Sync),
+    shown: Option<&Mutex<Shown<'_>>>,
+) -> Result<EndToEndResults, RunError> {
+    let runs = in_parallel(seeds.len(), threads, &|position| {
+        let mut shown = if position == 0 { shown.map(locked) } else { None };
+        let run = World::new(plan, seeds[position]).and_then(|world| world.run(shown.as_deref_mut()));
+        done(position);
+        run
+    });
+    Ok(EndToEndResults {
+        title: plan.title.clone(),
+        description: plan.description.clone(),
+        runs: runs.into_iter().collect::<Result<Vec<EndToEndRun>, RunError>>()?,
+    })
+}

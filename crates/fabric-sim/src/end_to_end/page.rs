@@ -1,0 +1,125 @@
+//! The report of an end-to-end run, for a reader who knows networks but not this program.
+
+use super::EndToEndReport;
+use crate::end_to_end::EndToEndRun;
+use crate::wan::Claim;
+use srdma_report::{Axis, Block, LinePlot, Page, Section, Series, Shape, Unit};
+
+/// The report.
+pub(super) fn page(ran: &EndToEndReport<'_>) -> Page {
+    Page {
+        title: ran.plan.title.clone(),
+        summary: summary(ran),
+        sections: vec![claims(ran), over_time(ran), figures(ran), receivers(ran), again(ran), words()],
+        colophon: format!("Written by srdma {}.", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+fn summary(ran: &EndToEndReport<'_>) -> Vec<String> {
+    let (description, runs) = (ran.plan.description.trim(), ran.results.runs.len());
+    let held = ran.claims.iter().filter(|claim| claim.holds).count();
+    let held = format!("{runs} seeds were run. Of {} things that were to be shown {held} hold.", ran.claims.len());
+    Some(description.to_owned()).filter(|text| !text.is_empty()).into_iter().chain([held]).collect()
+}
+
+fn claims(ran: &EndToEndReport<'_>) -> Section {
+    let line = |claim: &Claim| {
+        let mark = if claim.holds { "✓" } else { "✗" };
+        format!("{mark} {}: {}", claim.expected, claim.found)
+    };
+    let of_run =
+        |claims: &[Claim]| [Block::Heading(claims[0].at.clone()), Block::List(claims.iter().map(line).collect())];
+    let runs = ran.claims.chunk_by(|before, after| before.at == after.at);
+    Section::new("What was to be shown", "Seed by seed.", runs.flat_map(of_run).collect())
+}
+
+fn over_time(ran: &EndToEndReport<'_>) -> Section {
+    let plot = |title: &str, look_for: &str, name: &str, of: fn(&EndToEndRun) -> &Vec<f64>| {
+        let series = ran.results.runs.iter().enumerate().map(|(colour, run)| {
+            let at = |index: usize| ((index as u64 + 1) * run.every_ns) as f64;
+            let points = of(run).iter().enumerate().map(|(index, octets)| (at(index), *octets)).collect();
+            Series { name: run.name(), colour, shape: Shape::Line, points }
+        });
+        Block::Lines(LinePlot {
+            title: title.to_owned(),
+            look_for: look_for.to_owned(),
+            x: Axis::new("time", Unit::Nanoseconds),
+            y: Axis::new(name, Unit::Octets),
+            series: series.collect(),
+            references: Vec::new(),
+        })
+    };
+    let acknowledged = plot(
+        "The stream",
+        "What all receivers have confirmed. A flat stretch is a loss or the restart.",
+        "acknowledged",
+        |run| &run.acknowledged,
+    );
+    let queue =
+        plot("The congested queue", "The most that waited; END.C and END.E keep it from its room.", "waiting", |run| {
+            &run.queue
+        });
+    Section::new("Over time", "", vec![Block::Beside(vec![acknowledged, queue])])
+}
+
+/// A column: what it is, and how a run's value is written.
+type Column = (&'static str, fn(&EndToEndRun) -> String);
+
+const COLUMNS: &[Column] = &[
+    ("run", |run| run.name()),
+    ("finished", |run| run.completion_ns.map_or("–".to_owned(), |ns| Unit::Nanoseconds.format(ns as f64))),
+    ("packets", |run| run.packets.to_string()),
+    ("sent again", |run| run.retransmitted.to_string()),
+    ("timeouts", |run| run.timeouts.to_string()),
+    ("lost on links", |run| run.lost_on_links.to_string()),
+    ("dropped by switches", |run| run.dropped.values().sum::<u64>().to_string()),
+    ("ACKs: source / receivers", |run| format!("{} / {}", run.acks_at_source, run.acks_of_receivers)),
+    ("NAKs", |run| format!("{} / {}", run.naks_at_source, run.naks_of_receivers)),
+    ("CNPs", |run| format!("{} / {}", run.cnps_at_source, run.cnps_of_receivers)),
+    ("END.E", |run| run.end_e_sent.to_string()),
+    ("END.C pauses / resumes", |run| format!("{} / {}", run.end_c_sent, run.end_c_resumes)),
+    ("longest pause", |run| Unit::Nanoseconds.format(run.longest_hold_ns as f64)),
+    ("gateway paused", |run| Unit::Nanoseconds.format(run.gateway_paused_ns as f64)),
+];
+
+fn figures(ran: &EndToEndReport<'_>) -> Section {
+    let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+    let rows = ran.results.runs.iter().map(|run| COLUMNS.iter().map(|(_, of)| of(run)).collect()).collect();
+    Section::new("All figures", "", vec![Block::table("Seed by seed", &names, rows)])
+}
+
+fn receivers(ran: &EndToEndReport<'_>) -> Section {
+    let rows = ran.results.runs.iter().flat_map(|run| {
+        let source = [run.name(), "source".to_owned(), run.octets.to_string(), run.sha256.clone()];
+        let receivers = run
+            .receivers
+            .iter()
+            .map(|receiver| [run.name(), receiver.name.clone(), receiver.octets.to_string(), receiver.sha256.clone()]);
+        std::iter::once(source).chain(receivers).map(Vec::from).collect::<Vec<_>>()
+    });
+    let table = Block::table("SHA-256 of memory", &["run", "host", "octets", "SHA-256"], rows.collect());
+    Section::new("What every host has", "", vec![Block::Folded("Every receiver".to_owned(), vec![table])])
+}
+
+fn again(ran: &EndToEndReport<'_>) -> Section {
+    let blocks = vec![
+        Block::Text("The same command gives the same results on every machine:".to_owned()),
+        Block::Code(ran.provenance.command.clone()),
+        Block::Folded("The file".to_owned(), vec![Block::Code(ran.provenance.file_text.to_owned())]),
+    ];
+    Section::new("How it was run", "", blocks)
+}
+
+const WORDS: &[(&str, &str)] = &[
+    ("uSID", "An id of 16 bits in the outer destination address: a switch on the way, chosen by the sender's NIC."),
+    ("Proxy Address", "The address that source and receivers take for their only peer; the group's headend owns it."),
+    ("headend", "The node that puts the group's outer header around the source's packets."),
+    ("End.MT", "The behaviour of the last node of the tree: a rewritten copy for each receiver."),
+    ("END.C", "A SID of the ingress PE: at a notification the PE pauses its gateway by PFC."),
+    ("END.E", "A SID of the ingress PE: a Fast CNP that is sent there is handed on to the sender."),
+    ("hold", "How long a pause lasts if nothing more is said."),
+];
+
+fn words() -> Section {
+    Section::new("Words", "", vec![Block::definitions(WORDS)])
+}

@@ -1,0 +1,195 @@
+//! Files of end-to-end runs: how they are written. `docs/scenarios.md` describes the keys.
+
+use crate::scenario::{DcqcnKeys, Fraction, Hosts, ScenarioError, Switches, Whole, has_section, usual_seeds};
+use crate::wan::figure::{self, HOSTS_PER_LEAF, LEAVES};
+use crate::wan::{Congested, Distances};
+use serde::Deserialize;
+use srdma_fabric::{NodeId, Problem, SwitchId};
+use std::path::Path;
+use toml::Spanned;
+
+/// What is run end to end.
+#[derive(Clone, Debug)]
+pub struct EndToEnd {
+    /// What it is called, in a few words.
+    pub title: String,
+    /// What it shows, for the reader of a report.
+    pub description: String,
+    /// How many seeds are run unless somebody asks for another number: 1, 2, and so on.
+    pub seeds: u64,
+    /// What is sent, and what stands in its way.
+    pub section: Section,
+    /// What hosts are like.
+    pub hosts: Hosts,
+    /// What switches of the data centres are like.
+    pub switches: Switches,
+    /// The switches that may restart, as `section.restart` names them.
+    pub(super) restarting: Vec<SwitchId>,
+}
+
+/// What is sent, and what stands in its way.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Section {
+    /// The congested node.
+    pub congested: Congested,
+    /// Length of the path between the PEs, in kilometres.
+    total_km: Spanned<f64>,
+    /// Length of PE1–R1, in kilometres.
+    first_hop_km: f64,
+    /// Octets that each receiver is to have at the end.
+    pub octets: Whole<1, 1_073_741_824>,
+    /// Octets of a message.
+    #[serde(default = "message_octets")]
+    pub message_octets: Whole<1, 1_073_741_824>,
+    /// Leaves of the second data centre with receivers.
+    pub edges: Spanned<Whole<1, { LEAVES as u64 }>>,
+    /// Receivers below each.
+    pub receivers_per_edge: Whole<1, { HOSTS_PER_LEAF as u64 }>,
+    /// How probably a frame does not arrive, on each link and in each direction.
+    #[serde(default = "never")]
+    pub loss: Fraction,
+    /// How many other hosts send to the second data centre, at their rate and for as long as the stream lasts.
+    #[serde(default = "nobody")]
+    pub senders: Whole<0, 15>,
+    /// Size of the congested queue, as a share of its rate times the round trip between the gateways.
+    #[serde(default = "whole_path")]
+    buffer: Spanned<f64>,
+    /// How long a pause by END.C lasts if nothing more is said, in microseconds.
+    #[serde(default = "hold_us")]
+    pub hold_us: Whole<10, 10_000_000>,
+    /// When a run ends at the latest, in milliseconds.
+    #[serde(default = "limit_ms")]
+    pub limit_ms: Whole<1, 10_000>,
+    /// Parameters of DCQCN that differ from the published ones.
+    #[serde(default)]
+    pub dcqcn: DcqcnKeys,
+    /// What restarts, and when.
+    pub restart: Option<Restart>,
+}
+
+/// A switch that restarts: it forgets everything, and is configured again as it was.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restart {
+    /// Switches that may: the seeds take turns.
+    pub nodes: Vec<Spanned<String>>,
+    /// When it goes down, in microseconds.
+    pub at_us: Whole<1, 10_000_000>,
+    /// How long it is down, in microseconds.
+    pub down_us: Whole<1, 10_000_000>,
+}
+
+fn message_octets() -> Whole<1, 1_073_741_824> {
+    Whole(1 << 20)
+}
+
+fn never() -> Fraction {
+    Fraction::ZERO
+}
+
+fn nobody() -> Whole<0, 15> {
+    Whole(0)
+}
+
+fn whole_path() -> Spanned<f64> {
+    Spanned::new(0..0, 1.0)
+}
+
+fn hold_us() -> Whole<10, 10_000_000> {
+    Whole(10_000)
+}
+
+fn limit_ms() -> Whole<1, 10_000> {
+    Whole(2000)
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default = "usual_seeds")]
+    seeds: Whole<1, 1000>,
+    end_to_end: Section,
+    #[serde(default)]
+    hosts: Hosts,
+    #[serde(default)]
+    switches: Switches,
+}
+
+/// Whether a file is one of an end-to-end run, so far as it is TOML at all.
+pub fn is_end_to_end(text: &str) -> bool {
+    has_section(text, "end_to_end")
+}
+
+impl EndToEnd {
+    /// Reads the content of a file; `file` is for errors.
+    ///
+    /// # Errors
+    ///
+    /// [`ScenarioError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
+        Self::resolve(text).map_err(|problem| ScenarioError::wrong(problem, file, text))
+    }
+
+    fn resolve(text: &str) -> Result<Self, Problem> {
+        let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
+        let File { title, description, seeds, end_to_end: section, hosts, switches } = file;
+        hosts.check()?;
+        let restarting = section.check()?;
+        Ok(EndToEnd { title, description, seeds: seeds.get(), section, hosts, switches, restarting })
+    }
+
+    /// The switch that restarts with a seed.
+    pub(super) fn restarting(&self, seed: u64) -> Option<SwitchId> {
+        let turn = seed.wrapping_sub(1).checked_rem(self.restarting.len() as u64)?;
+        self.restarting.get(turn as usize).copied()
+    }
+}
+
+impl Section {
+    /// The hops of the path.
+    pub fn distances(&self) -> Distances {
+        Distances::with_first_hop(*self.total_km.get_ref(), self.first_hop_km)
+    }
+
+    /// The congested queue, as a share of its rate times the round trip between the gateways.
+    pub fn buffer(&self) -> f64 {
+        *self.buffer.get_ref()
+    }
+
+    /// How many receivers there are.
+    pub fn receivers(&self) -> usize {
+        (self.edges.get_ref().get() * self.receivers_per_edge.get()) as usize
+    }
+
+    /// What cannot be seen key by key. Returns the switches that may restart.
+    fn check(&self) -> Result<Vec<SwitchId>, Problem> {
+        let distances = self.distances();
+        distances.check().map_err(|text| Problem::new(self.total_km.span().start, text))?;
+        if !(0.001..=100.0).contains(self.buffer.get_ref()) {
+            let text = format!("buffer {}: expected 0.001 to 100 of rate times round trip", self.buffer.get_ref());
+            return Err(Problem::new(self.buffer.span().start, text));
+        }
+        let (edges, senders) = (self.edges.get_ref().get(), self.senders.get());
+        if edges + senders > u64::from(LEAVES) {
+            let text = format!("{edges} edges and {senders} senders: expected {LEAVES} of both together at most");
+            return Err(Problem::new(self.edges.span().start, text));
+        }
+        let Some(restart) = &self.restart else { return Ok(Vec::new()) };
+        // None but a defect's error.
+        let topology = figure::topology(&distances, self.congested)
+            .map_err(|error| Problem::new(self.total_km.span().start, error.to_string()))?;
+        let known = |name: &Spanned<String>| match topology.node(name.get_ref()) {
+            Some(NodeId::Switch(switch)) => Ok(switch),
+            Some(NodeId::Host(_)) | None => {
+                let text = format!("{:?} is no switch of the network, as dc2.leaf1 or R1 are", name.get_ref());
+                Err(Problem::new(name.span().start, text))
+            }
+        };
+        restart.nodes.iter().map(known).collect()
+    }
+}

@@ -1,0 +1,32 @@
+//! What a finished end-to-end run is shown from, on a terminal and as a page.
+
+use super::page;
+use super::{EndToEnd, EndToEndResults};
+use crate::Provenance;
+use crate::wan::Claim;
+use serde::Serialize;
+use srdma_report::Page;
+
+/// An end-to-end run with its results.
+#[derive(Serialize)]
+pub struct EndToEndReport<'a> {
+    #[serde(skip)]
+    pub(super) plan: &'a EndToEnd,
+    #[serde(flatten)]
+    pub(super) results: &'a EndToEndResults,
+    pub(super) claims: Vec<Claim>,
+    #[serde(skip)]
+    pub(super) provenance: &'a Provenance<'a>,
+}
+
+impl<'a> EndToEndReport<'a> {
+    /// Checks the results against what was to be shown.
+    pub fn new(plan: &'a EndToEnd, results: &'a EndToEndResults, provenance: &'a Provenance<'a>) -> Self {
+        EndToEndReport { plan, results, claims: results.claims(plan), provenance }
+    }
+
+    /// The HTML report.
+    pub fn page(&self) -> Page {
+        page::page(self)
+    }
+}

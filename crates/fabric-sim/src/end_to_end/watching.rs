@@ -1,0 +1,105 @@
+//! What is seen of nodes while time passes: pauses, and counters that a restart would take along.
+
+use crate::server::DATA_CLASS;
+use srdma_dataplane::{FastCnpCounters, GroupCounters, Node, NotificationCounters, PortId};
+use srdma_group::GroupId;
+use srdma_wire::Instant;
+use std::collections::BTreeMap;
+
+/// How long pauses have lasted: those that END.C asks for at the ingress PE.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holds {
+    /// Pauses that the PE had taken when it was looked at last.
+    taken: u64,
+    /// When the last pause was taken that still lasts.
+    asked: Option<Instant>,
+    /// The longest time from a pause that was taken to its end, or to the next one.
+    pub(super) longest_ns: u64,
+}
+
+impl Holds {
+    /// Looks at the PE.
+    pub(super) fn look(&mut self, pe: &Node, now: Instant) {
+        let taken = pe.notification_counters().pauses_taken;
+        if let Some(asked) = self.asked {
+            self.longest_ns = self.longest_ns.max(now.as_ns() - asked.as_ns());
+        }
+        if taken != self.taken {
+            (self.taken, self.asked) = (taken, Some(now));
+        }
+        if pe.holds().next().is_none() {
+            self.asked = None;
+        }
+    }
+
+    /// The PE has forgotten everything.
+    pub(super) fn forget(&mut self) {
+        (self.taken, self.asked) = (0, None);
+    }
+}
+
+/// How long a port has been paused altogether.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Paused {
+    since: Option<Instant>,
+    pub(super) total_ns: u64,
+}
+
+impl Paused {
+    /// Looks at the port's node.
+    pub(super) fn look(&mut self, node: Option<&Node>, port: PortId, now: Instant) {
+        let is_paused = node.is_some_and(|node| node.paused_classes(port) >> DATA_CLASS & 1 == 1);
+        match (self.since, is_paused) {
+            (None, true) => self.since = Some(now),
+            (Some(since), false) => {
+                self.total_ns += now.as_ns() - since.as_ns();
+                self.since = None;
+            }
+            (None, false) | (Some(_), true) => {}
+        }
+    }
+}
+
+/// What nodes have counted, those that have restarted in all their lives.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    /// END.C, sent and taken.
+    pub(super) notifications: NotificationCounters,
+    /// Fast CNPs that went out by END.E.
+    pub(super) fast_cnps_by_end_e: u64,
+    /// Data that came to the headend, and what went up from it.
+    pub(super) headend: GroupCounters,
+    /// Frames of the data's class that found no room, by the switch's name; only switches where any did.
+    pub(super) dropped: BTreeMap<String, u64>,
+}
+
+impl Counted {
+    /// Adds a node with so many ports that goes down, or at the end; of a headend the group's counters as well.
+    pub(super) fn add(&mut self, name: &str, node: &Node, ports: usize, group: Option<GroupId>) {
+        let of_node = node.notification_counters();
+        let FastCnpCounters { sent_by_end_e, .. } = node.fast_cnp_counters();
+        self.fast_cnps_by_end_e += sent_by_end_e;
+        let sum = &mut self.notifications;
+        sum.pauses_sent += of_node.pauses_sent;
+        sum.refreshes_sent += of_node.refreshes_sent;
+        sum.resumes_sent += of_node.resumes_sent;
+        sum.pauses_taken += of_node.pauses_taken;
+        sum.resumes_taken += of_node.resumes_taken;
+        sum.expired += of_node.expired;
+        sum.barred += of_node.barred;
+        if let Some(counters) = group.and_then(|group| node.group_counters(group)) {
+            let sum = &mut self.headend;
+            sum.data_packets += counters.data_packets;
+            sum.copies += counters.copies;
+            sum.acks_sent += counters.acks_sent;
+            sum.naks_sent += counters.naks_sent;
+            sum.cnps_sent += counters.cnps_sent;
+        }
+        let ports = (0..ports).map(|port| PortId(port as u16));
+        let classes = ports.filter_map(|port| node.class_counters(port, DATA_CLASS));
+        let dropped = classes.map(|class| class.full_drops + class.headroom_drops + class.storm_drops).sum::<u64>();
+        if dropped > 0 {
+            *self.dropped.entry(name.to_owned()).or_default() += dropped;
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A run of jobs at flow level: the same messages on the same links, as fluids.
+//!
+//! ```text
+//!   Task ──▶ message ──▶ a piece for each queue pair ──▶ Pipes ──▶ gone ──▶ arrived ──▶ Task
+//!                                                                             └──▶ acknowledged ──▶ Task
+//! ```
+//!
+//! A piece has arrived when all of its packets have left their source and the last one has passed all links; the
+//! message when all its pieces have. What the fluid leaves out is what packets do to each other in queues.
+
+mod failures;
+mod outcome;
+mod ways;
+mod wire;
+
+use crate::failing::Turns;
+use crate::iterations::Jobs;
+use crate::max_min::{PipeId, Pipes};
+use crate::results::ArmResult;
+use crate::route::Leg;
+use crate::run::{Progress, RunError};
+use crate::scenario::{Arm, Scenario};
+use srdma_fabric::NextHops;
+use srdma_placement::Message;
+use srdma_wire::Instant;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+use wire::{Delay, Wire};
+
+const PS_PER_NS: u64 = 1000;
+const NS_PER_US: u64 = 1000;
+
+/// Events from progress report to progress report.
+const EVENTS_PER_REPORT: u64 = 1 << 18;
+
+/// Runs an arm with a seed at flow level. `progress` is called now and then.
+///
+/// # Errors
+///
+/// Those of [`RunError`] that jobs and paths have.
+pub(super) fn run(
+    scenario: &Scenario,
+    arm: &Arm,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ArmResult, RunError> {
+    let mut run = FluidRun::new(scenario, arm, seed)?;
+    run.proceed(progress)?;
+    Ok(run.result())
+}
+
+struct FluidRun<'a> {
+    scenario: &'a Scenario,
+    arm: &'a Arm,
+    seed: u64,
+    /// What fails and is repaired.
+    turns: Turns,
+    wire: Wire,
+    jobs: Jobs,
+    pipes: Pipes<u32>,
+    /// For each pipe.
+    states: Vec<PipeState>,
+    /// For each channel.
+    sent: Vec<Sent>,
+    calendar: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// Events so far: what is planned first is done first of what comes at one time.
+    events: u64,
+    under_way: Vec<UnderWay>,
+    /// Places among those that nothing uses.
+    unused: Vec<u32>,
+    /// Octets that each link has carried.
+    carried: Vec<u64>,
+    now_ps: u64,
+}
+
+struct PipeState {
+    /// The links of each path that it can take, and the one that it takes.
+    ways: Vec<Vec<Leg>>,
+    way: usize,
+    delay: Delay,
+    /// Octets that went through it since it was laid.
+    octets: u64,
+    /// When the last piece arrives that has gone: none overtakes it.
+    arrives_ps: u64,
+}
+
+/// What a channel's sender knows.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    octets: u64,
+    /// Messages that are sent and not acknowledged, since when there are any, and for how long there were before.
+    messages: u32,
+    since_ps: u64,
+    busy_ps: u64,
+}
+
+/// The positions of links in both directions.
+fn positions(legs: &[Leg]) -> Vec<u32> {
+    legs.iter().map(|leg| leg.index() as u32).collect()
+}
+
+/// A message that is under way.
+struct UnderWay {
+    message: Message,
+    task: usize,
+    channel: usize,
+    /// Pieces that have not gone.
+    pieces: u32,
+    /// When the last of those that have gone arrives.
+    arrives_ps: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The message at this place has arrived.
+    Arrived(u32),
+    /// Its sender knows.
+    Acknowledged(u32),
+    /// NICs that steer know what has failed.
+    Noticed,
+}
+
+impl<'a> FluidRun<'a> {
+    fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
+        let topology = &scenario.topology;
+        let next_hops = NextHops::new(topology);
+        let jobs = Jobs::new(scenario, arm.queue_pairs.get() as usize)?;
+        let rates = topology.links().iter().flat_map(|link| [link.rate_bits_per_s; 2]);
+        let mut pipes = Pipes::new(rates);
+        let mut states = Vec::new();
+        for ways in ways::ways(scenario, arm, &next_hops, seed, &jobs.channels)? {
+            let first = ways.first().map_or(&[][..], Vec::as_slice);
+            pipes.add(&positions(first));
+            states.push(PipeState { delay: Delay::along(topology, first), ways, way: 0, octets: 0, arrives_ps: 0 });
+        }
+        Ok(FluidRun {
+            scenario,
+            arm,
+            seed,
+            turns: Turns::new(scenario),
+            wire: Wire::new(scenario, arm),
+            sent: vec![Sent::default(); jobs.channels.len()],
+            jobs,
+            pipes,
+            states,
+            calendar: BinaryHeap::new(),
+            events: 0,
+            under_way: Vec::new(),
+            unused: Vec::new(),
+            carried: vec![0; 2 * topology.links().len()],
+            now_ps: 0,
+        })
+    }
+
+    /// Lets time pass until all iterations have ended, or the run's time is over.
+    fn proceed(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
+        let measures = &self.scenario.measures;
+        let end_ns = (measures.duration_us.get() + measures.drain_us.get()) * NS_PER_US;
+        let mut gone = Vec::new();
+        let mut reported = 0;
+        while let Some(next_ps) = self.next_ps().filter(|next_ps| *next_ps < end_ns * PS_PER_NS) {
+            self.now_ps = next_ps;
+            self.pipes.take_gone(next_ps, &mut gone);
+            gone.drain(..).for_each(|(pipe, place)| self.piece_gone(pipe, place));
+            while let Some(Reverse((_, _, event))) = self.calendar.peek().filter(|Reverse((at, ..))| *at == next_ps) {
+                let event = *event;
+                self.calendar.pop();
+                match event {
+                    Event::Arrived(place) => self.arrived(place),
+                    Event::Acknowledged(place) => self.acknowledged(place),
+                    Event::Noticed => self.noticed(),
+                }
+            }
+            while let Some((at_ns, task)) = self.jobs.next_start().filter(|(at, _)| at * PS_PER_NS <= next_ps) {
+                self.jobs.start(task, at_ns);
+                self.follow_up(task);
+            }
+            while self.turns.next_ns().saturating_mul(PS_PER_NS) <= next_ps {
+                self.turn();
+            }
+            self.pipes.settle(next_ps);
+            if self.events - reported >= EVENTS_PER_REPORT {
+                reported = self.events;
+                self.report(end_ns, progress);
+            }
+        }
+        self.report(end_ns, progress);
+        Ok(())
+    }
+
+    fn next_ps(&mut self) -> Option<u64> {
+        let start = self.jobs.next_start().map(|(at_ns, _)| at_ns * PS_PER_NS);
+        let event = self.calendar.peek().map(|Reverse((at_ps, ..))| *at_ps);
+        let busy = [start, event, self.pipes.next_ps()].into_iter().flatten().min();
+        // What fails matters while something is to be sent.
+        let turn = Some(self.turns.next_ns()).filter(|at_ns| *at_ns < u64::MAX && !self.jobs.are_done());
+        busy.into_iter().chain(turn.map(|at_ns| at_ns.saturating_mul(PS_PER_NS))).min()
+    }
+
+    fn report(&self, end_ns: u64, progress: &mut dyn FnMut(Progress)) {
+        let (ended, flows) = self.jobs.progress();
+        let now_ns = self.now_ps / PS_PER_NS;
+        progress(Progress { now_ns, end_ns, ended, flows, packet_hops: 0, queue_pairs: 2 * self.states.len() });
+    }
+
+    fn plan(&mut self, at_ps: u64, event: Event) {
+        self.events += 1;
+        self.calendar.push(Reverse((at_ps, self.events, event)));
+    }
+
+    /// A rank sends a message: a piece by each of the channel's pipes.
+    fn send(&mut self, task: usize, message: Message) {
+        let Some(channel) = self.jobs.states()[task].task.borrow_mut().sent(&message) else { return };
+        let lanes = self.arm.queue_pairs.get();
+        let pieces = lanes as u32;
+        let under_way = UnderWay { message, task, channel, pieces, arrives_ps: 0 };
+        let place = match self.unused.pop() {
+            Some(place) => {
+                self.under_way[place as usize] = under_way;
+                place
+            }
+            None => {
+                self.under_way.push(under_way);
+                self.under_way.len() as u32 - 1
+            }
+        };
+        let sent = &mut self.sent[channel];
+        if sent.messages == 0 {
+            sent.since_ps = self.now_ps;
+        }
+        sent.messages += 1;
+        for lane in 0..lanes {
+            let octets = self.wire.wire_octets(self.wire.piece_octets(message.octets, lane, lanes));
+            let pipe = PipeId((channel as u64 * lanes + lane) as u32);
+            self.pipes.send(self.now_ps, pipe, octets as f64, place);
+        }
+    }
+
+    /// A piece has left its source.
+    fn piece_gone(&mut self, pipe: PipeId, place: u32) {
+        let lanes = self.arm.queue_pairs.get();
+        let own = &mut self.under_way[place as usize];
+        let octets = self.wire.piece_octets(own.message.octets, u64::from(pipe.0) % lanes, lanes);
+        let state = &mut self.states[pipe.0 as usize];
+        state.octets += self.wire.wire_octets(octets);
+        let arrives_ps = self.now_ps + state.delay.ps(self.wire.last_frame_octets(octets));
+        state.arrives_ps = state.arrives_ps.max(arrives_ps);
+        own.arrives_ps = own.arrives_ps.max(state.arrives_ps);
+        own.pieces -= 1;
+        if own.pieces == 0 {
+            let arrives_ps = own.arrives_ps;
+            self.plan(arrives_ps, Event::Arrived(place));
+        }
+    }
+
+    fn arrived(&mut self, place: u32) {
+        let UnderWay { task, channel, .. } = self.under_way[place as usize];
+        let pipe = channel * self.arm.queue_pairs.get() as usize;
+        let back_ps = self.states[pipe].delay.ps(self.wire.ack_octets());
+        self.plan(self.now_ps + back_ps, Event::Acknowledged(place));
+        let mut more = Vec::new();
+        let now = Instant::from_ns(self.now_ps.div_ceil(PS_PER_NS));
+        self.jobs.states()[task].task.borrow_mut().arrived(now, channel, &mut more);
+        more.into_iter().for_each(|message| self.send(task, message));
+        self.follow_up(task);
+    }
+
+    fn acknowledged(&mut self, place: u32) {
+        let UnderWay { message, task, channel, .. } = self.under_way[place as usize];
+        self.unused.push(place);
+        let sent = &mut self.sent[channel];
+        sent.octets += message.octets;
+        sent.messages -= 1;
+        if sent.messages == 0 {
+            sent.busy_ps += self.now_ps - sent.since_ps;
+        }
+        let mut more = Vec::new();
+        self.jobs.states()[task].task.borrow_mut().acknowledged(&message, &mut more);
+        more.into_iter().for_each(|message| self.send(task, message));
+    }
+
+    /// Sends what a collective begins with that follows another one, and takes in when an iteration has ended.
+    fn follow_up(&mut self, task: usize) {
+        let shared = Rc::clone(&self.jobs.states()[task].task);
+        let first = shared.borrow_mut().take_first();
+        first.into_values().flatten().for_each(|message| self.send(task, message));
+        let end = shared.borrow_mut().take_end();
+        if let Some(at) = end {
+            self.jobs.end(task, at.as_ns(), self.now_ps.div_ceil(PS_PER_NS));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a run at flow level comes to.
+
+use super::{FluidRun, PS_PER_NS};
+use crate::job_results::{add_jobs, job_result, link_result, recovery_ns};
+use crate::max_min::PipeId;
+use crate::results::{ArmResult, JobResult, LinkResult, SlowestResult, Summary, Totals};
+use srdma_fabric::NodeId;
+
+impl FluidRun<'_> {
+    pub(super) fn result(mut self) -> ArmResult {
+        (0..self.states.len()).for_each(|pipe| self.count(PipeId(pipe as u32)));
+        let states = self.jobs.states().iter().enumerate();
+        let jobs: Vec<JobResult> =
+            states.map(|(task, state)| job_result(self.scenario, state, self.slowest(task))).collect();
+        let links = self.links();
+        let summary =
+            Summary { recovery_ns: recovery_ns(self.scenario, &jobs), ..add_jobs(Summary::default(), &jobs, &links) };
+        let octets = self.sent.iter().map(|sent| sent.octets).sum();
+        ArmResult {
+            arm: self.arm.name.clone(),
+            title: self.arm.title().to_owned(),
+            seed: self.seed,
+            simulated_ns: self.now_ps / PS_PER_NS,
+            packet_hops: 0,
+            verified_icrc: self.scenario.hosts.verify_icrc,
+            flows: Vec::new(),
+            ports: Vec::new(),
+            series: Vec::new(),
+            notifications: Vec::new(),
+            jobs,
+            links,
+            totals: Totals { octets_sent: octets, octets_delivered: octets, ..Totals::default() },
+            summary,
+        }
+    }
+
+    /// Takes what has gone through a pipe for its links.
+    pub(super) fn count(&mut self, pipe: PipeId) {
+        let octets = std::mem::take(&mut self.states[pipe.0 as usize].octets);
+        self.pipes.links(pipe).for_each(|link| self.carried[link as usize] += octets);
+    }
+
+    fn links(&self) -> Vec<LinkResult> {
+        let topology = &self.scenario.topology;
+        let both = topology.links().iter().zip(self.carried.chunks(2)).flat_map(|(link, carried)| {
+            let [one, other] = link.ends;
+            carried
+                .iter()
+                .zip([[one, other], [other, one]])
+                .map(|(octets, ends)| link_result(topology, link, ends, *octets))
+        });
+        both.collect()
+    }
+
+    /// Of a task's channels the slowest while it had something under way.
+    fn slowest(&self, task: usize) -> Option<SlowestResult> {
+        let channels = self.jobs.channels.iter().zip(&self.sent);
+        let of_task = channels.filter(|(channel, sent)| channel.task == task && sent.busy_ps > 0);
+        let rates = of_task.map(|(channel, sent)| (sent.octets as f64 * 8e12 / sent.busy_ps as f64, channel));
+        let (bits_per_s, channel) = rates.min_by(|one, other| one.0.total_cmp(&other.0))?;
+        let [source, destination] =
+            [channel.from, channel.to].map(|host| self.scenario.topology.name(NodeId::Host(host)).to_owned());
+        Some(SlowestResult { source, destination, bits_per_s })
+    }
+}

@@ -1,0 +1,89 @@
+//! What messages come to on wires: octets of packets and of what answers them, and how long the last one is under way.
+
+use crate::path::{ACK_OCTETS, HEADERS_OCTETS, RETH_OCTETS};
+use crate::route::Leg;
+use crate::scenario::{Arm, Paths, Scenario};
+use srdma_fabric::Topology;
+use srdma_sim::link::{FRAMING_OCTETS, transmission_ps};
+
+/// Octets of the outer header by which a NIC says which path its packets take (PP-4-3).
+const OUTER_OCTETS: u64 = 40;
+
+/// Octets of the immediate data by which a receiver learns that a message is there.
+const IMMEDIATE_OCTETS: u64 = 4;
+
+const PS_PER_NS: u64 = 1000;
+
+/// What packets of an arm are like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    mtu_octets: u64,
+    ack_every: u64,
+    outer_octets: u64,
+}
+
+/// How long what has left its source is under way, in picoseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Delay {
+    propagation_ps: u64,
+    /// The rates of all links but the first, in bits a second: each of them sends a frame when it has all of it.
+    behind: Vec<u64>,
+}
+
+impl Wire {
+    pub(super) fn new(scenario: &Scenario, arm: &Arm) -> Self {
+        Wire {
+            mtu_octets: scenario.hosts.path_mtu().octets().into(),
+            ack_every: scenario.hosts.ack_every.get(),
+            outer_octets: if arm.paths == Paths::Ecmp { 0 } else { OUTER_OCTETS },
+        }
+    }
+
+    /// Octets of payload of each lane's piece of a message: whole packets, as even as they can be.
+    pub(super) fn piece_octets(&self, octets: u64, lane: u64, lanes: u64) -> u64 {
+        let piece = octets.div_ceil(self.mtu_octets).div_ceil(lanes) * self.mtu_octets;
+        octets.saturating_sub(lane * piece).min(piece)
+    }
+
+    fn packets(&self, octets: u64) -> u64 {
+        octets.div_ceil(self.mtu_octets).max(1)
+    }
+
+    /// What a piece takes of links in all, in octets. Acknowledgements go the other way, where as much data goes and is
+    /// acknowledged on this one: so the own ones are counted here.
+    pub(super) fn wire_octets(&self, octets: u64) -> u64 {
+        let packets = self.packets(octets);
+        let around = HEADERS_OCTETS + FRAMING_OCTETS + self.outer_octets;
+        let answers = packets.div_ceil(self.ack_every) * (ACK_OCTETS + FRAMING_OCTETS + self.outer_octets);
+        octets + packets * around + RETH_OCTETS + IMMEDIATE_OCTETS + answers
+    }
+
+    /// Octets of a piece's last frame.
+    pub(super) fn last_frame_octets(&self, octets: u64) -> u64 {
+        let payload = octets - (self.packets(octets) - 1) * self.mtu_octets;
+        let first = if self.packets(octets) == 1 { RETH_OCTETS } else { 0 };
+        payload + HEADERS_OCTETS + self.outer_octets + IMMEDIATE_OCTETS + first
+    }
+
+    /// Octets of an acknowledgement's frame.
+    pub(super) fn ack_octets(&self) -> u64 {
+        ACK_OCTETS + self.outer_octets
+    }
+}
+
+impl Delay {
+    /// That of a path.
+    pub(super) fn along(topology: &Topology, legs: &[Leg]) -> Self {
+        let links = legs.iter().map(|leg| &topology.links()[leg.link.index()]);
+        Delay {
+            propagation_ps: links.clone().map(|link| link.delay_ns * PS_PER_NS).sum(),
+            behind: links.skip(1).map(|link| link.rate_bits_per_s).collect(),
+        }
+    }
+
+    /// From when a frame has left its source to when it is there.
+    pub(super) fn ps(&self, frame_octets: u64) -> u64 {
+        let behind = self.behind.iter().map(|rate| transmission_ps(frame_octets as usize, *rate));
+        self.propagation_ps + behind.sum::<u64>()
+    }
+}

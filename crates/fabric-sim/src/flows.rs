@@ -1,0 +1,169 @@
+//! Which flows there are: what the workloads of a scenario come to for a seed.
+
+use super::results::FlowKind;
+use super::scenario::{Background, Incast, Scenario};
+use srdma_fabric::{HostId, NodeId, Topology};
+use srdma_sim::random::Stream;
+
+/// A flow that will begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlannedFlow {
+    /// What it is part of.
+    pub(super) kind: FlowKind,
+    /// A stream's name.
+    pub(super) name: Option<String>,
+    /// The host that sends.
+    pub(super) from: HostId,
+    /// The host that receives; of a group the first.
+    pub(super) to: HostId,
+    /// The hosts of a group that receive; empty for other flows.
+    pub(super) receivers: Vec<HostId>,
+    /// The switch that a stream goes by, if it names one.
+    pub(super) via: Option<NodeId>,
+    /// When it begins, in nanoseconds.
+    pub(super) start_ns: u64,
+    /// What it carries.
+    pub(super) size: FlowSize,
+    /// Flows of one burst of an incast have the same number.
+    pub(super) burst: Option<usize>,
+}
+
+impl PlannedFlow {
+    /// A flow to one host, on whatever way there is.
+    pub(super) fn new(kind: FlowKind, from: HostId, to: HostId, start_ns: u64, size: FlowSize) -> Self {
+        PlannedFlow { kind, name: None, from, to, receivers: Vec::new(), via: None, start_ns, size, burst: None }
+    }
+}
+
+/// How much a flow carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FlowSize {
+    /// So many octets.
+    Octets(u32),
+    /// No end: messages of so many octets.
+    Endless(u32),
+}
+
+const NS_PER_US: u64 = 1000;
+
+/// The longest message, in octets. Longer flows than that do not occur in the distributions.
+const MAX_OCTETS: u64 = 1 << 30;
+
+/// All flows of a scenario, in the order of their beginnings. The arm has no say in it.
+pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
+    let mut flows = Vec::new();
+    let end_ns = scenario.measures.duration_us.get() * NS_PER_US;
+    for stream in &scenario.workloads.stream {
+        if let Some((from, to)) = stream.ends(&scenario.topology) {
+            let start_ns = stream.start_us.get() * NS_PER_US;
+            let size = FlowSize::Endless(stream.message_octets.get() as u32);
+            let (name, via) = (Some(stream.name.clone()), stream.via(&scenario.topology));
+            flows.push(PlannedFlow { name, via, ..PlannedFlow::new(FlowKind::Stream, from, to, start_ns, size) });
+        }
+    }
+    for group in &scenario.workloads.multicast {
+        let receivers = group.receivers(&scenario.topology);
+        if let (Some(from), Some(to)) = (group.source(&scenario.topology), receivers.first().copied()) {
+            let start_ns = group.start_us.get() * NS_PER_US;
+            let size = FlowSize::Endless(group.message_octets.get() as u32);
+            let flow = PlannedFlow::new(FlowKind::Multicast, from, to, start_ns, size);
+            flows.push(PlannedFlow { name: Some(group.name.clone()), receivers, ..flow });
+        }
+    }
+    for (number, incast) in scenario.workloads.incast.iter().enumerate() {
+        let mut chance = Stream::new(seed, &format!("incast {number}"));
+        add_incast(scenario, incast, end_ns, &mut chance, &mut flows);
+    }
+    for (number, background) in scenario.workloads.background.iter().enumerate() {
+        let mut chance = Stream::new(seed, &format!("background {number}"));
+        add_background(&scenario.topology, background, end_ns, &mut chance, &mut flows);
+    }
+    for (number, permutation) in scenario.workloads.permutation.iter().enumerate() {
+        let targets = permute(&scenario.topology, &mut Stream::new(seed, &format!("permutation {number}")));
+        let start_ns = permutation.start_us.get() * NS_PER_US;
+        let size = FlowSize::Octets(permutation.size_octets.get() as u32);
+        let flow = |(from, to)| PlannedFlow::new(FlowKind::Permutation, from, to, start_ns, size);
+        flows.extend(scenario.topology.host_ids().zip(targets).map(flow));
+    }
+    flows.sort_by_key(|flow| flow.start_ns);
+    flows
+}
+
+fn add_incast(scenario: &Scenario, incast: &Incast, end_ns: u64, chance: &mut Stream, flows: &mut Vec<PlannedFlow>) {
+    let topology = &scenario.topology;
+    let Some(receiver) = incast.receiver(topology) else {
+        return;
+    };
+    let in_streams: Vec<HostId> = scenario
+        .workloads
+        .stream
+        .iter()
+        .filter_map(|stream| stream.ends(topology))
+        .flat_map(|(from, to)| [from, to])
+        .chain(scenario.workloads.multicast.iter().filter_map(|group| group.source(topology)))
+        .collect();
+    let is_near = |host: HostId| topology.attached_to(host).any(|at| topology.attached_to(receiver).any(|to| to == at));
+    let far: Vec<HostId> = topology.host_ids().filter(|host| !is_near(*host) && !in_streams.contains(host)).collect();
+    let mut start_ns = incast.start_us.get() * NS_PER_US;
+    let mut burst = flows.iter().filter_map(|flow| flow.burst).max().map_or(0, |last| last + 1);
+    while start_ns < end_ns {
+        for from in draw(&far, *incast.senders.as_ref(), chance) {
+            let (least, most) = (incast.min_octets.get(), *incast.max_octets.as_ref());
+            let size = FlowSize::Octets((least + chance.below(most - least + 1)) as u32);
+            let flow = PlannedFlow::new(FlowKind::Incast, from, receiver, start_ns, size);
+            flows.push(PlannedFlow { burst: Some(burst), ..flow });
+        }
+        burst += 1;
+        match incast.period_us {
+            Some(period_us) => start_ns += period_us.get() * NS_PER_US,
+            None => return,
+        }
+    }
+}
+
+fn add_background(
+    topology: &Topology,
+    background: &Background,
+    end_ns: u64,
+    chance: &mut Stream,
+    flows: &mut Vec<PlannedFlow>,
+) {
+    let hosts = background.hosts(topology);
+    let rates = hosts.iter().flat_map(|host| topology.ports(NodeId::Host(*host)));
+    let bits_per_s: f64 = rates.map(|port| topology.links()[port.link.index()].rate_bits_per_s as f64).sum();
+    let flows_per_ns = background.load.get() * bits_per_s / (background.sizes.mean_octets() * 8.0) / 1e9;
+    if flows_per_ns <= 0.0 {
+        return;
+    }
+    let mut time_ns = 0.0;
+    loop {
+        time_ns += -(1.0 - chance.unit()).ln() / flows_per_ns;
+        if time_ns >= end_ns as f64 {
+            return;
+        }
+        let count = hosts.len() as u64;
+        let from = chance.below(count);
+        let to = (from + 1 + chance.below(count - 1)) % count;
+        let size = FlowSize::Octets(background.sizes.draw(chance).min(MAX_OCTETS) as u32);
+        let (from, to) = (hosts[from as usize], hosts[to as usize]);
+        flows.push(PlannedFlow::new(FlowKind::Background, from, to, time_ns as u64, size));
+    }
+}
+
+/// So many of the hosts, or all if there are fewer, in an order by chance.
+fn draw(hosts: &[HostId], count: usize, chance: &mut Stream) -> Vec<HostId> {
+    let mut left = hosts.to_vec();
+    let count = count.min(left.len());
+    (0..count).map(|_| left.swap_remove(chance.below(left.len() as u64) as usize)).collect()
+}
+
+/// For each host another one, none twice: a cycle through all hosts, in an order by chance.
+fn permute(topology: &Topology, chance: &mut Stream) -> Vec<HostId> {
+    let all: Vec<HostId> = topology.host_ids().collect();
+    let cycle = draw(&all, all.len(), chance);
+    let mut targets = all;
+    for (position, host) in cycle.iter().enumerate() {
+        targets[host.index()] = cycle[(position + 1) % cycle.len()];
+    }
+    targets
+}

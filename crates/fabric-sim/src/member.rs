@@ -1,0 +1,97 @@
+//! A host of a group whose memory holds what it has received, octet by octet: the host of the multicast engine, behind
+//! the NIC of the experiments' servers, which puts programs around packets (PP-4-3) and obeys pauses.
+
+use super::nic::{Nic, Outer};
+use super::server::{DATA_CLASS, SERVER_PORT};
+use srdma_dataplane::headend::HeadendError;
+use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
+use srdma_rc::EndpointConfig;
+use srdma_sim::host::{Host, HostConfig};
+use srdma_sim::network::Station;
+use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, Pfc, Qpn, View};
+use std::net::Ipv6Addr;
+
+/// A host of a group.
+pub(super) struct Member {
+    /// The host behind the NIC.
+    pub(super) host: Host,
+    nic: Nic,
+    pauses: Pauses,
+    ethernet: EthernetView,
+}
+
+impl Member {
+    /// A host without queue pairs, with a link of this rate.
+    pub(super) fn new(config: &HostConfig, endpoint: EndpointConfig, rate_bits_per_s: u64) -> Self {
+        let ethernet = Ethernet { destination: config.gateway, source: config.mac, ethertype: EtherType::IPV6 };
+        Member {
+            host: Host::with_endpoint(config, endpoint),
+            nic: Nic::new(config.address),
+            pauses: Pauses::new(rate_bits_per_s, 1 << DATA_CLASS, None),
+            ethernet: ethernet.emit(),
+        }
+    }
+
+    /// Puts outer headers around all that goes to a queue pair of a peer.
+    ///
+    /// # Errors
+    ///
+    /// Those of the headend.
+    pub(super) fn encapsulate(&mut self, peer: Ipv6Addr, qpn: Qpn, outer: Outer) -> Result<(), HeadendError> {
+        self.nic.encapsulate(peer, qpn, outer)
+    }
+
+    /// Whether its data are paused.
+    pub(super) fn is_paused(&mut self, now: Instant) -> bool {
+        self.pauses.paused(now) >> DATA_CLASS & 1 == 1
+    }
+
+    /// A pause goes no further. What only looks like one does, and the host counts it.
+    fn takes_pause(&mut self, now: Instant, frame: &Frame, pool: &Pool) -> bool {
+        let split = EthernetView::split(frame.head(pool)).ok();
+        let control = split.filter(|(ethernet, _)| ethernet.ethertype() == EtherType::MAC_CONTROL);
+        let pfc = control.and_then(|(_, octets)| Pfc::parse(octets).ok());
+        pfc.inspect(|pfc| self.pauses.receive(now, pfc)).is_some()
+    }
+}
+
+impl Element for Member {
+    fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        let mut others = Vec::with_capacity(frames.len());
+        for frame in frames.drain(..) {
+            if self.takes_pause(now, &frame, pool) {
+                frame.release(pool);
+            } else {
+                others.push(frame);
+            }
+        }
+        self.host.receive(now, port, &mut others, pool);
+    }
+
+    fn tick(&mut self, now: Instant, pool: &mut Pool) {
+        self.pauses.paused(now);
+        self.host.tick(now, pool);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.host.next_deadline().into_iter().chain(self.pauses.next_deadline()).min()
+    }
+
+    fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
+        let paused = self.is_paused(now);
+        let mut frame = if paused { self.host.dequeue_cnp(now, pool) } else { self.host.dequeue(now, port, pool) }?;
+        self.nic.outgoing(now, &mut frame, &self.ethernet, pool);
+        Some(frame)
+    }
+
+    fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        debug_assert_eq!(SERVER_PORT, srdma_sim::host::HOST_PORT);
+        self.host.take_ready(wake);
+    }
+}
+
+impl Station for Member {
+    fn wants_driver_layout(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,104 @@
+//! How soon senders knew of congestion.
+
+use super::{ArmView, Material};
+use crate::ArmResult;
+use crate::results::{NotificationResult, percentile};
+use srdma_report::{
+    Axis, Better, Block, Comparison, ComparisonRow, LinePlot, Scale, Section, Series, Shape, Unit, cumulative,
+};
+
+/// The colour of the bound: the last of those that there are.
+const BOUND_COLOUR: usize = 5;
+
+fn delay_ns(notification: &NotificationResult) -> Option<f64> {
+    Some(notification.changed_ns?.checked_sub(notification.met_ns)? as f64)
+}
+
+fn way_back_ns(notification: &NotificationResult) -> Option<f64> {
+    delay_ns(notification).map(|_| notification.way_back_ns as f64)
+}
+
+/// Time beyond the way back; less than nothing if a sender knew from another packet.
+fn excess_ns(notification: &NotificationResult) -> Option<f64> {
+    Some(delay_ns(notification)? - notification.way_back_ns as f64)
+}
+
+fn values(run: &ArmResult, of: fn(&NotificationResult) -> Option<f64>) -> Vec<f64> {
+    run.notifications.iter().filter_map(of).collect()
+}
+
+/// The section; `None` if no sender was told of anything.
+pub(super) fn section(material: &Material<'_>) -> Option<Section> {
+    let told = |arm: &ArmView<'_>| arm.runs.iter().any(|run| run.notifications.iter().any(|n| n.changed_ns.is_some()));
+    if !material.arms.iter().any(told) {
+        return None;
+    }
+    let lead = "From the moment at which a sender's first packet met a queue above the threshold to the moment at \
+                which that sender changed its rate. No message can be faster than the way back from that switch: \
+                propagation and serialisation on idle links.";
+    let blocks = vec![Block::Beside(vec![distribution(material, told)]), table(material)];
+    Some(Section::new("Notification delay", lead, blocks))
+}
+
+fn distribution(material: &Material<'_>, told: impl Fn(&ArmView<'_>) -> bool) -> Block {
+    let all = |arm: &ArmView<'_>, of| -> Vec<f64> { arm.runs.iter().flat_map(|run| values(run, of)).collect() };
+    let arms = material.arms.iter().enumerate().filter(|(_, arm)| told(arm));
+    let mut series: Vec<Series> = arms
+        .map(|(colour, arm)| Series {
+            name: arm.title().to_owned(),
+            colour,
+            shape: Shape::Steps,
+            points: cumulative(&all(arm, delay_ns)),
+        })
+        .collect();
+    let bounds: Vec<f64> = material.arms.iter().flat_map(|arm| all(arm, way_back_ns)).collect();
+    series.push(Series {
+        name: "the way back alone".to_owned(),
+        colour: BOUND_COLOUR,
+        shape: Shape::Steps,
+        points: cumulative(&bounds),
+    });
+    Block::Lines(LinePlot {
+        title: "Delay from congestion to reaction".to_owned(),
+        look_for:
+            "Which share of the senders knew within a time, over all seeds. The closer a line is to that of the way \
+                   back, the less there is left to gain."
+                .to_owned(),
+        x: Axis { scale: Scale::Logarithmic, ..Axis::new("delay", Unit::Nanoseconds) },
+        y: Axis { greatest: Some(100.0), ..Axis::new("senders", Unit::Percent) },
+        series,
+        references: Vec::new(),
+    })
+}
+
+fn table(material: &Material<'_>) -> Block {
+    let row = |measure: &str, unit, better, of: &dyn Fn(&ArmResult) -> Option<f64>| ComparisonRow {
+        measure: measure.to_owned(),
+        meaning: String::new(),
+        unit,
+        better,
+        values: material.arms.iter().map(|arm| arm.spread(of)).collect(),
+    };
+    let of = |measure: &str, better, of: fn(&NotificationResult) -> Option<f64>, share: f64| {
+        row(measure, Unit::Nanoseconds, better, &|run| percentile(&mut values(run, of), share))
+    };
+    let count = |is_told: bool| {
+        move |run: &ArmResult| {
+            let counted = run.notifications.iter().filter(|notification| notification.changed_ns.is_some() == is_told);
+            (!run.notifications.is_empty()).then(|| counted.count() as f64)
+        }
+    };
+    Block::Comparison(Comparison {
+        caption: "Notification delay".to_owned(),
+        columns: material.legend(),
+        baseline: material.baseline,
+        rows: vec![
+            of("delay, median", Better::Lower, delay_ns, 0.5),
+            of("delay, p99", Better::Lower, delay_ns, 0.99),
+            of("way back on idle links, p99", Better::Neither, way_back_ns, 0.99),
+            of("delay beyond the way back, p99", Better::Lower, excess_ns, 0.99),
+            row("senders that were told", Unit::Count, Better::Neither, &count(true)),
+            row("senders that were not", Unit::Count, Better::Neither, &count(false)),
+        ],
+    })
+}

@@ -1,0 +1,139 @@
+//! The fabric, coloured by where it hurt.
+
+use super::{ArmView, Material};
+use crate::ArmResult;
+use crate::results::PortResult;
+use srdma_fabric::NodeId;
+use srdma_report::{Block, Picture, PictureLink, PictureNode, Section, Unit};
+use std::collections::BTreeMap;
+
+/// What the links are coloured by.
+struct Colouring {
+    measure: &'static str,
+    unit: Unit,
+    /// The value of each direction of a link, by the name of the port that sends there.
+    of: fn(&ArmResult) -> Vec<(&str, u64)>,
+    look_for: &'static str,
+}
+
+const PAUSE: Colouring = Colouring {
+    measure: "time paused",
+    unit: Unit::Nanoseconds,
+    of: |run| of_ports(run, |port| port.paused_ns),
+    look_for: "Where links stood still. Colour far from the receiver means that congestion has spread.",
+};
+
+const QUEUE: Colouring = Colouring {
+    measure: "peak queue",
+    unit: Unit::Octets,
+    of: |run| of_ports(run, |port| port.peak_octets),
+    look_for: "Where packets waited. Strong colours should stand at the receiver alone.",
+};
+
+const LOAD: Colouring = Colouring {
+    measure: "time in use",
+    unit: Unit::Nanoseconds,
+    of: |run| run.links.iter().map(|link| (link.name.as_str(), link.busy_ns)).collect(),
+    look_for: "What links carried. Placed well, all between two tiers have the same colour.",
+};
+
+fn of_ports(run: &ArmResult, of: fn(&PortResult) -> u64) -> Vec<(&str, u64)> {
+    run.ports.iter().map(|port| (port.name.as_str(), of(port))).collect()
+}
+
+/// The section.
+pub(super) fn section(material: &Material<'_>) -> Section {
+    let mut blocks = Vec::new();
+    for colouring in [&LOAD, &PAUSE, &QUEUE] {
+        let values = material.results.runs.iter().flat_map(|run| (colouring.of)(run));
+        if values.into_iter().any(|(_, value)| value > 0) {
+            blocks.extend(pictures(material, colouring));
+        }
+    }
+    if blocks.is_empty() {
+        blocks.extend(pictures(material, &QUEUE));
+    }
+    let topology = &material.scenario.topology;
+    let lead = format!(
+        "{} hosts (dots) below {} switches (boxes) in {} tiers. A link's colour shows the larger value of both its \
+         directions, with seed {}, on the same scale in all arms; queues and pauses of hosts' own ports are not part \
+         of it.",
+        topology.hosts().len(),
+        topology.switches().len(),
+        topology.tiers(),
+        material.shown_seed()
+    );
+    Section { heading: "The fabric".to_owned(), lead, blocks }
+}
+
+/// A picture of the baseline, and those of the other arms on demand.
+fn pictures(material: &Material<'_>, colouring: &Colouring) -> Vec<Block> {
+    let values = material.arms.iter().filter_map(|arm| arm.runs.first()).flat_map(|run| (colouring.of)(run));
+    let greatest = values.map(|(_, value)| value).max().unwrap_or(0) as f64;
+    let picture = |arm| Block::Picture(picture(material, arm, colouring, greatest));
+    let mut blocks: Vec<Block> = material.arms.get(material.baseline).map(picture).into_iter().collect();
+    let others = material.arms.iter().enumerate().filter(|(index, _)| *index != material.baseline);
+    let others: Vec<Block> = others.map(|(_, arm)| picture(arm)).collect();
+    if !others.is_empty() {
+        blocks.push(Block::Folded(format!("The {} of the other arms", colouring.measure), others));
+    }
+    blocks
+}
+
+fn picture(material: &Material<'_>, arm: &ArmView<'_>, colouring: &Colouring, greatest: f64) -> Picture {
+    let topology = &material.scenario.topology;
+    let mut values: BTreeMap<&str, f64> = BTreeMap::new();
+    for (name, value) in arm.runs.first().into_iter().flat_map(|run| (colouring.of)(run)) {
+        values.insert(name, value as f64);
+    }
+    let roles = roles(material, arm);
+    let host_node = |host: &srdma_fabric::Host| PictureNode {
+        name: host.name.clone(),
+        tier: 0,
+        role: roles.get(host.name.as_str()).copied().unwrap_or_default().to_owned(),
+    };
+    let switch_node = |switch: &srdma_fabric::Switch| PictureNode {
+        name: switch.name.clone(),
+        tier: switch.tier,
+        role: String::new(),
+    };
+    let hosts = topology.hosts().len();
+    let position = |node| match node {
+        NodeId::Host(host) => host.index(),
+        NodeId::Switch(switch) => hosts + switch.index(),
+    };
+    let link = |link: &srdma_fabric::Link| {
+        let [a, b] = link.ends.map(|end| topology.name(end.node));
+        let both = [format!("{a}-{b}"), format!("{b}-{a}")];
+        let value = both.iter().filter_map(|name| values.get(name.as_str()).copied()).fold(0.0, f64::max);
+        PictureLink { ends: link.ends.map(|end| position(end.node)), value: Some(value) }
+    };
+    Picture {
+        title: format!("{}: {}", arm.title(), colouring.measure),
+        look_for: colouring.look_for.to_owned(),
+        nodes: topology.hosts().iter().map(host_node).chain(topology.switches().iter().map(switch_node)).collect(),
+        links: topology.links().iter().map(link).collect(),
+        measure: colouring.measure.to_owned(),
+        unit: colouring.unit,
+        greatest: Some(greatest),
+    }
+}
+
+/// What hosts are in the run that is shown, as far as they are anything in particular.
+fn roles<'a>(material: &'a Material<'_>, arm: &ArmView<'a>) -> BTreeMap<&'a str, &'static str> {
+    let (scenario, mut roles) = (material.scenario, BTreeMap::new());
+    let name = |host| scenario.topology.name(NodeId::Host(host));
+    for flow in arm.runs.first().into_iter().flat_map(|run| &run.flows) {
+        if flow.kind == crate::results::FlowKind::Incast {
+            roles.insert(flow.source.as_str(), "sends into the incast");
+        }
+    }
+    for (from, to) in scenario.workloads.stream.iter().filter_map(|stream| stream.ends(&scenario.topology)) {
+        roles.insert(name(from), "end of the victim stream");
+        roles.insert(name(to), "end of the victim stream");
+    }
+    for receiver in scenario.workloads.incast.iter().filter_map(|incast| incast.receiver(&scenario.topology)) {
+        roles.insert(name(receiver), "receives the incast");
+    }
+    roles
+}

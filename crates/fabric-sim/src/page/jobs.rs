@@ -1,0 +1,121 @@
+//! Iterations of jobs, and how evenly links are loaded.
+
+use super::{ArmView, Material};
+use crate::ArmResult;
+use crate::results::IterationResult;
+use srdma_report::{Axis, Block, LinePlot, Scale, Section, Series, Shape, Table, Unit, cumulative};
+
+/// The section; `None` without jobs.
+pub(super) fn section(material: &Material<'_>) -> Option<Section> {
+    if material.results.runs.iter().all(|run| run.jobs.is_empty()) {
+        return None;
+    }
+    let plots = vec![distribution(material), over_time(material), loads(material)];
+    let blocks = vec![Block::Beside(plots), Block::Table(slowest(material))];
+    let lead = "In an iteration a job does its collectives once. It ends with the last message of all, so that the \
+                slowest flow decides, and the slowest flow is one that shares a link.";
+    Some(Section::new("Iterations", lead, blocks))
+}
+
+/// Times that differ by such a factor are shown on a logarithmic axis.
+const WIDE: f64 = 20.0;
+
+fn iterations(run: &ArmResult) -> impl Iterator<Item = &IterationResult> {
+    run.jobs.iter().flat_map(|job| &job.iterations)
+}
+
+fn took_ns(iteration: &IterationResult) -> Option<f64> {
+    Some(iteration.finished_ns?.checked_sub(iteration.started_ns)? as f64)
+}
+
+fn series(material: &Material<'_>, shape: Shape, points: impl Fn(&ArmView<'_>) -> Vec<(f64, f64)>) -> Vec<Series> {
+    let series = |(colour, arm): (usize, &ArmView<'_>)| Series {
+        name: arm.title().to_owned(),
+        colour,
+        shape,
+        points: points(arm),
+    };
+    material.arms.iter().enumerate().map(series).collect()
+}
+
+/// An axis of iteration times: logarithmic where some take very much longer than others.
+fn axis(material: &Material<'_>, name: &str) -> Axis {
+    let all = material.results.runs.iter().flat_map(iterations).filter_map(took_ns);
+    let (least, greatest) = all.fold((f64::MAX, 0.0_f64), |(least, most), own| (least.min(own), most.max(own)));
+    let scale = if greatest > WIDE * least { Scale::Logarithmic } else { Scale::Linear };
+    Axis { scale, ..Axis::new(name, Unit::Nanoseconds) }
+}
+
+fn distribution(material: &Material<'_>) -> Block {
+    let points = |arm: &ArmView<'_>| {
+        let iterations = arm.runs.iter().flat_map(|run| iterations(run));
+        cumulative(&iterations.filter_map(took_ns).collect::<Vec<f64>>())
+    };
+    Block::Lines(LinePlot {
+        title: "Iteration times".to_owned(),
+        look_for: "Which share of all iterations took no longer, over all seeds. Further left is better.".to_owned(),
+        x: axis(material, "iteration"),
+        y: Axis { greatest: Some(100.0), ..Axis::new("iterations", Unit::Percent) },
+        series: series(material, Shape::Steps, points),
+        references: Vec::new(),
+    })
+}
+
+fn over_time(material: &Material<'_>) -> Block {
+    let points = |arm: &ArmView<'_>| {
+        let iterations = arm.runs.first().into_iter().flat_map(|run| iterations(run));
+        let mut points: Vec<(f64, f64)> =
+            iterations.filter_map(|it| Some((it.started_ns as f64, took_ns(it)?))).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        points
+    };
+    Block::Lines(LinePlot {
+        title: format!("Iterations one after the other, seed {}", material.shown_seed()),
+        look_for: "How long each took, by when it began. Steps show when something changed.".to_owned(),
+        x: Axis::new("began", Unit::Nanoseconds),
+        y: axis(material, "took"),
+        series: series(material, Shape::Steps, points),
+        references: Vec::new(),
+    })
+}
+
+/// How long links between switches were in use, by the busiest link of a NIC in the same run.
+fn loads(material: &Material<'_>) -> Block {
+    let of_run = |run: &ArmResult| -> Vec<f64> {
+        let nics = run.links.iter().filter(|link| !link.in_fabric).map(|link| link.busy_ns).max();
+        let nics = nics.unwrap_or(0).max(1) as f64;
+        run.links.iter().filter(|link| link.in_fabric).map(|link| link.busy_ns as f64 / nics).collect()
+    };
+    let points = |arm: &ArmView<'_>| cumulative(&arm.runs.iter().flat_map(|run| of_run(run)).collect::<Vec<f64>>());
+    Block::Lines(LinePlot {
+        title: "Loads of links between switches".to_owned(),
+        look_for:
+            "Which share of the links was in use no longer, by the busiest link of a NIC, over all seeds. An upright \
+                   line is even; what is right of 1 holds somebody up."
+                .to_owned(),
+        x: Axis::new("in use", Unit::Times),
+        y: Axis { greatest: Some(100.0), ..Axis::new("links", Unit::Percent) },
+        series: series(material, Shape::Steps, points),
+        references: Vec::new(),
+    })
+}
+
+fn slowest(material: &Material<'_>) -> Table {
+    let mut rows = Vec::new();
+    for arm in &material.arms {
+        for job in arm.runs.first().into_iter().flat_map(|run| &run.jobs) {
+            let Some(slowest) = &job.slowest else { continue };
+            rows.push(vec![
+                arm.title().to_owned(),
+                job.name.clone(),
+                format!("{} → {}", slowest.source, slowest.destination),
+                Unit::BitsPerSecond.format(slowest.bits_per_s),
+            ]);
+        }
+    }
+    Table {
+        caption: format!("The slowest flows, seed {}", material.shown_seed()),
+        columns: ["arm", "job", "from and to", "rate"].map(str::to_owned).to_vec(),
+        rows,
+    }
+}

@@ -1,0 +1,218 @@
+//! The report of a scenario, for a reader who knows networks but not this program.
+
+mod delays;
+mod fabric;
+mod flows;
+mod jobs;
+mod over_time;
+mod setting;
+mod words;
+
+use crate::FabricReport;
+use crate::measures::{self, Measure};
+use crate::scenario::{Arm, Signal};
+use crate::{ArmResult, Level, Results, Scenario};
+use srdma_report::{
+    Axis, BarGroup, BarPlot, Better, Block, Comparison, ComparisonRow, Page, Reference, Section, Spread,
+};
+
+/// What all parts of a report are made of.
+struct Material<'a> {
+    scenario: &'a Scenario,
+    results: &'a Results,
+    arms: Vec<ArmView<'a>>,
+    /// The position of the baseline among the arms.
+    baseline: usize,
+}
+
+/// An arm with its runs. Its position is its colour.
+struct ArmView<'a> {
+    arm: &'a Arm,
+    runs: Vec<&'a ArmResult>,
+}
+
+impl ArmView<'_> {
+    fn title(&self) -> &str {
+        self.arm.title()
+    }
+
+    /// Least, median and greatest over the seeds.
+    fn spread(&self, of: impl Fn(&ArmResult) -> Option<f64>) -> Option<Spread> {
+        let values: Vec<f64> = self.runs.iter().filter_map(|run| of(run)).collect();
+        Spread::of(&values)
+    }
+}
+
+impl Material<'_> {
+    /// Names and colours of the arms.
+    fn legend(&self) -> Vec<(String, usize)> {
+        self.arms.iter().enumerate().map(|(colour, arm)| (arm.title().to_owned(), colour)).collect()
+    }
+
+    /// The seed that is shown where one run stands for all.
+    fn shown_seed(&self) -> u64 {
+        self.results.runs.first().map_or(0, |run| run.seed)
+    }
+
+    /// Bars of a measure, one for each arm.
+    fn bars(&self, title: &str, look_for: &str, y: Axis, of: impl Fn(&ArmResult) -> Option<f64>) -> BarPlot {
+        let bars = self.arms.iter().map(|arm| arm.spread(&of)).collect();
+        BarPlot {
+            title: title.to_owned(),
+            look_for: look_for.to_owned(),
+            y,
+            series: self.legend(),
+            groups: vec![BarGroup { name: String::new(), bars }],
+            references: Vec::<Reference>::new(),
+        }
+    }
+}
+
+/// The report.
+pub(crate) fn page(experiment: &FabricReport<'_>) -> Page {
+    let (scenario, results) = (experiment.scenario, experiment.results);
+    let arms = scenario.arms.iter().map(|arm| ArmView { arm, runs: results.of_arm(&arm.name).collect() }).collect();
+    let material = Material { scenario, results, arms, baseline: scenario.baseline() };
+    let mut sections = vec![overview(&material)];
+    sections.extend(jobs::section(&material));
+    sections.extend(flows::section(&material));
+    sections.extend(over_time::section(&material));
+    sections.extend(delays::section(&material));
+    sections.push(fabric::section(&material));
+    sections.push(setting::section(experiment));
+    sections.push(words::section());
+    Page {
+        title: results.title.clone(),
+        summary: summary(&material),
+        sections,
+        colophon: format!("Written by srdma {}.", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+/// What was done and what came of it, in whole sentences.
+fn summary(material: &Material<'_>) -> Vec<String> {
+    let mut summary: Vec<String> = Vec::new();
+    let description = material.results.description.trim();
+    summary.extend((!description.is_empty()).then(|| description.to_owned()));
+    let arms = material.arms.len();
+    let seeds = material.arms.first().map_or(0, |arm| arm.runs.len());
+    let baseline = material.arms.get(material.baseline).map_or("", ArmView::title);
+    let seeds = if seeds == 1 { "one seed".to_owned() } else { format!("{seeds} seeds") };
+    let has_jobs = !material.scenario.jobs.is_empty();
+    let what = if has_jobs { "choose paths, and to handle congestion and failures" } else { "handle congestion" };
+    summary.push(match arms {
+        1 => format!("“{baseline}” was simulated with {seeds}; a seed draws everything that is left to chance."),
+        _ => format!(
+            "{arms} ways to {what} (“arms”) were simulated on the same fabric with the same traffic, each with \
+             {seeds}; a seed draws everything that is left to chance. All are compared with “{baseline}”."
+        ),
+    });
+    if material.results.level == Level::Flow {
+        let text = "It was simulated at flow level: what is sent is a fluid, and flows that share a link share it \
+                    fairly. There are no packets, so there are no queues, losses or pauses, and no arm reacts to \
+                    congestion.";
+        summary.push(text.to_owned());
+    }
+    for (index, arm) in material.arms.iter().enumerate().filter(|(index, _)| *index != material.baseline) {
+        let told: Vec<String> = HEADLINES.iter().filter_map(|name| headline(material, index, name)).collect();
+        if !told.is_empty() {
+            summary.push(format!("{}: {}.", arm.title(), told.join("; ")));
+        }
+    }
+    if material.results.runs.iter().any(|run| !run.verified_icrc) {
+        summary
+            .push("Hosts did not verify the ICRC of what they received: that made the simulation faster.".to_owned());
+    }
+    summary
+}
+
+/// The measures that the summary tells of.
+const HEADLINES: [&str; 9] = [
+    "iteration, median",
+    "iteration, longest",
+    "recovery",
+    "busiest link",
+    "short flows, slowdown p99",
+    "incast completion, median",
+    "victim's rate",
+    "peak queue",
+    "PAUSE frames",
+];
+
+/// `peak queue 1.2 MiB instead of 3 MiB (−60 %)`.
+fn headline(material: &Material<'_>, index: usize, name: &str) -> Option<String> {
+    let measure = measures::MEASURES.iter().find(|measure| measure.name == name)?;
+    let value = material.arms.get(index)?.spread(measure.of)?.median;
+    let baseline = material.arms.get(material.baseline)?.spread(measure.of)?.median;
+    if value == 0.0 && baseline == 0.0 {
+        return None;
+    }
+    let [now, before] = [value, baseline].map(|value| measure.unit.format(value));
+    if now == before {
+        return Some(format!("{name} {now} as before"));
+    }
+    let percent = (value / baseline - 1.0) * 100.0;
+    let change = if baseline == 0.0 { String::new() } else { format!(" ({percent:+.0} %)").replace('-', "−") };
+    Some(format!("{name} {now} instead of {before}{change}"))
+}
+
+fn overview(material: &Material<'_>) -> Section {
+    let row = |measure: &Measure| ComparisonRow {
+        measure: measure.name.to_owned(),
+        meaning: measure.meaning.to_owned(),
+        unit: measure.unit,
+        better: measure.better,
+        values: material.arms.iter().map(|arm| arm.spread(measure.of)).collect(),
+    };
+    let rows: Vec<ComparisonRow> = measures::present(material.results).map(row).collect();
+    let lead = "Medians over the seeds, below them the least and the greatest. ✓ is better than the baseline, ✗ worse.";
+    let mut plots = Vec::new();
+    for (name, look_for) in BARS {
+        if let Some(measure) = measures::present(material.results).find(|measure| measure.name == *name) {
+            let better = match measure.better {
+                Better::Lower => " Lower is better.",
+                Better::Higher => " Higher is better.",
+                Better::Neither => "",
+            };
+            let y = Axis::new(measure.name, measure.unit);
+            plots.push(Block::Bars(material.bars(measure.name, &format!("{look_for}{better}"), y, measure.of)));
+        }
+    }
+    let comparison = Block::Comparison(Comparison {
+        caption: "All measures".to_owned(),
+        columns: material.legend(),
+        baseline: material.baseline,
+        rows,
+    });
+    Section::new("Results", lead, vec![comparison, Block::Beside(plots)])
+}
+
+/// The measures that are drawn as bars, with what to look for.
+const BARS: &[(&str, &str)] = &[
+    ("iteration, median", "How long the collectives of a job take."),
+    ("recovery", "How long jobs suffer from a failure."),
+    (
+        "busiest link",
+        "How much more the worst link between switches carries than a NIC sends: at 1 nothing is in the way.",
+    ),
+    ("slowest flow", "The pair of NICs that all others wait for."),
+    ("short flows, slowdown p99", "How much longer short flows take than alone, in the worst of a hundred."),
+    ("victim's rate", "What is left to a stream that did not cause the congestion."),
+    ("peak queue", "How much buffer the worst port needed."),
+    ("PAUSE frames", "How often PFC had to stop whole links, with everybody on them."),
+];
+
+/// From how many octets in a queue on an arm's senders are told, and what that threshold is called.
+fn threshold(scenario: &Scenario, arm: &Arm) -> Option<(&'static str, u64)> {
+    match arm.signal {
+        Signal::None => None,
+        Signal::ReceiverCnp => {
+            let ecn = arm.ecn.unwrap_or(scenario.switches.ecn);
+            Some(("ECN marks from here on", ecn.k_min_octets.get()))
+        }
+        Signal::FastCnp => {
+            let notification = arm.notification.unwrap_or(scenario.switches.notification);
+            Some(("Fast CNPs from here on", notification.threshold_octets.get()))
+        }
+    }
+}

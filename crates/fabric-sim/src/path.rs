@@ -1,0 +1,68 @@
+//! What a path is like when nothing else is on it: how long a flow takes, how long a notification.
+
+use super::route::Leg;
+use srdma_fabric::{HostId, LinkId, NextHops, Topology};
+use srdma_sim::link::{FRAMING_OCTETS, LinkModel};
+
+/// Octets of a full frame's headers: Ethernet, IPv6, UDP, BTH, and the ICRC.
+pub(super) const HEADERS_OCTETS: u64 = 14 + 40 + 8 + 12 + 4;
+
+/// Octets of the RETH, which the first packet of a WRITE has besides.
+pub(super) const RETH_OCTETS: u64 = 16;
+
+/// Octets of an ACK's frame, Ethernet included, without FCS.
+pub(super) const ACK_OCTETS: u64 = HEADERS_OCTETS + 4;
+
+const PS_PER_NS: u64 = 1000;
+
+/// Octets that a full packet occupies a link for.
+pub(super) fn full_packet_octets(mtu_octets: u64) -> u64 {
+    mtu_octets + HEADERS_OCTETS + FRAMING_OCTETS
+}
+
+/// The links of a shortest path, from its beginning.
+#[derive(Clone, Debug)]
+pub(super) struct Path(Vec<LinkModel>);
+
+impl Path {
+    /// A shortest path between two hosts, in a fabric where all of them are alike.
+    pub(super) fn between(topology: &Topology, next_hops: &NextHops, from: HostId, to: HostId) -> Self {
+        Self::of_links(topology, next_hops.path(topology, from, to))
+    }
+
+    /// The path that consists of these.
+    pub(super) fn along(topology: &Topology, legs: &[Leg]) -> Self {
+        Self::of_links(topology, legs.iter().map(|leg| leg.link))
+    }
+
+    fn of_links(topology: &Topology, links: impl IntoIterator<Item = LinkId>) -> Self {
+        let models = links.into_iter().map(|link| {
+            let link = &topology.links()[link.index()];
+            LinkModel::perfect(link.rate_bits_per_s, link.delay_ns)
+        });
+        Path(models.collect())
+    }
+
+    /// Nanoseconds from a frame's first bit at the beginning to its last at the end: propagation, and serialisation on
+    /// each link.
+    pub(super) fn frame_ns(&self, octets: u64) -> u64 {
+        let serialisation_ps: u64 = self.0.iter().map(|link| link.transmission_ps(octets as usize)).sum();
+        self.propagation_ns() + serialisation_ps.div_ceil(PS_PER_NS)
+    }
+
+    fn propagation_ns(&self) -> u64 {
+        self.0.iter().map(|link| link.delay_ns).sum()
+    }
+
+    /// Nanoseconds for which a flow of so many octets, in packets with up to `mtu_octets` of payload, takes alone: its
+    /// first packet over every link, the others behind it over the slowest, and an ACK back.
+    pub(super) fn flow_ns(&self, size_octets: u64, mtu_octets: u64) -> u64 {
+        let packets = size_octets.div_ceil(mtu_octets).max(1);
+        let first = size_octets.min(mtu_octets) + HEADERS_OCTETS + RETH_OCTETS;
+        let slowest = |octets: u64| self.0.iter().map(|link| link.transmission_ps(octets as usize)).max().unwrap_or(0);
+        let full = slowest(mtu_octets + HEADERS_OCTETS);
+        let last = slowest(size_octets - (packets - 1) * mtu_octets + HEADERS_OCTETS);
+        let behind_ps = if packets > 1 { (packets - 2) * full + last } else { 0 };
+        self.frame_ns(first) + behind_ps.div_ceil(PS_PER_NS) + self.frame_ns(ACK_OCTETS)
+    }
+}

@@ -1,0 +1,42 @@
+//! How results were obtained: the command that gives them again, the scenario file, and the time that it took.
+
+use srdma_report::units::{count, grouped};
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+/// What reports and tables say of the runs beside their results.
+#[derive(Clone, Debug)]
+pub struct Provenance<'a> {
+    /// The command line that gives the same results.
+    pub command: String,
+    /// The scenario file as it was read.
+    pub file_text: &'a str,
+    /// The HTML report, if one is written.
+    pub report: Option<&'a Path>,
+    /// Seeds of each variant.
+    pub seeds: usize,
+    /// Wall-clock time of all runs.
+    pub wall: Duration,
+    /// Threads that ran them.
+    pub threads: usize,
+}
+
+impl Provenance<'_> {
+    /// `1,000 packet-hops in 0.1 s on 2 threads: 10,000 a second`
+    pub(crate) fn write_speed(&self, f: &mut fmt::Formatter<'_>, packet_hops: u64) -> fmt::Result {
+        let (wall, threads) = (self.wall.as_secs_f64(), count(self.threads as u64, "thread"));
+        let rate = grouped((packet_hops as f64 / wall.max(1e-9)) as u64);
+        let packet_hops = grouped(packet_hops);
+        writeln!(f, "simulated   {packet_hops} packet-hops in {wall:.1} s on {threads}: {rate} a second")
+    }
+
+    /// The last lines of a table: the command, and where the report is.
+    pub(crate) fn write_footer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "again       {}", self.command)?;
+        match self.report {
+            Some(path) => writeln!(f, "report      {}", path.display()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! One run: an arm of a scenario with a seed.
+
+use super::build::{ADDRESSES, Fabric};
+use super::closing::Closing;
+use super::failing::Turns;
+use super::flow_level;
+use super::flows::{FlowSize, PlannedFlow, plan};
+use super::groups::{self, PlannedGroup, SetUpError};
+use super::iterations::Jobs;
+use super::nic::Outer;
+use super::path::{ACK_OCTETS, Path};
+use super::programs;
+use super::queues::TRACE_NAMESPACE;
+use super::results::{ArmResult, FlowKind};
+use super::sample::{SampledFlow, Sampler};
+use super::scenario::{Arm, Control, Level, Scenario, Signal};
+use super::server::{DATA_DSCP, Ended, Server, Told};
+use super::showing::Showing;
+use srdma_fabric::{HostId, NextHops, NodeId, SidPlan};
+use srdma_rc::rate::RateAlgorithm;
+use srdma_rc::{Habits, QueuePairConfig, TraceRequest};
+use srdma_sim::random::Stream;
+use srdma_sim::shown::Shown;
+use srdma_wire::{Instant, Qpn};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+const NS_PER_US: u64 = 1000;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time that has passed, in nanoseconds.
+    pub now_ns: u64,
+    /// When the run ends at the latest.
+    pub end_ns: u64,
+    /// Flows and iterations of jobs that have ended.
+    pub ended: usize,
+    /// Flows and iterations that will end.
+    pub flows: usize,
+    /// Frames that have arrived anywhere.
+    pub packet_hops: u64,
+    /// Queue pairs that there are, at all hosts.
+    pub queue_pairs: usize,
+}
+
+/// Why a run was not possible.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A switch refused its configuration.
+    #[error("a switch refused its configuration: {0}")]
+    Switch(#[from] srdma_dataplane::ConfigError),
+    /// A host refused a queue pair.
+    #[error("a host refused a queue pair: {0}")]
+    QueuePair(#[from] srdma_rc::ConfigError),
+    /// A group makes no sense.
+    #[error("there is no group for a multicast flow: {0}")]
+    Group(#[from] SetUpError),
+    /// A host refused a flow.
+    #[error("a host refused a flow: {0}")]
+    Flow(#[from] srdma_rc::PostError),
+    /// The fabric has no SIDs.
+    #[error("the fabric has no SIDs: {0}")]
+    Sids(#[from] srdma_fabric::TopologyError),
+    /// Flows of jobs cannot be placed.
+    #[error("flows of jobs cannot be placed: {0}")]
+    Placement(#[from] srdma_placement::PlacementError),
+    /// A path has no program.
+    #[error("a path has no program: {0}")]
+    Program(#[from] srdma_fabric::ProgramError),
+    /// A program does not fit in front of a packet.
+    #[error("a program does not fit in front of a packet: {0}")]
+    Encaps(#[from] srdma_dataplane::EncapsError),
+    /// A NIC refuses its paths.
+    #[error("a NIC refuses its paths: {0}")]
+    Headend(#[from] srdma_dataplane::headend::HeadendError),
+    /// Too many queue pairs.
+    #[error("the jobs need {found} queue pairs: expected {most} at most; take fewer `queue_pairs`, or smaller groups")]
+    QueuePairs {
+        /// What the jobs need.
+        found: usize,
+        /// What there is.
+        most: usize,
+    },
+    /// Who was shown the run has failed.
+    #[error("a recording cannot be written: {0}")]
+    Shown(#[from] std::io::Error),
+    /// A run at flow level, which has no packets, is to be shown.
+    #[error("a run at flow level has no packets that could be shown: simulate it packet by packet")]
+    NoPackets,
+    /// There is no such arm.
+    #[error("the scenario has {arms} arms, counted from 0: there is no arm {found}")]
+    Arm {
+        /// How many there are.
+        arms: usize,
+        /// What was asked for.
+        found: usize,
+    },
+}
+
+/// Runs an arm, by its position, with a seed. `progress` is called now and then.
+///
+/// Everything that comes out follows from the arguments: no clock, no thread, no order of a hash table has a say.
+///
+/// # Errors
+///
+/// Those of [`RunError`]: of a checked scenario only an arm that it does not have.
+pub fn run(
+    scenario: &Scenario,
+    arm: usize,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ArmResult, RunError> {
+    run_shown(scenario, arm, seed, progress, None)
+}
+
+/// The same, shown to somebody, which changes nothing of what comes out.
+///
+/// # Errors
+///
+/// Those of [`RunError`]: those of who is shown it, and what is simulated as flows cannot be shown.
+pub fn run_shown(
+    scenario: &Scenario,
+    arm: usize,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+    shown: Option<&mut Shown<'_>>,
+) -> Result<ArmResult, RunError> {
+    let arms = scenario.arms.len();
+    let arm = scenario.arms.get(arm).ok_or(RunError::Arm { arms, found: arm })?;
+    if scenario.level == Level::Flow {
+        return match shown {
+            None => flow_level::run(scenario, arm, seed, progress),
+            Some(_) => Err(RunError::NoPackets),
+        };
+    }
+    let measures = &scenario.measures;
+    let duration_ns = measures.duration_us.get() * NS_PER_US;
+    let end_ns = duration_ns + measures.drain_us.get() * NS_PER_US;
+    let mut run = Run::new(scenario, arm, seed)?;
+    if measures.keeps && !scenario.workloads.incast.is_empty() && scenario.workloads.has_endless() {
+        let mut twin = Run::new(scenario, arm, seed)?;
+        twin.without_incasts = true;
+        let whole_ns = duration_ns + end_ns;
+        let of_twin = &mut |how_far| progress(Progress { end_ns: whole_ns, ..how_far });
+        twin.proceed(duration_ns, of_twin, None)?;
+        (run.spared, run.spared_hops) = (Some(twin.delivered), twin.fabric.network.hops());
+        let before = run.spared_hops;
+        let of_run = &mut |how_far: Progress| {
+            let (now_ns, packet_hops) = (how_far.now_ns + duration_ns, how_far.packet_hops + before);
+            progress(Progress { now_ns, end_ns: whole_ns, packet_hops, ..how_far });
+        };
+        run.proceed(end_ns, of_run, shown)?;
+    } else {
+        run.proceed(end_ns, progress, shown)?;
+    }
+    Ok(run.result())
+}
+
+/// ECT(0), in the low bits of the traffic class (RFC 3168).
+pub(super) const ECT_0: u8 = 2;
+
+pub(super) struct Run<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) arm: &'a Arm,
+    pub(super) seed: u64,
+    pub(super) next_hops: NextHops,
+    pub(super) fabric: Fabric,
+    pub(super) flows: Vec<PlannedFlow>,
+    pub(super) finished: Vec<Option<Instant>>,
+    /// How senders were told of congestion first, by queue pair and who told them.
+    pub(super) told: BTreeMap<(Qpn, Ipv6Addr), Told>,
+    /// Octets that each flow had delivered when no further flow began.
+    pub(super) delivered: Vec<u64>,
+    /// The same without the incasts, if that was tried, and the frames that arrived there.
+    pub(super) spared: Option<Vec<u64>>,
+    pub(super) spared_hops: u64,
+    /// The groups that have been set up, by the numbers of their flows.
+    pub(super) groups: BTreeMap<usize, PlannedGroup>,
+    /// Whether the incasts are left out.
+    without_incasts: bool,
+    pub(super) sampler: Sampler,
+    pub(super) sampled: Vec<SampledFlow>,
+    pub(super) closing: Closing,
+    pub(super) jobs: Jobs,
+    /// The fabric's SIDs, if hosts choose paths.
+    pub(super) sids: Option<SidPlan>,
+    /// What fails and is repaired.
+    pub(super) turns: Turns,
+    /// The longest round trip while nothing waits anywhere.
+    base_rtt_ns: u64,
+    /// Flows that have begun.
+    pub(super) begun: usize,
+    /// Flows that have ended.
+    ended: usize,
+    /// The queue pair of the first flow, at both ends; that of the next is one more.
+    first_qpn: u32,
+    pub(super) last_end: Instant,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
+        Self::of_flows(scenario, arm, seed, plan(scenario, seed))
+    }
+
+    /// The same with these flows, in the order of their beginnings.
+    pub(super) fn of_flows(
+        scenario: &'a Scenario,
+        arm: &'a Arm,
+        seed: u64,
+        flows: Vec<PlannedFlow>,
+    ) -> Result<Self, RunError> {
+        let next_hops = NextHops::new(&scenario.topology);
+        let sids = programs::sid_plan(scenario, arm)?;
+        let fabric = Fabric::new(scenario, arm, &next_hops, sids.as_ref(), seed)?;
+        let base_rtt_ns = base_rtt_ns(scenario, &next_hops);
+        let first_qpn = first_qpn(seed);
+        let mut rate_names: Vec<String> = flows.iter().filter_map(series_name).collect();
+        rate_names.sort();
+        rate_names.dedup();
+        let mut run = Run {
+            scenario,
+            arm,
+            seed,
+            next_hops,
+            fabric,
+            finished: vec![None; flows.len()],
+            closing: Closing::new(flows.len()),
+            flows,
+            told: BTreeMap::new(),
+            delivered: Vec::new(),
+            spared: None,
+            spared_hops: 0,
+            groups: BTreeMap::new(),
+            without_incasts: false,
+            sampler: Sampler::new(scenario, rate_names),
+            sampled: Vec::new(),
+            turns: Turns::new(scenario),
+            sids,
+            jobs: Jobs::new(scenario, arm.queue_pairs.get() as usize)?,
+            base_rtt_ns,
+            begun: 0,
+            ended: 0,
+            first_qpn,
+            last_end: Instant::ZERO,
+        };
+        run.set_up_jobs()?;
+        Ok(run)
+    }
+
+    /// Lets time pass until all flows have ended, or it is `end_ns`.
+    pub(super) fn proceed(
+        &mut self,
+        end_ns: u64,
+        progress: &mut dyn FnMut(Progress),
+        shown: Option<&mut Shown<'_>>,
+    ) -> Result<(), RunError> {
+        let measures = &self.scenario.measures;
+        let duration_ns = measures.duration_us.get() * NS_PER_US;
+        let step_ns = measures.sample_ns.get();
+        let flows = self.flows.iter().filter(|flow| matches!(flow.size, FlowSize::Octets(_))).count();
+        let mut showing = Showing::new(shown, self, step_ns)?;
+        let mut now_ns = 0;
+        let has_jobs = !self.scenario.jobs.is_empty();
+        while now_ns < end_ns && (!has_jobs && now_ns < duration_ns || self.ended < flows || !self.jobs.are_done()) {
+            let until_ns = now_ns + step_ns;
+            self.proceed_until(until_ns)?;
+            now_ns = until_ns;
+            if now_ns - step_ns < duration_ns && now_ns >= duration_ns {
+                self.finish_endless();
+            }
+            self.collect(Instant::from_ns(now_ns));
+            self.collect_iterations(now_ns)?;
+            self.sampler.sample(&self.fabric, &self.sampled);
+            self.close(Instant::from_ns(now_ns));
+            showing.look(self, now_ns)?;
+            let packet_hops = self.fabric.network.hops();
+            let queue_pairs = self.fabric.all_servers().map(|server| server.endpoint().queue_pairs()).sum();
+            let (iterations, of) = self.jobs.progress();
+            let (ended, flows) = (self.ended + iterations, flows + of);
+            progress(Progress { now_ns, end_ns, ended, flows, packet_hops, queue_pairs });
+        }
+        if self.delivered.is_empty() {
+            self.finish_endless();
+        }
+        showing.end(self, now_ns)
+    }
+
+    /// Begins what begins before a time, and lets everything happen that happens before it.
+    pub(super) fn proceed_until(&mut self, until_ns: u64) -> Result<(), RunError> {
+        loop {
+            let flow_ns = self.flows.get(self.begun).map_or(u64::MAX, |flow| flow.start_ns);
+            let (job_ns, job) = self.jobs.next_start().unwrap_or((u64::MAX, 0));
+            let turn_ns = self.turns.next_ns();
+            let next_ns = flow_ns.min(job_ns).min(turn_ns);
+            if next_ns >= until_ns {
+                break;
+            }
+            self.fabric.network.proceed_until(Instant::from_ns(next_ns));
+            if turn_ns == next_ns {
+                self.take_turn()?;
+            } else if flow_ns == next_ns {
+                self.begin(self.begun)?;
+                self.begun += 1;
+            } else {
+                self.begin_iteration(job, next_ns)?;
+            }
+        }
+        self.fabric.network.proceed_until(Instant::from_ns(until_ns));
+        Ok(())
+    }
+
+    fn begin(&mut self, number: usize) -> Result<(), RunError> {
+        let flow = &self.flows[number];
+        if self.without_incasts && flow.kind == FlowKind::Incast {
+            return Ok(());
+        }
+        let (from, to, size) = (flow.from, flow.to, flow.size);
+        let qpn = self.qpn(number);
+        if let Some(name) = series_name(flow) {
+            self.sampled.push(SampledFlow { name, to, qpn });
+        }
+        if flow.kind == FlowKind::Multicast {
+            self.set_up_group(number)?;
+        } else {
+            let [near, far] = [self.queue_pair(qpn, from, to), self.queue_pair(qpn, to, from)];
+            let outer = self.stream_outer(number)?;
+            self.connect(to, far, None)?;
+            self.connect(from, near, outer)?;
+        }
+        let begin = |server: &mut Server| match size {
+            FlowSize::Octets(octets) => server.begin(number, qpn, octets),
+            FlowSize::Endless(message_octets) => server.begin_endless(number, qpn, message_octets),
+        };
+        self.fabric.with_server(from, begin).transpose()?;
+        Ok(())
+    }
+
+    /// Gives a host a queue pair, with the headers that go around what it sends by it.
+    pub(super) fn connect(
+        &mut self,
+        own: HostId,
+        config: QueuePairConfig,
+        outer: Option<Outer>,
+    ) -> Result<(), RunError> {
+        if let Some(outer) = outer {
+            let (peer, qpn) = (config.remote_address, config.remote_qpn);
+            self.fabric.with_server(own, |server| server.encapsulate(peer, qpn, outer)).transpose()?;
+        }
+        self.fabric.with_server(own, |server| server.connect(config)).transpose()?;
+        Ok(())
+    }
+
+    /// The headers of a stream that goes by a certain switch.
+    fn stream_outer(&self, number: usize) -> Result<Option<Outer>, RunError> {
+        let flow = &self.flows[number];
+        let (Some(via), Some(plan)) = (flow.via, &self.sids) else { return Ok(None) };
+        let ends = [NodeId::Host(flow.from), via, NodeId::Host(flow.to)];
+        programs::stream_header(self.scenario, plan, &self.next_hops, ends)
+    }
+
+    /// Tells the switches of their part in a multicast flow's group, and connects its hosts to the Proxy Address. Queue
+    /// pairs of groups ask for no trace: what the receivers sent back would come to the switches, not to the source.
+    fn set_up_group(&mut self, number: usize) -> Result<(), RunError> {
+        let (flow, qpn, group_number) = (&self.flows[number], self.qpn(number), self.groups.len());
+        let Some(region) = self.fabric.server(flow.from).map(Server::region) else { return Ok(()) };
+        let group = PlannedGroup::new(self.scenario, group_number, flow, qpn, region)?;
+        for (switch, command) in group.commands() {
+            self.fabric.with_switch(switch, |node| node.control(command)).transpose()?;
+        }
+        for host in flow.receivers.iter().copied().chain([flow.from]) {
+            let member = QueuePairConfig {
+                remote_address: groups::proxy(group_number),
+                trace: None,
+                trace_return_interval_ns: None,
+                ..self.queue_pair(qpn, host, flow.from)
+            };
+            self.fabric.with_server(host, |server| server.connect(member)).transpose()?;
+        }
+        self.groups.insert(number, group);
+        Ok(())
+    }
+
+    pub(super) fn qpn(&self, number: usize) -> Qpn {
+        Qpn::new(self.first_qpn + number as u32).expect("there are far fewer than 2^23 flows")
+    }
+
+    pub(super) fn queue_pair(&self, qpn: Qpn, own: HostId, peer: HostId) -> QueuePairConfig {
+        let (hosts, topology) = (&self.scenario.hosts, &self.scenario.topology);
+        let link = topology.ports(NodeId::Host(own)).first().map(|port| &topology.links()[port.link.index()]);
+        let line_rate_bits_per_s = link.map_or(1, |link| link.rate_bits_per_s);
+        let steered = self.arm.control == Control::Hpcc;
+        let ecn = if self.arm.signal == Signal::None { 0 } else { ECT_0 };
+        QueuePairConfig {
+            path_mtu: hosts.path_mtu(),
+            traffic_class: DATA_DSCP << 2 | ecn,
+            ack_timeout: hosts.ack_timeout.get() as u8,
+            cnp_interval_ns: (self.arm.signal != Signal::None)
+                .then(|| self.arm.cnp_interval_ns.unwrap_or(hosts.cnp_interval_ns).get()),
+            rate: match self.arm.control {
+                Control::None => None,
+                Control::Dcqcn => Some(RateAlgorithm::Dcqcn(self.arm.dcqcn.parameters(line_rate_bits_per_s))),
+                Control::Hpcc => {
+                    let parameters = self.arm.hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE);
+                    Some(RateAlgorithm::Hpcc(parameters))
+                }
+            },
+            trace: steered
+                .then(|| TraceRequest::hpcc(TRACE_NAMESPACE, self.next_hops.diameter().saturating_sub(1) as u8)),
+            trace_return_interval_ns: steered.then(|| self.arm.hpcc.feedback_interval_ns()),
+            habits: Habits {
+                max_outstanding_psns: hosts.outstanding_packets.get() as u32,
+                ack_request_interval: hosts.ack_every.get() as u32,
+                ..Habits::soft_roce()
+            },
+            ..QueuePairConfig::new(qpn, ADDRESSES.host(topology, peer), qpn)
+        }
+    }
+
+    /// What was asked of flows until now counts; streams end.
+    pub(super) fn finish_endless(&mut self) {
+        self.delivered = (0..self.begun).map(|number| self.tally(number).delivered_octets).collect();
+        for host in self.scenario.topology.host_ids() {
+            self.fabric.with_server(host, Server::finish_endless);
+        }
+    }
+
+    /// Takes in which flows have ended, and who was told of congestion.
+    pub(super) fn collect(&mut self, now: Instant) {
+        for host in self.scenario.topology.host_ids() {
+            let news = self.fabric.with_server(host, |server| {
+                let ended: Vec<Ended> = server.take_ended().collect();
+                let told: Vec<Told> = server.take_told().collect();
+                (ended, told)
+            });
+            let Some((ended, told)) = news else { continue };
+            for Ended { flow, at, failed } in ended {
+                if matches!(self.flows[flow].size, FlowSize::Octets(_)) {
+                    self.ended += 1;
+                    if self.flows[flow].receivers.is_empty() {
+                        self.closing.has_ended(flow, now);
+                    }
+                    self.finished[flow] = Some(at).filter(|_| !failed);
+                    self.last_end = self.last_end.max(at);
+                }
+            }
+            for told in told {
+                self.told.entry((told.qpn, told.by)).or_insert(told);
+            }
+        }
+    }
+}
+
+/// The queue pair of the first flow, at both ends; that of the next is one more.
+pub(super) fn first_qpn(seed: u64) -> u32 {
+    0x100 + Stream::new(seed, "queue pairs").below(1 << 22) as u32
+}
+
+/// The series that a flow's rate counts into.
+fn series_name(flow: &PlannedFlow) -> Option<String> {
+    match flow.kind {
+        FlowKind::Incast => Some("incast".to_owned()),
+        FlowKind::Stream | FlowKind::Multicast => flow.name.clone(),
+        FlowKind::Background | FlowKind::Permutation => None,
+    }
+}
+
+/// Octets of a full packet's headers and trace, at most.
+const LONGEST_HEADERS_OCTETS: u64 = 350;
+
+/// The longest round trip of a full packet and its ACK while nothing waits: between the first host and the one farthest
+/// from it, in a fabric where all such paths are alike.
+fn base_rtt_ns(scenario: &Scenario, next_hops: &NextHops) -> u64 {
+    let topology = &scenario.topology;
+    let first = HostId(0);
+    let full = u64::from(scenario.hosts.path_mtu().octets()) + LONGEST_HEADERS_OCTETS;
+    let round_trip_ns = |host| {
+        let path = Path::between(topology, next_hops, first, host);
+        path.frame_ns(full) + path.frame_ns(ACK_OCTETS)
+    };
+    topology.host_ids().filter(|host| *host != first).map(round_trip_ns).max().unwrap_or(1)
+}

@@ -1,0 +1,268 @@
+//! Arms: how hosts learn of congestion, and what they make of it.
+
+use super::{Ecn, Fraction, Notification, Pfc, Whole};
+use serde::Deserialize;
+use srdma_rc::rate::{DcqcnParameters, HpccParameters};
+
+/// An arm of a comparison.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arm {
+    /// A short name, unique in the scenario.
+    pub name: String,
+    /// What reports call it; without it, its name.
+    #[serde(default)]
+    pub title: String,
+    /// How senders learn of congestion.
+    pub signal: Signal,
+    /// What they make of it.
+    pub control: Control,
+    /// Whether switches pause their neighbours.
+    #[serde(default = "yes")]
+    pub pfc: bool,
+    /// Whether others are compared with this arm.
+    #[serde(default)]
+    pub baseline: bool,
+    /// ECN marking in place of that of the switches.
+    pub ecn: Option<Ecn>,
+    /// Thresholds of PFC in place of those of the switches.
+    pub pfc_thresholds: Option<Pfc>,
+    /// When switches tell senders, in place of what the switches have.
+    pub notification: Option<Notification>,
+    /// Nanoseconds between two CNPs of a receiver for one flow, in place of what the hosts have.
+    pub cnp_interval_ns: Option<Whole<0, 1_000_000_000>>,
+    /// Parameters of DCQCN that differ from the published ones.
+    #[serde(default)]
+    pub dcqcn: DcqcnKeys,
+    /// Parameters of HPCC++ that differ from the published ones.
+    #[serde(default)]
+    pub hpcc: HpccKeys,
+    /// How the paths of jobs' flows are chosen.
+    #[serde(default)]
+    pub paths: Paths,
+    /// Queue pairs that each flow of a job is divided over.
+    #[serde(default = "one")]
+    pub queue_pairs: Whole<1, 64>,
+    /// Whether NICs change to another path by themselves when theirs is bad (PP-4-6).
+    #[serde(default)]
+    pub steering: bool,
+    /// Microseconds from probe to probe of a path, where NICs steer (D85).
+    #[serde(default = "one_millisecond")]
+    pub probe_interval_us: Whole<1, 1_000_000>,
+}
+
+/// How the path of a job's flow is chosen. All other traffic is hashed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Paths {
+    /// Each switch hashes the packet's addresses, flow label, UDP source port and queue pair.
+    #[default]
+    Ecmp,
+    /// The sender takes one of the shortest paths by chance.
+    Random,
+    /// One flow after the other takes the shortest path whose most loaded link carries least.
+    Greedy,
+    /// A scheduler that knows all flows places them (PP-4-1).
+    Placed,
+}
+
+fn one() -> Whole<1, 64> {
+    Whole(1)
+}
+
+fn one_millisecond() -> Whole<1, 1_000_000> {
+    Whole(1000)
+}
+
+/// How senders learn of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signal {
+    /// Not at all.
+    None,
+    /// Switches mark packets, receivers answer marks with CNPs.
+    ReceiverCnp,
+    /// Switches send Fast CNPs.
+    FastCnp,
+}
+
+/// What a sender makes of what it learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Control {
+    /// Nothing: it sends as fast as its link, its window and PAUSE allow.
+    None,
+    /// DCQCN.
+    Dcqcn,
+    /// HPCC++.
+    Hpcc,
+}
+
+/// Parameters of DCQCN: a published set, and what differs from it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DcqcnKeys {
+    /// The set.
+    pub preset: DcqcnPreset,
+    /// g: weight of a new observation in the estimate of congestion.
+    pub g: Option<Fraction>,
+    /// Nanoseconds after which that estimate is renewed.
+    pub alpha_interval_ns: Option<Whole<100, 1_000_000_000>>,
+    /// Nanoseconds after a decrease within which no further one follows.
+    pub decrease_interval_ns: Option<Whole<0, 1_000_000_000>>,
+    /// Nanoseconds from increase to increase of the rate.
+    pub increase_timer_ns: Option<Whole<1000, 1_000_000_000>>,
+    /// Octets sent from increase to increase of the rate; 0 for none.
+    pub octets_per_increase: Option<Whole<0, 1_073_741_824>>,
+    /// F: increases of fast recovery.
+    pub fast_recovery_increases: Option<Whole<0, 1000>>,
+    /// R_AI in bits a second.
+    pub additive_increase_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
+    /// R_HAI in bits a second.
+    pub hyper_increase_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
+    /// The least rate in bits a second.
+    pub min_rate_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
+}
+
+/// A published set of parameters of DCQCN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum DcqcnPreset {
+    /// Those of the paper, for 40 Gbit/s.
+    #[serde(rename = "sigcomm-2015")]
+    Sigcomm2015,
+    /// What ConnectX NICs come with.
+    #[serde(rename = "connectx")]
+    ConnectX,
+    /// What the authors of HPCC compared with, "suggested by the vendor".
+    #[default]
+    #[serde(rename = "hpcc-vendor")]
+    HpccVendor,
+    /// The same with the intervals of the paper.
+    #[serde(rename = "hpcc-paper")]
+    HpccPaper,
+}
+
+impl DcqcnKeys {
+    /// The parameters for a port of this rate.
+    pub fn parameters(&self, line_rate_bits_per_s: u64) -> DcqcnParameters {
+        let mut parameters = match self.preset {
+            DcqcnPreset::Sigcomm2015 => DcqcnParameters::sigcomm_2015(line_rate_bits_per_s),
+            DcqcnPreset::ConnectX => DcqcnParameters::connectx(line_rate_bits_per_s),
+            DcqcnPreset::HpccVendor => DcqcnParameters::hpcc_vendor(line_rate_bits_per_s),
+            DcqcnPreset::HpccPaper => DcqcnParameters::hpcc_paper(line_rate_bits_per_s),
+        };
+        let or = |key: Option<u64>, preset: &mut u64| *preset = key.unwrap_or(*preset);
+        or(self.alpha_interval_ns.map(Whole::get), &mut parameters.alpha_interval_ns);
+        or(self.decrease_interval_ns.map(Whole::get), &mut parameters.decrease_interval_ns);
+        or(self.increase_timer_ns.map(Whole::get), &mut parameters.increase_timer_ns);
+        or(self.additive_increase_bits_per_s.map(Whole::get), &mut parameters.additive_increase_bits_per_s);
+        or(self.hyper_increase_bits_per_s.map(Whole::get), &mut parameters.hyper_increase_bits_per_s);
+        or(self.min_rate_bits_per_s.map(Whole::get), &mut parameters.min_rate_bits_per_s);
+        parameters.g = self.g.map_or(parameters.g, Fraction::get);
+        if let Some(octets) = self.octets_per_increase {
+            parameters.octets_per_increase = Some(octets.get()).filter(|octets| *octets > 0);
+        }
+        if let Some(increases) = self.fast_recovery_increases {
+            parameters.fast_recovery_increases = increases.get() as u32;
+        }
+        parameters
+    }
+}
+
+/// Parameters of HPCC++; those left out are the published ones (Li and others, "HPCC: High Precision Congestion
+/// Control", SIGCOMM 2019; draft-miao-ccwg-hpcc).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HpccKeys {
+    /// η: the utilisation that is aimed at.
+    pub eta: Option<Fraction>,
+    /// Additive increases before a multiplicative one.
+    pub max_stage: Option<Whole<0, 1000>>,
+    /// W_AI in octets.
+    pub additive_octets: Option<Whole<1, 1_073_741_824>>,
+    /// The round-trip time of an idle fabric, in nanoseconds.
+    pub base_rtt_ns: Option<Whole<1, 1_000_000_000>>,
+    /// Nanoseconds from trace to trace that a receiver sends back.
+    pub feedback_interval_ns: Option<Whole<0, 1_000_000_000>>,
+}
+
+/// Nanoseconds from trace to trace that a receiver sends back, unless somebody wants another interval.
+const FEEDBACK_INTERVAL_NS: u64 = 5_000;
+
+impl HpccKeys {
+    /// The parameters for a port of this rate in a fabric with this round trip.
+    pub fn parameters(&self, line_rate_bits_per_s: u64, base_rtt_ns: u64, namespace_id: u16) -> HpccParameters {
+        let base_rtt_ns = self.base_rtt_ns.map_or(base_rtt_ns, Whole::get);
+        let mut parameters = HpccParameters::published(line_rate_bits_per_s, base_rtt_ns, namespace_id);
+        parameters.eta = self.eta.map_or(parameters.eta, Fraction::get);
+        parameters.max_stage = self.max_stage.map_or(parameters.max_stage, |stages| stages.get() as u32);
+        let step = &mut parameters.additive_increase_octets;
+        *step = self.additive_octets.map_or(*step, Whole::get);
+        parameters
+    }
+
+    /// Nanoseconds from trace to trace that a receiver sends back.
+    pub fn feedback_interval_ns(&self) -> u64 {
+        self.feedback_interval_ns.map_or(FEEDBACK_INTERVAL_NS, Whole::get)
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Arm {
+    /// What reports call it.
+    pub fn title(&self) -> &str {
+        if self.title.is_empty() { &self.name } else { &self.title }
+    }
+
+    /// An arm with this signal and control, and everything else as it is where a file says nothing.
+    pub(crate) fn new(name: &str, signal: Signal, control: Control) -> Self {
+        Arm {
+            name: name.to_owned(),
+            title: String::new(),
+            signal,
+            control,
+            pfc: true,
+            baseline: false,
+            ecn: None,
+            pfc_thresholds: None,
+            notification: None,
+            cnp_interval_ns: None,
+            dcqcn: DcqcnKeys::default(),
+            hpcc: HpccKeys::default(),
+            paths: Paths::Ecmp,
+            queue_pairs: one(),
+            steering: false,
+            probe_interval_us: one_millisecond(),
+        }
+    }
+
+    /// What contradicts itself, if anything does.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.queue_pairs.get() > 1 && self.paths != Paths::Ecmp {
+            return Err(format!(
+                "arm {:?}: several queue pairs help hashes alone: expected paths = \"ecmp\"",
+                self.name
+            ));
+        }
+        if self.steering && self.paths != Paths::Placed {
+            return Err(format!("arm {:?}: steering begins with placed paths: expected paths = \"placed\"", self.name));
+        }
+        match (self.signal, self.control) {
+            (Signal::None, Control::None)
+            | (Signal::ReceiverCnp | Signal::FastCnp, Control::Dcqcn)
+            | (Signal::FastCnp, Control::Hpcc) => Ok(()),
+            (Signal::None, Control::Dcqcn | Control::Hpcc) => {
+                Err(format!("arm {:?}: its control needs a signal", self.name))
+            }
+            (Signal::ReceiverCnp | Signal::FastCnp, Control::None) => {
+                Err(format!("arm {:?}: nothing listens to its signal", self.name))
+            }
+            (Signal::ReceiverCnp, Control::Hpcc) => {
+                Err(format!("arm {:?}: CNPs of receivers bring no trace, which HPCC++ needs", self.name))
+            }
+        }
+    }
+}

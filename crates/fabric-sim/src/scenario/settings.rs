@@ -1,0 +1,215 @@
+//! What hosts and switches are like, and what is measured.
+
+use super::{Fraction, Whole};
+use serde::Deserialize;
+use srdma_fabric::{Problem, Topology};
+use srdma_rc::{Habits, PathMtu};
+use toml::Spanned;
+
+/// What all hosts have in common.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hosts {
+    /// Octets of payload in a full packet: 256, 512, 1024, 2048 or 4096.
+    path_mtu: Spanned<u32>,
+    /// Packets that a queue pair may have outstanding.
+    pub outstanding_packets: Whole<1, 4_194_304>,
+    /// An acknowledgement is asked for by the last packet of a message and by every so many-th.
+    pub ack_every: Whole<1, 4_194_304>,
+    /// Whether hosts verify the ICRC of what they receive. A report says so when they do not.
+    pub verify_icrc: bool,
+    /// Nanoseconds for which a receiver that has sent a CNP sends no further one for the same flow (FC-3-2).
+    pub cnp_interval_ns: Whole<0, 1_000_000_000>,
+    /// Local ACK timeout code t: 4.096 µs · 2^t.
+    pub ack_timeout: Whole<1, 31>,
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Hosts {
+            path_mtu: Spanned::new(0..0, 4096),
+            outstanding_packets: Whole(Habits::soft_roce().max_outstanding_psns.into()),
+            ack_every: Whole(Habits::soft_roce().ack_request_interval.into()),
+            verify_icrc: true,
+            cnp_interval_ns: Whole(50_000),
+            ack_timeout: Whole(14),
+        }
+    }
+}
+
+impl Hosts {
+    /// Payload of a full packet.
+    pub fn path_mtu(&self) -> PathMtu {
+        PathMtu::from_octets(*self.path_mtu.as_ref()).unwrap_or(PathMtu::Octets4096)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let (at, found) = (self.path_mtu.span().start, *self.path_mtu.as_ref());
+        match PathMtu::from_octets(found) {
+            Some(_) => Ok(()),
+            None => Err(Problem::new(at, format!("path_mtu {found}: expected 256, 512, 1024, 2048 or 4096"))),
+        }
+    }
+}
+
+/// What all switches have in common.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Switches {
+    /// Octets that may wait at a port in the class of the data; what comes beyond is dropped.
+    pub queue_limit_octets: Whole<1, 1_000_000_000>,
+    /// When packets are marked as having met congestion.
+    pub ecn: Ecn,
+    /// When the neighbour is told to pause.
+    pub pfc: Pfc,
+    /// When a switch tells senders itself.
+    pub notification: Notification,
+    /// Microseconds after which routes avoid what has failed, or use again what works again.
+    pub reconvergence_us: Whole<0, 10_000_000>,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Switches {
+            queue_limit_octets: Whole(16_000_000),
+            ecn: Ecn::default(),
+            pfc: Pfc::default(),
+            notification: Notification::default(),
+            reconvergence_us: Whole(100_000),
+        }
+    }
+}
+
+/// ECN marking of a queue: never below K_min, with a probability that rises to P_max at K_max, always above.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ecn {
+    /// K_min.
+    pub k_min_octets: Whole<0, 1_000_000_000>,
+    /// K_max.
+    pub k_max_octets: Whole<0, 1_000_000_000>,
+    /// P_max.
+    pub p_max: Fraction,
+    /// K_min at ports toward other switches, if it is another one there.
+    pub fabric_k_min_octets: Option<Whole<0, 1_000_000_000>>,
+    /// K_max at ports toward other switches, if it is another one there.
+    pub fabric_k_max_octets: Option<Whole<0, 1_000_000_000>>,
+}
+
+impl Default for Ecn {
+    /// What the HPCC paper takes for DCQCN at 25 Gbit/s, times four: 100 KB, 400 KB, 0.2 at 100 Gbit/s.
+    fn default() -> Self {
+        Ecn {
+            k_min_octets: Whole(400_000),
+            k_max_octets: Whole(1_600_000),
+            p_max: Fraction(0.2),
+            fabric_k_min_octets: None,
+            fabric_k_max_octets: None,
+        }
+    }
+}
+
+/// 802.1Qbb: when a switch tells a neighbour to pause the class of the data.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pfc {
+    /// Octets that came in at one port and wait anywhere, from which on the neighbour there is paused.
+    pub xoff_octets: Whole<1, 1_000_000_000>,
+    /// Octets below which it is let on.
+    pub xon_octets: Whole<0, 1_000_000_000>,
+    /// Octets beyond XOFF that are kept for what is on its way.
+    pub headroom_octets: Whole<0, 1_000_000_000>,
+}
+
+impl Default for Pfc {
+    fn default() -> Self {
+        Pfc { xoff_octets: Whole(500_000), xon_octets: Whole(480_000), headroom_octets: Whole(200_000) }
+    }
+}
+
+/// When switches send Fast CNPs.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Notification {
+    /// Octets in a queue from which on a packet's sender is told.
+    pub threshold_octets: Whole<0, 1_000_000_000>,
+    /// The same at ports toward other switches, if it is another one there: a queue in front of a host holds only what
+    /// goes to that host, one between switches also packets of flows that are not to blame.
+    pub fabric_threshold_octets: Option<Whole<0, 1_000_000_000>>,
+    /// Nanoseconds between two notifications of one flow (D45).
+    pub interval_ns: Whole<0, 1_000_000_000>,
+    /// How many notifications a switch sends in a second, at most (D45).
+    pub per_second: Whole<1, 1_000_000_000>,
+}
+
+impl Default for Notification {
+    fn default() -> Self {
+        Notification {
+            threshold_octets: Whole(100_000),
+            fabric_threshold_octets: None,
+            interval_ns: Whole(50_000),
+            per_second: Whole(1_000_000),
+        }
+    }
+}
+
+/// What is measured, and how long.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measures {
+    /// Virtual time, in microseconds, after which no further flow starts and streams end.
+    pub duration_us: Whole<1, 10_000_000>,
+    /// Virtual time, in microseconds, that flows have to end after that. What has not ended then counts as unfinished.
+    #[serde(default = "default_drain")]
+    pub drain_us: Whole<0, 10_000_000>,
+    /// Distance of the points of a time series, in nanoseconds.
+    #[serde(default = "default_sample")]
+    pub sample_ns: Whole<100, 1_000_000_000>,
+    /// Flows up to this many octets are short.
+    #[serde(default = "default_short")]
+    pub short_flow_octets: Whole<1, 1_000_000_000>,
+    /// Switches, all of whose queues become time series, and hosts, for which the queues towards them do. The receivers
+    /// of incasts need not be named.
+    #[serde(default)]
+    pub queues_of: Vec<Spanned<String>>,
+    /// Whether each run is compared with one from which the incasts are left out: what streams keep of their rate. A
+    /// run takes that much longer.
+    #[serde(default)]
+    pub keeps: bool,
+}
+
+fn default_drain() -> Whole<0, 10_000_000> {
+    Whole(20_000)
+}
+
+fn default_sample() -> Whole<100, 1_000_000_000> {
+    Whole(10_000)
+}
+
+fn default_short() -> Whole<1, 1_000_000_000> {
+    Whole(100_000)
+}
+
+impl Measures {
+    /// Nothing but a time.
+    pub(crate) fn lasting(duration_us: Whole<1, 10_000_000>) -> Self {
+        Measures {
+            duration_us,
+            drain_us: default_drain(),
+            sample_ns: default_sample(),
+            short_flow_octets: default_short(),
+            queues_of: Vec::new(),
+            keeps: false,
+        }
+    }
+
+    pub(super) fn check(&self, topology: &Topology) -> Result<(), Problem> {
+        for name in &self.queues_of {
+            if topology.node(name.as_ref()).is_none() {
+                let text = format!("queues_of: there is no switch or host {:?} in the topology", name.as_ref());
+                return Err(Problem::new(name.span().start, text));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,426 @@
+//! A server of an experiment: an RC endpoint behind one port, with as many queue pairs as it has flows.
+
+use super::nic::{Nic, Outer};
+use super::pages::{PageMemory, SharedPage};
+use super::part::{Means, Part, Sent};
+use super::tasks::SharedTask;
+use srdma_dataplane::headend::HeadendError;
+use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
+use srdma_placement::Message;
+use srdma_rc::{
+    Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
+    QueuePairConfig, RateLimits, RemoteAddress, Status, WorkRequest,
+};
+use srdma_sim::network::Station;
+use srdma_sim::pieces::pieces_of;
+use srdma_wire::rocev2::Packet;
+use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Opcode, Pfc, Qpn, View};
+use std::cell::RefCell;
+use std::net::Ipv6Addr;
+use std::rc::Rc;
+use zerocopy::IntoBytes;
+
+/// The only port of a server.
+pub(super) const SERVER_PORT: PortId = PortId(0);
+
+/// Where every region begins, in the eyes of peers.
+pub(super) const BASE_ADDRESS: u64 = 0x1000_0000;
+
+/// Length of the regions: no message is longer.
+pub(super) const REGION_OCTETS: u64 = 1 << 30;
+
+/// Tag of all regions' keys.
+const KEY_TAG: u8 = 0x5A;
+
+/// Messages of a stream that are posted ahead, so that one is never waited for.
+const MESSAGES_AHEAD: usize = 4;
+
+/// The traffic class of data and acknowledgements: the only one that is paused.
+pub(super) const DATA_CLASS: usize = 3;
+
+/// The DSCP of data and acknowledgements.
+pub(super) const DATA_DSCP: u8 = 26;
+
+/// Packets longer than this have a payload that is worth sharing.
+const SHORT_PACKET_OCTETS: usize = 256;
+
+/// What all servers of a simulation use, one at a time.
+#[derive(Debug)]
+pub(super) struct Workshop {
+    /// Where a packet is written before it is laid into chunks.
+    packet: Vec<u8>,
+    page: SharedPage,
+}
+
+impl Workshop {
+    /// For servers whose memory holds this page.
+    pub(super) fn new(page: SharedPage) -> Rc<RefCell<Self>> {
+        Rc::new(RefCell::new(Workshop { packet: Vec::new(), page }))
+    }
+}
+
+/// A flow that has ended, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// The flow's number.
+    pub(super) flow: usize,
+    /// When its last octet was acknowledged.
+    pub(super) at: Instant,
+    /// Whether it failed.
+    pub(super) failed: bool,
+}
+
+/// A sender was told of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The queue pair.
+    pub(super) qpn: Qpn,
+    /// When.
+    pub(super) at: Instant,
+    /// By whom: the source address of the CNP.
+    pub(super) by: Ipv6Addr,
+    /// Octets of its frame.
+    pub(super) octets: usize,
+    /// Whether it sends more slowly since: a CNP that follows another at once, or finds the rate at its least, changes
+    /// nothing.
+    pub(super) slows: bool,
+}
+
+/// A flow without end.
+#[derive(Debug)]
+struct EndlessFlow {
+    number: usize,
+    qpn: Qpn,
+    message_octets: u32,
+}
+
+/// A server.
+pub(super) struct Server {
+    endpoint: Endpoint<PageMemory>,
+    mac: MacAddress,
+    ethernet: EthernetView,
+    workshop: Rc<RefCell<Workshop>>,
+    region: MemoryKey,
+    endless: Vec<EndlessFlow>,
+    ended: Vec<Ended>,
+    told: Vec<Told>,
+    part: Part,
+    nic: Nic,
+    mtu_octets: u64,
+    pauses: Pauses,
+    misdelivered: u64,
+    starved: u64,
+}
+
+impl Server {
+    /// A server without queue pairs, whose frames go to `gateway` by a link of this rate.
+    pub(super) fn new(
+        config: EndpointConfig,
+        mac: MacAddress,
+        gateway: MacAddress,
+        rate_bits_per_s: u64,
+        memory: PageMemory,
+        workshop: Rc<RefCell<Workshop>>,
+    ) -> Self {
+        let address = config.address;
+        let mut endpoint = Endpoint::new(config);
+        let memory_period = memory.period_octets();
+        let region = endpoint.register_memory(memory, BASE_ADDRESS, Access::REMOTE_WRITE, KEY_TAG);
+        let ethernet = Ethernet { destination: gateway, source: mac, ethertype: EtherType::IPV6 }.emit();
+        Server {
+            endpoint,
+            mac,
+            ethernet,
+            workshop,
+            region,
+            endless: Vec::new(),
+            ended: Vec::new(),
+            told: Vec::new(),
+            part: Part::default(),
+            nic: Nic::new(address),
+            mtu_octets: memory_period,
+            pauses: Pauses::new(rate_bits_per_s, 1 << DATA_CLASS, None),
+            misdelivered: 0,
+            starved: 0,
+        }
+    }
+
+    /// Adds a queue pair.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn connect(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
+        self.endpoint.add_queue_pair(config)?;
+        let mut workshop = self.workshop.borrow_mut();
+        let needed = EthernetView::LEN + self.endpoint.max_packet_octets();
+        if workshop.packet.len() < needed {
+            workshop.packet.resize(needed, 0);
+        }
+        Ok(())
+    }
+
+    /// Removes a queue pair.
+    pub(super) fn disconnect(&mut self, qpn: Qpn) {
+        self.endpoint.remove_queue_pair(qpn);
+    }
+
+    /// Begins a flow of so many octets on a queue pair.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn begin(&mut self, flow: usize, qpn: Qpn, size_octets: u32) -> Result<(), PostError> {
+        self.endpoint.post_send(qpn, write(flow, self.region, size_octets, None))
+    }
+
+    /// Begins a flow without end on a queue pair, in messages of so many octets.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn begin_endless(&mut self, flow: usize, qpn: Qpn, message_octets: u32) -> Result<(), PostError> {
+        self.endless.push(EndlessFlow { number: flow, qpn, message_octets });
+        (0..MESSAGES_AHEAD)
+            .try_for_each(|_| self.endpoint.post_send(qpn, write(flow, self.region, message_octets, None)))
+    }
+
+    /// Posts no further message of flows without end.
+    pub(super) fn finish_endless(&mut self) {
+        self.endless.clear();
+    }
+
+    /// From now on its NIC steers, probing paths so often; all chance comes from this seed.
+    pub(super) fn steer(&mut self, probe_interval_ns: u64, seed: u64) {
+        self.nic.steer(probe_interval_ns, seed);
+    }
+
+    /// Puts outer headers around all that goes to a queue pair of a peer.
+    ///
+    /// # Errors
+    ///
+    /// Those of the headend.
+    pub(super) fn encapsulate(&mut self, peer: Ipv6Addr, qpn: Qpn, outer: Outer) -> Result<(), HeadendError> {
+        self.nic.encapsulate(peer, qpn, outer)
+    }
+
+    /// How often flows that begin here have changed their path.
+    pub(super) fn moves(&self) -> u64 {
+        self.nic.moves()
+    }
+
+    /// Takes part in a channel as the one that receives.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn receive_channel(&mut self, channel: usize, task: SharedTask, lanes: &[Qpn]) -> Result<(), PostError> {
+        self.with_part(Instant::ZERO, |part, means| part.add_incoming(channel, task, lanes, means))
+    }
+
+    /// Takes part in a channel as the one that sends.
+    pub(super) fn send_channel(&mut self, channel: usize, task: SharedTask, lanes: &[Qpn]) {
+        self.part.add_outgoing(channel, task, lanes);
+    }
+
+    /// Sends messages of a task.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn send(&mut self, task: &SharedTask, messages: &[Message], now: Instant) -> Result<(), PostError> {
+        self.with_part(now, |part, means| part.send(task, messages, means))
+    }
+
+    /// What is known of each channel that begins here, by its number.
+    pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
+        self.part.sent()
+    }
+
+    fn with_part<R>(&mut self, now: Instant, action: impl FnOnce(&mut Part, &mut Means<'_>) -> R) -> R {
+        let Server { endpoint, part, region, mtu_octets, .. } = self;
+        action(part, &mut Means { endpoint, region: *region, mtu_octets: *mtu_octets, now })
+    }
+
+    /// The flows that have ended since the last call.
+    pub(super) fn take_ended(&mut self) -> impl Iterator<Item = Ended> {
+        self.ended.drain(..)
+    }
+
+    /// When senders were told of congestion since the last call.
+    pub(super) fn take_told(&mut self) -> impl Iterator<Item = Told> {
+        self.told.drain(..)
+    }
+
+    /// Nanoseconds for which its data were paused, without a pause that still lasts.
+    pub(super) fn paused_ns(&self) -> u64 {
+        self.pauses.counters(DATA_CLASS).map_or(0, |counters| counters.paused_ns)
+    }
+
+    /// The endpoint, to look at.
+    pub(super) fn endpoint(&self) -> &Endpoint<PageMemory> {
+        &self.endpoint
+    }
+
+    /// The key of the memory that peers write to: the same at all servers.
+    pub(super) fn region(&self) -> MemoryKey {
+        self.region
+    }
+
+    /// The memory that peers write to.
+    pub(super) fn memory(&self) -> Option<&PageMemory> {
+        self.endpoint.memory(self.region)
+    }
+
+    /// Frames that were for somebody else, or no IPv6 packets.
+    pub(super) fn misdelivered(&self) -> u64 {
+        self.misdelivered
+    }
+
+    /// Packets that were not sent because the pool had no chunk left for them.
+    pub(super) fn starved(&self) -> u64 {
+        self.starved
+    }
+
+    fn work(&mut self, now: Instant) {
+        while let Some(completion) = self.endpoint.poll_completion() {
+            self.on_completion(&completion, now);
+        }
+    }
+
+    fn on_completion(&mut self, completion: &Completion, now: Instant) {
+        if self.part.has(completion.qpn) {
+            // What cannot be posted because a queue pair has failed is never sent: the iteration does not end.
+            let _ = self.with_part(now, |part, means| part.on_completion(completion, means));
+            return;
+        }
+        let flow = completion.wr_id as usize;
+        let failed = completion.status != Status::Success;
+        match self.endless.iter().find(|endless| endless.number == flow) {
+            Some(endless) if !failed => {
+                let next = write(flow, self.region, endless.message_octets, None);
+                // The message that has just been completed left room for it.
+                let _ = self.endpoint.post_send(endless.qpn, next);
+            }
+            Some(_) | None => self.ended.push(Ended { flow, at: now, failed }),
+        }
+    }
+
+    fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
+        let (mut pieces, count) = pieces_of(frame, pool);
+        match EthernetView::split(pieces[0]) {
+            Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
+                pieces[0] = packet;
+                let told = if count <= 2 && packet.len() <= SHORT_PACKET_OCTETS { told_by(packet, now) } else { None };
+                let limits = told.and_then(|told| self.endpoint.rate_limits(now, told.qpn));
+                // A refusal is counted by the endpoint.
+                let outcome = self.endpoint.receive(now, &pieces[..count]);
+                if let (Ok(()), Some(told), Some(before)) = (outcome, told, limits)
+                    && let Some(after) = self.endpoint.rate_limits(now, told.qpn)
+                {
+                    self.told.push(Told { slows: is_slower(after, before), ..told });
+                }
+            }
+            Ok((ethernet, octets)) if ethernet.ethertype() == EtherType::MAC_CONTROL => match Pfc::parse(octets) {
+                Ok(pfc) => self.pauses.receive(now, &pfc),
+                Err(_) => self.misdelivered += 1,
+            },
+            Ok(_) | Err(_) => self.misdelivered += 1,
+        }
+    }
+}
+
+/// Who a CNP, fast or not, comes from, and which queue pair it is for: those of a connection have one number.
+fn told_by(packet: &[u8], now: Instant) -> Option<Told> {
+    let octets = EthernetView::LEN + packet.len();
+    let packet = Packet::parse(packet, packet.len()).ok()?;
+    let (qpn, by) = (packet.bth.dest_qpn(), packet.ipv6.source());
+    (packet.bth.opcode() == Opcode::CNP).then_some(Told { qpn, at: now, by, octets, slows: false })
+}
+
+/// Whether rate or window have become less.
+fn is_slower(after: RateLimits, before: RateLimits) -> bool {
+    let is_less = |after: Option<u64>, before: Option<u64>| after.unwrap_or(u64::MAX) < before.unwrap_or(u64::MAX);
+    is_less(after.rate_bits_per_s, before.rate_bits_per_s) || is_less(after.window_octets, before.window_octets)
+}
+
+/// A WRITE of a flow's octets. Both regions hold the same at the same place.
+pub(super) fn write(flow: usize, region: MemoryKey, length_octets: u32, immediate: Option<[u8; 4]>) -> WorkRequest {
+    let remote = RemoteAddress { virtual_address: BASE_ADDRESS, rkey: region };
+    WorkRequest {
+        wr_id: flow as u64,
+        operation: Operation::Write { remote, immediate },
+        local: LocalRange { key: region, offset: 0, length_octets },
+        signalled: true,
+    }
+}
+
+impl Element for Server {
+    fn receive(&mut self, now: Instant, _port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        for frame in frames.drain(..) {
+            if !self.nic.takes(now, &frame, pool) {
+                self.take_frame(now, &frame, pool);
+            }
+            frame.release(pool);
+        }
+        self.work(now);
+    }
+
+    fn tick(&mut self, now: Instant, _pool: &mut Pool) {
+        self.pauses.paused(now);
+        self.nic.tick(now);
+        self.endpoint.tick(now);
+        self.work(now);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let others = self.pauses.next_deadline().into_iter().chain(self.nic.next_deadline());
+        self.endpoint.next_deadline().into_iter().chain(others).min()
+    }
+
+    fn dequeue(&mut self, now: Instant, _port: PortId, pool: &mut Pool) -> Option<Frame> {
+        if let Some(probe) = self.nic.poll_probe(now, &self.ethernet, pool) {
+            return Some(probe);
+        }
+        if !self.endpoint.may_transmit() {
+            return None;
+        }
+        let workshop = &mut *self.workshop.borrow_mut();
+        let into = &mut workshop.packet[EthernetView::LEN..];
+        let packet_len = if self.pauses.paused(now) >> DATA_CLASS & 1 == 0 {
+            self.endpoint.poll_transmit(now, into)?
+        } else {
+            self.endpoint.poll_cnp(now, into)?
+        };
+        workshop.packet[..EthernetView::LEN].copy_from_slice(self.ethernet.as_bytes());
+        let octets = &workshop.packet[..EthernetView::LEN + packet_len];
+        let frame = if packet_len <= SHORT_PACKET_OCTETS {
+            Frame::small(octets, pool)
+        } else {
+            match Packet::parse(&octets[EthernetView::LEN..], packet_len) {
+                Ok(packet) => {
+                    let range = packet.payload_range();
+                    let payload = EthernetView::LEN + range.start..EthernetView::LEN + range.end;
+                    workshop.page.frame(octets, payload, pool)
+                }
+                Err(_) => Frame::from_octets(octets, pool),
+            }
+        };
+        self.starved += u64::from(frame.is_none());
+        let mut frame = frame?;
+        self.nic.outgoing(now, &mut frame, &self.ethernet, pool);
+        Some(frame)
+    }
+
+    fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        if self.endpoint.may_transmit() || self.nic.has_probe() {
+            wake.push(SERVER_PORT);
+        }
+    }
+}
+
+impl Station for Server {
+    fn wants_driver_layout(&self) -> bool {
+        false
+    }
+}

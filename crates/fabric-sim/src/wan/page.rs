@@ -1,0 +1,302 @@
+//! The report of a study, for a reader who knows networks but not this program.
+
+use super::WanReport;
+use crate::wan::results::ENOUGH;
+use crate::wan::{WanArm, WanRun};
+use srdma_report::{
+    Axis, BarGroup, BarPlot, Block, LinePlot, Page, Reference, Scale, Section, Series, Shape, Spread, Unit,
+};
+
+/// The colour of what arithmetic says.
+const ARITHMETIC: usize = 6;
+
+/// The report.
+pub(crate) fn page(studied: &WanReport<'_>) -> Page {
+    let study = studied.study;
+    let sections = vec![claims(studied), hearing(studied), room(studied), over_time(studied), innocents(studied)];
+    Page {
+        title: study.title.clone(),
+        summary: summary(studied),
+        sections: sections.into_iter().flatten().chain([setting(studied), words()]).collect(),
+        colophon: format!("Written by srdma {}.", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+fn summary(studied: &WanReport<'_>) -> Vec<String> {
+    let description = studied.study.description.trim();
+    let mut summary: Vec<String> = (!description.is_empty()).then(|| description.to_owned()).into_iter().collect();
+    summary.push(format!(
+        "{} ways to handle congestion at {:?} (“arms”) were simulated packet by packet on the network of Figure 1 of \
+         the draft, over {} lengths of the path, with {} sizes of the congested queue, {} seeds each. Sizes are shares \
+         of the bottleneck's rate times the round trip between the gateways.",
+        studied.study.arms.len(),
+        studied.study.wan.congested,
+        studied.results.lengths().len(),
+        studied.results.buffers().len(),
+        studied.provenance.seeds
+    ));
+    let held = studied.claims.iter().filter(|claim| claim.holds).count();
+    if !studied.claims.is_empty() {
+        summary.push(format!("Of {} things that were to be shown {held} hold with every seed.", studied.claims.len()));
+    }
+    summary
+}
+
+fn claims(studied: &WanReport<'_>) -> Option<Section> {
+    let row = |claim: &crate::wan::Claim| {
+        let mark = if claim.holds { "✓" } else { "✗" };
+        vec![format!("{mark} {}", claim.at), claim.expected.clone(), claim.found.clone()]
+    };
+    let table =
+        Block::table("What was to be shown", &["where", "expected", "found"], studied.claims.iter().map(row).collect());
+    let lead = "What the arithmetic says, and what came out in the worst of the seeds.";
+    (!studied.claims.is_empty()).then(|| Section::new("What was to be shown", lead, vec![table]))
+}
+
+fn hearing(studied: &WanReport<'_>) -> Option<Section> {
+    let plot = |title: &str, look_for: &str, of: fn(&WanRun) -> Option<f64>| {
+        let series = per_length(studied, |arm, km| Some(Spread::of(&studied.values(arm, km, of))?.median));
+        (!series.is_empty()).then(|| {
+            Block::Lines(LinePlot {
+                title: title.to_owned(),
+                look_for: look_for.to_owned(),
+                x: Axis { scale: Scale::Logarithmic, ..Axis::new("path, km", Unit::Count) },
+                y: Axis { scale: Scale::Logarithmic, ..Axis::new("delay", Unit::Nanoseconds) },
+                series,
+                references: Vec::new(),
+            })
+        })
+    };
+    let told = plot(
+        "Until the sender hears of it",
+        "A receiver's CNP goes to the far end and all the way back; END.E comes from the congested node itself.",
+        |run| run.told_ns,
+    );
+    let paused = plot(
+        "Until the gateway is paused",
+        "From the first moment above XOFF; what then still comes is what the queue needs room for.",
+        |run| run.paused_ns,
+    );
+    let blocks: Vec<Block> = told.into_iter().chain(paused).collect();
+    let lead = "From the first packet that met the congested queue above its threshold, medians over flows and seeds.";
+    (!blocks.is_empty()).then(|| Section::new("How soon", lead, vec![Block::Beside(blocks)]))
+}
+
+fn room(studied: &WanReport<'_>) -> Option<Section> {
+    let mut needed = per_length(studied, |arm, km| studied.results.needed(&arm.name, km));
+    let lengths = studied.results.lengths();
+    if studied.study.arms.iter().any(|arm| arm.end_c) {
+        needed.push(Series {
+            name: "END.C by arithmetic".to_owned(),
+            colour: ARITHMETIC,
+            shape: Shape::Line,
+            points: lengths.iter().map(|km| (*km, studied.arithmetic(*km))).collect(),
+        });
+    }
+    let least = format!("Loses nothing and uses {:.0} % at least, with every seed. Lower is better.", 100.0 * ENOUGH);
+    let needed = Block::Lines(LinePlot {
+        title: "Queue that is enough".to_owned(),
+        look_for: format!("{least} No line: none that was tried is enough."),
+        x: Axis { scale: Scale::Logarithmic, ..Axis::new("path, km", Unit::Count) },
+        y: Axis { scale: Scale::Logarithmic, ..Axis::new("of rate × round trip", Unit::Times) },
+        series: needed,
+        references: Vec::new(),
+    });
+    let lossless = Block::Lines(LinePlot {
+        title: "Queue that loses nothing".to_owned(),
+        look_for: "Whatever idles. No line: none that was tried is large enough.".to_owned(),
+        x: Axis { scale: Scale::Logarithmic, ..Axis::new("path, km", Unit::Count) },
+        y: Axis { scale: Scale::Logarithmic, ..Axis::new("of rate × round trip", Unit::Times) },
+        series: per_length(studied, |arm, km| studied.results.lossless(&arm.name, km)),
+        references: Vec::new(),
+    });
+    let mut blocks = vec![Block::Beside(vec![needed, lossless])];
+    for km in &lengths {
+        let used = per_buffer(studied, *km, |runs| {
+            let used: Vec<f64> = runs.iter().filter_map(|run| run.utilisation).collect();
+            Some(100.0 * Spread::of(&used)?.least)
+        });
+        let lost = per_buffer(studied, *km, |runs| {
+            Spread::of(&runs.iter().map(share_lost).collect::<Vec<_>>()).map(|lost| lost.greatest)
+        });
+        blocks.push(Block::Heading(format!("{km} km")));
+        blocks.push(Block::Beside(vec![
+            by_buffer(
+                "Bottleneck used",
+                "The worst seed. Below the line the queue is too small, or senders slow down too much.",
+                used,
+                Some(ENOUGH * 100.0),
+            ),
+            by_buffer("Packets lost", "Of those that came to the queue, the worst seed. None is good.", lost, None),
+        ]));
+    }
+    let lead = "How large the congested node's queue must be.";
+    Some(Section::new("How much room", lead, blocks))
+}
+
+/// Packets dropped, by those that were sent again or arrived.
+fn share_lost(run: &&WanRun) -> f64 {
+    const PAYLOAD: f64 = 4096.0;
+    100.0 * run.dropped as f64 / (run.dropped as f64 + run.delivered_octets as f64 / PAYLOAD).max(1.0)
+}
+
+fn by_buffer(title: &str, look_for: &str, series: Vec<Series>, line: Option<f64>) -> Block {
+    Block::Lines(LinePlot {
+        title: title.to_owned(),
+        look_for: look_for.to_owned(),
+        x: Axis { scale: Scale::Logarithmic, ..Axis::new("queue, of rate × round trip", Unit::Times) },
+        y: Axis { least: line.map(|_| 80.0), ..Axis::new("share", Unit::Percent) },
+        series,
+        references: line.map(|value| Reference { name: "enough".to_owned(), value }).into_iter().collect(),
+    })
+}
+
+/// The run of an arm that stands for all.
+fn shown<'a>(studied: &'a WanReport<'_>, arm: &'a WanArm, km: f64) -> Option<&'a WanRun> {
+    studied.results.at(&arm.name, km, studied.buffer()).next()
+}
+
+fn over_time(studied: &WanReport<'_>) -> Option<Section> {
+    let buffer = studied.buffer();
+    let mut blocks = Vec::new();
+    let lengths = studied.results.lengths();
+    let mut shown_lengths = vec![*lengths.first()?, *lengths.last()?];
+    shown_lengths.dedup();
+    for km in shown_lengths {
+        let plots = studied.study.arms.iter().enumerate().filter_map(|(colour, arm)| {
+            let run = shown(studied, arm, km)?;
+            let at = |index: usize| ((index as u64 + 1) * run.every_ns) as f64;
+            let points = run.queue.iter().enumerate().map(|(index, octets)| (at(index), *octets)).collect();
+            Some(Block::Lines(LinePlot {
+                title: arm.title().to_owned(),
+                look_for: String::new(),
+                x: Axis::new("time", Unit::Nanoseconds),
+                y: Axis::new("waiting", Unit::Octets),
+                series: vec![Series { name: arm.title().to_owned(), colour, shape: Shape::Line, points }],
+                references: vec![Reference { name: "room".to_owned(), value: buffer * run.path_octets as f64 }],
+            }))
+        });
+        blocks.push(Block::Heading(format!("{km} km")));
+        blocks.push(Block::Beside(plots.collect()));
+    }
+    let lead = format!(
+        "What waits at the congested node, with room for {buffer} of rate × round trip; one seed. A queue at its room \
+         loses; one at zero may idle."
+    );
+    Some(Section::new("The queue over time", &lead, blocks))
+}
+
+fn innocents(studied: &WanReport<'_>) -> Option<Section> {
+    let group = |km: f64| BarGroup {
+        name: format!("{km} km"),
+        bars: studied
+            .study
+            .arms
+            .iter()
+            .map(|arm| Spread::of(&studied.values(arm, km, |run| run.innocent_slowdown_p99)))
+            .collect(),
+    };
+    let groups: Vec<BarGroup> = studied.results.lengths().into_iter().map(group).collect();
+    let known = groups.iter().flat_map(|group| &group.bars).any(Option::is_some);
+    let plot = BarPlot {
+        title: "Slowdown, p99".to_owned(),
+        look_for:
+            "Time taken over time alone. A paused gateway holds up who only shares its switches. Lower is better."
+                .to_owned(),
+        y: Axis::new("slowdown", Unit::Times),
+        series: studied.study.arms.iter().enumerate().map(|(colour, arm)| (arm.title().to_owned(), colour)).collect(),
+        groups,
+        references: Vec::new(),
+    };
+    let lead = "Flows that never leave the first data centre, and use the priority that END.C pauses.";
+    known.then(|| Section::new("Innocent flows", lead, vec![Block::Beside(vec![Block::Bars(plot)])]))
+}
+
+fn setting(studied: &WanReport<'_>) -> Section {
+    let cell = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
+    let median = |arm: &WanArm, km, unit: Unit, of: fn(&WanRun) -> Option<f64>| {
+        cell(Spread::of(&studied.values(arm, km, of)).map(|spread| unit.format(spread.median)))
+    };
+    let mut rows = Vec::new();
+    for arm in &studied.study.arms {
+        for km in studied.results.lengths() {
+            let used = Spread::of(&studied.values(arm, km, |run| run.utilisation));
+            rows.push(vec![
+                arm.title().to_owned(),
+                km.to_string(),
+                median(arm, km, Unit::Nanoseconds, |run| run.told_ns),
+                median(arm, km, Unit::Nanoseconds, |run| run.paused_ns),
+                cell(used.map(|used| Unit::Percent.format(100.0 * used.least))),
+                median(arm, km, Unit::Count, |run| Some(run.dropped as f64)),
+                median(arm, km, Unit::Octets, |run| Some(run.peak_octets as f64)),
+                median(arm, km, Unit::Octets, |run| run.least_octets.map(|octets| octets as f64)),
+                median(arm, km, Unit::Count, |run| Some(run.notifications as f64)),
+                median(arm, km, Unit::Octets, |run| Some(run.delivered_octets as f64)),
+                cell(studied.results.lossless(&arm.name, km).map(|least| least.to_string())),
+                cell(studied.results.needed(&arm.name, km).map(|needed| needed.to_string())),
+            ]);
+        }
+    }
+    let columns = [
+        "arm",
+        "path, km",
+        "sender told",
+        "gateway paused",
+        "used, least",
+        "dropped",
+        "peak of the queue",
+        "least of the queue",
+        "notifications of END.C",
+        "delivered",
+        "no loss from, of rate × round trip",
+        "enough from, of rate × round trip",
+    ];
+    let blocks = vec![
+        Block::table(&format!("With a queue of {} of rate × round trip, medians", studied.buffer()), &columns, rows),
+        Block::Text("The same command gives the same results on every machine:".to_owned()),
+        Block::Code(studied.provenance.command.clone()),
+        Block::Folded("The file".to_owned(), vec![Block::Code(studied.provenance.file_text.to_owned())]),
+    ];
+    Section::new("All figures, and how it was run", "", blocks)
+}
+
+const WORDS: &[(&str, &str)] = &[
+    (
+        "END.C",
+        "A SID of the ingress PE: the congested node sends it a notification, and the PE pauses its gateway by PFC.",
+    ),
+    (
+        "END.E",
+        "A SID of the ingress PE: the congested node sends a Fast CNP there, and the PE hands it on to the sender.",
+    ),
+    ("CNP of the receiver", "The congested node marks packets, the receiver sees the mark and tells the sender."),
+    ("DCQCN", "A rate control of senders: slower with each CNP, faster again without."),
+    ("f", "The congested node's share of the path between the gateways."),
+    ("rate × round trip", "What the bottleneck carries in the time to the far gateway and back."),
+    ("XOFF, XON", "Octets in the queue from which on the gateway is paused, and below which it is let on."),
+    ("innocent", "A flow that shares switches with the congested ones, but not the congestion."),
+];
+
+fn words() -> Section {
+    Section::new("Words", "", vec![Block::definitions(WORDS)])
+}
+
+/// A line for each arm of which anything is known, over the length of the path.
+fn per_length(studied: &WanReport<'_>, of: impl Fn(&WanArm, f64) -> Option<f64>) -> Vec<Series> {
+    per_arm(studied, |arm| studied.results.lengths().into_iter().filter_map(|km| Some((km, of(arm, km)?))).collect())
+}
+
+/// The same over the size of the queue, at a length.
+fn per_buffer(studied: &WanReport<'_>, km: f64, of: impl Fn(&[&WanRun]) -> Option<f64>) -> Vec<Series> {
+    per_arm(studied, |arm| {
+        let at = |buffer| studied.results.at(&arm.name, km, buffer).collect::<Vec<&WanRun>>();
+        studied.results.buffers().into_iter().filter_map(|buffer| Some((buffer, of(&at(buffer))?))).collect()
+    })
+}
+
+fn per_arm(studied: &WanReport<'_>, of: impl Fn(&WanArm) -> Vec<(f64, f64)>) -> Vec<Series> {
+    let arms = studied.study.arms.iter().enumerate();
+    let series =
+        arms.map(|(colour, arm)| Series { name: arm.title().to_owned(), colour, shape: Shape::Line, points: of(arm) });
+    series.filter(|series| !series.points.is_empty()).collect()
+}

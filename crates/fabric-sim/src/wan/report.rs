@@ -1,0 +1,47 @@
+//! What a finished study is shown from, on a terminal and as a page.
+
+use super::page;
+use super::{Claim, Study, WanArm, WanResults, WanRun};
+use crate::Provenance;
+use serde::Serialize;
+use srdma_report::Page;
+
+/// A study with its results.
+#[derive(Serialize)]
+pub struct WanReport<'a> {
+    #[serde(skip)]
+    pub(super) study: &'a Study,
+    #[serde(flatten)]
+    pub(super) results: &'a WanResults,
+    pub(super) claims: Vec<Claim>,
+    #[serde(skip)]
+    pub(super) provenance: &'a Provenance<'a>,
+}
+
+impl<'a> WanReport<'a> {
+    /// Checks the results against what was to be shown.
+    pub fn new(study: &'a Study, results: &'a WanResults, provenance: &'a Provenance<'a>) -> Self {
+        WanReport { study, results, claims: results.claims(study), provenance }
+    }
+
+    /// The HTML report.
+    pub fn page(&self) -> Page {
+        page::page(self)
+    }
+
+    /// The size of the queue that is looked at closely.
+    pub(super) fn buffer(&self) -> f64 {
+        *self.study.wan.buffer.get_ref()
+    }
+
+    /// What the runs of an arm at a length gave, with the queue that is looked at closely.
+    pub(super) fn values(&self, arm: &WanArm, total_km: f64, of: impl Fn(&WanRun) -> Option<f64>) -> Vec<f64> {
+        self.results.at(&arm.name, total_km, self.buffer()).filter_map(of).collect()
+    }
+
+    /// 4f or so: what END.C needs by arithmetic, in rate times round trip.
+    pub(super) fn arithmetic(&self, total_km: f64) -> f64 {
+        let share = self.results.runs.iter().find(|run| run.total_km == total_km).map_or(0.0, |run| run.share);
+        self.study.wan.overload() * share
+    }
+}

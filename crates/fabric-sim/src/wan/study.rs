@@ -1,0 +1,215 @@
+//! Files of studies of a WAN: how they are written. `docs/scenarios.md` describes the keys.
+//!
+//! A study is run at points: an arm, a length of the path, and a size of the congested node's queue.
+
+use super::figure::{BOTTLENECK_RATE, Congested, Distances, HOST_RATE};
+use super::nodes::WanSignal;
+use crate::scenario::{DcqcnKeys, Hosts, ScenarioError, Switches, Whole, has_section, usual_seeds};
+use serde::Deserialize;
+use srdma_fabric::Problem;
+use std::path::Path;
+use toml::Spanned;
+
+/// A study: what is measured at which points, and which arms are compared.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// What it is called, in a few words.
+    pub title: String,
+    /// What it shows, for the reader of a report.
+    pub description: String,
+    /// How many seeds are run unless somebody asks for another number: 1, 2, and so on.
+    pub seeds: u64,
+    /// Where and how long.
+    pub wan: WanSection,
+    /// What hosts are like.
+    pub hosts: Hosts,
+    /// What switches of the data centres are like.
+    pub switches: Switches,
+    /// What is compared; at least one.
+    pub arms: Vec<WanArm>,
+}
+
+/// What is measured, and where.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WanSection {
+    /// The congested node.
+    pub congested: Congested,
+    /// Lengths of the path between the PEs, in kilometres.
+    pub total_km: Spanned<Vec<f64>>,
+    /// Length of PE1–R1, in kilometres; without it the three hops are equal.
+    pub first_hop_km: Option<Spanned<f64>>,
+    /// Sizes of the congested node's queue, as shares of its rate times the round trip between the gateways.
+    pub buffers: Spanned<Vec<f64>>,
+    /// That of them which is looked at closely.
+    pub buffer: Spanned<f64>,
+    /// How many seeds are run with the other sizes, at most.
+    #[serde(default = "one")]
+    pub sweep_seeds: Whole<1, 1000>,
+    /// How many hosts send to the other data centre without end, each to one host: one below each leaf, at most.
+    #[serde(default = "sixteen")]
+    pub senders: Whole<1, 16>,
+    /// How long a run is, in round trips between the gateways.
+    #[serde(default = "twelve")]
+    pub round_trips: Whole<1, 1000>,
+    /// How long a run is at least, in microseconds.
+    #[serde(default = "ten_milliseconds")]
+    pub least_us: Whole<1, 10_000_000>,
+    /// Octets in the congested queue from which on senders are told, where END.C has no say in it.
+    #[serde(default = "threshold")]
+    pub threshold_octets: Whole<0, 1_000_000_000>,
+    /// Microseconds between two flows that stay in the first data centre; none without it.
+    pub innocent_every_us: Option<Whole<1, 1_000_000>>,
+    /// Their octets.
+    #[serde(default = "innocent_octets")]
+    pub innocent_octets: Whole<1, 1_073_741_824>,
+}
+
+fn one() -> Whole<1, 1000> {
+    Whole(1)
+}
+
+fn sixteen() -> Whole<1, 16> {
+    Whole(16)
+}
+
+fn twelve() -> Whole<1, 1000> {
+    Whole(12)
+}
+
+fn ten_milliseconds() -> Whole<1, 10_000_000> {
+    Whole(10_000)
+}
+
+fn threshold() -> Whole<0, 1_000_000_000> {
+    Whole(100_000)
+}
+
+fn innocent_octets() -> Whole<1, 1_073_741_824> {
+    Whole(65_536)
+}
+
+/// An arm: what is done about congestion in the WAN.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WanArm {
+    /// A short name, unique in the study.
+    pub name: String,
+    /// What reports call it; without it, its name.
+    #[serde(default)]
+    title: String,
+    /// How senders learn of congestion.
+    pub signal: WanSignal,
+    /// Whether the congested node has the gateway paused by END.C.
+    #[serde(default)]
+    pub end_c: bool,
+    /// Whether the gateway is let go early, so that what it sends comes when the queue is empty.
+    #[serde(default)]
+    pub early_resume: bool,
+    /// Parameters of DCQCN that differ from the published ones.
+    #[serde(default)]
+    pub dcqcn: DcqcnKeys,
+}
+
+impl WanArm {
+    /// What reports call it.
+    pub fn title(&self) -> &str {
+        if self.title.is_empty() { &self.name } else { &self.title }
+    }
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default = "usual_seeds")]
+    seeds: Whole<1, 1000>,
+    wan: WanSection,
+    #[serde(default)]
+    hosts: Hosts,
+    #[serde(default)]
+    switches: Switches,
+    arm: Vec<Spanned<WanArm>>,
+}
+
+/// Whether a file is one of a study, so far as it is TOML at all.
+pub fn is_study(text: &str) -> bool {
+    has_section(text, "wan")
+}
+
+impl Study {
+    /// Reads the content of a file; `file` is for errors.
+    ///
+    /// # Errors
+    ///
+    /// [`ScenarioError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
+        Self::resolve(text).map_err(|problem| ScenarioError::wrong(problem, file, text))
+    }
+
+    fn resolve(text: &str) -> Result<Self, Problem> {
+        let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
+        file.wan.check()?;
+        file.hosts.check()?;
+        if file.arm.is_empty() {
+            return Err(Problem::new(text.len(), "no arm: expected at least one [[arm]]"));
+        }
+        for (position, arm) in file.arm.iter().enumerate() {
+            let name = &arm.as_ref().name;
+            if file.arm[..position].iter().any(|other| other.as_ref().name == *name) {
+                return Err(Problem::new(arm.span().start, format!("two arms are called {name:?}: rename one")));
+            }
+            if arm.as_ref().early_resume && !arm.as_ref().end_c {
+                return Err(Problem::new(arm.span().start, "early_resume without end_c: nobody is paused"));
+            }
+        }
+        let (title, description, seeds) = (file.title, file.description, file.seeds.get());
+        let arms = file.arm.into_iter().map(Spanned::into_inner).collect();
+        Ok(Study { title, description, seeds, wan: file.wan, hosts: file.hosts, switches: file.switches, arms })
+    }
+
+    /// The hops of the path of this length.
+    pub fn distances(&self, total_km: f64) -> Distances {
+        self.wan.distances(total_km)
+    }
+}
+
+impl WanSection {
+    /// How many times what the bottleneck carries the senders send at first.
+    pub fn overload(&self) -> f64 {
+        self.senders.get() as f64 * HOST_RATE as f64 / BOTTLENECK_RATE as f64
+    }
+
+    fn distances(&self, total_km: f64) -> Distances {
+        match self.first_hop_km.as_ref().map(|first| *first.get_ref()) {
+            Some(first) => Distances::with_first_hop(total_km, first),
+            None => Distances { hops_km: [total_km / 3.0; 3] },
+        }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        let (at, lengths) = (self.total_km.span().start, self.total_km.get_ref());
+        if lengths.is_empty() {
+            return Err(Problem::new(at, "total_km: expected one length at least"));
+        }
+        for length in lengths {
+            self.distances(*length).check().map_err(|text| Problem::new(at, text))?;
+        }
+        let (at, sizes) = (self.buffers.span().start, self.buffers.get_ref());
+        let is_size = |size: &f64| (0.001..=100.0).contains(size);
+        if let Some(size) = sizes.iter().find(|size| !is_size(size)) {
+            return Err(Problem::new(at, format!("buffers: {size}: expected 0.001 to 100 of rate times round trip")));
+        }
+        if !sizes.is_sorted_by(|one, other| one < other) {
+            return Err(Problem::new(at, "buffers: expected them in rising order"));
+        }
+        if !sizes.contains(self.buffer.get_ref()) {
+            let text = format!("buffer {}: expected one of the buffers", self.buffer.get_ref());
+            return Err(Problem::new(self.buffer.span().start, text));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,335 @@
+//! Scenarios: what is refused, and what comes out of small ones.
+
+use srdma_fabric_sim::{ArmResult, Scenario, run, run_all};
+use std::path::Path;
+
+const FABRIC: &str = "title = \"two leaves\"
+[topology]
+kind = \"leaf-spine\"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+";
+
+const ARM: &str = "[[arm]]\nname = \"plain\"\nsignal = \"none\"\ncontrol = \"none\"\n";
+
+fn scenario(rest: &str) -> Result<Scenario, String> {
+    Scenario::parse(Path::new("file.toml"), &format!("{FABRIC}{rest}")).map_err(|error| error.to_string())
+}
+
+fn run_once(scenario: &Scenario, seed: u64) -> ArmResult {
+    run(scenario, 0, seed, &mut |_| {}).unwrap()
+}
+
+/// FABRIC has six lines.
+#[test]
+fn a_mistake_names_its_line() {
+    let permutation = "[[workload.permutation]]\nsize_octets = 100000\n";
+    let measure = "[measure]\nduration_us = 10\n";
+    let cases = [
+        (format!("{permutation}[measure]\nduration = 10\n{ARM}"), "file.toml:10: unknown key `duration`"),
+        (format!("{permutation}[measure]\nduration_us = 0\n{ARM}"), "file.toml:10: invalid value: integer `0`"),
+        (format!("{measure}{ARM}"), "file.toml:13: nothing is sent"),
+        (format!("{permutation}{measure}"), "file.toml:1: missing key `arm`"),
+        (
+            format!("[[workload.stream]]\nname = \"a\"\nfrom = \"h1.1\"\nto = \"h9.9\"\n{measure}{ARM}"),
+            "file.toml:10: there is no host \"h9.9\"",
+        ),
+        (
+            format!("[[workload.stream]]\nname = \"a\"\nfrom = \"h1.1\"\nto = \"h1.1\"\n{measure}{ARM}"),
+            "file.toml:10: \"h1.1\" sends to itself",
+        ),
+        (
+            format!(
+                "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 8\nmin_octets = 1\nmax_octets = 2\nstart_us = 0\n\
+                 {measure}{ARM}"
+            ),
+            "file.toml:9: 8 senders: expected 1 to 7, of 8 hosts",
+        ),
+        (format!("{permutation}{measure}{ARM}{ARM}"), "file.toml:15: two arms are called \"plain\""),
+        (
+            format!("{permutation}{measure}{ARM}").replace("control = \"none\"", "control = \"dcqcn\""),
+            "file.toml:11: arm \"plain\": its control needs a signal",
+        ),
+        (format!("[hosts]\npath_mtu = 1500\n{permutation}{measure}{ARM}"), "file.toml:8: path_mtu 1500: expected 256"),
+    ];
+    for (text, expected) in cases {
+        let found = scenario(&text).unwrap_err();
+        assert!(found.starts_with(expected), "{found}\n  expected: {expected}");
+    }
+}
+
+/// The keys of jobs, arms with paths, and failures: the job has lines 7 to 11.
+#[test]
+fn a_mistake_in_a_job_or_a_failure_names_its_line() {
+    let nics = "[[workload.job]]\nname = \"train\"\nnics = [\"h1.*\", \"h2.1\"]\n";
+    let job = &format!("{nics}[[workload.job.collective]]\nkind = \"all-to-all\"\n");
+    let measure = "[measure]\nduration_us = 1\n";
+    let arm = |keys: &str| format!("{ARM}{keys}\n");
+    let failure = |keys: &str| format!("{job}[[failure]]\n{keys}\n{measure}{ARM}");
+    let cases = [
+        (format!("{}{measure}{ARM}", job.replace("h2.1", "h7.1")), "file.toml:9: h7.1 is no NIC of this fabric"),
+        (format!("{}{measure}{ARM}", job.replace("h2.1", "h1.1")), "file.toml:7: job train has two ranks at NIC h1.1"),
+        (format!("{nics}{measure}{ARM}"), "file.toml:7: job train sends nothing"),
+        (format!("{nics}iterations = 0\n{measure}{ARM}"), "file.toml:10: iterations 0: expected 1 to 1000000"),
+        (format!("{job}{measure}{}", arm("paths = \"best\"")), "file.toml:18: unknown value `best`"),
+        (
+            format!("{job}{measure}{}", arm("queue_pairs = 4\npaths = \"random\"")),
+            "file.toml:14: arm \"plain\": several",
+        ),
+        (format!("{job}{measure}{}", arm("steering = true")), "file.toml:14: arm \"plain\": steering begins with"),
+        (failure("name = \"h1.1\"\nat_us = 1"), "file.toml:13: there is no switch or link \"h1.1\""),
+        (failure("name = \"leaf1-leaf2\"\nat_us = 1"), "file.toml:13: there is no switch or link \"leaf1-leaf2\""),
+        (
+            failure("name = \"spine1\"\nat_us = 9\nuntil_us = 9"),
+            "file.toml:15: until_us 9: expected more than at_us, 9",
+        ),
+    ];
+    for (text, expected) in cases {
+        let found = scenario(&text).unwrap_err();
+        assert!(found.starts_with(expected), "{found}\n  expected: {expected}");
+    }
+    let scenario = scenario(&failure("name = \"spine1\"\nat_us = 9")).unwrap();
+    assert_eq!((scenario.jobs[0].0.nics.len(), scenario.failures[0].links.len()), (5, 2));
+}
+
+#[test]
+fn a_mistake_in_the_topology_names_its_line() {
+    let text = format!("{FABRIC}[measure]\nduration_us = 1\n{ARM}").replace("leaves = 2", "leaves = 0");
+    let found = Scenario::parse(Path::new("file.toml"), &text).unwrap_err().to_string();
+    assert!(found.starts_with("file.toml:4: "), "{found}");
+}
+
+#[test]
+fn every_octet_that_is_sent_arrives_once() {
+    let text = format!("[[workload.permutation]]\nsize_octets = 300001\n[measure]\nduration_us = 10\n{ARM}");
+    let result = run_once(&scenario(&text).unwrap(), 3);
+    assert_eq!(result.flows.len(), 8);
+    assert!(result.flows.iter().all(|flow| flow.finished_ns.is_some() && flow.retransmitted == 0));
+    let totals = result.totals;
+    assert_eq!((totals.octets_sent, totals.octets_delivered), (8 * 300_001, 8 * 300_001));
+    assert_eq!((totals.octets_differing, totals.lost_by_simulator, totals.dropped), (0, 0, 0));
+    // 73 packets of 4,096 octets and one of 993.
+    assert_eq!(totals.data_packets, 8 * 74);
+}
+
+/// Alone on the fabric a flow takes exactly as long as it should.
+#[test]
+fn an_idle_fabric_gives_the_ideal_time() {
+    for size in [1, 4096, 4097, 1_000_000] {
+        let text = format!(
+            "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 1\nmin_octets = {size}\nmax_octets = {size}\n\
+             start_us = 3\n[measure]\nduration_us = 10\n{ARM}"
+        );
+        let result = run_once(&scenario(&text).unwrap(), 1);
+        let [flow] = &result.flows[..] else { panic!("one flow") };
+        let took_ns = flow.finished_ns.unwrap() - flow.started_ns;
+        assert!(took_ns.abs_diff(flow.ideal_ns) <= 8, "{size} octets: {took_ns} ns, ideal {} ns", flow.ideal_ns);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    let text = format!("[[workload.background]]\nload = 0.5\nsizes = \"hadoop\"\n[measure]\nduration_us = 200\n{ARM}");
+    let scenario = scenario(&text).unwrap();
+    let json = |seed| serde_json::to_string(&run_once(&scenario, seed)).unwrap();
+    let first = json(1);
+    assert_eq!(first, json(1));
+    assert_ne!(first, json(2));
+}
+
+/// By hand: two hosts send 65 packets of 1,024 octets each to a third at the same time; in a queue each has 1,102 octets,
+/// the first of each 16 more for its RETH. Of the first pair one frame goes out at once. That takes 1.3 ns longer than
+/// until the second pair comes, so that each pair but the first finds the port busy: after pair n, n + 1 frames wait until
+/// one leaves; 66 after the last, and the longer ones have gone.
+#[test]
+fn a_queue_of_two_senders_grows_by_hand() {
+    let text = format!(
+        "[hosts]\npath_mtu = 1024\n[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 2\nmin_octets = 66560\n\
+         max_octets = 66560\nstart_us = 0\n[measure]\nduration_us = 100\n{ARM}"
+    );
+    let result = run_once(&scenario(&text).unwrap(), 1);
+    let peak = result.ports.iter().find(|port| port.name == "leaf1-h1.1").unwrap().peak_octets;
+    assert_eq!(peak, 66 * 1102);
+    assert_eq!((result.totals.pauses, result.totals.marked, result.totals.dropped), (0, 0, 0));
+}
+
+/// The same with PFC from 20 frames on and with marks from 10 frames on.
+#[test]
+fn thresholds_pause_and_mark() {
+    let arm = "[[arm]]\nname = \"ecn\"\nsignal = \"receiver-cnp\"\ncontrol = \"dcqcn\"\n\
+               ecn = { k_min_octets = 11020, k_max_octets = 11020, p_max = 1.0 }\n\
+               pfc_thresholds = { xoff_octets = 22040, xon_octets = 11020, headroom_octets = 200000 }\n";
+    let text = format!(
+        "[hosts]\npath_mtu = 1024\n[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 4\nmin_octets = 66560\n\
+         max_octets = 66560\nstart_us = 0\n[measure]\nduration_us = 100\n{arm}"
+    );
+    let result = run_once(&scenario(&text).unwrap(), 1);
+    assert!(result.totals.marked > 0 && result.totals.cnps > 0, "{:?}", result.totals);
+    assert!(result.totals.pauses > 0, "{:?}", result.totals);
+    assert_eq!((result.totals.dropped, result.totals.retransmitted, result.summary.unfinished), (0, 0, 0));
+    assert_eq!(result.notifications.len(), 4);
+    for notification in &result.notifications {
+        let delay_ns = notification.changed_ns.unwrap() - notification.met_ns;
+        assert!(delay_ns >= notification.way_back_ns, "{notification:?}");
+    }
+}
+
+/// Short flows come and go for 12 ms, 2 ms longer than the queue pairs of each stay behind its end: how many there are at a
+/// time depends on the load, not on how many there have been.
+#[test]
+fn queue_pairs_of_flows_that_have_ended_go_away() {
+    let text =
+        format!("[[workload.background]]\nload = 0.3\nsizes = \"hadoop\"\n[measure]\nduration_us = 12000\n{ARM}");
+    let (mut early, mut late, mut last) = (0, 0, 0);
+    let result = run(&scenario(&text).unwrap(), 0, 1, &mut |progress| {
+        let most = if progress.now_ns <= 6_000_000 { &mut early } else { &mut late };
+        *most = progress.queue_pairs.max(*most);
+        last = progress.queue_pairs;
+    });
+    let flows = result.unwrap().flows.len();
+    assert!(early > 0 && late <= early * 3 / 2, "{early} queue pairs at most in the first half, {late} in the second");
+    assert!(late < flows, "{late} queue pairs at a time for {flows} flows, each of which has two");
+    assert!(last < late);
+}
+
+#[test]
+fn threads_have_no_say_in_results() {
+    let text = format!("[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\n[measure]\nduration_us = 100\n{ARM}");
+    let scenario = scenario(&text).unwrap();
+    let json = |threads| {
+        let results = run_all(&scenario, &[1, 2, 3], threads, &|_, _| {}, None).unwrap();
+        serde_json::to_string(&results).unwrap()
+    };
+    let one = json(1);
+    assert_eq!(one, json(2));
+    assert_eq!(one.matches("\"seed\":").count(), 3);
+}
+
+/// FC-4-1, FC-4-9: a sender is told by the switch within the way back and 1 µs, whatever it makes of that; by the receiver,
+/// which has to see the marked packet first, later than by the whole queue in front of that.
+#[test]
+fn a_switch_tells_senders_at_once() {
+    let arm = |name: &str, signal: &str, control: &str| {
+        format!(
+            "[[arm]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\n\
+             ecn = {{ k_min_octets = 50000, k_max_octets = 50000, p_max = 1.0 }}\n\
+             notification = {{ threshold_octets = 50000, interval_ns = 50000 }}\n"
+        )
+    };
+    let text = format!(
+        "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 4\nmin_octets = 1000000\nmax_octets = 1000000\n\
+         start_us = 0\n[measure]\nduration_us = 10\n{}{}{}",
+        arm("slow", "receiver-cnp", "dcqcn"),
+        arm("fast", "fast-cnp", "dcqcn"),
+        arm("traced", "fast-cnp", "hpcc")
+    );
+    let results = run_all(&scenario(&text).unwrap(), &[1, 2], 2, &|_, _| {}, None).unwrap();
+    for result in &results.runs {
+        assert_eq!(result.notifications.len(), 4, "{}", result.arm);
+        assert_eq!((result.summary.unfinished, result.totals.dropped, result.totals.octets_differing), (0, 0, 0));
+        for notification in &result.notifications {
+            // What receivers' traces say may have slowed a sender already.
+            let Some(changed_ns) = notification.changed_ns else {
+                assert_eq!(result.arm, "traced");
+                continue;
+            };
+            let delay_ns = changed_ns - notification.met_ns;
+            // Another switch on the way may have told the sender before.
+            let late_ns = delay_ns.saturating_sub(notification.way_back_ns);
+            match result.arm.as_str() {
+                "slow" => assert!(late_ns > 50_000 * 8 / 100, "{notification:?}"),
+                _ => assert!(late_ns <= 1000, "{}: {late_ns} ns late", result.arm),
+            }
+        }
+    }
+    let peak = |arm: &str| results.spread(arm, |summary| Some(summary.peak_queue_octets as f64)).unwrap()[1];
+    assert!(peak("traced") < peak("slow"), "{} {}", peak("traced"), peak("slow"));
+}
+
+fn group_arms(arms: &[(&str, &str, &str)]) -> String {
+    let arm = |(name, signal, control): &(&str, &str, &str)| {
+        format!(
+            "[[arm]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\n\
+             ecn = {{ k_min_octets = 50000, k_max_octets = 50000, p_max = 1.0 }}\n\
+             notification = {{ threshold_octets = 50000, interval_ns = 4000 }}\n"
+        )
+    };
+    arms.iter().map(arm).collect()
+}
+
+/// D46: a group of four has a receiver that an incast congests. Its source is told by the edge, which counts for the branch
+/// what it would have told it of, or by the receivers' CNPs; every octet gets to all four.
+#[test]
+fn a_group_meets_an_incast() {
+    let arms = [("slow", "receiver-cnp", "dcqcn"), ("fast", "fast-cnp", "dcqcn"), ("traced", "fast-cnp", "hpcc")];
+    let text = format!(
+        "[[workload.multicast]]\nname = \"group\"\nfrom = \"h1.1\"\nreceivers_below = [\"leaf2\"]\n\
+         message_octets = 40000\n[[workload.incast]]\nreceiver = \"h2.1\"\nsenders = 3\nmin_octets = 400000\n\
+         max_octets = 400000\nstart_us = 20\n[measure]\nduration_us = 200\nkeeps = true\n{}",
+        group_arms(&arms)
+    );
+    let results = run_all(&scenario(&text).unwrap(), &[1], 2, &|_, _| {}, None).unwrap();
+    for result in &results.runs {
+        let (arm, totals) = (&result.arm, &result.totals);
+        let group = result.flows.iter().find(|flow| flow.name.as_deref() == Some("group")).unwrap();
+        assert_eq!((group.source.as_str(), group.destination.as_str()), ("h1.1", "group"));
+        assert!(group.size_octets > 500_000, "{arm}: {group:?}");
+        assert_eq!((totals.dropped, totals.octets_differing, totals.lost_by_simulator), (0, 0, 0), "{arm}");
+        // What is still on its way when the run ends, of four copies each, is less than a window.
+        let sent = 4 * (totals.octets_sent - 1_200_000) + 1_200_000;
+        assert!(
+            totals.octets_delivered <= sent && totals.octets_delivered + 4 * 128 * 4096 > sent,
+            "{arm}: {totals:?}"
+        );
+        let (keeps, share) = (result.summary.group_keeps.unwrap(), result.summary.group_share.unwrap());
+        assert!(keeps < 0.95, "{arm}: {keeps}: the source was not told");
+        assert!(share > 0.1 && share < 1.1, "{arm}: {share}");
+        assert!(result.summary.victim_share.is_none());
+    }
+}
+
+#[test]
+fn a_group_that_cannot_be_names_its_line() {
+    let group = |below: &str| {
+        format!(
+            "[[workload.multicast]]\nname = \"g\"\nfrom = \"h1.1\"\nreceivers_below = [{below}]\n[measure]\nduration_us = 1\n{ARM}"
+        )
+    };
+    let cases = [
+        ("\"leaf1\"", "file.toml:10: receivers_below: \"leaf1\" is the source's own switch"),
+        ("\"leaf2\", \"leaf9\"", "file.toml:10: receivers_below: there is no switch \"leaf9\" with hosts"),
+        ("\"spine1\"", "file.toml:10: receivers_below: there is no switch \"spine1\" with hosts"),
+        ("\"h2.1\"", "file.toml:10: receivers_below: there is no switch \"h2.1\" with hosts"),
+        ("", "file.toml:10: receivers_below: nobody receives"),
+    ];
+    for (below, expected) in cases {
+        let found = scenario(&group(below)).unwrap_err();
+        assert!(found.starts_with(expected), "{found}\n  expected: {expected}");
+    }
+    let text = format!(
+        "[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\nexcept = [\"h9.9\"]\n[measure]\nduration_us = 1\n{ARM}"
+    );
+    assert!(scenario(&text).unwrap_err().starts_with("file.toml:10: there is no host \"h9.9\""));
+}
+
+/// By hand: a stream alone on its links gets all that headers leave of them, and an incast to another host of its leaf,
+/// which takes other links of the fabric or leaves enough of the same, changes neither that nor what would be fair.
+#[test]
+fn a_victim_keeps_what_is_fair_without_control_of_anything() {
+    let text = format!(
+        "[[workload.stream]]\nname = \"victim\"\nfrom = \"h1.1\"\nto = \"h2.1\"\n[[workload.incast]]\n\
+         receiver = \"h2.2\"\nsenders = 1\nmin_octets = 100000\nmax_octets = 100000\nstart_us = 50\n\
+         [[workload.background]]\nload = 0.0\nsizes = \"hadoop\"\nexcept = [\"h1.1\", \"h2.1\"]\n\
+         [measure]\nduration_us = 400\nkeeps = true\n{ARM}"
+    );
+    // With some seed the two flows share no link.
+    let scenario = scenario(&text).unwrap();
+    let shares: Vec<(f64, f64)> = (1..=4)
+        .map(|seed| {
+            let summary = run_once(&scenario, seed).summary;
+            (summary.victim_share.unwrap(), summary.victim_keeps.unwrap())
+        })
+        .collect();
+    assert!(shares.iter().any(|(share, keeps)| *share > 0.97 && *share < 1.0 && *keeps == 1.0), "{shares:?}");
+}

@@ -1,0 +1,188 @@
+//! Jobs in scenarios: what their collectives come to, for each way to choose paths, and when something fails.
+
+use srdma_fabric_sim::{ArmResult, Scenario, run};
+use std::path::Path;
+
+/// Four leaves below four spines, with four hosts each.
+const FABRIC: &str = "title = \"four leaves\"
+[topology]
+kind = \"leaf-spine\"
+leaves = 4
+spines = 4
+hosts_per_leaf = 4
+[hosts]
+ack_every = 8
+[measure]
+duration_us = 1
+";
+
+/// Host n of every leaf is in ring n, so that all that is sent goes through the spines.
+const RINGS: &str = "[[workload.job]]
+name = \"train\"
+nics = [\"h1.*\", \"h2.*\", \"h3.*\", \"h4.*\"]
+tensor = 4
+iterations = 2
+[[workload.job.collective]]
+kind = \"all-reduce-ring\"
+group = \"data\"
+octets = 1_048_576
+";
+
+fn arm(keys: &str) -> String {
+    format!("[[arm]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n{keys}\n")
+}
+
+fn run_of(job: &str, arm_keys: &str, seed: u64) -> ArmResult {
+    let text = format!("{FABRIC}{job}{}", arm(arm_keys));
+    let scenario = Scenario::parse(Path::new("file.toml"), &text).unwrap();
+    run(&scenario, 0, seed, &mut |_| {}).unwrap()
+}
+
+fn is_whole(result: &ArmResult) {
+    let totals = &result.totals;
+    assert_eq!((totals.octets_differing, totals.lost_by_simulator, totals.dropped), (0, 0, 0));
+    assert_eq!(result.summary.unfinished, 0);
+}
+
+/// By hand: each of 16 ranks sends 2 · 3/4 of a mebibyte, in each of two iterations.
+#[test]
+fn a_ring_carries_what_it_has_to_whatever_the_paths() {
+    for keys in ["", "queue_pairs = 4", "paths = \"random\"", "paths = \"greedy\"", "paths = \"placed\""] {
+        let result = run_of(RINGS, keys, 1);
+        is_whole(&result);
+        assert_eq!(result.totals.octets_delivered, 2 * 16 * (3 << 19), "{keys}");
+        let job = &result.jobs[0];
+        assert_eq!((job.name.as_str(), job.iterations.len()), ("train", 2));
+        // A packet of 4,096 octets takes 4,198 on the wire, 78 of headers and 24 of framing: 1.5 MiB take 129 us.
+        assert!((job.ideal_ns - 384.0 * 4198.0 * 0.08).abs() < 1.0, "{keys}: {}", job.ideal_ns);
+        assert!(job.iterations.iter().all(|it| (it.finished_ns.unwrap() - it.started_ns) as f64 > job.ideal_ns));
+    }
+}
+
+/// PP-5.2-1: homogeneous utilisation. Hashes put several flows on one link; placed, each has its own.
+#[test]
+fn placed_paths_share_no_link_and_hashed_ones_do() {
+    let placed = run_of(RINGS, "paths = \"placed\"", 1).summary;
+    assert_eq!((placed.link_over_mean, placed.busiest_link, placed.pauses), (Some(1.0), Some(1.0), 0));
+    assert!(placed.iteration_over_ideal.unwrap() < 1.2, "{placed:?}");
+    let hashed: Vec<f64> = (1..=3).map(|seed| run_of(RINGS, "", seed).summary.busiest_link.unwrap()).collect();
+    assert!(hashed.iter().all(|busiest| *busiest >= 1.9), "{hashed:?}");
+}
+
+/// By hand, buffers of 64 KiB in one group of 16: what all ranks send together.
+#[test]
+fn every_collective_arrives() {
+    let buffer = 65_536;
+    let cases = [
+        ("all-reduce-ring", 30 * buffer),
+        ("all-gather", 15 * buffer),
+        ("reduce-scatter", 15 * buffer),
+        ("all-reduce-tree", 30 * buffer),
+        ("all-to-all", 15 * buffer),
+        ("broadcast", 15 * buffer),
+        ("send-recv", 15 * buffer),
+    ];
+    for (kind, octets) in cases {
+        let job = RINGS.replace("all-reduce-ring", kind).replace("\"data\"", "\"all\"").replace("1_048_576", "65_536");
+        for keys in ["", "paths = \"placed\""] {
+            let result = run_of(&job, keys, 1);
+            is_whole(&result);
+            assert_eq!(result.totals.octets_delivered, 2 * octets, "{kind}");
+        }
+    }
+}
+
+/// PP-7-2: the program of a tenant's flow ends in the tenant's service, whose table has the tenant's hosts alone.
+#[test]
+fn tenants_have_services_of_their_own() {
+    let tenant = RINGS.replace("tensor = 4", "tensor = 4\ntenant = 7");
+    let result = run_of(&tenant, "paths = \"placed\"", 1);
+    is_whole(&result);
+    assert_eq!(result.summary.link_over_mean, Some(1.0));
+}
+
+/// Collectives of one job follow one another.
+#[test]
+fn a_collective_begins_when_the_one_before_has_ended() {
+    let half =
+        |kind: &str| format!("[[workload.job.collective]]\nkind = \"{kind}\"\ngroup = \"data\"\noctets = 1_048_576\n");
+    let head = RINGS.split("[[workload.job.collective]]").next().unwrap();
+    let two = format!("{head}{}{}", half("reduce-scatter"), half("all-gather"));
+    let [one, two] = [RINGS, &two].map(|job| run_of(job, "paths = \"placed\"", 1));
+    is_whole(&two);
+    assert_eq!(one.totals.octets_delivered, two.totals.octets_delivered);
+    let [one, two] = [one, two].map(|result| result.summary.iteration_p50_ns.unwrap());
+    assert!(two > one && two < one + 30_000.0, "{two} after {one}");
+}
+
+/// A switch that fails takes what goes through it along, until routing has found out: 5 ms later, of which nobody
+/// knows but the hashes' arm. The Local ACK timeout, code 9, is 2.1 ms.
+#[test]
+fn hashed_flows_recover_when_routing_has_converged() {
+    let failing = format!(
+        "{}[switches]\nreconvergence_us = 5000\n[[failure]]\nname = \"spine2\"\nat_us = 700\n",
+        RINGS.replace("iterations = 2", "iterations = 12")
+    );
+    let text = format!("{FABRIC}{failing}{}", arm("")).replace("ack_every = 8", "ack_every = 8\nack_timeout = 9");
+    let scenario = Scenario::parse(Path::new("file.toml"), &text).unwrap();
+    let result = run(&scenario, 0, 1, &mut |_| {}).unwrap();
+    is_whole(&result);
+    let summary = &result.summary;
+    assert!(summary.lost_on_links.unwrap() > 0 && summary.retransmitted > 0, "{summary:?}");
+    let recovery_ns = summary.recovery_ns.unwrap();
+    assert!((5e6..12e6).contains(&recovery_ns), "{recovery_ns}");
+}
+
+/// D85: nobody withdraws a SID. NICs that probe their paths once in half a millisecond find out by themselves that a
+/// spine is dead: within three intervals and a round trip, the iteration during which it happened to the end.
+#[test]
+fn steered_flows_leave_a_dead_spine_by_themselves() {
+    let job = RINGS.replace("iterations = 2", "iterations = 12");
+    let failure = "[[failure]]\nname = \"spine2\"\nat_us = 700\nuntil_us = 15_000\n";
+    let fabric = FABRIC.replace("spines = 4", "spines = 5").replace("ack_every = 8", "ack_every = 8\nack_timeout = 6");
+    let recovery_ns = |keys: &str| {
+        let text = format!("{fabric}{job}{failure}{}", arm(keys));
+        let result = run(&Scenario::parse(Path::new("file.toml"), &text).unwrap(), 0, 1, &mut |_| {}).unwrap();
+        is_whole(&result);
+        assert!(result.summary.lost_on_links.unwrap() > 0, "{keys}");
+        (result.summary.recovery_ns.unwrap(), result.summary.path_changes)
+    };
+    let (placed_ns, none) = recovery_ns("paths = \"placed\"");
+    assert!(placed_ns > 14e6 && none.is_none(), "nothing but the spine's return helps: {placed_ns}");
+    let (steered_ns, moves) = recovery_ns("paths = \"placed\"\nsteering = true\nprobe_interval_us = 500");
+    assert!(steered_ns < 1.6e6 && moves.unwrap() > 0, "{steered_ns} {moves:?}");
+}
+
+/// A stream that goes by one spine fills it, and flows that are told of it by Fast CNPs go elsewhere (FC-4-8, PP-4-6).
+#[test]
+fn steered_flows_leave_a_spine_that_others_fill() {
+    let fabric = FABRIC.replace("hosts_per_leaf = 4", "hosts_per_leaf = 5").replace("\nleaves = 4", "\nleaves = 8");
+    let fabric = fabric.replace("spines = 4", "spines = 6");
+    let nics: Vec<String> = (1..=4).flat_map(|leaf| (1..=4).map(move |host| format!("\"h{leaf}.{host}\""))).collect();
+    let job = RINGS.replace("\"h1.*\", \"h2.*\", \"h3.*\", \"h4.*\"", &nics.join(", "));
+    let job = job.replace("iterations = 2", "iterations = 8");
+    // From leaves that the job has no part in: what is full is the spine, not the uplink of a leaf.
+    let streams = (1..=4).map(|leaf| {
+        let from = leaf + 4;
+        format!("[[workload.stream]]\nname = \"s{leaf}\"\nfrom = \"h{from}.1\"\nto = \"h{leaf}.5\"\nvia = \"spine1\"\n")
+    });
+    let streams: String = streams.collect();
+    let longest_ns = |keys: &str| {
+        let arm =
+            arm(keys).replace("signal = \"none\"\ncontrol = \"none\"", "signal = \"fast-cnp\"\ncontrol = \"dcqcn\"");
+        let text = format!("{}{job}{streams}{arm}", fabric.replace("duration_us = 1", "duration_us = 50_000"));
+        let result = run(&Scenario::parse(Path::new("file.toml"), &text).unwrap(), 0, 1, &mut |_| {}).unwrap();
+        is_whole(&result);
+        result.jobs[0].iterations.last().and_then(|it| Some(it.finished_ns? - it.started_ns)).unwrap()
+    };
+    let placed = longest_ns("paths = \"placed\"");
+    let steered = longest_ns("paths = \"placed\"\nsteering = true");
+    assert!(placed as f64 > 1.5 * steered as f64, "{placed} {steered}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    for keys in ["queue_pairs = 4", "paths = \"random\"", "paths = \"placed\"\nsteering = true"] {
+        assert_eq!(run_of(RINGS, keys, 7), run_of(RINGS, keys, 7));
+    }
+}

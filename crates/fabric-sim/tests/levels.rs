@@ -1,0 +1,118 @@
+//! Jobs at flow level beside the same jobs packet by packet.
+
+use srdma_fabric_sim::{ArmResult, Level, Scenario, run};
+use std::path::Path;
+
+/// Eight leaves below eight spines: 64 hosts.
+const FABRIC: &str = "title = \"eight leaves\"
+[topology]
+kind = \"leaf-spine\"
+leaves = 8
+spines = 8
+hosts_per_leaf = 8
+[hosts]
+ack_every = 16
+outstanding_packets = 128
+[measure]
+duration_us = 1
+drain_us = 1_000_000
+";
+
+/// Host n of every leaf is in group n: all that is sent goes through the spines.
+fn job(kind: &str, octets: u64) -> String {
+    format!(
+        "[[workload.job]]\nname = \"train\"\nnics = [\"h*\"]\ntensor = 8\n\
+         [[workload.job.collective]]\nkind = \"{kind}\"\ngroup = \"data\"\noctets = {octets}\n"
+    )
+}
+
+fn scenario(job: &str, arm_keys: &str) -> Scenario {
+    let text = format!("{FABRIC}{job}[[arm]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n{arm_keys}\n");
+    Scenario::parse(Path::new("file.toml"), &text).unwrap()
+}
+
+/// The same run at both levels: as fluids, and packet by packet.
+fn both(mut scenario: Scenario, seed: u64) -> [ArmResult; 2] {
+    [Level::Flow, Level::Packet].map(|level| {
+        scenario.set_level(level).unwrap();
+        let result = run(&scenario, 0, seed, &mut |_| {}).unwrap();
+        assert_eq!(result.summary.unfinished, 0);
+        result
+    })
+}
+
+const ARMS: [&str; 5] = ["", "queue_pairs = 4", "paths = \"random\"", "paths = \"greedy\"", "paths = \"placed\""];
+
+/// How far the times of an iteration may be apart. In a tree a rank has several flows at once, and what packets do to
+/// each other in queues counts for more.
+fn limit(kind: &str) -> f64 {
+    if kind == "all-reduce-tree" { 0.1 } else { 0.05 }
+}
+
+/// Iterations take about as long as packet by packet, and every link carries as much: the paths are the same.
+#[test]
+fn iterations_and_links_are_those_of_packets() {
+    let mut wrong = Vec::new();
+    for kind in ["all-reduce-ring", "all-reduce-tree", "all-gather", "all-to-all", "broadcast", "send-recv"] {
+        for arm in ARMS {
+            let [flow, packet] = both(scenario(&job(kind, 4 << 20), arm), 1);
+            let [own, expected] = [&flow, &packet].map(|result| result.summary.iteration_p50_ns.unwrap());
+            if (own / expected - 1.0).abs() > limit(kind) {
+                wrong.push(format!("{kind}, {arm}: {own} ns, packet by packet {expected}"));
+            }
+            let most = packet.links.iter().map(|link| link.octets).max().unwrap() as f64;
+            let both = flow.links.iter().zip(&packet.links);
+            let is_apart = |own: u64, expected: u64| (own as f64 - expected as f64).abs() > 0.03 * most;
+            let apart =
+                both.filter(|(own, expected)| own.name != expected.name || is_apart(own.octets, expected.octets));
+            wrong.extend(apart.map(|(own, expected)| format!("{kind}, {arm}: {own:?}, packet by packet {expected:?}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A spine fails for 3 ms: steering NICs leave it after three probe intervals of 100 us and a round trip, routes after
+/// 1 ms, programs without steering never.
+#[test]
+fn flows_leave_what_has_failed_as_late_as_packets() {
+    let failure =
+        "[[failure]]\nname = \"spine2\"\nat_us = 100\nuntil_us = 3_100\n[switches]\nreconvergence_us = 1_000\n";
+    let took_us = |keys: &str| {
+        let text = format!("{}{failure}", job("all-reduce-ring", 1 << 20));
+        let result = run(&at_flow_level(scenario(&text, keys)), 0, 1, &mut |_| {}).unwrap();
+        assert_eq!(result.summary.unfinished, 0);
+        result.summary.iteration_p50_ns.unwrap() / 1e3
+    };
+    let undisturbed =
+        run(&at_flow_level(scenario(&job("all-reduce-ring", 1 << 20), "paths = \"placed\"")), 0, 1, &mut |_| {});
+    let usual = undisturbed.unwrap().summary.iteration_p50_ns.unwrap() / 1e3;
+    let steered = took_us("paths = \"placed\"\nsteering = true\nprobe_interval_us = 100");
+    // Then two flows share a spine's link: the rest of the iteration takes twice as long.
+    assert!((usual + 300.0..2.0 * usual + 310.0).contains(&steered), "{steered} us, undisturbed {usual}");
+    let placed = took_us("paths = \"placed\"");
+    assert!((3_000.0..3_000.0 + usual + 10.0).contains(&placed), "{placed} us, undisturbed {usual}");
+    let hashed = took_us("");
+    assert!((1_000.0..3_000.0).contains(&hashed), "{hashed} us");
+}
+
+fn at_flow_level(mut scenario: Scenario) -> Scenario {
+    scenario.set_level(Level::Flow).unwrap();
+    scenario
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    let result = || run(&at_flow_level(scenario(&job("all-to-all", 1 << 20), "queue_pairs = 4")), 0, 7, &mut |_| {});
+    assert_eq!(result().unwrap(), result().unwrap());
+}
+
+/// Fluids are for jobs alone: what else is sent reacts to queues.
+#[test]
+fn other_workloads_are_refused_with_the_line() {
+    let text = format!(
+        "level = \"flow\"\n{FABRIC}[[workload.permutation]]\nsize_octets = 1\n\
+         [[arm]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n"
+    );
+    let error = Scenario::parse(Path::new("file.toml"), &text).unwrap_err().to_string();
+    assert!(error.starts_with("file.toml:1: level flow: expected [[workload.job]] and no other workload"), "{error}");
+}
