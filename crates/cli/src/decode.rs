@@ -2,6 +2,7 @@
 //! `docs/decode.md`.
 
 use crate::output::written;
+use crate::units;
 use anyhow::Context;
 use srdma_capture::Reader;
 use srdma_dissect::{Format, Settings, write_packets};
