@@ -1,7 +1,7 @@
 //! What nodes and the controller say to each other.
 
 use serde::{Deserialize, Serialize};
-use srdma_group::NodePart;
+use srdma_group::GroupEntry;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use utoipa::ToSchema;
@@ -180,32 +180,32 @@ pub struct SyncAnswer {
 pub enum NodeOrder {
     /// Keep this part ready. Answer: prepared or refused.
     Prepare {
-        /// The part.
+        /// The group entry.
         #[schema(value_type = Object)]
-        part: Box<NodePart>,
+        entry: Box<GroupEntry>,
         /// For the headend to keep: all that the controller knows of the group, in case that its store is lost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deed: Option<String>,
     },
-    /// Put the prepared part into effect. Answer: committed, or refused when there is none of this epoch.
+    /// Put the prepared group entry into effect. Answer: committed, or refused when there is none of this epoch.
     Commit {
         /// The group.
         group: u32,
-        /// Of the part.
+        /// Of the group entry.
         epoch: u32,
     },
     /// Forget what was prepared. No answer.
     Abort {
         /// The group.
         group: u32,
-        /// Of the part.
+        /// Of the group entry.
         epoch: u32,
     },
     /// Take back a part that was lost: both phases at once, nothing known of branches. Answer: committed.
     Restore {
-        /// The part.
+        /// The group entry.
         #[schema(value_type = Object)]
-        part: Box<NodePart>,
+        entry: Box<GroupEntry>,
         /// As with prepare.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deed: Option<String>,
@@ -223,27 +223,27 @@ pub enum NodeOrder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum NodeAnswer {
-    /// The part is kept ready.
+    /// The group entry is kept ready.
     Prepared {
         /// The group.
         group: u32,
-        /// Of the part.
+        /// Of the group entry.
         epoch: u32,
     },
-    /// The part cannot be taken, or there was none to commit.
+    /// The group entry cannot be taken, or there was none to commit.
     Refused {
         /// The group.
         group: u32,
-        /// Of the part.
+        /// Of the group entry.
         epoch: u32,
         /// Why.
         reason: String,
     },
-    /// The part is in effect.
+    /// The group entry is in effect.
     Committed {
         /// The group.
         group: u32,
-        /// Of the part.
+        /// Of the group entry.
         epoch: u32,
     },
     /// The node has left.

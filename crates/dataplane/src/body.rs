@@ -38,14 +38,14 @@ impl Body {
 
     /// The segments and how many of them count, as frames have them.
     #[inline]
-    pub(crate) fn parts(self) -> ([Segment; MAX_BODY], u8) {
+    pub(crate) fn entries(self) -> ([Segment; MAX_BODY], u8) {
         ([self.first, self.second, self.third], self.count)
     }
 
     /// The segments.
     #[inline]
     pub(crate) fn segments(self) -> impl Iterator<Item = Segment> {
-        let (segments, count) = self.parts();
+        let (segments, count) = self.entries();
         segments.into_iter().take(usize::from(count))
     }
 

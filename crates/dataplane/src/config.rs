@@ -11,7 +11,7 @@ use crate::hmac::{Cover, HmacKey};
 use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
 use crate::notification::{NotificationConfig, NotificationConfigError, NotificationSids};
-use srdma_group::{GroupId, NodePart};
+use srdma_group::{GroupEntry, GroupId};
 use srdma_wire::Prefix;
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::tlv::TlvTypes;
@@ -292,13 +292,13 @@ pub enum Command {
     },
     /// Takes part in a group, or in a new epoch of it; its Proxy Address becomes this node's to intercept. Both phases
     /// of a commit at once.
-    AddGroup(Box<NodePart>),
+    AddGroup(Box<GroupEntry>),
     /// Takes part again in a group whose state was lost: nothing is known of its branches until they are heard (R6,
     /// D17). A group that the node still has goes on as by [`Command::AddGroup`].
-    RestoreGroup(Box<NodePart>),
-    /// First phase of a commit (D31): checks the part and keeps it, in place of one that was kept before.
-    PrepareGroup(Box<NodePart>),
-    /// Second phase: the part that was prepared for this epoch takes effect. If that epoch is in effect, nothing.
+    RestoreGroup(Box<GroupEntry>),
+    /// First phase of a commit (D31): checks the group entry and keeps it, in place of one that was kept before.
+    PrepareGroup(Box<GroupEntry>),
+    /// Second phase: the group entry prepared for this epoch takes effect. No change if that epoch is in effect.
     CommitGroup {
         /// The group.
         id: GroupId,

@@ -126,7 +126,7 @@ impl Frame {
     /// tail.
     #[inline]
     pub(crate) fn copy_of(head: Segment, body: Body, tail: Option<[u8; 4]>) -> Self {
-        let (body, body_segments) = body.parts();
+        let (body, body_segments) = body.entries();
         let tail_len = if tail.is_some() { 4 } else { 0 };
         Frame { body, tail: tail.unwrap_or_default(), body_segments, tail_len, first: head }
     }

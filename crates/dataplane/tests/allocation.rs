@@ -217,7 +217,7 @@ fn notifications_allocate_nothing() {
 }
 
 /// A group's node at `index` of a tree of three: headend, transit node, edge.
-fn part(index: usize, loopback: [&str; 3]) -> NodePart {
+fn entry(index: usize, loopback: [&str; 3]) -> GroupEntry {
     let [headend, transit, edge] = loopback;
     let nodes =
         [("N6", headend, "5f00:0:6::", None), ("N4", transit, "5f00:0:4::", Some(0)), ("N1", edge, SID, Some(1))];
@@ -242,11 +242,11 @@ fn groups_allocate_nothing() {
     };
 
     let mut headend = node();
-    headend.control(Command::AddGroup(Box::new(part(0, [EDGE, "2001:db8:2::4", "2001:db8:2::5"]))));
+    headend.control(Command::AddGroup(Box::new(entry(0, [EDGE, "2001:db8:2::4", "2001:db8:2::5"]))));
     assert_eq!(allocations(&mut headend, &[&[(0, data)][..], &ups("2001:db8:2::4")].concat()), 0);
 
     let mut transit = node();
-    transit.control(Command::AddGroup(Box::new(part(1, [HEADEND, EDGE, "2001:db8:2::5"]))));
+    transit.control(Command::AddGroup(Box::new(entry(1, [HEADEND, EDGE, "2001:db8:2::5"]))));
     sid(&mut transit, "5f00:0:4::", 128, SidBehavior::EndReplicate(GroupId(1)));
     transit.control(Command::AddMulticastRoute(MulticastRoute {
         source: address(HEADEND),
@@ -260,7 +260,7 @@ fn groups_allocate_nothing() {
     assert_eq!(allocations(&mut transit, &[&downs[..], &ups("2001:db8:2::5")].concat()), 0);
 
     let mut at_edge = node();
-    at_edge.control(Command::AddGroup(Box::new(part(2, [HEADEND, "2001:db8:6::4", EDGE]))));
+    at_edge.control(Command::AddGroup(Box::new(entry(2, [HEADEND, "2001:db8:6::4", EDGE]))));
     sid(&mut at_edge, SID, 128, SidBehavior::EndMt { require_hmac: false });
     route(&mut at_edge, "2001:db8:6::", 48, RouteAction::Via(vec![next_hop(0)]));
     let mut packets = vec![(0, encapsulated)];

@@ -84,8 +84,8 @@ fn node_in(place: Place) -> Bench {
     let nodes: Vec<_> = (0..3).map(|index| ("N", loopbacks[index], sids[index], index.checked_sub(1))).collect();
     let receivers = (1..=2).map(|host| group::member(&group::receiver(host, 0x110, Some((7, 7))), 2)).collect();
     let record = srdma_group::Record { region: Some(group::REGION), ..group::record(&nodes, receivers) };
-    let part = srdma_group::Group::new(record).unwrap().at(srdma_group::NodeIndex(place as usize - 1)).unwrap();
-    bench.control(Command::AddGroup(Box::new(part)));
+    let entry = srdma_group::Group::new(record).unwrap().at(srdma_group::NodeIndex(place as usize - 1)).unwrap();
+    bench.control(Command::AddGroup(Box::new(entry)));
     bench
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::group::{self, HEADEND, address, edge_with, encapsulated, inner, part, receiver};
+use common::group::{self, HEADEND, address, edge_with, encapsulated, entry, inner, receiver};
 use common::{Bench, neighbour, next_hop, port_mac};
 use srdma_dataplane::*;
 use srdma_group::*;
@@ -188,7 +188,7 @@ fn a_multicast_route_goes() {
 /// MT-9-1: a key that a headend signs with stays; at other nodes, and for other groups, keys come and go.
 #[test]
 fn a_key_in_use_stays() {
-    let part = |key_id| {
+    let entry = |key_id| {
         let receivers = vec![group::member(&receiver(1, 0x101, None), 1)];
         let nodes = [("N6", HEADEND, "5f00:0:6:e000::", None), ("N1", group::EDGE, group::SID, Some(0))];
         let mut record = group::record(&nodes, receivers);
@@ -199,14 +199,14 @@ fn a_key_in_use_stays() {
     for key_id in [7, 8] {
         bench.control(Command::AddHmacKey { key_id, key: HmacKey::new(b"secret", Cover::Tlvs) });
     }
-    bench.control(part(7));
+    bench.control(entry(7));
     let message = "HMAC key 7 cannot be removed: group 1 signs with it";
     assert_eq!(refused(&mut bench, Command::RemoveHmacKey(7)), message);
     bench.control(Command::RemoveHmacKey(8));
     assert_eq!(refused(&mut bench, Command::RemoveHmacKey(8)), "there is no HMAC key 8");
     bench.control(Command::RemoveGroup(GroupId(1)));
     bench.control(Command::RemoveHmacKey(7));
-    assert_eq!(refused(&mut bench, part(7)), "group 1: HMAC key 7 is not known to this node");
+    assert_eq!(refused(&mut bench, entry(7)), "group 1: HMAC key 7 is not known to this node");
 }
 
 /// Frames carry the port's new MAC address, the new link MTU holds, and frames to the old address are not for the port.
@@ -256,7 +256,7 @@ fn sent_to_self(bench: &mut Bench, mac: MacAddress) -> &'static str {
 #[test]
 fn groups_follow_changes_of_ports_and_neighbours() {
     let mut bench = edge_with(false, |_| ());
-    bench.control(Command::AddGroup(Box::new(part(&[receiver(1, 0x101, None)], None))));
+    bench.control(Command::AddGroup(Box::new(entry(&[receiver(1, 0x101, None)], None))));
     let data = encapsulated(&inner(0x04, 0, &[1; 64], false));
     let port = bench.send(0, &data)[0].0;
     bench.control(Command::RemoveNeighbour(next_hop(port)));

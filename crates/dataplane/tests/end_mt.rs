@@ -3,7 +3,7 @@
 mod common;
 
 use common::golden;
-use common::group::{address, copies, edge, edge_with, encapsulated, inner, part, provisioned, receiver, request};
+use common::group::{address, copies, edge, edge_with, encapsulated, entry, inner, provisioned, receiver, request};
 use proptest::prelude::*;
 use srdma_dataplane::{CHUNK_ROOM, Command, Cover, HEADER_SPAN, HmacKey, IcrcMode, MulticastRoute};
 use srdma_testkit::{checksums, multicast};
@@ -204,7 +204,7 @@ fn the_icrc_may_straddle_two_chunks() {
 fn a_checksum_of_zero_is_sent_as_all_ones() {
     let receivers = [receiver(1, 0x101, None)];
     let mut bench = edge(false);
-    bench.control(Command::AddGroup(Box::new(part(&receivers, None))));
+    bench.control(Command::AddGroup(Box::new(entry(&receivers, None))));
     let (mut came, mut left) = (0, 0);
     for number in 0..1_000_000u32 {
         let packet = request(0x04, 0, &number.to_be_bytes(), true);

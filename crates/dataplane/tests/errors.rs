@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::group::{HEADEND, address, edge_with, encapsulated, inner, part, receiver};
+use common::group::{HEADEND, address, edge_with, encapsulated, entry, inner, receiver};
 use common::{Bench, ipv6};
 use srdma_dataplane::*;
 use srdma_testkit::checksums;
@@ -176,7 +176,7 @@ fn replicated_packets_are_answered_by_packet_too_big_only() {
 #[test]
 fn copies_too_long_for_a_link_are_counted() {
     let mut bench = edge_with(false, |config| config.ports[1].link_mtu = 300);
-    bench.control(Command::AddGroup(Box::new(part(&[receiver(1, 0x101, None)], None))));
+    bench.control(Command::AddGroup(Box::new(entry(&[receiver(1, 0x101, None)], None))));
     assert_eq!(bench.send(0, &encapsulated(&inner(0x04, 0, &[1; 512], false))), []);
     assert_eq!(bench.drops(0), [("packet_too_big", 1)]);
 }

@@ -16,10 +16,10 @@ const DESIGNATED: u32 = 0xABCD;
 const N4: &str = "2001:db8:4::1";
 const N5: &str = "2001:db8:5::1";
 
-/// The root's part of a group with children N4 and N5 at ports 1 and 2; the source is at port 0.
-fn part() -> NodePart {
+/// The root's entry of a group with children N4 and N5 at ports 1 and 2; the source is at port 0.
+fn entry() -> GroupEntry {
     let source = Source { address: address(SOURCE), qpn: Qpn::new(0x77).unwrap() };
-    NodePart {
+    GroupEntry {
         id: GroupId(7),
         epoch: 3,
         renewed: 0,
@@ -33,7 +33,7 @@ fn part() -> NodePart {
         downstream: ["5f00:0:4:e000::", "5f00:0:5:e000::"].map(|sid| Downstream::Sid(address(sid))).to_vec(),
         receivers: Vec::new(),
         region: None,
-        headend: Some(HeadendPart { source, lists: Vec::new(), with_regions: false, link_mtu: 1500 }),
+        headend: Some(HeadendEntry { source, lists: Vec::new(), with_regions: false, link_mtu: 1500 }),
         policy: Policy::default(),
     }
 }
@@ -46,7 +46,7 @@ fn root() -> Bench {
         let action = RouteAction::Via(vec![next_hop(port)]);
         bench.control(Command::AddRoute { table: TableId(0), prefix, action });
     }
-    bench.control(Command::AddGroup(Box::new(part())));
+    bench.control(Command::AddGroup(Box::new(entry())));
     bench
 }
 
@@ -167,7 +167,7 @@ fn nobody_notices_the_journal() {
 fn membership_stands_in_the_journal() {
     let mut bench = root();
     bench.node.observe(true);
-    bench.control(Command::AddGroup(Box::new(NodePart { epoch: 4, ..part() })));
+    bench.control(Command::AddGroup(Box::new(GroupEntry { epoch: 4, ..entry() })));
     bench.control(Command::RemoveGroup(GroupId(7)));
     let lines: Vec<String> = bench.node.take_journal().0.iter().map(|entry| short(&entry.what)).collect();
     assert_eq!(lines, ["began, 0 unknown, epoch 3", "epoch 4", "left"]);

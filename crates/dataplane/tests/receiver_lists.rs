@@ -7,7 +7,7 @@ use common::{Bench, next_hop};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use srdma_dataplane::{Command, Cover, HmacKey, MulticastRoute, Prefix, RouteAction, SidBehavior, TableId};
-use srdma_group::{GroupId, NodePart};
+use srdma_group::{GroupEntry, GroupId};
 use srdma_testkit::multicast::Receiver;
 
 const OTHER_EDGE: &str = "2001:db8:b::1";
@@ -16,9 +16,9 @@ fn send() -> Vec<u8> {
     inner(0x04, 0, &[7; 64], false)
 }
 
-fn edge_of(part: NodePart) -> Bench {
+fn edge_of(entry: GroupEntry) -> Bench {
     let mut bench = edge(false);
-    bench.control(Command::AddGroup(Box::new(part)));
+    bench.control(Command::AddGroup(Box::new(entry)));
     bench
 }
 
@@ -30,7 +30,7 @@ fn the_packets_list_comes_before_the_records() {
     let (own, others) = (end_mt_tlv(EDGE, &listed), end_mt_tlv(OTHER_EDGE, &[receiver(9, 0x909, None)]));
     let by_record = copies(&send(), &recorded);
     let by_tlv = copies(&send(), &listed);
-    let mut bench = edge_of(part(&recorded, None));
+    let mut bench = edge_of(entry(&recorded, None));
     assert_eq!(bench.send(0, &encapsulated(&send())), by_record);
     assert_eq!(bench.send(0, &with_tlvs(&send(), &[&others])), by_record);
     assert_eq!(bench.send(0, &with_tlvs(&send(), &[&others, &own])), by_tlv);
@@ -152,7 +152,7 @@ fn kept_lists_are_never_stale() {
     let first = [receiver(1, 0x101, None), receiver(2, 0x102, None)];
     let second = [receiver(1, 0x111, None), receiver(4, 0x104, None)];
     let packet = encapsulated(&send());
-    let mut bench = edge_of(part(&first, None));
+    let mut bench = edge_of(entry(&first, None));
     assert_eq!(bench.send(0, &packet), copies(&send(), &first));
     // Another SRH, another source, and the first again: they share a slot.
     let tlv = with_tlvs(&send(), &[&end_mt_tlv(EDGE, &second)]);
@@ -174,7 +174,7 @@ fn kept_lists_are_never_stale() {
     assert_eq!(ports, [0, 1]);
     bench.control(Command::RemoveRoute { table: TableId(0), prefix });
     // The record changes, and goes.
-    bench.control(Command::AddGroup(Box::new(part(&second, None))));
+    bench.control(Command::AddGroup(Box::new(entry(&second, None))));
     assert_eq!(bench.send(0, &packet), copies(&send(), &second));
     bench.control(Command::RemoveGroup(GroupId(1)));
     assert_eq!(bench.send(0, &packet), []);
@@ -185,7 +185,7 @@ fn kept_lists_are_never_stale() {
 /// before UDP would reach hosts that take none.
 #[test]
 fn what_receivers_cannot_take_stays_here() {
-    let mut bench = edge_of(part(&[receiver(1, 0x101, None)], None));
+    let mut bench = edge_of(entry(&[receiver(1, 0x101, None)], None));
     let mut other_qpn = send();
     other_qpn[55] ^= 1;
     for opcode in [0x16, 0x17, 0x0C, 0x11, 0x13] {
@@ -205,7 +205,7 @@ fn options_of_the_tunnel_go_with_it() {
     packet.splice(64..64, [41, 0, 4, 1, 3, 1, 1, 0]);
     packet[40] = 60;
     packet[5] += 8;
-    assert_eq!(edge_of(part(&receivers, None)).send(0, &packet), copies(&send(), &receivers));
+    assert_eq!(edge_of(entry(&receivers, None)).send(0, &packet), copies(&send(), &receivers));
 }
 
 fn with_options(packet: &[u8]) -> Vec<u8> {

@@ -279,7 +279,7 @@ fn an_edge_speaks_to_its_parent() {
 #[test]
 fn a_proxy_address_belongs_to_one_group() {
     let mut bench = root();
-    let other = NodePart { id: GroupId(8), ..tree().at(NodeIndex(0)).unwrap() };
+    let other = GroupEntry { id: GroupId(8), ..tree().at(NodeIndex(0)).unwrap() };
     let error = bench.node.control(Command::AddGroup(Box::new(other))).unwrap_err();
     assert_eq!(error.to_string(), "Proxy Address 2001:db8:ff::100 of group 8 already belongs to group 7");
     bench.control(Command::RemoveGroup(GroupId(7)));

@@ -34,8 +34,8 @@ fn record(epoch: u32) -> Record {
     record
 }
 
-/// A node's part of the record, changed.
-fn part(node: usize, epoch: u32, change: impl FnOnce(&mut Record, &mut Vec<TreeNode>)) -> NodePart {
+/// A node's group entry of the record, changed.
+fn entry(node: usize, epoch: u32, change: impl FnOnce(&mut Record, &mut Vec<TreeNode>)) -> GroupEntry {
     let mut record = record(epoch);
     let mut nodes = record.tree.nodes().to_vec();
     change(&mut record, &mut nodes);
@@ -43,9 +43,9 @@ fn part(node: usize, epoch: u32, change: impl FnOnce(&mut Record, &mut Vec<TreeN
     Group::new(record).unwrap().at(NodeIndex(node)).unwrap()
 }
 
-fn commit(bench: &mut Bench, part: NodePart) {
-    let (id, epoch) = (part.id, part.epoch);
-    bench.control(Command::PrepareGroup(Box::new(part)));
+fn commit(bench: &mut Bench, entry: GroupEntry) {
+    let (id, epoch) = (entry.id, entry.epoch);
+    bench.control(Command::PrepareGroup(Box::new(entry)));
     bench.control(Command::CommitGroup { id, epoch });
 }
 
@@ -124,12 +124,12 @@ fn unknown(bench: &Bench) -> u16 {
 #[test]
 fn a_branch_that_leaves_frees_the_others_at_once() {
     let mut bench = transit();
-    commit(&mut bench, part(1, 1, |_, _| ()));
+    commit(&mut bench, entry(1, 1, |_, _| ()));
     (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
     assert_eq!(told(&bench.send(1, &said(N1, 1, 100, 0x1F))), []);
     assert_eq!(told(&bench.send(2, &said(N2, 1, 100, 0x1F))), [(100, 0x1F, 0xC001)]);
     assert_eq!(told(&bench.send(1, &said(N1, 1, 101, 0x1F))), []);
-    let without_n2 = part(1, 2, |record, nodes| {
+    let without_n2 = entry(1, 2, |record, nodes| {
         record.receivers.truncate(2);
         nodes.truncate(3);
     });
@@ -144,12 +144,12 @@ fn a_branch_that_leaves_frees_the_others_at_once() {
 #[test]
 fn what_a_child_said_before_it_was_renewed_is_not_believed() {
     let mut bench = transit();
-    commit(&mut bench, part(1, 6, |_, _| ()));
+    commit(&mut bench, entry(1, 6, |_, _| ()));
     (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
     bench.send(1, &said(N1, 6, 101, 0x1F));
     assert_eq!(told(&bench.send(2, &said(N2, 6, 101, 0x1F))), [(101, 0x1F, 0xC006)]);
     // The common ancestor: something moved below N2.
-    commit(&mut bench, part(1, 7, |_, nodes| nodes[3].renewed = 7));
+    commit(&mut bench, entry(1, 7, |_, nodes| nodes[3].renewed = 7));
     assert_eq!((unknown(&bench), told(&tick(&mut bench))), (1, vec![]));
     assert_eq!(told(&bench.send(1, &said(N1, 6, 102, 0x1F))), [], "R6");
     assert_eq!(told(&bench.send(2, &said(N2, 6, 102, 0x1F))), []);
@@ -166,18 +166,18 @@ fn what_a_child_said_before_it_was_renewed_is_not_believed() {
 fn what_was_said_upstream_counts_while_it_is_true_and_was_heard() {
     let heard = || {
         let mut bench = transit();
-        commit(&mut bench, part(1, 1, |_, _| ()));
+        commit(&mut bench, entry(1, 1, |_, _| ()));
         (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
         bench.send(1, &said(N1, 1, 101, 0x1F));
         assert_eq!(told(&bench.send(2, &said(N2, 1, 101, 0x1F))), [(101, 0x1F, 0xC001)]);
         bench
     };
     let mut renewed = heard();
-    commit(&mut renewed, part(1, 2, |_, nodes| nodes[1].renewed = 2));
+    commit(&mut renewed, entry(1, 2, |_, nodes| nodes[1].renewed = 2));
     assert_eq!(told(&tick(&mut renewed)), [(101, 0x1F, 0xC002)], "true of what hangs below now");
 
     let mut moved = heard();
-    let elsewhere = part(1, 2, |_, nodes| nodes[1].parent_sid = Some(address("5f00:0:6::d6")));
+    let elsewhere = entry(1, 2, |_, nodes| nodes[1].parent_sid = Some(address("5f00:0:6::d6")));
     commit(&mut moved, elsewhere);
     routes(&mut moved, &[("5f00:0:6::", 0)]);
     let sent = tick(&mut moved);
@@ -185,7 +185,7 @@ fn what_was_said_upstream_counts_while_it_is_true_and_was_heard() {
     assert_eq!(&sent[0].1[24..40], &address("5f00:0:6::d6").octets());
 
     let mut same = heard();
-    commit(&mut same, part(1, 2, |_, _| ()));
+    commit(&mut same, entry(1, 2, |_, _| ()));
     assert_eq!(tick(&mut same), [], "upstream knows");
 }
 
@@ -194,7 +194,7 @@ fn what_was_said_upstream_counts_while_it_is_true_and_was_heard() {
 fn a_node_that_comes_late_knows_only_those_that_join() {
     let join = Join { psn: Psn::new(110), msn: 4 };
     let mut bench = transit();
-    let late = part(1, 5, |_, nodes| {
+    let late = entry(1, 5, |_, nodes| {
         nodes[1].renewed = 5;
         nodes[2].joined = Some(join);
     });
@@ -204,7 +204,7 @@ fn a_node_that_comes_late_knows_only_those_that_join() {
 
     // All of it joins: at J with everybody below.
     let mut bench = transit();
-    let joined = part(1, 5, |_, nodes| nodes[1..].iter_mut().for_each(|node| node.joined = Some(join)));
+    let joined = entry(1, 5, |_, nodes| nodes[1..].iter_mut().for_each(|node| node.joined = Some(join)));
     commit(&mut bench, joined);
     bench.send(0, &data(110, TRANSIT_SID));
     bench.send(1, &said(N1, 5, 110, 0x1F));
@@ -216,7 +216,7 @@ fn a_node_that_comes_late_knows_only_those_that_join() {
 #[test]
 fn a_part_that_was_lost_comes_back_without_points() {
     let mut bench = transit();
-    let restored = || Command::RestoreGroup(Box::new(part(1, 3, |_, _| ())));
+    let restored = || Command::RestoreGroup(Box::new(entry(1, 3, |_, _| ())));
     bench.control(restored());
     assert_eq!(unknown(&bench), 2);
     (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
@@ -225,7 +225,7 @@ fn a_part_that_was_lost_comes_back_without_points() {
     bench.control(restored());
     assert_eq!(unknown(&bench), 0);
     let mut new = transit();
-    commit(&mut new, part(1, 3, |_, _| ()));
+    commit(&mut new, entry(1, 3, |_, _| ()));
     assert_eq!(unknown(&new), 0, "a new group is known from its initial PSN");
 }
 
@@ -233,13 +233,13 @@ fn a_part_that_was_lost_comes_back_without_points() {
 #[test]
 fn cnps_are_counted_by_branch() {
     let mut bench = transit();
-    commit(&mut bench, part(1, 1, |_, _| ()));
+    commit(&mut bench, entry(1, 1, |_, _| ()));
     let cnp = |from| with_port(group::response(0x81, from, 0, &[0; 16]), 0xC001);
     (0..3).for_each(|_| drop(bench.send(2, &cnp(N2))));
     bench.send(1, &cnp(N1));
     let counts = |bench: &Bench| [0, 1].map(|branch| bench.node.branch_cnps(GroupId(1), BranchIndex(branch)));
     assert_eq!(counts(&bench), [Some(1), Some(3)]);
-    let without_n1 = part(1, 2, |record, nodes| {
+    let without_n1 = entry(1, 2, |record, nodes| {
         record.receivers.drain(..2);
         record.receivers[0].edge = NodeIndex(2);
         nodes.remove(2);
@@ -252,16 +252,16 @@ fn cnps_are_counted_by_branch() {
 #[test]
 fn older_epochs_are_refused() {
     let mut bench = transit();
-    commit(&mut bench, part(1, 3, |_, _| ()));
-    let prepared = bench.node.control(Command::PrepareGroup(Box::new(part(1, 2, |_, _| ()))));
+    commit(&mut bench, entry(1, 3, |_, _| ()));
+    let prepared = bench.node.control(Command::PrepareGroup(Box::new(entry(1, 2, |_, _| ()))));
     let expected = "group 1: epoch 2 is older than 3, which is in effect at this node";
     assert_eq!(prepared.unwrap_err().to_string(), expected);
-    let added = bench.node.control(Command::AddGroup(Box::new(part(1, 2, |_, _| ()))));
+    let added = bench.node.control(Command::AddGroup(Box::new(entry(1, 2, |_, _| ()))));
     assert_eq!(added.unwrap_err().to_string(), expected);
     // Serially: 0 comes after 0xF0000000.
-    commit(&mut bench, part(1, u32::MAX / 2, |_, _| ()));
-    commit(&mut bench, part(1, 0xF000_0000, |_, _| ()));
-    commit(&mut bench, part(1, 0, |_, _| ()));
+    commit(&mut bench, entry(1, u32::MAX / 2, |_, _| ()));
+    commit(&mut bench, entry(1, 0xF000_0000, |_, _| ()));
+    commit(&mut bench, entry(1, 0, |_, _| ()));
 }
 
 /// D30, D18: nothing from before J is sent to a receiver that joined at J, until it has confirmed something; R2 answers
@@ -272,7 +272,7 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
     let only_r1 = |record: &mut Record, _: &mut Vec<TreeNode>| {
         record.receivers.remove(1);
     };
-    commit(&mut bench, part(2, 1, only_r1));
+    commit(&mut bench, entry(2, 1, only_r1));
     let sid = "5f00:0:1:e000::";
     (100..103).for_each(|psn| assert_eq!(bench.send(0, &data(psn, sid)).len(), 1));
     assert_eq!(told(&bench.send(1, &said(R1, 0, 102, 0x1F))), [(102, 0x1F, 0xC001)]);
@@ -281,7 +281,7 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
             record.receivers[1].joined = Some(Join { psn: Psn::new(psn), msn: 3 });
         }
     };
-    commit(&mut bench, part(2, 2, joined(103)));
+    commit(&mut bench, entry(2, 2, joined(103)));
     assert_eq!(tick(&mut bench), []);
 
     let destinations = |sent: &[(u16, Vec<u8>)]| -> Vec<Vec<u8>> {
@@ -302,14 +302,14 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
     let msn = |sent: &[(u16, Vec<u8>)]| sent[0].1[63];
     bench.send(0, &data(104, sid));
     bench.send(1, &said(R1, 0, 104, 0x1F));
-    commit(&mut bench, part(2, 3, |_, _| ()));
+    commit(&mut bench, entry(2, 3, |_, _| ()));
     // The holder of the minimum is the first of those that stand there, R1 with an MSN of 1; when R1 goes, R2's is 1 +
     // 3.
     assert_eq!(msn(&bench.send(1, &said(R2, 0, 104, 0x1F))), 1);
     let only_r2 = |record: &mut Record, _: &mut Vec<TreeNode>| {
         record.receivers.remove(0);
     };
-    commit(&mut bench, part(2, 4, only_r2));
+    commit(&mut bench, entry(2, 4, only_r2));
     bench.send(0, &data(105, sid));
     assert_eq!(msn(&bench.send(1, &said(R2, 0, 105, 0x1F))), 4);
 }
@@ -323,7 +323,7 @@ fn an_edge_asks_for_evictions() {
         record.policy.t_stall = Duration::from_millis(10);
     };
     let mut bench = edge();
-    commit(&mut bench, part(2, 1, evict));
+    commit(&mut bench, entry(2, 1, evict));
     let sid = "5f00:0:1:e000::";
     for _ in 0..3 {
         bench.send(0, &data(100, sid));
@@ -345,12 +345,12 @@ fn an_edge_asks_for_evictions() {
         evict(record, nodes);
         record.receivers.remove(1);
     };
-    commit(&mut bench, part(2, 2, granted));
+    commit(&mut bench, entry(2, 2, granted));
     assert_eq!(told(&tick(&mut bench)), [(100, 0x1F, 0xC002)]);
     assert_eq!(bench.node.next_deadline(), None);
 
     let mut transit = transit();
-    commit(&mut transit, part(1, 1, evict));
+    commit(&mut transit, entry(1, 1, evict));
     (0..5).for_each(|_| drop(transit.send(0, &data(100, TRANSIT_SID))));
     assert_eq!((transit.node.next_deadline(), transit.node.take_events().count()), (None, 0));
 }

@@ -15,7 +15,7 @@ const SID: &str = "5f00:0:1:e000::";
 const R2: &str = "2001:db8:2::2";
 
 /// The edge's part: R1, and R2 if it is there, which may have joined.
-fn part(epoch: u32, with_r2: bool, joined: Option<Join>) -> NodePart {
+fn entry(epoch: u32, with_r2: bool, joined: Option<Join>) -> GroupEntry {
     let nodes = [("N6", HEADEND, "5f00:0:6:e000::", None), ("N1", EDGE, SID, Some(0))];
     let mut record = group::record(&nodes, vec![member(&receiver(1, 0x101, None), 1)]);
     if with_r2 {
@@ -28,9 +28,9 @@ fn part(epoch: u32, with_r2: bool, joined: Option<Join>) -> NodePart {
     Group::new(record).unwrap().at(NodeIndex(1)).unwrap()
 }
 
-fn commit(bench: &mut Bench, part: NodePart) {
-    let (id, epoch) = (part.id, part.epoch);
-    bench.control(Command::PrepareGroup(Box::new(part)));
+fn commit(bench: &mut Bench, entry: GroupEntry) {
+    let (id, epoch) = (entry.id, entry.epoch);
+    bench.control(Command::PrepareGroup(Box::new(entry)));
     bench.control(Command::CommitGroup { id, epoch });
 }
 
@@ -74,27 +74,27 @@ fn joined_at(psn: u32) -> Option<Join> {
 #[test]
 fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
     let mut bench = edge(false);
-    commit(&mut bench, part(1, true, None));
+    commit(&mut bench, entry(1, true, None));
     bench.send(0, &data(100));
     bench.send(1, &failure(100));
     // What is in effect keeps its wishes.
-    commit(&mut bench, part(2, true, None));
+    commit(&mut bench, entry(2, true, None));
     let (group, receiver) = (GroupId(1), address(R2));
     assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: Cause::Failed(2) }]);
 
     let mut bench = edge(false);
-    commit(&mut bench, part(1, true, None));
+    commit(&mut bench, entry(1, true, None));
     bench.send(0, &data(100));
     bench.send(1, &failure(100));
-    commit(&mut bench, part(2, false, None));
-    commit(&mut bench, part(3, true, joined_at(101)));
+    commit(&mut bench, entry(2, false, None));
+    commit(&mut bench, entry(3, true, joined_at(101)));
     assert_eq!(wishes(&mut bench), []);
 
     // Nor of a group that was created anew.
     bench.send(0, &data(101));
     bench.send(1, &failure(101));
     bench.control(Command::RemoveGroup(GroupId(1)));
-    commit(&mut bench, part(4, true, None));
+    commit(&mut bench, entry(4, true, None));
     assert_eq!(wishes(&mut bench), []);
 }
 
@@ -103,7 +103,7 @@ fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
 #[test]
 fn an_old_failure_is_not_believed_of_a_receiver_that_joined_again() {
     let mut bench = edge(true);
-    commit(&mut bench, part(3, true, joined_at(104)));
+    commit(&mut bench, entry(3, true, joined_at(104)));
     bench.send(0, &data(104));
     bench.send(1, &failure(101));
     assert_eq!((wishes(&mut bench), bench.drops(1)), (vec![], vec![("stale_response", 1)]));
@@ -116,14 +116,14 @@ fn an_old_failure_is_not_believed_of_a_receiver_that_joined_again() {
 #[test]
 fn a_late_commit_does_not_bring_a_removed_group_back() {
     let mut bench = edge(false);
-    commit(&mut bench, part(1, true, None));
-    bench.control(Command::PrepareGroup(Box::new(part(2, true, None))));
+    commit(&mut bench, entry(1, true, None));
+    bench.control(Command::PrepareGroup(Box::new(entry(2, true, None))));
     bench.control(Command::RemoveGroup(GroupId(1)));
     let late = bench.node.control(Command::CommitGroup { id: GroupId(1), epoch: 2 });
     assert!(late.is_err());
     assert!(bench.node.acknowledgements(GroupId(1)).is_none());
     // Nor where it was prepared only.
-    bench.control(Command::PrepareGroup(Box::new(part(3, true, None))));
+    bench.control(Command::PrepareGroup(Box::new(entry(3, true, None))));
     assert!(bench.node.control(Command::RemoveGroup(GroupId(1))).is_err(), "not in effect");
     assert!(bench.node.control(Command::CommitGroup { id: GroupId(1), epoch: 3 }).is_err());
 }

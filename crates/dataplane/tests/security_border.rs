@@ -141,7 +141,7 @@ fn a_sid_takes_packets_of_nodes_only() {
     let receivers = [receiver(1, 0x101, None)];
     let edge = || {
         let mut bench = group::edge(false);
-        bench.control(Command::AddGroup(Box::new(group::part(&receivers, None))));
+        bench.control(Command::AddGroup(Box::new(group::entry(&receivers, None))));
         bench
     };
     let data = encapsulated(&inner(0x04, 0, &[1; 64], false));
@@ -220,9 +220,9 @@ fn a_domain_without_its_own_node_is_refused() {
     let sid = prefix("2001:db8:fd::1");
     let refused = bench.node.control(Command::AddSid { prefix: sid, behavior: SidBehavior::End(Flavors::default()) });
     assert_eq!(refused, Err(ConfigError::SidOutsideDomain(sid)));
-    let part = group::part(&[receiver(1, 0x101, None)], None);
-    let outside = ConfigError::ProxyOutsideDomain { proxy: part.proxy, group: part.id.0 };
-    assert_eq!(bench.node.control(Command::PrepareGroup(Box::new(part))), Err(outside));
+    let entry = group::entry(&[receiver(1, 0x101, None)], None);
+    let outside = ConfigError::ProxyOutsideDomain { proxy: entry.proxy, group: entry.id.0 };
+    assert_eq!(bench.node.control(Command::PrepareGroup(Box::new(entry))), Err(outside));
     let sources = vec![prefix("::/0")];
     let refused = bench.node.control(Command::SetBorder { port: PortId(0), sources });
     assert!(matches!(refused, Err(ConfigError::SourcesOfDomain { port: 0, .. })));

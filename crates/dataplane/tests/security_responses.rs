@@ -46,8 +46,8 @@ fn root() -> Bench {
     }
     let (prefix, behavior) = (Prefix::host(address(ROOT_SID)), SidBehavior::EndDt6(TableId(0)));
     bench.control(Command::AddSid { prefix, behavior });
-    let part = Group::new(group::record(&nodes, receivers)).unwrap().at(NodeIndex(0)).unwrap();
-    bench.control(Command::AddGroup(Box::new(part)));
+    let entry = Group::new(group::record(&nodes, receivers)).unwrap().at(NodeIndex(0)).unwrap();
+    bench.control(Command::AddGroup(Box::new(entry)));
     bench
 }
 
@@ -61,7 +61,7 @@ fn edge(receivers: u16) -> Bench {
     let (prefix, behavior) = (Prefix::host(address(ROOT_SID)), SidBehavior::EndDt6(TableId(0)));
     bench.control(Command::AddSid { prefix, behavior });
     let receivers: Vec<_> = (1..=receivers).map(|host| receiver(host, 0x100 + u32::from(host), None)).collect();
-    bench.control(Command::AddGroup(Box::new(group::part(&receivers, None))));
+    bench.control(Command::AddGroup(Box::new(group::entry(&receivers, None))));
     bench
 }
 

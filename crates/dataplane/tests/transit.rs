@@ -26,7 +26,7 @@ fn record() -> Record {
     group::record(&nodes, receivers)
 }
 
-fn part(change: impl FnOnce(&mut Record)) -> Command {
+fn entry(change: impl FnOnce(&mut Record)) -> Command {
     let mut record = record();
     change(&mut record);
     Command::AddGroup(Box::new(Group::new(record).unwrap().at(NodeIndex(1)).unwrap()))
@@ -46,7 +46,7 @@ fn transit_with(change: impl FnOnce(&mut NodeConfig)) -> Bench {
     }
     let prefix = Prefix::host(address(TRANSIT_SID));
     bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(GroupId(1)) });
-    bench.control(part(|_| ()));
+    bench.control(entry(|_| ()));
     bench
 }
 
@@ -128,17 +128,17 @@ fn replication_hands_over_to_multicast() {
         end_mt: false,
         require_hmac: false,
     }));
-    let mut part = Group::new(record()).unwrap().at(NodeIndex(1)).unwrap();
-    part.downstream = vec![Downstream::Multicast(address(MULTICAST))];
-    bench.control(Command::AddGroup(Box::new(part.clone())));
+    let mut entry = Group::new(record()).unwrap().at(NodeIndex(1)).unwrap();
+    entry.downstream = vec![Downstream::Multicast(address(MULTICAST))];
+    bench.control(Command::AddGroup(Box::new(entry.clone())));
     let sent = bench.send(0, &to(data(100), TRANSIT_SID));
     assert_eq!(sent, [1, 2].map(|port| (port, to(one_hop_on(data(100)), MULTICAST))));
     // Without its route, and without branches at all, there is nowhere to go.
-    part.downstream = vec![Downstream::Multicast(address("ff3e::101"))];
-    bench.control(Command::AddGroup(Box::new(part.clone())));
+    entry.downstream = vec![Downstream::Multicast(address("ff3e::101"))];
+    bench.control(Command::AddGroup(Box::new(entry.clone())));
     assert_eq!(bench.send(0, &to(data(101), TRANSIT_SID)), []);
-    part.downstream.clear();
-    bench.control(Command::AddGroup(Box::new(part)));
+    entry.downstream.clear();
+    bench.control(Command::AddGroup(Box::new(entry)));
     assert_eq!(bench.send(0, &to(data(101), TRANSIT_SID)), []);
     assert_eq!(bench.drops(0), [("no_route", 2)]);
 }
@@ -166,7 +166,7 @@ fn replication_ends_quietly() {
     assert_eq!(bench.send(0, &to(data(100), TRANSIT_SID)), []);
     assert_eq!(bench.drops(0), [("hop_limit_exceeded", 2), ("unknown_group", 1)]);
     // The group comes back, and its SID knows it; an edge replicates to nobody.
-    bench.control(part(|_| ()));
+    bench.control(entry(|_| ()));
     assert_eq!(bench.send(0, &to(data(100), TRANSIT_SID)).len(), 2);
     let as_edge = Group::new(record()).unwrap().at(NodeIndex(2)).unwrap();
     bench.control(Command::AddGroup(Box::new(as_edge)));
@@ -227,7 +227,7 @@ fn groups_are_spread_over_equal_paths() {
     let mut shares = [0; 3];
     for number in 0..64u16 {
         let proxy = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 1, number);
-        bench.control(part(|record| record.proxy = proxy));
+        bench.control(entry(|record| record.proxy = proxy));
         let path = |bench: &mut Bench| bench.send(0, &to(data(100), TRANSIT_SID))[0].0;
         let port = path(&mut bench);
         assert_eq!(path(&mut bench), port);
@@ -254,13 +254,13 @@ fn state_outlives_a_record_while_it_is_true() {
         sent.iter().map(|(_, packet)| packet[59]).collect()
     };
     let mut same = acknowledged();
-    same.control(part(|record| record.epoch = 2));
+    same.control(entry(|record| record.epoch = 2));
     assert_eq!(told(&mut same), [100]);
     assert_eq!(same.node.group_counters(GroupId(1)).unwrap().acks_received, 2);
 
     // Branches that stay keep what they said, and one that goes holds nobody back: what they waited for is said (R7).
     let mut without_n2 = acknowledged();
-    without_n2.control(part(|record| {
+    without_n2.control(entry(|record| {
         record.epoch = 2;
         record.receivers.truncate(1);
         record.tree = Tree::new(record.tree.nodes()[..3].to_vec()).unwrap();
@@ -272,7 +272,7 @@ fn state_outlives_a_record_while_it_is_true() {
     assert_eq!(sent.iter().map(|(_, packet)| packet[59]).collect::<Vec<_>>(), [100]);
 
     let mut anew = acknowledged();
-    anew.control(part(|record| record.initial_psn = Psn::new(7000)));
+    anew.control(entry(|record| record.initial_psn = Psn::new(7000)));
     assert_eq!(minimum(&anew), (Some(7000), 0));
 }
 
@@ -280,7 +280,7 @@ fn state_outlives_a_record_while_it_is_true() {
 #[test]
 fn a_proxy_address_leaves_with_its_record() {
     let mut bench = transit();
-    bench.control(part(|record| record.proxy = address("2001:db8:ff::200")));
+    bench.control(entry(|record| record.proxy = address("2001:db8:ff::200")));
     bench.send(1, &ack("2001:db8:a::1", 100));
     assert_eq!(bench.drops(1), [("no_route", 1)]);
     let mut own = Group::new(record()).unwrap().at(NodeIndex(1)).unwrap();

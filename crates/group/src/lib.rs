@@ -5,17 +5,17 @@
 
 mod document;
 mod group;
+mod group_entry;
 mod lifecycle;
 mod lists;
-mod node_part;
 mod policy;
 mod together;
 mod tree;
 
 pub use group::{Group, GroupError, GroupId, Join, PathMtu, Receiver, Record, Source, SourceRegion};
+pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent};
 pub use lifecycle::{ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
-pub use node_part::{Branch, Downstream, HeadendPart, NodePart, Parent};
 pub use policy::{CnpMode, ListMode, OnFailure, Policy, Rules};
 pub use together::{TogetherError, check_together};
 pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

@@ -373,6 +373,6 @@ impl Lifecycle {
 impl Change {
     /// Whether the node was in the tree before.
     fn is_known(&self, node: Ipv6Addr) -> bool {
-        self.before.as_ref().is_some_and(|before| stages::part_of(before, node).is_some())
+        self.before.as_ref().is_some_and(|before| stages::entry_of(before, node).is_some())
     }
 }

@@ -6,7 +6,7 @@ use crate::group::GROUP;
 use crate::routes;
 use crate::topology::{GroupPlan, Topology};
 use serde::Serialize;
-use srdma_group::{Downstream, Group, NodeIndex, NodePart, NodeRole, Parent, Receiver};
+use srdma_group::{Downstream, Group, GroupEntry, NodeIndex, NodeRole, Parent, Receiver};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ fn fill_in(section: &mut Table, access: &ControllerAccess) {
     }
 }
 
-fn sid(part: &NodePart) -> Option<SidSection> {
+fn sid(part: &GroupEntry) -> Option<SidSection> {
     let (behavior, group) = match part.role {
         NodeRole::Edge => ("End.MT", None),
         NodeRole::Transit => ("End.Replicate", Some(GROUP.0)),
@@ -229,7 +229,7 @@ struct ListSection {
 }
 
 impl GroupSection {
-    fn of(part: &NodePart, plan: Option<&GroupPlan>) -> Self {
+    fn of(part: &GroupEntry, plan: Option<&GroupPlan>) -> Self {
         let is_transit = part.role == NodeRole::Transit;
         let branches = part.branches.iter().map(|branch| branch.responder).collect();
         let downstream = part.downstream.iter().map(|downstream| match downstream {

@@ -3,11 +3,11 @@
 use super::machine::Machine;
 use super::packets;
 use super::report::{MemoryRow, Row};
-use super::scenario::{DESIGNATED_QPN, INGRESS, MAC, PROXY, SID, node, part, receiver_qpn};
+use super::scenario::{DESIGNATED_QPN, INGRESS, MAC, PROXY, SID, entry, node, receiver_qpn};
 use anyhow::{Context, ensure};
 use srdma_dataplane::reverse::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start};
 use srdma_dataplane::{Command, Element, Frame, NextHop, Node, Pool, Prefix, SidBehavior};
-use srdma_group::{Branch, GroupId, NodeIndex, NodePart, Receiver};
+use srdma_group::{Branch, GroupEntry, GroupId, NodeIndex, Receiver};
 use srdma_wire::{Instant, MacAddress, Psn, Syndrome};
 use std::hint::black_box;
 use std::net::Ipv6Addr;
@@ -229,7 +229,7 @@ impl Edge {
     fn add_groups(&mut self, groups: Range<u32>, branches: u16) -> anyhow::Result<f64> {
         let (before, number) = (resident_octets(), groups.len());
         for group in groups {
-            self.node.control(Command::AddGroup(Box::new(group_part(group, branches))))?;
+            self.node.control(Command::AddGroup(Box::new(group_entry(group, branches))))?;
         }
         Ok(resident_octets().saturating_sub(before) as f64 / number as f64)
     }
@@ -347,7 +347,7 @@ fn names(group: u32) -> (Ipv6Addr, srdma_wire::Qpn) {
     ((u128::from(PROXY) + (u128::from(group) << 16)).into(), DESIGNATED_QPN)
 }
 
-fn group_part(group: u32, branches: u16) -> NodePart {
+fn group_entry(group: u32, branches: u16) -> GroupEntry {
     let receivers = (0..branches).map(|branch| Receiver {
         address: receiver(branch),
         qpn: receiver_qpn(branch),
@@ -355,12 +355,12 @@ fn group_part(group: u32, branches: u16) -> NodePart {
         edge: NodeIndex(0),
         joined: None,
     });
-    NodePart {
+    GroupEntry {
         id: GroupId(group),
         proxy: names(group).0,
         branches: (0..branches).map(|branch| Branch::new(receiver(branch))).collect(),
         receivers: receivers.collect(),
-        ..part()
+        ..entry()
     }
 }
 

@@ -8,7 +8,7 @@ use srdma_dataplane::{
     Command, EncapsMode, Flavors, Frame, NextHop, Node, NodeConfig, Pool, PortConfig, PortId, Prefix, RouteAction,
     SidBehavior, TableId,
 };
-use srdma_group::{Branch, Downstream, GroupId, NodeIndex, NodePart, NodeRole, Parent, Policy, Receiver};
+use srdma_group::{Branch, Downstream, GroupEntry, GroupId, NodeIndex, NodeRole, Parent, Policy, Receiver};
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{Icrc, Ipv6, MacAddress, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -224,8 +224,8 @@ impl Scenario {
     fn replicate(&mut self, copies: usize, frame_octets: usize) -> anyhow::Result<()> {
         let downstream = (1..=copies as u16).map(|port| Downstream::Sid(neighbour(port))).collect();
         let branches = (1..=copies as u16).map(|port| Branch::new(neighbour(port))).collect();
-        let part = NodePart { role: NodeRole::Transit, downstream, branches, receivers: Vec::new(), ..part() };
-        self.node.control(Command::AddGroup(Box::new(part)))?;
+        let entry = GroupEntry { role: NodeRole::Transit, downstream, branches, receivers: Vec::new(), ..entry() };
+        self.node.control(Command::AddGroup(Box::new(entry)))?;
         self.node.control(Command::AddSid { prefix: Prefix::host(SID), behavior: SidBehavior::EndReplicate(GROUP) })?;
         self.multicast(&[], frame_octets)
     }
@@ -242,8 +242,8 @@ impl Scenario {
             joined: None,
         });
         let branches = ports.map(|port| Branch::new(neighbour(port))).collect();
-        let part = NodePart { receivers: of_part.collect(), branches, ..part() };
-        self.node.control(Command::AddGroup(Box::new(part)))?;
+        let entry = GroupEntry { receivers: of_part.collect(), branches, ..entry() };
+        self.node.control(Command::AddGroup(Box::new(entry)))?;
         let behavior = SidBehavior::EndMt { require_hmac: false };
         self.node.control(Command::AddSid { prefix: Prefix::host(SID), behavior })?;
         let tlvs = packets::end_mt_tlv(LOOPBACK, &list);
@@ -328,9 +328,9 @@ pub(super) fn node(prefixes: &[Prefix]) -> anyhow::Result<Node> {
     Ok(node)
 }
 
-/// An edge's part of the group, without receivers.
-pub(super) fn part() -> NodePart {
-    NodePart {
+/// An edge's entry of the group, without receivers.
+pub(super) fn entry() -> GroupEntry {
+    GroupEntry {
         id: GROUP,
         epoch: 0,
         renewed: 0,

@@ -53,13 +53,13 @@ impl Core {
                 // The source asks for its orders.
                 Order::Pause { .. } | Order::Ready { .. } => {}
                 Order::Store(record) => self.store(id, *record),
-                Order::Prepare { node, part } => {
-                    let deed = self.deed(id, part.headend.is_some());
-                    self.order(id, node, NodeOrder::Prepare { part, deed });
+                Order::Prepare { node, entry } => {
+                    let deed = self.deed(id, entry.headend.is_some());
+                    self.order(id, node, NodeOrder::Prepare { entry, deed });
                 }
-                Order::Restore { node, part } => {
-                    let deed = self.deed(id, part.headend.is_some());
-                    self.order(id, node, NodeOrder::Restore { part, deed });
+                Order::Restore { node, entry } => {
+                    let deed = self.deed(id, entry.headend.is_some());
+                    self.order(id, node, NodeOrder::Restore { entry, deed });
                 }
                 Order::Commit { node, epoch } => self.order(id, node, NodeOrder::Commit { group: id, epoch }),
                 Order::Abort { node, epoch } => self.order(id, node, NodeOrder::Abort { group: id, epoch }),

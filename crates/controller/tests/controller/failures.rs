@@ -16,7 +16,7 @@ fn a_node_that_restarts_is_given_its_part() {
     let mut agents = figure_1(&running);
     let (group, client) = ready(&running);
     agents.insert(4, Agent::start(&running, 4));
-    until("N4 is given its part", || agents[&4].part(group));
+    until("N4 is given its part", || agents[&4].group_entry(group));
     assert_eq!(agents[&4].log(), format!("restore {group} 1"));
     until_ready(&client, group);
 }
@@ -31,7 +31,7 @@ fn the_tree_goes_round_a_dead_node() {
     agents.remove(&4);
     for number in [2, 3] {
         until("it hangs below N5", || {
-            let parent = agents[&number].part(group).map(|part| part.parent);
+            let parent = agents[&number].group_entry(group).map(|entry| entry.parent);
             (parent == Some(Parent::Node { loopback: loopback(5), sid: None })).then_some(())
         });
     }
@@ -67,7 +67,7 @@ fn the_tree_goes_round_a_drained_node() {
         .map(|node| node.name)
         .collect();
     assert_eq!(below, ["N1"], "N1 has no other way");
-    assert!(agents[&5].part(group).is_some());
+    assert!(agents[&5].group_entry(group).is_some());
     let again = create(&client, 2).summary.id;
     let other = srdma_api::NewReceiver { qpn: 0x2001, ..new_receiver(1) };
     let path = format!("/v1/groups/{again}/receivers/{}", receiver_address(1));

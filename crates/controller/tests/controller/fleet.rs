@@ -2,7 +2,7 @@
 
 use crate::running::Running;
 use srdma_api::{Client, Held, Hello, Link, NodeAnswer, NodeOrder, Session, Sync, SyncAnswer, Wish};
-use srdma_group::NodePart;
+use srdma_group::GroupEntry;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 /// What a node has of a group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Has {
-    pub(crate) part: Option<NodePart>,
-    prepared: Option<NodePart>,
+    pub(crate) entry: Option<GroupEntry>,
+    prepared: Option<GroupEntry>,
     deed: Option<String>,
 }
 
@@ -81,8 +81,8 @@ impl Agent {
         Agent { state, stop, thread: Some(thread) }
     }
 
-    pub(crate) fn part(&self, group: u32) -> Option<NodePart> {
-        self.state.lock().unwrap().groups.get(&group)?.part.clone()
+    pub(crate) fn group_entry(&self, group: u32) -> Option<GroupEntry> {
+        self.state.lock().unwrap().groups.get(&group)?.entry.clone()
     }
 
     pub(crate) fn log(&self) -> String {
@@ -115,8 +115,8 @@ fn serve(client: &Client, hello: &Hello, state: &Mutex<State>, ends: &AtomicBool
             .iter()
             .map(|(group, has)| Held {
                 group: *group,
-                epoch: has.part.as_ref().map(|part| part.epoch),
-                prepared: has.prepared.as_ref().map(|part| part.epoch),
+                epoch: has.entry.as_ref().map(|entry| entry.epoch),
+                prepared: has.prepared.as_ref().map(|entry| entry.epoch),
                 deed: has.deed.clone(),
             })
             .collect();
@@ -145,39 +145,39 @@ fn serve(client: &Client, hello: &Hello, state: &Mutex<State>, ends: &AtomicBool
 
 fn carry_out(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
     match order {
-        NodeOrder::Prepare { part, deed } => {
-            let (group, epoch) = (part.id.0, part.epoch);
+        NodeOrder::Prepare { entry, deed } => {
+            let (group, epoch) = (entry.id.0, entry.epoch);
             state.log.push(format!("prepare {group} {epoch}"));
             if state.refuses {
                 return Some(NodeAnswer::Refused { group, epoch, reason: "no room".to_owned() });
             }
             let has = state.groups.entry(group).or_default();
-            has.prepared = Some(*part);
+            has.prepared = Some(*entry);
             has.deed = deed;
             Some(NodeAnswer::Prepared { group, epoch })
         }
         NodeOrder::Commit { group, epoch } => {
             state.log.push(format!("commit {group} {epoch}"));
             let has = state.groups.entry(group).or_default();
-            if let Some(part) = has.prepared.take_if(|part| part.epoch == epoch) {
-                has.part = Some(part);
+            if let Some(entry) = has.prepared.take_if(|entry| entry.epoch == epoch) {
+                has.entry = Some(entry);
             }
-            match &has.part {
-                Some(part) if part.epoch == epoch => Some(NodeAnswer::Committed { group, epoch }),
+            match &has.entry {
+                Some(entry) if entry.epoch == epoch => Some(NodeAnswer::Committed { group, epoch }),
                 _ => Some(NodeAnswer::Refused { group, epoch, reason: "nothing is prepared".to_owned() }),
             }
         }
         NodeOrder::Abort { group, epoch } => {
             state.log.push(format!("abort {group} {epoch}"));
             if let Some(has) = state.groups.get_mut(&group) {
-                has.prepared.take_if(|part| part.epoch == epoch);
+                has.prepared.take_if(|entry| entry.epoch == epoch);
             }
             None
         }
-        NodeOrder::Restore { part, deed } => {
-            let (group, epoch) = (part.id.0, part.epoch);
+        NodeOrder::Restore { entry, deed } => {
+            let (group, epoch) = (entry.id.0, entry.epoch);
             state.log.push(format!("restore {group} {epoch}"));
-            state.groups.insert(group, Has { part: Some(*part), prepared: None, deed });
+            state.groups.insert(group, Has { entry: Some(*entry), prepared: None, deed });
             Some(NodeAnswer::Committed { group, epoch })
         }
         NodeOrder::Remove { group, epoch } => {

@@ -25,7 +25,7 @@ fn a_group_is_created() {
     let agents = figure_1(&running);
     let (group, client) = ready(&running);
     for (number, agent) in agents.iter().filter(|(number, _)| **number != 5) {
-        assert_eq!(agent.part(group).map(|part| part.epoch), Some(1), "N{number}");
+        assert_eq!(agent.group_entry(group).map(|entry| entry.epoch), Some(1), "N{number}");
         assert!(agent.log().ends_with(&format!("prepare {group} 1, commit {group} 1")));
     }
     let shown = show(&client, group);
@@ -56,10 +56,10 @@ fn a_refused_creation_leaves_nothing() {
     let refused = commit(&client, group);
     assert_eq!(refused.summary.state, GroupState::Open);
     assert!(refused.failure.unwrap().contains("no room"));
-    assert!(agents.values().all(|agent| agent.part(group).is_none()));
+    assert!(agents.values().all(|agent| agent.group_entry(group).is_none()));
     agents[&4].state.lock().unwrap().refuses = false;
     assert_eq!(commit(&client, group).summary.state, GroupState::Ready);
-    assert_eq!(agents[&4].part(group).unwrap().epoch, 2, "the epoch of what was given up is not used again");
+    assert_eq!(agents[&4].group_entry(group).unwrap().epoch, 2, "the epoch of what was given up is not used again");
 }
 
 /// D30: a source that has begun pauses, says where it is, and goes on when the newcomer is in everywhere.
@@ -76,7 +76,7 @@ fn a_late_receiver_joins_at_the_next_psn() {
     assert_eq!(show(&client, group).summary.state, GroupState::Changing);
     let waiting = SourceReport { round: Some(round), wait_ms: 5000, ..SourceReport::default() };
     let SourceOrder::Pause { round } = report(waiting) else { panic!("it is to pause") };
-    assert!(agents[&2].part(group).unwrap().receivers.len() == 1, "nothing changes before the source is quiet");
+    assert!(agents[&2].group_entry(group).unwrap().receivers.len() == 1, "nothing changes before the source is quiet");
     let quiet = SourceReport {
         round: Some(round),
         paused: true,
@@ -90,9 +90,9 @@ fn a_late_receiver_joins_at_the_next_psn() {
         order = report(quiet);
     }
     assert_eq!(order, SourceOrder::Ready { round });
-    let part = agents[&2].part(group).unwrap();
-    assert_eq!((part.epoch, part.receivers.len()), (2, 2));
-    let joined = part.receivers.iter().find(|receiver| receiver.address == receiver_address(6)).unwrap().joined;
+    let entry = agents[&2].group_entry(group).unwrap();
+    assert_eq!((entry.epoch, entry.receivers.len()), (2, 2));
+    let joined = entry.receivers.iter().find(|receiver| receiver.address == receiver_address(6)).unwrap().joined;
     assert_eq!(joined, Some(Join { psn: Psn::new(0x123), msn: 9 }));
     let member = until_ready(&client, group).members.into_iter().find(|one| one.address == receiver_address(6));
     assert_eq!(member.unwrap().joined_psn, Some(0x123));
@@ -147,7 +147,7 @@ fn receivers_leave_and_are_evicted() {
     let path = |number| format!("/v1/groups/{group}/receivers/{}", receiver_address(number));
     let left: srdma_api::Receiver = client.delete(&path(3)).unwrap().value;
     assert_eq!(left.state, ReceiverState::Leaving);
-    until("N2 is out of the tree", || agents[&2].part(group).is_none().then_some(()));
+    until("N2 is out of the tree", || agents[&2].group_entry(group).is_none().then_some(()));
     let wish = |number| Wish { group, receiver: receiver_address(number), cause: "stalled".to_owned() };
     agents[&1].state.lock().unwrap().wishes = vec![wish(1), wish(1)];
     until("R1 is evicted", || (show(&client, group).summary.receivers == 3).then_some(()));
@@ -174,7 +174,7 @@ fn a_group_is_closed() {
     let closed: srdma_api::Group = client.delete(&path).unwrap().value;
     assert!(matches!(closed.summary.state, GroupState::Closing | GroupState::Closed));
     until("it is gone", || client.get::<srdma_api::Group>(&path).is_err().then_some(()));
-    assert!(agents.values().all(|agent| agent.part(group).is_none()));
+    assert!(agents.values().all(|agent| agent.group_entry(group).is_none()));
     let again = create(&client, 1);
     assert_eq!(again.summary.id, group + 1, "its Proxy Address is free, its number is not used again");
 }
@@ -211,5 +211,5 @@ fn a_group_of_1024_receivers_is_created() {
     assert_eq!(committed.summary.state, GroupState::Ready);
     assert!(!committed.tree.unwrap().overhead.lists_in_packets, "so many lists do not fit a packet");
     assert!(began.elapsed() < Duration::from_secs(10));
-    assert!(agents[1..].iter().all(|agent| agent.part(group).unwrap().receivers.len() == 32));
+    assert!(agents[1..].iter().all(|agent| agent.group_entry(group).unwrap().receivers.len() == 32));
 }

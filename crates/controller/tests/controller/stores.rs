@@ -188,7 +188,7 @@ fn another_store_leaves_the_nodes_alone() {
         let nodes: srdma_api::NodePage = forgetful.client().get("/v1/nodes").unwrap().value;
         (nodes.nodes.len() == 6).then_some(())
     });
-    assert!(kept.iter().filter(|agent| agent.part(group).is_some()).count() >= 5);
+    assert!(kept.iter().filter(|agent| agent.group_entry(group).is_some()).count() >= 5);
 }
 
 /// When the store is lost a new one learns the groups from what the headends keep, and the nodes are told nothing.

@@ -1,7 +1,7 @@
 //! The outer headers that a headend puts around a group's packets (MT-5.2-1, D4, D7).
 
 use crate::hmac::HmacKey;
-use srdma_group::{EdgeList, NodePart};
+use srdma_group::{EdgeList, GroupEntry};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::tlv::{HmacView, MAX_RECEIVERS, ReceiverView, RegionView, TlvTypes, TlvWriter};
 use srdma_wire::{Ipv6, SrhValue};
@@ -16,7 +16,7 @@ const HOP_LIMIT: u8 = 64;
 /// fit.
 pub(crate) fn headers(
     loopback: Ipv6Addr,
-    part: &NodePart,
+    entry: &GroupEntry,
     lists: &[EdgeList],
     with_regions: bool,
     types: TlvTypes,
@@ -37,7 +37,7 @@ pub(crate) fn headers(
     headers[..40].copy_from_slice(outer.emit().as_bytes());
     let flags = hmac.map_or(0, |(_, key)| key.srh_flags());
     let srh = SrhValue { next_header: NextHeader::IPV6, segments_left: 1, flags, tag: 0 };
-    srh.emit(&[part.proxy], &tlvs[..tlv_octets], &mut headers[40..])?;
+    srh.emit(&[entry.proxy], &tlvs[..tlv_octets], &mut headers[40..])?;
     if let Some((_, key)) = hmac {
         key.sign_last(&loopback.octets(), &mut headers[40..], types)?;
     }

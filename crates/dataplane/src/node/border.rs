@@ -9,7 +9,7 @@ use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
 use crate::learning::LearningError;
 use crate::pool::Pool;
-use srdma_group::NodePart;
+use srdma_group::GroupEntry;
 use srdma_wire::Prefix;
 use srdma_wire::{EtherType, NextHeader};
 
@@ -27,7 +27,7 @@ impl Node {
             return Err(ConfigError::LoopbackOutsideDomain(loopback));
         }
         self.sids.iter().try_for_each(|sid| sid_in(&domain, sid.prefix))?;
-        self.groups.iter().flatten().try_for_each(|group| proxy_in(&domain, &group.part))?;
+        self.groups.iter().flatten().try_for_each(|group| proxy_in(&domain, &group.entry))?;
         let learnt = self.learner.iter().flat_map(|learner| &learner.settings.proxies);
         learnt.copied().try_for_each(|proxies| learnt_in(&domain, proxies))?;
         for (port, sources) in self.boundary.sources() {
@@ -73,8 +73,8 @@ impl Node {
         self.boundary.domain().map_or(Ok(()), |domain| sid_in(domain, sid))
     }
 
-    pub(super) fn check_proxy_in_domain(&self, part: &NodePart) -> Result<(), ConfigError> {
-        self.boundary.domain().map_or(Ok(()), |domain| proxy_in(domain, part))
+    pub(super) fn check_proxy_in_domain(&self, entry: &GroupEntry) -> Result<(), ConfigError> {
+        self.boundary.domain().map_or(Ok(()), |domain| proxy_in(domain, entry))
     }
 
     pub(super) fn check_learnt_in_domain(&self, proxies: Prefix) -> Result<(), ConfigError> {
@@ -154,8 +154,8 @@ fn sid_in(domain: &Domain, sid: Prefix) -> Result<(), ConfigError> {
     if covers(&domain.sids, sid) { Ok(()) } else { Err(ConfigError::SidOutsideDomain(sid)) }
 }
 
-fn proxy_in(domain: &Domain, part: &NodePart) -> Result<(), ConfigError> {
-    let (proxy, group) = (part.proxy, part.id.0);
+fn proxy_in(domain: &Domain, entry: &GroupEntry) -> Result<(), ConfigError> {
+    let (proxy, group) = (entry.proxy, entry.id.0);
     let is_inside = covers(&domain.proxies, Prefix::host(proxy));
     if is_inside { Ok(()) } else { Err(ConfigError::ProxyOutsideDomain { proxy, group }) }
 }

@@ -63,9 +63,9 @@ impl Node {
             Command::RemoveSteering => self.remove_steering(),
             Command::AddConnection(connection) => self.add_connection(connection),
             Command::RemoveConnection { host, peer, peer_qpn } => self.remove_connection(host, peer, peer_qpn),
-            Command::AddGroup(part) => self.add_group(*part, self.config.restarted),
-            Command::RestoreGroup(part) => self.add_group(*part, true),
-            Command::PrepareGroup(part) => self.prepare_group(*part),
+            Command::AddGroup(entry) => self.add_group(*entry, self.config.restarted),
+            Command::RestoreGroup(entry) => self.add_group(*entry, true),
+            Command::PrepareGroup(entry) => self.prepare_group(*entry),
             Command::CommitGroup { id, epoch } => self.commit_group(id, epoch),
             Command::AbortGroup(id) => {
                 self.prepared.remove(&id);
@@ -123,8 +123,8 @@ impl Node {
     /// A Proxy Address is nobody's own address (D2).
     fn check_not_proxies(&self, addresses: &[Ipv6Addr]) -> Result<(), ConfigError> {
         self.check_not_learnt(addresses)?;
-        match self.groups.iter().flatten().find(|group| addresses.contains(&group.part.proxy)) {
-            Some(group) => Err(ConfigError::ProxyIsOwn { proxy: group.part.proxy, group: group.part.id.0 }),
+        match self.groups.iter().flatten().find(|group| addresses.contains(&group.entry.proxy)) {
+            Some(group) => Err(ConfigError::ProxyIsOwn { proxy: group.entry.proxy, group: group.entry.id.0 }),
             None => Ok(()),
         }
     }
@@ -286,9 +286,10 @@ impl Node {
     }
 
     fn remove_hmac_key(&mut self, key_id: u32) -> Result<(), ConfigError> {
-        let signs = |part: &srdma_group::NodePart| part.headend.is_some() && part.policy.hmac_key_id == Some(key_id);
-        if let Some(group) = self.groups.iter().flatten().find(|group| signs(&group.part)) {
-            return Err(ConfigError::KeyInUse { key_id, group: group.part.id.0 });
+        let signs =
+            |entry: &srdma_group::GroupEntry| entry.headend.is_some() && entry.policy.hmac_key_id == Some(key_id);
+        if let Some(group) = self.groups.iter().flatten().find(|group| signs(&group.entry)) {
+            return Err(ConfigError::KeyInUse { key_id, group: group.entry.id.0 });
         }
         if self.encaps.find(|policy| policy.key_id() == Some(key_id)).is_some() {
             return Err(ConfigError::KeySignsRoutes(key_id));

@@ -111,14 +111,14 @@ impl Node {
             _ => None,
         };
         let state = group.and_then(|group| self.groups[group as usize].as_ref());
-        let state = state.filter(|state| state.part.role == NodeRole::Edge);
-        if state.is_some_and(|state| state.part.designated_qpn.to_octets() != designated_qpn) {
+        let state = state.filter(|state| state.entry.role == NodeRole::Edge);
+        if state.is_some_and(|state| state.entry.designated_qpn.to_octets() != designated_qpn) {
             return Err(DropReason::WrongQpn);
         }
         let recorded = state.filter(|state| state.learnt.is_none());
         let is_own = |address: &[u8; 16]| matches!(self.main.lookup(address), Some(Target::Local | Target::Sid(_)));
         let provisioned: Vec<ListedReceiver> =
-            recorded.map_or(&[][..], |state| &state.part.receivers).iter().map(ListedReceiver::of).collect();
+            recorded.map_or(&[][..], |state| &state.entry.receivers).iter().map(ListedReceiver::of).collect();
         let receivers = match receivers_of(srh, types, is_own)? {
             None => provisioned,
             Some(listed) => with_regions(listed, &provisioned),
@@ -148,7 +148,7 @@ impl Node {
             generation: self.generation,
             verified_for: require_hmac.then(|| *outer.destination_octets()),
             group: group.filter(|_| state.is_some() && !learns),
-            reth: RethRule::new(state.and_then(|state| state.part.region), &receivers),
+            reth: RethRule::new(state.and_then(|state| state.entry.region), &receivers),
             copies: copies.collect(),
             to_learn: learns.then_some(receivers),
             packet_octets: 0,

@@ -7,7 +7,7 @@ use crate::counters::Traffic;
 use crate::element::PortId;
 use crate::entropy;
 use crate::headers::ipv6;
-use srdma_group::{GroupId, NodePart};
+use srdma_group::{GroupEntry, GroupId};
 use srdma_wire::Prefix;
 
 impl Node {
@@ -16,9 +16,9 @@ impl Node {
         self.sids.iter().map(|sid| (sid.prefix, sid.behavior, sid.traffic))
     }
 
-    /// The node's part of a group.
-    pub fn group_part(&self, id: GroupId) -> Option<&NodePart> {
-        self.group(id).map(|group| &group.part)
+    /// The node's entry of a group.
+    pub fn group_entry(&self, id: GroupId) -> Option<&GroupEntry> {
+        self.group(id).map(|group| &group.entry)
     }
 
     /// Whether the node takes part in any group.

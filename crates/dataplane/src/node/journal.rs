@@ -212,7 +212,7 @@ impl Node {
         (std::mem::take(&mut journal.entries), std::mem::take(&mut journal.lost))
     }
 
-    /// The part of a group at an index has been added, replaced or removed.
+    /// The group entry of a group at an index has been added, replaced or removed.
     pub(super) fn journal_membership(&mut self, group: u32) {
         if let Some(journal) = &mut self.journal {
             journal.membership(group, self.groups[group as usize].as_ref());
@@ -253,7 +253,7 @@ impl Node {
                     | DropReason::CnpRateLimited
             )
         {
-            journal.push(now, state.part.id, What::NotTaken { responder, reason });
+            journal.push(now, state.entry.id, What::NotTaken { responder, reason });
         }
     }
 
@@ -278,9 +278,9 @@ impl Node {
     #[inline]
     pub(super) fn journal_cnp(&mut self, now: Instant, group: u32, branch: BranchIndex, count: u32, counts: bool) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.groups[group as usize])
-            && let Some(branch) = state.part.branches.get(branch.index())
+            && let Some(branch) = state.entry.branches.get(branch.index())
         {
-            journal.push(now, state.part.id, What::Cnp { branch: branch.responder, count, counts });
+            journal.push(now, state.entry.id, What::Cnp { branch: branch.responder, count, counts });
         }
     }
 
@@ -288,8 +288,8 @@ impl Node {
     #[inline]
     pub(super) fn journal_cnp_up(&mut self, now: Instant, group: u32, cnp: CnpUp) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.groups[group as usize]) {
-            let branch = state.part.branches.get(cnp.branch.index()).map(|branch| branch.responder);
-            journal.push(now, state.part.id, What::CnpUp { branch, count: cnp.count });
+            let branch = state.entry.branches.get(cnp.branch.index()).map(|branch| branch.responder);
+            journal.push(now, state.entry.id, What::CnpUp { branch, count: cnp.count });
         }
     }
 }
@@ -311,8 +311,8 @@ impl Journal {
             self.groups.remove(&group);
             return known.into_iter().for_each(|(id, _)| self.push(now, id, What::Left));
         };
-        let (id, epoch) = (state.part.id, state.part.epoch);
-        let (unknown, receivers) = (state.acks.unknown(), state.part.branches.len() as u16);
+        let (id, epoch) = (state.entry.id, state.entry.epoch);
+        let (unknown, receivers) = (state.acks.unknown(), state.entry.branches.len() as u16);
         let what = match known {
             _ if state.learnt.is_some() => What::Learnt { receivers, unknown },
             Some((known, _)) if known == id => What::Committed { epoch },
@@ -320,7 +320,7 @@ impl Journal {
         };
         self.push(now, id, what);
         let previous = self.groups.remove(&group).filter(|shadow| shadow.id == id);
-        let branches = (0..).zip(&state.part.branches).map(|(index, branch)| {
+        let branches = (0..).zip(&state.entry.branches).map(|(index, branch)| {
             let index = BranchIndex(index);
             let standing = state.acks.standing(index);
             let was = |shadow: &Shadow| shadow.branches.iter().find(|was| was.responder == branch.responder).copied();
@@ -349,7 +349,7 @@ impl Journal {
         let (psn, ack_request) = (data.psn(), data.ack_request());
         let backward = shadow.previous_data.is_some_and(|previous| !psn.is_after(previous));
         shadow.previous_data = Some(psn);
-        self.push(now, state.part.id, What::Data { psn, ack_request, backward });
+        self.push(now, state.entry.id, What::Data { psn, ack_request, backward });
         self.occasion(group, Occasion::Other);
         self.compare(now, group, state, true);
     }
@@ -371,7 +371,7 @@ impl Journal {
             Ok(()) => What::Taken { branch, response, before, after: state.acks.point(index) },
             Err(refusal) => What::Refused { branch, response, refusal },
         };
-        self.push(now, state.part.id, what);
+        self.push(now, state.entry.id, what);
         self.occasion(group, Occasion::Response(branch));
         self.compare(now, group, state, false);
     }
@@ -402,14 +402,14 @@ impl Journal {
                     Standing::Pending { held: false, .. } if !moved => HoldEnd::Told,
                     Standing::Unknown | Standing::Clear | Standing::Pending { .. } => HoldEnd::Overtaken,
                 };
-                self.push(now, state.part.id, What::HoldEnded { branch, psn, since, end });
+                self.push(now, state.entry.id, What::HoldEnded { branch, psn, since, end });
                 if shadow.occasion == Occasion::Time(None) && end == HoldEnd::Told {
                     shadow.occasion = Occasion::Time(Some(branch));
                 }
                 was.held_since = None;
             }
             if let (None, true, Some(psn)) = (was.held_since, is_held(standing), point) {
-                self.push(now, state.part.id, What::HoldBegan { branch, psn });
+                self.push(now, state.entry.id, What::HoldBegan { branch, psn });
                 was.held_since = Some(now);
             }
             (was.point, was.standing) = (point, standing);
@@ -429,7 +429,7 @@ impl Journal {
         let minimum = state.acks.minimum();
         let mut holders = shadow.branches.iter().filter(|branch| minimum.is_some() && branch.point == minimum);
         let holder = holders.next().map(|branch| branch.responder);
-        self.push(now, state.part.id, What::Statement { statement, because_of, holder });
+        self.push(now, state.entry.id, What::Statement { statement, because_of, holder });
     }
 }
 

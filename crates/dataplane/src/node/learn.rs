@@ -27,7 +27,7 @@ use crate::drop::DropReason;
 use crate::learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
 use crate::multicast::ListedReceiver;
 use crate::reverse::{BranchIndex, Origin};
-use srdma_group::{Branch, GroupId, NodeIndex, NodePart, NodeRole, Parent, Receiver};
+use srdma_group::{Branch, GroupEntry, GroupId, NodeIndex, NodeRole, Parent, Receiver};
 use srdma_wire::Prefix;
 use srdma_wire::{Instant, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -102,31 +102,31 @@ impl Node {
         let index = group as usize;
         let state = self.groups[index].as_mut().filter(|state| state.is_learnt_at(proxy));
         let state = state.ok_or(DropReason::ProxyTaken)?;
-        if state.part.designated_qpn.to_octets() != list.designated_qpn {
+        if state.entry.designated_qpn.to_octets() != list.designated_qpn {
             return Err(DropReason::WrongQpn);
         }
         let mut newcomers = Vec::new();
         for receiver in receivers {
-            match state.part.receivers.iter().find(|known| known.address == receiver.address) {
+            match state.entry.receivers.iter().find(|known| known.address == receiver.address) {
                 None => newcomers.push(receiver_of(receiver)),
                 Some(known) if known.qpn == receiver.qpn => {}
                 Some(_) => return Err(DropReason::OtherReceiver),
             }
         }
-        let known = state.part.receivers.len();
+        let known = state.entry.receivers.len();
         if known + newcomers.len() > usize::from(most) {
             return Err(DropReason::TooManyLearntReceivers);
         }
         if !newcomers.is_empty() {
-            state.part.branches.extend(newcomers.iter().map(|receiver| Branch::new(receiver.address)));
-            state.part.receivers.extend(newcomers);
-            state.responders = responders_of(&state.part);
+            state.entry.branches.extend(newcomers.iter().map(|receiver| Branch::new(receiver.address)));
+            state.entry.receivers.extend(newcomers);
+            state.responders = responders_of(&state.entry);
             let stays = (0..known as u16).map(|branch| Origin::Kept(BranchIndex(branch)));
             let mut origins: Vec<Origin> = stays.collect();
-            origins.resize(state.part.branches.len(), Origin::Unknown);
+            origins.resize(state.entry.branches.len(), Origin::Unknown);
             // What was said upstream is not true of the newcomers. Nothing is said now, for they are unknown (R6).
-            state.acks.succeed(&rules_of(&state.part), &origins, true, &mut state.owed);
-            state.cnps.succeed(&cnp_rules_of(&state.part.policy), &origins);
+            state.acks.succeed(&rules_of(&state.entry), &origins, true, &mut state.owed);
+            state.cnps.succeed(&cnp_rules_of(&state.entry.policy), &origins);
             self.journal_membership(group);
             self.rearm(group);
         }
@@ -159,9 +159,9 @@ impl Node {
         if learnt().count() >= usize::from(settings.max_groups) {
             return Err(DropReason::TooManyLearntGroups);
         }
-        let is_free = |id: &GroupId| learnt().all(|state| state.part.id != *id);
+        let is_free = |id: &GroupId| learnt().all(|state| state.entry.id != *id);
         let id = (FIRST_LEARNT_GROUP.0..=u32::MAX).map(GroupId).find(is_free);
-        let part = NodePart {
+        let entry = GroupEntry {
             id: id.ok_or(DropReason::TooManyLearntGroups)?,
             epoch: 0,
             renewed: 0,
@@ -186,7 +186,7 @@ impl Node {
             learner.next_look = Some(learner.next_look.map_or(end, |look| look.min(end)));
         }
         let index = self.free_group_slot();
-        let mut state = group_state(part, Vec::new(), true);
+        let mut state = group_state(entry, Vec::new(), true);
         state.learnt = Some(Learnt { active: now });
         self.groups[index] = Some(state);
         self.claim(Prefix::host(proxy), Target::Group(index as u32));

@@ -62,7 +62,7 @@ pub use notification::Hold;
 use notification::Notifications;
 use placed::Placed;
 use shared::Shared;
-use srdma_group::{GroupId, NodePart};
+use srdma_group::{GroupEntry, GroupId};
 use srdma_wire::{Instant, MacAddress, Prefix};
 use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target};
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ pub struct Node {
     /// The node is the root of a group.
     is_root: bool,
     /// Parts of groups that were prepared and not yet committed (D31).
-    prepared: BTreeMap<GroupId, NodePart>,
+    prepared: BTreeMap<GroupId, GroupEntry>,
     /// What the control plane has to be told.
     events: Vec<Event>,
     /// What happened to the groups, while somebody observes the node.
@@ -253,7 +253,7 @@ impl Node {
 
     /// The groups that the node takes part in.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> {
-        self.groups.iter().flatten().map(|group| group.part.id)
+        self.groups.iter().flatten().map(|group| group.entry.id)
     }
 
     /// How the node uses Fast CNP; `None` when it does not.
@@ -277,7 +277,7 @@ impl Node {
     }
 
     fn group(&self, id: GroupId) -> Option<&GroupState> {
-        self.groups.iter().flatten().find(|group| group.part.id == id)
+        self.groups.iter().flatten().find(|group| group.entry.id == id)
     }
 
     /// Drops what waits to be sent at a port that has no link; returns how many frames that were.

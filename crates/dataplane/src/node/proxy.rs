@@ -37,7 +37,7 @@ impl Node {
     pub(super) fn proxied(&mut self, arrival: Arrival, frame: Frame, pool: &mut Pool, group: u32) {
         let result = match self.groups[group as usize].as_ref() {
             None => Err(DropReason::UnknownGroup),
-            Some(state) => match (ipv6(frame.head(pool)), &state.part.headend) {
+            Some(state) => match (ipv6(frame.head(pool)), &state.entry.headend) {
                 (Ok(view), Some(headend)) if view.source() == headend.source.address => {
                     return self.request(arrival, frame, pool, group);
                 }
@@ -84,7 +84,7 @@ impl Node {
         if arrival.decapsulated || !self.may_come_from(arrival, packet.ipv6.source_octets()) {
             return Err(DropReason::WrongIncomingPort);
         }
-        if packet.bth.dest_qpn() != state.part.designated_qpn {
+        if packet.bth.dest_qpn() != state.entry.designated_qpn {
             return Err(DropReason::WrongQpn);
         }
         let opcode = packet.bth.opcode();
@@ -124,7 +124,7 @@ impl Node {
         let head = frame.head(pool);
         let responder = ipv6(head)?.source_octets();
         let branch = state.branch_of(responder).ok_or(DropReason::UnexpectedResponder)?;
-        let from_node = !matches!(state.part.role, srdma_group::NodeRole::Edge);
+        let from_node = !matches!(state.entry.role, srdma_group::NodeRole::Edge);
         // Nodes may be far off, and tunnel in their own name (D12); receivers are not.
         let came_right = match arrival.decapsulated {
             true => from_node && self.outer_source == *responder,
@@ -139,7 +139,7 @@ impl Node {
         if opcode != Opcode::ACKNOWLEDGE && opcode != Opcode::CNP {
             return Err(DropReason::NotAResponse);
         }
-        if packet.bth.dest_qpn() != state.part.designated_qpn {
+        if packet.bth.dest_qpn() != state.entry.designated_qpn {
             return Err(DropReason::WrongQpn);
         }
         check_icrc(&packet, frame, pool)?;

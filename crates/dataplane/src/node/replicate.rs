@@ -83,7 +83,7 @@ impl Node {
         let Some(state) = self.groups[group as usize].as_ref() else {
             return self.drop_frame(arrival, frame, pool, DropReason::UnknownGroup);
         };
-        let link_mtu = state.part.headend.as_ref().map_or(0, |headend| usize::from(headend.link_mtu));
+        let link_mtu = state.entry.headend.as_ref().map_or(0, |headend| usize::from(headend.link_mtu));
         let outer_len = state.headers.len() - IPV6 + frame.len() - IPV6;
         if outer_len > link_mtu {
             let room = (link_mtu + IPV6).saturating_sub(state.headers.len()) as u32;
@@ -175,8 +175,8 @@ impl Node {
         let Some(Target::Group(group)) = self.main.lookup(packet.ipv6.destination_octets()) else {
             return None;
         };
-        let part = &self.groups[group as usize].as_ref()?.part;
-        let is_data = part.role == NodeRole::Transit && packet.bth.dest_qpn() == part.designated_qpn;
+        let entry = &self.groups[group as usize].as_ref()?.entry;
+        let is_data = entry.role == NodeRole::Transit && packet.bth.dest_qpn() == entry.designated_qpn;
         (is_data && is_carried(packet.bth.opcode())).then(|| (group, Data::of(packet.bth)))
     }
 
@@ -201,9 +201,9 @@ impl Node {
         let Some(state) = self.groups[group as usize].as_ref() else {
             return Vec::new();
         };
-        let (source, proxy) = (self.config.loopback.octets(), state.part.proxy.octets());
+        let (source, proxy) = (self.config.loopback.octets(), state.entry.proxy.octets());
         let mut copies = Vec::new();
-        for downstream in &state.part.downstream {
+        for downstream in &state.entry.downstream {
             match downstream {
                 Downstream::Sid(sid) => {
                     let destination = sid.octets();

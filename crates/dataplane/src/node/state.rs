@@ -8,7 +8,7 @@ use crate::entropy;
 use crate::headers::IPV6;
 use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn};
 use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, Statement};
-use srdma_group::{Join, NodePart};
+use srdma_group::{GroupEntry, Join};
 use srdma_wire::Prefix;
 use srdma_wire::{Instant, Psn};
 use std::net::Ipv6Addr;
@@ -90,10 +90,10 @@ pub(super) struct MulticastEntry {
     pub(super) require_hmac: bool,
 }
 
-/// A node's part of a group, and its state.
+/// A node's entry of a group, and its state.
 #[derive(Debug)]
 pub(super) struct GroupState {
-    pub(super) part: NodePart,
+    pub(super) entry: GroupEntry,
     pub(super) acks: Acknowledgements,
     pub(super) cnps: CnpWindow,
     /// The branches by their responders' addresses, sorted.
@@ -128,13 +128,13 @@ pub(super) struct Learnt {
 impl GroupState {
     /// Whether the group was learnt, for this Proxy Address.
     pub(super) fn is_learnt_at(&self, proxy: Ipv6Addr) -> bool {
-        self.learnt.is_some() && self.part.proxy == proxy
+        self.learnt.is_some() && self.entry.proxy == proxy
     }
 
     /// Whether a receiver has been learnt, with this queue pair.
     pub(super) fn has_learnt(&self, receiver: &ListedReceiver) -> bool {
         let index = self.branch_of(&receiver.address.octets());
-        index.and_then(|index| self.part.receivers.get(index.index())).is_some_and(|known| known.qpn == receiver.qpn)
+        index.and_then(|index| self.entry.receivers.get(index.index())).is_some_and(|known| known.qpn == receiver.qpn)
     }
 
     /// Data or a response have come.
@@ -154,14 +154,14 @@ impl GroupState {
 
     /// Whether a child said something before its branch was last renewed: it is not true of all that is below it now.
     pub(super) fn is_of_old_epoch(&self, branch: BranchIndex, tag: EpochTag) -> bool {
-        let renewed = self.part.branches.get(branch.index()).map_or(0, |branch| branch.renewed);
-        tag.is_before(renewed, self.part.epoch)
+        let renewed = self.entry.branches.get(branch.index()).map_or(0, |branch| branch.renewed);
+        tag.is_before(renewed, self.entry.epoch)
     }
 
     /// Whether an unknown receiver that joined at J speaks of what was before J: it was a member before, and what it
     /// said then, a failure above all, is not true of it now (D24, D30).
     pub(super) fn is_of_earlier_member(&self, branch: BranchIndex, response: Response) -> bool {
-        let joined = self.part.branches.get(branch.index()).and_then(|branch| branch.joined);
+        let joined = self.entry.branches.get(branch.index()).and_then(|branch| branch.joined);
         let is_before = |join: Join| is_before_join(response.next(), join.psn, None);
         self.acks.point(branch).is_none() && joined.is_some_and(is_before)
     }
@@ -173,7 +173,7 @@ impl GroupState {
 
     /// Why a copy must not be sent to a receiver (D22, D30).
     pub(super) fn withholds(&self, branch: BranchIndex, psn: Psn) -> Option<DropReason> {
-        let joined = self.part.branches.get(branch.index()).and_then(|branch| branch.joined);
+        let joined = self.entry.branches.get(branch.index()).and_then(|branch| branch.joined);
         if joined.is_some_and(|join| is_before_join(psn, join.psn, self.acks.point(branch))) {
             Some(DropReason::BeforeJoin)
         } else if self.acks.withholds(branch, psn) {

@@ -67,12 +67,12 @@ impl Node {
 
     #[cold]
     fn tell_evictions(&mut self, now: Instant, group: u32) {
-        let Some(GroupState { part, acks, .. }) = self.groups[group as usize].as_mut() else {
+        let Some(GroupState { entry, acks, .. }) = self.groups[group as usize].as_mut() else {
             return;
         };
-        let (mut wanted, id) = (Vec::new(), part.id);
+        let (mut wanted, id) = (Vec::new(), entry.id);
         acks.take_evictions(now, |branch, cause| {
-            let receiver = part.branches.get(branch.index()).map(|branch| branch.responder);
+            let receiver = entry.branches.get(branch.index()).map(|branch| branch.responder);
             wanted.extend(receiver.map(|receiver| Event::EvictionWanted { group: id, receiver, cause }));
         });
         for event in wanted {
@@ -151,11 +151,11 @@ impl Node {
     }
 
     fn upward(&self, group: u32) -> Option<Upward> {
-        let part = &self.groups[group as usize].as_ref()?.part;
-        let (loopback, proxy) = (self.config.loopback, part.proxy.octets());
-        Some(match part.parent {
+        let entry = &self.groups[group as usize].as_ref()?.entry;
+        let (loopback, proxy) = (self.config.loopback, entry.proxy.octets());
+        Some(match entry.parent {
             Parent::Source(source) => Upward {
-                source: part.proxy,
+                source: entry.proxy,
                 destination: source.address,
                 qpn: source.qpn,
                 tunnel: None,
@@ -165,12 +165,12 @@ impl Node {
             },
             Parent::Node { loopback: parent, sid } => Upward {
                 source: loopback,
-                destination: part.proxy,
-                qpn: part.designated_qpn,
+                destination: entry.proxy,
+                qpn: entry.designated_qpn,
                 tunnel: sid.map(|sid| (loopback, sid)),
                 adjacency: self.resolve(&sid.unwrap_or(parent).octets(), &proxy),
                 to_host: false,
-                source_port: EpochTag::of(part.epoch).port(),
+                source_port: EpochTag::of(entry.epoch).port(),
             },
         })
     }

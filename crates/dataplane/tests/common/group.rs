@@ -40,13 +40,13 @@ pub fn receiver(host: u16, qpn: u32, region: Option<(u64, u32)>) -> multicast::R
     multicast::Receiver { address: Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, host), qpn, region }
 }
 
-/// The edge's part of a group with a region, whose receivers have theirs.
-pub fn provisioned(receivers: &[multicast::Receiver]) -> NodePart {
-    part(receivers, Some(REGION))
+/// The edge's entry of a group with a region, whose receivers have theirs.
+pub fn provisioned(receivers: &[multicast::Receiver]) -> GroupEntry {
+    entry(receivers, Some(REGION))
 }
 
-/// The edge's part of a group.
-pub fn part(receivers: &[multicast::Receiver], region: Option<SourceRegion>) -> NodePart {
+/// The edge's entry of a group.
+pub fn entry(receivers: &[multicast::Receiver], region: Option<SourceRegion>) -> GroupEntry {
     let nodes = [("N6", HEADEND, "5f00:0:6:e000::", None), ("N1", EDGE, SID, Some(0))];
     let receivers = receivers.iter().map(|receiver| member(receiver, 1)).collect();
     let policy = Policy { lists: ListMode::Provisioned, ..Policy::default() };

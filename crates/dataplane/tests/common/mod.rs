@@ -1,5 +1,5 @@
 //! A node with a few ports, and IPv6 packets in and out of it.
-#![allow(dead_code, unreachable_pub)] // each test file uses a part
+#![allow(dead_code, unreachable_pub)] // each test file uses a entry
 
 pub mod group;
 

@@ -85,7 +85,7 @@ fn bounds_are_kept() {
     refused(&mut bench, 100, &[1, 2, 3, 4, 5]);
     assert_eq!(data(&mut bench, 100, &[4, 1]), []);
     refused(&mut bench, 100, &[5]);
-    assert_eq!(bench.node.group_part(FIRST_LEARNT_GROUP).unwrap().receivers.len(), 4);
+    assert_eq!(bench.node.group_entry(FIRST_LEARNT_GROUP).unwrap().receivers.len(), 4);
     assert_eq!(bench.drops(0), [("too_many_learnt_receivers", 4)]);
 
     let proxies = ["2001:db8:ff::1", "2001:db8:ff::2", "2001:db8:ff::3"].map(address);

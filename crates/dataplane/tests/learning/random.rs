@@ -196,9 +196,9 @@ impl World {
         let node = &self.bench.node;
         assert_eq!(node.groups().count(), self.unions.len());
         for id in node.groups() {
-            let (part, acks) = (node.group_part(id).unwrap(), node.acknowledgements(id).unwrap());
-            let members = &self.unions[&part.proxy].members;
-            let known: Vec<_> = part.receivers.iter().map(|known| (known.address, known.qpn.get())).collect();
+            let (entry, acks) = (node.group_entry(id).unwrap(), node.acknowledgements(id).unwrap());
+            let members = &self.unions[&entry.proxy].members;
+            let known: Vec<_> = entry.receivers.iter().map(|known| (known.address, known.qpn.get())).collect();
             assert_eq!(known, members.iter().map(|(known, _)| (known.address, known.qpn)).collect::<Vec<_>>());
             let unknown = members.iter().filter(|(_, heard)| heard.is_none()).count();
             assert_eq!(usize::from(acks.unknown()), unknown);
@@ -250,5 +250,5 @@ fn a_flood_of_lists_fills_what_it_may_and_no_more() {
     }
     let node = &world.bench.node;
     assert_eq!(node.groups().count(), 2);
-    assert!(node.groups().all(|id| node.group_part(id).unwrap().branches.len() <= 4));
+    assert!(node.groups().all(|id| node.group_entry(id).unwrap().branches.len() <= 4));
 }

@@ -3,12 +3,12 @@
 use crate::bench::*;
 use crate::common::group::*;
 use srdma_dataplane::{Command, ConfigError, FIRST_LEARNT_GROUP};
-use srdma_group::{GroupId, NodePart};
+use srdma_group::{GroupEntry, GroupId};
 
-fn record(hosts: &[u16]) -> Box<NodePart> {
-    let mut part = part(&members(hosts), None);
-    part.parent = srdma_group::Parent::Node { loopback: address(HEADEND), sid: None };
-    Box::new(part)
+fn record(hosts: &[u16]) -> Box<GroupEntry> {
+    let mut entry = entry(&members(hosts), None);
+    entry.parent = srdma_group::Parent::Node { loopback: address(HEADEND), sid: None };
+    Box::new(entry)
 }
 
 /// D17: a record replaces what was learnt. Data had come before it, so that nobody stands at the initial PSN (R6).
@@ -50,9 +50,9 @@ fn numbers_of_learnt_groups_are_no_records() {
     data(&mut bench, 100, &[1, 2]);
     let unknown = Err(ConfigError::UnknownGroup(FIRST_LEARNT_GROUP.0));
     assert_eq!(bench.node.control(Command::RemoveGroup(FIRST_LEARNT_GROUP)), unknown);
-    let mut part = record(&[1]);
-    part.id = FIRST_LEARNT_GROUP;
+    let mut entry = record(&[1]);
+    entry.id = FIRST_LEARNT_GROUP;
     let reserved = Err(ConfigError::ReservedGroup(FIRST_LEARNT_GROUP.0));
-    assert_eq!(bench.node.control(Command::AddGroup(part)), reserved);
+    assert_eq!(bench.node.control(Command::AddGroup(entry)), reserved);
     assert_eq!(bench.node.groups().count(), 1);
 }

@@ -24,7 +24,7 @@ pub(crate) struct Control {
 
 impl Control {
     pub(crate) fn new(seed: u64) -> Self {
-        let record = Record { epoch: 0, parts: Vec::new() };
+        let record = Record { epoch: 0, entries: Vec::new() };
         let (waiting, last) = (VecDeque::new(), Vec::new());
         let random = Random::new(seed ^ 0x5555_AAAA);
         Control { random, record, waiting, committing: 0, last, is_busy: false }
@@ -57,7 +57,7 @@ impl Tree {
             self.schedule(at, Event::Asked(change));
         }
         let nodes = self.nodes.len();
-        self.control.record.parts.resize_with(nodes, Default::default);
+        self.control.record.entries.resize_with(nodes, Default::default);
     }
 
     /// Some time after a node has died, what hangs on it gets a living node above it for a parent.
@@ -70,10 +70,10 @@ impl Tree {
 
     pub(crate) fn rescue(&mut self, node: usize) {
         let mut to = node;
-        while let (true, Some(parent)) = (self.nodes[to].is_dead, self.control.record.parts[to].parent) {
+        while let (true, Some(parent)) = (self.nodes[to].is_dead, self.control.record.entries[to].parent) {
             to = parent;
         }
-        let orphan = self.control.record.parts[node].branches.first().copied();
+        let orphan = self.control.record.entries[node].branches.first().copied();
         if let Some(orphan) = orphan {
             self.asked(Change::Move { child: orphan.child, to });
             self.schedule(self.now_ns + 100_000, Event::Rescue { node });
@@ -101,7 +101,7 @@ impl Tree {
             if self.nodes[node].is_dead {
                 return true;
             }
-            match self.control.record.parts[node].parent {
+            match self.control.record.entries[node].parent {
                 Some(parent) => node = parent,
                 None => return false,
             }
@@ -158,20 +158,20 @@ impl Tree {
 
     /// A node takes the new record into effect.
     pub(crate) fn commit(&mut self, node: usize) {
-        let part = self.control.record.parts[node].clone();
+        let entry = self.control.record.entries[node].clone();
         let mut out = Vec::new();
         let place = &mut self.nodes[node];
         let psn = |packet| self.source.psn(packet);
-        if part.branches.is_empty() {
+        if entry.branches.is_empty() {
             place.machine = None;
         } else if let Some(machine) = &mut place.machine {
-            let origins = part.origins(Some(&place.part), false, psn);
-            let forgets = (part.renewed, part.parent) != (place.part.renewed, place.part.parent);
+            let origins = entry.origins(Some(&place.entry), false, psn);
+            let forgets = (entry.renewed, entry.parent) != (place.entry.renewed, place.entry.parent);
             machine.succeed(&self.rules, &origins, forgets, &mut out);
         } else {
-            place.machine = Some(Acknowledgements::of_branches(&self.rules, &part.origins(None, false, psn)));
+            place.machine = Some(Acknowledgements::of_branches(&self.rules, &entry.origins(None, false, psn)));
         }
-        (place.part, place.epoch) = (part, self.control.record.epoch);
+        (place.entry, place.epoch) = (entry, self.control.record.epoch);
         if !place.is_dead {
             self.send_up(node, out);
         }
@@ -203,7 +203,7 @@ impl Tree {
         let mut wanted: Vec<(BranchIndex, Cause)> = Vec::new();
         machine.take_evictions(now, |branch, cause| wanted.push((branch, cause)));
         for (branch, cause) in wanted {
-            let Child::Receiver(receiver) = self.nodes[node].part.branches[branch.index()].child else {
+            let Child::Receiver(receiver) = self.nodes[node].entry.branches[branch.index()].child else {
                 continue;
             };
             self.outcome.evictions += 1;

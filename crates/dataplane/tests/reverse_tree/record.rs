@@ -20,7 +20,7 @@ pub(crate) struct Branch {
     pub(crate) renewed: u32,
 }
 
-/// A node's part. A node that is not in the tree has no branches.
+/// A node's group entry. A node that is not in the tree has no branches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) parent: Option<usize>,
@@ -32,7 +32,7 @@ pub(crate) struct Part {
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) epoch: u32,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) entries: Vec<Part>,
 }
 
 /// A change of membership.
@@ -49,7 +49,7 @@ pub(crate) enum Change {
 impl Record {
     /// The node that something hangs on.
     pub(crate) fn holder(&self, child: Child) -> Option<usize> {
-        self.parts.iter().position(|part| part.branches.iter().any(|branch| branch.child == child))
+        self.entries.iter().position(|entry| entry.branches.iter().any(|branch| branch.child == child))
     }
 
     /// Whether a receiver is a member.
@@ -60,7 +60,7 @@ impl Record {
     /// A node and all above it, the root last.
     fn path(&self, node: usize) -> Vec<usize> {
         let mut path = vec![node];
-        while let Some(parent) = self.parts[path[path.len() - 1]].parent {
+        while let Some(parent) = self.entries[path[path.len() - 1]].parent {
             path.push(parent);
         }
         path
@@ -75,7 +75,7 @@ impl Record {
     /// below the common ancestor, which believes in them while it does not know that something has left them. `None`
     /// for a change that cannot be. `next_packet`: the source's, at which somebody joins.
     pub(crate) fn changed(&self, change: Change, next_packet: u64) -> Option<(Record, Vec<usize>)> {
-        let mut next = Record { epoch: self.epoch + 1, parts: self.parts.clone() };
+        let mut next = Record { epoch: self.epoch + 1, entries: self.entries.clone() };
         let mut last = Vec::new();
         match change {
             Change::Evict(receiver) => next.take_out(Child::Receiver(receiver), self)?,
@@ -87,11 +87,11 @@ impl Record {
                 let old_path = self.path(from);
                 last.extend(old_path.iter().copied().filter(|node| !path.contains(node)));
                 for node in path.into_iter().filter(|node| !old_path.contains(node)) {
-                    next.parts[node].renewed = next.epoch;
+                    next.entries[node].renewed = next.epoch;
                 }
-                next.parts[to].branches.push(Branch { child, joined: None, renewed: 0 });
+                next.entries[to].branches.push(Branch { child, joined: None, renewed: 0 });
                 if let Child::Node(node) = child {
-                    next.parts[node].parent = Some(to);
+                    next.entries[node].parent = Some(to);
                 }
                 next.drop_branch(from, child);
             }
@@ -102,17 +102,17 @@ impl Record {
                 let branch = |child| Branch { child, joined: Some(next_packet), renewed: 0 };
                 let mut holder = at;
                 if let Some(node) = through {
-                    next.parts[at].branches.push(branch(Child::Node(node)));
-                    next.parts[node] = Part { parent: Some(at), ..Part::default() };
+                    next.entries[at].branches.push(branch(Child::Node(node)));
+                    next.entries[node] = Part { parent: Some(at), ..Part::default() };
                     holder = node;
                 }
-                next.parts[holder].branches.push(branch(Child::Receiver(receiver)));
+                next.entries[holder].branches.push(branch(Child::Receiver(receiver)));
             }
         }
-        for node in 0..next.parts.len() {
-            for index in 0..next.parts[node].branches.len() {
-                if let Child::Node(child) = next.parts[node].branches[index].child {
-                    next.parts[node].branches[index].renewed = next.parts[child].renewed;
+        for node in 0..next.entries.len() {
+            for index in 0..next.entries[node].branches.len() {
+                if let Child::Node(child) = next.entries[node].branches[index].child {
+                    next.entries[node].branches[index].renewed = next.entries[child].renewed;
                 }
             }
         }
@@ -127,8 +127,8 @@ impl Record {
 
     /// A node left without branches goes, recursively; the root stays.
     fn drop_branch(&mut self, node: usize, child: Child) {
-        self.parts[node].branches.retain(|branch| branch.child != child);
-        if let (true, Some(parent)) = (self.parts[node].branches.is_empty(), self.parts[node].parent) {
+        self.entries[node].branches.retain(|branch| branch.child != child);
+        if let (true, Some(parent)) = (self.entries[node].branches.is_empty(), self.entries[node].parent) {
             self.drop_branch(parent, Child::Node(node));
         }
     }
@@ -149,8 +149,8 @@ impl Part {
             (false, None, _) => NodeBefore::Renewed,
         };
         let origin = |branch: &Branch| {
-            let index = before.and_then(|part| part.branch_of(branch.child));
-            let known = before.zip(index).map(|(part, index)| part.branches[index.index()]);
+            let index = before.and_then(|entry| entry.branch_of(branch.child));
+            let known = before.zip(index).map(|(entry, index)| entry.branches[index.index()]);
             let of_branch = match (index, known) {
                 (Some(index), Some(known)) if known.renewed == branch.renewed => BranchBefore::Same(index),
                 (Some(_), _) => BranchBefore::Renewed,

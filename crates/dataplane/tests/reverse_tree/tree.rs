@@ -68,7 +68,7 @@ pub(crate) struct Outcome {
 
 pub(crate) struct Node {
     pub(crate) machine: Option<Acknowledgements>,
-    pub(crate) part: Part,
+    pub(crate) entry: Part,
     pub(crate) epoch: u32,
     pub(crate) is_dead: bool,
     /// How long the link above takes.
@@ -139,8 +139,8 @@ impl Tree {
         };
         let levels = tree.random.between(1, 3);
         tree.grow(levels, None, 6);
-        let parts = tree.nodes.iter().map(|node| node.part.clone()).collect();
-        tree.control.record = Record { epoch: 1, parts };
+        let entries = tree.nodes.iter().map(|node| node.entry.clone()).collect();
+        tree.control.record = Record { epoch: 1, entries };
         tree.misfortunes();
         tree
     }
@@ -167,16 +167,16 @@ impl Tree {
                 Child::Node(child) => self.nodes[child].latency_ns = latency_ns,
                 Child::Receiver(child) => self.receivers[child].latency_ns = latency_ns,
             }
-            self.nodes[node].part.branches.push(Branch { child, joined: None, renewed: 0 });
+            self.nodes[node].entry.branches.push(Branch { child, joined: None, renewed: 0 });
         }
-        let origins = self.nodes[node].part.origins(None, false, |packet| self.source.psn(packet));
+        let origins = self.nodes[node].entry.origins(None, false, |packet| self.source.psn(packet));
         self.nodes[node].machine = Some(Acknowledgements::of_branches(&self.rules, &origins));
         receivers
     }
 
     pub(crate) fn add_node(&mut self, parent: Option<usize>, latency_ns: u64) -> usize {
-        let part = Part { parent, ..Part::default() };
-        self.nodes.push(Node { machine: None, part, epoch: 1, is_dead: false, latency_ns });
+        let entry = Part { parent, ..Part::default() };
+        self.nodes.push(Node { machine: None, entry, epoch: 1, is_dead: false, latency_ns });
         self.nodes.len() - 1
     }
 
@@ -303,8 +303,8 @@ impl Tree {
         };
         machine.data(now, psn, ack_request, &mut out);
         self.send_up(node, out);
-        for index in 0..self.nodes[node].part.branches.len() {
-            let branch = self.nodes[node].part.branches[index];
+        for index in 0..self.nodes[node].entry.branches.len() {
+            let branch = self.nodes[node].entry.branches[index];
             match branch.child {
                 Child::Node(node) => {
                     self.transmit(self.nodes[node].latency_ns, Event::DataAtNode { node, packet, ack_request });
@@ -322,10 +322,10 @@ impl Tree {
 
     /// D22, D30: copies that an edge does not make.
     fn is_withheld(&self, node: usize, branch: Branch, packet: u64) -> bool {
-        let Node { machine: Some(machine), part, .. } = &self.nodes[node] else {
+        let Node { machine: Some(machine), entry, .. } = &self.nodes[node] else {
             return false;
         };
-        let Some(index) = part.branch_of(branch.child) else {
+        let Some(index) = entry.branch_of(branch.child) else {
             return false;
         };
         let point = machine.point(index);
@@ -347,7 +347,7 @@ impl Tree {
         }
         let answer = self.receivers[receiver].receive(&mut self.random, packet, ack_request);
         let node =
-            (0..self.nodes.len()).find(|&node| self.nodes[node].part.branch_of(Child::Receiver(receiver)).is_some());
+            (0..self.nodes.len()).find(|&node| self.nodes[node].entry.branch_of(Child::Receiver(receiver)).is_some());
         if let (Some((packet, answer)), Some(node)) = (answer, node) {
             let psn = self.source.initial.plus((packet & 0xFF_FFFF) as u32);
             let response = self.remember(Response { psn, msn: 0, answer });
@@ -363,13 +363,13 @@ impl Tree {
 
     fn response_at_node(&mut self, node: usize, from: Child, response: Response, epoch: u32) {
         let is_dead = self.nodes[node].is_dead;
-        let Node { machine: Some(machine), part, epoch: own_epoch, .. } = &mut self.nodes[node] else {
+        let Node { machine: Some(machine), entry, epoch: own_epoch, .. } = &mut self.nodes[node] else {
             return;
         };
-        let Some(branch) = part.branch_of(from).filter(|_| !is_dead) else {
+        let Some(branch) = entry.branch_of(from).filter(|_| !is_dead) else {
             return;
         };
-        let renewed = part.branches[branch.index()].renewed;
+        let renewed = entry.branches[branch.index()].renewed;
         if matches!(from, Child::Node(_))
             && EpochTag::of(epoch).is_before(renewed, *own_epoch)
             && !self.faults.credulous
@@ -401,18 +401,18 @@ impl Tree {
     }
 
     fn is_deserted(&self) -> bool {
-        self.control.record.parts[0].branches.is_empty()
+        self.control.record.entries[0].branches.is_empty()
     }
 
     /// The node forgets all traffic; its part is in the committed record (D17).
     fn restart(&mut self, node: usize) {
         let newest = self.source.psn(self.source.fresh);
         let psn = |packet| self.source.psn(packet);
-        let mut origins = self.nodes[node].part.origins(None, true, psn);
+        let mut origins = self.nodes[node].entry.origins(None, true, psn);
         if self.faults.pretending {
             origins.fill(Origin::At(newest));
         }
-        for branch in &self.nodes[node].part.branches {
+        for branch in &self.nodes[node].entry.branches {
             if let Child::Receiver(receiver) = branch.child {
                 self.receivers[receiver].sendings.clear();
                 self.receivers[receiver].progress_at_ns = self.now_ns;
@@ -425,7 +425,7 @@ impl Tree {
 
     /// What a node says, to whoever is above it now, in the epoch that it is in.
     pub(crate) fn send_up(&mut self, node: usize, out: Vec<Statement>) {
-        let (epoch, parent) = (self.nodes[node].epoch, self.nodes[node].part.parent);
+        let (epoch, parent) = (self.nodes[node].epoch, self.nodes[node].entry.parent);
         for Statement { response, .. } in out {
             let response = self.remember(response);
             let event = match parent {

@@ -284,7 +284,7 @@ impl World {
         let Ok(whole) = Group::new(record(group, epoch, change, self.sent[usize::from(group) - 1].next())) else {
             return;
         };
-        self.control(Command::PrepareGroup(Box::new(part(group, &whole))));
+        self.control(Command::PrepareGroup(Box::new(entry(group, &whole))));
         self.control(Command::CommitGroup { id, epoch });
     }
 
@@ -296,7 +296,7 @@ impl World {
         }
         let first = initial_psn(group);
         let whole = Group::new(record(group, self.epoch, Change::Nothing, first)).expect("a group that can work");
-        self.control(Command::AddGroup(Box::new(part(group, &whole))));
+        self.control(Command::AddGroup(Box::new(entry(group, &whole))));
         self.sent[usize::from(group) - 1] = first.previous();
     }
 
@@ -320,7 +320,7 @@ impl World {
 }
 
 /// What the node is to a group: its headend (1, 5), a transit node (2, 6), an edge (3, 4).
-fn part(group: u16, whole: &Group) -> NodePart {
+fn entry(group: u16, whole: &Group) -> GroupEntry {
     let index = if matches!(group, 1 | 5) { 0 } else { 1 };
     whole.at(NodeIndex(index)).expect("a node of the tree")
 }

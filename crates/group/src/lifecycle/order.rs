@@ -1,7 +1,7 @@
 //! What a lifecycle orders.
 
 use crate::group::Record;
-use crate::node_part::NodePart;
+use crate::group_entry::GroupEntry;
 use std::net::Ipv6Addr;
 
 /// One order of a [`Lifecycle`](super::Lifecycle), to be carried out in the order in which they come. All may be
@@ -32,7 +32,7 @@ pub enum Order {
         /// Its loopback.
         node: Ipv6Addr,
         /// What it is to have.
-        part: Box<NodePart>,
+        entry: Box<GroupEntry>,
     },
     /// Second phase at a node. Answer: `committed`, or `refused` when it has nothing prepared for this epoch.
     Commit {
@@ -49,12 +49,12 @@ pub enum Order {
         epoch: u32,
     },
     /// A node that has lost its state takes its part again, both phases at once, and knows nothing of its branches (R6,
-    /// D17). Answer: `committed` with the part's epoch.
+    /// D17). Answer: `committed` with the group entry's epoch.
     Restore {
         /// Its loopback.
         node: Ipv6Addr,
         /// What it had.
-        part: Box<NodePart>,
+        entry: Box<GroupEntry>,
     },
     /// The node leaves the group, and forgets what was prepared. Answer: `removed`.
     Remove {

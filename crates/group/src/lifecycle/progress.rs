@@ -18,10 +18,10 @@ impl Lifecycle {
             Step::Settled | Step::Committing => self.stored.as_ref(),
             Step::Preparing | Step::Prepared | Step::Leaving | Step::Removing => before,
         };
-        match group.and_then(|group| stages::part_of(group, node)) {
-            Some(part) => {
-                member.presence = Presence::Returning(part.epoch);
-                self.orders.push_back(Order::Restore { node, part: Box::new(part) });
+        match group.and_then(|group| stages::entry_of(group, node)) {
+            Some(entry) => {
+                member.presence = Presence::Returning(entry.epoch);
+                self.orders.push_back(Order::Restore { node, entry: Box::new(entry) });
             }
             None => {
                 member.presence = Presence::Here;
@@ -184,11 +184,11 @@ impl Lifecycle {
             return;
         };
         let epoch = self.last_epoch;
-        let next = self.change.as_ref().and_then(|change| stages::part_of(&change.after, node));
+        let next = self.change.as_ref().and_then(|change| stages::entry_of(&change.after, node));
         match (member.presence, member.step) {
             (Presence::Returning(_), _) => self.give_back(node),
             (Presence::Here, Step::Preparing) => {
-                self.orders.extend(next.map(|part| Order::Prepare { node, part: Box::new(part) }));
+                self.orders.extend(next.map(|entry| Order::Prepare { node, entry: Box::new(entry) }));
             }
             (Presence::Here, Step::Committing) => self.orders.push_back(Order::Commit { node, epoch }),
             (Presence::Here, Step::Removing) => self.orders.push_back(Order::Remove { node, epoch }),

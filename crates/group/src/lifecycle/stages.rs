@@ -11,7 +11,7 @@
 //! that, with Q's old point, for the word of all.
 
 use crate::group::Group;
-use crate::node_part::NodePart;
+use crate::group_entry::GroupEntry;
 use crate::tree::NodeIndex;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -23,8 +23,8 @@ use std::net::Ipv6Addr;
 /// older one.
 pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Addr, usize>, usize) {
     let mut concerned = Vec::new();
-    for (loopback, level, now) in parts(after) {
-        let known = before.and_then(|before| part_of(before, loopback));
+    for (loopback, level, now) in entries(after) {
+        let known = before.and_then(|before| entry_of(before, loopback));
         if known.as_ref().map(|known| essence(known, now.epoch)) != Some(essence(&now, now.epoch)) {
             concerned.push((loopback, turn(level, known.as_ref(), &now)));
         }
@@ -38,17 +38,17 @@ pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Add
 
 /// A part without what means nothing to the node: the epoch, positions in the record's tree, and in the headend's lists
 /// the marks of joins.
-fn essence(part: &NodePart, epoch: u32) -> NodePart {
-    let mut part = NodePart { epoch, ..part.clone() };
-    for receiver in &mut part.receivers {
+fn essence(entry: &GroupEntry, epoch: u32) -> GroupEntry {
+    let mut entry = GroupEntry { epoch, ..entry.clone() };
+    for receiver in &mut entry.receivers {
         receiver.edge = NodeIndex(0);
     }
-    for receiver in part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers)
+    for receiver in entry.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers)
     {
         receiver.edge = NodeIndex(0);
         receiver.joined = None;
     }
-    part
+    entry
 }
 
 /// When a node commits.
@@ -62,7 +62,7 @@ enum Turn {
     Loses,
 }
 
-fn turn(level: usize, known: Option<&NodePart>, now: &NodePart) -> Turn {
+fn turn(level: usize, known: Option<&GroupEntry>, now: &GroupEntry) -> Turn {
     let Some(known) = known else { return Turn::Gains { level } };
     let was_there = |responder, renewed| {
         known.branches.iter().any(|branch| branch.responder == responder && branch.renewed == renewed)
@@ -78,7 +78,7 @@ fn turn(level: usize, known: Option<&NodePart>, now: &NodePart) -> Turn {
 }
 
 /// All nodes: loopback, levels below the headend, part.
-fn parts(group: &Group) -> impl Iterator<Item = (Ipv6Addr, usize, NodePart)> {
+fn entries(group: &Group) -> impl Iterator<Item = (Ipv6Addr, usize, GroupEntry)> {
     let nodes = group.record().tree.nodes();
     let mut levels: Vec<usize> = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -88,8 +88,8 @@ fn parts(group: &Group) -> impl Iterator<Item = (Ipv6Addr, usize, NodePart)> {
     nodes.iter().enumerate().filter_map(move |(index, node)| Some((node.loopback, levels[index], at(index)?)))
 }
 
-/// The part of the node with this loopback.
-pub(super) fn part_of(group: &Group, loopback: Ipv6Addr) -> Option<NodePart> {
+/// The group entry of the node with this loopback.
+pub(super) fn entry_of(group: &Group, loopback: Ipv6Addr) -> Option<GroupEntry> {
     let index = group.record().tree.nodes().iter().position(|node| node.loopback == loopback)?;
     group.at(NodeIndex(index))
 }

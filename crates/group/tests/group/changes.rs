@@ -29,8 +29,8 @@ fn new_node(number: usize, parent: usize, role: NodeRole) -> NewNode {
     NewNode { name, loopback: own, sid, parent: loopback(parent), parent_sid, role, multicast }
 }
 
-fn part(fleet: &Fleet, number: usize) -> NodePart {
-    fleet.agents[&loopback(number)].part.clone().unwrap()
+fn entry(fleet: &Fleet, number: usize) -> GroupEntry {
+    fleet.agents[&loopback(number)].entry.clone().unwrap()
 }
 
 fn renewals(lifecycle: &Lifecycle) -> Vec<(String, u32)> {
@@ -66,7 +66,7 @@ fn a_refused_creation_leaves_nothing() {
         given up: node 2001:db8:5::1 refuses epoch 1: no room, closed
         ");
     assert!(lifecycle.is_closed() && lifecycle.group().is_none());
-    assert!(fleet.agents.values().all(|agent| agent.part.is_none() && agent.prepared.is_none()));
+    assert!(fleet.agents.values().all(|agent| agent.entry.is_none() && agent.prepared.is_none()));
 }
 
 /// D25: nodes left without branches go, recursively; the source is not paused.
@@ -79,9 +79,9 @@ fn an_eviction_takes_idle_nodes_out() {
         prepare N6 2, store 2, commit N6 2, remove N3 2, remove N5 2, evicted R4, evicted R5
         changed 2
         ");
-    let root = part(&fleet, 6);
+    let root = entry(&fleet, 6);
     assert_eq!(root.branches, [Branch::new(loopback(4))]);
-    assert_eq!(fleet.agents[&loopback(5)].part, None);
+    assert_eq!(fleet.agents[&loopback(5)].entry, None);
 }
 
 /// D25: without these the group would be too small.
@@ -117,10 +117,10 @@ fn a_join_pauses_the_source() {
         ");
     let join = Some(Join { psn: Psn::new(900), msn: 7 });
     let branch = |number| Branch { joined: join, ..Branch::new(receiver_address(number)) };
-    assert_eq!(part(&fleet, 2).branches, [Branch::new(receiver_address(3)), branch(6)]);
-    assert_eq!(part(&fleet, 7).branches, [branch(7)]);
+    assert_eq!(entry(&fleet, 2).branches, [Branch::new(receiver_address(3)), branch(6)]);
+    assert_eq!(entry(&fleet, 7).branches, [branch(7)]);
     let of_node = Branch { joined: join, ..Branch::new(loopback(7)) };
-    assert_eq!(part(&fleet, 5).branches, [Branch::new(loopback(3)), of_node]);
+    assert_eq!(entry(&fleet, 5).branches, [Branch::new(loopback(3)), of_node]);
 }
 
 /// D25, D30: a receiver that is dead keeps the source from becoming quiet, so its eviction goes first.
@@ -167,9 +167,9 @@ fn a_node_is_rehomed() {
         ");
     assert_eq!(renewals(&lifecycle), [("N5".to_string(), 2)]);
     let renewed = Branch { renewed: 2, ..Branch::new(loopback(5)) };
-    assert_eq!(part(&fleet, 6).branches, [Branch::new(loopback(4)), renewed]);
-    assert_eq!((part(&fleet, 5).renewed, part(&fleet, 5).branches.len()), (2, 2));
-    assert_eq!(part(&fleet, 1).parent, Parent::Node { loopback: loopback(5), sid: Some(sid(5)) });
+    assert_eq!(entry(&fleet, 6).branches, [Branch::new(loopback(4)), renewed]);
+    assert_eq!((entry(&fleet, 5).renewed, entry(&fleet, 5).branches.len()), (2, 2));
+    assert_eq!(entry(&fleet, 1).parent, Parent::Node { loopback: loopback(5), sid: Some(sid(5)) });
 
     fleet.dead.insert(loopback(4));
     lifecycle.lost(loopback(4));
@@ -178,7 +178,7 @@ fn a_node_is_rehomed() {
     insta::assert_snapshot!(fleet.take_log(), @r"
         prepare N2 3, prepare N6 3, store 3, commit N6 3, commit N2 3, changed 3
         ");
-    assert_eq!(part(&fleet, 6).branches, [renewed, Branch::new(loopback(2))]);
+    assert_eq!(entry(&fleet, 6).branches, [renewed, Branch::new(loopback(2))]);
 }
 
 /// A node that was dead and left the tree comes into it again.
@@ -257,7 +257,7 @@ fn marks_of_joins_go() {
     lifecycle.settled(Psn::new(0x3F_FFF1));
     fleet.settle(&mut lifecycle);
     insta::assert_snapshot!(fleet.take_log(), @"prepare N2 3, store 3, commit N2 3, changed 3");
-    assert!(part(&fleet, 2).receivers.iter().all(|receiver| receiver.joined.is_none()));
+    assert!(entry(&fleet, 2).receivers.iter().all(|receiver| receiver.joined.is_none()));
 }
 
 /// A node that restarts is given what it had; during a change, until its turn, what it had before.
@@ -328,10 +328,10 @@ fn the_mark_of_a_nodes_join_lasts_one_epoch() {
     let (mut lifecycle, mut fleet) = running();
     lifecycle.join(vec![newcomer(6, 7)], vec![new_node(7, 5, NodeRole::Edge)]).unwrap();
     fleet.settle(&mut lifecycle);
-    assert!(part(&fleet, 5).branches[1].joined.is_some());
+    assert!(entry(&fleet, 5).branches[1].joined.is_some());
     lifecycle.rehome(loopback(7), loopback(4), None).unwrap();
     fleet.settle(&mut lifecycle);
-    let branches = part(&fleet, 4).branches;
+    let branches = entry(&fleet, 4).branches;
     assert_eq!(branches.last(), Some(&Branch::new(loopback(7))));
     let unmarked: Vec<Ipv6Addr> = branches.iter().map(|branch| branch.responder).collect();
     assert_eq!(unmarked, [1, 2, 7].map(loopback));

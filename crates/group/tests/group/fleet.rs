@@ -8,8 +8,8 @@ use std::net::Ipv6Addr;
 /// What a node has of the group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Agent {
-    pub(crate) part: Option<NodePart>,
-    pub(crate) prepared: Option<NodePart>,
+    pub(crate) entry: Option<GroupEntry>,
+    pub(crate) prepared: Option<GroupEntry>,
     /// The epoch by which it was removed.
     pub(crate) removed: u32,
     /// Refuses whatever it is asked to prepare.
@@ -30,29 +30,29 @@ pub(crate) enum Answer {
 impl Agent {
     /// Carries an order out, ignoring what is older than what it has.
     fn carry_out(&mut self, order: &Order) -> Option<Answer> {
-        let now = self.part.as_ref().map_or(0, |part| part.epoch);
-        let newest = self.prepared.as_ref().map_or(now, |part| part.epoch.max(now)).max(self.removed);
+        let now = self.entry.as_ref().map_or(0, |entry| entry.epoch);
+        let newest = self.prepared.as_ref().map_or(now, |entry| entry.epoch.max(now)).max(self.removed);
         match order.clone() {
-            Order::Prepare { part, .. } | Order::Restore { part, .. } if part.epoch < newest => None,
-            Order::Prepare { node, part } if part.epoch == now => Some(Answer::Prepared(node, part.epoch)),
-            Order::Prepare { node, part } if self.refuses => {
-                Some(Answer::Refused(node, part.epoch, "no room".to_string()))
+            Order::Prepare { entry, .. } | Order::Restore { entry, .. } if entry.epoch < newest => None,
+            Order::Prepare { node, entry } if entry.epoch == now => Some(Answer::Prepared(node, entry.epoch)),
+            Order::Prepare { node, entry } if self.refuses => {
+                Some(Answer::Refused(node, entry.epoch, "no room".to_string()))
             }
-            Order::Prepare { node, part } => {
-                let epoch = part.epoch;
-                self.prepared = Some(*part);
+            Order::Prepare { node, entry } => {
+                let epoch = entry.epoch;
+                self.prepared = Some(*entry);
                 Some(Answer::Prepared(node, epoch))
             }
-            Order::Restore { node, part } => {
-                let epoch = part.epoch;
-                self.part = Some(*part);
+            Order::Restore { node, entry } => {
+                let epoch = entry.epoch;
+                self.entry = Some(*entry);
                 Some(Answer::Committed(node, epoch))
             }
             Order::Commit { node, epoch } if epoch == now => Some(Answer::Committed(node, epoch)),
             Order::Commit { epoch, .. } if epoch < now => None,
             Order::Commit { node, epoch } => match self.prepared.take() {
-                Some(part) if part.epoch == epoch => {
-                    self.part = Some(part);
+                Some(entry) if entry.epoch == epoch => {
+                    self.entry = Some(entry);
                     Some(Answer::Committed(node, epoch))
                 }
                 other => {
@@ -61,7 +61,7 @@ impl Agent {
                 }
             },
             Order::Abort { epoch, .. } => {
-                self.prepared = self.prepared.take().filter(|part| part.epoch != epoch);
+                self.prepared = self.prepared.take().filter(|entry| entry.epoch != epoch);
                 None
             }
             Order::Remove { node, epoch } if epoch >= newest => {
@@ -170,10 +170,10 @@ pub(crate) fn short(order: &Order) -> String {
         Order::Pause { round } => format!("pause {round}"),
         Order::Ready { round } => format!("ready {round}"),
         Order::Store(record) => format!("store {}", record.epoch),
-        Order::Prepare { node, part } => format!("prepare {} {}", number(node), part.epoch),
+        Order::Prepare { node, entry } => format!("prepare {} {}", number(node), entry.epoch),
         Order::Commit { node, epoch } => format!("commit {} {epoch}", number(node)),
         Order::Abort { node, epoch } => format!("abort {} {epoch}", number(node)),
-        Order::Restore { node, part } => format!("restore {} {}", number(node), part.epoch),
+        Order::Restore { node, entry } => format!("restore {} {}", number(node), entry.epoch),
         Order::Remove { node, epoch } => format!("remove {} {epoch}", number(node)),
         Order::Evicted { receiver } => format!("evicted R{:x}", receiver.segments()[7]),
         Order::Changed { epoch } => format!("changed {epoch}"),

@@ -53,7 +53,7 @@ fn no_death_of_the_driver_leaves_half_a_change() {
             for (number, loopback) in (1..=6).map(|number| (number, loopback(number))) {
                 let index = group.record().tree.nodes().iter().position(|node| node.loopback == loopback);
                 let wanted = index.and_then(|index| group.at(NodeIndex(index)));
-                let has = fleet.agents[&loopback].part.clone();
+                let has = fleet.agents[&loopback].entry.clone();
                 assert_eq!(essence(has), essence(wanted), "N{number} after {orders} orders");
             }
             if is_over {
@@ -65,15 +65,16 @@ fn no_death_of_the_driver_leaves_half_a_change() {
 }
 
 /// A part without its epoch, and without positions in the tree, which change when a node goes.
-fn essence(part: Option<NodePart>) -> Option<NodePart> {
-    part.map(|mut part| {
-        part.epoch = 0;
-        let lists = part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
-        for receiver in part.receivers.iter_mut().chain(lists) {
+fn essence(entry: Option<GroupEntry>) -> Option<GroupEntry> {
+    entry.map(|mut entry| {
+        entry.epoch = 0;
+        let lists =
+            entry.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
+        for receiver in entry.receivers.iter_mut().chain(lists) {
             receiver.edge = NodeIndex(0);
             receiver.joined = None;
         }
-        part
+        entry
     })
 }
 
@@ -101,9 +102,9 @@ fn documents_are_read_back() {
     assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
     let group = Group::new(record).unwrap();
     for index in 0..group.record().tree.nodes().len() {
-        let part = group.at(NodeIndex(index)).unwrap();
-        let text = serde_json::to_string(&part).unwrap();
-        assert_eq!(serde_json::from_str::<NodePart>(&text).unwrap(), part);
+        let entry = group.at(NodeIndex(index)).unwrap();
+        let text = serde_json::to_string(&entry).unwrap();
+        assert_eq!(serde_json::from_str::<GroupEntry>(&text).unwrap(), entry);
     }
     for (good, bad) in [
         ("\"designated_qpn\":", "\"designated_qpn\":99999999"),

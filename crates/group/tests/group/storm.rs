@@ -1,5 +1,5 @@
 //! Any changes, with messages lost, repeated and overtaken, nodes that refuse, restart and die: what must hold at any
-//! time does, and in the end every node has its part (D25, D30, D31).
+//! time does, and in the end every node has its group entry (D25, D30, D31).
 
 use crate::figure_1::*;
 use crate::fleet::{Agent, Answer, Fleet};
@@ -89,16 +89,16 @@ fn deep_record() -> Record {
 }
 
 /// A part without what means nothing to the node.
-fn essence(part: &NodePart) -> NodePart {
-    let mut part = NodePart { epoch: 0, ..part.clone() };
-    let lists = part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
+fn essence(entry: &GroupEntry) -> GroupEntry {
+    let mut entry = GroupEntry { epoch: 0, ..entry.clone() };
+    let lists = entry.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
     lists.for_each(|receiver| receiver.joined = None);
-    let lists = part.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
-    lists.chain(&mut part.receivers).for_each(|receiver| receiver.edge = NodeIndex(0));
-    part
+    let lists = entry.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers);
+    lists.chain(&mut entry.receivers).for_each(|receiver| receiver.edge = NodeIndex(0));
+    entry
 }
 
-fn parts(record: &Record) -> Vec<(Ipv6Addr, NodePart)> {
+fn entries(record: &Record) -> Vec<(Ipv6Addr, GroupEntry)> {
     let group = Group::new(record.clone()).unwrap();
     let nodes = record.tree.nodes().iter().enumerate();
     nodes.map(|(index, node)| (node.loopback, essence(&group.at(NodeIndex(index)).unwrap()))).collect()
@@ -116,8 +116,8 @@ impl Storm {
         }
     }
 
-    fn has(&self, node: Ipv6Addr) -> Option<NodePart> {
-        self.fleet.agents.get(&node)?.part.as_ref().map(essence)
+    fn has(&self, node: Ipv6Addr) -> Option<GroupEntry> {
+        self.fleet.agents.get(&node)?.entry.as_ref().map(essence)
     }
 
     /// The node that a number means, among those of the tree.
@@ -160,11 +160,11 @@ impl Storm {
     /// at its next PSN.
     fn check_store(&self, record: &Record) {
         let before = self.fleet.stored.as_ref();
-        let parts_before = before.map(parts).unwrap_or_default();
-        for (node, part) in parts(record) {
+        let parts_before = before.map(entries).unwrap_or_default();
+        for (node, entry) in entries(record) {
             let agent = self.fleet.agents.get(&node).cloned().unwrap_or_default();
             let is_prepared = agent.prepared.as_ref().is_some_and(|prepared| prepared.epoch == record.epoch);
-            let is_unconcerned = parts_before.contains(&(node, part));
+            let is_unconcerned = parts_before.contains(&(node, entry));
             assert!(is_prepared || is_unconcerned || self.fleet.dead.contains(&node), "{node} has not prepared");
         }
         let known = before.map(|before| before.receivers.iter().map(|receiver| receiver.address).collect::<Vec<_>>());
@@ -181,9 +181,9 @@ impl Storm {
         let stored = self.fleet.stored.clone().unwrap();
         // What is said again may be so during a change that the source need not wait for.
         if self.released.insert(round) {
-            for (node, part) in parts(&stored) {
+            for (node, entry) in entries(&stored) {
                 if let Some(has) = self.has(node).filter(|_| !self.fleet.dead.contains(&node)) {
-                    assert_eq!(has, part, "{node} has not committed when the source is released");
+                    assert_eq!(has, entry, "{node} has not committed when the source is released");
                 }
             }
         }
@@ -192,13 +192,13 @@ impl Storm {
 
     /// Whom the words of a node that are believed above speak for; `None`: it is silent.
     fn speaks_for(&self, node: Ipv6Addr) -> Option<BTreeSet<Ipv6Addr>> {
-        let part = self.fleet.agents.get(&node).filter(|_| !self.fleet.dead.contains(&node))?.part.as_ref()?;
-        match part.role {
-            NodeRole::Edge => Some(part.branches.iter().map(|branch| branch.responder).collect()),
+        let entry = self.fleet.agents.get(&node).filter(|_| !self.fleet.dead.contains(&node))?.entry.as_ref()?;
+        match entry.role {
+            NodeRole::Edge => Some(entry.branches.iter().map(|branch| branch.responder).collect()),
             NodeRole::Transit => {
                 let mut all = BTreeSet::new();
-                for branch in &part.branches {
-                    let child = self.fleet.agents.get(&branch.responder)?.part.as_ref()?;
+                for branch in &entry.branches {
+                    let child = self.fleet.agents.get(&branch.responder)?.entry.as_ref()?;
                     all.extend(self.speaks_for(branch.responder).filter(|_| child.epoch >= branch.renewed)?);
                 }
                 Some(all)
@@ -335,10 +335,10 @@ impl Storm {
     fn check_end(&self) {
         let expected: Vec<_> = match self.lifecycle.is_closed() {
             true => Vec::new(),
-            false => parts(self.fleet.stored.as_ref().unwrap()),
+            false => entries(self.fleet.stored.as_ref().unwrap()),
         };
-        for (node, part) in &expected {
-            assert_eq!(self.has(*node).as_ref(), Some(part), "{node}: {:#?}", self.fleet.log);
+        for (node, entry) in &expected {
+            assert_eq!(self.has(*node).as_ref(), Some(entry), "{node}: {:#?}", self.fleet.log);
         }
         let members: BTreeSet<Ipv6Addr> = expected.iter().map(|(node, _)| *node).collect();
         for node in self.fleet.agents.keys().filter(|node| !members.contains(*node)) {

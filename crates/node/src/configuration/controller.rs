@@ -125,7 +125,7 @@ fn replication(prefix: &Located<Prefix>, commands: &Commands) -> Result<Prefix, 
     }
     let inside = commands.done.iter().find_map(|command| match command {
         Command::AddSid { prefix: sid, .. } if prefix.contains(sid.address()) => Some(format!("SID {sid}")),
-        Command::AddGroup(part) if prefix.contains(part.proxy) => Some(format!("Proxy Address {}", part.proxy)),
+        Command::AddGroup(entry) if prefix.contains(entry.proxy) => Some(format!("Proxy Address {}", entry.proxy)),
         _ => None,
     });
     match inside {

@@ -1,4 +1,4 @@
-//! `[[group]]`: the node's part of a multicast group.
+//! `[[group]]`: the node's group entry of a multicast group.
 
 use super::Commands;
 use super::claims::{Claims, Leads};
@@ -8,7 +8,7 @@ use super::member::{self, ReceiverSection};
 use super::value::count_or;
 use srdma_dataplane::{Command, NodeConfig, Prefix};
 use srdma_group::{
-    Branch, Downstream, EdgeList, GroupId, HeadendPart, ListMode, NodeIndex, NodePart, NodeRole, Parent, Policy,
+    Branch, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent, Policy,
     Receiver, ReceiverRegion, Source, SourceRegion,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +35,8 @@ pub(super) fn add(
     check_together(file)?;
     for section in &file.group {
         let reader = Reader { file, config, claims, at: section.span().start, section: section.get_ref() };
-        let part = reader.part()?;
-        commands.add(section.get_ref().id.at, Command::AddGroup(Box::new(part)))?;
+        let entry = reader.entry()?;
+        commands.add(section.get_ref().id.at, Command::AddGroup(Box::new(entry)))?;
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ struct Reader<'f> {
 }
 
 impl Reader<'_> {
-    fn part(&self) -> Result<NodePart, Problem> {
+    fn entry(&self) -> Result<GroupEntry, Problem> {
         let section = self.section;
         self.check_role()?;
         let region = section.region.as_ref().map(|region| SourceRegion {
@@ -104,7 +104,7 @@ impl Reader<'_> {
         let parent = self.parent()?;
         let headend = section.headend.as_ref().map(|headend| self.headend(headend.get_ref())).transpose()?;
         let policy = self.policy(&section.policy, headend.as_ref())?;
-        Ok(NodePart {
+        Ok(GroupEntry {
             id: GroupId(section.id.value.get() as u32),
             epoch: self.epoch(),
             renewed: member::renewed(section.renewed.as_ref(), self.epoch())?,
@@ -318,7 +318,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn headend(&self, section: &HeadendSection) -> Result<HeadendPart, Problem> {
+    fn headend(&self, section: &HeadendSection) -> Result<HeadendEntry, Problem> {
         let Some(source) = self.source()? else {
             return self.problem(self.at, "a headend needs [group.source], whose packets it encapsulates");
         };
@@ -333,7 +333,7 @@ impl Reader<'_> {
         };
         let lists = section.list.iter().map(list).collect::<Result<Vec<_>, Problem>>()?;
         let least_mtu = self.config.ports.iter().map(|port| port.link_mtu).min().unwrap_or(0);
-        Ok(HeadendPart {
+        Ok(HeadendEntry {
             source,
             with_regions: self.section.region.is_some() && !lists.is_empty(),
             lists,
@@ -341,7 +341,7 @@ impl Reader<'_> {
         })
     }
 
-    fn policy(&self, section: &PolicySection, headend: Option<&HeadendPart>) -> Result<Policy, Problem> {
+    fn policy(&self, section: &PolicySection, headend: Option<&HeadendEntry>) -> Result<Policy, Problem> {
         if let Some(key_id) = &section.hmac_key_id {
             if headend.is_none() {
                 return self.problem(key_id.at, "hmac_key_id is a key of the headend, which signs");

@@ -51,8 +51,8 @@ pub(super) fn of(configuration: &Configuration, given: &[Command]) -> Wanted {
                 config.probe_address.and_then(|address| prefixes.insert(Prefix::host(address), Match::All))
             }
             Command::AddMulticastRoute(route) => prefixes.insert(Prefix::host(route.group), Match::All),
-            Command::AddGroup(part) | Command::RestoreGroup(part) => {
-                prefixes.insert(Prefix::host(part.proxy), Match::RoceV2)
+            Command::AddGroup(entry) | Command::RestoreGroup(entry) => {
+                prefixes.insert(Prefix::host(entry.proxy), Match::RoceV2)
             }
             Command::SetFastCnp(fast_cnp) if !fast_cnp.senders.is_empty() => {
                 prefixes.insert(Prefix::host(configuration.node.loopback), Match::UnknownOption)

@@ -2,7 +2,7 @@
 
 use crate::Configuration;
 use srdma_dataplane::{ClassMap, Command, Connection, NextHop, NodeConfig, PortId, Prefix, TableId};
-use srdma_group::{GroupId, NodePart};
+use srdma_group::{GroupEntry, GroupId};
 use srdma_wire::Qpn;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -107,7 +107,7 @@ impl Subject {
             Command::SetEgress { port, .. } => Some(Subject::Egress(*port)),
             Command::SetClasses(_) => Some(Subject::Classes),
             Command::SetIoam(_) => Some(Subject::Ioam),
-            Command::AddGroup(part) => Some(Subject::Group(part.id.0)),
+            Command::AddGroup(entry) => Some(Subject::Group(entry.id.0)),
             Command::SetLearning(_) => Some(Subject::Learning),
             Command::SetFastCnp(_) => Some(Subject::FastCnp),
             Command::SetNotifications(_) => Some(Subject::Notifications),
@@ -185,7 +185,7 @@ fn check_epoch(before: &Command, after: &Command) -> Result<(), CannotFollow> {
     let (Command::AddGroup(before), Command::AddGroup(after)) = (before, after) else {
         return Ok(());
     };
-    let members = |part: &NodePart| (part.branches.clone(), part.receivers.clone(), part.parent, part.renewed);
+    let members = |entry: &GroupEntry| (entry.branches.clone(), entry.receivers.clone(), entry.parent, entry.renewed);
     let group = before.id.0;
     if (before.proxy, before.initial_psn) != (after.proxy, after.initial_psn) {
         Ok(())
@@ -314,7 +314,7 @@ behavior = 'End.MT'
         let mut node = old.node().expect("right");
         changes.commands.iter().for_each(|command| node.control(command.clone()).expect("taken"));
         let name = |command: &Command| match command {
-            Command::AddGroup(part) => format!("AddGroup {}", part.id.0),
+            Command::AddGroup(entry) => format!("AddGroup {}", entry.id.0),
             Command::RemoveGroup(id) => format!("RemoveGroup {}", id.0),
             Command::AddNeighbour { next_hop, .. } => format!("AddNeighbour {}", next_hop.address),
             Command::RemoveNeighbour(next_hop) => format!("RemoveNeighbour {}", next_hop.address),
@@ -346,8 +346,8 @@ behavior = 'End.MT'
             Command::RemoveSteering => "RemoveSteering".to_owned(),
             Command::AddConnection(connection) => format!("AddConnection {}", connection.host),
             Command::RemoveConnection { host, .. } => format!("RemoveConnection {host}"),
-            Command::RestoreGroup(part) => format!("RestoreGroup {}", part.id.0),
-            Command::PrepareGroup(part) => format!("PrepareGroup {}", part.id.0),
+            Command::RestoreGroup(entry) => format!("RestoreGroup {}", entry.id.0),
+            Command::PrepareGroup(entry) => format!("PrepareGroup {}", entry.id.0),
             Command::CommitGroup { id, epoch } => format!("CommitGroup {} {epoch}", id.0),
             Command::AbortGroup(id) => format!("AbortGroup {}", id.0),
             Command::SetLearning(_) => "SetLearning".to_owned(),

@@ -6,7 +6,7 @@ use super::run::goes_up;
 use crate::process::Progress;
 use srdma_capture::{LinkType, Merge, Packet, ReadError, Reader};
 use srdma_dataplane::{NodeConfig, PortId};
-use srdma_group::NodePart;
+use srdma_group::GroupEntry;
 use srdma_wire::{Instant, MacAddress, Psn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -67,7 +67,7 @@ impl Census {
     pub(super) fn take(
         captures: &[Capture],
         config: &NodeConfig,
-        groups: &[NodePart],
+        groups: &[GroupEntry],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, ExplainError> {
         let mut census = Census::default();
@@ -96,7 +96,7 @@ impl Census {
     }
 
     /// `is_own`: the node sent it.
-    fn look(&mut self, sighting: &Sighting, is_own: bool, groups: &[NodePart]) {
+    fn look(&mut self, sighting: &Sighting, is_own: bool, groups: &[GroupEntry]) {
         let Some((source, destination)) = sighting.addresses else {
             return;
         };
@@ -104,19 +104,19 @@ impl Census {
         if self.pairs.len() < MOST_PAIRS || self.pairs.contains_key(&pair) {
             *self.pairs.entry(pair).or_default() += 1;
         }
-        let is_of = |part: &&NodePart| part.proxy == source || part.proxy == destination;
-        let Some(part) = groups.iter().find(is_of) else {
+        let is_of = |entry: &&GroupEntry| entry.proxy == source || entry.proxy == destination;
+        let Some(entry) = groups.iter().find(is_of) else {
             return;
         };
         match sighting.says {
-            Some(Says::Request(psn)) if part.proxy == destination => {
-                self.first_psn.entry(part.proxy).or_insert(psn);
+            Some(Says::Request(psn)) if entry.proxy == destination => {
+                self.first_psn.entry(entry.proxy).or_insert(psn);
             }
             Some(Says::Request(_)) if is_own => {
-                self.copies.insert(part.proxy);
+                self.copies.insert(entry.proxy);
             }
-            Some(Says::Response(_)) if is_own && goes_up(part, source, destination) => {
-                self.said.insert(part.proxy);
+            Some(Says::Response(_)) if is_own && goes_up(entry, source, destination) => {
+                self.said.insert(entry.proxy);
             }
             Some(Says::Request(_) | Says::Response(_) | Says::Other) | None => {}
         }

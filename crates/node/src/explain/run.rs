@@ -9,7 +9,7 @@ use crate::configuration::Configuration;
 use crate::process::Progress;
 use crate::process::replay::{Replay, Sink};
 use srdma_dataplane::{Command, Event, Node, PortId};
-use srdma_group::{NodePart, Parent};
+use srdma_group::{GroupEntry, Parent};
 use srdma_wire::Instant;
 use std::convert::Infallible;
 use std::net::Ipv6Addr;
@@ -56,19 +56,19 @@ pub fn explain(
     wanted: &Wanted,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Explanation, ExplainError> {
-    let parts = wanted_parts(configuration, wanted)?;
-    let mut census = Census::take(captures, &configuration.node, &parts, progress)?;
+    let entries = wanted_entries(configuration, wanted)?;
+    let mut census = Census::take(captures, &configuration.node, &entries, progress)?;
     let (Some(first), Some(last)) = (census.first, census.last) else {
         return Err(ExplainError::NoPackets);
     };
-    check_ours(&census, &parts)?;
+    check_ours(&census, &entries)?;
     check_here(&census, configuration)?;
-    let beginnings: Vec<Beginning> = parts.iter().map(|part| beginning(configuration, &census, part)).collect();
-    let node = observed_node(configuration, &parts, &beginnings)?;
-    let compares = |part: &NodePart| census.said.contains(&part.proxy);
-    let stories = parts.iter().zip(beginnings);
+    let beginnings: Vec<Beginning> = entries.iter().map(|entry| beginning(configuration, &census, entry)).collect();
+    let node = observed_node(configuration, &entries, &beginnings)?;
+    let compares = |entry: &GroupEntry| census.said.contains(&entry.proxy);
+    let stories = entries.iter().zip(beginnings);
     let interest = Interest { branch: wanted.branch, from: wanted.from.map(|from| first + from), all: wanted.all };
-    let stories = stories.map(|(part, begins)| Story::new(part.clone(), begins, interest, compares(part)));
+    let stories = stories.map(|(entry, begins)| Story::new(entry.clone(), begins, interest, compares(entry)));
     let mut run = Run { replay: Replay::new(node, Nowhere), stories: stories.collect(), now: first };
     let mut read = Read::new(captures)?;
     let mut without_port = 0;
@@ -95,8 +95,8 @@ pub fn explain(
     let ports: Vec<PortSeen> = ports.collect();
     let node = replay.node();
     let groups = stories.into_iter().filter_map(|story| {
-        let sees_copies = census.copies.contains(&story.part().proxy);
-        let acks = node.acknowledgements(story.part().id)?;
+        let sees_copies = census.copies.contains(&story.entry().proxy);
+        let acks = node.acknowledgements(story.entry().id)?;
         Some(story.finish(acks, sees_copies))
     });
     Ok(Explanation {
@@ -134,8 +134,8 @@ impl Run {
         let now = self.now;
         for story in &mut self.stories {
             match says {
-                Says::Response(said) if goes_up(story.part(), source, destination) => story.see_said(now, said),
-                Says::Request(psn) if story.part().proxy == source => story.see_copy(now, destination, psn),
+                Says::Response(said) if goes_up(story.entry(), source, destination) => story.see_said(now, said),
+                Says::Request(psn) if story.entry().proxy == source => story.see_copy(now, destination, psn),
                 Says::Response(_) | Says::Request(_) | Says::Other => {}
             }
         }
@@ -157,16 +157,16 @@ impl Run {
                 time: if entry.time == Instant::ZERO { self.now } else { entry.time },
                 ..entry
             };
-            let story = self.stories.iter_mut().find(|story| story.part().id == entry.group);
+            let story = self.stories.iter_mut().find(|story| story.entry().id == entry.group);
             story.into_iter().for_each(|story| story.tell(entry));
         }
         for event in node.take_events() {
             let Event::EvictionWanted { group, receiver, cause } = event;
-            let story = self.stories.iter_mut().find(|story| story.part().id == group);
+            let story = self.stories.iter_mut().find(|story| story.entry().id == group);
             story.into_iter().for_each(|story| story.want_eviction(self.now, receiver, cause));
         }
         for story in &mut self.stories {
-            let acks = node.acknowledgements(story.part().id);
+            let acks = node.acknowledgements(story.entry().id);
             let minimum = acks.filter(|acks| acks.unknown() == 0).and_then(|acks| acks.minimum());
             story.settle(self.now, minimum);
         }
@@ -174,10 +174,10 @@ impl Run {
 }
 
 /// Whether a response between these addresses is the node's own word to its parent or the source (D12).
-pub(super) fn goes_up(part: &NodePart, source: Ipv6Addr, destination: Ipv6Addr) -> bool {
-    match part.parent {
-        Parent::Source(host) => source == part.proxy && destination == host.address,
-        Parent::Node { .. } => destination == part.proxy,
+pub(super) fn goes_up(entry: &GroupEntry, source: Ipv6Addr, destination: Ipv6Addr) -> bool {
+    match entry.parent {
+        Parent::Source(host) => source == entry.proxy && destination == host.address,
+        Parent::Node { .. } => destination == entry.proxy,
     }
 }
 
@@ -191,18 +191,21 @@ fn check_here(census: &Census, configuration: &Configuration) -> Result<(), Expl
     Err(ExplainError::NotHere { packets: census.packets, ports: ports.join(", ") })
 }
 
-fn wanted_parts(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<NodePart>, ExplainError> {
-    let parts: Vec<&NodePart> = configuration.commands.iter().filter_map(part_of).collect();
-    if parts.is_empty() {
+fn wanted_entries(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<GroupEntry>, ExplainError> {
+    let entries: Vec<&GroupEntry> = configuration.commands.iter().filter_map(entry_of).collect();
+    if entries.is_empty() {
         return Err(ExplainError::NoGroups);
     }
-    let is_wanted = |part: &&&NodePart| wanted.group.is_none_or(|group| part.id.0 == group);
-    let chosen: Vec<NodePart> = parts.iter().filter(is_wanted).map(|part| (*part).clone()).collect();
+    let is_wanted = |entry: &&&GroupEntry| wanted.group.is_none_or(|group| entry.id.0 == group);
+    let chosen: Vec<GroupEntry> = entries.iter().filter(is_wanted).map(|entry| (*entry).clone()).collect();
     if let (Some(group), true) = (wanted.group, chosen.is_empty()) {
-        return Err(ExplainError::UnknownGroup { wanted: group, found: parts.iter().map(|part| part.id.0).collect() });
+        return Err(ExplainError::UnknownGroup {
+            wanted: group,
+            found: entries.iter().map(|entry| entry.id.0).collect(),
+        });
     }
     let branches: Vec<Ipv6Addr> =
-        chosen.iter().flat_map(|part| &part.branches).map(|branch| branch.responder).collect();
+        chosen.iter().flat_map(|entry| &entry.branches).map(|branch| branch.responder).collect();
     match wanted.branch {
         Some(branch) if !branches.contains(&branch) => {
             Err(ExplainError::UnknownBranch { wanted: branch, found: branches })
@@ -211,22 +214,22 @@ fn wanted_parts(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<No
     }
 }
 
-fn part_of(command: &Command) -> Option<&NodePart> {
+fn entry_of(command: &Command) -> Option<&GroupEntry> {
     match command {
-        Command::AddGroup(part) => Some(part),
+        Command::AddGroup(entry) => Some(entry),
         _ => None,
     }
 }
 
 /// That some packet is to or from a Proxy Address.
-fn check_ours(census: &Census, parts: &[NodePart]) -> Result<(), ExplainError> {
+fn check_ours(census: &Census, entries: &[GroupEntry]) -> Result<(), ExplainError> {
     /// More pairs are only counted.
     const MOST: usize = 6;
-    let ours = |address: &Ipv6Addr| parts.iter().any(|part| part.proxy == *address);
+    let ours = |address: &Ipv6Addr| entries.iter().any(|entry| entry.proxy == *address);
     if census.pairs.keys().any(|(source, destination)| ours(source) || ours(destination)) {
         return Ok(());
     }
-    let groups = parts.iter().map(|part| format!("group {}: Proxy Address {}", part.id.0, part.proxy));
+    let groups = entries.iter().map(|entry| format!("group {}: Proxy Address {}", entry.id.0, entry.proxy));
     let mut pairs: Vec<_> = census.pairs.iter().collect();
     pairs.sort_by_key(|(pair, count)| (std::cmp::Reverse(**count), **pair));
     let packets = |count: u64| if count == 1 { "1 packet".to_owned() } else { format!("{count} packets") };
@@ -249,11 +252,11 @@ fn check_ours(census: &Census, parts: &[NodePart]) -> Result<(), ExplainError> {
     Err(ExplainError::NotOurs { groups: groups.collect::<Vec<_>>().join(", "), seen: seen.join(", "), advice })
 }
 
-fn beginning(configuration: &Configuration, census: &Census, part: &NodePart) -> Beginning {
-    match census.first_psn.get(&part.proxy) {
+fn beginning(configuration: &Configuration, census: &Census, entry: &GroupEntry) -> Beginning {
+    match census.first_psn.get(&entry.proxy) {
         _ if configuration.node.restarted => Beginning::Restarted,
         None => Beginning::NoData,
-        Some(psn) if (0..=MOST_LOST_FIRST).contains(&psn.distance_from(part.initial_psn)) => Beginning::FirstPsn,
+        Some(psn) if (0..=MOST_LOST_FIRST).contains(&psn.distance_from(entry.initial_psn)) => Beginning::FirstPsn,
         Some(_) => Beginning::MidFlow,
     }
 }
@@ -262,16 +265,19 @@ fn beginning(configuration: &Configuration, census: &Census, part: &NodePart) ->
 /// nothing of yet, though they had begun before.
 fn observed_node(
     configuration: &Configuration,
-    parts: &[NodePart],
+    entries: &[GroupEntry],
     beginnings: &[Beginning],
 ) -> Result<Node, ExplainError> {
     let mut node = Node::new(configuration.node.clone());
     for command in &configuration.commands {
         let mut command = command.clone();
-        if let Command::AddGroup(part) = &mut command
-            && parts.iter().zip(beginnings).any(|(other, begins)| other.id == part.id && *begins == Beginning::MidFlow)
+        if let Command::AddGroup(entry) = &mut command
+            && entries
+                .iter()
+                .zip(beginnings)
+                .any(|(other, begins)| other.id == entry.id && *begins == Beginning::MidFlow)
         {
-            part.renewed = part.renewed.max(1);
+            entry.renewed = entry.renewed.max(1);
         }
         node.control(command)?;
     }

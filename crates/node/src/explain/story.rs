@@ -9,7 +9,7 @@ use super::timeline::Timeline;
 use super::verdict::{Condition, Verdict};
 use srdma_dataplane::reverse::{Acknowledgements, BranchIndex};
 use srdma_dataplane::{Cause, Entry, What};
-use srdma_group::{NodePart, NodeRole};
+use srdma_group::{GroupEntry, NodeRole};
 use srdma_wire::{Instant, Psn};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
@@ -27,7 +27,7 @@ pub(super) struct Interest {
 
 /// A group's story.
 pub(super) struct Story {
-    part: NodePart,
+    entry: GroupEntry,
     begins: Beginning,
     wanted: Interest,
     branches: Vec<BranchStory>,
@@ -58,9 +58,9 @@ struct Recent {
 
 impl Story {
     /// A story that begins. `compares`: the captures have words of the node itself.
-    pub(super) fn new(part: NodePart, begins: Beginning, wanted: Interest, compares: bool) -> Self {
-        let point = (begins != Beginning::MidFlow && begins != Beginning::Restarted).then_some(part.initial_psn);
-        let branches = part.branches.iter().map(|branch| BranchStory::new(branch.responder, point)).collect();
+    pub(super) fn new(entry: GroupEntry, begins: Beginning, wanted: Interest, compares: bool) -> Self {
+        let point = (begins != Beginning::MidFlow && begins != Beginning::Restarted).then_some(entry.initial_psn);
+        let branches = entry.branches.iter().map(|branch| BranchStory::new(branch.responder, point)).collect();
         Story {
             begins,
             branches,
@@ -78,13 +78,13 @@ impl Story {
             recent: VecDeque::new(),
             timeline: Timeline::new(wanted.all),
             wanted,
-            part,
+            entry,
         }
     }
 
-    /// The node's part of the group.
-    pub(super) fn part(&self) -> &NodePart {
-        &self.part
+    /// The node's entry of the group.
+    pub(super) fn entry(&self) -> &GroupEntry {
+        &self.entry
     }
 
     /// Something happened to the group.
@@ -183,7 +183,7 @@ impl Story {
         while let Some(recent) = self.recent.pop_front() {
             self.write(recent);
         }
-        let sees_copies = sees_copies && self.part.role == NodeRole::Edge;
+        let sees_copies = sees_copies && self.entry.role == NodeRole::Edge;
         let branches: Vec<_> = (0..)
             .map(BranchIndex)
             .zip(&self.branches)
@@ -198,9 +198,9 @@ impl Story {
             Verdict::Waiting | Verdict::InFlight => branch.holds_minimum,
         });
         GroupExplanation {
-            id: self.part.id.0,
-            proxy: self.part.proxy,
-            role: if self.part.role == NodeRole::Edge { "edge" } else { "transit" },
+            id: self.entry.id.0,
+            proxy: self.entry.proxy,
+            role: if self.entry.role == NodeRole::Edge { "edge" } else { "transit" },
             begins: self.begins,
             verdict,
             waits_for: waits_for.map(|branch| branch.branch).collect(),

@@ -26,7 +26,7 @@ impl World<'_> {
     /// A node's agent takes an order. One that was overtaken by a newer epoch means nothing any more.
     pub(super) fn at_node(&mut self, group: usize, message: Message) -> Option<Message> {
         let (node, epoch, command) = match message {
-            Message::Prepare { node, part } => (node, part.epoch, Some(Command::PrepareGroup(part))),
+            Message::Prepare { node, entry } => (node, entry.epoch, Some(Command::PrepareGroup(entry))),
             Message::Commit { node, epoch } => {
                 (node, epoch, Some(Command::CommitGroup { id: self.flows[group].id(), epoch }))
             }
@@ -35,7 +35,7 @@ impl World<'_> {
                 self.network.with_node(self.site.nodes[node], |node| node.control(Command::AbortGroup(id)));
                 return None;
             }
-            Message::Restore { node, part } => (node, part.epoch, Some(Command::AddGroup(part))),
+            Message::Restore { node, entry } => (node, entry.epoch, Some(Command::AddGroup(entry))),
             Message::Remove { node, epoch } => (node, epoch, None),
             _ => return None,
         };

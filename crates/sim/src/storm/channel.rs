@@ -2,7 +2,7 @@
 
 use super::world::{Task, World};
 use crate::random::Probability;
-use srdma_group::NodePart;
+use srdma_group::GroupEntry;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 
@@ -16,10 +16,10 @@ const CHANNEL_SPREAD: u64 = 4;
 /// A message on the channel.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
-    Prepare { node: usize, part: Box<NodePart> },
+    Prepare { node: usize, entry: Box<GroupEntry> },
     Commit { node: usize, epoch: u32 },
     Abort { node: usize },
-    Restore { node: usize, part: Box<NodePart> },
+    Restore { node: usize, entry: Box<GroupEntry> },
     Remove { node: usize, epoch: u32 },
     Pause { round: u32 },
     Ready { round: u32 },

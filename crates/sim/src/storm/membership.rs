@@ -93,10 +93,10 @@ impl World<'_> {
         match order {
             Order::Pause { round } => Some(Message::Pause { round }),
             Order::Ready { round } => Some(Message::Ready { round }),
-            Order::Prepare { node, part } => Some(Message::Prepare { node: at(node)?, part }),
+            Order::Prepare { node, entry } => Some(Message::Prepare { node: at(node)?, entry }),
             Order::Commit { node, epoch } => Some(Message::Commit { node: at(node)?, epoch }),
             Order::Abort { node, epoch: _ } => Some(Message::Abort { node: at(node)? }),
-            Order::Restore { node, part } => Some(Message::Restore { node: at(node)?, part }),
+            Order::Restore { node, entry } => Some(Message::Restore { node: at(node)?, entry }),
             Order::Remove { node, epoch } => Some(Message::Remove { node: at(node)?, epoch }),
             Order::Store(record) => {
                 self.store(group, &record);

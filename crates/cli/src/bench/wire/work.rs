@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use srdma_dataplane::{
     Command, Flavors, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, SidBehavior, TableId,
 };
-use srdma_group::{Branch, GroupId, NodeIndex, NodePart, NodeRole, Parent, Policy, Receiver};
+use srdma_group::{Branch, GroupEntry, GroupId, NodeIndex, NodeRole, Parent, Policy, Receiver};
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{Icrc, Ipv6, MacAddress, Psn, Qpn};
 use std::fmt;
@@ -147,7 +147,7 @@ impl Work {
             for (address, _) in receivers_of(receivers) {
                 neighbour(&mut node, address)?;
             }
-            node.control(Command::AddGroup(Box::new(part(receivers))))?;
+            node.control(Command::AddGroup(Box::new(entry(receivers))))?;
         }
         node.control(Command::AddSid { prefix, behavior })?;
         Ok(Some(Box::new(node)))
@@ -209,10 +209,10 @@ fn lists(receivers: u16) -> Vec<u8> {
     packets::end_mt_tlv(LOOPBACK, &receivers_of(receivers).collect::<Vec<_>>())
 }
 
-/// An edge's part of a group.
-fn part(receivers: u16) -> NodePart {
+/// An edge's entry of a group.
+fn entry(receivers: u16) -> GroupEntry {
     let of_part = |(address, qpn)| Receiver { address, qpn, region: None, edge: NodeIndex(0), joined: None };
-    NodePart {
+    GroupEntry {
         id: GROUP,
         epoch: 0,
         renewed: 0,

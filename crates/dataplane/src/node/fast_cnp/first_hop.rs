@@ -101,9 +101,9 @@ impl Node {
     /// QPN.
     fn source_of_group(&self, proxy: Ipv6Addr, designated_qpn: Qpn) -> Option<(Ipv6Addr, Qpn)> {
         let Some(Target::Group(group)) = self.main.lookup(&proxy.octets()) else { return None };
-        let part = &self.groups[group as usize].as_ref()?.part;
-        match part.parent {
-            Parent::Source(source) if part.designated_qpn == designated_qpn => Some((source.address, source.qpn)),
+        let entry = &self.groups[group as usize].as_ref()?.entry;
+        match entry.parent {
+            Parent::Source(source) if entry.designated_qpn == designated_qpn => Some((source.address, source.qpn)),
             Parent::Source(_) | Parent::Node { .. } => None,
         }
     }

@@ -72,7 +72,7 @@ impl Node {
     pub(super) fn branch_of_copy(&self, group: u32, receiver: &[u8; 16], qpn: Qpn) -> Option<BranchIndex> {
         let state = self.groups[group as usize].as_ref()?;
         let branch = state.branch_of(receiver)?;
-        let listed = state.part.receivers.get(branch.index())?;
+        let listed = state.entry.receivers.get(branch.index())?;
         (listed.qpn == qpn).then_some(branch)
     }
 }

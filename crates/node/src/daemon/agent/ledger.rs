@@ -3,7 +3,7 @@
 
 use srdma_api::{Held, NodeAnswer, NodeOrder};
 use srdma_dataplane::{Command, Prefix, SidBehavior};
-use srdma_group::{GroupId, NodePart, NodeRole};
+use srdma_group::{GroupEntry, GroupId, NodeRole};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -38,7 +38,7 @@ struct Holding {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Kept {
-    part: NodePart,
+    entry: GroupEntry,
     deed: Option<String>,
 }
 
@@ -79,7 +79,7 @@ enum Deed {
 
 /// Why a part cannot be taken, beside what the node itself has against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum PartRefusal {
+enum EntryRefusal {
     #[error("group {0} is one of the node's own file")]
     GroupOfFile(u32),
     #[error("SID {sid} of group {group} is not the End.MT SID that the node has told")]
@@ -125,8 +125,8 @@ impl Ledger {
             let kept = holding.in_effect.as_ref().or(holding.prepared.as_ref());
             Held {
                 group: *group,
-                epoch: holding.in_effect.as_ref().map(|kept| kept.part.epoch),
-                prepared: holding.prepared.as_ref().map(|kept| kept.part.epoch),
+                epoch: holding.in_effect.as_ref().map(|kept| kept.entry.epoch),
+                prepared: holding.prepared.as_ref().map(|kept| kept.entry.epoch),
                 deed: kept.and_then(|kept| kept.deed.clone()),
             }
         };
@@ -135,14 +135,16 @@ impl Ledger {
 
     /// What a node is told that is to have all that is in effect.
     pub(in crate::daemon) fn commands(&self) -> Vec<Command> {
-        let parts = self.groups.values().filter_map(|holding| Some(&holding.in_effect.as_ref()?.part));
-        parts.flat_map(|part| add_sid(part).into_iter().chain([Command::AddGroup(Box::new(part.clone()))])).collect()
+        let entries = self.groups.values().filter_map(|holding| Some(&holding.in_effect.as_ref()?.entry));
+        entries
+            .flat_map(|entry| add_sid(entry).into_iter().chain([Command::AddGroup(Box::new(entry.clone()))]))
+            .collect()
     }
 
     /// The same with what is prepared: whom the node will send to.
     pub(in crate::daemon) fn foreseen(&self) -> Vec<Command> {
-        let prepared = self.groups.values().filter_map(|holding| Some(&holding.prepared.as_ref()?.part));
-        let prepared = prepared.map(|part| Command::AddGroup(Box::new(part.clone())));
+        let prepared = self.groups.values().filter_map(|holding| Some(&holding.prepared.as_ref()?.entry));
+        let prepared = prepared.map(|entry| Command::AddGroup(Box::new(entry.clone())));
         self.commands().into_iter().chain(prepared).collect()
     }
 
@@ -152,9 +154,9 @@ impl Ledger {
         let holding = self.groups.get(&group);
         let in_effect = holding.and_then(|holding| holding.in_effect.as_ref());
         let prepared = holding.and_then(|holding| holding.prepared.as_ref());
-        let is_in_effect = in_effect.is_some_and(|kept| kept.part.epoch == epoch);
-        let is_prepared = prepared.is_some_and(|kept| kept.part.epoch == epoch);
-        let known = in_effect.into_iter().chain(prepared).map(|kept| kept.part.epoch);
+        let is_in_effect = in_effect.is_some_and(|kept| kept.entry.epoch == epoch);
+        let is_prepared = prepared.is_some_and(|kept| kept.entry.epoch == epoch);
+        let known = in_effect.into_iter().chain(prepared).map(|kept| kept.entry.epoch);
         let newest = known.chain(self.removed.get(&group).copied()).max().unwrap_or(0);
         let refuse = |reason: String| Verdict::Answer(NodeAnswer::Refused { group, epoch, reason });
         let tell = |change| Verdict::Tell(Box::new(change));
@@ -164,18 +166,18 @@ impl Ledger {
                 Verdict::Answer(NodeAnswer::Committed { group, epoch })
             }
             _ if epoch < newest => Verdict::Nothing,
-            NodeOrder::Prepare { part, deed } => match self.check(&part, is_of_file) {
+            NodeOrder::Prepare { entry, deed } => match self.check(&entry, is_of_file) {
                 Err(refusal) => refuse(refusal.to_string()),
                 Ok(()) => tell(Change {
-                    commands: vec![Command::PrepareGroup(part.clone())],
-                    deed: Deed::Prepare(Kept { part: *part, deed }),
+                    commands: vec![Command::PrepareGroup(entry.clone())],
+                    deed: Deed::Prepare(Kept { entry: *entry, deed }),
                     ..Change::of(group, epoch, Deed::Abort)
                 }),
             },
             NodeOrder::Commit { .. } => match prepared {
                 Some(kept) if is_prepared => {
                     let command = Command::CommitGroup { id: GroupId(group), epoch };
-                    tell(put_into_effect(in_effect, &kept.part, command, Deed::Commit))
+                    tell(put_into_effect(in_effect, &kept.entry, command, Deed::Commit))
                 }
                 Some(_) | None => refuse(format!("nothing is prepared for epoch {epoch} of group {group}")),
             },
@@ -184,18 +186,18 @@ impl Ledger {
                 ..Change::of(group, epoch, Deed::Abort)
             }),
             NodeOrder::Abort { .. } => Verdict::Nothing,
-            NodeOrder::Restore { part, deed } => match self.check(&part, is_of_file) {
+            NodeOrder::Restore { entry, deed } => match self.check(&entry, is_of_file) {
                 Err(refusal) => refuse(refusal.to_string()),
                 Ok(()) => {
-                    let command = Command::RestoreGroup(part.clone());
-                    let kept = Kept { part: (*part).clone(), deed };
-                    tell(put_into_effect(in_effect, &part, command, Deed::Restore(kept)))
+                    let command = Command::RestoreGroup(entry.clone());
+                    let kept = Kept { entry: (*entry).clone(), deed };
+                    tell(put_into_effect(in_effect, &entry, command, Deed::Restore(kept)))
                 }
             },
             NodeOrder::Remove { .. } => {
                 let abort = prepared.map(|_| Command::AbortGroup(GroupId(group)));
                 let leave = in_effect.map(|_| Command::RemoveGroup(GroupId(group)));
-                let sid = in_effect.and_then(|kept| sid_of(&kept.part)).map(Command::RemoveSid);
+                let sid = in_effect.and_then(|kept| sid_of(&kept.entry)).map(Command::RemoveSid);
                 tell(Change {
                     commands: abort.into_iter().chain(leave).chain(sid).collect(),
                     ..Change::of(group, epoch, Deed::Remove)
@@ -240,27 +242,27 @@ impl Ledger {
     }
 
     /// That the controller keeps to what the node has told it.
-    fn check(&self, part: &NodePart, is_of_file: impl Fn(u32) -> bool) -> Result<(), PartRefusal> {
-        let (group, sid) = (part.id.0, part.sid);
+    fn check(&self, entry: &GroupEntry, is_of_file: impl Fn(u32) -> bool) -> Result<(), EntryRefusal> {
+        let (group, sid) = (entry.id.0, entry.sid);
         if is_of_file(group) {
-            return Err(PartRefusal::GroupOfFile(group));
+            return Err(EntryRefusal::GroupOfFile(group));
         }
-        match part.role {
-            NodeRole::Edge if self.rules.end_mt != Some(sid) => Err(PartRefusal::NotEndMt { group, sid }),
+        match entry.role {
+            NodeRole::Edge if self.rules.end_mt != Some(sid) => Err(EntryRefusal::NotEndMt { group, sid }),
             NodeRole::Edge => Ok(()),
-            NodeRole::Transit if part.headend.is_some() && sid.is_unspecified() => Ok(()),
+            NodeRole::Transit if entry.headend.is_some() && sid.is_unspecified() => Ok(()),
             NodeRole::Transit if !self.rules.replication.is_some_and(|prefix| prefix.contains(sid)) => {
-                Err(PartRefusal::NotInReplication { group, sid })
+                Err(EntryRefusal::NotInReplication { group, sid })
             }
             NodeRole::Transit => {
                 let has_it = |kept: &Option<Kept>| {
-                    kept.as_ref().is_some_and(|kept| kept.part.role == NodeRole::Transit && kept.part.sid == sid)
+                    kept.as_ref().is_some_and(|kept| kept.entry.role == NodeRole::Transit && kept.entry.sid == sid)
                 };
                 let is_it = |(id, holding): (&u32, &Holding)| {
                     (*id != group && (has_it(&holding.in_effect) || has_it(&holding.prepared))).then_some(*id)
                 };
                 match self.groups.iter().find_map(is_it) {
-                    Some(other) => Err(PartRefusal::SidInUse { group, sid, other }),
+                    Some(other) => Err(EntryRefusal::SidInUse { group, sid, other }),
                     None => Ok(()),
                 }
             }
@@ -293,32 +295,32 @@ impl Change {
 
 fn subject(order: &NodeOrder) -> (u32, u32) {
     match order {
-        NodeOrder::Prepare { part, .. } | NodeOrder::Restore { part, .. } => (part.id.0, part.epoch),
+        NodeOrder::Prepare { entry, .. } | NodeOrder::Restore { entry, .. } => (entry.id.0, entry.epoch),
         NodeOrder::Commit { group, epoch } | NodeOrder::Abort { group, epoch } | NodeOrder::Remove { group, epoch } => {
             (*group, *epoch)
         }
     }
 }
 
-/// A part takes effect: its SID is there before, and one that the part before had goes afterwards.
-fn put_into_effect(before: Option<&Kept>, part: &NodePart, command: Command, deed: Deed) -> Change {
-    let (old, new) = (before.and_then(|kept| sid_of(&kept.part)), sid_of(part));
+/// A part takes effect: its SID is there before, and one that the group entry before had goes afterwards.
+fn put_into_effect(before: Option<&Kept>, entry: &GroupEntry, command: Command, deed: Deed) -> Change {
+    let (old, new) = (before.and_then(|kept| sid_of(&kept.entry)), sid_of(entry));
     let is_other = old != new;
     Change {
-        commands: add_sid(part).filter(|_| is_other).into_iter().chain([command]).collect(),
+        commands: add_sid(entry).filter(|_| is_other).into_iter().chain([command]).collect(),
         afterwards: old.filter(|_| is_other).map(Command::RemoveSid).into_iter().collect(),
         undo: new.filter(|_| is_other).map(Command::RemoveSid).into_iter().collect(),
-        ..Change::of(part.id.0, part.epoch, deed)
+        ..Change::of(entry.id.0, entry.epoch, deed)
     }
 }
 
 /// The SID that the node has for a group alone: an edge has one for all.
-fn sid_of(part: &NodePart) -> Option<Prefix> {
-    (part.role == NodeRole::Transit && !part.sid.is_unspecified()).then(|| Prefix::host(part.sid))
+fn sid_of(entry: &GroupEntry) -> Option<Prefix> {
+    (entry.role == NodeRole::Transit && !entry.sid.is_unspecified()).then(|| Prefix::host(entry.sid))
 }
 
-fn add_sid(part: &NodePart) -> Option<Command> {
-    sid_of(part).map(|prefix| Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(part.id) })
+fn add_sid(entry: &GroupEntry) -> Option<Command> {
+    sid_of(entry).map(|prefix| Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(entry.id) })
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ impl Control<'_> {
     async fn obey(&mut self, order: NodeOrder) -> Result<Option<NodeAnswer>, Died> {
         let commands = &self.configuration.commands;
         let is_of_file = |group: u32| {
-            commands.iter().any(|command| matches!(command, Command::AddGroup(part) if part.id.0 == group))
+            commands.iter().any(|command| matches!(command, Command::AddGroup(entry) if entry.id.0 == group))
         };
         match self.agent.ledger.weigh(order, is_of_file) {
             Verdict::Nothing => Ok(None),

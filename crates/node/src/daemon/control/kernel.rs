@@ -259,7 +259,7 @@ impl Control<'_> {
 
 fn proxy_addresses<'c>(commands: impl Iterator<Item = &'c Command>) -> BTreeSet<Ipv6Addr> {
     let proxy = |command: &Command| match command {
-        Command::AddGroup(part) => Some(part.proxy),
+        Command::AddGroup(entry) => Some(entry.proxy),
         _ => None,
     };
     commands.filter_map(proxy).collect()

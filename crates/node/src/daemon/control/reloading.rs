@@ -10,7 +10,7 @@ use crate::daemon::interest;
 use crate::daemon::order::Refusal;
 use crate::daemon::reload::{Changes, changes};
 use srdma_dataplane::Command;
-use srdma_group::NodePart;
+use srdma_group::GroupEntry;
 use std::collections::BTreeMap;
 
 /// A configuration that can be put into force.
@@ -101,9 +101,9 @@ impl Control<'_> {
             .iter()
             .try_for_each(|command| node.control(command.clone()))
             .map_err(|error| in_file(error.to_string()))?;
-        let is_given = |part: &NodePart| self.agent.ledger.has(part.id.0);
+        let is_given = |entry: &GroupEntry| self.agent.ledger.has(entry.id.0);
         let both = changes.commands.iter().find_map(|command| match command {
-            Command::AddGroup(part) if is_given(part) => Some(part.id.0),
+            Command::AddGroup(entry) if is_given(entry) => Some(entry.id.0),
             _ => None,
         });
         if let Some(group) = both {

@@ -1,7 +1,7 @@
 //! What the configuration says: it wins over the kernel.
 
 use srdma_dataplane::{Command, NextHop, NodeConfig, Prefix, RouteAction, SidBehavior, TableId};
-use srdma_group::{Downstream, NodePart, Parent};
+use srdma_group::{Downstream, GroupEntry, Parent};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
@@ -53,7 +53,7 @@ impl Fixed {
                         fixed.next_hop(next_hop);
                     }
                 }
-                Command::AddGroup(part) | Command::RestoreGroup(part) => fixed.group(part),
+                Command::AddGroup(entry) | Command::RestoreGroup(entry) => fixed.group(entry),
                 Command::SetLearning(learning) => {
                     fixed.learnt.extend(&learning.proxies);
                     fixed.prefixes.extend(learning.proxies.iter().map(|proxies| (TableId(0), *proxies)));
@@ -102,15 +102,15 @@ impl Fixed {
         self.next_hops.insert((next_hop.port.0, next_hop.address));
     }
 
-    fn group(&mut self, part: &NodePart) {
-        self.prefixes.insert((TableId(0), Prefix::host(part.proxy)));
-        self.proxies.insert(part.proxy);
-        self.destinations.extend(part.receivers.iter().map(|receiver| receiver.address));
-        self.destinations.insert(match part.parent {
+    fn group(&mut self, entry: &GroupEntry) {
+        self.prefixes.insert((TableId(0), Prefix::host(entry.proxy)));
+        self.proxies.insert(entry.proxy);
+        self.destinations.extend(entry.receivers.iter().map(|receiver| receiver.address));
+        self.destinations.insert(match entry.parent {
             Parent::Source(source) => source.address,
             Parent::Node { loopback, sid } => sid.unwrap_or(loopback),
         });
-        for downstream in &part.downstream {
+        for downstream in &entry.downstream {
             match downstream {
                 Downstream::Sid(sid) => {
                     self.destinations.insert(*sid);

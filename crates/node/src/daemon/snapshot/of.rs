@@ -92,17 +92,17 @@ impl Snapshot {
 }
 
 fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
-    let (part, counters, points) = (node.group_part(id)?, node.group_counters(id)?, node.acknowledgements(id)?);
-    let (parent, is_root) = match part.parent {
+    let (entry, counters, points) = (node.group_entry(id)?, node.group_counters(id)?, node.acknowledgements(id)?);
+    let (parent, is_root) = match entry.parent {
         Parent::Source(source) => (source.address, true),
         Parent::Node { loopback, .. } => (loopback, false),
     };
-    let role = match (part.role, &part.headend) {
+    let role = match (entry.role, &entry.headend) {
         (NodeRole::Edge, _) => Role::Edge,
         (NodeRole::Transit, None) => Role::Transit,
         (NodeRole::Transit, Some(_)) => Role::Headend,
     };
-    let branches = (0..).map(BranchIndex).zip(&part.branches).map(|(index, branch)| BranchSnapshot {
+    let branches = (0..).map(BranchIndex).zip(&entry.branches).map(|(index, branch)| BranchSnapshot {
         address: branch.responder,
         point: points.point(index).map(|psn| psn.get()),
         lag: points.lag(index),
@@ -111,10 +111,10 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
     });
     Some(GroupSnapshot {
         id: id.0,
-        epoch: part.epoch,
+        epoch: entry.epoch,
         role,
         is_learnt: id >= FIRST_LEARNT_GROUP,
-        proxy: part.proxy,
+        proxy: entry.proxy,
         parent,
         is_root,
         highest_psn: points.highest().map(|psn| psn.get()),

@@ -6,7 +6,7 @@ use srdma_dataplane::{
     Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PortId, Prefix, RouteAction, SidBehavior, TableId,
 };
 use srdma_group::{
-    Branch, CnpMode, Downstream, GroupId, Join, ListMode, NodePart, NodeRole, OnFailure, Parent, Policy,
+    Branch, CnpMode, Downstream, GroupEntry, GroupId, Join, ListMode, NodeRole, OnFailure, Parent, Policy,
     ReceiverRegion, Rules, Source, SourceRegion,
 };
 use srdma_wire::{MacAddress, Psn, Qpn};
@@ -26,13 +26,13 @@ fn commands() -> Vec<Command> {
     parse(example()).expect("the example is right").commands
 }
 
-/// The part of a group.
-fn part(id: u32) -> NodePart {
-    let parts = commands().into_iter().filter_map(|command| match command {
-        Command::AddGroup(part) => Some(*part),
+/// The group entry of a group.
+fn entry(id: u32) -> GroupEntry {
+    let entries = commands().into_iter().filter_map(|command| match command {
+        Command::AddGroup(entry) => Some(*entry),
         _ => None,
     });
-    parts.into_iter().find(|part| part.id == GroupId(id)).expect("the example has the group")
+    entries.into_iter().find(|entry| entry.id == GroupId(id)).expect("the example has the group")
 }
 
 #[test]
@@ -120,23 +120,23 @@ fn next_csid_with_other_lengths() {
     assert_eq!(*behavior, SidBehavior::End(flavors));
 }
 
-/// The headend's part (D1, D7, D13, D27).
+/// The headend's entry (D1, D7, D13, D27).
 #[test]
 fn a_headend() {
-    let part = part(1);
+    let entry = entry(1);
     let source = Source { address: address("2001:db8:aa::1"), qpn: Qpn::new(0x100).expect("24 bits") };
-    assert_eq!((part.epoch, part.role, part.parent), (3, NodeRole::Transit, Parent::Source(source)));
-    assert_eq!((part.proxy, part.sid), (address("2001:db8:cc::1"), address("2001:db8:ff:6::f1")));
-    assert_eq!((part.designated_qpn.get(), part.initial_psn), (0xD0_0000, Psn::new(0xFF_FFF0)));
-    assert_eq!(part.branches.len(), 3);
+    assert_eq!((entry.epoch, entry.role, entry.parent), (3, NodeRole::Transit, Parent::Source(source)));
+    assert_eq!((entry.proxy, entry.sid), (address("2001:db8:cc::1"), address("2001:db8:ff:6::f1")));
+    assert_eq!((entry.designated_qpn.get(), entry.initial_psn), (0xD0_0000, Psn::new(0xFF_FFF0)));
+    assert_eq!(entry.branches.len(), 3);
     let joined = Some(Join { psn: Psn::new(0x1000), msn: 16 });
-    assert_eq!(part.renewed, 0);
-    assert_eq!(part.branches[1], Branch { renewed: 2, ..Branch::new(address("2001:db8:ff:5::1")) });
-    assert_eq!(part.branches[2], Branch { joined, ..Branch::new(address("2001:db8:ff:7::1")) });
+    assert_eq!(entry.renewed, 0);
+    assert_eq!(entry.branches[1], Branch { renewed: 2, ..Branch::new(address("2001:db8:ff:5::1")) });
+    assert_eq!(entry.branches[2], Branch { joined, ..Branch::new(address("2001:db8:ff:7::1")) });
     let multicast = Downstream::Multicast(address("ff3e:20:2001:db8::6"));
-    assert_eq!(part.downstream, [Downstream::Sid(address("2001:db8:ff:4::f")), multicast]);
-    assert_eq!(part.region, Some(SourceRegion { base: 0x7F00_0000_0000, length: 64 << 20, rkey: 0x1234 }));
-    let headend = part.headend.expect("a headend");
+    assert_eq!(entry.downstream, [Downstream::Sid(address("2001:db8:ff:4::f")), multicast]);
+    assert_eq!(entry.region, Some(SourceRegion { base: 0x7F00_0000_0000, length: 64 << 20, rkey: 0x1234 }));
+    let headend = entry.headend.expect("a headend");
     assert_eq!((headend.source, headend.with_regions, headend.link_mtu), (source, true, 4608));
     assert_eq!(headend.lists.iter().map(|list| list.receivers.len()).collect::<Vec<_>>(), [2, 1]);
     let receiver = headend.lists[1].receivers[0];
@@ -154,17 +154,17 @@ fn a_headend() {
         min_receivers: 2,
         ..Policy::default()
     };
-    assert_eq!(part.policy, policy);
+    assert_eq!(entry.policy, policy);
 }
 
 #[test]
 fn an_edge_and_a_transit_node() {
-    let edge = part(2);
+    let edge = entry(2);
     assert_eq!(edge.role, NodeRole::Edge);
     assert_eq!(edge.parent, Parent::Node { loopback: address("2001:db8:ff:5::1"), sid: None });
     assert_eq!(edge.branches, [Branch::new(address("2001:db8:aa::1"))]);
     assert_eq!((edge.receivers.len(), edge.downstream.len(), edge.headend), (1, 0, None));
-    let transit = part(3);
+    let transit = entry(3);
     let sid = Some(address("5f00:0:900::"));
     assert_eq!(transit.parent, Parent::Node { loopback: address("2001:db8:ff:9::1"), sid });
     assert_eq!(transit.sid, address("ff3e:20:2001:db8::9"));
@@ -183,7 +183,7 @@ fn a_policy_without_defaults() {
     let policies: Vec<Policy> = commands
         .into_iter()
         .filter_map(|command| match command {
-            Command::AddGroup(part) => Some(part.policy),
+            Command::AddGroup(entry) => Some(entry.policy),
             _ => None,
         })
         .collect();

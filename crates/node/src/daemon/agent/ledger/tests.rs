@@ -101,7 +101,7 @@ impl Agent {
 
     /// Epoch of the group and number of SIDs, as the dataplane has them.
     fn has(&self) -> (Option<u32>, usize) {
-        (self.node.group_part(GroupId(7)).map(|part| part.epoch), self.node.sids().count())
+        (self.node.group_entry(GroupId(7)).map(|entry| entry.epoch), self.node.sids().count())
     }
 
     /// That the ledger knows what the node has.
@@ -115,12 +115,12 @@ impl Agent {
 
 /// What the controller would send for an order of its lifecycle.
 fn to_node(order: Order) -> Option<(Ipv6Addr, NodeOrder)> {
-    let deed = |part: &NodePart| part.headend.is_some().then(|| format!("deed of epoch {}", part.epoch));
+    let deed = |entry: &GroupEntry| entry.headend.is_some().then(|| format!("deed of epoch {}", entry.epoch));
     Some(match order {
-        Order::Prepare { node, part } => (node, NodeOrder::Prepare { deed: deed(&part), part }),
+        Order::Prepare { node, entry } => (node, NodeOrder::Prepare { deed: deed(&entry), entry }),
         Order::Commit { node, epoch } => (node, NodeOrder::Commit { group: 7, epoch }),
         Order::Abort { node, epoch } => (node, NodeOrder::Abort { group: 7, epoch }),
-        Order::Restore { node, part } => (node, NodeOrder::Restore { deed: deed(&part), part }),
+        Order::Restore { node, entry } => (node, NodeOrder::Restore { deed: deed(&entry), entry }),
         Order::Remove { node, epoch } => (node, NodeOrder::Remove { group: 7, epoch }),
         _ => return None,
     })
@@ -207,13 +207,13 @@ fn a_node_that_comes_back_is_given_what_it_had() {
     assert_eq!(agents[&loopback(1)].node.acknowledgements(GroupId(7)).unwrap().unknown(), 0);
 }
 
-fn part(number: usize, epoch: u32) -> Box<NodePart> {
+fn entry(number: usize, epoch: u32) -> Box<GroupEntry> {
     let group = srdma_group::Group::new(Record { epoch, ..record() }).unwrap();
     Box::new(group.at(NodeIndex(number - 1)).unwrap())
 }
 
 fn prepare(number: usize, epoch: u32) -> NodeOrder {
-    NodeOrder::Prepare { part: part(number, epoch), deed: None }
+    NodeOrder::Prepare { entry: entry(number, epoch), deed: None }
 }
 
 /// What was said again is answered again; what was overtaken means nothing; what was not prepared is not committed.
@@ -234,7 +234,7 @@ fn older_orders_mean_nothing() {
     assert_eq!(agent.obey(prepare(2, 3)), prepared(3), "in effect already");
     assert_eq!(agent.obey(prepare(2, 4)), prepared(4));
     assert_eq!(agent.obey(commit(3)), committed(3));
-    assert_eq!(agent.obey(NodeOrder::Restore { part: part(2, 3), deed: None }), committed(3));
+    assert_eq!(agent.obey(NodeOrder::Restore { entry: entry(2, 3), deed: None }), committed(3));
     assert_eq!(agent.obey(NodeOrder::Abort { group: 7, epoch: 4 }), None);
     assert_eq!(agent.ledger.held()[0].prepared, None);
     assert_eq!(agent.obey(remove(2)), None, "older than what is in effect");
@@ -264,9 +264,9 @@ fn parts_that_are_not_the_controllers_to_give_are_refused() {
     assert_eq!(refusal(2, Rules::default(), false), text);
     let mut agent = Agent::new(2);
     agent.obey(prepare(2, 1));
-    let mut other = part(2, 1);
+    let mut other = entry(2, 1);
     other.id = GroupId(8);
-    let Some(NodeAnswer::Refused { reason, .. }) = agent.obey(NodeOrder::Prepare { part: other, deed: None }) else {
+    let Some(NodeAnswer::Refused { reason, .. }) = agent.obey(NodeOrder::Prepare { entry: other, deed: None }) else {
         panic!("taken");
     };
     assert_eq!(reason, "SID 5f00:0:2:a::7 of group 8 is that of group 7");
@@ -276,9 +276,9 @@ fn parts_that_are_not_the_controllers_to_give_are_refused() {
 #[test]
 fn what_the_node_refuses_is_not_held() {
     let mut agent = Agent::new(2);
-    let mut wrong = part(2, 1);
+    let mut wrong = entry(2, 1);
     wrong.proxy = loopback(2);
-    let order = NodeOrder::Prepare { part: wrong, deed: None };
+    let order = NodeOrder::Prepare { entry: wrong, deed: None };
     let Some(NodeAnswer::Refused { group: 7, epoch: 1, reason }) = agent.obey(order) else { panic!("taken") };
     assert!(reason.contains("2001:db8:2::1"), "{reason}");
     assert_eq!((agent.ledger.held(), agent.has()), (vec![], (None, 1)));
@@ -332,7 +332,7 @@ fn whatever_happens_all_nodes_end_with_the_record() {
         states(&agents);
         let group = lifecycle.group().unwrap();
         for (index, node) in group.record().tree.nodes().iter().enumerate() {
-            let has = agents[&node.loopback].node.group_part(GroupId(7)).expect("it is in the tree");
+            let has = agents[&node.loopback].node.group_entry(GroupId(7)).expect("it is in the tree");
             let wanted = group.at(NodeIndex(index)).unwrap();
             assert_eq!((&has.branches, has.role), (&wanted.branches, wanted.role), "seed {seed}, {}", node.name);
         }

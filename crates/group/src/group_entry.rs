@@ -55,7 +55,7 @@ pub enum Downstream {
 
 /// What the headend needs besides (D1, D4, D26, D27).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeadendPart {
+pub struct HeadendEntry {
     /// The source whose packets it encapsulates.
     pub source: Source,
     /// The lists to put into each packet; empty when they are provisioned.
@@ -68,7 +68,7 @@ pub struct HeadendPart {
 
 /// A node's part of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodePart {
+pub struct GroupEntry {
     /// The group.
     pub id: GroupId,
     /// Its epoch.
@@ -99,14 +99,14 @@ pub struct NodePart {
     /// The region that requests of the group address.
     pub region: Option<SourceRegion>,
     /// The headend's part.
-    pub headend: Option<HeadendPart>,
+    pub headend: Option<HeadendEntry>,
     /// The group's policy.
     pub policy: Policy,
 }
 
 impl Group {
     /// A node's part of the group; `None` when the tree has no such node.
-    pub fn at(&self, index: NodeIndex) -> Option<NodePart> {
+    pub fn at(&self, index: NodeIndex) -> Option<GroupEntry> {
         let record = self.record();
         let node = record.tree.node(index)?;
         let receivers: Vec<Receiver> = self.receivers_of(index).copied().collect();
@@ -129,13 +129,13 @@ impl Group {
             Some(parent) => Parent::Node { loopback: parent.loopback, sid: node.parent_sid },
             None => Parent::Source(record.source),
         };
-        let headend = node.parent.is_none().then(|| HeadendPart {
+        let headend = node.parent.is_none().then(|| HeadendEntry {
             source: record.source,
             lists: if self.lists_in_packets() { edge_lists(record) } else { Vec::new() },
             with_regions: record.region.is_some(),
             link_mtu: record.link_mtu,
         });
-        Some(NodePart {
+        Some(GroupEntry {
             id: record.id,
             epoch: record.epoch,
             renewed: node.renewed,
