@@ -130,7 +130,7 @@ impl ProfileArguments {
             .ok_or_else(|| anyhow!("unknown profile {:?}: there are {}", self.name, names()))?;
         let Some(file) = &self.parameters else { return Ok(name.load(None)?) };
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        name.load(Some(&text)).map_err(|error| anyhow!("{}: {error}", file.display()))
+        name.load(Some(&text)).map_err(|error| error.in_file(file).into())
     }
 }
 

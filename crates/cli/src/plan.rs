@@ -16,7 +16,8 @@ mod why;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use srdma_fabric::{FileError, LinkId, SidPlan, Topology};
+use srdma_fabric::{LinkId, SidPlan, Topology};
+use srdma_toml_error::LineError;
 use std::fs;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
@@ -67,9 +68,9 @@ impl FabricArguments {
 }
 
 /// Reads a file; what is wrong in it is told with its line.
-fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileError>) -> Result<T> {
+fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, LineError>) -> Result<T> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&text).map_err(|FileError { line, problem }| anyhow::anyhow!("{}:{line}: {problem}", path.display()))
+    parse(&text).map_err(|error| error.in_file(path).into())
 }
 
 /// The links of a switch, or the one of that name, as an option gave it.

@@ -27,7 +27,7 @@ pub use fields::{Field, fields, summary};
 pub use judge::{Difference, Finding, judge};
 pub use known::Departure;
 pub use mac::Mac;
-pub use parameters::{Parameter, ParameterError, Port};
+pub use parameters::{Parameter, Port};
 pub use profile::{PROFILES, Profile, ProfileName};
 pub use report::{CaseReport, Report, RequirementReport, Verdict};
 pub use requirement::Requirement;

@@ -2,6 +2,7 @@
 
 use crate::Mac;
 use serde::{Deserialize, Serialize};
+use srdma_toml_error::{LineError, Problem};
 use std::net::Ipv6Addr;
 
 /// A parameter of a profile, for whoever configures a device.
@@ -40,14 +41,6 @@ impl Port {
     pub(crate) fn to_tester(self, packet: &[u8]) -> Vec<u8> {
         [&self.tester_mac.0[..], &self.device_mac.0, &[0x86, 0xDD], packet].concat()
     }
-}
-
-/// A file of parameters that is wrong.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
-pub struct ParameterError {
-    /// Line and reason, and what the profile has.
-    pub reason: String,
 }
 
 /// How a value is written in a parameter file.
@@ -111,7 +104,7 @@ pub(crate) const fn address(segments: [u16; 8]) -> Ipv6Addr {
 }
 
 /// Reads a file of parameters; without one all are as by default.
-pub(crate) fn read<P: Default + for<'de> Deserialize<'de>>(text: Option<&str>) -> Result<P, ParameterError> {
+pub(crate) fn read<P: Default + for<'de> Deserialize<'de>>(text: Option<&str>) -> Result<P, LineError> {
     let Some(text) = text else { return Ok(P::default()) };
-    toml::from_str(text).map_err(|error| ParameterError { reason: error.to_string().trim_end().to_owned() })
+    toml::from_str(text).map_err(|error| Problem::of_toml(&error, text).in_text(text))
 }

@@ -4,6 +4,7 @@ use crate::jobs::Jobs;
 use serde::Deserialize;
 use srdma_api::Prefix;
 use srdma_fabric::{Encoding, SidPlan, Topology};
+use srdma_toml_error::{FileError, Problem};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -121,24 +122,9 @@ fn most_copies() -> usize {
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("{}: {reason}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// A key or value is wrong.
-    #[error("{}:{line}: {reason}", file.display())]
-    Wrong {
-        /// The file.
-        file: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What was expected and what was found.
-        reason: String,
-    },
+    /// The file cannot be read, or a key or value is wrong.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// What it says does not fit together.
     #[error("{}: {reason}", file.display())]
     Contradiction {
@@ -175,13 +161,9 @@ impl Config {
     ///
     /// When it cannot be read, and those of [`Config::check`].
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigError::Unreadable { file: file.to_owned(), reason: error.to_string() })?;
-        let config: Config = toml::from_str(&text).map_err(|error| {
-            let at = error.span().map_or(text.len(), |span| span.start);
-            let line = text.bytes().take(at).filter(|octet| *octet == b'\n').count() + 1;
-            ConfigError::Wrong { file: file.to_owned(), line, reason: error.message().to_owned() }
-        })?;
+        let text = srdma_toml_error::read(file)?;
+        let config: Config =
+            toml::from_str(&text).map_err(|error| Problem::of_toml(&error, &text).in_file(file, &text))?;
         config.check().map_err(|reason| ConfigError::Contradiction { file: file.to_owned(), reason })?;
         Ok(config)
     }

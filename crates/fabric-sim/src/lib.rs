@@ -55,4 +55,4 @@ pub use provenance::Provenance;
 pub use report::FabricReport;
 pub use results::{ArmResult, Results};
 pub use run::{Progress, RunError, run, run_shown};
-pub use scenario::{Level, Scenario, ScenarioError};
+pub use scenario::{Level, Scenario};

@@ -3,10 +3,10 @@
 use crate::fields;
 use serde::{Deserialize, Serialize};
 use srdma_rc::PathMtu;
+use srdma_toml_error::{FileError, Problem};
 use srdma_wire::{Psn, Qpn};
-use std::io;
 use std::net::Ipv6Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A multicast group as its source sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,38 +54,14 @@ pub struct GroupSource {
     pub qpn: Qpn,
 }
 
-/// Why a group file was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum GroupFileError {
-    /// It cannot be read.
-    #[error("{}: {error}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A key or value is wrong.
-    #[error("{}:{line}: {problem}", file.display())]
-    Wrong {
-        /// The file.
-        file: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What was expected and what was found.
-        problem: String,
-    },
-}
-
 impl GroupFile {
     /// Reads a file.
     ///
     /// # Errors
     ///
     /// When the file cannot be read, and those of [`GroupFile::parse`].
-    pub fn read(file: &Path) -> Result<Self, GroupFileError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| GroupFileError::Unreadable { file: file.to_owned(), error })?;
+    pub fn read(file: &Path) -> Result<Self, FileError> {
+        let text = srdma_toml_error::read(file)?;
         Self::parse(file, &text)
     }
 
@@ -93,16 +69,9 @@ impl GroupFile {
     ///
     /// # Errors
     ///
-    /// [`GroupFileError::Wrong`] names the first line that is wrong.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, GroupFileError> {
-        toml::from_str(text).map_err(|error| {
-            // A key that is missing altogether is missing at the end of the file.
-            let at = error.span().map_or(text.len(), |span| span.start);
-            let line = text.bytes().take(at).filter(|octet| *octet == b'\n').count() + 1;
-            let problem =
-                error.message().replace("unknown field", "unknown key").replace("missing field", "missing key");
-            GroupFileError::Wrong { file: file.to_owned(), line, problem }
-        })
+    /// [`FileError::Wrong`] names the first line that is wrong.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
+        toml::from_str(text).map_err(|error| Problem::of_toml(&error, text).in_file(file, text))
     }
 }
 

@@ -32,7 +32,7 @@ pub use connection::Connection;
 pub use event_loop::{Clock, Program, run};
 pub use failure::Failure;
 pub use gate::{Gate, Passage, SourceState};
-pub use group_file::{GroupFile, GroupFileError, GroupRegion, GroupSource};
+pub use group_file::{GroupFile, GroupRegion, GroupSource};
 pub use landing::Landing;
 pub use peer_info::PeerInfo;
 pub use raw_wire::{RawWire, RawWireConfig};

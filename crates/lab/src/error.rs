@@ -1,7 +1,7 @@
 //! Why a lab could not do what it was asked.
 
 use crate::containerlab::ExportError;
-use crate::topology::TopologyError;
+use srdma_toml_error::FileError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -23,7 +23,7 @@ pub enum LabError {
     },
     /// A topology file that is wrong.
     #[error(transparent)]
-    Topology(#[from] TopologyError),
+    Topology(#[from] FileError),
     /// An instance suffix that cannot be part of a name.
     #[error("instance {0}: expected 1 to 16 lower-case letters, digits and hyphens")]
     Instance(String),

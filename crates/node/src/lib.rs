@@ -9,8 +9,8 @@ pub mod explain;
 mod process;
 
 pub use configuration::{
-    Configuration, ConfigurationError, ControllerLink, ControllerSettings, DaemonSettings, InterfaceFacts, IsisCircuit,
-    IsisSettings, PathsFile, PortInterface, Purpose, parse_duration,
+    Configuration, ControllerLink, ControllerSettings, DaemonSettings, InterfaceFacts, IsisCircuit, IsisSettings,
+    PathsFile, PortInterface, Purpose, parse_duration,
 };
 pub use process::{
     GroupCountersReport, GroupReport, Input, OutputError, PortReport, ProcessError, Progress, Report, SidReport,

@@ -11,7 +11,8 @@
 
 use crate::flow::Flow;
 use csv::{ReaderBuilder, StringRecord, Trim};
-use srdma_fabric::{FileError, HostId, NodeId, Topology};
+use srdma_fabric::{HostId, NodeId, Topology};
+use srdma_toml_error::LineError;
 
 /// A flow with what it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,10 +38,10 @@ const JOB: &str = "flows";
 /// # Errors
 ///
 /// Names the line and the column that is wrong, what was found there and what was expected.
-pub fn flows_from_csv(text: &str, topology: &Topology) -> Result<Vec<ListedFlow>, FileError> {
+pub fn flows_from_csv(text: &str, topology: &Topology) -> Result<Vec<ListedFlow>, LineError> {
     let mut reader = ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| of_csv(&error))?.clone();
-    let wrong = |problem: String| Err(FileError { line: 1, problem });
+    let wrong = |problem: String| Err(LineError { line: 1, problem });
     let list = COLUMNS.join(", ");
     if let Some(unknown) = header.iter().find(|name| !COLUMNS.contains(name)) {
         return wrong(format!("{unknown:?} is no column: expected {list}, the last two if wanted"));
@@ -88,19 +89,19 @@ impl Row<'_> {
         self.record.get(column).unwrap_or_default()
     }
 
-    fn wrong<T>(&self, column: usize, problem: String) -> Result<T, FileError> {
+    fn wrong<T>(&self, column: usize, problem: String) -> Result<T, LineError> {
         let name = self.header.get(column).unwrap_or_default();
-        Err(FileError { line: self.line, problem: format!("column {name}: {problem}") })
+        Err(LineError { line: self.line, problem: format!("column {name}: {problem}") })
     }
 
-    fn host(&self, column: usize, topology: &Topology) -> Result<HostId, FileError> {
+    fn host(&self, column: usize, topology: &Topology) -> Result<HostId, LineError> {
         match topology.node(self.field(column)) {
             Some(NodeId::Host(host)) => Ok(host),
             _ => self.wrong(column, format!("{:?} is no NIC of this fabric", self.field(column))),
         }
     }
 
-    fn number(&self, column: usize, least: u64, most: u64) -> Result<u64, FileError> {
+    fn number(&self, column: usize, least: u64, most: u64) -> Result<u64, LineError> {
         let text = self.field(column);
         match text.parse() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
@@ -110,7 +111,7 @@ impl Row<'_> {
 }
 
 /// What the reader has to say, with its line.
-fn of_csv(error: &csv::Error) -> FileError {
+fn of_csv(error: &csv::Error) -> LineError {
     let line = error.position().map_or(1, csv::Position::line) as usize;
     let problem = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
@@ -118,5 +119,5 @@ fn of_csv(error: &csv::Error) -> FileError {
         }
         _ => error.to_string(),
     };
-    FileError { line, problem }
+    LineError { line, problem }
 }

@@ -33,7 +33,8 @@
 
 use crate::job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
 use serde::Deserialize;
-use srdma_fabric::{FileError, HostId, NodeId, Problem, Topology};
+use srdma_fabric::{HostId, NodeId, Topology};
+use srdma_toml_error::{LineError, Problem};
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
@@ -98,7 +99,7 @@ struct CollectiveSection {
 /// # Errors
 ///
 /// Names the line that is wrong, what was found there and what was expected.
-pub fn jobs_from_toml(text: &str, topology: &Topology) -> Result<Vec<Job>, FileError> {
+pub fn jobs_from_toml(text: &str, topology: &Topology) -> Result<Vec<Job>, LineError> {
     let file: Result<File, Problem> = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text));
     file.and_then(|file| jobs(&file.job, topology)).map_err(|problem| problem.in_text(text))
 }

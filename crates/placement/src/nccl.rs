@@ -23,7 +23,8 @@
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;
 use roxmltree::{Document, Node, ParsingOptions};
-use srdma_fabric::{FileError, HostId, Topology};
+use srdma_fabric::{HostId, Topology};
+use srdma_toml_error::LineError;
 
 /// The pattern of rings (`NCCL_TOPO_PATTERN_RING`).
 const RING: &str = "4";
@@ -37,11 +38,11 @@ const MOST_NODES: u32 = 1_000_000;
 /// # Errors
 ///
 /// Names the line and the column that is wrong, what was found there and what was expected.
-pub fn flows_from_nccl(text: &str, topology: &Topology, servers: &[String]) -> Result<Vec<ListedFlow>, FileError> {
+pub fn flows_from_nccl(text: &str, topology: &Topology, servers: &[String]) -> Result<Vec<ListedFlow>, LineError> {
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let at = error.pos();
-        FileError { line: at.row as usize, problem: format!("column {}: {error}", at.col) }
+        LineError { line: at.row as usize, problem: format!("column {}: {error}", at.col) }
     })?;
     let root = document.root_element();
     let rings = match root.tag_name().name() {
@@ -87,7 +88,7 @@ struct Ring<'a> {
     rate_bits_per_s: u64,
 }
 
-fn rings_of_graphs<'a>(root: Node<'a, 'a>) -> Result<Vec<Ring<'a>>, FileError> {
+fn rings_of_graphs<'a>(root: Node<'a, 'a>) -> Result<Vec<Ring<'a>>, LineError> {
     let mut rings = Vec::new();
     for graph in children(root, "graph").filter(|graph| graph.attribute("pattern") == Some(RING)) {
         let speed: f64 = number(graph, "speedinter", "gigabytes a second")?;
@@ -109,7 +110,7 @@ fn rings_of_graphs<'a>(root: Node<'a, 'a>) -> Result<Vec<Ring<'a>>, FileError> {
     }
 }
 
-fn rings_of_system<'a>(root: Node<'a, 'a>) -> Result<Vec<Ring<'a>>, FileError> {
+fn rings_of_system<'a>(root: Node<'a, 'a>) -> Result<Vec<Ring<'a>>, LineError> {
     let mut rings = Vec::new();
     for node in root.descendants().filter(|node| node.has_tag_name("net")) {
         let nic = number(node, "dev", "the number of a NIC")?;
@@ -126,13 +127,13 @@ fn children<'a>(node: Node<'a, 'a>, name: &'static str) -> impl Iterator<Item = 
     node.children().filter(move |child| child.has_tag_name(name))
 }
 
-fn number<T: std::str::FromStr>(node: Node<'_, '_>, attribute: &str, what: &str) -> Result<T, FileError> {
+fn number<T: std::str::FromStr>(node: Node<'_, '_>, attribute: &str, what: &str) -> Result<T, LineError> {
     let text = node.attribute(attribute).unwrap_or_default();
     let name = node.tag_name().name();
     text.parse().or_else(|_| wrong(node, format!("<{name} {attribute}={text:?}>: expected {what}")))
 }
 
-fn rate(node: Node<'_, '_>, attribute: &str, bits_per_s: f64) -> Result<u64, FileError> {
+fn rate(node: Node<'_, '_>, attribute: &str, bits_per_s: f64) -> Result<u64, LineError> {
     if (1.0..1e16).contains(&bits_per_s) {
         return Ok(bits_per_s.round() as u64);
     }
@@ -140,7 +141,7 @@ fn rate(node: Node<'_, '_>, attribute: &str, bits_per_s: f64) -> Result<u64, Fil
     wrong(node, format!("<{name} {attribute}>: {bits_per_s} bits a second is no rate of a NIC"))
 }
 
-fn wrong<T>(node: Node<'_, '_>, problem: String) -> Result<T, FileError> {
+fn wrong<T>(node: Node<'_, '_>, problem: String) -> Result<T, LineError> {
     let at = node.document().text_pos_at(node.range().start);
-    Err(FileError { line: at.row as usize, problem: format!("column {}: {problem}", at.col) })
+    Err(LineError { line: at.row as usize, problem: format!("column {}: {problem}", at.col) })
 }

@@ -9,8 +9,9 @@ mod multicast;
 mod usid;
 
 use crate::parameters::{Port, read};
-use crate::{Case, Expected, Frame, Parameter, ParameterError};
+use crate::{Case, Expected, Frame, Parameter};
 use serde::Serialize;
+use srdma_toml_error::LineError;
 use std::net::Ipv6Addr;
 
 /// What a device has to be configured as, and the cases for it.
@@ -42,7 +43,7 @@ pub struct ProfileName {
     /// What it tests, a sentence.
     pub about: &'static str,
     #[serde(skip)]
-    build: fn(Option<&str>) -> Result<Profile, ParameterError>,
+    build: fn(Option<&str>) -> Result<Profile, LineError>,
 }
 
 /// The profiles.
@@ -78,7 +79,7 @@ impl ProfileName {
     /// # Errors
     ///
     /// When the text is no TOML, or names a parameter that the profile does not have.
-    pub fn load(self, parameters: Option<&str>) -> Result<Profile, ParameterError> {
+    pub fn load(self, parameters: Option<&str>) -> Result<Profile, LineError> {
         (self.build)(parameters)
     }
 }

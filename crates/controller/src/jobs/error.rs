@@ -1,15 +1,16 @@
 //! Why a change of jobs is refused. Nothing has changed then.
 
 use super::MOST_FLOWS;
-use srdma_fabric::{FileError, ProgramError};
+use srdma_fabric::ProgramError;
 use srdma_placement::PlacementError;
+use srdma_toml_error::LineError;
 
 /// Why a change of jobs is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// The text is no file of jobs.
     #[error("no jobs: {0}")]
-    NotJobs(FileError),
+    NotJobs(LineError),
     /// There is no job in the text.
     #[error("there is no job in it: give one by [[job]]")]
     NoJobs,

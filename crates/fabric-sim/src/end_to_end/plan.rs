@@ -1,10 +1,11 @@
 //! Files of end-to-end runs: how they are written. `docs/scenarios.md` describes the keys.
 
-use crate::scenario::{DcqcnKeys, Fraction, Hosts, ScenarioError, Switches, Whole, has_section, usual_seeds};
+use crate::scenario::{DcqcnKeys, Fraction, Hosts, Switches, Whole, has_section, usual_seeds};
 use crate::wan::figure::{self, HOSTS_PER_LEAF, LEAVES};
 use crate::wan::{Congested, Distances};
 use serde::Deserialize;
-use srdma_fabric::{NodeId, Problem, SwitchId};
+use srdma_fabric::{NodeId, SwitchId};
+use srdma_toml_error::{FileError, Problem};
 use std::path::Path;
 use toml::Spanned;
 
@@ -130,9 +131,9 @@ impl EndToEnd {
     ///
     /// # Errors
     ///
-    /// [`ScenarioError::Wrong`] names the first line that is wrong, what was expected there and what was found.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
-        Self::resolve(text).map_err(|problem| ScenarioError::wrong(problem, file, text))
+    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
+        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
     }
 
     fn resolve(text: &str) -> Result<Self, Problem> {

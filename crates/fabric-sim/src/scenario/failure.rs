@@ -2,7 +2,8 @@
 
 use super::Whole;
 use serde::Deserialize;
-use srdma_fabric::{LinkId, NodeId, Problem, Topology};
+use srdma_fabric::{LinkId, NodeId, Topology};
+use srdma_toml_error::Problem;
 use toml::Spanned;
 
 const NS_PER_US: u64 = 1000;

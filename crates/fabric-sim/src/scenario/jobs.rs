@@ -1,8 +1,9 @@
 //! Jobs of a scenario: those of a file of jobs, each NIC with one rank, and how often they run.
 
-use srdma_fabric::{HostId, NodeId, Problem, Topology};
+use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_placement::Job;
 use srdma_placement::job_file::{JobSection, Repetition, jobs};
+use srdma_toml_error::Problem;
 use std::collections::BTreeSet;
 use toml::Spanned;
 

@@ -3,7 +3,6 @@
 //! A wrong key, type or value ends the reading, and the error names the line. What exists afterwards can be run.
 
 mod arm;
-mod error;
 mod failure;
 mod jobs;
 mod number;
@@ -11,7 +10,6 @@ mod settings;
 mod workload;
 
 pub use arm::{Arm, Control, DcqcnKeys, DcqcnPreset, HpccKeys, Paths, Signal};
-pub use error::ScenarioError;
 pub use failure::{Failure, FailureSection};
 pub(crate) use number::usual_seeds;
 pub use number::{Fraction, Whole};
@@ -20,9 +18,10 @@ pub use workload::{Background, FlowSizes, Incast, Multicast, Permutation, Stream
 
 use super::wan::Wan;
 use serde::{Deserialize, Serialize};
-use srdma_fabric::{HostId, NodeId, Problem, Topology, TopologySection};
+use srdma_fabric::{HostId, NodeId, Topology, TopologySection};
 use srdma_placement::Job;
 use srdma_placement::job_file::Repetition;
+use srdma_toml_error::{FileError, Problem};
 use std::path::Path;
 use toml::Spanned;
 
@@ -106,9 +105,8 @@ impl Scenario {
     /// # Errors
     ///
     /// When the file cannot be read, and those of [`Scenario::parse`].
-    pub fn read(file: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ScenarioError::Unreadable { file: file.to_owned(), error })?;
+    pub fn read(file: &Path) -> Result<Self, FileError> {
+        let text = srdma_toml_error::read(file)?;
         Self::parse(file, &text)
     }
 
@@ -116,9 +114,9 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// [`ScenarioError::Wrong`] names the first line that is wrong, what was expected there and what was found.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
-        Self::resolve(text).map_err(|problem| ScenarioError::wrong(problem, file, text))
+    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
+        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
     }
 
     /// The arm of this name, by its position.

@@ -2,8 +2,9 @@
 
 use super::{Fraction, Whole};
 use serde::Deserialize;
-use srdma_fabric::{Problem, Topology};
+use srdma_fabric::Topology;
 use srdma_rc::{Habits, PathMtu};
+use srdma_toml_error::Problem;
 use toml::Spanned;
 
 /// What all hosts have in common.

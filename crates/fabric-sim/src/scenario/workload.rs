@@ -2,8 +2,9 @@
 
 use super::{Fraction, Whole};
 use serde::Deserialize;
-use srdma_fabric::{HostId, NextHops, NodeId, Problem, Topology};
+use srdma_fabric::{HostId, NextHops, NodeId, Topology};
 use srdma_placement::job_file::JobSection;
+use srdma_toml_error::Problem;
 use toml::Spanned;
 
 /// The workloads of a scenario; all run at once.

@@ -4,9 +4,9 @@
 
 use super::figure::{BOTTLENECK_RATE, Congested, Distances, HOST_RATE};
 use super::nodes::WanSignal;
-use crate::scenario::{DcqcnKeys, Hosts, ScenarioError, Switches, Whole, has_section, usual_seeds};
+use crate::scenario::{DcqcnKeys, Hosts, Switches, Whole, has_section, usual_seeds};
 use serde::Deserialize;
-use srdma_fabric::Problem;
+use srdma_toml_error::{FileError, Problem};
 use std::path::Path;
 use toml::Spanned;
 
@@ -145,9 +145,9 @@ impl Study {
     ///
     /// # Errors
     ///
-    /// [`ScenarioError::Wrong`] names the first line that is wrong, what was expected there and what was found.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, ScenarioError> {
-        Self::resolve(text).map_err(|problem| ScenarioError::wrong(problem, file, text))
+    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
+        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
     }
 
     fn resolve(text: &str) -> Result<Self, Problem> {

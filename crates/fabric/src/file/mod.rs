@@ -49,10 +49,10 @@ mod nodes;
 
 use crate::error::{Place, TopologyError};
 use crate::generate::{DataCentres, DualHomed, FatTree, LeafSpine, Planes, Rails, Speeds, Wan, uplink_rate_bits_per_s};
-use crate::problem::{FileError, Problem};
 use crate::topology::Topology;
 use nodes::{FailedSection, HostSection, LinkSection, SwitchSection};
 use serde::Deserialize;
+use srdma_toml_error::{LineError, Problem};
 use toml::Spanned;
 
 /// A topology as it is written: a file of its own, or a section of another one.
@@ -107,7 +107,7 @@ impl Topology {
     /// # Errors
     ///
     /// Names the line that is wrong, what was found there and what was expected.
-    pub fn from_toml(text: &str) -> Result<Self, FileError> {
+    pub fn from_toml(text: &str) -> Result<Self, LineError> {
         let section: Result<TopologySection, Problem> =
             toml::from_str(text).map_err(|error| Problem::of_toml(&error, text));
         section.and_then(|section| section.topology()).map_err(|problem| problem.in_text(text))

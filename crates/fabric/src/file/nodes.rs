@@ -2,9 +2,9 @@
 
 use super::{TopologySection, wrong};
 use crate::generate::Speeds;
-use crate::problem::Problem;
 use crate::topology::{End, Host, HostId, Link, LinkId, MAX_SWITCHES, NodeId, Plan, Switch, SwitchId, Topology};
 use serde::Deserialize;
+use srdma_toml_error::Problem;
 use std::collections::BTreeMap;
 use toml::Spanned;
 

@@ -5,6 +5,7 @@ use super::file::{File, GroupSection, KindName, LinkSection, NodeSection, RunSec
 use super::{End, GroupPlan, Kind, Link, Lists, Node, Operation, Pair, ReceiverPlan, Topology, Transfer, TreePlan};
 use crate::command;
 use srdma_dataplane::Prefix;
+use srdma_toml_error::Problem;
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::path::Path;
@@ -19,16 +20,10 @@ const MAX_NAME: usize = 32;
 const DEFAULT_MTU: u32 = 9000;
 const MTUS: std::ops::RangeInclusive<u32> = 1280..=15_000;
 
-/// Something wrong at an offset of the file.
-pub(super) struct Problem {
-    pub(super) at: usize,
-    pub(super) text: String,
-}
-
 pub(super) type Checked<T> = Result<T, Problem>;
 
 pub(super) fn wrong<T>(at: usize, text: impl Into<String>) -> Checked<T> {
-    Err(Problem { at, text: text.into() })
+    Err(Problem::new(at, text))
 }
 
 /// Reads and checks a file.
@@ -37,10 +32,7 @@ pub(super) fn topology(file: &Path, text: &str) -> Checked<Topology> {
     if !is_name(&name) {
         return wrong(0, format!("the lab is named after its file, and {name:?} is no name: {NAMES}"));
     }
-    let file: File = toml::from_str(text).map_err(|error| Problem {
-        at: error.span().map_or(text.len(), |span| span.start),
-        text: error.message().replace("unknown field", "unknown key").replace("missing field", "missing key"),
-    })?;
+    let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
     let mut nodes: Vec<Node> = Vec::new();
     for section in &file.node {
         let node = node(section)?;

@@ -9,9 +9,10 @@ mod file;
 
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::Prefix;
+use srdma_toml_error::FileError;
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A lab: nodes, the links between them, and what may be transferred.
 #[derive(Clone, Debug, PartialEq)]
@@ -253,38 +254,14 @@ pub enum Lists {
     Provisioned,
 }
 
-/// Why a topology file was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum TopologyError {
-    /// The file cannot be read.
-    #[error("{}: {error}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// A key or value is wrong.
-    #[error("{}:{line}: {problem}", file.display())]
-    Wrong {
-        /// The file.
-        file: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What was expected and what was found.
-        problem: String,
-    },
-}
-
 impl Topology {
     /// Reads a file; the lab is named after it.
     ///
     /// # Errors
     ///
     /// When the file cannot be read, and those of [`Topology::parse`].
-    pub fn read(file: &Path) -> Result<Self, TopologyError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| TopologyError::Unreadable { file: file.to_owned(), error })?;
+    pub fn read(file: &Path) -> Result<Self, FileError> {
+        let text = srdma_toml_error::read(file)?;
         Self::parse(file, &text)
     }
 
@@ -292,12 +269,9 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Wrong`] names the first line that is wrong, what was expected there and what was found.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, TopologyError> {
-        check::topology(file, text).map_err(|problem| {
-            let line = text.bytes().take(problem.at).filter(|octet| *octet == b'\n').count() + 1;
-            TopologyError::Wrong { file: file.to_owned(), line, problem: problem.text }
-        })
+    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
+        check::topology(file, text).map_err(|problem| problem.in_file(file, text))
     }
 
     /// The group that `run` has the controller create, when there is one.

@@ -1,12 +1,12 @@
 //! `[domain]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
 
 use super::Commands;
-use super::error::Problem;
 use super::file::File;
 use super::ports::port_named;
 use super::value::{Located, PortName};
 use serde::Deserialize;
 use srdma_dataplane::{Command, Domain, NodeConfig, Prefix};
+use srdma_toml_error::Problem;
 use std::collections::BTreeSet;
 
 #[derive(Deserialize)]

@@ -1,8 +1,8 @@
 //! What each address and prefix means to the node. One prefix has one meaning.
 
-use super::error::{Problem, line_of};
 use super::interfaces::Purpose;
 use srdma_dataplane::{Fib, Prefix, TableId};
+use srdma_toml_error::{Problem, line_of};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::Ipv6Addr;

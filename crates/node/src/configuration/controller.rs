@@ -1,12 +1,12 @@
 //! `[controller]`: who gives the node groups beside those of the file, and what it is told of the node.
 
 use super::Commands;
-use super::error::Problem;
 use super::file::{File, LinkMtu};
 use super::ports::port_named;
 use super::value::{HostAddress, Located, PortName, PositiveU32, count_or};
 use serde::Deserialize;
 use srdma_dataplane::{Command, NodeConfig, PortId, Prefix, SidBehavior};
+use srdma_toml_error::Problem;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `[daemon]`: what the process around a node is told.
 
-use super::error::Problem;
 use super::file::DaemonSection;
 use super::value::{Notation, PortName};
+use srdma_toml_error::Problem;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 

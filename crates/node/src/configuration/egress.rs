@@ -1,7 +1,6 @@
 //! `[[traffic_class]]` and `[[egress]]`: how frames wait at a port, and what is done about those that wait too long.
 
 use super::Commands;
-use super::error::Problem;
 use super::file::{File, U32};
 use super::ports::port_named;
 use super::value::{Integer, Located, PortName, Probability};
@@ -10,6 +9,7 @@ use srdma_dataplane::{
     Backpressure, CLASSES, ClassConfig, ClassMap, Command, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling,
     StormAction, Watchdog,
 };
+use srdma_toml_error::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

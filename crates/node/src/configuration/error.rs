@@ -1,81 +1,17 @@
-//! What is wrong with a configuration, and where.
+//! Errors of the TOML parser, without the secrets that they may quote.
 
-use std::io;
+use srdma_toml_error::Problem;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, de};
 
-/// Why a configuration was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigurationError {
-    /// The file cannot be read.
-    #[error("{}: {error}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A key or value is wrong.
-    #[error("{}:{line}: {problem}", file.display())]
-    Wrong {
-        /// The file.
-        file: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What was expected and what was found. No part of an HMAC key.
-        problem: String,
-    },
-}
-
-/// Something wrong at an offset of the file.
-#[derive(Debug)]
-pub(super) struct Problem {
-    at: usize,
-    text: String,
-}
-
-impl Problem {
-    pub(super) fn new(at: usize, text: impl Into<String>) -> Self {
-        Problem { at, text: text.into() }
+/// The error of the TOML parser, or of a key's type, in the file `text`. It contains no part of a key.
+pub(super) fn of_toml(error: &de::Error, text: &str) -> Problem {
+    let mut problem = Problem::of_toml(error, text);
+    if is_secret(text, &error.span().unwrap_or(text.len()..text.len())) {
+        problem.text = without_what_was_found(&problem.text);
     }
-
-    /// What the TOML parser or a key's type has to say of the file `text`.
-    pub(super) fn of_toml(error: &de::Error, text: &str) -> Self {
-        // A key that is missing altogether is missing at the end of the file.
-        let span = error.span().unwrap_or(text.len()..text.len());
-        let message = in_words_of_toml(error.message());
-        let message = if is_secret(text, &span) { without_what_was_found(&message) } else { message };
-        Problem::new(span.start, message)
-    }
-
-    /// The error for the file `text`, which was read from `file`.
-    pub(super) fn in_file(self, file: &Path, text: &str) -> ConfigurationError {
-        ConfigurationError::Wrong { file: file.to_owned(), line: line_of(text, self.at), problem: self.text }
-    }
-}
-
-/// The line of an offset, from 1.
-pub(super) fn line_of(text: &str, at: usize) -> usize {
-    text.bytes().take(at).filter(|octet| *octet == b'\n').count() + 1
-}
-
-/// A configuration has keys, tables and arrays; fields, maps and sequences are Rust's.
-fn in_words_of_toml(message: &str) -> String {
-    let replacements = [
-        ("unknown field", "unknown key"),
-        ("missing field", "missing key"),
-        ("unknown variant", "unknown value"),
-        ("invalid type: map", "invalid type: table"),
-        ("invalid type: sequence", "invalid type: array"),
-        ("expected a sequence", "expected an array"),
-    ];
-    let message = replacements.iter().fold(message.to_owned(), |message, (from, to)| message.replace(from, to));
-    match message.split_once("expected struct ") {
-        Some((found, _name_of_a_type)) => format!("{found}expected a table"),
-        None => message,
-    }
+    problem
 }
 
 /// Whether an error at `span` is about a value in `hmac_key` or in the key of `isis`: it must not be shown.

@@ -2,11 +2,11 @@
 //! (`docs/fast-cnp.md`). Without the section Fast CNP is off (FC-5-4).
 
 use super::Commands;
-use super::error::Problem;
 use super::file::File;
 use super::value::{HostAddress, Located, PositiveU32, count_or};
 use serde::Deserialize;
 use srdma_dataplane::{Command, Connection, FastCnpConfig, Prefix};
+use srdma_toml_error::Problem;
 use srdma_wire::Qpn;
 use std::collections::BTreeSet;
 use std::time::Duration;

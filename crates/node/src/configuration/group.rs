@@ -2,7 +2,6 @@
 
 use super::Commands;
 use super::claims::{Claims, Leads};
-use super::error::Problem;
 use super::file::{BehaviorName, File, GroupSection, HeadendSection, ListSection, PolicySection};
 use super::member::{self, ReceiverSection};
 use super::value::count_or;
@@ -11,6 +10,7 @@ use srdma_group::{
     Branch, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent, Policy,
     Receiver, ReceiverRegion, Source, SourceRegion,
 };
+use srdma_toml_error::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use toml::Spanned;

@@ -1,12 +1,12 @@
 //! `[ioam]`: what the node writes to IOAM traces (RFC 9197).
 
 use super::Commands;
-use super::error::Problem;
 use super::file::{File, U16, U32};
 use super::ports::port_named;
 use super::value::{Integer, Located, Notation, Octets, PortName};
 use serde::Deserialize;
 use srdma_dataplane::{Command, IoamConfig, IoamInterface, IoamNamespace, NodeConfig, TimestampFormat, WideData};
+use srdma_toml_error::Problem;
 use std::fmt;
 
 #[derive(Deserialize)]

@@ -1,7 +1,6 @@
 //! `[isis]`: what the node announces of itself, and by which ports (`docs/isis.md`).
 
 use super::Commands;
-use super::error::Problem;
 use super::file::File;
 use super::ports::port_named;
 use super::value::{Integer, Located, Notation, PortName, Secret};
@@ -9,6 +8,7 @@ use serde::Deserialize;
 use srdma_dataplane::{Command, Flavors, NodeConfig, PortId, Prefix, SidBehavior};
 use srdma_isis::tlv::{CapabilityFlags, EndSid, EndXSid, Locator, Reachability, RouterCapability, SidStructure};
 use srdma_isis::{Behaviors, Config, Key, Level, SystemId, Timers};
+use srdma_toml_error::Problem;
 use srdma_wire::codepoints::behavior;
 use std::collections::BTreeSet;
 use std::fmt;

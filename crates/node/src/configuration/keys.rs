@@ -1,9 +1,9 @@
 //! `[[hmac_key]]`.
 
 use super::Commands;
-use super::error::Problem;
 use super::file::File;
 use srdma_dataplane::{Command, HmacKey};
+use srdma_toml_error::Problem;
 use std::collections::BTreeSet;
 
 /// Adds the keys.

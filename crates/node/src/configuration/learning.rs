@@ -2,13 +2,13 @@
 
 use super::Commands;
 use super::claims::Claims;
-use super::error::Problem;
 use super::file::{BehaviorName, File, ParentSection, PolicySection};
 use super::group::policy_of;
 use super::value::{Integer, Located};
 use serde::Deserialize;
 use srdma_dataplane::{Command, Learning, Prefix};
 use srdma_group::ListMode;
+use srdma_toml_error::Problem;
 use std::time::Duration;
 
 #[derive(Deserialize)]

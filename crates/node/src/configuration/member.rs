@@ -1,12 +1,12 @@
 //! Members of a group as `node.toml` writes them: receivers and branches, with what a change of membership says of
 //! them.
 
-use super::error::Problem;
 use super::value::{HostAddress, Integer, Located, Notation};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 use srdma_group::{Branch, Join};
+use srdma_toml_error::Problem;
 use srdma_wire::{Psn, Qpn};
 use std::fmt;
 

@@ -30,12 +30,11 @@ mod value;
 use claims::Claims;
 pub use controller::{ControllerLink, ControllerSettings};
 pub use daemon::DaemonSettings;
-pub use error::ConfigurationError;
-use error::Problem;
 pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
 pub use isis::{IsisCircuit, IsisSettings};
 pub use paths_file::PathsFile;
 use srdma_dataplane::{Command, ConfigError, Node, NodeConfig, PortId, Prefix};
+use srdma_toml_error::{FileError, Problem};
 use std::path::Path;
 pub use value::parse_duration;
 
@@ -64,7 +63,7 @@ impl Configuration {
     /// # Errors
     ///
     /// Those of [`Configuration::read_for`].
-    pub fn read(file: &Path) -> Result<Self, ConfigurationError> {
+    pub fn read(file: &Path) -> Result<Self, FileError> {
         Self::read_for(file, Purpose::Captures)
     }
 
@@ -73,9 +72,8 @@ impl Configuration {
     /// # Errors
     ///
     /// When the file cannot be read, and those of [`Configuration::parse_for`].
-    pub fn read_for(file: &Path, purpose: Purpose<'_>) -> Result<Self, ConfigurationError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigurationError::Unreadable { file: file.to_owned(), error })?;
+    pub fn read_for(file: &Path, purpose: Purpose<'_>) -> Result<Self, FileError> {
+        let text = srdma_toml_error::read(file)?;
         Self::parse_for(file, &text, purpose)
     }
 
@@ -84,7 +82,7 @@ impl Configuration {
     /// # Errors
     ///
     /// Those of [`Configuration::parse_for`].
-    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigurationError> {
+    pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
         Self::parse_for(file, text, Purpose::Captures)
     }
 
@@ -92,8 +90,8 @@ impl Configuration {
     ///
     /// # Errors
     ///
-    /// [`ConfigurationError::Wrong`] names the first line that is wrong, what was expected there and what was found.
-    pub fn parse_for(file: &Path, text: &str, purpose: Purpose<'_>) -> Result<Self, ConfigurationError> {
+    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    pub fn parse_for(file: &Path, text: &str, purpose: Purpose<'_>) -> Result<Self, FileError> {
         Self::resolve(file, text, purpose).map_err(|problem| problem.in_file(file, text))
     }
 
@@ -115,7 +113,7 @@ impl Configuration {
     }
 
     fn resolve(path: &Path, text: &str, purpose: Purpose<'_>) -> Result<Self, Problem> {
-        let file: file::File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
+        let file: file::File = toml::from_str(text).map_err(|error| error::of_toml(&error, text))?;
         let daemon = DaemonSettings::of(&file.daemon, path)?;
         let mut claims = Claims::new(text, purpose);
         let (node, interfaces) = ports::node(&file, &mut claims)?;

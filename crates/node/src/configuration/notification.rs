@@ -2,12 +2,12 @@
 //! (`docs/wan.md`). Without the section a node neither sends nor takes notifications.
 
 use super::Commands;
-use super::error::Problem;
 use super::file::{BehaviorName, File};
 use super::ports::port_named;
 use super::value::{HostAddress, Integer, Located, PortName, PositiveU32, count_or};
 use serde::Deserialize;
 use srdma_dataplane::{Command, NodeConfig, NotificationConfig, NotificationSids, Prefix, PriorityMapping};
+use srdma_toml_error::Problem;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 use toml::Spanned;

@@ -1,11 +1,11 @@
 //! The paths of a host that is its own headend, as a file: `[steering]` and `[[path]]` with the keys that they have in
 //! `node.toml`.
 
-use super::error::{ConfigurationError, Problem};
 use super::steering::{self, PathSection, SteeringSection};
 use serde::Deserialize;
 use srdma_dataplane::Prefix;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendError, HeadendPath};
+use srdma_toml_error::{FileError, Problem};
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 use std::path::Path;
@@ -31,9 +31,8 @@ impl PathsFile {
     /// # Errors
     ///
     /// When it cannot be read, and those of [`PathsFile::parse`].
-    pub fn read(file: &Path) -> Result<Self, ConfigurationError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigurationError::Unreadable { file: file.to_owned(), error })?;
+    pub fn read(file: &Path) -> Result<Self, FileError> {
+        let text = srdma_toml_error::read(file)?;
         Self::parse(file, &text)
     }
 
@@ -41,13 +40,13 @@ impl PathsFile {
     ///
     /// # Errors
     ///
-    /// [`ConfigurationError::Wrong`] names the first line that is wrong.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigurationError> {
+    /// [`FileError::Wrong`] names the first line that is wrong.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
         Self::resolve(text).map_err(|problem| problem.in_file(file, text))
     }
 
     fn resolve(text: &str) -> Result<Self, Problem> {
-        let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
+        let file: File = toml::from_str(text).map_err(|error| super::error::of_toml(&error, text))?;
         let at = file.steering.as_ref().map_or(file.path.span().start, |section| section.span().start);
         let config = match &file.steering {
             Some(section) => steering::config(section.get_ref())?,

@@ -2,11 +2,11 @@
 
 use super::claims::{Claims, Leads};
 use super::egress;
-use super::error::Problem;
 use super::file::{FastCnpType, File, PortSection};
 use super::interfaces::{PortInterface, Purpose};
 use super::value::{Located, PortName};
 use srdma_dataplane::{NextHop, NodeConfig, PortConfig, PortId, Prefix};
+use srdma_toml_error::Problem;
 use srdma_wire::MacAddress;
 use srdma_wire::fast_cnp::OptionTypes;
 use std::net::Ipv6Addr;

@@ -2,12 +2,12 @@
 
 use super::Commands;
 use super::claims::{Claims, Leads};
-use super::error::Problem;
 use super::file::{File, MulticastRouteSection, RouteSection};
 use super::ports::{next_hop, port_named};
 use super::steering;
 use super::value::{Located, ZonedAddress};
 use srdma_dataplane::{Command, MulticastRoute, NextHop, NodeConfig, Prefix, RouteAction, TableId};
+use srdma_toml_error::Problem;
 use std::collections::BTreeSet;
 use toml::Spanned;
 

@@ -2,11 +2,11 @@
 
 use super::Commands;
 use super::claims::{Claims, Leads};
-use super::error::Problem;
 use super::file::{BehaviorName, File, FlavorName, SidSection};
 use super::routes::known_neighbour;
 use srdma_dataplane::{Command, Flavors, NextCsid, NextHop, NodeConfig, SidBehavior, TableId};
 use srdma_group::{GroupId, NodeRole};
+use srdma_toml_error::Problem;
 
 /// Adds the SIDs.
 pub(super) fn add(

@@ -3,13 +3,13 @@
 
 use super::Commands;
 use super::claims::Claims;
-use super::error::Problem;
 use super::file::File;
 use super::value::{HostAddress, Integer, Located};
 use serde::Deserialize;
 use srdma_dataplane::Command;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
 use srdma_steering::{Config, Limits, Mode, Path};
+use srdma_toml_error::Problem;
 use std::time::Duration;
 use toml::Spanned;
 

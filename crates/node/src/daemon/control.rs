@@ -22,7 +22,7 @@ use super::signals::{Request, Signals};
 use super::status::StatusServer;
 use super::supervisor::Supervisor;
 use super::watched_file::WatchedFile;
-use crate::configuration::{Configuration, ConfigurationError, InterfaceFacts, Purpose};
+use crate::configuration::{Configuration, InterfaceFacts, Purpose};
 use agent::AgentSide;
 use isis::IsisSide;
 use kernel::KernelSide;
@@ -72,7 +72,7 @@ impl<'r> Control<'r> {
     /// Sets everything up, up to the point where packets flow.
     pub(super) async fn start(path: &Path, report: &'r mut dyn FnMut(&Event)) -> Result<Self, DaemonError> {
         let file = WatchedFile::new(path);
-        let text = read(path)?;
+        let text = srdma_toml_error::read(path)?;
         let mut kernel = KernelSide::start().await.map_err(system("cannot ask the kernel for its links and routes"))?;
         let facts = kernel.mirror.interfaces();
         let configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
@@ -202,10 +202,6 @@ impl<'r> Control<'r> {
     fn say(&mut self, event: Event) {
         (self.report)(&event);
     }
-}
-
-fn read(path: &Path) -> Result<String, ConfigurationError> {
-    std::fs::read_to_string(path).map_err(|error| ConfigurationError::Unreadable { file: path.to_owned(), error })
 }
 
 fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> DaemonError {

@@ -3,9 +3,9 @@
 use super::claim::ClaimError;
 use super::handle::Died;
 use super::status::StatusError;
-use crate::configuration::ConfigurationError;
 use srdma_dataplane::ConfigError;
 use srdma_io::OpenError;
+use srdma_toml_error::FileError;
 use std::io;
 
 /// Why a daemon did not start, or ended without being told to.
@@ -13,7 +13,7 @@ use std::io;
 pub enum DaemonError {
     /// The configuration is wrong.
     #[error(transparent)]
-    Configuration(#[from] ConfigurationError),
+    Configuration(#[from] FileError),
     /// A node refuses the configuration.
     #[error(transparent)]
     Node(#[from] ConfigError),

@@ -1,7 +1,7 @@
 //! Putting another configuration into force.
 
+use super::Control;
 use super::ports::{PortDriver, claim_missing};
-use super::{Control, read};
 use crate::configuration::{Configuration, Purpose};
 use crate::daemon::claim::Claim;
 use crate::daemon::event::{Cause, Event};
@@ -26,7 +26,7 @@ impl Control<'_> {
     pub(super) async fn reload(&mut self, cause: Cause) -> Result<(), Died> {
         self.supervisor.reloading();
         self.file.is_read();
-        let outcome = match read(&self.path) {
+        let outcome = match srdma_toml_error::read(&self.path) {
             Ok(text) => self.put_into_force(text).await?,
             Err(error) => Err(error.to_string()),
         };

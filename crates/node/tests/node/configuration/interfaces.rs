@@ -3,14 +3,15 @@
 use super::errors::TRANSIT;
 use super::parse;
 use srdma_io::Choice;
-use srdma_node::{Configuration, ConfigurationError, InterfaceFacts, Purpose};
+use srdma_node::{Configuration, InterfaceFacts, Purpose};
+use srdma_toml_error::FileError;
 use srdma_wire::MacAddress;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 fn parse_for(text: &str, known: &BTreeMap<String, InterfaceFacts>) -> Result<Configuration, String> {
     let parsed = Configuration::parse_for(Path::new("/etc/srdma/leaf1.toml"), text, Purpose::Interfaces(known));
-    parsed.map_err(|error: ConfigurationError| error.to_string())
+    parsed.map_err(|error: FileError| error.to_string())
 }
 
 fn facts() -> BTreeMap<String, InterfaceFacts> {
