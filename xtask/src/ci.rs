@@ -12,7 +12,7 @@ const FAST_TIER_SEEDS: &str = "40";
 /// How much is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tier {
-    /// For every commit: at most three minutes on two cores once the dependencies are built.
+    /// For every commit: at most 90 seconds on two cores once everything is built.
     Fast,
     /// Everything.
     Full,
@@ -30,10 +30,23 @@ enum Action {
     Cargo(&'static str, &'static [(&'static str, &'static str)]),
     /// A chore of this program on the repository's files.
     Chore(fn(&Tree) -> Result<bool>),
-    /// The programs that tests compare with.
+    /// The programs that tests use.
     Tools,
     /// The tests that need root.
     Labs,
+}
+
+/// The result of one check.
+struct Outcome {
+    passed: bool,
+    /// What the summary says beside the time.
+    note: String,
+}
+
+impl From<bool> for Outcome {
+    fn from(passed: bool) -> Self {
+        Outcome { passed, note: String::new() }
+    }
 }
 
 /// The checks, cheapest first.
@@ -63,9 +76,9 @@ pub(crate) fn run(tier: Tier) -> Result<bool> {
     for step in STEPS.iter().filter(|step| belongs(step.tier, tier)) {
         println!("\n==> {}: {}", step.name, describe(&step.action));
         let start = Instant::now();
-        let passed = perform(&step.action, tier).with_context(|| format!("step `{}`", step.name))?;
-        done.push((step.name, start.elapsed()));
-        if !passed {
+        let outcome = perform(&step.action, tier).with_context(|| format!("step `{}`", step.name))?;
+        done.push((step.name, start.elapsed(), outcome.note));
+        if !outcome.passed {
             print_summary(&done);
             eprintln!("ci: step `{}` failed", step.name);
             return Ok(false);
@@ -84,12 +97,12 @@ fn describe(action: &Action) -> String {
     match action {
         Action::Cargo(arguments, _) => format!("cargo {arguments}"),
         Action::Chore(_) => "the repository's files".to_owned(),
-        Action::Tools => "the programs that tests compare with".to_owned(),
+        Action::Tools => "the programs that tests use".to_owned(),
         Action::Labs => "the tests that need root".to_owned(),
     }
 }
 
-fn perform(action: &Action, tier: Tier) -> Result<bool> {
+fn perform(action: &Action, tier: Tier) -> Result<Outcome> {
     match action {
         Action::Cargo(arguments, environment) => {
             let mut cargo = cargo();
@@ -97,20 +110,23 @@ fn perform(action: &Action, tier: Tier) -> Result<bool> {
             if tier == Tier::Fast {
                 cargo.env("SRDMA_TEST_SEEDS", FAST_TIER_SEEDS);
             }
-            Ok(cargo.status().context("cannot start cargo")?.success())
+            Ok(cargo.status().context("cannot start cargo")?.success().into())
         }
-        Action::Chore(chore) => chore(&Tree::of_repository()?),
-        Action::Tools => tools::provide(),
-        Action::Labs => labs::run(""),
+        Action::Chore(chore) => Ok(chore(&Tree::of_repository()?)?.into()),
+        Action::Tools => Ok(tools::provide(tier == Tier::Full && tools::is_root()?)?.into()),
+        Action::Labs => {
+            let summary = labs::run("")?;
+            Ok(Outcome { passed: summary.is_good(), note: summary.to_string() })
+        }
     }
 }
 
-fn print_summary(done: &[(&str, Duration)]) {
+fn print_summary(done: &[(&str, Duration, String)]) {
     println!("\n{:<12} {:>9}", "step", "time");
-    for (name, time) in done {
-        println!("{name:<12} {:>7.1} s", time.as_secs_f64());
+    for (name, time, note) in done {
+        println!("{}", format!("{name:<12} {:>7.1} s  {note}", time.as_secs_f64()).trim_end());
     }
-    println!("{:<12} {:>7.1} s", "total", done.iter().map(|(_, time)| time.as_secs_f64()).sum::<f64>());
+    println!("{:<12} {:>7.1} s", "total", done.iter().map(|(_, time, _)| time.as_secs_f64()).sum::<f64>());
 }
 
 #[cfg(test)]

@@ -1,72 +1,114 @@
-//! `cargo xtask labs`: the tests that need root, network namespaces and programs of other packages. Where they cannot
-//! run, each is named as skipped, with the reason: a test that did not run must not look like one that passed.
+//! `cargo xtask labs`: the tests that need root, in network namespaces of their own, one after the other. Where they
+//! cannot run, each is named as skipped with the reason: a test that did not run must not look like one that passed.
 
 use crate::tools;
 use crate::tree::Tree;
 use anyhow::{Context, Result, ensure};
+use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a test is tried. Two busy cores are no real-time system: a test that passes only at the second attempt
-/// counts, but is named.
+/// How many times a test is tried. A test that passes only at the second attempt counts as passed, but it is named, and
+/// the output of the attempt that failed is printed.
 const ATTEMPTS: usize = 2;
 
-/// A test binary, and where its tests expect to be run.
+/// A test binary, and the directory in which its tests expect to run.
 struct Binary {
     executable: PathBuf,
     directory: PathBuf,
     name: String,
 }
 
-/// How a test ended.
-enum Outcome {
-    Passed { attempt: usize },
-    Failed(Box<Output>),
+/// Results of all tests that were selected.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Summary {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    /// Tests that passed, but not at the first attempt.
+    repeated: usize,
+    /// Why tests were skipped.
+    obstacle: Option<String>,
 }
 
-/// Runs every test that needs root whose name, behind that of its binary, contains `filter`; `false` when one failed.
-pub(crate) fn run(filter: &str) -> Result<bool> {
+impl Summary {
+    /// True if every test that could run here has passed.
+    pub(crate) fn is_good(&self) -> bool {
+        self.failed == 0
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)?;
+        if let Some(obstacle) = &self.obstacle {
+            write!(f, " ({obstacle})")?;
+        }
+        write!(f, "; passed at a second attempt: {}", self.repeated)
+    }
+}
+
+/// Runs every test that needs root whose name, including that of its binary, contains `filter`.
+///
+/// # Errors
+/// When a package is missing although this is root, when a test binary does not list its tests, when no name contains
+/// `filter`.
+pub(crate) fn run(filter: &str) -> Result<Summary> {
     let binaries = binaries()?;
-    let obstacle = obstacle()?;
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for binary in &binaries {
-        for test in &tests(binary)? {
-            let label = format!("{}::{test}", binary.name);
-            if !label.contains(filter) {
-                continue;
+    let selected = selected(&binaries, filter, list)?;
+    let mut summary = Summary { obstacle: obstacle()?, ..Summary::default() };
+    for (binary, test) in &selected {
+        let label = label(binary, test);
+        if let Some(reason) = &summary.obstacle {
+            println!("SKIPPED  {label}: {reason}");
+            summary.skipped += 1;
+            continue;
+        }
+        match run_with_attempts(&label, || start(binary, test))? {
+            Some(attempt) => {
+                summary.passed += 1;
+                summary.repeated += usize::from(attempt > 1);
             }
-            if let Some(reason) = &obstacle {
-                println!("SKIPPED  {label}: {reason}");
-                skipped += 1;
-                continue;
-            }
-            let begin = Instant::now();
-            let outcome = try_repeatedly(binary, test)?;
-            print_outcome(&label, begin.elapsed(), &outcome);
-            match outcome {
-                Outcome::Passed { .. } => passed += 1,
-                Outcome::Failed(_) => failed += 1,
-            }
+            None => summary.failed += 1,
         }
     }
-    println!("labs: {passed} passed, {failed} failed, {skipped} skipped");
-    Ok(failed == 0)
+    println!("labs: {summary}");
+    Ok(summary)
 }
 
-/// Why these tests cannot run here, if so.
+fn label(binary: &Binary, test: &str) -> String {
+    format!("{}::{test}", binary.name)
+}
+
+/// The tests that need root and whose label contains `filter`.
+fn selected<'a>(
+    binaries: &'a [Binary],
+    filter: &str,
+    list: impl Fn(&Binary) -> Result<Vec<String>>,
+) -> Result<Vec<(&'a Binary, String)>> {
+    let mut selected = Vec::new();
+    for binary in binaries {
+        let tests = list(binary)?.into_iter().filter(|test| label(binary, test).contains(filter));
+        selected.extend(tests.map(|test| (binary, test)));
+    }
+    ensure!(!selected.is_empty(), "no test that needs root has a name that contains {filter:?}");
+    Ok(selected)
+}
+
+/// Why no test that needs root can run here, if so. A missing package is no such reason, but an error.
 fn obstacle() -> Result<Option<String>> {
     if !tools::is_root()? {
         return Ok(Some("needs root".to_owned()));
     }
-    if let Some(missing) = tools::missing_for_labs()? {
-        return Ok(Some(missing));
+    if let Some(problem) = tools::missing_for_labs()? {
+        anyhow::bail!(problem);
     }
     let name = format!("srdma-xtask-{}", std::process::id());
-    let made = Command::new("ip").args(["netns", "add", &name]).output().context("cannot start ip")?;
-    if !made.status.success() {
-        let reason = String::from_utf8_lossy(&made.stderr).trim().to_owned();
-        return Ok(Some(format!("network namespaces cannot be made: {reason}")));
+    let added = Command::new("ip").args(["netns", "add", &name]).output().context("cannot start ip")?;
+    if !added.status.success() {
+        let reason = String::from_utf8_lossy(&added.stderr).trim().to_owned();
+        return Ok(Some(format!("network namespaces cannot be created: {reason}")));
     }
     Command::new("ip").args(["netns", "del", &name]).status().context("cannot start ip")?;
     Ok(None)
@@ -78,10 +120,10 @@ fn binaries() -> Result<Vec<Binary>> {
     cargo.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
     let output = cargo.current_dir(Tree::root()).stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "the tests do not build");
-    let text = String::from_utf8(output.stdout).context("cargo's messages are no UTF-8")?;
+    let text = String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")?;
     let mut binaries = Vec::new();
     for line in text.lines() {
-        let message: serde_json::Value = serde_json::from_str(line).context("cargo's messages are no JSON")?;
+        let message: serde_json::Value = serde_json::from_str(line).context("cargo's messages are not JSON")?;
         let is_test = message["profile"]["test"].as_bool() == Some(true);
         let (Some(executable), true) = (message["executable"].as_str(), is_test) else {
             continue;
@@ -94,42 +136,99 @@ fn binaries() -> Result<Vec<Binary>> {
     Ok(binaries)
 }
 
-fn tests(binary: &Binary) -> Result<Vec<String>> {
+/// The tests of `binary` that need root.
+fn list(binary: &Binary) -> Result<Vec<String>> {
     let output = Command::new(&binary.executable)
         .args(["--ignored", "--list", "--format", "terse"])
         .current_dir(&binary.directory)
         .output()
         .with_context(|| format!("cannot start {}", binary.executable.display()))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{} --list: {}: {errors}", binary.executable.display(), output.status);
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
-fn try_repeatedly(binary: &Binary, test: &str) -> Result<Outcome> {
-    let mut last = None;
-    for attempt in 1..=ATTEMPTS {
-        let output = Command::new(&binary.executable)
-            .args(["--ignored", "--exact", test, "--nocapture"])
-            .current_dir(&binary.directory)
-            .stdin(Stdio::null())
-            .output()
-            .with_context(|| format!("cannot start {}", binary.executable.display()))?;
-        if output.status.success() {
-            return Ok(Outcome::Passed { attempt });
-        }
-        last = Some(output);
-    }
-    Ok(Outcome::Failed(Box::new(last.context("a test is tried at least once")?)))
+fn start(binary: &Binary, test: &str) -> Result<Output> {
+    Command::new(&binary.executable)
+        .args(["--ignored", "--exact", test, "--nocapture"])
+        .current_dir(&binary.directory)
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {}", binary.executable.display()))
 }
 
-fn print_outcome(label: &str, time: Duration, outcome: &Outcome) {
-    let seconds = time.as_secs_f64();
-    match outcome {
-        Outcome::Passed { attempt: 1 } => println!("passed   {label} ({seconds:.1} s)"),
-        Outcome::Passed { attempt } => println!("passed   {label} ({seconds:.1} s, at attempt {attempt})"),
-        Outcome::Failed(output) => {
-            println!("FAILED   {label} ({seconds:.1} s, {ATTEMPTS} attempts)");
-            println!("{}", String::from_utf8_lossy(&output.stdout));
-            println!("{}", String::from_utf8_lossy(&output.stderr));
+/// Runs one test until it passes, at most `ATTEMPTS` times, and prints the output of each attempt that failed. Returns
+/// the number of the attempt that passed.
+fn run_with_attempts(label: &str, run: impl Fn() -> Result<Output>) -> Result<Option<usize>> {
+    for attempt in 1..=ATTEMPTS {
+        let begin = Instant::now();
+        let output = run()?;
+        let seconds = Duration::as_secs_f64(&begin.elapsed());
+        if output.status.success() {
+            let note = if attempt == 1 { String::new() } else { format!(", at attempt {attempt}") };
+            println!("passed   {label} ({seconds:.1} s{note})");
+            return Ok(Some(attempt));
         }
+        println!("FAILED   {label} ({seconds:.1} s, attempt {attempt} of {ATTEMPTS}: {})", output.status);
+        println!("{}", String::from_utf8_lossy(&output.stdout));
+        println!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn binary(name: &str) -> Binary {
+        Binary { executable: name.into(), directory: ".".into(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn a_name_that_matches_nothing_is_an_error() {
+        let binaries = [binary("cli"), binary("io")];
+        let tests = |binary: &Binary| Ok(vec![format!("of_{}", binary.name)]);
+        let labels = |filter| -> Result<Vec<String>> {
+            Ok(selected(&binaries, filter, tests)?.iter().map(|(binary, test)| label(binary, test)).collect())
+        };
+        assert_eq!(labels("").unwrap(), ["cli::of_cli", "io::of_io"]);
+        assert_eq!(labels("io::").unwrap(), ["io::of_io"]);
+        let error = labels("typo").unwrap_err().to_string();
+        assert_eq!(error, "no test that needs root has a name that contains \"typo\"");
+    }
+
+    #[test]
+    fn a_binary_that_crashes_while_it_lists_its_tests_is_an_error() {
+        assert!(list(&binary("/bin/false")).unwrap_err().to_string().starts_with("/bin/false --list: exit status: 1"));
+        assert_eq!(list(&binary("/bin/true")).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn attempts_are_counted() {
+        let tries = |good_from: usize| {
+            let attempt = Cell::new(0);
+            let run = || {
+                attempt.set(attempt.get() + 1);
+                let program = if attempt.get() >= good_from { "true" } else { "false" };
+                Ok(Command::new(program).output()?)
+            };
+            (run_with_attempts("test", run).unwrap(), attempt.get())
+        };
+        assert_eq!(tries(1), (Some(1), 1));
+        assert_eq!(tries(2), (Some(2), 2));
+        assert_eq!(tries(3), (None, 2));
+    }
+
+    #[test]
+    fn the_closing_line_says_what_was_skipped_and_repeated() {
+        let good = Summary { passed: 7, repeated: 1, ..Summary::default() };
+        assert!(good.is_good());
+        assert_eq!(good.to_string(), "7 passed, 0 failed, 0 skipped; passed at a second attempt: 1");
+        let skipped = Summary { skipped: 8, obstacle: Some("needs root".to_owned()), ..Summary::default() };
+        assert!(skipped.is_good());
+        assert_eq!(skipped.to_string(), "0 passed, 0 failed, 8 skipped (needs root); passed at a second attempt: 0");
+        assert!(!Summary { failed: 1, ..Summary::default() }.is_good());
     }
 }

@@ -83,7 +83,7 @@ fn main() -> ExitCode {
 fn run(chore: Chore) -> Result<bool> {
     match chore {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
-        Chore::Labs { filter } => labs::run(&filter),
+        Chore::Labs { filter } => Ok(labs::run(&filter)?.is_good()),
         Chore::Package => package::run(),
         Chore::Page { check } => page::run(check),
         Chore::Book => book::run(&tree::Tree::of_repository()?),

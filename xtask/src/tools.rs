@@ -1,110 +1,152 @@
-//! The programs that tests compare with. A comparison that did not take place must not look like one that passed, so
-//! `cargo xtask ci` installs what is missing before it tests, or fails.
+//! External programs that the tests use. A comparison that did not run must not look like one that passed, so
+//! `cargo xtask ci` installs missing programs before it tests, or fails.
 
 use anyhow::{Context, Result};
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A program, and the Debian package that brings it.
+/// A program, or an absolute path where `PATH` does not lead, and the Debian package that contains it.
 struct Tool {
     program: &'static str,
     package: &'static str,
 }
 
-const TOOLS: [Tool; 3] = [
-    Tool { program: "tshark", package: "tshark" },
-    // For Debian's own interpreter.
-    Tool { program: "scapy3", package: "python3-scapy" },
-    // Controllers that stand in for one another keep what they know in it.
-    Tool { program: "etcd", package: "etcd-server" },
-];
-
-/// What tests in network namespaces and the labs need on top.
-const LAB_TOOLS: [Tool; 11] = [
-    Tool { program: "ip", package: "iproute2" },
-    Tool { program: "ethtool", package: "ethtool" },
-    Tool { program: "ping", package: "iputils-ping" },
-    Tool { program: "smcrouted", package: "smcroute" },
-    Tool { program: "qemu-system-x86_64", package: "qemu-system-x86" },
-    Tool { program: "busybox", package: "busybox" },
-    Tool { program: "cpio", package: "cpio" },
-    Tool { program: "xz", package: "xz-utils" },
-    Tool { program: "gcc", package: "gcc" },
-    // Its daemons are elsewhere, in /usr/lib/frr.
-    Tool { program: "vtysh", package: "frr" },
-    Tool { program: "prometheus", package: "prometheus" },
-];
-
-/// Installs the tools that are missing; `false` when that is not possible here.
-pub(crate) fn provide() -> Result<bool> {
-    for tool in &TOOLS {
-        if !is_installed(tool.program) {
-            install(tool.package)?;
-        }
-        if !is_installed(tool.program) {
-            println!("{} is missing and could not be installed: install the package {}", tool.program, tool.package);
-            return Ok(false);
-        }
-        println!("{} is installed", tool.program);
-    }
-    Ok(true)
+const fn tool(program: &'static str, package: &'static str) -> Tool {
+    Tool { program, package }
 }
 
-/// Installs what the labs need; the reason why they cannot run when that is not possible here.
+/// Used by tests that any user may run.
+const TEST_TOOLS: &[Tool] = &[
+    tool("bash", "bash"),
+    tool("etcd", "etcd-server"),
+    tool("kill", "procps"),
+    // scapy for Debian's own interpreter, which the tests start by this path.
+    tool("/usr/bin/python3", "python3"),
+    tool("scapy3", "python3-scapy"),
+    tool("setpriv", "util-linux"),
+    tool("tshark", "tshark"),
+];
+
+/// Used by lab tests on top.
+const LAB_TOOLS: &[Tool] = &[
+    tool("/usr/include/stdio.h", "libc6-dev"),
+    tool("/usr/lib/frr/isisd", "frr"),
+    tool("busybox", "busybox"),
+    tool("cpio", "cpio"),
+    tool("dpkg-deb", "dpkg"),
+    tool("ethtool", "ethtool"),
+    tool("gcc", "gcc"),
+    tool("ip", "iproute2"),
+    tool("ld", "binutils"),
+    tool("mount", "mount"),
+    tool("nsenter", "util-linux"),
+    tool("objdump", "binutils"),
+    tool("pgrep", "procps"),
+    tool("ping", "iputils-ping"),
+    tool("prometheus", "prometheus"),
+    tool("qemu-system-x86_64", "qemu-system-x86"),
+    tool("smcrouted", "smcroute"),
+    tool("tc", "iproute2"),
+    tool("unshare", "util-linux"),
+    tool("vtysh", "frr"),
+    tool("xz", "xz-utils"),
+];
+
+/// Installs missing programs, those of lab tests only if asked to; `false` when some are still missing.
+pub(crate) fn provide(with_labs: bool) -> Result<bool> {
+    let tools = TEST_TOOLS.iter().chain(LAB_TOOLS.iter().filter(|_| with_labs));
+    match missing_after_install(tools)? {
+        None => {
+            println!("all programs are installed");
+            Ok(true)
+        }
+        Some(problem) => {
+            println!("{problem}");
+            Ok(false)
+        }
+    }
+}
+
+/// Installs missing programs of the lab tests; an error message when some are still missing.
 pub(crate) fn missing_for_labs() -> Result<Option<String>> {
-    for tool in &LAB_TOOLS {
-        if !is_installed(tool.program) {
-            install(tool.package)?;
-        }
-        if !is_installed(tool.program) {
-            return Ok(Some(format!("{} is missing: install the package {}", tool.program, tool.package)));
-        }
-    }
-    Ok(None)
+    missing_after_install(TEST_TOOLS.iter().chain(LAB_TOOLS))
 }
 
-/// Whether this process may do what only root may.
+fn missing_after_install(tools: impl Iterator<Item = &'static Tool> + Clone) -> Result<Option<String>> {
+    let missing = missing(tools.clone());
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    install(&packages(&missing))?;
+    let missing = self::missing(tools);
+    let programs: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
+    let packages: Vec<&str> = packages(&missing).into_iter().collect();
+    let problem =
+        || format!("missing: {}; install them with: apt-get install {}", programs.join(", "), packages.join(" "));
+    Ok((!missing.is_empty()).then(problem))
+}
+
+fn missing(tools: impl Iterator<Item = &'static Tool>) -> Vec<&'static Tool> {
+    tools.filter(|tool| !is_installed(tool.program)).collect()
+}
+
+fn packages(tools: &[&'static Tool]) -> BTreeSet<&'static str> {
+    tools.iter().map(|tool| tool.package).collect()
+}
+
+/// True if this process has the rights of root.
 pub(crate) fn is_root() -> Result<bool> {
     let user = Command::new("id").arg("-u").output().context("cannot start id")?;
     Ok(user.stdout.trim_ascii() == b"0")
 }
 
-/// Whether the shell would find a program, also where only root looks.
+/// True if a shell would find the program, in the directories of root too, or if there is a file at the absolute path.
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    if program.starts_with('/') {
+        return Path::new(program).is_file();
+    }
     directories.into_iter().any(|directory| directory.join(program).is_file())
 }
 
-/// Calls apt-get, never asking anything; does nothing more when there is none or it may not. What the package brings is
-/// for the tests alone: none of its daemons is started.
-fn install(package: &str) -> Result<()> {
+/// Installs packages by one call of apt-get that asks nothing. Its failure is not an error here: what is missing
+/// afterwards is reported. The packages serve the tests alone, so that none of their daemons is started.
+fn install(packages: &BTreeSet<&'static str>) -> Result<()> {
     let is_root = is_root()?;
-    let _policy = is_root.then(NoDaemons::ask).flatten();
-    for arguments in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends", package]] {
-        let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
-        if !is_root {
-            command.args(["-n", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
-        }
-        println!("apt-get {}", arguments.join(" "));
-        let status = command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).status();
-        if !status.is_ok_and(|status| status.success()) {
-            break;
-        }
-    }
+    let _policy = is_root.then(NoDaemons::new).flatten();
+    // An update may fail because one of several sources is down; the packages may be there all the same.
+    apt_get(is_root, &["update", "-q"]);
+    let arguments = ["install", "-q", "-y", "--no-install-recommends"];
+    apt_get(is_root, &arguments.into_iter().chain(packages.iter().copied()).collect::<Vec<_>>());
     Ok(())
 }
 
-/// What a package's scripts ask before they start a daemon, saying no.
+fn apt_get(is_root: bool, arguments: &[&str]) {
+    let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
+    if !is_root {
+        command.args(["-n", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+    }
+    println!("apt-get {}", arguments.join(" "));
+    match command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => println!("apt-get {}: {status}", arguments[0]),
+        Err(error) => println!("apt-get {} cannot be started: {error}", arguments[0]),
+    }
+}
+
+/// A policy that forbids packages to start daemons, while it exists.
 struct NoDaemons;
 
 impl NoDaemons {
     const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-    /// `None` where somebody has said already what is to be started.
-    fn ask() -> Option<Self> {
+    /// `None` where the machine has a policy already.
+    fn new() -> Option<Self> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(Self::POLICY).ok()?;
         let policy = NoDaemons;
         // 101: forbidden by policy.
@@ -114,7 +156,7 @@ impl NoDaemons {
 
 impl Drop for NoDaemons {
     fn drop(&mut self) {
-        // Whoever finds it would miss daemons of his own.
+        // If it stayed, daemons that the administrator installs later would not start.
         if let Err(error) = fs::remove_file(Self::POLICY) {
             println!("{} could not be removed: {error}", Self::POLICY);
         }
@@ -124,10 +166,24 @@ impl Drop for NoDaemons {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::Tree;
 
     #[test]
     fn a_program_that_does_not_exist_is_not_installed() {
-        assert!(is_installed("cargo"));
-        assert!(!is_installed("a-program-that-does-not-exist"));
+        assert!(is_installed("cargo") && is_installed("/etc/passwd"));
+        assert!(!is_installed("a-program-that-does-not-exist") && !is_installed("/etc/a-file-that-does-not-exist"));
+    }
+
+    /// Every program that a test starts by a literal name has a package.
+    #[test]
+    fn every_program_that_tests_start_is_a_tool() {
+        let tree = Tree::of_repository().unwrap();
+        let known: BTreeSet<&str> = TEST_TOOLS.iter().chain(LAB_TOOLS).map(|tool| tool.program).collect();
+        let mut unknown = BTreeSet::new();
+        for file in tree.with_suffix(".rs").filter(|file| file.path.contains("/tests/")) {
+            let calls = file.text.split("Command::new(\"").skip(1).filter_map(|rest| rest.split('"').next());
+            unknown.extend(calls.filter(|program| !known.contains(program)).map(|program| (program, &file.path)));
+        }
+        assert!(unknown.is_empty(), "no package in xtask/src/tools.rs for {unknown:?}");
     }
 }
