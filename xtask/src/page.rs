@@ -1,5 +1,5 @@
-//! `cargo xtask page`: the controller's page, by npm. It is committed as it is built, so that nobody who builds the
-//! program needs node; the same sources give the same octets.
+//! `cargo xtask page`: the controller's page, by npm. Its output is committed, so that building the program needs no
+//! node; the same sources give the same octets.
 
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail};

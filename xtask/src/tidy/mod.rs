@@ -9,7 +9,9 @@ mod identifiers;
 mod layers;
 mod links;
 mod rust;
+mod test_code;
 mod text;
+mod words;
 
 /// Something that a rule found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -48,6 +50,9 @@ const RULES: &[Rule] = &[
     book::completeness,
     book::links_to_documents,
     identifiers::existence,
+    words::words_that_went,
+    test_code::modules_are_declared,
+    test_code::missing_values_fail,
 ];
 
 /// Applies every rule and prints what was found; `false` when anything was.

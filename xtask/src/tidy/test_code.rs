@@ -1,0 +1,140 @@
+//! Rules for tests.
+
+use super::Finding;
+use crate::regions::Regions;
+use crate::tree::{File, Tree};
+use std::collections::BTreeSet;
+
+/// Every Rust file of a crate belongs to it: a file that no `mod` declares is not compiled, and its tests do not run.
+pub(super) fn modules_are_declared(tree: &Tree) -> Vec<Finding> {
+    let sources: Vec<&File> = tree.with_suffix(".rs").filter(|file| file.path.starts_with("crates/")).collect();
+    let declared: BTreeSet<String> = sources.iter().flat_map(|file| declared_files(file)).collect();
+    let is_orphan = |file: &&&File| !is_root(&file.path) && !declared.contains(&file.path);
+    let message = "no `mod` declares this file: it is not compiled";
+    sources.iter().filter(is_orphan).map(|file| Finding::in_file(&file.path, message)).collect()
+}
+
+fn is_main_of_directory(rest: &str) -> bool {
+    rest.split('/').count() == 2 && rest.ends_with("/main.rs")
+}
+
+/// True if cargo finds the file by itself.
+fn is_root(path: &str) -> bool {
+    let Some((_, rest)) = path.trim_start_matches("crates/").split_once('/') else {
+        return false;
+    };
+    let in_folder = |folder: &str| {
+        let rest = rest.strip_prefix(folder)?.strip_prefix('/')?;
+        Some(!rest.contains('/') || is_main_of_directory(rest))
+    };
+    let folders = ["tests", "benches", "examples", "src/bin"];
+    matches!(rest, "build.rs" | "src/lib.rs" | "src/main.rs") || folders.iter().any(|f| in_folder(f) == Some(true))
+}
+
+/// The files that the `mod NAME;` of `file` may mean.
+fn declared_files(file: &File) -> Vec<String> {
+    let (directory, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+    let own = name.trim_end_matches(".rs");
+    let is_directory_root = is_root(&file.path) || own == "mod";
+    let base = if is_directory_root { directory.to_owned() } else { format!("{directory}/{own}") };
+    let mut files = Vec::new();
+    let mut path_attribute = None;
+    // Inline modules add a directory: the stack holds their indentation and name.
+    let mut inline: Vec<(usize, &str)> = Vec::new();
+    for line in file.text.lines() {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        if let Some(path) = text.strip_prefix("#[path = \"").and_then(|rest| rest.split('"').next()) {
+            path_attribute = Some(path);
+        }
+        if text.starts_with('}') {
+            inline.retain(|(at, _)| *at < indent);
+        }
+        let Some(rest) = text.split("mod ").nth(1).filter(|_| is_mod_item(text)) else {
+            continue;
+        };
+        if let Some(module) = rest.strip_suffix(" {") {
+            inline.push((indent, module));
+        } else if let Some(module) = rest.split(';').next() {
+            let inner: String = inline.iter().map(|(_, name)| format!("{name}/")).collect();
+            match path_attribute.take() {
+                Some(path) => files.extend(crate::markdown::resolve(&file.path, path)),
+                None => {
+                    files.push(format!("{base}/{inner}{module}.rs"));
+                    files.push(format!("{base}/{inner}{module}/mod.rs"));
+                }
+            }
+        }
+    }
+    files
+}
+
+fn is_mod_item(text: &str) -> bool {
+    ["mod ", "pub mod ", "pub(crate) mod ", "pub(super) mod "].iter().any(|start| text.starts_with(start))
+        || (text.starts_with("pub(in ") && text.contains(") mod "))
+}
+
+/// No assertion holds because a value is missing: `None < Some(x)` is true.
+pub(super) fn missing_values_fail(tree: &Tree) -> Vec<Finding> {
+    const FORMS: [&str; 8] = [
+        "as_u64() <",
+        "as_i64() <",
+        "as_f64() <",
+        "as_str() <",
+        concat!(" < ", "Some("),
+        concat!(" <= ", "Some("),
+        concat!(" < ", "None"),
+        concat!(" <= ", "None"),
+    ];
+    let mut findings = Vec::new();
+    for file in tree.with_suffix(".rs").filter(|file| file.path.starts_with("crates/")) {
+        let regions = Regions::of(&file.path, &file.text);
+        for (index, line) in file.text.lines().enumerate().filter(|(index, _)| regions.is_test(*index)) {
+            if let Some(form) = FORMS.iter().find(|form| line.contains(**form)) {
+                let message = format!("`{}` holds for a missing value: use `.expect(…)`", form.trim());
+                findings.push(Finding::in_line(&file.path, index, message));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(rule: fn(&Tree) -> Vec<Finding>, files: &[(&str, &str)]) -> Vec<String> {
+        rule(&Tree::of(files)).into_iter().map(|finding| format!("{}: {}", finding.path, finding.message)).collect()
+    }
+
+    #[test]
+    fn a_file_that_no_module_declares_is_found() {
+        let files = [
+            ("crates/rc/src/lib.rs", "mod a;\npub(crate) mod b;\nmod inner {\n    pub mod c;\n}\n"),
+            ("crates/rc/src/a.rs", "#[cfg(test)]\nmod tests;\n"),
+            ("crates/rc/src/a/tests.rs", ""),
+            ("crates/rc/src/b/mod.rs", "mod d;\n"),
+            ("crates/rc/src/b/d.rs", ""),
+            ("crates/rc/src/inner/c.rs", ""),
+            ("crates/rc/tests/rc/main.rs", "#[path = \"../other.rs\"]\nmod elsewhere;\n"),
+            ("crates/rc/benches/speed.rs", ""),
+        ];
+        assert_eq!(found(modules_are_declared, &files), [""; 0]);
+        let lost = [&files[..], &[("crates/rc/tests/rc/lost.rs", ""), ("crates/rc/src/d.rs", "")]].concat();
+        let expected = ["crates/rc/tests/rc/lost.rs", "crates/rc/src/d.rs"];
+        assert_eq!(
+            found(modules_are_declared, &lost),
+            expected.map(|path| format!("{path}: no `mod` declares this file: it is not compiled"))
+        );
+    }
+
+    #[test]
+    fn assertions_that_hold_without_a_value_are_found() {
+        let line = |text: &str| found(missing_values_fail, &[("crates/rc/tests/rc/main.rs", text)]).len();
+        assert_eq!(line(concat!("assert!(a[\"b\"].as_u64() < ", "Some(3));")), 1);
+        assert_eq!(line("assert!(a.as_f64() <= b.as_f64());"), 1);
+        assert_eq!(line(concat!("assert!(a <= ", "Some(3));")), 1);
+        assert_eq!(line("assert!(a.as_u64() > Some(3) && a.as_u64().expect(\"a\") < 3);"), 0);
+        assert_eq!(found(missing_values_fail, &[("crates/rc/src/lib.rs", "if a.as_u64() < b {}")]).len(), 0);
+    }
+}
