@@ -1,31 +1,15 @@
-//! `srdma bench`: what a packet costs on this machine. The figures and what is timed are explained in
-//! `docs/performance.md`.
+//! `srdma bench`: time per packet on this machine. `docs/performance.md` explains the figures.
 
-mod cases;
-mod check;
-mod fast_cnp;
-mod machine;
-mod measure;
-mod packets;
-mod report;
-mod reverse;
-mod routes;
-mod scenario;
-mod steering;
-mod wan;
-mod wire;
-mod yardsticks;
+mod table;
 
-use anyhow::ensure;
-use cases::{Case, WorkingSet};
 use indicatif::{ProgressBar, ProgressStyle};
-use machine::Machine;
-use measure::Bench;
-use report::{MemoryRow, Report, Row};
-use std::collections::BTreeSet;
+use srdma_bench::wire::{self, Extent, Sink, WireRow};
+use srdma_bench::{Bench, Machine, Measured, points, select};
+use std::io;
 use std::process::ExitCode;
+use table::{DataplaneTable, WireTable};
 
-/// Measure what a packet costs on this machine.
+/// Measure the time per packet on this machine.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -35,7 +19,7 @@ pub(crate) struct Arguments {
 #[derive(clap::Subcommand)]
 enum What {
     Dataplane(DataplaneArguments),
-    Wire(wire::WireArguments),
+    Wire(WireArguments),
 }
 
 /// Time per packet in the dataplane: from an Ethernet frame in memory to the finished frame in an output queue.
@@ -75,8 +59,19 @@ Examples:
   srdma bench dataplane --json > rows.ndjson
       The whole matrix; minutes, and up to half of the free memory.";
 
-/// Repetitions inside L2 for each one outside.
-const SHORT_REPETITIONS: u32 = 10;
+/// Time per frame on veth links, from interface to interface, with each packet driver.
+///
+/// Makes network namespaces of its own, and needs root and two processors. Beside each figure stands its yardstick from
+/// the same run: a reflector that only swaps MAC addresses, frames sent ready-made, or the kernel's own SRv6.
+#[derive(clap::Args)]
+pub(crate) struct WireArguments {
+    /// One JSON object per row and line.
+    #[arg(long)]
+    json: bool,
+    /// A few repetitions only; the figures are rougher.
+    #[arg(long)]
+    quick: bool,
+}
 
 /// Runs the command.
 ///
@@ -86,26 +81,22 @@ const SHORT_REPETITIONS: u32 = 10;
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Dataplane(arguments) => dataplane(arguments).map(|()| ExitCode::SUCCESS),
-        What::Wire(arguments) => wire::run(arguments).map(|()| ExitCode::SUCCESS),
+        What::Wire(arguments) => on_wires(arguments).map(|()| ExitCode::SUCCESS),
     }
 }
 
 fn dataplane(arguments: &DataplaneArguments) -> anyhow::Result<()> {
     let machine = Machine::detect();
-    let points = chosen(points(arguments.quick), &arguments.cases)?;
-    let mut report = Report::new(arguments.json, &machine)?;
+    let points = select(points(arguments.quick), &arguments.cases)?;
+    let mut table = DataplaneTable::new(arguments.json, &machine)?;
     let progress = ProgressBar::new(points.len() as u64)
         .with_style(ProgressStyle::with_template("{spinner} {pos}/{len} {wide_bar} {msg} {elapsed}")?);
     let mut bench = Bench::new(&machine, arguments.batch as usize);
     for point in points {
         progress.set_message(point.name());
-        let repetitions = match point.working_set() {
-            WorkingSet::InsideL2 => arguments.repetitions * SHORT_REPETITIONS,
-            WorkingSet::Memory => arguments.repetitions,
-        };
-        match point.measure(&mut bench, repetitions)? {
-            Measured::Time(row) => progress.suspend(|| report.row(&row))?,
-            Measured::Memory(rows) => progress.suspend(|| rows.iter().try_for_each(|row| report.memory(row)))?,
+        match point.measure(&mut bench, arguments.repetitions)? {
+            Measured::Time(row) => progress.suspend(|| table.row(&row))?,
+            Measured::Memory(rows) => progress.suspend(|| rows.iter().try_for_each(|row| table.memory(row)))?,
         }
         progress.inc(1);
     }
@@ -113,114 +104,17 @@ fn dataplane(arguments: &DataplaneArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The points of the cases that are asked for; all when none is. An error names the cases that there are.
-fn chosen(points: Vec<Point>, asked: &[String]) -> anyhow::Result<Vec<Point>> {
-    let names: BTreeSet<String> = points.iter().map(|point| point.name().to_lowercase()).collect();
-    for text in asked {
-        ensure!(
-            names.iter().any(|name| name.contains(&text.to_lowercase())),
-            "--case {text}: no case has this in its name; there are:\n  {}",
-            points.iter().map(Point::name).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join("\n  ")
-        );
-    }
-    let is_asked = |name: &str, text: &str| if names.contains(text) { name == text } else { name.contains(text) };
-    let asked: Vec<String> = asked.iter().map(|text| text.to_lowercase()).collect();
-    let keeps = |point: &Point| {
-        let name = point.name().to_lowercase();
-        asked.is_empty() || asked.iter().any(|text| is_asked(&name, text))
-    };
-    Ok(points.into_iter().filter(keeps).collect())
+fn on_wires(arguments: &WireArguments) -> anyhow::Result<()> {
+    let extent = if arguments.quick { Extent::QUICK } else { Extent::FULL };
+    wire::run(extent, &mut WireTable::new(arguments.json, &Machine::detect())?)
 }
 
-/// One row to be measured.
-enum Point {
-    Packet {
-        case: Case,
-        frame_octets: usize,
-        routes: usize,
-        working_set: WorkingSet,
-    },
-    Yardstick(yardsticks::Yardstick),
-    Reverse(reverse::Reverse),
-    FastCnp(fast_cnp::FastCnp),
-    Steering(steering::Steering),
-    Wan(wan::Wan),
-    /// What groups take in memory; measured before anything else.
-    GroupMemory,
-}
-
-/// What was measured.
-enum Measured {
-    Time(Row),
-    Memory(Vec<MemoryRow>),
-}
-
-/// Every row, or the quick ones.
-fn points(quick: bool) -> Vec<Point> {
-    let all_sizes = [cases::SMALL, 1500, 4200];
-    let all_routes = [10, 100_000];
-    let all_sets = [WorkingSet::InsideL2, WorkingSet::Memory];
-    let (sizes, routes, sets) = if quick {
-        (&all_sizes[..1], &all_routes[..1], &all_sets[..1])
-    } else {
-        (&all_sizes[..], &all_routes[..], &all_sets[..])
-    };
-    let mut points = vec![Point::GroupMemory];
-    for &working_set in sets {
-        for &routes in routes {
-            for case in Case::all() {
-                points.extend(sizes.iter().map(|&size| Point::Packet {
-                    case,
-                    frame_octets: size,
-                    routes,
-                    working_set,
-                }));
-            }
-        }
-    }
-    points.extend(reverse::Reverse::ALL.into_iter().map(Point::Reverse));
-    points.extend(fast_cnp::FastCnp::ALL.into_iter().map(Point::FastCnp));
-    points.extend(steering::Steering::ALL.into_iter().map(Point::Steering));
-    points.extend(wan::Wan::ALL.into_iter().map(Point::Wan));
-    points.extend(yardsticks::Yardstick::ALL.into_iter().map(Point::Yardstick));
-    points
-}
-
-impl Point {
-    fn name(&self) -> String {
-        match self {
-            Point::Packet { case, .. } => case.name(),
-            Point::Yardstick(yardstick) => yardstick.name(),
-            Point::Reverse(reverse) => reverse.name(),
-            Point::FastCnp(fast_cnp) => fast_cnp.name(),
-            Point::Steering(steering) => steering.name(),
-            Point::Wan(wan) => wan.name(),
-            Point::GroupMemory => "memory of a group".to_owned(),
-        }
+impl Sink for WireTable {
+    fn row(&mut self, row: &WireRow) -> io::Result<()> {
+        self.write(row)
     }
 
-    fn working_set(&self) -> WorkingSet {
-        match self {
-            Point::Packet { working_set, .. } => *working_set,
-            Point::Yardstick(_) | Point::Reverse(_) | Point::FastCnp(_) | Point::Steering(_) | Point::Wan(_) => {
-                WorkingSet::InsideL2
-            }
-            Point::GroupMemory => WorkingSet::Memory,
-        }
-    }
-
-    fn measure(&self, bench: &mut Bench<'_>, repetitions: u32) -> anyhow::Result<Measured> {
-        let row = match *self {
-            Point::Packet { case, frame_octets, routes, working_set } => {
-                bench.packets(case, frame_octets, routes, working_set, repetitions)?
-            }
-            Point::Yardstick(yardstick) => bench.yardstick(yardstick, repetitions)?,
-            Point::Reverse(reverse) => bench.reverse(reverse, repetitions)?,
-            Point::FastCnp(fast_cnp) => bench.fast_cnp(fast_cnp, repetitions)?,
-            Point::Steering(steering) => bench.steering(steering, repetitions)?,
-            Point::Wan(wan) => bench.wan(wan, repetitions)?,
-            Point::GroupMemory => return Ok(Measured::Memory(reverse::memory()?)),
-        };
-        Ok(Measured::Time(row))
+    fn skipped(&mut self, what: &str, why: &anyhow::Error) {
+        eprintln!("{what} is skipped: {why:#}");
     }
 }

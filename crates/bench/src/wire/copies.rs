@@ -1,9 +1,9 @@
 //! Replication beside the same driver that only sends.
 
 use super::burst;
-use super::device::{Device, Doing};
+use super::device::{Action, Device};
 use super::drivers::{check, with_drivers};
-use super::report::{Nanoseconds, Row, ratio};
+use super::row::{Nanoseconds, WireRow, ratio};
 use super::work::Work;
 use super::{Bench, DRIVERS};
 use anyhow::Context;
@@ -23,11 +23,11 @@ const FRAMES: usize = 24;
 const TARGET: f64 = 0.9;
 
 /// Measures every driver.
-pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+pub(super) fn measure(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     DRIVERS.into_iter().try_for_each(|choice| with_drivers(bench, choice, measure_driver))
 }
 
-fn measure_driver(bench: &mut Bench, drivers: &mut [Box<dyn Driver>; 2]) -> anyhow::Result<()> {
+fn measure_driver(bench: &mut Bench<'_>, drivers: &mut [Box<dyn Driver>; 2]) -> anyhow::Result<()> {
     let work = Work::EndMt(COPIES);
     let frame_octets = work.frame_octets(FRAME_OCTETS);
     let frames = work.frames(frame_octets, FRAMES)?;
@@ -38,15 +38,15 @@ fn measure_driver(bench: &mut Bench, drivers: &mut [Box<dyn Driver>; 2]) -> anyh
     let all = FRAMES * usize::from(COPIES);
     let (mut sending, mut copying) = (Vec::new(), Vec::new());
     for _ in 0..bench.extent.repetitions {
-        let only_send = Doing::Sending { ready_made: &ready_made, times: COPIES.into(), next: 0 };
+        let only_send = Action::Sending { ready_made: &ready_made, times: COPIES.into(), next: 0 };
         let mut device = Device::new(drivers, &mut bench.pool, only_send);
         sending.push(burst::bursts(&mut bench.generator, &mut device, (0, all), bench.extent.bursts)?.device_ns);
-        let forwarding = Doing::Forwarding { node: &mut node, clock: Instant::now() };
+        let forwarding = Action::Forwarding { node: &mut node, clock: Instant::now() };
         let mut device = Device::new(drivers, &mut bench.pool, forwarding);
         copying.push(burst::bursts(&mut bench.generator, &mut device, (FRAMES, all), bench.extent.bursts)?.device_ns);
     }
     ready_made.into_iter().for_each(|frame| frame.release(&mut bench.pool));
-    bench.report.row(&Row {
+    bench.sink.row(&WireRow {
         driver: drivers[0].kind().to_string(),
         case: work.to_string(),
         frame_octets,
@@ -64,7 +64,7 @@ fn measure_driver(bench: &mut Bench, drivers: &mut [Box<dyn Driver>; 2]) -> anyh
 fn ready_made(frames: &[Vec<u8>], removed: usize, pool: &mut Pool) -> anyhow::Result<Vec<Frame>> {
     let shorter = |frame: &Vec<u8>| {
         let mut octets = frame.clone();
-        octets.drain(super::super::packets::ETHERNET..super::super::packets::ETHERNET + removed);
+        octets.drain(crate::packets::ETHERNET..crate::packets::ETHERNET + removed);
         octets[..6].copy_from_slice(&super::link::GENERATOR.0);
         Frame::from_octets(&octets, pool).context("the pool is exhausted")
     };

@@ -1,9 +1,9 @@
 //! What a response costs, and a group: the aggregation alone, and whole packets, for one group and for ten thousand.
 
+use super::fixture::{DESIGNATED_QPN, INGRESS, MAC, PROXY, SID, entry, node, receiver_qpn};
 use super::machine::Machine;
 use super::packets;
-use super::report::{MemoryRow, Row};
-use super::scenario::{DESIGNATED_QPN, INGRESS, MAC, PROXY, SID, entry, node, receiver_qpn};
+use super::row::{MemoryRow, Row};
 use anyhow::{Context, ensure};
 use srdma_dataplane::reverse::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start};
 use srdma_dataplane::{Command, Element, Frame, NextHop, Node, Pool, Prefix, SidBehavior};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant as Clock};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reverse {
+pub(super) enum Aggregation {
     /// Look-up of the branch, update, decision: no packet. All branches acknowledge each PSN in turn.
     Aggregation {
         /// Branches.
@@ -66,63 +66,63 @@ const PAYLOAD: usize = 64;
 /// Longer than T_hold.
 const LONG: Duration = Duration::from_secs(1);
 
-impl Reverse {
+impl Aggregation {
     /// All of them.
-    pub(super) const ALL: [Reverse; 11] = [
-        Reverse::Aggregation { branches: 8 },
-        Reverse::Aggregation { branches: 256 },
-        Reverse::Advance { branches: 8 },
-        Reverse::Advance { branches: 256 },
-        Reverse::Packets { groups: 1, branches: FEW },
-        Reverse::Packets { groups: 1, branches: 256 },
-        Reverse::Packets { groups: MANY, branches: FEW },
-        Reverse::Data { groups: 1, branches: FEW },
-        Reverse::Data { groups: MANY, branches: FEW },
-        Reverse::HoldBegins { groups: MANY },
-        Reverse::HoldEnds { groups: MANY },
+    pub(super) const ALL: [Aggregation; 11] = [
+        Aggregation::Aggregation { branches: 8 },
+        Aggregation::Aggregation { branches: 256 },
+        Aggregation::Advance { branches: 8 },
+        Aggregation::Advance { branches: 256 },
+        Aggregation::Packets { groups: 1, branches: FEW },
+        Aggregation::Packets { groups: 1, branches: 256 },
+        Aggregation::Packets { groups: MANY, branches: FEW },
+        Aggregation::Data { groups: 1, branches: FEW },
+        Aggregation::Data { groups: MANY, branches: FEW },
+        Aggregation::HoldBegins { groups: MANY },
+        Aggregation::HoldEnds { groups: MANY },
     ];
 
     /// As the table and JSON write it.
     pub(super) fn name(self) -> String {
         match self {
-            Reverse::Aggregation { branches } => format!("aggregation x{branches}"),
-            Reverse::Advance { branches } => format!("aggregation x{branches}, advancing"),
-            Reverse::Packets { groups, branches } => format!("ACK x{branches}{}", of_groups(groups)),
-            Reverse::Data { groups, branches } => format!("End.MT x{branches}{}", of_groups(groups)),
-            Reverse::HoldBegins { groups } => format!("NAK held{}", of_groups(groups)),
-            Reverse::HoldEnds { groups } => format!("T_hold ends{}", of_groups(groups)),
+            Aggregation::Aggregation { branches } => format!("aggregation x{branches}"),
+            Aggregation::Advance { branches } => format!("aggregation x{branches}, advancing"),
+            Aggregation::Packets { groups, branches } => format!("ACK x{branches}{}", of_groups(groups)),
+            Aggregation::Data { groups, branches } => format!("End.MT x{branches}{}", of_groups(groups)),
+            Aggregation::HoldBegins { groups } => format!("NAK held{}", of_groups(groups)),
+            Aggregation::HoldEnds { groups } => format!("T_hold ends{}", of_groups(groups)),
         }
     }
 
     /// Whether one repetition takes long.
     pub(super) fn is_long(self) -> bool {
         match self {
-            Reverse::Aggregation { .. } | Reverse::Advance { .. } => false,
-            Reverse::Packets { groups, .. }
-            | Reverse::Data { groups, .. }
-            | Reverse::HoldBegins { groups }
-            | Reverse::HoldEnds { groups } => groups > 1,
+            Aggregation::Aggregation { .. } | Aggregation::Advance { .. } => false,
+            Aggregation::Packets { groups, .. }
+            | Aggregation::Data { groups, .. }
+            | Aggregation::HoldBegins { groups }
+            | Aggregation::HoldEnds { groups } => groups > 1,
         }
     }
 
     /// Measures it.
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let mut samples = match self {
-            Reverse::Aggregation { branches } => aggregation(branches, false, repetitions),
-            Reverse::Advance { branches } => aggregation(branches, true, repetitions),
-            Reverse::Packets { groups, branches } => Edge::new(groups, branches)?.acks(repetitions)?,
-            Reverse::Data { groups, branches } => Edge::new(groups, branches)?.data(repetitions)?,
-            Reverse::HoldBegins { groups } => Edge::new(groups, FEW)?.holds(repetitions)?.0,
-            Reverse::HoldEnds { groups } => Edge::new(groups, FEW)?.holds(repetitions)?.1,
+            Aggregation::Aggregation { branches } => aggregation(branches, false, repetitions),
+            Aggregation::Advance { branches } => aggregation(branches, true, repetitions),
+            Aggregation::Packets { groups, branches } => Edge::new(groups, branches)?.acks(repetitions)?,
+            Aggregation::Data { groups, branches } => Edge::new(groups, branches)?.data(repetitions)?,
+            Aggregation::HoldBegins { groups } => Edge::new(groups, FEW)?.holds(repetitions)?.0,
+            Aggregation::HoldEnds { groups } => Edge::new(groups, FEW)?.holds(repetitions)?.1,
         };
         // The first one met cold caches and grew what has to grow.
         samples.remove(0);
         let (groups, copies) = match self {
-            Reverse::Aggregation { .. } | Reverse::Advance { .. } => (1, 1),
-            Reverse::Packets { groups, .. } | Reverse::HoldBegins { groups } | Reverse::HoldEnds { groups } => {
-                (groups, 1)
-            }
-            Reverse::Data { groups, branches } => (groups, usize::from(branches)),
+            Aggregation::Aggregation { .. } | Aggregation::Advance { .. } => (1, 1),
+            Aggregation::Packets { groups, .. }
+            | Aggregation::HoldBegins { groups }
+            | Aggregation::HoldEnds { groups } => (groups, 1),
+            Aggregation::Data { groups, branches } => (groups, usize::from(branches)),
         };
         let working_set = if groups == 1 { "inside L2" } else { "groups" };
         Ok(Row::new(self.name(), None, None, working_set, copies, samples, machine))
@@ -323,7 +323,7 @@ impl Edge {
 
     fn empty_queues(&mut self) -> usize {
         let mut left = 0;
-        for port in (0..=super::scenario::EGRESS_PORTS).map(srdma_dataplane::PortId) {
+        for port in (0..=super::fixture::EGRESS_PORTS).map(srdma_dataplane::PortId) {
             while let Some(frame) = self.node.dequeue(Instant::ZERO, port, &mut self.pool) {
                 frame.release(&mut self.pool);
                 left += 1;

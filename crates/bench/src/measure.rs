@@ -1,12 +1,12 @@
 //! The measurement.
 
+use super::aggregation::Aggregation;
 use super::cases::{Case, Until, Work, WorkingSet};
 use super::check::check;
 use super::fast_cnp::FastCnp;
+use super::fixture::{EGRESS_PORTS, Fixture, INGRESS};
 use super::machine::Machine;
-use super::report::Row;
-use super::reverse::Reverse;
-use super::scenario::{EGRESS_PORTS, INGRESS, Scenario};
+use super::row::Row;
 use super::steering::Steering;
 use super::wan::Wan;
 use super::yardsticks::Yardstick;
@@ -31,9 +31,9 @@ const OUTPUT_OCTETS: usize = 4608;
 
 const NEVER: srdma_wire::Instant = srdma_wire::Instant::ZERO;
 
-/// What measurements share: memory, mostly.
+/// Memory and buffers that all measurements share.
 #[derive(Debug)]
-pub(super) struct Bench<'m> {
+pub struct Bench<'m> {
     machine: &'m Machine,
     pool: Pool,
     batch: usize,
@@ -42,7 +42,7 @@ pub(super) struct Bench<'m> {
 
 impl<'m> Bench<'m> {
     /// A bench whose driver hands over `batch` frames at a time.
-    pub(super) fn new(machine: &'m Machine, batch: usize) -> Self {
+    pub fn new(machine: &'m Machine, batch: usize) -> Self {
         Bench { machine, pool: Pool::new(usize::MAX), batch, output: Output::new() }
     }
 
@@ -55,16 +55,16 @@ impl<'m> Bench<'m> {
         working_set: WorkingSet,
         repetitions: u32,
     ) -> anyhow::Result<Row> {
-        let shape = Scenario::new(case.work, frame_octets, 10, 1)?;
+        let shape = Fixture::new(case.work, frame_octets, 10, 1)?;
         let frames = self.frames(case, shape.frame_octets(), working_set);
-        let mut scenario = Scenario::new(case.work, frame_octets, routes, frames)?;
-        check(&mut scenario, CHECKED_FRAMES, &mut self.pool)?;
+        let mut fixture = Fixture::new(case.work, frame_octets, routes, frames)?;
+        check(&mut fixture, CHECKED_FRAMES, &mut self.pool)?;
         let passes = if working_set == WorkingSet::InsideL2 { SHORT_PASSES } else { 1 };
         let mut samples = Vec::new();
         for _ in 0..=repetitions {
             let mut time = Duration::ZERO;
             for _ in 0..passes {
-                time += self.pass(case, &mut scenario, frames)?;
+                time += self.pass(case, &mut fixture, frames)?;
             }
             samples.push(time.as_nanos() as f64 / (passes * frames) as f64);
         }
@@ -72,7 +72,7 @@ impl<'m> Bench<'m> {
         samples.remove(0);
         Ok(Row::new(
             case.name(),
-            Some(scenario.frame_octets()),
+            Some(fixture.frame_octets()),
             Some(routes),
             working_set.name(),
             case.copies(),
@@ -86,23 +86,23 @@ impl<'m> Bench<'m> {
         yardstick.measure(repetitions, self.machine)
     }
 
-    /// Measures what the reverse path takes.
-    pub(super) fn reverse(&mut self, reverse: Reverse, repetitions: u32) -> anyhow::Result<Row> {
+    /// Measures the aggregation of responses.
+    pub(super) fn aggregation(&mut self, aggregation: Aggregation, repetitions: u32) -> anyhow::Result<Row> {
         // Ten thousand groups are one long measurement, whatever the caches hold.
-        reverse.measure(if reverse.is_long() { repetitions.div_ceil(10) } else { repetitions }, self.machine)
+        aggregation.measure(if aggregation.is_long() { repetitions.div_ceil(10) } else { repetitions }, self.machine)
     }
 
-    /// Measures what telling a sender of congestion takes.
+    /// Measures Fast CNPs.
     pub(super) fn fast_cnp(&mut self, fast_cnp: FastCnp, repetitions: u32) -> anyhow::Result<Row> {
         fast_cnp.measure(repetitions, self.machine)
     }
 
-    /// Measures what steering takes.
+    /// Measures steering.
     pub(super) fn steering(&mut self, steering: Steering, repetitions: u32) -> anyhow::Result<Row> {
         steering.measure(repetitions, self.machine)
     }
 
-    /// Measures what END.C and END.E take.
+    /// Measures END.C and END.E.
     pub(super) fn wan(&mut self, wan: Wan, repetitions: u32) -> anyhow::Result<Row> {
         wan.measure(repetitions, self.machine)
     }
@@ -120,10 +120,10 @@ impl<'m> Bench<'m> {
     }
 
     /// All frames once: made, handed over batch by batch under the clock, taken out and given back.
-    fn pass(&mut self, case: Case, scenario: &mut Scenario, frames: usize) -> anyhow::Result<Duration> {
+    fn pass(&mut self, case: Case, fixture: &mut Fixture, frames: usize) -> anyhow::Result<Duration> {
         let mut made = Vec::with_capacity(frames);
         for number in 0..frames {
-            made.push(scenario.frame(number, &mut self.pool)?);
+            made.push(fixture.frame(number, &mut self.pool)?);
         }
         let mut made = made.into_iter();
         let mut batch = Vec::with_capacity(self.batch);
@@ -135,21 +135,21 @@ impl<'m> Bench<'m> {
                 break;
             }
             let begin = Instant::now();
-            scenario.node.receive(NEVER, INGRESS, &mut batch, &mut self.pool);
+            fixture.node.receive(NEVER, INGRESS, &mut batch, &mut self.pool);
             if case.until == Until::Copied {
-                left += self.copy_out(scenario);
+                left += self.copy_out(fixture);
             }
             time += begin.elapsed();
-            left += self.empty_queues(scenario);
+            left += self.empty_queues(fixture);
         }
         ensure!(left == frames * case.copies(), "{left} frames left for {frames} that came in");
         Ok(time)
     }
 
-    fn empty_queues(&mut self, scenario: &mut Scenario) -> usize {
+    fn empty_queues(&mut self, fixture: &mut Fixture) -> usize {
         let mut left = 0;
         for port in (1..=EGRESS_PORTS).map(PortId) {
-            while let Some(frame) = scenario.node.dequeue(NEVER, port, &mut self.pool) {
+            while let Some(frame) = fixture.node.dequeue(NEVER, port, &mut self.pool) {
                 frame.release(&mut self.pool);
                 left += 1;
             }
@@ -158,10 +158,10 @@ impl<'m> Bench<'m> {
     }
 
     /// What a driver does that cannot gather.
-    fn copy_out(&mut self, scenario: &mut Scenario) -> usize {
+    fn copy_out(&mut self, fixture: &mut Fixture) -> usize {
         let mut left = 0;
         for port in (1..=EGRESS_PORTS).map(PortId) {
-            while let Some(frame) = scenario.node.dequeue(NEVER, port, &mut self.pool) {
+            while let Some(frame) = fixture.node.dequeue(NEVER, port, &mut self.pool) {
                 self.output.copy(&frame, &self.pool);
                 frame.release(&mut self.pool);
                 left += 1;

@@ -17,11 +17,11 @@ pub(super) struct Device<'d> {
     drivers: &'d mut [Box<dyn Driver>; 2],
     pool: &'d mut Pool,
     frames: Vec<Frame>,
-    work: Doing<'d>,
+    work: Action<'d>,
 }
 
 /// What happens between the drivers.
-pub(super) enum Doing<'d> {
+pub(super) enum Action<'d> {
     /// MAC addresses are swapped, nothing else.
     Reflecting,
     /// A node does its work, in the steps of the daemon's loop.
@@ -31,7 +31,7 @@ pub(super) enum Doing<'d> {
 }
 
 impl<'d> Device<'d> {
-    pub(super) fn new(drivers: &'d mut [Box<dyn Driver>; 2], pool: &'d mut Pool, work: Doing<'d>) -> Self {
+    pub(super) fn new(drivers: &'d mut [Box<dyn Driver>; 2], pool: &'d mut Pool, work: Action<'d>) -> Self {
         Device { drivers, pool, frames: Vec::with_capacity(BATCH), work }
     }
 
@@ -41,7 +41,7 @@ impl<'d> Device<'d> {
         let room = output.room(self.pool);
         let mut sent = 0;
         match &mut self.work {
-            Doing::Reflecting => {
+            Action::Reflecting => {
                 input.receive(self.pool, &mut self.frames, BATCH.min(room))?;
                 for mut frame in self.frames.drain(..) {
                     swap_addresses(frame.head_mut(self.pool));
@@ -49,7 +49,7 @@ impl<'d> Device<'d> {
                     sent += 1;
                 }
             }
-            Doing::Forwarding { node, clock } => {
+            Action::Forwarding { node, clock } => {
                 input.receive(self.pool, &mut self.frames, BATCH)?;
                 let now = Instant::ZERO + clock.elapsed();
                 if !self.frames.is_empty() {
@@ -65,7 +65,7 @@ impl<'d> Device<'d> {
                     sent += 1;
                 }
             }
-            Doing::Sending { ready_made, times, next } => {
+            Action::Sending { ready_made, times, next } => {
                 while sent < room.min(limit) {
                     output.push(again(&ready_made[*next / *times % ready_made.len()], self.pool), self.pool);
                     *next += 1;

@@ -1,25 +1,25 @@
-//! What the machine says about itself.
+//! Processor, caches and memory of this machine.
 
 use std::fs;
 
 /// Caches and clock.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub struct Machine {
     /// Model name of the processor.
-    pub(super) model: String,
+    pub model: String,
     /// Octets of the second-level cache of a core.
-    pub(super) l2_octets: usize,
+    pub l2_octets: usize,
     /// Octets of the third-level cache.
-    pub(super) l3_octets: usize,
+    pub l3_octets: usize,
     /// Frequency of the time stamp counter, when the kernel tells it.
-    pub(super) tsc_ghz: Option<f64>,
+    pub tsc_ghz: Option<f64>,
     /// Octets of memory that are free for use.
-    pub(super) available_octets: usize,
+    pub available_octets: usize,
 }
 
 impl Machine {
     /// Reads /proc and /sys; a machine that does not say how large its caches are is taken to have 1 MiB and 32 MiB.
-    pub(super) fn detect() -> Self {
+    pub fn detect() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let available_kib: Option<usize> =
@@ -34,7 +34,7 @@ impl Machine {
     }
 
     /// Nanoseconds as clocks of the time stamp counter.
-    pub(super) fn clocks(&self, ns: f64) -> Option<f64> {
+    pub fn clocks(&self, ns: f64) -> Option<f64> {
         self.tsc_ghz.map(|ghz| ns * ghz)
     }
 }

@@ -34,7 +34,7 @@ const LINK_MTU: u16 = 9000;
 
 /// A node and its traffic.
 #[derive(Debug)]
-pub(super) struct Scenario {
+pub(super) struct Fixture {
     pub(super) node: Node,
     work: Work,
     template: Vec<u8>,
@@ -62,12 +62,12 @@ pub(super) struct Expected {
     pub(super) qpn: Option<Qpn>,
 }
 
-impl Scenario {
+impl Fixture {
     /// A node for `work` with so many routes, and `frames` different frames of about `frame_octets` (or [`SMALL`]).
     pub(super) fn new(work: Work, frame_octets: usize, routes: usize, frames: usize) -> anyhow::Result<Self> {
         let mut numbers = Numbers(routes as u64);
         let prefixes = routes::prefixes(routes, &mut numbers);
-        let mut scenario = Scenario {
+        let mut fixture = Fixture {
             node: node(&prefixes)?,
             work,
             template: Vec::new(),
@@ -75,8 +75,8 @@ impl Scenario {
             prefixes,
         };
         match work {
-            Work::Replicate(copies) => scenario.replicate(copies, frame_octets)?,
-            Work::EndMt(receivers) => scenario.end_mt(receivers, frame_octets)?,
+            Work::Replicate(copies) => fixture.replicate(copies, frame_octets)?,
+            Work::EndMt(receivers) => fixture.end_mt(receivers, frame_octets)?,
             Work::Ipv6
             | Work::End
             | Work::EndX
@@ -84,9 +84,9 @@ impl Scenario {
             | Work::MicroA
             | Work::EndDt6
             | Work::Encaps
-            | Work::EncapsReduced => scenario.unicast(frame_octets, frames, &mut numbers)?,
+            | Work::EncapsReduced => fixture.unicast(frame_octets, frames, &mut numbers)?,
         }
-        Ok(scenario)
+        Ok(fixture)
     }
 
     /// Octets of each frame that comes in.

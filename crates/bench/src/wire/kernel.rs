@@ -7,17 +7,17 @@
 use super::Bench;
 use super::burst::{BURST, Generator};
 use super::drivers::Forwarded;
-use super::link::NOBODY;
-use super::report::{Nanoseconds, Row, ratio};
+use super::link::UNASSIGNED;
+use super::row::{Nanoseconds, WireRow, ratio};
 use super::work::Work;
 use anyhow::ensure;
 use srdma_io::Driver;
 use std::time::{Duration, Instant};
 
 /// Measures what the kernel can do of what the node has done.
-pub(super) fn measure(bench: &mut Bench, forwarded: &[Forwarded]) -> anyhow::Result<()> {
+pub(super) fn measure(bench: &mut Bench<'_>, forwarded: &[Forwarded]) -> anyhow::Result<()> {
     if let Err(error) = bench.links.kernel_forwards() {
-        bench.report.skipped("the kernel's SRv6", &error);
+        bench.sink.skipped("the kernel's SRv6", &error);
         return Ok(());
     }
     let mut compared = forwarded.iter().filter(|forwarded| matches!(forwarded.work, Work::End | Work::MicroN));
@@ -37,7 +37,7 @@ pub(super) fn measure(bench: &mut Bench, forwarded: &[Forwarded]) -> anyhow::Res
         let whole = |sample: &super::burst::Sample| sample.generator_ns + sample.device_ns;
         let measured = less_sending(&forwarded.samples.iter().map(whole).collect::<Vec<_>>());
         let yardstick = less_sending(forwarding);
-        bench.report.row(&Row {
+        bench.sink.row(&WireRow {
             driver: forwarded.driver.clone(),
             case: format!("{work} in all"),
             frame_octets: octets,
@@ -53,12 +53,12 @@ pub(super) fn measure(bench: &mut Bench, forwarded: &[Forwarded]) -> anyhow::Res
 }
 
 /// What frames for nobody take, and what frames that are forwarded take.
-fn measure_work(bench: &mut Bench, work: Work, octets: usize) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+fn measure_work(bench: &mut Bench<'_>, work: Work, octets: usize) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let frames = work.frames(octets, 64)?;
     bench.generator.load(&frames)?;
     check(bench, work, &frames[0])?;
     let mut for_nobody = frames.clone();
-    for_nobody.iter_mut().for_each(|frame| frame[..6].copy_from_slice(&NOBODY.0));
+    for_nobody.iter_mut().for_each(|frame| frame[..6].copy_from_slice(&UNASSIGNED.0));
     let before = bench.links.returned()?;
     let (mut sinking, mut forwarding) = (Vec::new(), Vec::new());
     for _ in 0..bench.extent.repetitions {
@@ -75,7 +75,7 @@ fn measure_work(bench: &mut Bench, work: Work, octets: usize) -> anyhow::Result<
     Ok((sinking, forwarding))
 }
 
-fn check(bench: &mut Bench, work: Work, sent: &[u8]) -> anyhow::Result<()> {
+fn check(bench: &mut Bench<'_>, work: Work, sent: &[u8]) -> anyhow::Result<()> {
     let mut witness = bench.links.witness()?;
     bench.generator.send(1)?;
     let begin = Instant::now();

@@ -1,9 +1,9 @@
 //! What it costs to tell a sender of congestion, and to see that nobody needs to be told.
 
+use super::fixture::{MAC, node};
 use super::machine::Machine;
 use super::packets::{self, ETHERNET};
-use super::report::Row;
-use super::scenario::{MAC, node};
+use super::row::Row;
 use anyhow::{Context, ensure};
 use srdma_dataplane::fast_cnp::{FastCnpConfig, Notifier, Verdict};
 use srdma_dataplane::{Command, Element, Frame, NextHop, Node, Notified, Pool, PortId, Prefix, RouteAction, TableId};

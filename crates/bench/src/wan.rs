@@ -1,9 +1,9 @@
 //! What END.C and END.E cost a node (`docs/wan.md`), beside packets of a tunnel that it only forwards.
 
+use super::fixture::{MAC, node};
 use super::machine::Machine;
 use super::packets::{self, ETHERNET};
-use super::report::Row;
-use super::scenario::{MAC, node};
+use super::row::Row;
 use super::steering::{frames, notice};
 use anyhow::{Context, ensure};
 use srdma_dataplane::{

@@ -1,10 +1,10 @@
 //! What it costs to steer: a packet by one of several paths beside one by a policy, and the time from a signal to the
 //! first packet with another destination address (PP-4-6).
 
+use super::fixture::{MAC, node};
 use super::machine::Machine;
 use super::packets::{self, ETHERNET};
-use super::report::Row;
-use super::scenario::{MAC, node};
+use super::row::Row;
 use anyhow::{Context, ensure};
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath};
 use srdma_dataplane::{Command, Element, EncapsMode, Frame, NextHop, Node, Pool, PortId, Prefix, RouteAction, TableId};

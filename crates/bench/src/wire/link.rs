@@ -21,7 +21,7 @@ pub(super) const IN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0]);
 pub(super) const OUT: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
 /// Where no interface is: the kernel drops what comes in for it at once.
-pub(super) const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 9, 9]);
+pub(super) const UNASSIGNED: MacAddress = MacAddress([2, 0, 0, 0, 9, 9]);
 
 pub(super) const MTU: u16 = 9000;
 

@@ -1,8 +1,8 @@
 //! The node beside a bare reflector on the same driver.
 
 use super::burst::{self, BURST, Sample};
-use super::device::{Device, Doing};
-use super::report::{Nanoseconds, Row, ratio};
+use super::device::{Action, Device};
+use super::row::{Nanoseconds, WireRow, ratio};
 use super::work::Work;
 use super::{Bench, DRIVERS, FRAME_OCTETS};
 use anyhow::{Context, ensure};
@@ -25,7 +25,7 @@ const TARGET: f64 = 0.9;
 const FRAMES: usize = 64;
 
 /// Measures every driver; one that cannot be opened here is left out.
-pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<Vec<Forwarded>> {
+pub(super) fn measure(bench: &mut Bench<'_>) -> anyhow::Result<Vec<Forwarded>> {
     let mut forwarded = Vec::new();
     for choice in DRIVERS {
         with_drivers(bench, choice, |bench, drivers| {
@@ -42,14 +42,14 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<Vec<Forwarded>> {
 
 /// Calls `action` with the drivers of a kind, and gives their chunks back.
 pub(super) fn with_drivers(
-    bench: &mut Bench,
+    bench: &mut Bench<'_>,
     choice: Choice,
-    action: impl FnOnce(&mut Bench, &mut [Box<dyn Driver>; 2]) -> anyhow::Result<()>,
+    action: impl FnOnce(&mut Bench<'_>, &mut [Box<dyn Driver>; 2]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut drivers = match bench.links.drivers(choice, &bench.umem) {
         Ok(drivers) => drivers,
         Err(error) => {
-            bench.report.skipped(&format!("{choice:?}"), &error);
+            bench.sink.skipped(&format!("{choice:?}"), &error);
             return Ok(());
         }
     };
@@ -61,7 +61,7 @@ pub(super) fn with_drivers(
 }
 
 fn measure_work(
-    bench: &mut Bench,
+    bench: &mut Bench<'_>,
     drivers: &mut [Box<dyn Driver>; 2],
     work: Work,
     frame_octets: usize,
@@ -83,7 +83,7 @@ fn measure_work(
     let driver = drivers[0].kind().to_string();
     let on_device = |samples: &[Sample]| samples.iter().map(|sample| sample.device_ns).collect::<Vec<_>>();
     let (measured, yardstick) = (on_device(&samples), on_device(&reflected));
-    bench.report.row(&Row {
+    bench.sink.row(&WireRow {
         driver: driver.clone(),
         case: work.to_string(),
         frame_octets,
@@ -97,32 +97,32 @@ fn measure_work(
     Ok(Forwarded { driver, work, frame_octets, samples })
 }
 
-fn doing(node: Option<&mut Node>) -> Doing<'_> {
+fn action(node: Option<&mut Node>) -> Action<'_> {
     match node {
-        None => Doing::Reflecting,
-        Some(node) => Doing::Forwarding { node, clock: Instant::now() },
+        None => Action::Reflecting,
+        Some(node) => Action::Forwarding { node, clock: Instant::now() },
     }
 }
 
 fn repetition(
-    bench: &mut Bench,
+    bench: &mut Bench<'_>,
     drivers: &mut [Box<dyn Driver>; 2],
     node: Option<&mut Node>,
 ) -> anyhow::Result<Sample> {
-    let mut device = Device::new(drivers, &mut bench.pool, doing(node));
+    let mut device = Device::new(drivers, &mut bench.pool, action(node));
     burst::bursts(&mut bench.generator, &mut device, (BURST, BURST), bench.extent.bursts)
 }
 
 /// One frame goes through, and what comes back for it is right.
 pub(super) fn check(
-    bench: &mut Bench,
+    bench: &mut Bench<'_>,
     drivers: &mut [Box<dyn Driver>; 2],
     work: Work,
     node: Option<&mut Node>,
     sent: &[u8],
 ) -> anyhow::Result<()> {
     let mut witness = bench.links.witness()?;
-    let mut device = Device::new(drivers, &mut bench.pool, doing(node));
+    let mut device = Device::new(drivers, &mut bench.pool, action(node));
     // A driver may have no chunk in its rings before it is asked for frames.
     device.round(0)?;
     bench.generator.send(1)?;

@@ -1,20 +1,20 @@
 //! What leaves is right: a benchmark of dropped packets would be fast.
 
+use super::fixture::{EGRESS_PORTS, Expected, Fixture, INGRESS};
 use super::packets::ETHERNET;
-use super::scenario::{EGRESS_PORTS, Expected, INGRESS, Scenario};
 use anyhow::{Context, ensure};
 use srdma_dataplane::{Element, Pool, PortId};
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{Instant, Ipv6};
 
 /// Sends the first frames one by one, and compares each frame that leaves with what is expected.
-pub(super) fn check(scenario: &mut Scenario, frames: usize, pool: &mut Pool) -> anyhow::Result<()> {
+pub(super) fn check(fixture: &mut Fixture, frames: usize, pool: &mut Pool) -> anyhow::Result<()> {
     for number in 0..frames {
-        let frame = scenario.frame(number, pool)?;
-        let mut expected = scenario.expected()?;
-        scenario.node.receive(Instant::ZERO, INGRESS, &mut vec![frame], pool);
+        let frame = fixture.frame(number, pool)?;
+        let mut expected = fixture.expected()?;
+        fixture.node.receive(Instant::ZERO, INGRESS, &mut vec![frame], pool);
         for port in (1..=EGRESS_PORTS).map(PortId) {
-            while let Some(frame) = scenario.node.dequeue(Instant::ZERO, port, pool) {
+            while let Some(frame) = fixture.node.dequeue(Instant::ZERO, port, pool) {
                 let octets = frame.to_vec(pool);
                 frame.release(pool);
                 let found = found(port, &octets)?;
@@ -22,7 +22,7 @@ pub(super) fn check(scenario: &mut Scenario, frames: usize, pool: &mut Pool) -> 
                 expected.swap_remove(position.with_context(|| format!("frame {number}: {found:?}, not {expected:?}"))?);
             }
         }
-        let drops = scenario.node.port_counters(INGRESS).map(|counters| counters.drops.iter().collect::<Vec<_>>());
+        let drops = fixture.node.port_counters(INGRESS).map(|counters| counters.drops.iter().collect::<Vec<_>>());
         ensure!(expected.is_empty(), "frame {number}: {expected:?} did not leave, drops {drops:?}");
     }
     Ok(())

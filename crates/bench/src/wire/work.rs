@@ -1,8 +1,8 @@
 //! What is done to frames, and the frames for it.
 
-use super::super::packets::{self, AFTER_IPV6, ETHERNET};
-use super::super::routes::BLOCK;
 use super::link::{GENERATOR, IN, MTU, OUT};
+use crate::packets::{self, AFTER_IPV6, ETHERNET};
+use crate::routes::BLOCK;
 use anyhow::{Context, ensure};
 use srdma_dataplane::{
     Command, Flavors, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, SidBehavior, TableId,

@@ -3,7 +3,7 @@
 use super::cases::WorkingSet;
 use super::machine::Machine;
 use super::packets::data_packet;
-use super::report::Row;
+use super::row::Row;
 use srdma_wire::icrc::Computation;
 use srdma_wire::{BthView, Ipv6View, Psn, Qpn, UdpView, View};
 use std::hint::black_box;

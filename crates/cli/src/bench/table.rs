@@ -1,0 +1,110 @@
+//! The tables that `srdma bench` prints.
+
+use srdma_bench::wire::WireRow;
+use srdma_bench::{Machine, MemoryRow, Row};
+use std::io::{self, Write};
+
+/// Writes rows of `srdma bench dataplane` as they come.
+#[derive(Debug)]
+pub(super) struct DataplaneTable {
+    json: bool,
+}
+
+impl DataplaneTable {
+    /// Writes the head.
+    pub(super) fn new(json: bool, machine: &Machine) -> io::Result<Self> {
+        if !json {
+            let clock = machine.tsc_ghz.map_or("unknown".to_owned(), |ghz| format!("{ghz:.2} GHz"));
+            let mut out = io::stdout().lock();
+            writeln!(
+                out,
+                "{}, L2 {} KiB, L3 {} KiB, time stamp counter {clock}\n",
+                machine.model,
+                machine.l2_octets >> 10,
+                machine.l3_octets >> 10
+            )?;
+            writeln!(
+                out,
+                "{:<32} {:>6} {:>7}  {:<9} {:>9} {:>9} {:>9} {:>9}",
+                "case", "octets", "routes", "set", "ns min", "ns med", "clk min", "ns/copy"
+            )?;
+        }
+        Ok(DataplaneTable { json })
+    }
+
+    /// Writes the memory of a group.
+    pub(super) fn memory(&mut self, row: &MemoryRow) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut out, row)?;
+            return writeln!(out);
+        }
+        writeln!(out, "{:<40} {:>6.0} octets each", row.case, row.octets_per_group)
+    }
+
+    pub(super) fn row(&mut self, row: &Row) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut out, row)?;
+            return writeln!(out);
+        }
+        let count = |value: Option<usize>| value.map_or("-".to_owned(), |value| value.to_string());
+        writeln!(
+            out,
+            "{:<32} {:>6} {:>7}  {:<9} {:>9.1} {:>9.1} {:>9} {:>9.1}",
+            row.case,
+            count(row.frame_octets),
+            count(row.routes),
+            row.working_set,
+            row.ns_min,
+            row.ns_median,
+            row.clocks_min.map_or("-".to_owned(), |clocks| format!("{clocks:.1}")),
+            row.ns_min_per_copy,
+        )
+    }
+}
+
+/// Writes rows of `srdma bench wire` as they come.
+#[derive(Debug)]
+pub(super) struct WireTable {
+    json: bool,
+}
+
+impl WireTable {
+    /// Writes the head.
+    pub(super) fn new(json: bool, machine: &Machine) -> io::Result<Self> {
+        if !json {
+            let mut out = io::stdout().lock();
+            writeln!(out, "{}, nanoseconds a frame that leaves\n", machine.model)?;
+            writeln!(
+                out,
+                "{:<15} {:<14} {:>6} {:>8} {:>8}   {:<17} {:>8} {:>8} {:>6}",
+                "driver", "case", "octets", "ns min", "ns med", "yardstick", "ns min", "ns med", "ratio"
+            )?;
+        }
+        Ok(WireTable { json })
+    }
+
+    pub(super) fn write(&self, row: &WireRow) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut out, row)?;
+            return writeln!(out);
+        }
+        let missed = row.target.filter(|target| row.ratio < *target);
+        writeln!(
+            out,
+            "{:<15} {:<14} {:>6} {:>8.1} {:>8.1}   {:<17} {:>8.1} {:>8.1} {:>6.3}{}",
+            row.driver,
+            row.case,
+            row.frame_octets,
+            row.measured.ns_min,
+            row.measured.ns_median,
+            row.yardstick,
+            row.yardstick_ns.ns_min,
+            row.yardstick_ns.ns_median,
+            row.ratio,
+            missed.map_or(String::new(), |target| format!(" (target {target})")),
+        )
+    }
+}
