@@ -13,8 +13,8 @@ pub(crate) use arguments::Arguments;
 use anyhow::{Result, ensure};
 use progress::Progress;
 use report::Report;
-use srdma_sim::storm::runner;
-use srdma_sim::storm::world;
+use srdma_chaos::runner;
+use srdma_chaos::world;
 use std::process::ExitCode;
 use std::time::Instant;
 

@@ -65,7 +65,7 @@ fn an_attack_is_reported_beside_the_same_without_it() {
 
 #[test]
 fn a_kept_line_replays_with_its_comment() {
-    let kept = include_str!("../../sim/tests/storm_seeds/dead_receiver_of_an_evicting_group.txt");
+    let kept = include_str!("../../chaos/tests/failing_seeds/dead_receiver_of_an_evicting_group.txt");
     assert!(kept.starts_with('#'));
     let output = storm(&["--replay", kept]);
     let report = text(&output.stdout);

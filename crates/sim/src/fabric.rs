@@ -173,11 +173,13 @@ struct Layout<'a> {
 }
 
 /// A neighbour of a node, as its routes know it.
-pub(crate) struct Neighbour {
-    pub(crate) address: Ipv6Addr,
-    pub(crate) mac: MacAddress,
-    /// What lies behind it.
-    pub(crate) prefixes: Vec<Prefix>,
+pub struct Neighbour {
+    /// Address of the next hop.
+    pub address: Ipv6Addr,
+    /// MAC address of its port.
+    pub mac: MacAddress,
+    /// Prefixes behind it.
+    pub prefixes: Vec<Prefix>,
 }
 
 const SOURCE_POSITION: usize = 0;
@@ -270,7 +272,11 @@ pub fn default_route() -> Prefix {
 }
 
 /// A node with a port for each neighbour, in order.
-pub(crate) fn node(
+///
+/// # Errors
+///
+/// Those of the node's configuration.
+pub fn node(
     position: usize,
     loopback: Ipv6Addr,
     settings: &LinkSettings,

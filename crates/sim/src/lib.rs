@@ -24,7 +24,6 @@ pub mod scene;
 pub mod set_up;
 pub mod shown;
 pub mod station;
-pub mod storm;
 mod tap;
 pub mod timing;
 pub mod topology;

@@ -50,7 +50,8 @@ impl NodeAddresses {
         Self::of_number(SWITCH_NUMBER)
     }
 
-    pub(crate) fn of_number(number: u16) -> Self {
+    /// The addresses of the node whose number has these hexadecimal digits.
+    pub fn of_number(number: u16) -> Self {
         let own = |last| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, last);
         NodeAddresses {
             locator: own(0),
@@ -89,13 +90,17 @@ pub fn mac(element: usize, port: PortId) -> MacAddress {
     MacAddress([0x02, 0, e1, e2, p1, p2])
 }
 
-/// The queue pair of a rank in the block that begins at `base`.
+/// The queue pair number of a rank.
+///
+/// # Panics
+///
+/// When the sum does not fit into 24 bits.
 pub fn qpn(base: u32, rank: usize) -> Qpn {
     Qpn::new(base + rank as u32).expect("ranks stay far below 2^24")
 }
 
 /// The number whose hexadecimal digits are the decimal ones of `number`, which has at most four.
-pub(crate) fn decimal(number: u16) -> u16 {
+pub fn decimal(number: u16) -> u16 {
     let digit = |divisor| number / divisor % 10;
     digit(1000) << 12 | digit(100) << 8 | digit(10) << 4 | digit(1)
 }

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
-use srdma_sim::storm::line::{Line, LineError};
-use srdma_sim::storm::runner::Order;
-use srdma_sim::storm::schedule::Schedule;
+use srdma_chaos::line::{Line, LineError};
+use srdma_chaos::runner::Order;
+use srdma_chaos::schedule::Schedule;
 use std::thread;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     seed: Option<u64>,
 
     /// Run the schedule of this line alone. Lines before it that begin with # are left out, so that a whole file of
-    /// crates/sim/tests/storm_seeds will do.
+    /// crates/chaos/tests/failing_seeds will do.
     #[arg(long, value_name = "LINE", group = "one")]
     replay: Option<String>,
 

@@ -6,10 +6,10 @@ use super::{exit_code, shrinking};
 use crate::units::grouped;
 use anyhow::Result;
 use serde_json::json;
-use srdma_sim::storm::line::Line;
-use srdma_sim::storm::outcome::{GroupOutcome, Outcome};
-use srdma_sim::storm::runner;
-use srdma_sim::storm::world;
+use srdma_chaos::line::Line;
+use srdma_chaos::outcome::{GroupOutcome, Outcome};
+use srdma_chaos::runner;
+use srdma_chaos::world;
 use std::process::ExitCode;
 
 /// Runs the schedule of a line. Exit code 1: something was wrong.

@@ -1,8 +1,8 @@
 //! How far a storm is: one line on the error output, where that is a terminal.
 
 use crate::units::grouped;
-use srdma_sim::storm::runner;
-use srdma_sim::storm::runner::Order;
+use srdma_chaos::runner;
+use srdma_chaos::runner::Order;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

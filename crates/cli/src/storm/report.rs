@@ -1,9 +1,9 @@
 //! A storm's figures, as JSON gives them and as the text is made from.
 
 use serde::Serialize;
-use srdma_sim::storm::line::Line;
-use srdma_sim::storm::runner::Order;
-use srdma_sim::storm::summary::Summary;
+use srdma_chaos::line::Line;
+use srdma_chaos::runner::Order;
+use srdma_chaos::summary::Summary;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

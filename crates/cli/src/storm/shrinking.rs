@@ -1,13 +1,13 @@
 //! Small schedules for those that failed.
 
 use super::arguments::Arguments;
-use srdma_sim::storm::line::Line;
-use srdma_sim::storm::outcome::ComplaintKind;
-use srdma_sim::storm::runner;
-use srdma_sim::storm::schedule::Schedule;
-use srdma_sim::storm::shrink;
-use srdma_sim::storm::summary::Summary;
-use srdma_sim::storm::world;
+use srdma_chaos::line::Line;
+use srdma_chaos::outcome::ComplaintKind;
+use srdma_chaos::runner;
+use srdma_chaos::schedule::Schedule;
+use srdma_chaos::shrink;
+use srdma_chaos::summary::Summary;
+use srdma_chaos::world;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 

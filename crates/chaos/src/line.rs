@@ -2,8 +2,8 @@
 //!
 //! The version stands in front, so that a line that was kept is either understood as it was meant or refused.
 
-use super::schedule::Schedule;
-use super::validity::Invalid;
+use crate::schedule::Schedule;
+use crate::validity::Invalid;
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,8 +1,8 @@
 //! Many seeds on many threads. What comes out does not depend on how many threads there are.
 
-use super::outcome::{Complaint, ComplaintKind, Outcome};
-use super::schedule::Schedule;
-use super::summary::Summary;
+use crate::outcome::{Complaint, ComplaintKind, Outcome};
+use crate::schedule::Schedule;
+use crate::summary::Summary;
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
@@ -48,7 +48,7 @@ pub fn run(order: &Order, world: World<'_>, go_on: &(dyn Fn(Progress) -> bool + 
 }
 
 /// What threads gather, and how it becomes one.
-pub(super) trait Gathered: Default + Send {
+pub(crate) trait Gathered: Default + Send {
     /// Adds what another thread has gathered; in whichever order.
     fn merge(&mut self, other: Self);
 }
@@ -60,7 +60,7 @@ impl Gathered for Summary {
 }
 
 /// Does `work` for each seed; it says whether the seed failed.
-pub(super) fn run_each<G: Gathered>(
+pub(crate) fn run_each<G: Gathered>(
     order: &Order,
     go_on: &(dyn Fn(Progress) -> bool + Sync),
     work: &(dyn Fn(u64, &mut G) -> bool + Sync),
@@ -142,7 +142,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storm::outcome::GroupOutcome;
+    use crate::outcome::GroupOutcome;
 
     /// A world that takes no time: every tenth seed is stuck, every hundredth panics.
     fn fake(schedule: &Schedule) -> Outcome {

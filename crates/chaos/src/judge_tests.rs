@@ -1,15 +1,15 @@
 //! Each check can fail: what must never happen is made to happen behind the world's back.
 
-use super::address;
-use super::outcome::ComplaintKind;
-use super::schedule::Schedule;
-use super::world::World;
-use crate::host::HOST_PORT;
-use crate::network::{Network, Way};
-use crate::plan;
-use crate::replica::Replica;
+use crate::address;
+use crate::outcome::ComplaintKind;
+use crate::schedule::Schedule;
+use crate::world::World;
 use srdma_dataplane::Frame;
 use srdma_rc::MemoryKey;
+use srdma_sim::host::HOST_PORT;
+use srdma_sim::network::{Network, Way};
+use srdma_sim::plan;
+use srdma_sim::replica::Replica;
 use srdma_wire::icrc::Computation;
 use srdma_wire::{
     Aeth, Bth, EtherType, Ethernet, Instant, Ipv6, NextHeader, Opcode, Psn, Syndrome, Udp, codepoints::ROCEV2_PORT,

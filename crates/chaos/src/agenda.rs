@@ -6,29 +6,29 @@ use std::collections::BinaryHeap;
 
 /// Things to do, in the order of their times; those of one time in the order in which they were noted.
 #[derive(Debug)]
-pub(super) struct Agenda<T> {
+pub(crate) struct Agenda<T> {
     heap: BinaryHeap<Reverse<(Instant, usize)>>,
     /// By number; done ones are taken out.
     things: Vec<Option<T>>,
 }
 
 impl<T> Agenda<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Agenda { heap: BinaryHeap::new(), things: Vec::new() }
     }
 
-    pub(super) fn note(&mut self, at: Instant, thing: T) {
+    pub(crate) fn note(&mut self, at: Instant, thing: T) {
         self.heap.push(Reverse((at, self.things.len())));
         self.things.push(Some(thing));
     }
 
     /// When there is something to do next.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
     /// What is to be done next.
-    pub(super) fn take(&mut self) -> Option<T> {
+    pub(crate) fn take(&mut self) -> Option<T> {
         let Reverse((_, number)) = self.heap.pop()?;
         self.things[number].take()
     }

@@ -1,6 +1,6 @@
 //! Parts taken out of a schedule, the rest numbered anew, so that what is left means what it meant.
 
-use super::schedule::{Claim, Event, Forger, Forgery, Schedule};
+use crate::schedule::{Claim, Event, Forger, Forgery, Schedule};
 
 /// Where a position comes to lie when `gone` is taken out; `None` for `gone` itself.
 fn moved(position: usize, gone: usize) -> Option<usize> {
@@ -102,7 +102,7 @@ impl Renumbering {
 
 impl Schedule {
     /// The schedule without one of its groups; `None` when it is the last one.
-    pub(super) fn without_group(&self, gone: usize) -> Option<Schedule> {
+    pub(crate) fn without_group(&self, gone: usize) -> Option<Schedule> {
         let mut schedule = self.clone();
         schedule.groups.remove(gone);
         Renumbering { group: moved, gone, ..Renumbering::STAY }.events(&mut schedule);
@@ -110,7 +110,7 @@ impl Schedule {
     }
 
     /// The schedule without one of its receivers, nor the groups that had no other; `None` when nothing is left.
-    pub(super) fn without_receiver(&self, gone: usize) -> Option<Schedule> {
+    pub(crate) fn without_receiver(&self, gone: usize) -> Option<Schedule> {
         let mut schedule = self.clone();
         schedule.receivers.remove(gone);
         for group in &mut schedule.groups {
@@ -125,7 +125,7 @@ impl Schedule {
 
     /// The schedule without one of its nodes: what hangs on it, nodes or receivers, hangs on the one above; `None` when
     /// that cannot be.
-    pub(super) fn without_node(&self, gone: usize) -> Option<Schedule> {
+    pub(crate) fn without_node(&self, gone: usize) -> Option<Schedule> {
         let above = self.nodes[gone].parent?;
         let mut schedule = self.clone();
         for (node, plan) in schedule.nodes.iter_mut().enumerate() {
@@ -147,7 +147,7 @@ impl Schedule {
     }
 
     /// Re-homing events whose node no longer has that home go.
-    pub(super) fn drop_homes_that_are_gone(&mut self) {
+    pub(crate) fn drop_homes_that_are_gone(&mut self) {
         let nodes = &self.nodes;
         self.events.retain(|timed| match &timed.event {
             Event::Rehome { node, parent } => {
@@ -185,7 +185,7 @@ mod tests {
             "prune_retransmit":false,"lists":"Auto","t_hold_percent":100,"trailing_cnps":false,"min_receivers":1},
             "unlimited_retries":true}],"events":[{"at_ns":1,"event":{"KillReceiver":{"receiver":1}}},
             {"at_ns":2,"event":{"KillReceiver":{"receiver":2}}}],"faults_end_ns":0}"#;
-        let schedule = text.parse::<super::super::line::Line>().unwrap().schedule();
+        let schedule = text.parse::<crate::line::Line>().unwrap().schedule();
         let cut = schedule.without_receiver(1).unwrap();
         assert_eq!(cut.groups[0].members, [0, 1]);
         let events: Vec<&Event> = cut.events.iter().map(|timed| &timed.event).collect();

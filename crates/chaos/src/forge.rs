@@ -1,10 +1,10 @@
 //! Packets that lie.
 
-use super::address;
-use super::outcome::{ComplaintKind, Fates};
-use super::schedule::{Claim, Forger, Forgery, Message, PATH_MTU_OCTETS};
-use super::summary::message_name;
-use super::world::World;
+use crate::address;
+use crate::outcome::{ComplaintKind, Fates};
+use crate::schedule::{Claim, Forger, Forgery, Message, PATH_MTU_OCTETS};
+use crate::summary::message_name;
+use crate::world::World;
 use srdma_dataplane::PortId;
 use srdma_dataplane::reverse::Acknowledgements;
 use srdma_group::GroupId;
@@ -26,7 +26,7 @@ const FORGERS_MAC: MacAddress = MacAddress([0x02, 0xBA, 0xD0, 0, 0, 0]);
 
 impl World<'_> {
     /// Somebody sends what is not so.
-    pub(super) fn forge(&mut self, forgery: &Forgery) {
+    pub(crate) fn forge(&mut self, forgery: &Forgery) {
         let Some((node, port)) = self.site.port_of_forger(forgery.from) else {
             return;
         };

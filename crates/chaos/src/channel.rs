@@ -1,8 +1,8 @@
 //! The channel between control plane, nodes and sources: it delays, loses and repeats.
 
-use super::world::{Task, World};
-use crate::random::Probability;
+use crate::world::{Task, World};
 use srdma_group::GroupEntry;
+use srdma_sim::random::Probability;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 
@@ -15,7 +15,7 @@ const CHANNEL_SPREAD: u64 = 4;
 
 /// A message on the channel.
 #[derive(Clone, Debug)]
-pub(super) enum Message {
+pub(crate) enum Message {
     Prepare { node: usize, entry: Box<GroupEntry> },
     Commit { node: usize, epoch: u32 },
     Abort { node: usize },
@@ -34,7 +34,7 @@ pub(super) enum Message {
 
 impl World<'_> {
     /// A message of the control plane is on its way.
-    pub(super) fn send(&mut self, group: usize, message: Message) {
+    pub(crate) fn send(&mut self, group: usize, message: Message) {
         let is_rough = self.network.now() < self.chances_end;
         let fault = Probability::new(f64::from(CHANNEL_FAULTS_PERCENT) / 100.0).unwrap_or_default();
         if is_rough && self.chance.happens(fault) {
@@ -51,7 +51,7 @@ impl World<'_> {
     }
 
     /// A message of the control plane arrives.
-    pub(super) fn deliver(&mut self, number: usize) {
+    pub(crate) fn deliver(&mut self, number: usize) {
         let Some((group, message)) = self.messages[number].take() else {
             return;
         };

@@ -6,10 +6,10 @@
 //!
 //! `SRDMA_TEST_SEEDS` says how many runs of each fault there are.
 
+use srdma_chaos::outcome::{GroupOutcome, StepKind};
+use srdma_chaos::schedule::{Event, LinkPlan, Schedule, Timed, USUAL_T_STALL_PERCENT};
+use srdma_chaos::{scale, world};
 use srdma_sim::random::Stream;
-use srdma_sim::storm::outcome::{GroupOutcome, StepKind};
-use srdma_sim::storm::schedule::{Event, LinkPlan, Schedule, Timed, USUAL_T_STALL_PERCENT};
-use srdma_sim::storm::{scale, world};
 use std::iter;
 
 const DEFAULT_RUNS: usize = 150;

@@ -87,7 +87,7 @@ impl LinkPlan {
     }
 
     /// The faults that chance brings about, by the names that reports give them.
-    pub(super) fn faults(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn faults(&self) -> impl Iterator<Item = &'static str> {
         let of_links = [
             ("loss", self.loss_ppm),
             ("duplication", self.duplicate_ppm),

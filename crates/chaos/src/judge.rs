@@ -1,9 +1,9 @@
 //! What may and what must not have come of a run.
 
-use super::faults::NEVER;
-use super::flow::Flow;
-use super::outcome::ComplaintKind;
-use super::world::{RETRY_ACK_TIMEOUTS, World};
+use crate::faults::NEVER;
+use crate::flow::Flow;
+use crate::outcome::ComplaintKind;
+use crate::world::{RETRY_ACK_TIMEOUTS, World};
 use srdma_rc::Status;
 use srdma_wire::Instant;
 
@@ -12,7 +12,7 @@ const STALL_EVIDENCE_ACK_TIMEOUTS: u64 = 8;
 
 impl World<'_> {
     /// A group fails or stays incomplete only where something entitles it to.
-    pub(super) fn judge_progress(&mut self, ended: Instant) {
+    pub(crate) fn judge_progress(&mut self, ended: Instant) {
         for group in 0..self.flows.len() {
             let flow = &self.flows[group];
             match (flow.completed_at, flow.failure) {
@@ -69,7 +69,7 @@ impl World<'_> {
     }
 
     /// Only who did not answer, or failed, may be evicted (D24, D25).
-    pub(super) fn check_eviction(&mut self, group: usize, receiver: usize) {
+    pub(crate) fn check_eviction(&mut self, group: usize, receiver: usize) {
         let now = self.network.now();
         let evidence_ns = STALL_EVIDENCE_ACK_TIMEOUTS * self.scale.ack_timeout_ns;
         let is_recent = |until: Instant| until.after_ns(evidence_ns) >= now;
@@ -90,7 +90,7 @@ impl World<'_> {
     }
 
     /// After the last frame has arrived nothing holds memory.
-    pub(super) fn check_nothing_is_left(&mut self) {
+    pub(crate) fn check_nothing_is_left(&mut self) {
         let chunks = self.network.chunks_in_use();
         if chunks > 0 {
             self.complain(ComplaintKind::Leak, format!("{chunks} chunks of frames are still held"));
@@ -109,7 +109,7 @@ impl World<'_> {
     }
 
     /// Whether all groups are over.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.flows.iter().all(Flow::is_over)
     }
 }

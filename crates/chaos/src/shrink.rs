@@ -1,8 +1,8 @@
 //! From a schedule that fails to a small one that fails in the same way: parts are left out and numbers made smaller as
 //! long as the same kind of complaint is heard.
 
-use super::outcome::ComplaintKind;
-use super::schedule::{Event, GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, Schedule};
+use crate::outcome::ComplaintKind;
+use crate::schedule::{Event, GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, Schedule};
 
 /// What came of shrinking.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,7 +234,7 @@ fn visit_narrow(number: &mut u32, least: u64, visit: &mut dyn FnMut(&mut u64, u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storm::schedule::Timed;
+    use crate::schedule::Timed;
 
     fn crashes(schedule: &Schedule) -> usize {
         schedule.events.iter().filter(|timed| matches!(timed.event, Event::CrashNode { .. })).count()

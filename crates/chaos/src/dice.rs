@@ -2,35 +2,35 @@
 //!
 //! Whole numbers only: what a seed means must not depend on how a machine rounds logarithms.
 
-use crate::random::Stream;
+use srdma_sim::random::Stream;
 
 /// Where a schedule's parts are drawn from.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(Stream);
+pub(crate) struct Dice(Stream);
 
 impl Dice {
     /// The dice called `name` of a seed.
-    pub(super) fn new(seed: u64, name: &str) -> Self {
+    pub(crate) fn new(seed: u64, name: &str) -> Self {
         Dice(Stream::new(seed, name))
     }
 
     /// Once in `times`, on average.
-    pub(super) fn one_in(&mut self, times: u64) -> bool {
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.0.below(times) == 0
     }
 
     /// A position below `limit`, evenly.
-    pub(super) fn position(&mut self, limit: usize) -> usize {
+    pub(crate) fn position(&mut self, limit: usize) -> usize {
         self.0.below(limit as u64) as usize
     }
 
     /// From `least` to `most`, both included, evenly.
-    pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.0.below(most.saturating_sub(least) + 1)
     }
 
     /// From `least`, more than 0, to `most`, both included: each doubling as probable as every other, evenly inside.
-    pub(super) fn over_doublings(&mut self, least: u64, most: u64) -> u64 {
+    pub(crate) fn over_doublings(&mut self, least: u64, most: u64) -> u64 {
         let whole = (most / least).max(1).ilog2();
         let doublings = whole + u32::from(least << whole < most);
         let doubling = self.0.below(u64::from(doublings)) as u32;
@@ -40,7 +40,7 @@ impl Dice {
     }
 
     /// One of `values`, evenly; there is at least one.
-    pub(super) fn one_of<T: Clone>(&mut self, values: &[T]) -> T {
+    pub(crate) fn one_of<T: Clone>(&mut self, values: &[T]) -> T {
         values[self.position(values.len())].clone()
     }
 }

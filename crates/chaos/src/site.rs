@@ -6,22 +6,22 @@
 //!              node  node ┄┄┄ spare links
 //! ```
 
-use super::address;
-use super::scale;
-use super::schedule::{Event, Forger, LinkPlan, Schedule};
-use crate::fabric::{self, LinkSettings, Neighbour};
-use crate::host::{HOST_PORT, Host, HostConfig};
-use crate::link::{LinkModel, Trouble};
-use crate::network::{ElementId, LinkId, Network, Way};
-use crate::plan;
-use crate::random::Probability;
-use crate::station::Member;
+use crate::address;
+use crate::scale;
+use crate::schedule::{Event, Forger, LinkPlan, Schedule};
 use srdma_dataplane::{Command, ConfigError, Node, PortId, Prefix, SidBehavior};
 use srdma_group::GroupId;
+use srdma_sim::fabric::{self, LinkSettings, Neighbour};
+use srdma_sim::host::{HOST_PORT, Host, HostConfig};
+use srdma_sim::link::{LinkModel, Trouble};
+use srdma_sim::network::{ElementId, LinkId, Network, Way};
+use srdma_sim::plan;
+use srdma_sim::random::Probability;
+use srdma_sim::station::Member;
 use std::net::Ipv6Addr;
 
 /// Largest IPv6 packet of every link, in octets: a full packet with every list that fits an SRH.
-pub(super) const LINK_MTU: u16 = 4096;
+pub(crate) const LINK_MTU: u16 = 4096;
 
 /// Octets that may wait in front of a link, at least.
 const MIN_QUEUE_LIMIT_OCTETS: usize = 1 << 20;
@@ -37,7 +37,7 @@ enum Beyond {
 }
 
 /// What stands where.
-pub(super) struct Site {
+pub(crate) struct Site {
     settings: LinkSettings,
     /// What the ports of each node lead to.
     ports: Vec<Vec<Beyond>>,
@@ -50,18 +50,18 @@ pub(super) struct Site {
     groups: usize,
     first_node: usize,
     first_receiver: usize,
-    pub(super) sources: Vec<ElementId>,
-    pub(super) nodes: Vec<ElementId>,
-    pub(super) receivers: Vec<ElementId>,
+    pub(crate) sources: Vec<ElementId>,
+    pub(crate) nodes: Vec<ElementId>,
+    pub(crate) receivers: Vec<ElementId>,
     /// The links above each node, with the node at their upper end.
     above: Vec<Vec<(usize, LinkId)>>,
-    pub(super) receiver_links: Vec<LinkId>,
+    pub(crate) receiver_links: Vec<LinkId>,
     source_links: Vec<LinkId>,
 }
 
 impl Site {
     /// Builds the network into one that is empty.
-    pub(super) fn new(schedule: &Schedule, network: &mut Network<Member>) -> Result<Self, ConfigError> {
+    pub(crate) fn new(schedule: &Schedule, network: &mut Network<Member>) -> Result<Self, ConfigError> {
         let sources = schedule.groups.iter().map(|group| group.source + 1).max().unwrap_or(0);
         let first_receiver = sources + schedule.nodes.len();
         let mut site = Site {
@@ -101,17 +101,17 @@ impl Site {
     }
 
     /// A receiver's address.
-    pub(super) fn receiver_address(&self, receiver: usize) -> Ipv6Addr {
+    pub(crate) fn receiver_address(&self, receiver: usize) -> Ipv6Addr {
         address::receiver(receiver, self.edges[receiver])
     }
 
     /// A receiver's edge.
-    pub(super) fn edge_of(&self, receiver: usize) -> usize {
+    pub(crate) fn edge_of(&self, receiver: usize) -> usize {
         self.edges[receiver]
     }
 
     /// A node with its routes, SIDs and borders, but without groups.
-    pub(super) fn node(&self, node: usize, restarted: bool) -> Result<Node, ConfigError> {
+    pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<Node, ConfigError> {
         let neighbours = self.ports[node].iter().map(|beyond| self.neighbour(node, *beyond));
         let addresses = address::node(node);
         let mut value =
@@ -140,22 +140,22 @@ impl Site {
     }
 
     /// How many ports a node has.
-    pub(super) fn port_count(&self, node: usize) -> usize {
+    pub(crate) fn port_count(&self, node: usize) -> usize {
         self.ports[node].len()
     }
 
     /// Whether receivers are attached to a node.
-    pub(super) fn is_edge(&self, node: usize) -> bool {
+    pub(crate) fn is_edge(&self, node: usize) -> bool {
         self.edges.contains(&node)
     }
 
     /// The link between a node and one above it.
-    pub(super) fn link_above(&self, node: usize, parent: usize) -> Option<LinkId> {
+    pub(crate) fn link_above(&self, node: usize, parent: usize) -> Option<LinkId> {
         self.above[node].iter().find(|(above, _)| *above == parent).map(|(_, link)| *link)
     }
 
     /// Where a forger stands: a port of a node.
-    pub(super) fn port_of_forger(&self, forger: Forger) -> Option<(usize, PortId)> {
+    pub(crate) fn port_of_forger(&self, forger: Forger) -> Option<(usize, PortId)> {
         let (node, beyond) = match forger {
             Forger::Receiver(receiver) => (self.edges[receiver], Beyond::Receiver(receiver)),
             Forger::Stranger(node) => (node, Beyond::Outside),
@@ -164,12 +164,12 @@ impl Site {
     }
 
     /// The MAC address of a node's port.
-    pub(super) fn mac_of_port(&self, node: usize, port: PortId) -> srdma_wire::MacAddress {
+    pub(crate) fn mac_of_port(&self, node: usize, port: PortId) -> srdma_wire::MacAddress {
         plan::mac(self.first_node + node, port)
     }
 
     /// The chances of all links from now on.
-    pub(super) fn set_chances(&self, network: &mut Network<Member>, link: &LinkPlan) {
+    pub(crate) fn set_chances(&self, network: &mut Network<Member>, link: &LinkPlan) {
         let model = LinkModel {
             rate_bits_per_s: link.rate_bits_per_s,
             delay_ns: link.delay_ns,
@@ -197,7 +197,7 @@ impl Site {
     }
 
     /// Every link but those of receivers.
-    pub(super) fn upper_links(&self) -> impl Iterator<Item = LinkId> {
+    pub(crate) fn upper_links(&self) -> impl Iterator<Item = LinkId> {
         let above = self.above.iter().flatten().map(|(_, link)| *link);
         self.source_links.iter().copied().chain(above)
     }

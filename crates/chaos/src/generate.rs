@@ -1,14 +1,14 @@
 //! From a seed to a schedule: the default distribution. The documentation of storms has it as a table.
 //!
-//! What a seed means may change only together with [`VERSION`](super::line::VERSION), or old seeds would silently mean
+//! What a seed means may change only together with [`VERSION`](crate::line::VERSION), or old seeds would silently mean
 //! something else.
 
-use super::dice::Dice;
-use super::schedule::{
+use crate::dice::Dice;
+use crate::schedule::{
     GroupPlan, LinkPlan, ListsPlan, NodePlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, ReceiverPlan, Schedule,
     USUAL_T_STALL_PERCENT,
 };
-use super::{events, scale::Scale};
+use crate::{events, scale::Scale};
 
 /// Nodes of a network.
 const NODES: (u64, u64) = (2, 40);

@@ -7,18 +7,18 @@
 //!       └───────────── channel ◄── answers, evictions wanted
 //! ```
 
-use super::address;
-use super::channel::Message;
-use super::flow::Participant;
-use super::outcome::{ComplaintKind, StepKind};
-use super::world::{Task, World};
+use crate::address;
+use crate::channel::Message;
+use crate::flow::Participant;
+use crate::outcome::{ComplaintKind, StepKind};
+use crate::world::{Task, World};
 use srdma_dataplane::Event as NodeEvent;
 use srdma_group::{Lifecycle, NewNode, Newcomer, NodeRole, Order, Record, Rehoming};
 use std::net::Ipv6Addr;
 
 /// What the control plane knows of one group.
-pub(super) struct Control {
-    pub(super) lifecycle: Lifecycle,
+pub(crate) struct Control {
+    pub(crate) lifecycle: Lifecycle,
     /// Receivers that have asked to join, and what was made ready for them.
     newcomers: Vec<Participant>,
     /// Receivers that have asked to leave.
@@ -32,7 +32,7 @@ pub(super) struct Control {
 
 impl World<'_> {
     /// Creates a group, at once and without any loss.
-    pub(super) fn create_group(&mut self, record: Record) -> Result<Control, srdma_group::GroupError> {
+    pub(crate) fn create_group(&mut self, record: Record) -> Result<Control, srdma_group::GroupError> {
         let lifecycle = Lifecycle::create(record)?;
         Ok(Control {
             lifecycle,
@@ -45,14 +45,14 @@ impl World<'_> {
     }
 
     /// A group's source begins, unless the control plane holds it.
-    pub(super) fn start(&mut self, group: usize) {
+    pub(crate) fn start(&mut self, group: usize) {
         if !self.controls[group].is_pausing {
             self.flows[group].pause(&mut self.network, false);
         }
     }
 
     /// Carries out what a group's lifecycle orders before anything is sent.
-    pub(super) fn commit_at_once(&mut self, group: usize) {
+    pub(crate) fn commit_at_once(&mut self, group: usize) {
         while let Some(order) = self.controls[group].lifecycle.next_order() {
             if let Some(message) = self.message_of(group, order) {
                 for answer in self.carry_out(group, message) {
@@ -63,7 +63,7 @@ impl World<'_> {
     }
 
     /// Sends what a group's lifecycle orders.
-    pub(super) fn send_orders(&mut self, group: usize) {
+    pub(crate) fn send_orders(&mut self, group: usize) {
         while let Some(order) = self.controls[group].lifecycle.next_order() {
             if let Some(message) = self.message_of(group, order) {
                 self.send(group, message);
@@ -78,7 +78,7 @@ impl World<'_> {
     }
 
     /// An answer is long in coming.
-    pub(super) fn repeat(&mut self, group: usize) {
+    pub(crate) fn repeat(&mut self, group: usize) {
         self.controls[group].repeats = false;
         if !self.flows[group].is_over() {
             self.controls[group].lifecycle.repeat();
@@ -153,7 +153,7 @@ impl World<'_> {
     }
 
     /// What an agent or the control plane does with a message, and what it answers.
-    pub(super) fn carry_out(&mut self, group: usize, message: Message) -> Vec<Message> {
+    pub(crate) fn carry_out(&mut self, group: usize, message: Message) -> Vec<Message> {
         match message {
             Message::Pause { round } => {
                 let control = &mut self.controls[group];
@@ -199,7 +199,7 @@ impl World<'_> {
     }
 
     /// A group's source may have become quiet.
-    pub(super) fn look_for_quiet(&mut self, group: usize) {
+    pub(crate) fn look_for_quiet(&mut self, group: usize) {
         if let Some(message) = self.quiescence(group) {
             self.send(group, message);
         }
@@ -251,7 +251,7 @@ impl World<'_> {
     }
 
     /// Edges say which receivers they want evicted.
-    pub(super) fn take_wishes(&mut self, node: usize) {
+    pub(crate) fn take_wishes(&mut self, node: usize) {
         let events = self.network.with_node(self.site.nodes[node], |node| node.take_events().collect::<Vec<_>>());
         for NodeEvent::EvictionWanted { group, receiver, cause: _ } in events.unwrap_or_default() {
             let group = group.0 as usize - 1;
@@ -265,7 +265,7 @@ impl World<'_> {
     }
 
     /// A member leaves by its own wish (D30).
-    pub(super) fn leave(&mut self, group: usize, receiver: usize) {
+    pub(crate) fn leave(&mut self, group: usize, receiver: usize) {
         let address = self.site.receiver_address(receiver);
         if !self.flows[group].is_over() && self.controls[group].lifecycle.leave(&[address]).is_ok() {
             self.count("leave", 1);
@@ -275,7 +275,7 @@ impl World<'_> {
     }
 
     /// A receiver joins, with the nodes that it needs (D30).
-    pub(super) fn join(&mut self, group: usize, receiver: usize) {
+    pub(crate) fn join(&mut self, group: usize, receiver: usize) {
         let is_known = |participant: &Participant| participant.receiver == receiver;
         let is_there =
             self.flows[group].members.iter().any(is_known) || self.controls[group].newcomers.iter().any(is_known);
@@ -298,7 +298,7 @@ impl World<'_> {
     }
 
     /// A node hangs below another, in all groups that it is in.
-    pub(super) fn rehome(&mut self, node: usize, parent: usize) {
+    pub(crate) fn rehome(&mut self, node: usize, parent: usize) {
         self.nodes[node].parent = Some(parent);
         let loopback = address::node(node).loopback;
         for group in 0..self.flows.len() {
@@ -343,7 +343,7 @@ impl World<'_> {
     }
 
     /// Whether a node is in a group's tree.
-    pub(super) fn is_in_tree(&self, group: usize, node: usize) -> bool {
+    pub(crate) fn is_in_tree(&self, group: usize, node: usize) -> bool {
         let loopback = address::node(node).loopback;
         let stored = self.controls[group].lifecycle.group();
         stored.is_some_and(|group| group.record().tree.nodes().iter().any(|node| node.loopback == loopback))

@@ -7,20 +7,20 @@
 //!                   └──── membership ◄────── flows: checkers ──► outcome
 //! ```
 
-use super::agenda::Agenda;
-use super::agent::Agent;
-use super::channel::Message;
-use super::faults::{NodeState, ReceiverState};
-use super::flow::{Flow, Seen};
-use super::membership::Control;
-use super::outcome::{Complaint, ComplaintKind, Outcome};
-use super::scale::{self, Scale};
-use super::schedule::{Event, LinkPlan, Schedule};
-use super::site::Site;
-use crate::network::{ElementId, Network};
-use crate::random::Stream;
-use crate::station::Member;
-use crate::timing::Timing;
+use crate::agenda::Agenda;
+use crate::agent::Agent;
+use crate::channel::Message;
+use crate::faults::{NodeState, ReceiverState};
+use crate::flow::{Flow, Seen};
+use crate::membership::Control;
+use crate::outcome::{Complaint, ComplaintKind, Outcome};
+use crate::scale::{self, Scale};
+use crate::schedule::{Event, LinkPlan, Schedule};
+use crate::site::Site;
+use srdma_sim::network::{ElementId, Network};
+use srdma_sim::random::Stream;
+use srdma_sim::station::Member;
+use srdma_sim::timing::Timing;
 use srdma_wire::Instant;
 use std::cell::Cell;
 use std::error::Error;
@@ -33,7 +33,7 @@ const POOL_CHUNKS: usize = 1 << 16;
 const PATIENCE_ACK_TIMEOUTS: u64 = 24;
 
 /// A source that gives up does so within so many ACK timeouts of the first that was in vain.
-pub(super) const RETRY_ACK_TIMEOUTS: u64 = 10;
+pub(crate) const RETRY_ACK_TIMEOUTS: u64 = 10;
 
 /// How long frames may be on their way after everything has ended, in ACK timeouts.
 const LAST_FRAMES_ACK_TIMEOUTS: u64 = 64;
@@ -72,7 +72,7 @@ fn run_with(schedule: &Schedule, tells: bool) -> Outcome {
 
 /// Something to do at a time.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Task {
+pub(crate) enum Task {
     /// The schedule's event at a position.
     Event(usize),
     /// A group's source begins.
@@ -96,31 +96,31 @@ pub(super) enum Task {
 }
 
 /// A schedule that runs.
-pub(super) struct World<'s> {
-    pub(super) schedule: &'s Schedule,
-    pub(super) network: Network<Member>,
-    pub(super) site: Site,
-    pub(super) flows: Vec<Flow<'s>>,
-    pub(super) agenda: Agenda<Task>,
-    pub(super) nodes: Vec<NodeState>,
-    pub(super) receivers: Vec<ReceiverState>,
-    pub(super) chance: Stream,
-    pub(super) outcome: Outcome,
+pub(crate) struct World<'s> {
+    pub(crate) schedule: &'s Schedule,
+    pub(crate) network: Network<Member>,
+    pub(crate) site: Site,
+    pub(crate) flows: Vec<Flow<'s>>,
+    pub(crate) agenda: Agenda<Task>,
+    pub(crate) nodes: Vec<NodeState>,
+    pub(crate) receivers: Vec<ReceiverState>,
+    pub(crate) chance: Stream,
+    pub(crate) outcome: Outcome,
     /// No trouble lasts longer, of those that have begun.
-    pub(super) trouble_until: Instant,
+    pub(crate) trouble_until: Instant,
     /// When the last trouble began.
-    pub(super) trouble_began: Instant,
+    pub(crate) trouble_began: Instant,
     /// Since when each node's comeback waits for progress, by group.
-    pub(super) comebacks: Vec<Vec<Instant>>,
+    pub(crate) comebacks: Vec<Vec<Instant>>,
     /// Receivers that died and were sent nothing since, with the frames that had not reached them before.
-    pub(super) dying: Vec<(usize, u64)>,
-    pub(super) controls: Vec<Control>,
-    pub(super) agents: Vec<Agent>,
+    pub(crate) dying: Vec<(usize, u64)>,
+    pub(crate) controls: Vec<Control>,
+    pub(crate) agents: Vec<Agent>,
     /// Messages of the control plane on their way, with their groups.
-    pub(super) messages: Vec<Option<(usize, Message)>>,
+    pub(crate) messages: Vec<Option<(usize, Message)>>,
     /// From then on no chance does anything.
-    pub(super) chances_end: Instant,
-    pub(super) scale: Scale,
+    pub(crate) chances_end: Instant,
+    pub(crate) scale: Scale,
     /// Whether edges may have wishes.
     evicts: bool,
     /// Each source, and which groups are its.
@@ -129,7 +129,7 @@ pub(super) struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    pub(super) fn new(
+    pub(crate) fn new(
         schedule: &'s Schedule,
         mut network: Network<Member>,
         tells: bool,
@@ -195,13 +195,13 @@ impl<'s> World<'s> {
     }
 
     /// Runs until all groups are over, or have had time enough.
-    pub(super) fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         while !self.is_over() && self.advance(self.patience_ends()) {}
     }
 
     /// Runs until a time.
     #[cfg(test)]
-    pub(super) fn run_until(&mut self, time: Instant) {
+    pub(crate) fn run_until(&mut self, time: Instant) {
         while self.advance(time) {}
     }
 
@@ -266,9 +266,9 @@ impl<'s> World<'s> {
 
     /// Something has happened to an element: what has it to tell?
     #[inline]
-    pub(super) fn look_at(&mut self, element: ElementId) {
+    pub(crate) fn look_at(&mut self, element: ElementId) {
         if let Some(source) = self.sources.iter().position(|(id, _)| *id == element)
-            && self.network.host(element).is_some_and(crate::host::Host::has_news)
+            && self.network.host(element).is_some_and(srdma_sim::host::Host::has_news)
         {
             self.look_at_source(source);
         }
@@ -317,7 +317,7 @@ impl<'s> World<'s> {
     }
 
     /// Lets frames that are still on their way arrive, and judges.
-    pub(super) fn finish(mut self) -> (Outcome, Network<Member>) {
+    pub(crate) fn finish(mut self) -> (Outcome, Network<Member>) {
         let ended = self.network.now();
         self.outcome.ended_ns = ended.as_ns();
         self.judge_progress(ended);
@@ -340,19 +340,19 @@ impl<'s> World<'s> {
         (self.outcome, self.network)
     }
 
-    pub(super) fn complain(&mut self, kind: ComplaintKind, text: String) {
+    pub(crate) fn complain(&mut self, kind: ComplaintKind, text: String) {
         let at_ns = self.network.now().as_ns();
         self.outcome.complaints.push(Complaint { at_ns, kind, text });
     }
 
-    pub(super) fn tell(&mut self, what: &dyn Display) {
+    pub(crate) fn tell(&mut self, what: &dyn Display) {
         if self.tells {
             let line = format!("{:>12} ns  {what}", self.network.now().as_ns());
             self.outcome.timeline.push(line);
         }
     }
 
-    pub(super) fn count(&mut self, fault: &'static str, times: u64) {
+    pub(crate) fn count(&mut self, fault: &'static str, times: u64) {
         if times > 0 {
             *self.outcome.faults.entry(fault).or_default() += times;
         }

@@ -1,13 +1,13 @@
 //! Storms with an attacker: each schedule is run twice, without any forged packet and with very many, from inside and
 //! from outside the domain. What differs is what the attack has cost; what it has achieved must be nothing.
 
-use super::dice::Dice;
-use super::events;
-use super::outcome::{GroupOutcome, Outcome};
-use super::runner::{Gathered, Order, Progress, World, guarded, run_each};
-use super::scale::Scale;
-use super::schedule::{Event, Schedule, Timed};
-use super::summary::{Summary, add_counts};
+use crate::dice::Dice;
+use crate::events;
+use crate::outcome::{GroupOutcome, Outcome};
+use crate::runner::{Gathered, Order, Progress, World, guarded, run_each};
+use crate::scale::Scale;
+use crate::schedule::{Event, Schedule, Timed};
+use crate::summary::{Summary, add_counts};
 use std::collections::BTreeMap;
 
 /// Attacks on one schedule.

@@ -10,9 +10,9 @@
 //! | node 7: loopback, End.MT SID | `2001:db8:ff:7::1`, `2001:db8:ff:7::e` |
 //! | node 7: Replication SID of group 1 | `2001:db8:ff:7:f::1` |
 
-use crate::plan::{self, NodeAddresses};
 use srdma_dataplane::{Domain, Prefix};
 use srdma_rc::MemoryKey;
+use srdma_sim::plan::{self, NodeAddresses};
 use srdma_wire::Qpn;
 use std::net::Ipv6Addr;
 
@@ -21,52 +21,52 @@ fn number(position: usize) -> u16 {
 }
 
 /// The address of a source.
-pub(super) fn source(source: usize) -> Ipv6Addr {
+pub(crate) fn source(source: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, number(source))
 }
 
 /// The address of a receiver at an edge.
-pub(super) fn receiver(receiver: usize, edge: usize) -> Ipv6Addr {
+pub(crate) fn receiver(receiver: usize, edge: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number(edge), 0, 0, 0, number(receiver))
 }
 
 /// Where an edge's receivers are.
-pub(super) fn receivers_of(edge: usize) -> Prefix {
+pub(crate) fn receivers_of(edge: usize) -> Prefix {
     subnet(0xbb, edge)
 }
 
 /// The address of a stranger at a node.
-pub(super) fn stranger(node: usize) -> Ipv6Addr {
+pub(crate) fn stranger(node: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xdd, number(node), 0, 0, 0, 1)
 }
 
 /// A group's Proxy Address.
-pub(super) fn proxy(group: usize) -> Ipv6Addr {
+pub(crate) fn proxy(group: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, number(group))
 }
 
 /// A node's addresses.
-pub(super) fn node(node: usize) -> NodeAddresses {
+pub(crate) fn node(node: usize) -> NodeAddresses {
     NodeAddresses::of_number(number(node))
 }
 
 /// The node whose loopback this is.
-pub(super) fn node_of(loopback: Ipv6Addr, nodes: usize) -> Option<usize> {
+pub(crate) fn node_of(loopback: Ipv6Addr, nodes: usize) -> Option<usize> {
     (0..nodes).find(|position| node(*position).loopback == loopback)
 }
 
 /// A node's Replication SID for a group.
-pub(super) fn replication(node: usize, group: usize) -> Ipv6Addr {
+pub(crate) fn replication(node: usize, group: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xff, number(node), 0xf, 0, 0, number(group))
 }
 
 /// What a node's own addresses and SIDs have in common.
-pub(super) fn locator(node: usize) -> Prefix {
+pub(crate) fn locator(node: usize) -> Prefix {
     subnet(0xff, node)
 }
 
 /// What lies inside (RFC 8754 section 5.1).
-pub(super) fn domain() -> Domain {
+pub(crate) fn domain() -> Domain {
     Domain { sids: vec![block(0xff)], infrastructure: vec![block(0xff)], proxies: vec![block(0xcc)] }
 }
 
@@ -79,26 +79,26 @@ fn block(kind: u16) -> Prefix {
 }
 
 /// The Designated QPN of a group.
-pub(super) fn designated_qpn(group: usize) -> Qpn {
+pub(crate) fn designated_qpn(group: usize) -> Qpn {
     plan::qpn(0xD0_0000, group)
 }
 
 /// The source's queue pair of a group.
-pub(super) fn source_qpn(group: usize) -> Qpn {
+pub(crate) fn source_qpn(group: usize) -> Qpn {
     plan::qpn(0x100, group)
 }
 
 /// A receiver's queue pair of a group, the `times`th that it has had there.
-pub(super) fn receiver_qpn(group: usize, receiver: usize, times: usize) -> Qpn {
+pub(crate) fn receiver_qpn(group: usize, receiver: usize, times: usize) -> Qpn {
     plan::qpn(0x1000, receiver | group << 8 | times << 12)
 }
 
 /// Where the source of a group believes the receivers' memory to be, and its key (D27).
-pub(super) fn group_region(group: usize) -> (u64, MemoryKey) {
+pub(crate) fn group_region(group: usize) -> (u64, MemoryKey) {
     (0x1000_0000_0000 + ((group as u64) << 32), MemoryKey(0x00C0_FF00 + group as u32))
 }
 
 /// Where a receiver's memory for a group begins: not where the group's does, nor another receiver's (D27).
-pub(super) fn receiver_base(group: usize, receiver: usize) -> u64 {
+pub(crate) fn receiver_base(group: usize, receiver: usize) -> u64 {
     0x7000_0000_0000 + ((group as u64) << 40) + ((receiver as u64) << 28)
 }

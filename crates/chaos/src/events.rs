@@ -1,8 +1,8 @@
 //! What happens in a schedule: the default distribution of events.
 
-use super::dice::Dice;
-use super::scale::Scale;
-use super::schedule::{Claim, Event, Forger, Forgery, Message, OperationPlan, Schedule, Timed};
+use crate::dice::Dice;
+use crate::scale::Scale;
+use crate::schedule::{Claim, Event, Forger, Forgery, Message, OperationPlan, Schedule, Timed};
 
 /// Events of one schedule.
 const MOST_EVENTS: u64 = 12;
@@ -44,7 +44,7 @@ enum Kind {
 }
 
 /// The events of a schedule whose other parts are there, in the order of time.
-pub(super) fn draw(dice: &mut Dice, schedule: &Schedule, scale: &Scale) -> Vec<Timed> {
+pub(crate) fn draw(dice: &mut Dice, schedule: &Schedule, scale: &Scale) -> Vec<Timed> {
     let count = if dice.one_in(8) { 0 } else { dice.over_doublings(1, MOST_EVENTS) };
     let mut events = Vec::new();
     for _ in 0..count {
@@ -120,7 +120,7 @@ fn draw_kind(dice: &mut Dice) -> Kind {
 }
 
 /// A lie about somebody else, from inside or from outside the domain.
-pub(super) fn draw_forgery(dice: &mut Dice, schedule: &Schedule, scale: &Scale) -> Forgery {
+pub(crate) fn draw_forgery(dice: &mut Dice, schedule: &Schedule, scale: &Scale) -> Forgery {
     let from = if dice.one_in(2) {
         Forger::Receiver(dice.position(schedule.receivers.len()))
     } else {

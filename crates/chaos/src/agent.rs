@@ -1,9 +1,9 @@
 //! The agents of the control plane at the nodes: they carry out what is ordered, and keep what was overtaken out.
 
-use super::address;
-use super::channel::Message;
-use super::outcome::StepKind;
-use super::world::{Task, World};
+use crate::address;
+use crate::channel::Message;
+use crate::outcome::StepKind;
+use crate::world::{Task, World};
 use srdma_dataplane::Command;
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ const DETECTION_ACK_TIMEOUTS: u64 = 2;
 
 /// The agent of the control plane at a node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Agent {
+pub(crate) struct Agent {
     /// How often the node has come back: what it said before counts no more.
     incarnation: u32,
     is_down: bool,
     /// The epoch in effect of each group, or from which it has left the group.
     epochs: BTreeMap<usize, (u32, bool)>,
     /// What the control plane believes the incarnation to be.
-    pub(super) known_incarnation: u32,
+    pub(crate) known_incarnation: u32,
 }
 
 impl World<'_> {
     /// A node's agent takes an order. One that was overtaken by a newer epoch means nothing any more.
-    pub(super) fn at_node(&mut self, group: usize, message: Message) -> Option<Message> {
+    pub(crate) fn at_node(&mut self, group: usize, message: Message) -> Option<Message> {
         let (node, epoch, command) = match message {
             Message::Prepare { node, entry } => (node, entry.epoch, Some(Command::PrepareGroup(entry))),
             Message::Commit { node, epoch } => {
@@ -78,7 +78,7 @@ impl World<'_> {
     }
 
     /// A node has gone down: what it knew is gone, and after a while it is missed.
-    pub(super) fn agent_down(&mut self, node: usize) {
+    pub(crate) fn agent_down(&mut self, node: usize) {
         let agent = &mut self.agents[node];
         agent.is_down = true;
         agent.epochs.clear();
@@ -87,7 +87,7 @@ impl World<'_> {
     }
 
     /// A node has been silent for a while.
-    pub(super) fn miss(&mut self, node: usize, incarnation: u32) {
+    pub(crate) fn miss(&mut self, node: usize, incarnation: u32) {
         let agent = &self.agents[node];
         if agent.is_down && agent.incarnation == incarnation {
             let loopback = address::node(node).loopback;
@@ -100,7 +100,7 @@ impl World<'_> {
     }
 
     /// A node is back, and says so; what it said before counts no more.
-    pub(super) fn agent_back(&mut self, node: usize) {
+    pub(crate) fn agent_back(&mut self, node: usize) {
         let agent = &mut self.agents[node];
         agent.is_down = false;
         agent.incarnation += 1;

@@ -1,9 +1,9 @@
 //! How long things take in a schedule's network: what times are drawn from.
 
-use super::schedule::{GroupPlan, LinkPlan, PATH_MTU_OCTETS, Schedule};
-use crate::link::LinkModel;
-use crate::timing::Timing;
+use crate::schedule::{GroupPlan, LinkPlan, PATH_MTU_OCTETS, Schedule};
 use srdma_rc::PathMtu;
+use srdma_sim::link::LinkModel;
+use srdma_sim::timing::Timing;
 
 /// Octets of a full packet on a link, headers included, roughly.
 const PACKET_OCTETS: usize = PATH_MTU_OCTETS as usize + 200;

@@ -1,21 +1,21 @@
 //! One group of a storm: its source, its members, and whether what the source is told is true.
 
-use super::address;
-use super::outcome::{Complaint, ComplaintKind, GroupOutcome, Step, StepKind};
-use super::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, Schedule};
-use super::site::{LINK_MTU, Site};
-use crate::invariants::{Checker, Layout, Response};
-use crate::network::{ElementId, Network};
-use crate::program::{Carriage, Intake, Outgoing};
-use crate::random::Stream;
-use crate::replica::Replica;
-use crate::station::Member;
-use crate::timing::Timing;
+use crate::address;
+use crate::outcome::{Complaint, ComplaintKind, GroupOutcome, Step, StepKind};
+use crate::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, Schedule};
+use crate::site::{LINK_MTU, Site};
 use srdma_group::{
     CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, PathMtu, Policy, Receiver, ReceiverRegion,
     Record, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
 };
 use srdma_rc::{Completion, Habits, MemoryKey, QueuePairConfig, RemoteAddress, Status};
+use srdma_sim::invariants::{Checker, Layout, Response};
+use srdma_sim::network::{ElementId, Network};
+use srdma_sim::program::{Carriage, Intake, Outgoing};
+use srdma_sim::random::Stream;
+use srdma_sim::replica::Replica;
+use srdma_sim::station::Member;
+use srdma_sim::timing::Timing;
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::rc::Rc;
 use std::time::Duration;
@@ -28,9 +28,9 @@ const MIN_RNR_TIMER: u8 = 3;
 
 /// A receiver's part in a group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Participant {
-    pub(super) receiver: usize,
-    pub(super) qpn: Qpn,
+pub(crate) struct Participant {
+    pub(crate) receiver: usize,
+    pub(crate) qpn: Qpn,
     key: MemoryKey,
     /// Where its part of the stream begins: 0, or the octets before J.
     begins_octets: u64,
@@ -38,46 +38,46 @@ pub(super) struct Participant {
 }
 
 /// A group.
-pub(super) struct Flow<'s> {
-    pub(super) plan: &'s GroupPlan,
+pub(crate) struct Flow<'s> {
+    pub(crate) plan: &'s GroupPlan,
     number: usize,
     timing: Timing,
     layout: Layout,
     data: Rc<Vec<u8>>,
     source: ElementId,
-    pub(super) qpn: Qpn,
+    pub(crate) qpn: Qpn,
     /// Those of the stored record.
-    pub(super) members: Vec<Participant>,
+    pub(crate) members: Vec<Participant>,
     /// Those that were members once.
     former: Vec<Participant>,
     /// How many queue pairs each receiver has had here.
     queue_pairs: Vec<usize>,
     /// Members that have failed for good.
-    pub(super) failed: Vec<usize>,
+    pub(crate) failed: Vec<usize>,
     checker: Checker,
     /// The message whose completion comes next, by its offset.
     next_wr_id: u64,
     acks_received: u64,
     naks_received: u64,
-    pub(super) completed_at: Option<Instant>,
-    pub(super) failure: Option<(Instant, Status)>,
+    pub(crate) completed_at: Option<Instant>,
+    pub(crate) failure: Option<(Instant, Status)>,
     /// When the source was told of something new last.
-    pub(super) progress_at: Instant,
-    pub(super) recoveries_ns: Vec<u64>,
-    pub(super) steps: Vec<Step>,
+    pub(crate) progress_at: Instant,
+    pub(crate) recoveries_ns: Vec<u64>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// What a look at a source showed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
-    pub(super) complaints: Vec<Complaint>,
+pub(crate) struct Seen {
+    pub(crate) complaints: Vec<Complaint>,
     /// Whether the source was told of something new.
-    pub(super) progress: bool,
+    pub(crate) progress: bool,
 }
 
 impl<'s> Flow<'s> {
     /// Sets up the source, and the receivers that are members from the beginning.
-    pub(super) fn new(
+    pub(crate) fn new(
         schedule: &'s Schedule,
         number: usize,
         timing: Timing,
@@ -161,7 +161,7 @@ impl<'s> Flow<'s> {
     }
 
     /// Gives a receiver memory.
-    pub(super) fn enroll(&mut self, receiver: usize, site: &Site, network: &mut Network<Member>) -> Participant {
+    pub(crate) fn enroll(&mut self, receiver: usize, site: &Site, network: &mut Network<Member>) -> Participant {
         let qpn = address::receiver_qpn(self.number, receiver, self.queue_pairs[receiver]);
         self.queue_pairs[receiver] += 1;
         let base = address::receiver_base(self.number, receiver);
@@ -173,7 +173,7 @@ impl<'s> Flow<'s> {
     }
 
     /// Gives a receiver that has memory its queue pair, beginning where it joins.
-    pub(super) fn connect(
+    pub(crate) fn connect(
         &self,
         participant: Participant,
         joined: Option<Join>,
@@ -204,7 +204,7 @@ impl<'s> Flow<'s> {
     }
 
     /// The record of the group's beginning, as a control plane would commit it.
-    pub(super) fn first_record(&self, schedule: &Schedule, site: &Site) -> Result<Record, TreeError> {
+    pub(crate) fn first_record(&self, schedule: &Schedule, site: &Site) -> Result<Record, TreeError> {
         let mut in_tree = vec![false; schedule.nodes.len()];
         for member in &self.members {
             let mut above = Some(site.edge_of(member.receiver));
@@ -255,13 +255,13 @@ impl<'s> Flow<'s> {
     }
 
     /// Where a member's memory is, when the group carries WRITE.
-    pub(super) fn region_of(&self, member: &Participant) -> Option<ReceiverRegion> {
+    pub(crate) fn region_of(&self, member: &Participant) -> Option<ReceiverRegion> {
         let base = address::receiver_base(self.number, member.receiver);
         self.has_regions().then_some(ReceiverRegion { base, rkey: member.key.0 })
     }
 
     /// The group's number, as nodes know it.
-    pub(super) fn id(&self) -> GroupId {
+    pub(crate) fn id(&self) -> GroupId {
         GroupId(self.number as u32 + 1)
     }
 
@@ -286,27 +286,27 @@ impl<'s> Flow<'s> {
     }
 
     /// T_stall (D25).
-    pub(super) fn t_stall(&self) -> Duration {
+    pub(crate) fn t_stall(&self) -> Duration {
         Duration::from_nanos(self.ack_timeout_ns()) * u32::from(self.plan.policy.t_stall_percent) / 100
     }
 
     /// How long the source's ACK timer runs, in nanoseconds.
-    pub(super) fn ack_timeout_ns(&self) -> u64 {
+    pub(crate) fn ack_timeout_ns(&self) -> u64 {
         4096 << self.timing.ack_timeout
     }
 
     /// Whether there is nothing more to come: complete, or failed.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.completed_at.is_some() || self.failure.is_some()
     }
 
     /// Has the source pause at the end of a message, or go on (D30).
-    pub(super) fn pause(&self, network: &mut Network<Member>, is_paused: bool) {
+    pub(crate) fn pause(&self, network: &mut Network<Member>, is_paused: bool) {
         network.with_host(self.source, |host| host.pause(self.qpn, is_paused));
     }
 
     /// J: where a receiver joins that joins now; `None` while anything is on its way (D30).
-    pub(super) fn join_point(&self, network: &Network<Member>) -> Option<Join> {
+    pub(crate) fn join_point(&self, network: &Network<Member>) -> Option<Join> {
         let outgoing = network.host(self.source)?.outgoing().iter().find(|outgoing| outgoing.qpn() == self.qpn)?;
         outgoing.is_quiescent().then(|| {
             let octets = outgoing.posted_octets();
@@ -319,14 +319,14 @@ impl<'s> Flow<'s> {
     }
 
     /// The PSN that the source sends next, when it has not to go back.
-    pub(super) fn next_psn(&self, network: &Network<Member>) -> Psn {
+    pub(crate) fn next_psn(&self, network: &Network<Member>) -> Psn {
         let counters = network.host(self.source).and_then(|host| host.counters(self.qpn));
         let new = counters.map_or(0, |counters| counters.packets_sent - counters.packets_retransmitted);
         self.layout.first_psn.plus((new & 0xFF_FFFF) as u32)
     }
 
     /// A new record is stored, in which those that are not kept have left and others have come; gives who has left.
-    pub(super) fn change_members(&mut self, keep: impl Fn(usize) -> bool, newcomers: &[Participant]) -> Vec<usize> {
+    pub(crate) fn change_members(&mut self, keep: impl Fn(usize) -> bool, newcomers: &[Participant]) -> Vec<usize> {
         let (stay, gone) = self.members.drain(..).partition(|member| keep(member.receiver));
         self.members = stay;
         let gone: Vec<Participant> = gone;
@@ -336,7 +336,7 @@ impl<'s> Flow<'s> {
     }
 
     /// A response has reached the source (MT-5.3.1-1, MT-5.3.2-1).
-    pub(super) fn hear(&mut self, response: Response, site: &Site, network: &Network<Member>, seen: &mut Seen) {
+    pub(crate) fn hear(&mut self, response: Response, site: &Site, network: &Network<Member>, seen: &mut Seen) {
         match response.syndrome {
             Syndrome::Ack(_) => self.acks_received += 1,
             Syndrome::RnrNak(_) | Syndrome::Nak(_) | Syndrome::Reserved(_) => self.naks_received += 1,
@@ -357,7 +357,7 @@ impl<'s> Flow<'s> {
     }
 
     /// Notes a step, unless it says what is known.
-    pub(super) fn note(&mut self, now: Instant, kind: StepKind) {
+    pub(crate) fn note(&mut self, now: Instant, kind: StepKind) {
         let is_known = match kind {
             StepKind::Progress => self.steps.last().is_some_and(|last| last.kind == kind),
             StepKind::EvictionWanted(_) => self.steps.iter().any(|step| step.kind == kind),
@@ -369,7 +369,7 @@ impl<'s> Flow<'s> {
     }
 
     /// A work request of the source has ended: each does so once, and in order.
-    pub(super) fn end(&mut self, completion: &Completion, now: Instant, seen: &mut Seen) {
+    pub(crate) fn end(&mut self, completion: &Completion, now: Instant, seen: &mut Seen) {
         if completion.wr_id != self.next_wr_id {
             let text = format!("message {} ended, but {} was to be next", completion.wr_id, self.next_wr_id);
             self.complain(seen, now, ComplaintKind::WrongData, &text);
@@ -396,7 +396,7 @@ impl<'s> Flow<'s> {
     }
 
     /// What everybody has at the end: members of a complete group all, the others nothing that is not the source's.
-    pub(super) fn check_data(&self, site: &Site, network: &Network<Member>, seen: &mut Seen) {
+    pub(crate) fn check_data(&self, site: &Site, network: &Network<Member>, seen: &mut Seen) {
         let now = network.now();
         for member in self.members.iter().chain(&self.former) {
             let receiver = member.receiver;
@@ -420,7 +420,7 @@ impl<'s> Flow<'s> {
     }
 
     /// What came of the group.
-    pub(super) fn outcome(&self, network: &Network<Member>) -> GroupOutcome {
+    pub(crate) fn outcome(&self, network: &Network<Member>) -> GroupOutcome {
         let counters = network.host(self.source).and_then(|host| host.counters(self.qpn)).copied().unwrap_or_default();
         GroupOutcome {
             completed_ns: self.completed_at.map(Instant::as_ns),
@@ -439,7 +439,7 @@ impl<'s> Flow<'s> {
 }
 
 /// A node of the network as a node of a group's tree.
-pub(super) fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, site: &Site) -> TreeNode {
+pub(crate) fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, site: &Site) -> TreeNode {
     let addresses = address::node(node);
     let is_edge = site.is_edge(node);
     TreeNode {

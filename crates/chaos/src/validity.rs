@@ -1,6 +1,6 @@
 //! What makes a schedule one that can be run: lines come from strangers, and shrinking cuts boldly.
 
-use super::schedule::{Claim, Event, Forger, GroupPlan, LinkPlan, NodePlan, Schedule};
+use crate::schedule::{Claim, Event, Forger, GroupPlan, LinkPlan, NodePlan, Schedule};
 
 /// The most nodes of a network.
 pub const MOST_NODES: usize = 64;

@@ -1,12 +1,12 @@
 //! A storm's world, fault by fault: each takes place, is seen to, and does no harm (MT-5.3.1-1, MT-5.3.2-1, MT-9-2, D15,
 //! D17, D21, D24, D25, D30, D33).
 
-use srdma_sim::storm::outcome::Outcome;
-use srdma_sim::storm::schedule::{
+use srdma_chaos::outcome::Outcome;
+use srdma_chaos::schedule::{
     Claim, Event, Forger, Forgery, GroupPlan, LinkPlan, ListsPlan, Message, NodePlan, OperationPlan, PolicyPlan,
     ReceiverPlan, Schedule, Timed, USUAL_T_STALL_PERCENT,
 };
-use srdma_sim::storm::world;
+use srdma_chaos::world;
 
 /// About the middle of a transfer.
 const MIDDLE_NS: u64 = 150_000;

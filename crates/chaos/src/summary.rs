@@ -1,7 +1,7 @@
 //! What many runs together come to. Merging two summaries does not depend on the order.
 
-use super::outcome::{Complaint, Fates, GroupOutcome, Outcome};
-use super::schedule::{Event, Message, Schedule};
+use crate::outcome::{Complaint, Fates, GroupOutcome, Outcome};
+use crate::schedule::{Event, Message, Schedule};
 use std::collections::BTreeMap;
 
 /// What many runs together come to.
@@ -150,7 +150,7 @@ impl Summary {
 }
 
 /// Adds counts to counts of the same names.
-pub(super) fn add_counts<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+pub(crate) fn add_counts<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
     for (key, count) in from {
         *to.entry(key.clone()).or_default() += count;
     }

@@ -2,10 +2,10 @@
 //!
 //! `SRDMA_TEST_SEEDS` says how many seeds are run.
 
-use srdma_sim::storm::line::Line;
-use srdma_sim::storm::runner::{self, Order};
-use srdma_sim::storm::schedule::Schedule;
-use srdma_sim::storm::{attack, world};
+use srdma_chaos::line::Line;
+use srdma_chaos::runner::{self, Order};
+use srdma_chaos::schedule::Schedule;
+use srdma_chaos::{attack, world};
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -52,7 +52,7 @@ fn one_schedule_has_one_outcome() {
 /// Each file is one line that replays, behind comments that say what it found.
 #[test]
 fn what_failed_once_fails_no_more() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/storm_seeds");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/failing_seeds");
     let mut replayed = 0;
     for entry in fs::read_dir(&directory).unwrap() {
         let path = entry.unwrap().path();

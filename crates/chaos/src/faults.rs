@@ -1,51 +1,51 @@
 //! What happens to nodes, links and receivers.
 
-use super::outcome::{ComplaintKind, StepKind};
-use super::schedule::{Event, NodePlan};
-use super::world::{Task, World};
-use crate::network::Way;
-use crate::station::Member;
+use crate::outcome::{ComplaintKind, StepKind};
+use crate::schedule::{Event, NodePlan};
+use crate::world::{Task, World};
 use srdma_dataplane::{DropReason, PortId};
+use srdma_sim::network::Way;
+use srdma_sim::station::Member;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
 /// What is wrong with a node.
 #[derive(Clone, Debug)]
-pub(super) struct NodeState {
+pub(crate) struct NodeState {
     /// The node above it now.
-    pub(super) parent: Option<usize>,
+    pub(crate) parent: Option<usize>,
     /// Down until then.
     down_until: Instant,
     /// Cut off from the node above, each until then.
     cuts: Vec<(usize, Instant)>,
     /// When all that is wrong with it, of what has begun, is over.
-    pub(super) troubled_until: Instant,
+    pub(crate) troubled_until: Instant,
 }
 
 impl NodeState {
-    pub(super) fn new(plan: &NodePlan) -> Self {
+    pub(crate) fn new(plan: &NodePlan) -> Self {
         NodeState { parent: plan.parent, down_until: Instant::ZERO, cuts: Vec::new(), troubled_until: Instant::ZERO }
     }
 }
 
 /// What is wrong with a receiver, each until a time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ReceiverState {
+pub(crate) struct ReceiverState {
     cut: Instant,
     slow: Instant,
     slow_by_ns: u64,
     starving: Instant,
     congested: Instant,
     /// When all that is wrong with it, of what has begun, is over; never for a dead one.
-    pub(super) troubled_until: Instant,
+    pub(crate) troubled_until: Instant,
 }
 
 /// Never.
-pub(super) const NEVER: Instant = Instant::from_ns(u64::MAX);
+pub(crate) const NEVER: Instant = Instant::from_ns(u64::MAX);
 
 impl World<'_> {
     /// An event of the schedule.
-    pub(super) fn happen(&mut self, event: &Event) {
+    pub(crate) fn happen(&mut self, event: &Event) {
         self.tell(&format_args!("{event:?}"));
         let now = self.network.now();
         match *event {
@@ -117,7 +117,7 @@ impl World<'_> {
     }
 
     /// Brings links and host of a receiver to what its state is now.
-    pub(super) fn mend_receiver(&mut self, receiver: usize) {
+    pub(crate) fn mend_receiver(&mut self, receiver: usize) {
         let (now, state) = (self.network.now(), self.receivers[receiver].clone());
         let link = self.site.receiver_links[receiver];
         for way in [Way::Down, Way::Up] {
@@ -135,7 +135,7 @@ impl World<'_> {
     }
 
     /// Notes which receivers have been sent something for the first time since they died.
-    pub(super) fn look_at_the_dying(&mut self) {
+    pub(crate) fn look_at_the_dying(&mut self) {
         let dying = std::mem::take(&mut self.dying);
         for (receiver, cut_before) in dying {
             if self.cut_toward(receiver) > cut_before {
@@ -177,7 +177,7 @@ impl World<'_> {
     }
 
     /// Brings the links above a node to what its state is now.
-    pub(super) fn mend_node(&mut self, node: usize) {
+    pub(crate) fn mend_node(&mut self, node: usize) {
         let now = self.network.now();
         for (parent, until) in &self.nodes[node].cuts {
             if let Some(link) = self.site.link_above(node, *parent) {
@@ -228,7 +228,7 @@ impl World<'_> {
     }
 
     /// The node starts again with what was committed, and knows nothing else.
-    pub(super) fn bring_back(&mut self, node: usize) {
+    pub(crate) fn bring_back(&mut self, node: usize) {
         let now = self.network.now();
         if now < self.nodes[node].down_until {
             return;
@@ -247,7 +247,7 @@ impl World<'_> {
     }
 
     /// What was wrong with a node is over: from now on the groups that it serves are to make progress.
-    pub(super) fn node_is_whole(&mut self, node: usize) {
+    pub(crate) fn node_is_whole(&mut self, node: usize) {
         let now = self.network.now();
         for group in 0..self.flows.len() {
             if self.is_in_tree(group, node) && !self.flows[group].is_over() && self.nodes[node].troubled_until <= now {
@@ -257,7 +257,7 @@ impl World<'_> {
     }
 
     /// A receiver that was slow is well when it has worked off what has come meanwhile.
-    pub(super) fn receiver_catches_up(&mut self, receiver: usize) {
+    pub(crate) fn receiver_catches_up(&mut self, receiver: usize) {
         let behind_until = self.network.held_back_until(self.site.receiver_links[receiver]);
         if behind_until > self.network.now() {
             self.trouble_receiver(receiver, behind_until);
@@ -287,7 +287,7 @@ impl World<'_> {
     }
 
     /// Counts what links have done to frames; to be called once.
-    pub(super) fn count_links(&mut self) {
+    pub(crate) fn count_links(&mut self) {
         let of_receivers = self.site.receiver_links.iter().map(|link| (*link, "receiver link cut"));
         let links: Vec<_> = self.site.upper_links().map(|link| (link, "node link cut")).chain(of_receivers).collect();
         for (link, cut) in links {
@@ -304,7 +304,7 @@ impl World<'_> {
     }
 
     /// Adds up what the nodes that are there have dropped.
-    pub(super) fn count_drops(&mut self) {
+    pub(crate) fn count_drops(&mut self) {
         for node in 0..self.site.nodes.len() {
             let ports = self.site.port_count(node);
             if let Some(value) = self.network.node(self.site.nodes[node]) {
