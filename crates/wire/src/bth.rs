@@ -101,7 +101,7 @@ impl BthView {
         self.dest_qp = qpn.to_octets();
     }
 
-    /// Whether the sender asks for an acknowledgement.
+    /// AckReq: the sender requests an acknowledgement.
     pub fn ack_request(&self) -> bool {
         self.ack_request & 0x80 != 0
     }
@@ -152,7 +152,7 @@ pub struct Bth {
     pub becn: bool,
     /// Destination queue pair.
     pub dest_qpn: Qpn,
-    /// Whether the sender asks for an acknowledgement.
+    /// AckReq: the sender requests an acknowledgement.
     pub ack_request: bool,
     /// Packet sequence number.
     pub psn: Psn,

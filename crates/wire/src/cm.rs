@@ -1,4 +1,4 @@
-//! Messages of the RDMA Communication Manager, as far as they say which queue pairs become connected (IBTA volume 1,
+//! Messages of the RDMA Communication Manager, as far as they name the queue pairs of a connection (IBTA volume 1,
 //! chapter 12; MADs: section 13.4).
 //!
 //! ```text
@@ -56,10 +56,10 @@ const CONNECT_REQUEST: u16 = 0x0010;
 const CONNECT_REPLY: u16 = 0x0013;
 const DISCONNECT_REQUEST: u16 = 0x0015;
 
-/// What a message says of queue pairs. Its local side is its sender.
+/// The queue pairs in a message. The local side is its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CmMessage {
-    /// REQ: the sender asks for a connection to this queue pair of its own.
+    /// REQ: the sender requests a connection to this queue pair of its own.
     ConnectRequest {
         /// The sender's name for the connection.
         local_id: u32,
@@ -75,14 +75,14 @@ pub enum CmMessage {
     },
     /// DREQ: the connection to this queue pair of the other side is over.
     DisconnectRequest {
-        /// The queue pair of who gets the message.
+        /// The queue pair of the message's receiver.
         remote_qpn: Qpn,
     },
 }
 
 impl CmMessage {
-    /// What the MAD at the front of `mad` says of queue pairs, if it is one of the three. A ConnectRequest may also be
-    /// for a Reliable Datagram or XRC: those carry no packet that is told apart by (address, queue pair) alone.
+    /// The queue pairs in the MAD at the front of `mad`, if it is one of the three messages. A ConnectRequest may also be
+    /// for a Reliable Datagram or XRC: their packets are not identified by (address, queue pair) alone.
     pub fn parse(mad: &[u8]) -> Option<Self> {
         let (header, message) = mad.split_first_chunk::<MAD_HEADER_LEN>()?;
         if header.first_chunk() != Some(&MAD_BEGINNING) {
@@ -105,14 +105,14 @@ impl CmMessage {
     }
 }
 
-/// A message and who sent it to whom.
+/// A message with its sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmPacket {
-    /// Who sent it.
+    /// The sender.
     pub source: Ipv6Addr,
-    /// Whom it is for.
+    /// The receiver.
     pub destination: Ipv6Addr,
-    /// What it says.
+    /// The message.
     pub message: CmMessage,
 }
 

@@ -21,7 +21,7 @@ pub struct ExtensionHeader<'a> {
     pub kind: NextHeader,
     /// Offset of its first octet from the first octet of the IPv6 header.
     pub offset: usize,
-    /// Its octets, as many as its Hdr Ext Len says.
+    /// Its octets, of the length given by Hdr Ext Len.
     pub octets: &'a [u8],
 }
 

@@ -229,7 +229,7 @@ fn is_trace(kind: u8, data: &[u8]) -> bool {
     kind == option::IOAM && data.get(1) == Some(&ioam::PREALLOCATED_TRACE)
 }
 
-/// Checks what a trace says of itself against the octets of its data space, and returns how many of these are free.
+/// Checks the lengths in a trace's header against its data space, and returns how many of these are free.
 fn check_lengths(header: &TraceView, space: usize) -> Result<usize, TraceError> {
     if !space.is_multiple_of(WORD) {
         return Err(TraceError::PartialWord { octets: space });
@@ -264,7 +264,7 @@ pub enum TraceError {
         /// What the trace type needs.
         of_type: usize,
     },
-    /// More words are said to be free than there are.
+    /// RemainingLen exceeds the data space.
     RemainingLen {
         /// RemainingLen.
         words: usize,

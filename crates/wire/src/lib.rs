@@ -7,7 +7,7 @@
 //! Nothing here allocates, reads a clock or can panic on any octets. [`rocev2`] finds all of a RoCEv2 packet at once;
 //! the other modules are one format each, figure on top.
 //!
-//! The feature `std`, on by default, is for the dependency that computes whole CRCs: with it that crate asks the
+//! The feature `std`, on by default, is for the dependency that computes whole CRCs: with it that crate detects the
 //! processor for its instructions at run time. This crate itself never uses the standard library.
 #![no_std]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]

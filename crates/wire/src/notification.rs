@@ -23,8 +23,8 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Code 0 asks for a pause, code 1 ends it. The traffic class is that of the queue, by its number in the SR domain; the
-//! level says how full the queue is: 0 at XON, 128 at XOFF.
+//! Code 0 requests a pause, code 1 ends it. The traffic class is that of the queue, by its number in the SR domain; the
+//! level is the fill level of the queue: 0 at XON, 128 at XOFF.
 //!
 //! [`NotificationPacket`] is a whole packet: IPv6 from the congested node to the END.C SID, and the above. It travels
 //! in an outer IPv6 header to the same SID (CN-4.1-2).
@@ -92,7 +92,7 @@ impl NotificationView {
     }
 }
 
-/// What a notification asks for.
+/// The action that a notification requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// Let nothing more come in this class until the hold time is over.
@@ -104,7 +104,7 @@ pub enum Ask {
 /// A notification as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// What it asks for.
+    /// The requested action.
     pub ask: Ask,
     /// The traffic class of the queue.
     pub traffic_class: u8,
@@ -112,7 +112,7 @@ pub struct Notification {
     pub level: u8,
     /// The clock of the congested node in microseconds, modulo 2^32; each notification has a later one.
     pub sequence: u32,
-    /// How long a pause lasts if nothing more is said, in microseconds.
+    /// Duration of the pause unless it is refreshed, in microseconds.
     pub hold_us: u32,
     /// The congested node.
     pub congested: Ipv6Addr,
@@ -147,7 +147,7 @@ impl Notification {
 pub struct NotificationPacket {
     /// The END.C SID.
     pub destination: Ipv6Addr,
-    /// What it says, and its source.
+    /// Its contents, and its source.
     pub notification: Notification,
 }
 
@@ -164,7 +164,7 @@ impl NotificationPacket {
     ///
     /// # Errors
     ///
-    /// What is too short, no notification, damaged, of another version, or from somebody else than it says.
+    /// If the packet is too short, no notification, damaged, of another version, or from another source than it names.
     pub fn parse(octets: &[u8]) -> Result<Self, NotificationError> {
         let (ipv6, rest) = Ipv6View::split(octets)?;
         let (next_header, len) = (ipv6.next_header(), usize::from(ipv6.payload_length()));
@@ -268,7 +268,7 @@ impl fmt::Display for NotificationError {
                 write!(f, "version {version} of the notification, expected {}", NotificationView::VERSION)
             }
             NotificationError::Source { source, congested } => {
-                write!(f, "it comes from {source} and says that {congested} is congested")
+                write!(f, "its source is {source}, but it reports congestion at {congested}")
             }
         }
     }
@@ -373,7 +373,7 @@ mod tests {
             "ICMPv6 type 201 code 0, a notification has type 200 code 0 or 1",
             "ICMPv6 type 200 code 2, a notification has type 200 code 0 or 1",
             "version 2 of the notification, expected 1",
-            "it comes from 2001:db8:53::2 and says that 2001:db8:53::3 is congested",
+            "its source is 2001:db8:53::2, but it reports congestion at 2001:db8:53::3",
             "congestion notification needs 32 octets, 30 left",
         ];
         assert_eq!(texts, expected);

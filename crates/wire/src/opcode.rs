@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(all(Opcode::is_reliable_connection), (0..0x20).collect::<Vec<_>>());
     }
 
-    /// A name says First, Middle, Last or Only; whatever says none of them is a message in one packet.
+    /// The name contains First, Middle, Last or Only; an opcode without any of them is a message in one packet.
     #[test]
     fn names_agree_with_the_places_in_a_message() {
         for opcode in (0..=u8::MAX).map(Opcode) {

@@ -14,7 +14,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Bit n of Class Enable, the lowest being bit 0, says that the time of class n counts. A time is in quanta; zero ends
+//! Bit n of Class Enable, the lowest being bit 0, marks the time of class n as valid. A time is in quanta; zero ends
 //! a pause.
 
 use crate::ethernet::{EtherType, Ethernet, MacAddress};
@@ -66,7 +66,7 @@ impl PfcView {
 /// Priority flow control as a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pfc {
-    /// For each class how many quanta it shall pause, 0 to resume; `None`: the frame says nothing about it.
+    /// For each class the quanta of its pause, 0 to resume; `None`: not enabled in the frame.
     pub quanta: [Option<u16>; CLASSES],
 }
 
@@ -76,7 +76,7 @@ impl Pfc {
     /// Where PFC frames go: an address that bridges do not forward.
     pub const DESTINATION: MacAddress = MacAddress([0x01, 0x80, 0xC2, 0, 0, 0x01]);
 
-    /// Says something about one class only.
+    /// A frame for one class only.
     pub fn of_class(class: usize, quanta: u16) -> Self {
         let mut pfc = Pfc::default();
         if let Some(place) = pfc.quanta.get_mut(class) {
@@ -125,7 +125,7 @@ impl Pfc {
 pub enum PfcError {
     /// It is too short.
     Truncated(Truncated),
-    /// Another MAC control opcode: 1 is the PAUSE of 802.3, which knows no classes.
+    /// Another MAC control opcode: 1 is the PAUSE of 802.3, which has no classes.
     Opcode(u16),
 }
 

@@ -19,7 +19,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! Z says that the time stamp is in the truncated format of PTP, seconds and nanoseconds (RFC 8762 section 4.1.1); the
+//! Z = 1: the time stamp is in the truncated format of PTP, seconds and nanoseconds (RFC 8762 section 4.1.1); the
 //! multiplier may not be 0 (RFC 4656 section 4.1.2).
 //!
 //! [`ProbePacket`] is a whole packet: IPv6 from and to the same address, UDP, and the above.
@@ -53,7 +53,7 @@ impl View for ProbeView {
 }
 
 impl ProbeView {
-    /// Not synchronised, PTP's format, scale 0, multiplier 1: the clock is nobody's but the sender's.
+    /// Not synchronised, PTP's format, scale 0, multiplier 1: the clock is local to the sender.
     const ERROR_ESTIMATE: u16 = 0x4001;
 
     /// The fields. Those that must be zero are not looked at (RFC 8972 section 3).
@@ -160,7 +160,7 @@ impl ProbePacket {
         let body = self.probe.emit();
         let mut covered = [0; Udp::LEN + Probe::LEN];
         write(&mut covered, &[udp(0).emit().as_bytes(), body.as_bytes()]);
-        // Zero would say that there is none (RFC 768).
+        // Zero means no checksum (RFC 768).
         let checksum = match checksum(self.address, &covered) {
             0 => 0xFFFF,
             checksum => checksum,

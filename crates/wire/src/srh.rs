@@ -107,7 +107,7 @@ impl SrhView {
 /// What is wrong with an SRH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SrhError {
-    /// Fewer octets than it says.
+    /// Fewer octets than Hdr Ext Len.
     Truncated(Truncated),
     /// A routing header, but no SRH: the type found.
     RoutingType(u8),

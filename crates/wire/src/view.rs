@@ -43,7 +43,7 @@ pub trait View: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + Si
         Self::mut_from_prefix(octets).map_err(|_| Self::truncated(found))
     }
 
-    /// The error that says `found` octets were too few for this header.
+    /// The error for `found` octets, which are too few for this header.
     fn truncated(found: usize) -> Truncated {
         Truncated { header: Self::NAME, needed: Self::LEN, found }
     }

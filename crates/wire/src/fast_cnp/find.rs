@@ -7,7 +7,7 @@ use crate::options::{OptionTlv, OptionsHeader, UnknownAction};
 use crate::rocev2::Packet;
 use core::net::Ipv6Addr;
 
-/// What a Fast CNP says beside what any CNP does.
+/// The fields of a Fast CNP beyond those of a CNP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastCnp<'a> {
     /// Destination of the packet that met congestion. With the BTH's Destination QP it names the sender's queue pair
@@ -18,7 +18,7 @@ pub struct FastCnp<'a> {
 }
 
 impl<'a> FastCnp<'a> {
-    /// What the Fast CNP option of `packet` says; `None` when the packet has no such option. Any padding is accepted
+    /// The contents of the Fast CNP option of `packet`; `None` when the packet has no such option. Any padding is accepted
     /// (D40).
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl<'a> FastCnp<'a> {
         self.trace.is_some() && !self.is_from_switch(source)
     }
 
-    /// What an option of one of `types` says, wherever it stands. Equal types are told apart by their length (D42).
+    /// The contents of an option of one of `types`, at any position. Equal types are told apart by their length (D42).
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl<'a> FastCnp<'a> {
     }
 }
 
-/// A trace holds what it says, to the last node (RFC 9197 section 4.4.1).
+/// A trace's data have the length that its header gives (RFC 9197 section 4.4.1).
 fn check_trace(trace: &[u8]) -> Result<(), FastCnpError> {
     for node in Trace::parse(trace)?.nodes() {
         node?;
@@ -122,7 +122,7 @@ fn option_of<'a>(
     }
     let Ok((options, _)) = OptionsHeader::split(header.octets) else { return Ok(None) };
     let mut found = None;
-    let mut stranger = None;
+    let mut unknown = None;
     for option in options.iter() {
         let option = option?;
         if types.contains(option.kind) {
@@ -131,10 +131,10 @@ fn option_of<'a>(
             }
             found = Some(option);
         } else if option.unknown_action() != UnknownAction::Skip {
-            stranger = Some(option.kind);
+            unknown = Some(option.kind);
         }
     }
-    match (found, stranger) {
+    match (found, unknown) {
         (Some(_), Some(kind)) => Err(FastCnpError::UnknownOption(kind)),
         (found, _) => Ok(found),
     }

@@ -78,7 +78,7 @@ fn equal_types_are_told_apart_by_length() {
     let with_trace = Ok(Some((ADDRESS.into(), Some(22))));
     assert_eq!(found_in(&[(0x9E, &trace_data)], OptionTypes::default()), with_trace);
     assert_eq!(found_in(&[(0x9D, &trace_data)], SEPARATE), with_trace);
-    assert_eq!(found_in(&[(0x9D, &ADDRESS)], OptionTypes::default()), Ok(None), "not ours: nobody's concern here");
+    assert_eq!(found_in(&[(0x9D, &ADDRESS)], OptionTypes::default()), Ok(None), "another option: ignored here");
     let error = FastCnpError::TooLong { offset: 2, limit: 16, found: trace_data.len() };
     assert_eq!(found_in(&[(0x9E, &trace_data)], SEPARATE), Err(error));
     let error = FastCnpError::TooShort { offset: 2, needed: 26, found: 16 };
@@ -134,7 +134,7 @@ fn an_option_beyond_its_header_is_refused() {
     assert_eq!(found(&octets, OptionTypes::default()), Err(FastCnpError::Overrun(overrun)));
 }
 
-/// RFC 8200 section 4.2: who does not know an option may pass over it only when its type says so.
+/// RFC 8200 section 4.2: an unknown option is skipped only if its type permits that.
 #[test]
 fn unknown_options_beside_ours() {
     for (kind, expected) in [(0x1E, true), (0x5E, false), (0x9D, false), (0xDE, false)] {

@@ -102,7 +102,7 @@ fn sum_of_products(factors: impl Factors) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if carry_less::get() {
         #[allow(unsafe_code)]
-        // SAFETY: the function needs PCLMULQDQ and SSE4.1, and the processor was just asked for both.
+        // SAFETY: the function needs PCLMULQDQ and SSE4.1, and both were just detected.
         return unsafe { sum_of_products_by_instruction(factors) };
     }
     sum_of_products_portably(factors)

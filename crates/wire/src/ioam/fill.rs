@@ -13,11 +13,11 @@ pub enum Filled {
     Overflow,
 }
 
-/// An opaque state snapshot, which a node adds when the trace type asks for one.
+/// An opaque state snapshot, which a node adds when the trace type requests one.
 pub type Snapshot<'a> = (u32, &'a [u8]);
 
 /// A trace's header and data space in the octets of a Hop-by-Hop Options header, from offset `from` on; and where the
-/// walk goes on. Options that overrun end the walk: the node that they are for will say so.
+/// walk goes on. Options that overrun end the walk: their destination reports the error.
 fn next_trace(header: &mut [u8], from: usize) -> Option<(&mut [u8], usize)> {
     let (options, _) = OptionsHeader::split(header).ok()?;
     let found = |option: &Result<OptionTlv<'_>, OptionOverrun>| match option {

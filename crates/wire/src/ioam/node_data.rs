@@ -2,7 +2,7 @@
 
 use super::{TraceError, TraceType, WORD};
 
-/// What one node says. A field that the trace type does not ask for, or that the node could not fill (all ones), is
+/// The data of one node. A field that the trace type does not request, or that the node could not fill (all ones), is
 /// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeData<'a> {
@@ -16,9 +16,9 @@ pub struct NodeData<'a> {
     pub egress: Option<u16>,
     /// Seconds of the timestamp.
     pub timestamp_seconds: Option<u32>,
-    /// Fraction of the timestamp; the namespace says in which unit (RFC 9197 section 5).
+    /// Fraction of the timestamp; the namespace defines the unit (RFC 9197 section 5).
     pub timestamp_fraction: Option<u32>,
-    /// Time in the node, in nanoseconds; the highest bit says that it was longer than 31 bits hold.
+    /// Time in the node, in nanoseconds; the highest bit marks an overflow of 31 bits.
     pub transit_delay: Option<u32>,
     /// What the namespace defines.
     pub namespace_data: Option<u32>,
@@ -40,7 +40,7 @@ pub struct NodeData<'a> {
     pub opaque: Option<(u32, &'a [u8])>,
 }
 
-/// How much a link carries, as this project's nodes say it in the 64 bits that a namespace defines: what HPCC++ needs
+/// Load of a link, as this project's nodes encode it in the 64 bits that a namespace defines: what HPCC++ needs
 /// beside queue depth and time.
 ///
 /// ```text
@@ -94,7 +94,7 @@ impl<'a> NodeDataIter<'a> {
         let partial = |needed| TraceError::PartialNode { needed, found };
         let opaque_len = self.rest.get(fixed * WORD).filter(|_| has_opaque).copied().unwrap_or_default();
         needed += usize::from(opaque_len);
-        // A trace of no fields says nothing, however much it holds.
+        // A trace without fields carries no data, whatever its length.
         let (octets, rest) = self.rest.split_at_checked(needed * WORD).filter(|_| needed > 0).ok_or(partial(needed))?;
         self.rest = rest;
         Ok(read(self.trace_type, &mut Words(octets)))

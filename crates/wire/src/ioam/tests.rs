@@ -50,7 +50,7 @@ fn unassigned_bits_are_given_their_words() {
     assert_eq!(trace.nodes().collect::<Vec<_>>(), [Ok(node(7))]);
 }
 
-/// NodeLen leaves the snapshot out; who walks the data takes its length from it.
+/// NodeLen excludes the snapshot; its length is in the snapshot itself.
 #[test]
 fn snapshots_are_written_and_stepped_over() {
     let trace_type = NODE_AND_QUEUE.and(TraceType::OPAQUE);

@@ -35,7 +35,7 @@ impl TraceType {
     /// Bits whose fields are two words; those of the others up to bit 21 are one.
     const WIDE: u32 = Self::NODE_WIDE.0 | Self::INTERFACES_WIDE.0 | Self::NAMESPACE_DATA_WIDE.0;
     const FIELDS: u32 = 0xFF_FFFC;
-    /// Bits 12–21, to which no field is assigned yet. Whoever meets one counts a word for it.
+    /// Bits 12–21, to which no field is assigned yet. A node counts one word for each.
     pub(super) const UNASSIGNED: u32 = 0x00_0FFC;
 
     const fn bit(number: u32) -> Self {

@@ -7,7 +7,7 @@ use core::fmt;
 /// Why a packet is not taken for RoCEv2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRocev2 {
-    /// A header, or the packet as a whole, has fewer octets than it says.
+    /// A header, or the packet as a whole, has fewer octets than its length field.
     Truncated(Truncated),
     /// The IP version found instead of 6.
     Version(u8),
@@ -19,14 +19,14 @@ pub enum NotRocev2 {
     DestinationPort(u16),
     /// UDP Length does not reach to the end of the IPv6 packet.
     UdpLength {
-        /// What it says.
+        /// The length in the header, in octets.
         found: u16,
         /// Octets from the UDP header to the end of the IPv6 packet.
         expected: usize,
     },
     /// The BTH's transport header version found instead of 0.
     TransportVersion(u8),
-    /// An opcode that this crate does not know: what follows the BTH cannot be told.
+    /// An unknown opcode: the headers behind the BTH cannot be determined.
     Opcode(Opcode),
     /// No room for padding and ICRC behind the transport headers.
     TooShort {

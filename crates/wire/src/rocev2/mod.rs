@@ -152,7 +152,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// What the UDP checksum says about the packet. An SRH that is still on its way must not stand before UDP: the
+    /// The result of verifying the UDP checksum. An SRH that is still on its way must not stand before UDP: the
     /// pseudo-header counts the final destination.
     pub fn udp_checksum(&self, further: impl IntoIterator<Item = &'a [u8]>) -> Result<UdpChecksum, Truncated> {
         if self.udp.checksum() == 0 {
@@ -202,7 +202,7 @@ impl IcrcCheck {
     }
 }
 
-/// What a UDP checksum says.
+/// Result of verifying a UDP checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpChecksum {
     /// Zero: the sender computed none (RFC 6936).

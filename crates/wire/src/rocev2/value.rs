@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 
 /// A RoCEv2 packet without extension headers, as a value.
 ///
-/// What follows from other fields is not asked for: lengths, Next Header, destination port, pad count and ICRC are
+/// Fields that follow from others are not given: lengths, Next Header, destination port, pad count and ICRC are
 /// [`PacketValue::emit`]'s to fill in.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketValue<'a> {

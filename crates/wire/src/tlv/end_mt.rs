@@ -76,7 +76,7 @@ impl EdgeListView {
         &self.edge
     }
 
-    /// Num Receivers: how many entries the TLV says it has.
+    /// Num Receivers: the number of entries according to the TLV.
     pub fn count(&self) -> u8 {
         self.count
     }

@@ -38,7 +38,7 @@ impl AethView {
 /// ACK Extended Transport Header as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aeth {
-    /// What it says.
+    /// The syndrome.
     pub syndrome: Syndrome,
     /// Messages completed, modulo 2^24.
     pub msn: u32,
@@ -61,7 +61,7 @@ impl Aeth {
     }
 }
 
-/// What an AETH says.
+/// The syndrome of an AETH, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syndrome {
     /// Acknowledgement, with a credit code (0x1F: no limit).
@@ -108,7 +108,7 @@ impl Syndrome {
     }
 }
 
-/// How long an RNR NAK's timer code asks to wait (IBTA volume 1, table 46). Code 0 is the longest, so that codes are
+/// The minimum wait of an RNR NAK's timer code (IBTA volume 1, table 46). Code 0 is the longest, so that codes are
 /// compared by their times (D23).
 pub const fn rnr_timer(code: u8) -> Duration {
     const HUNDREDTHS_OF_MS: [u32; 32] = [

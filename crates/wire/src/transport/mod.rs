@@ -1,6 +1,6 @@
 //! Extended transport headers, one file each: what follows a BTH (IBTA volume 1, section 9.3; the CNP annex A17).
 //!
-//! [`crate::Opcode::extension_len`] tells which of them follow.
+//! [`crate::Opcode::extension_len`] gives those that follow.
 
 mod aeth;
 mod atomic;

@@ -17,18 +17,19 @@ fn packets() -> Vec<Vec<u8>> {
 fn an_exchange_says_which_queue_pairs_are_connected() {
     let [host, peer] = ["2001:db8:1::1", "2001:db8:2::1"].map(|text| text.parse().unwrap());
     let qpn = |number| Qpn::new(number).unwrap();
-    let said = |source, destination, message| Some(CmPacket { source, destination, message });
+    let packet = |source, destination, message| Some(CmPacket { source, destination, message });
     let request = CmMessage::ConnectRequest { local_id: 0xA0A0_A0A0, local_qpn: qpn(0x123) };
     let reply = CmMessage::ConnectReply { remote_id: 0xA0A0_A0A0, local_qpn: qpn(0xABCD) };
     let disconnect = CmMessage::DisconnectRequest { remote_qpn: qpn(0xABCD) };
-    let expected = [said(host, peer, request), said(peer, host, reply), None, said(host, peer, disconnect), None, None];
+    let expected =
+        [packet(host, peer, request), packet(peer, host, reply), None, packet(host, peer, disconnect), None, None];
     let packets = packets();
     let found: Vec<_> = packets.iter().map(|octets| CmPacket::parse(octets)).collect();
     assert_eq!(found, expected);
     assert!(packets.iter().all(|octets| octets.len() == CM_PACKET_LEN && CmPacket::may_be(octets)));
 }
 
-/// Whatever bit is flipped that the ICRC covers: nothing is believed. It does not cover traffic class, flow label, hop
+/// Whatever bit is flipped that the ICRC covers: nothing is accepted. It does not cover traffic class, flow label, hop
 /// limit, UDP checksum and the congestion bits.
 #[test]
 fn a_damaged_message_is_not_believed() {

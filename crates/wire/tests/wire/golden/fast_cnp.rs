@@ -1,4 +1,4 @@
-//! Fast CNPs against those that scapy was told to make.
+//! Fast CNPs against packets made by scapy.
 
 use crate::golden::captures::{frames, ipv6};
 use srdma_wire::Qpn;
@@ -43,7 +43,7 @@ fn both_options_are_written_as_in_the_capture() {
     }
 }
 
-/// FC-4-7, FC-4-8, FC-4-9: every one of the capture says whose it is, whatever its padding.
+/// FC-4-7, FC-4-8, FC-4-9: each packet of the capture names its flow, whatever its padding.
 #[test]
 fn the_options_of_the_capture_are_found() {
     for frame in &frames(CAPTURE)[2..] {

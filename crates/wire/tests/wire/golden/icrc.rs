@@ -146,7 +146,7 @@ fn icrcs_of_real_nics() {
     }
 }
 
-/// The same reference agrees with the crate where both can be asked.
+/// The same reference agrees with the crate where both apply.
 #[test]
 fn the_bitwise_reference_agrees() {
     for frame in frames("rxe/send_imm_t1.pcap") {

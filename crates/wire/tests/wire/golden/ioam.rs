@@ -17,8 +17,8 @@ fn headers(link: &str) -> Vec<(u8, Vec<u8>)> {
     frames(&format!("kernel_t17_ioam_{link}.pcap")).into_iter().map(of_frame).collect()
 }
 
-/// What the routers were told: `ioam6_id`, interface ids and the namespace's data. Their queues were empty, and the
-/// kernel tells neither wide ids that nobody has set nor the occupancy of buffers.
+/// Configuration of the routers: `ioam6_id`, interface ids and the namespace's data. Their queues were empty, and the
+/// kernel reports neither unset wide ids nor the occupancy of buffers.
 fn router(number: usize) -> NodeData<'static> {
     let (node_id, ingress, egress, wide) = [(1, 11, 12, 1001), (2, 21, 22, 2001), (3, 31, 32, 3001)][number];
     NodeData {

@@ -56,7 +56,7 @@ fn stripping_the_options_leaves_the_icrc_good() {
     assert!(rocev2.icrc([]).unwrap().is_good());
 }
 
-/// The writer pads as D40 says, and as scapy was told to.
+/// The writer pads by D40, as in the packets of scapy.
 #[test]
 fn written_options_are_those_of_the_captures() {
     for (index, alignment) in [(5, Alignment::FOUR_N_PLUS_2), (7, Alignment::FOUR_N)] {

@@ -20,7 +20,7 @@ fn octets() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(octet, 0..300)
 }
 
-/// Octets that begin as a RoCEv2 packet does, up to where `damage` says, so that parsers get far.
+/// Octets that begin as a RoCEv2 packet does, up to `damage`, so that parsers get far.
 fn likely_packet() -> impl Strategy<Value = Vec<u8>> {
     let extension = prop::sample::select(vec![17_u8, 0, 43, 44, 60]);
     let opcode = prop_oneof![0..=0x17_u8, Just(0x81), any::<u8>()];
@@ -191,8 +191,8 @@ proptest! {
         let octets = if is_pfc { [&[1, 1], &octets[..]].concat() } else { octets };
         if let Ok(pfc) = Pfc::parse(&octets) {
             let enabled = |class: u8| octets[3] >> class & 1 == 1;
-            let said = pfc.quanta.map(|quanta| quanta.is_some());
-            prop_assert_eq!(said, [0, 1, 2, 3, 4, 5, 6, 7].map(enabled));
+            let enabled_classes = pfc.quanta.map(|quanta| quanta.is_some());
+            prop_assert_eq!(enabled_classes, [0, 1, 2, 3, 4, 5, 6, 7].map(enabled));
         }
     }
 

@@ -128,23 +128,23 @@ proptest! {
         wide in 0..u64::MAX >> 8,
     ) {
         let trace_type = TraceType(fields << 12);
-        let asked = |field: TraceType| trace_type.has(field);
-        let word = |field, index: usize| asked(field).then_some(u32::from(words[index]));
+        let has = |field: TraceType| trace_type.has(field);
+        let word = |field, index: usize| has(field).then_some(u32::from(words[index]));
         let node = NodeData {
-            hop_limit: (asked(TraceType::NODE) || asked(TraceType::NODE_WIDE)).then_some(hop_limit),
-            node_id: asked(TraceType::NODE).then_some(node_id),
-            ingress: asked(TraceType::INTERFACES).then_some(interfaces.0),
-            egress: asked(TraceType::INTERFACES).then_some(interfaces.1),
+            hop_limit: (has(TraceType::NODE) || has(TraceType::NODE_WIDE)).then_some(hop_limit),
+            node_id: has(TraceType::NODE).then_some(node_id),
+            ingress: has(TraceType::INTERFACES).then_some(interfaces.0),
+            egress: has(TraceType::INTERFACES).then_some(interfaces.1),
             timestamp_seconds: word(TraceType::TIMESTAMP_SECONDS, 0),
             timestamp_fraction: word(TraceType::TIMESTAMP_FRACTION, 1),
             transit_delay: word(TraceType::TRANSIT_DELAY, 2),
             namespace_data: word(TraceType::NAMESPACE_DATA, 3),
             queue_depth: word(TraceType::QUEUE_DEPTH, 4),
             checksum_complement: word(TraceType::CHECKSUM_COMPLEMENT, 5),
-            node_id_wide: asked(TraceType::NODE_WIDE).then_some(wide),
+            node_id_wide: has(TraceType::NODE_WIDE).then_some(wide),
             ingress_wide: word(TraceType::INTERFACES_WIDE, 6),
             egress_wide: word(TraceType::INTERFACES_WIDE, 7),
-            namespace_data_wide: asked(TraceType::NAMESPACE_DATA_WIDE).then_some(wide),
+            namespace_data_wide: has(TraceType::NAMESPACE_DATA_WIDE).then_some(wide),
             buffer_occupancy: word(TraceType::BUFFER_OCCUPANCY, 0),
             opaque: None,
         };
