@@ -63,7 +63,7 @@ pub struct Source {
     pub qpn: Qpn,
 }
 
-/// The memory region that the source believes to write to (D27).
+/// The memory region that the source writes to, as it sees it (D27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceRegion {
     /// First virtual address.
@@ -135,13 +135,13 @@ pub struct Record {
 /// Why a record is no group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
-    /// Nobody to send to.
+    /// A group without receivers.
     #[error("a group needs at least one receiver")]
     NoReceivers,
     /// An address that cannot be a Proxy Address.
     #[error("Proxy Address {0} must be a unicast address")]
     Proxy(Ipv6Addr),
-    /// One Proxy Address, one group, and nobody else (D2).
+    /// A Proxy Address belongs to one group and is no host's address (D2).
     #[error("Proxy Address {0} is the address or SID of {1}")]
     ProxyInUse(Ipv6Addr, String),
     /// An address that cannot be the source's.
@@ -150,7 +150,7 @@ pub enum GroupError {
     /// An address that cannot be a receiver's (D8).
     #[error("receiver {0}: not a unicast address that a host can have")]
     ReceiverAddress(Ipv6Addr),
-    /// Two queue pairs of one host cannot be told apart on the way back (D8).
+    /// Two queue pairs of one host cannot be distinguished on the way back (D8).
     #[error("receiver {0} is in the group twice")]
     DuplicateReceiver(Ipv6Addr),
     /// 0 and 1 are no queue pairs of a Reliable Connection.

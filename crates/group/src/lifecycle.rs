@@ -1,4 +1,4 @@
-//! A group from its creation to its end, as a control plane drives it: what was asked for and answered goes in, orders
+//! A group from its creation to its end, as a control plane drives it: requests and replies go in, orders
 //! come out (D25, D30, D31).
 //!
 //! ```text
@@ -25,7 +25,7 @@
 //! * the source is released only when all have committed, and while a join is made it is quiet.
 //!
 //! One change at a time is made, each under an epoch of its own; the others wait. A number of an epoch that was given
-//! up is not used again, so that a late answer is not taken for one to the next.
+//! up is not used again, so that a late reply is not taken for one to the next.
 
 mod change;
 mod draft;
@@ -41,13 +41,13 @@ pub use resume::Resumption;
 
 use crate::group::{Group, GroupError, Join, Record};
 use change::{Waiting, Wanted, check_eviction, is_over};
-use member::{Answer, Effect, Member, Presence, Step};
+use member::{Effect, Member, Presence, Reply, Step};
 use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
-/// A group's life. It does no I/O and knows no time: who drives it carries out its [orders](Order), hands in the
-/// answers and calls [`repeat`](Lifecycle::repeat) when an answer is long in coming.
+/// The lifecycle of a group, without I/O and without time: the driver carries out its [orders](Order), hands in the
+/// replys and calls [`repeat`](Lifecycle::repeat) when an reply is long in coming.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
     /// The group as it was stored last.
@@ -83,7 +83,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Waiting,
-    Running { heard: bool },
+    Running { acknowledged: bool },
     Pausing,
     Quiet(Join),
 }
@@ -170,8 +170,8 @@ impl Lifecycle {
         self.want_checked(Wanted::Rehome(rehoming))
     }
 
-    /// Gives up the joins that wait for a quiet source, because it will not become quiet: whoever drives this knows of
-    /// time. Should the source be heard after all, it is released.
+    /// Gives up the joins that wait for a quiescent source, because it will not become quiescent: the driver measures
+    /// the time. If the source replies after all, it is released.
     pub fn give_up_joins(&mut self, reason: &str) {
         if self.waiting.remove_those_that_need_a_quiet_source() {
             self.orders.push_back(Order::GivenUp { reason: reason.to_owned() });
@@ -179,7 +179,7 @@ impl Lifecycle {
         self.advance();
     }
 
-    /// Ends the group at every node. What was asked for and is not done is not done any more.
+    /// Ends the group at every node. Pending requests are dropped.
     pub fn close(&mut self) {
         match self.phase {
             Phase::Closing | Phase::Closed => return,
@@ -197,34 +197,34 @@ impl Lifecycle {
         self.advance();
     }
 
-    /// The source has been told that everything before `psn` is there. Marks of joins that lie far enough behind go,
+    /// Everything before `psn` has been acknowledged to the source. Marks of joins that lie far enough behind go,
     /// in a change of their own: to be called at least every 2^21 packets, because PSNs come again.
     pub fn settled(&mut self, psn: Psn) {
         let is_due = |group: &Group| group.record().receivers.iter().any(|receiver| is_over(receiver, psn));
         if self.latest().is_ok_and(is_due) {
-            // One that does not fit now is asked for again by the next call.
+            // A renewal that does not fit now is requested again by the next call.
             let _ = self.want(Wanted::Settle(psn));
         }
     }
 
     /// A node keeps its part for an epoch.
     pub fn prepared(&mut self, node: Ipv6Addr, epoch: u32) {
-        self.hear(node, epoch, Answer::Prepared, String::new());
+        self.on_reply(node, epoch, Reply::Prepared, String::new());
     }
 
     /// A node cannot take its part, or has none to commit.
     pub fn refused(&mut self, node: Ipv6Addr, epoch: u32, reason: String) {
-        self.hear(node, epoch, Answer::Refused, reason);
+        self.on_reply(node, epoch, Reply::Refused, reason);
     }
 
     /// A node's part of an epoch is in effect.
     pub fn committed(&mut self, node: Ipv6Addr, epoch: u32) {
-        self.hear(node, epoch, Answer::Committed, String::new());
+        self.on_reply(node, epoch, Reply::Committed, String::new());
     }
 
     /// A node has left the group.
     pub fn removed(&mut self, node: Ipv6Addr, epoch: u32) {
-        self.hear(node, epoch, Answer::Removed, String::new());
+        self.on_reply(node, epoch, Reply::Removed, String::new());
     }
 
     /// The source has nothing outstanding and begins nothing: `psn` is the one that it will use next, `msn` the
@@ -237,15 +237,15 @@ impl Lifecycle {
         self.advance();
     }
 
-    /// The source has heard that it may send.
+    /// The source has acknowledged its release.
     pub fn running(&mut self, round: u32) {
         match self.source {
-            Source::Running { .. } if round == self.rounds => self.source = Source::Running { heard: true },
+            Source::Running { .. } if round == self.rounds => self.source = Source::Running { acknowledged: true },
             Source::Running { .. } | Source::Waiting | Source::Pausing | Source::Quiet(_) => {}
         }
     }
 
-    /// A node came back without its state, and is given what it had. Answers that it gave before must not be handed in
+    /// A node came back without its state, and is given what it had. Replys that it gave before must not be handed in
     /// any more.
     pub fn restarted(&mut self, node: Ipv6Addr) {
         let before_store = self.phase == Phase::Preparing;
@@ -271,7 +271,7 @@ impl Lifecycle {
         self.advance();
     }
 
-    /// A node is known to be dead: nobody waits for it, and it will say nothing, to nobody, until it has
+    /// A node is dead: no phase waits for it, and it sends nothing until it has
     /// [restarted](Lifecycle::restarted). Before the record is stored, a node that is new to the tree must not be dead.
     pub fn lost(&mut self, node: Ipv6Addr) {
         let is_new = self.change.as_ref().is_some_and(|change| !change.is_known(node));
@@ -291,7 +291,7 @@ impl Lifecycle {
         self.advance();
     }
 
-    /// Orders again whatever has not been answered.
+    /// Orders again whatever has not been replyed.
     pub fn repeat(&mut self) {
         if self.orders.is_empty() {
             self.order_for_all();
@@ -328,7 +328,7 @@ impl Lifecycle {
         self.last_epoch.checked_add(1).ok_or(ChangeError::LastEpoch(self.last_epoch))
     }
 
-    /// First phase: every node that is concerned is told its part.
+    /// First phase: every node concerned gets its entry.
     fn begin(&mut self, after: Group) {
         let (concerned, stages) = stages::stages(self.stored.as_ref(), &after);
         let stays: BTreeSet<Ipv6Addr> = after.record().tree.nodes().iter().map(|node| node.loopback).collect();
@@ -346,7 +346,7 @@ impl Lifecycle {
         self.order_for_all();
     }
 
-    fn hear(&mut self, node: Ipv6Addr, epoch: u32, answer: Answer, reason: String) {
+    fn on_reply(&mut self, node: Ipv6Addr, epoch: u32, reply: Reply, reason: String) {
         let can_refuse = self.phase == Phase::Preparing;
         let Some(member) = self.members.get_mut(&node) else {
             return;
@@ -358,7 +358,7 @@ impl Lifecycle {
         if epoch != meant {
             return;
         }
-        match member.hear(answer, can_refuse) {
+        match member.on_reply(reply, can_refuse) {
             Effect::Nothing | Effect::Progress => {}
             Effect::Prepare => self.order_for(node),
             Effect::Refusal => self.give_up(format!("node {node} refuses epoch {epoch}: {reason}")),

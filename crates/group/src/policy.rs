@@ -30,11 +30,11 @@ pub enum CnpMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
-    /// As in a Reliable Connection: the source's queue pair fails, so no source ever believes in a copy that is not
+    /// As in a Reliable Connection: the source's queue pair fails, so no source ever assumes a copy that is not
     /// there.
     #[default]
     Strict,
-    /// Its edge asks for its eviction, and the group goes on without it.
+    /// Its edge requests its eviction, and the group continues without it.
     Evict,
 }
 

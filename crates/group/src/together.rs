@@ -12,7 +12,7 @@ pub enum TogetherError {
     /// Nodes know groups by their numbers.
     #[error("group {} is there twice: a number belongs to one group", .0.0)]
     Id(GroupId),
-    /// A Proxy Address belongs to its group and to nobody else (D2).
+    /// A Proxy Address belongs to one group and is no host's address (D2).
     #[error(
         "Proxy Address {proxy} of group {} is {whose} in group {}: it belongs to its group alone (D2)",
         .of.0, .other.0
@@ -42,7 +42,7 @@ pub enum TogetherError {
         /// The other.
         other: GroupId,
     },
-    /// A Replication SID says which group's data it takes.
+    /// A Replication SID identifies one group.
     #[error(
         "SID {sid} replicates for groups {} and {}: a Replication SID belongs to one group (RFC 9524)",
         .one.0, .other.0

@@ -34,7 +34,7 @@ pub enum NodeRole {
 pub struct TreeNode {
     /// Its name, for people.
     pub name: String,
-    /// Its loopback address: source of the responses it sends up, and how its parent knows it (D12, D14).
+    /// Its loopback address: source of the responses it sends up, by which its parent identifies it (D12, D14).
     pub loopback: Ipv6Addr,
     /// Its SID for the group's data: End.MT at an edge, a Replication SID at a transit node.
     pub sid: Ipv6Addr,
@@ -77,7 +77,7 @@ pub enum TreeError {
         /// The address they share.
         address: Ipv6Addr,
     },
-    /// Responses are sent from the loopback, and responders are told apart by it (D12, D14).
+    /// Responses are sent from the loopback, which identifies the responder (D12, D14).
     #[error("node {node}: {address} cannot be its loopback address")]
     Loopback {
         /// The node.

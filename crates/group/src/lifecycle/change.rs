@@ -1,4 +1,4 @@
-//! Changes that can be asked for, those that wait, and why one cannot be.
+//! Changes that can be requested, those that wait, and why one is rejected.
 
 use crate::group::{Group, GroupError, Receiver};
 use crate::lists::ReceiverRegion;
@@ -94,7 +94,7 @@ pub enum ChangeError {
     Loop {
         /// The node.
         node: Ipv6Addr,
-        /// The parent asked for.
+        /// The requested parent.
         parent: Ipv6Addr,
     },
     /// The next epoch's number does not exist.
@@ -124,7 +124,7 @@ pub(super) enum Wanted {
         newcomers: Vec<Newcomer>,
         new_nodes: Vec<NewNode>,
     },
-    /// The source was told of everything before this PSN: old marks of joins can go.
+    /// Everything before this PSN has been acknowledged to the source: old join points can be removed.
     Settle(Psn),
 }
 
@@ -180,7 +180,7 @@ impl Waiting {
         self.0.iter().any(Wanted::needs_quiet_source)
     }
 
-    /// Takes those away; says whether there were any.
+    /// Removes those; returns whether there were any.
     pub(super) fn remove_those_that_need_a_quiet_source(&mut self) -> bool {
         let before = self.0.len();
         self.0.retain(|wanted| !wanted.needs_quiet_source());
@@ -205,7 +205,7 @@ impl Waiting {
     }
 }
 
-/// Whether the mark of a receiver's join can go, when the source was told of everything before `psn`.
+/// Whether the mark of a receiver's join can go, when everything before `psn` has been acknowledged to the source.
 pub(super) fn is_over(receiver: &Receiver, psn: Psn) -> bool {
     receiver.joined.is_some_and(|join| psn.distance_from(join.psn) >= JOIN_OVER)
 }
@@ -213,8 +213,8 @@ pub(super) fn is_over(receiver: &Receiver, psn: Psn) -> bool {
 /// Checks that the group can do without these (D25).
 pub(super) fn check_eviction(group: &Group, receivers: &BTreeSet<Ipv6Addr>) -> Result<(), ChangeError> {
     let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
-    if let Some(stranger) = receivers.difference(&members).next() {
-        return Err(ChangeError::NotAReceiver(*stranger));
+    if let Some(unknown) = receivers.difference(&members).next() {
+        return Err(ChangeError::NotAReceiver(*unknown));
     }
     let left = members.len() - receivers.len();
     let least = (group.record().policy.min_receivers as usize).max(1);

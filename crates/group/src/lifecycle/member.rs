@@ -12,27 +12,27 @@
 //!              all committed             removed
 //! ```
 //!
-//! Beside it, whether the node can be heard: `Here`, `Returning` (it came back empty and is given back what it had,
-//! before anything else), or `Lost` (nobody waits for it, and nothing that it says counts, until it returns).
+//! Beside it, whether the node can be reached: `Here`, `Returning` (it restarted without state and gets its entry back,
+//! before anything else), or `Lost` (no phase waits for it, and its replies do not count, until it returns).
 
 /// How far a node is with the change in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It has what it is to have; outside a change, always.
     Settled,
-    /// It was told its next part.
+    /// Its next entry was sent.
     Preparing,
     /// It can commit.
     Prepared,
-    /// It was told to commit.
+    /// The commit was sent.
     Committing,
     /// It is not in the next record.
     Leaving,
-    /// It was told to leave.
+    /// The removal was sent.
     Removing,
 }
 
-/// Whether a node can be heard.
+/// Whether a node can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     /// It can.
@@ -52,23 +52,23 @@ pub(super) struct Member {
     pub(super) stage: usize,
 }
 
-/// What a node said. With each goes the epoch that it speaks of.
+/// A node's reply. Each goes with the epoch that it refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Reply {
     Prepared,
     Refused,
     Committed,
     Removed,
 }
 
-/// What follows from an answer, besides the member's new step.
+/// What follows from an reply, besides the member's new step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing: the answer was one to an earlier order.
+    /// Nothing: the reply was one to an earlier order.
     Nothing,
-    /// Somebody waited for this.
+    /// The phase waited for this.
     Progress,
-    /// The node is to be told its next part.
+    /// The node has to be sent its next entry.
     Prepare,
     /// The node cannot take its next part.
     Refusal,
@@ -77,11 +77,11 @@ pub(super) enum Effect {
 }
 
 impl Member {
-    /// Takes an answer about the epoch of the change in progress, or, from a node that returns, about the epoch that it
+    /// Takes an reply about the epoch of the change in progress, or, from a node that returns, about the epoch that it
     /// is given back. `can_refuse`: whether the record is not stored yet.
-    pub(super) fn hear(&mut self, answer: Answer, can_refuse: bool) -> Effect {
-        use Answer::{Committed, Prepared, Refused, Removed};
-        match (self.presence, self.step, answer) {
+    pub(super) fn on_reply(&mut self, reply: Reply, can_refuse: bool) -> Effect {
+        use Reply::{Committed, Prepared, Refused, Removed};
+        match (self.presence, self.step, reply) {
             (Presence::Lost, _, Prepared | Refused | Committed | Removed) => Effect::Nothing,
             (Presence::Returning(_), step, Committed) => {
                 self.presence = Presence::Here;
@@ -105,8 +105,8 @@ impl Member {
                 Effect::Progress
             }
             (Presence::Here, Step::Preparing, Refused) if can_refuse => Effect::Refusal,
-            // It has lost what it had prepared. To be told again, by `repeat`: a node that goes on refusing is not to
-            // be asked as fast as it can answer.
+            // It has lost what it had prepared. Sent again by `repeat`: a node that keeps refusing must not
+            // be sent orders as fast as it replies.
             (Presence::Here, Step::Committing, Refused) => {
                 self.step = Step::Preparing;
                 Effect::Nothing
@@ -115,7 +115,7 @@ impl Member {
                 self.step = Step::Settled;
                 Effect::Progress
             }
-            // A node that knows nothing of the group cannot leave it.
+            // A node without the group cannot leave it.
             (Presence::Here, Step::Removing, Removed | Refused) => Effect::Gone,
             (Presence::Here, Step::Settled | Step::Prepared | Step::Leaving, _)
             | (Presence::Here, Step::Preparing, Refused | Committed | Removed)

@@ -48,8 +48,8 @@ pub enum Order {
         /// What was prepared.
         epoch: u32,
     },
-    /// A node that has lost its state takes its part again, both phases at once, and knows nothing of its branches (R6,
-    /// D17). Answer: `committed` with the group entry's epoch.
+    /// A node that has lost its state gets its entry again, both phases at once, with unknown branches (R6,
+    /// D17). Reply: `committed` with the group entry's epoch.
     Restore {
         /// Its loopback.
         node: Ipv6Addr,
@@ -83,7 +83,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The loopback of the node that carries it out; `None` for orders to the source, the store and whoever drives.
+    /// The loopback of the node that carries it out; `None` for orders to the source, the store and the driver.
     pub fn node(&self) -> Option<Ipv6Addr> {
         match self {
             Order::Prepare { node, .. }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 impl Lifecycle {
-    /// Gives a node back what it had before it restarted: what it is to have, as soon as it has been told to commit.
+    /// Gives a node back the entry that it had before its restart: the next one, once its commit has been sent.
     pub(super) fn give_back(&mut self, node: Ipv6Addr) {
         let Some(member) = self.members.get_mut(&node) else {
             return;
@@ -83,7 +83,7 @@ impl Lifecycle {
         true
     }
 
-    /// Tells the nodes of a stage to commit; goes on when they have.
+    /// Sends the commit to the nodes of a stage; goes on when they have committed.
     pub(super) fn commit_stage(&mut self, stage: usize) -> bool {
         let epoch = self.last_epoch;
         for (node, member) in self.members.iter_mut().filter(|(_, member)| member.stage == stage) {
@@ -147,7 +147,7 @@ impl Lifecycle {
         }
         match (self.source, self.waiting.needs_quiet_source()) {
             (Source::Waiting | Source::Quiet(_), false) | (Source::Waiting, true) => {
-                self.source = Source::Running { heard: false };
+                self.source = Source::Running { acknowledged: false };
                 self.orders.push_back(Order::Ready { round: self.rounds });
                 true
             }
@@ -173,12 +173,12 @@ impl Lifecycle {
         match (self.source, self.phase) {
             (_, Phase::Closing | Phase::Closed) => {}
             (Source::Pausing, _) => self.orders.push_back(Order::Pause { round }),
-            (Source::Running { heard: false }, _) => self.orders.push_back(Order::Ready { round }),
-            (Source::Waiting | Source::Running { heard: true } | Source::Quiet(_), _) => {}
+            (Source::Running { acknowledged: false }, _) => self.orders.push_back(Order::Ready { round }),
+            (Source::Waiting | Source::Running { acknowledged: true } | Source::Quiet(_), _) => {}
         }
     }
 
-    /// What a node has been told and not answered.
+    /// The order that a node has not replied to.
     pub(super) fn order_for(&mut self, node: Ipv6Addr) {
         let Some(member) = self.members.get(&node) else {
             return;

@@ -7,12 +7,12 @@ use crate::group::{Group, GroupError, Record};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
-/// How far the stored record had come, as far as the driver knows.
+/// The last known progress of the stored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resumption {
-    /// Every node had said that it has its part.
+    /// Every node had replied that it is prepared.
     Settled,
-    /// Not all had, or nobody knows: who is concerned is told to commit again.
+    /// Not all had, or it is unknown: the commit is sent to all nodes concerned again.
     Committing {
         /// The record before this one, when there was one.
         before: Option<Box<Record>>,
@@ -22,8 +22,8 @@ pub enum Resumption {
 impl Lifecycle {
     /// Goes on with a group whose record is stored. Changes that were not stored are given up.
     ///
-    /// `round` must be greater than any that the source can have seen. Who drives calls
-    /// [`restarted`](Lifecycle::restarted) for each node that says that it has nothing of the group.
+    /// `round` must be greater than any that the source can have seen. The driver calls
+    /// [`restarted`](Lifecycle::restarted) for each node that reports that it has nothing of the group.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Lifecycle {
         Ok(lifecycle)
     }
 
-    /// What the source is to do now, for one that asks; `None` while it is to wait.
+    /// The current order for the source; `None` while it has to wait.
     pub fn source_order(&self) -> Option<Order> {
         let round = self.rounds;
         match (self.source, self.phase) {

@@ -99,8 +99,8 @@ fn an_eviction_respects_the_fewest_receivers() {
     lifecycle.evict(&three[1..2]).unwrap();
     assert_eq!(refusal(lifecycle.evict(&three[2..])), message);
     assert_eq!(refusal(lifecycle.evict(&[])), "no receiver is named");
-    let stranger = receiver_address(9);
-    assert_eq!(refusal(lifecycle.evict(&[stranger])), format!("{stranger} is not a receiver of the group"));
+    let unknown = receiver_address(9);
+    assert_eq!(refusal(lifecycle.evict(&[unknown])), format!("{unknown} is not a receiver of the group"));
 }
 
 /// D30: the source is quiet from before the first node prepares until the last has committed, and J is its next PSN.
@@ -137,7 +137,7 @@ fn an_eviction_overtakes_a_join_that_waits() {
         ");
 }
 
-/// D30: whoever waits for a source that is not heard any more is told; should it be heard after all, it is released.
+/// D30: joins that wait for a silent source are given up and reported; if it replies after all, it is released.
 #[test]
 fn joins_that_wait_for_a_silent_source_are_given_up() {
     let (mut lifecycle, mut fleet) = running();
@@ -196,7 +196,7 @@ fn a_node_is_rehomed_below_one_that_is_new() {
     assert_eq!(renewals(&lifecycle), all);
 }
 
-/// What cannot be is refused when it is asked for.
+/// Impossible changes are rejected at once.
 #[test]
 fn impossible_changes_are_named() {
     let (mut lifecycle, mut fleet) = running();
@@ -305,7 +305,7 @@ fn epochs_are_not_used_twice() {
     assert_eq!(message, "epoch 4294967295 is the last that there is: close the group and create it anew");
 }
 
-/// Responses name their epoch by 14 bits: a renewal is said anew long before they turn round.
+/// Responses name their epoch by 14 bits: a renewal is repeated long before they wrap.
 #[test]
 fn a_renewal_is_not_left_behind() {
     let mut record = record();

@@ -12,7 +12,7 @@ pub(crate) struct Agent {
     pub(crate) prepared: Option<GroupEntry>,
     /// The epoch by which it was removed.
     pub(crate) removed: u32,
-    /// Refuses whatever it is asked to prepare.
+    /// Refuses every prepare.
     pub(crate) refuses: bool,
 }
 

@@ -10,7 +10,7 @@ fn refused(change: impl FnOnce(&mut Record)) -> String {
     Group::new(record).unwrap_err().to_string()
 }
 
-/// MT-4-1, MT-5.1-2, MT-8-1, D14: the headend learns who receives, by edge; branches are receivers at an edge and nodes
+/// MT-4-1, MT-5.1-2, MT-8-1, D14: the headend learns the receivers by edge; branches are receivers at an edge and nodes
 /// elsewhere, whatever hangs below those.
 #[test]
 fn each_node_gets_its_own_part() {

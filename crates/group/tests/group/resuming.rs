@@ -5,10 +5,10 @@ use crate::fleet::Fleet;
 use srdma_group::*;
 use srdma_wire::Psn;
 
-/// What is asked for before the driver dies.
+/// The change requested before the driver dies.
 type Change = fn(&mut Lifecycle);
 
-/// Carries out so many orders of a change and forgets the lifecycle; says whether all were carried out.
+/// Carries out so many orders of a change and forgets the lifecycle; returns whether all were carried out.
 fn interrupted(change: Change, orders: usize) -> (Fleet, Record, bool) {
     let mut lifecycle = Lifecycle::create(record()).unwrap();
     let mut fleet = Fleet { next_psn: Psn::new(900), ..Fleet::default() };

@@ -86,7 +86,7 @@ const EVENTS: &[Event] = &[
     ("lost", |lifecycle, node| lifecycle.lost(loopback(node))),
     ("evict", |lifecycle, _| drop(lifecycle.evict(&[receiver_address(1)]))),
     ("rehome", |lifecycle, _| drop(lifecycle.rehome(loopback(1), loopback(6), None))),
-    ("give up joins", |lifecycle, _| lifecycle.give_up_joins("nobody is there")),
+    ("give up joins", |lifecycle, _| lifecycle.give_up_joins("the source is silent")),
     ("close", |lifecycle, _| lifecycle.close()),
     ("repeat", |lifecycle, _| lifecycle.repeat()),
 ];
@@ -251,7 +251,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: prepare N1 2, prepare N6 2
           rehome: prepare N1 2, prepare N4 2, prepare N6 2
-          give up joins: given up: nobody is there
+          give up joins: given up: the source is silent
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: pause 1
         closing

@@ -26,7 +26,7 @@ fn refused(change: impl FnOnce(&mut Record)) -> String {
     check_together(&groups).unwrap_err().to_string()
 }
 
-/// D2: one Proxy Address, one group, and nobody else; the Designated QPN may be the same.
+/// D2: one Proxy Address belongs to one group; the Designated QPN may be the same.
 #[test]
 fn groups_share_hosts_and_edges_but_no_addresses_of_their_own() {
     let groups = [record(), second()].map(|record| Group::new(record).unwrap());
