@@ -142,7 +142,7 @@ pub enum PostError {
     TooLong {
         /// The queue pair.
         qpn: Qpn,
-        /// Octets asked for.
+        /// Requested octets.
         found: u32,
     },
     /// The local range is not inside a region.
@@ -153,7 +153,7 @@ pub enum PostError {
     OutsideRegion {
         /// The queue pair.
         qpn: Qpn,
-        /// The range asked for.
+        /// The requested range.
         local: LocalRange,
     },
 }

@@ -1,4 +1,4 @@
-//! What an endpoint and a queue pair are told when they are made.
+//! Configuration of an endpoint and of a queue pair.
 
 use crate::fast_cnp::FastCnpConfig;
 use crate::rate::{RateAlgorithm, RateError};
@@ -64,10 +64,10 @@ pub struct EndpointConfig {
     pub cnp_traffic_class: u8,
     /// Whether the ICRC of received packets is verified. Off only where links are known not to damage packets.
     pub verify_icrc: bool,
-    /// Octets that a packet takes on the link beside its own: rates are told on the link. 38 for Ethernet: preamble,
+    /// Octets that a packet takes on the link beside its own: rates count octets on the link. 38 for Ethernet: preamble,
     /// header, FCS and gap.
     pub link_overhead_octets: u16,
-    /// Which Fast CNPs are believed; `None`: none (FC-5-4).
+    /// Accepted Fast CNPs; `None`: none (FC-5-4).
     pub fast_cnp: Option<FastCnpConfig>,
     /// A packet that was trimmed on its way is a reason for a NAK at once (D88); otherwise it counts as damaged.
     pub answers_trimmed: bool,
@@ -115,7 +115,7 @@ pub struct Habits {
 }
 
 impl Habits {
-    /// An endpoint that believes nothing it cannot check.
+    /// An endpoint with all checks on.
     pub const fn strict() -> Self {
         Habits {
             max_outstanding_psns: 128,
@@ -191,14 +191,14 @@ pub struct QueuePairConfig {
     /// [`CNP_INTERVAL_NS`].
     pub cnp_interval_ns: Option<u64>,
     /// What decides how fast data are sent; `None`: nothing but the port. Where switches are to mark packets rather
-    /// than drop them, `traffic_class` has to say that the sender understands it: ECT(0), its low bits 2.
+    /// than drop them, `traffic_class` has to announce that the sender supports it: ECT(0), its low bits 2.
     pub rate: Option<RateAlgorithm>,
     /// The IOAM trace that data packets carry; `None`: none. A packet is longer by it, whatever the path MTU.
     pub trace: Option<TraceRequest>,
     /// Traces of data packets are returned to the sender by Fast CNPs, at most one in so many nanoseconds; `None`:
     /// never. The peer has to have this host on its access list.
     pub trace_return_interval_ns: Option<u64>,
-    /// Told of congestion by a CNP or a switch's Fast CNP, the queue pair sends on with another UDP source port and
+    /// After a CNP or a switch's Fast CNP, the queue pair continues with another UDP source port and
     /// flow label, so that switches which choose by hash may choose otherwise; at most once in so many nanoseconds
     /// (D89).
     /// `None`: never. Usually [`DETOUR_INTERVAL_NS`].

@@ -21,7 +21,7 @@ macro_rules! drop_reasons {
 }
 
 drop_reasons! {
-    /// Fewer octets than its headers speak of.
+    /// Fewer octets than the lengths in its headers.
     Truncated = "truncated",
     /// The first slice ends before the last extended transport header does.
     HeadersNotContiguous = "headers_not_contiguous",
@@ -64,7 +64,7 @@ drop_reasons! {
     InvalidRequest = "invalid_request",
     /// A request that key, bounds or access rights forbid; answered with NAK remote access error.
     RemoteAccess = "remote_access",
-    /// A repeated READ that does not lie within what was asked before, or that there is no room for.
+    /// A repeated READ outside the original range, or without room for it.
     InvalidDuplicate = "invalid_duplicate",
     /// A response to what has been acknowledged already.
     StaleResponse = "stale_response",

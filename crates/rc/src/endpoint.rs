@@ -20,7 +20,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A software RoCEv2 endpoint.
 ///
 /// It does no I/O: packets are handed in with [`receive`](Self::receive) and fetched with
-/// [`poll_transmit`](Self::poll_transmit), whenever the caller's wire has room; time is told by the caller.
+/// [`poll_transmit`](Self::poll_transmit), whenever the caller's link has room; the caller passes the time.
 #[derive(Debug)]
 pub struct Endpoint<M = Vec<u8>> {
     config: EndpointConfig,
@@ -37,7 +37,7 @@ pub struct Endpoint<M = Vec<u8>> {
     requesting: Turns,
     deadlines: Deadlines,
     max_packet_octets: usize,
-    /// The latest time that the endpoint was told.
+    /// The latest time passed by the caller.
     now: Instant,
 }
 
@@ -122,7 +122,7 @@ impl<M: Memory> Endpoint<M> {
         self.slots.len()
     }
 
-    /// From now on `control` decides how fast a queue pair sends, whatever its configuration says.
+    /// Replaces the rate control of a queue pair, whatever its configuration.
     ///
     /// # Errors
     ///
@@ -265,12 +265,12 @@ impl<M: Memory> Endpoint<M> {
         Err(DropReason::Trimmed)
     }
 
-    /// Takes a Fast CNP whose option is well formed: from whom, for whom, how often, and only then its ICRC, so that a
+    /// Processes a Fast CNP whose option is well formed: source, flow, rate, and only then its ICRC, so that a
     /// flood costs little.
     fn accept_fast_cnp(&mut self, now: Instant, packet: &Inbound<'_>, fast_cnp: FastCnp<'_>) -> Result<(), DropReason> {
         let fast_cnps = self.fast_cnps.as_mut().ok_or(DropReason::FastCnpDisabled)?;
         let source = packet.headers.ipv6.source();
-        if !fast_cnps.believes(source) {
+        if !fast_cnps.accepts(source) {
             return Err(DropReason::FastCnpSource);
         }
         if !pkeys_match(packet.headers.bth.pkey(), self.config.pkey) {
@@ -307,7 +307,7 @@ impl<M: Memory> Endpoint<M> {
         Ok(())
     }
 
-    /// The oldest event of congestion not yet fetched: for whoever steers paths (FC-4-8).
+    /// The oldest unread event of congestion, for path selection (FC-4-8).
     pub fn poll_congestion(&mut self) -> Option<CongestionEvent> {
         self.fast_cnps.as_mut()?.pop()
     }
@@ -469,7 +469,7 @@ fn pkeys_match(a: u16, b: u16) -> bool {
     is_same && a & 0x7FFF != 0 && (a | b) & 0x8000 != 0
 }
 
-/// Spreads QPNs over a table. The host chooses its QPNs, so that nobody can make them collide.
+/// Spreads QPNs over a table. The host chooses its QPNs, so that collisions cannot be provoked.
 #[derive(Default)]
 struct QpnHasher(u64);
 

@@ -1,8 +1,8 @@
-//! Fast CNPs at the host: whether one is believed, whose it is, and who else wants to know
+//! Fast CNPs at the host: access list, look-up of the flow, and events for path selection
 //! (draft-xiao-rtgwg-rocev2-fast-cnp, sections 4 and 5).
 //!
-//! Off unless the endpoint's configuration says otherwise (FC-5-4). A packet that is refused leaves nothing but its
-//! count; one that is believed costs one look-up, at most one reaction of the rate control, and at most one event in a
+//! Off by default (FC-5-4). A packet that is dropped changes nothing but its
+//! counter; one that is accepted costs one look-up, at most one reaction of the rate control, and at most one event in a
 //! queue of bounded length.
 
 use crate::counters::DropReason;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// How an endpoint takes Fast CNPs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastCnpConfig {
-    /// Whom to believe, switches and receivers alike; from others a Fast CNP is dropped (FC-5-3). Empty: nobody.
+    /// Accepted sources, switches and receivers alike; Fast CNPs of others are dropped (FC-5-3). Empty: none.
     pub access_list: Vec<Prefix>,
     /// Types of the two options (FC-6-1).
     pub option_types: OptionTypes,
@@ -33,7 +33,7 @@ impl FastCnpConfig {
     }
 }
 
-/// A switch told of congestion on a flow's path: for whoever steers paths (FC-4-8).
+/// A switch reported congestion on a flow's path: an event for path selection (FC-4-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CongestionEvent {
     /// When the Fast CNP came.
@@ -71,8 +71,8 @@ impl FastCnps {
         FastCnps { config: config.clone(), counters: FastCnpCounters::default(), events }
     }
 
-    /// Whether Fast CNPs of this source are believed (FC-5-3).
-    pub(crate) fn believes(&self, source: Ipv6Addr) -> bool {
+    /// Whether Fast CNPs of this source are accepted (FC-5-3).
+    pub(crate) fn accepts(&self, source: Ipv6Addr) -> bool {
         self.config.access_list.iter().any(|prefix| prefix.contains(source))
     }
 
@@ -95,7 +95,7 @@ impl FastCnps {
 pub(crate) struct Peers(BTreeMap<(Ipv6Addr, u32), Option<usize>>);
 
 impl Peers {
-    /// Two queue pairs with the same peer cannot be told apart: neither is found.
+    /// Two queue pairs with the same peer cannot be distinguished: neither is found.
     pub(crate) fn insert(&mut self, peer: Ipv6Addr, remote_qpn: Qpn, slot: usize) {
         self.0.entry((peer, remote_qpn.get())).and_modify(|slot| *slot = None).or_insert(Some(slot));
     }

@@ -26,7 +26,7 @@ impl<'a> Inbound<'a> {
         Ok(Inbound { headers, slices })
     }
 
-    /// What its extension headers say; an error when there are others than a host takes.
+    /// The contents of its extension headers; an error for headers that a host does not accept.
     pub(crate) fn extensions(&self, types: OptionTypes) -> Result<Extensions<'a>, DropReason> {
         let mut extensions = Extensions { fast_cnp: None, trace: None };
         if self.headers.extension_octets() == 0 {
@@ -89,7 +89,7 @@ impl<'a> Inbound<'a> {
     }
 }
 
-/// What extension headers say.
+/// Contents of extension headers.
 pub(crate) struct Extensions<'a> {
     pub(crate) fast_cnp: Option<FastCnp<'a>>,
     pub(crate) trace: Option<Result<Trace<'a>, TraceError>>,

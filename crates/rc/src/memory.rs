@@ -6,7 +6,7 @@
 /// within a message, and from message to message, the endpoint writes verified octets in the order of their PSNs, each
 /// once.
 pub trait Memory {
-    /// Length in octets. Asked once, when the region is registered.
+    /// Length in octets. Read once, when the region is registered.
     fn len(&self) -> u64;
 
     /// Whether the length is zero.

@@ -46,8 +46,8 @@ pub(crate) struct Context<'a, M> {
 }
 
 impl<M> Context<'_, M> {
-    /// Tells the rate control, if there is one.
-    pub(crate) fn tell(&mut self, event: Event<'_>) {
+    /// Passes an event to the rate control, if there is one.
+    pub(crate) fn notify(&mut self, event: Event<'_>) {
         if let Some(pacer) = &mut self.pacer {
             pacer.on(self.now, event);
         }
@@ -97,7 +97,7 @@ struct Returning {
 }
 
 impl Shared {
-    /// Told of congestion, takes another way where ways are chosen by hash, if it may and its time has come (D89).
+    /// On congestion, changes the path where paths are chosen by hash, if permitted and due (D89).
     fn detour(&mut self, now: Instant) {
         if let Some(interval_ns) = self.detour_interval_ns
             && now >= self.next_detour_at
@@ -174,13 +174,13 @@ impl QueuePair {
         if now < self.shared.next_fast_cnp_at { Err(DropReason::FastCnpTooOften) } else { Ok(()) }
     }
 
-    /// A Fast CNP for this queue pair has come and is believed. The next one counts after `min_interval_ns`.
+    /// A Fast CNP for this queue pair was accepted. The next one counts after `min_interval_ns`.
     pub(crate) fn on_fast_cnp(&mut self, now: Instant, origin: Origin, trace: Option<Trace<'_>>, min_interval_ns: u64) {
         self.shared.next_fast_cnp_at = now.after_ns(min_interval_ns);
         self.shared.counters.fast_cnps_received += 1;
         match (origin, trace) {
             (Origin::Switch(_), _) | (Origin::Receiver, None) => self.shared.detour(now),
-            // It only returns a trace, and tells of no congestion.
+            // It only returns a trace and does not indicate congestion.
             (Origin::Receiver, Some(_)) => {}
         }
         if let Some(pacer) = &mut self.shared.pacer {
@@ -208,7 +208,7 @@ impl QueuePair {
         let mut context = self.shared.context(host);
         let outcome = if opcode == Opcode::CNP {
             context.counters.cnps_received += 1;
-            context.tell(Event::Cnp);
+            context.notify(Event::Cnp);
             Ok(())
         } else if opcode.is_request() {
             self.responder.on_request(&mut context, packet)

@@ -1,4 +1,4 @@
-//! IOAM traces that data packets carry (RFC 9197, RFC 9486): asked for by the sender, returned by the receiver.
+//! IOAM traces that data packets carry (RFC 9197, RFC 9486): requested by the sender, returned by the receiver.
 //!
 //! ```text
 //!   sender ── data packet, empty trace ──► switch ── … ──► switch ── filled trace ──► receiver
@@ -6,8 +6,8 @@
 //!      └────────────── Fast CNP with the trace, once in an interval ◄────────────────────┘
 //! ```
 //!
-//! The receiver's Fast CNP is one in form: its source is the original destination, and that tells it from a switch's
-//! (FC-4-8). Nothing in it says that there is congestion; it lets a rate grow as well as shrink. Extension headers are
+//! The receiver's Fast CNP is one in form: its source is the original destination, which distinguishes it from a switch's
+//! (FC-4-8). It does not indicate congestion; a rate may grow as well as shrink. Extension headers are
 //! left out of the ICRC (D43), as routers write to the trace.
 
 use crate::config::ConfigError;
@@ -15,7 +15,7 @@ use srdma_wire::fast_cnp::can_carry;
 use srdma_wire::ioam::{Trace, TraceHeader, TraceType};
 use srdma_wire::{Instant, NextHeader, Qpn};
 
-/// The fields of a trace that HPCC++ needs, 24 octets a hop: node id and interfaces tell links apart; the fraction of
+/// The fields of a trace that HPCC++ needs, 24 octets a hop: node id and interfaces identify links; the fraction of
 /// the timestamp counts nanoseconds (PTP, RFC 9197 section 5.1); queue depth counts octets; and the wide namespace data
 /// is a [`LinkLoad`](srdma_wire::ioam::LinkLoad): the link's rate and the octets that it has sent.
 pub const HPCC_FIELDS: TraceType = TraceType::NODE
@@ -71,7 +71,7 @@ impl TraceReturn {
         TraceReturn { interval_ns, next_at: Instant::ZERO, source_port: 0, len: 0, octets: [0; MAX_LEN] }
     }
 
-    /// Keeps the trace of a data packet to return it, if its time has come. Says whether it could be kept; one that is
+    /// Keeps the trace of a data packet to return it, if its time has come. Returns whether it could be kept; one that is
     /// damaged, or too long for an option (D41), is not.
     pub(crate) fn offer(&mut self, now: Instant, trace: &Trace<'_>, source_port: u16) -> bool {
         let octets = trace.octets();

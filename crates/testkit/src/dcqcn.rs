@@ -172,7 +172,7 @@ fn decayed(letters: &Letters, alpha: f64, from_ns: u64, to_ns: u64) -> f64 {
     alpha * (1.0 - letters.g).powf(((to_ns - from_ns) / letters.k_ns) as f64)
 }
 
-/// α of a NIC that asks once in K whether one of the first `known` CNPs came in that period.
+/// α of a NIC that checks once in K whether one of the first `known` CNPs came in that period.
 fn alpha_by_period(letters: &Letters, cnps: &[u64], first_ns: u64, to_ns: u64, known: usize) -> f64 {
     let mut alpha = letters.first_alpha;
     for period in 0..(to_ns - first_ns) / letters.k_ns {

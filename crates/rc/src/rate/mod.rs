@@ -39,7 +39,7 @@ pub enum Event<'a> {
     Cnp,
     /// A Fast CNP has come.
     FastCnp {
-        /// Who sent it (FC-4-8).
+        /// Its sender (FC-4-8).
         origin: Origin,
         /// The IOAM trace of a data packet, whole to its last node (FC-4-9): of the one that met congestion, up to the
         /// switch in front of the congested one; from the receiver, of any on its whole way.
@@ -51,7 +51,7 @@ pub enum Event<'a> {
     Timer,
 }
 
-/// Who sent a Fast CNP: its source address, compared with the original destination in its option, says it (FC-4-8).
+/// The sender of a Fast CNP, from its source address compared with the original destination in its option (FC-4-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The switch of this address, at which the packet met congestion.
@@ -63,7 +63,7 @@ pub enum Origin {
 /// Decides how fast one queue pair sends.
 ///
 /// It is called with times that never run backwards. Whatever its own timers would have done up to that time counts
-/// as done before the event: an implementation catches up first, so that nobody has to call it while nothing is to be
+/// as done before the event: an implementation catches up first, so that it need not be called while nothing is to be
 /// sent. Nothing here may allocate.
 pub trait RateControl: fmt::Debug + Send {
     /// Something has happened at `now`.
@@ -79,7 +79,7 @@ pub trait RateControl: fmt::Debug + Send {
         None
     }
 
-    /// When rate or window change next without an event; later than the last `now`. The queue pair asks for it only
+    /// When rate or window change next without an event; later than the last `now`. The queue pair reads it only
     /// while something waits to be sent.
     fn next_deadline(&self) -> Option<Instant>;
 }

@@ -78,7 +78,7 @@ impl Pacer {
         if self.due <= now { Permit::Now } else { Permit::At(self.earliest(now)) }
     }
 
-    /// Whether a request may go out, with so many octets in flight. `awaits_ack`: the peer has been asked to
+    /// Whether a request may go out, with so many octets in flight. `awaits_ack`: the peer has been requested to
     /// acknowledge them.
     pub(crate) fn request_permit(&self, now: Instant, in_flight_octets: u64, awaits_ack: bool) -> Permit {
         let is_full = self.limits.window_octets.is_some_and(|window| in_flight_octets >= window.max(1));

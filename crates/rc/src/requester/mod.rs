@@ -11,7 +11,7 @@
 //!            └──────────────── NotReady ───────────────────────────────────┘
 //! ```
 //!
-//! Packets are numbered without wrapping inside (`u64`); a PSN is such a number's low 24 bits. Four numbers say it all:
+//! Packets are numbered without wrapping inside (`u64`); a PSN is such a number's low 24 bits. Four numbers are the state:
 //! `unacknowledged` ≤ `next` ≤ `sent` ≤ `end`. Below the first everything is acknowledged, from the second on it is to
 //! be sent, from the third on it was never sent, from the fourth on nothing is posted. Going back sets `next` to
 //! `unacknowledged`, nothing else.
@@ -77,7 +77,7 @@ pub(crate) struct Requester {
     packets_since_ack_request: u32,
     /// Payload octets of all requests posted, READs not counted.
     octets_posted: u64,
-    /// Octets on the link since the peer was last asked for an acknowledgement.
+    /// Octets on the link since the last request for an acknowledgement.
     octets_since_ack_request: u64,
     reads_outstanding: u16,
     retries_left: u8,
@@ -239,7 +239,7 @@ impl Requester {
         }
     }
 
-    /// Acknowledges all before `number`, but for a READ whose responses are missing; says whether one was in the way.
+    /// Acknowledges all before `number`, but for a READ whose responses are missing; returns whether one was in the way.
     fn acknowledge<M: Memory>(&mut self, context: &mut Context<'_, M>, number: u64) -> bool {
         let mut reached = number;
         let mut is_blocked = false;
@@ -287,7 +287,7 @@ impl Requester {
     /// Goes back to the oldest packet not acknowledged, which has been lost.
     fn go_back_after_loss<M: Memory>(&mut self, context: &mut Context<'_, M>) {
         self.go_back();
-        context.tell(Event::Lost);
+        context.notify(Event::Lost);
     }
 
     fn made_progress(&mut self) {

@@ -12,7 +12,7 @@ use srdma_wire::{Aeth, Psn, Syndrome};
 /// How we know that a packet, or its response, was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Evidence {
-    /// The peer says so, once for each loss.
+    /// A NAK of the peer, once for each loss.
     Nak,
     /// A later response came first; many more may follow it.
     Implied,
@@ -92,7 +92,7 @@ impl Requester {
         let has_gone_back = if self.config.habits.one_go_back_until_ack {
             self.went_back_to.is_some()
         } else {
-            // A second NAK, after the packet was sent again, says that it was lost again.
+            // A second NAK, after the retransmission, indicates another loss.
             let is_news = evidence == Evidence::Nak && self.next > self.unacknowledged;
             self.went_back_to == Some(self.unacknowledged) && !is_news
         };

@@ -50,7 +50,7 @@ impl Requester {
         posted: &Posted,
         remote: RemoteAddress,
     ) -> usize {
-        // After a loss only what is missing is asked for.
+        // After a loss only the missing part is requested.
         let done = self.offset_of(posted, self.next);
         let reth = Reth {
             virtual_address: remote.virtual_address.wrapping_add(done.into()),

@@ -176,7 +176,7 @@ impl Responder {
     }
 
     /// A packet has lost its payload on the way (D88). Trimmed packets overtake others: one ahead is no gap yet, and is
-    /// asked for as soon as all before it have come.
+    /// requested as soon as all before it have arrived.
     pub(crate) fn on_trimmed(&mut self, psn: Psn) {
         let ahead = psn.distance_from(self.expected);
         if ahead == 0 {
@@ -186,7 +186,7 @@ impl Responder {
         }
     }
 
-    /// Asks for the expected packet if it has come trimmed.
+    /// Requests the expected packet if it has arrived trimmed.
     fn ask_for_trimmed(&mut self) {
         let ahead = self.trimmed.map(|psn| psn.distance_from(self.expected));
         if ahead.is_some_and(|ahead| ahead <= 0) {
@@ -227,7 +227,7 @@ impl Responder {
         Ok(())
     }
 
-    /// A READ that was asked for before, in whole or from where a response was lost.
+    /// A repeated READ, in whole or from a lost response on.
     fn on_duplicate_read<M: Memory>(
         &mut self,
         context: &mut Context<'_, M>,
@@ -254,7 +254,7 @@ impl Responder {
         self.responses.transmit(context, into)
     }
 
-    /// Completes every receive as not used. Responses that wait are still sent: the last says why.
+    /// Completes every receive as not used. Responses that wait are still sent: the last carries the reason.
     pub(crate) fn flush<M: Memory>(&mut self, context: &mut Context<'_, M>) {
         if let Message::Send { receive, .. } = self.message {
             complete(context, &receive, CompletedOperation::Receive, Status::Flushed, 0, None);

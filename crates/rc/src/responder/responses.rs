@@ -97,7 +97,7 @@ impl Responses {
         }
     }
 
-    /// A READ that still waits is asked for again, in whole or from where a response was lost: says whether there is
+    /// A READ that still waits is repeated, in whole or from a lost response on: returns whether there is
     /// one.
     pub(super) fn resume_read(&mut self, psn: Psn) -> bool {
         let mtu_octets = self.path_mtu.octets();

@@ -105,19 +105,19 @@ proptest! {
         }
     }
 
-    /// Nobody has to ask in between: what the timers did is the same.
+    /// Polling makes no difference: the effect of the timers is the same.
     #[test]
     fn catching_up_late_changes_nothing(parameters in parameters(), steps in steps()) {
-        let mut asked = Dcqcn::new(parameters.clone()).expect("good parameters");
-        let mut left_alone = asked.clone();
+        let mut polled = Dcqcn::new(parameters.clone()).expect("good parameters");
+        let mut left_alone = polled.clone();
         let mut now = Instant::ZERO;
         for step in steps {
             let event = match step {
                 Step::Wait(ns) => {
                     let end = now.after_ns(ns);
-                    while let Some(deadline) = asked.next_deadline().filter(|deadline| *deadline <= end) {
+                    while let Some(deadline) = polled.next_deadline().filter(|deadline| *deadline <= end) {
                         prop_assert!(deadline > now, "a deadline that is due for ever");
-                        asked.on(deadline, Event::Timer);
+                        polled.on(deadline, Event::Timer);
                         now = deadline;
                     }
                     now = end;
@@ -126,10 +126,10 @@ proptest! {
                 Step::Send(octets) => Event::Sent { octets },
                 Step::Cnp => Event::Cnp,
             };
-            asked.on(now, event);
+            polled.on(now, event);
             left_alone.on(now, event);
-            prop_assert_eq!(asked.rate_bits_per_s(), left_alone.rate_bits_per_s());
-            prop_assert_eq!(asked.alpha().to_bits(), left_alone.alpha().to_bits());
+            prop_assert_eq!(polled.rate_bits_per_s(), left_alone.rate_bits_per_s());
+            prop_assert_eq!(polled.alpha().to_bits(), left_alone.alpha().to_bits());
         }
     }
 }

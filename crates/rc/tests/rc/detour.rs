@@ -1,4 +1,4 @@
-//! D89: told of congestion, a queue pair sends on with another UDP source port and flow label, where it may.
+//! D89: on congestion a queue pair continues with another UDP source port and flow label, where permitted.
 
 use crate::support::{Given, OURS, PEER, Rig, pattern, qpn};
 use srdma_rc::{Access, DETOUR_INTERVAL_NS, LocalRange, Operation, WorkRequest};

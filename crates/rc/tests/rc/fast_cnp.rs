@@ -1,4 +1,4 @@
-//! Fast CNPs at the host: believed only from those on the list, for the queue pair that they name, and never more often
+//! Fast CNPs at the host: accepted only from sources on the list, for the queue pair that they name, and never more often
 //! than allowed.
 
 use crate::support::{Given, OURS, PEER, Rig, Traced, qpn};
@@ -72,7 +72,7 @@ fn the_queue_pair_is_found_by_original_destination_and_qpn() {
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
     let at = Instant::from_ns(5);
     let value = FastCnpValue { original_destination: OTHER_PEER, ..value() };
-    endpoint.receive(at, &[&octets(&value)]).expect("believed");
+    endpoint.receive(at, &[&octets(&value)]).expect("accepted");
     assert_eq!((is_limited(&mut endpoint, 0x11), is_limited(&mut endpoint, 0x12)), (false, true), "FC-4-7");
     assert_eq!(endpoint.poll_congestion(), Some(CongestionEvent { at, qpn: qpn(0x12), switch: SWITCH }), "FC-4-8");
     assert_eq!(endpoint.poll_congestion(), None);
@@ -81,12 +81,12 @@ fn the_queue_pair_is_found_by_original_destination_and_qpn() {
     assert_eq!(endpoint.counters(qpn(0x12)).expect("there").fast_cnps_received, 1);
 }
 
-/// FC-4-8: the source tells a switch's from the receiver's, and only a switch can be detoured.
+/// FC-4-8: the source distinguishes a switch's from a receiver's, and only a switch can be detoured.
 #[test]
 fn a_receivers_is_told_from_a_switchs() {
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
     let from_receiver = FastCnpValue { source: PEER, ..value() };
-    endpoint.receive(Instant::ZERO, &[&octets(&from_receiver)]).expect("believed");
+    endpoint.receive(Instant::ZERO, &[&octets(&from_receiver)]).expect("accepted");
     assert!(is_limited(&mut endpoint, 0x11), "without a trace it is a CNP");
     assert_eq!(endpoint.poll_congestion(), None);
     assert_eq!(endpoint.fast_cnp_counters().from_receivers, 1);
@@ -99,7 +99,7 @@ fn a_trace_that_the_receiver_returns_is_no_sign_of_congestion() {
     traced.hop(1, 2, 3, LinkLoad { rate_mbit_per_s: 100_000, sent_octets: 4 });
     let trace = traced.octets();
     let returned = FastCnpValue { source: PEER, trace: Some(&trace), ..value() };
-    endpoint.receive(Instant::ZERO, &[&octets(&returned)]).expect("believed");
+    endpoint.receive(Instant::ZERO, &[&octets(&returned)]).expect("accepted");
     assert!(!is_limited(&mut endpoint, 0x11));
     endpoint.receive(Instant::from_ns(1_000), &[&octets(&FastCnpValue { source: SWITCH, ..returned })]).expect("too");
     assert!(is_limited(&mut endpoint, 0x11));
@@ -173,7 +173,7 @@ fn what_is_wrong_is_counted_and_touches_nothing() {
         ("another IOAM option", edited(&with_trace, &[(47, 3)]), DropReason::FastCnpTrace),
         ("a trace that claims more than it holds", edited(&with_trace, &[(51, 0x7F)]), DropReason::FastCnpTrace),
         ("a trace that ends inside a node", edited(&with_trace, &[(51, 50)]), DropReason::FastCnpTrace),
-        ("a trace of other fields than it says", edited(&with_trace, &[(52, 0xFF)]), DropReason::FastCnpTrace),
+        ("a trace of other fields than its type", edited(&with_trace, &[(52, 0xFF)]), DropReason::FastCnpTrace),
         ("another partition", edited(&good, &[(74, 0x7F), (75, 0xFE)]), DropReason::PartitionKey),
         ("a damaged QPN that exists", edited(&good, &[(100, 1)]), DropReason::BadIcrc),
         ("a UDP checksum", edited(&good, &[(70, 1)]), DropReason::BadUdpChecksum),
@@ -222,7 +222,7 @@ fn other_padding_is_accepted() {
     packet[42..48].copy_from_slice(&[1, 2, 0, 0, 0x9E, 16]);
     packet[48..64].copy_from_slice(&address);
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
-    endpoint.receive(Instant::ZERO, &[&packet]).expect("believed");
+    endpoint.receive(Instant::ZERO, &[&packet]).expect("accepted");
     assert!(is_limited(&mut endpoint, 0x11));
 }
 
@@ -243,9 +243,9 @@ fn a_flood_moves_the_rate_once_in_the_interval() {
     assert_eq!(endpoint.fast_cnp_counters().events_lost, 184);
 }
 
-/// FC-5-3: a million from outside the access list, each of another address; and a million of a believed switch, each
+/// FC-5-3: a million from outside the access list, each of another address; and a million of an accepted switch, each
 /// for another queue pair that is none; half of them with a trace. Each is counted under its name, and that is all:
-/// nothing is allocated, nothing is to be sent or waited for, and the next one that is right is believed.
+/// nothing is allocated, nothing is to be sent or waited for, and the next valid one is accepted.
 #[test]
 fn a_flood_of_what_is_refused_leaves_nothing_behind() {
     const EACH: u32 = 1_000_000;
@@ -290,7 +290,7 @@ fn option_types_can_be_set() {
     assert_eq!(endpoint.receive(Instant::ZERO, &[&octets(&value())]), Err(DropReason::NotUdp), "an unknown option");
     let mut packet = vec![0; 200];
     let length = value().emit(option_types, &mut packet).expect("it fits");
-    endpoint.receive(Instant::ZERO, &[&packet[..length]]).expect("believed");
+    endpoint.receive(Instant::ZERO, &[&packet[..length]]).expect("accepted");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_failed_queue_pair_takes_none() {
     assert_eq!(endpoint.receive(Instant::ZERO, &[&octets(&value())]), Err(DropReason::QueuePairInError));
 }
 
-/// Two queue pairs with the same peer cannot be told apart; when one of them is gone, the other is found again.
+/// Two queue pairs with the same peer cannot be distinguished; when one of them is gone, the other is found again.
 #[test]
 fn a_queue_pair_that_was_removed_is_found_no_more() {
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));

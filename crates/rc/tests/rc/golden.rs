@@ -18,7 +18,7 @@ use std::path::Path;
 const TIMEOUT: u8 = 14;
 const TIMEOUT_NS: u64 = 4096 << TIMEOUT;
 
-/// A recorded exchange, and what the recording does not say.
+/// A recorded exchange, and the parameters that are not in the recording.
 struct Exchange {
     file: &'static str,
     path_mtu: PathMtu,
@@ -195,7 +195,7 @@ fn our_requester_answers_recorded_responses_as_the_recorded_one_did() {
         let mut last_request_ns = first.time_ns;
         for frame in &frames {
             if frame.is_request {
-                // A pause of a timeout is a timeout: the recorded one waited a little longer than it says.
+                // A pause of a timeout is a timeout: the recorded peer waited a little longer than its timer.
                 if frame.time_ns - last_request_ns > TIMEOUT_NS / 2 {
                     now = now.after_ns(TIMEOUT_NS);
                     endpoint.tick(now);

@@ -1,4 +1,4 @@
-//! Packets of which the endpoint should believe nothing.
+//! Packets that the endpoint must drop.
 
 use crate::support::{Given, OURS, PEER, Rig, pattern, qpn};
 use proptest::prelude::*;

@@ -1,10 +1,10 @@
-//! HPCC++'s window beside the reference, over random news from links whose counters and clocks wrap.
+//! HPCC++'s window beside the reference, over random feedback from links whose counters and clocks wrap.
 
 use crate::support::Traced;
 use proptest::prelude::*;
 use srdma_rc::RateControl;
 use srdma_rc::rate::{Event, Hpcc, HpccParameters, Origin, Recovery};
-use srdma_testkit::hpcc::{Letters, News, Said, answer};
+use srdma_testkit::hpcc::{Feedback, Parameters, Sample, state_at};
 use srdma_wire::Instant;
 use srdma_wire::ioam::LinkLoad;
 use std::net::Ipv6Addr;
@@ -13,9 +13,9 @@ const LINE: u64 = 100_000_000_000;
 const NAMESPACE: u16 = 77;
 const LINKS: usize = 5;
 
-fn letters(parameters: &HpccParameters) -> Letters {
+fn reference_parameters(parameters: &HpccParameters) -> Parameters {
     let seconds = parameters.base_rtt_ns as f64 / 1e9;
-    Letters {
+    Parameters {
         line: parameters.line_rate_bits_per_s as f64 / 8.0,
         t: seconds,
         eta: parameters.eta,
@@ -83,9 +83,9 @@ proptest! {
 
     #[test]
     fn the_window_is_the_references(parameters in parameters(), mut links in links(), steps in steps()) {
-        let letters = letters(&parameters);
+        let reference_parameters = reference_parameters(&parameters);
         let mut hpcc = Hpcc::new(parameters).expect("good parameters");
-        let mut history: Vec<News> = Vec::new();
+        let mut history: Vec<Feedback> = Vec::new();
         let mut now_ns: u64 = 0;
         for step in steps {
             now_ns += step.wait_ns;
@@ -93,7 +93,7 @@ proptest! {
                 link.sent += u64::from(link.mbit_per_s) * step.wait_ns / 8_000 * thousandths / 1_000;
             }
             let now = Instant::from_ns(now_ns);
-            let mut news = News { at_ns: now_ns, links: Vec::new(), is_notice: step.kind < 2 };
+            let mut feedback = Feedback { at_ns: now_ns, links: Vec::new(), is_notice: step.kind < 2 };
             let mut traced = Traced::new(NAMESPACE);
             for number in (step.first..LINKS).take(step.count) {
                 let (link, waiting) = (links[number], step.links[number].1);
@@ -105,10 +105,10 @@ proptest! {
                 );
                 let rate = f64::from(link.mbit_per_s) * 1e6 / 8.0;
                 let waiting = waiting.into();
-                news.links.push(Said { link: number, at_ns: now_ns, sent: link.sent, waiting, rate });
+                feedback.links.push(Sample { link: number, at_ns: now_ns, sent: link.sent, waiting, rate });
             }
             // The newest node stands first in a trace, and the fullest link is the first of equals.
-            news.links.reverse();
+            feedback.links.reverse();
             let octets = traced.octets();
             let trace = traced.trace(&octets);
             let event = match step.kind {
@@ -117,18 +117,18 @@ proptest! {
                 _ => Event::FastCnp { origin: Origin::Receiver, trace: Some(trace) },
             };
             if step.kind == 1 {
-                news.links.clear();
+                feedback.links.clear();
             }
             hpcc.on(now, event);
-            history.push(news);
-            let expected = answer(&letters, &history, now_ns);
+            history.push(feedback);
+            let expected = state_at(&reference_parameters, &history, now_ns);
             let is_close = |found: f64, expected: f64| (found - expected).abs() <= 1e-6 * expected.max(1.0);
             prop_assert!(is_close(hpcc.utilisation(), expected.u), "U {}, {expected:?}", hpcc.utilisation());
             prop_assert!(is_close(hpcc.window(), expected.w), "W {}, {expected:?} at {now_ns}", hpcc.window());
         }
         now_ns += 3_000_000;
         hpcc.on(Instant::from_ns(now_ns), Event::Timer);
-        let expected = answer(&letters, &history, now_ns);
+        let expected = state_at(&reference_parameters, &history, now_ns);
         prop_assert!((hpcc.window() - expected.w).abs() <= 1e-6 * expected.w, "{expected:?} after a long silence");
     }
 }

@@ -29,7 +29,7 @@ fn write(key: MemoryKey, length_octets: u32) -> WorkRequest {
     }
 }
 
-/// Sends all that a rig wants to send until `end`, and says when each packet went out.
+/// Sends everything that a rig has until `end`; returns the time of each packet.
 fn departures(rig: &mut Rig, end_ns: u64) -> Vec<(u64, Opcode)> {
     let mut departures = Vec::new();
     loop {
@@ -148,7 +148,10 @@ fn a_window_holds_what_is_not_acknowledged() {
     rig.endpoint.post_send(rig.qpn, write(key, 50 * 4096)).expect("posted");
     let sent = rig.sent();
     assert_eq!(sent.len(), 10, "the tenth packet begins inside the window");
-    assert!(sent.last().is_some_and(|packet| packet.ack_request), "the one that fills it asks");
+    assert!(
+        sent.last().is_some_and(|packet| packet.ack_request),
+        "the packet that fills it requests an acknowledgement"
+    );
     rig.give(&Given::response(3, 0x1F)).expect("an ACK of four");
     assert_eq!(rig.psns(), [10, 11, 12, 13]);
     rig.endpoint.set_rate_control(rig.qpn, Box::new(Window(1))).expect("there");

@@ -1,4 +1,4 @@
-//! The requester, step by step: what it sends, and what it believes.
+//! The requester, step by step: what it sends, and what it accepts.
 
 use crate::support::{Given, Rig, pattern};
 use srdma_rc::{
@@ -171,7 +171,7 @@ fn an_ack_of_what_was_never_sent_is_believed_by_habit_only() {
     let (mut soft, key) = rig(|config| config.habits = Habits::soft_roce());
     post_write(&mut soft, key, 1, 2);
     soft.sent();
-    soft.give(&Given::response(5000, ACK)).expect("believed");
+    soft.give(&Given::response(5000, ACK)).expect("accepted");
     assert_eq!(statuses(&mut soft), [(1, Status::Success)]);
 }
 
@@ -453,7 +453,7 @@ fn a_cnp_is_sent_when_asked_for_and_counted_when_it_comes() {
     assert_eq!(rig.endpoint.counters(rig.qpn).expect("queue pair").cnps_received, 1);
 }
 
-/// Its turn, its timer and its place go with it; who takes the place begins anew.
+/// Its turn, its timer and its slot go with it; the next owner of the slot starts anew.
 #[test]
 fn a_queue_pair_that_was_removed_sends_nothing_more() {
     let (mut rig, key) = rig(|_| {});

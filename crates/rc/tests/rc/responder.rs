@@ -125,7 +125,7 @@ fn without_a_receive_the_answer_is_not_ready() {
         assert_eq!(rig.give(&send_only(1)), Err(DropReason::OutOfSequence));
         assert_eq!(rig.acknowledges(), after, "whether a sequence NAK follows is a habit");
         assert_eq!(rig.give(&send_only(0)), Err(DropReason::ReceiverNotReady));
-        assert_eq!(rig.acknowledges(), [(psn(0), RNR_12, 0)], "asked again, answered again");
+        assert_eq!(rig.acknowledges(), [(psn(0), RNR_12, 0)], "a repeated request gets a repeated response");
         post_receive(&mut rig, key, 5, 100);
         rig.give(&send_only(0)).expect("taken");
         assert_eq!(rig.acknowledges(), [(psn(0), ACK, 1)]);
@@ -178,7 +178,7 @@ fn requests_that_make_no_sense_are_fatal() {
         ("empty Last", vec![write_first(key)], Given::new(Opcode::WRITE_LAST, psn(1), vec![])),
         ("Last that comes too early", vec![write_first(key)], Given::new(Opcode::WRITE_LAST, psn(1), vec![1; 100])),
         ("First that holds all", vec![], Given::new(Opcode::WRITE_FIRST, psn(0), mtu()).reth(0x1000, key, 256)),
-        ("Only that is less than its RETH says", vec![], {
+        ("Only with fewer octets than its RETH", vec![], {
             Given::new(Opcode::WRITE_ONLY, psn(0), vec![1; 4]).reth(0x1000, key, 5)
         }),
         ("more than 2^31 octets", vec![], {

@@ -89,7 +89,7 @@ impl Given {
     }
 }
 
-/// What a packet sent by the endpoint under test says.
+/// The fields of a packet sent by the endpoint under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) opcode: Opcode,

@@ -145,7 +145,7 @@ fn a_receiver_returns_traces_once_in_its_interval() {
                 let nodes: Vec<_> = trace.nodes().map(|node| node.expect("whole")).collect();
                 assert_eq!(nodes.len(), 1);
                 assert_eq!((nodes[0].node_id, nodes[0].namespace_data_wide), (Some(7), Some(load.to_data())));
-                sender.receive(now, &[&octets]).expect("believed");
+                sender.receive(now, &[&octets]).expect("accepted");
                 returned.push(at);
             }
         }
@@ -232,7 +232,7 @@ fn hpcc_fills_a_link_and_keeps_its_queue_short() {
         sender.tick(now);
         while back.front().is_some_and(|(at, _)| *at <= now_ns) {
             let (_, packet) = back.pop_front().expect("it is there");
-            sender.receive(now, &[&packet]).expect("believed");
+            sender.receive(now, &[&packet]).expect("accepted");
         }
         while forth.front().is_some_and(|(at, _)| *at <= now_ns) {
             let (_, packet) = forth.pop_front().expect("it is there");

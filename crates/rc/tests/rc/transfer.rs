@@ -1,4 +1,4 @@
-//! Whole transfers between two endpoints: what is asked for is what happens, once and in order, whatever the wire does.
+//! Whole transfers between two endpoints: each request is carried out once and in order, whatever the link does.
 
 use crate::net::{Event, Faults, Net};
 use crate::support::{OURS, PEER, pattern, qpn};
@@ -214,7 +214,7 @@ fn random_schedules_over_bad_wires() {
                     _ => rng.random_range(0..6 * mtu),
                 };
                 when[side] = when[side].after_ns([0, 0, 5_000][rng.random_range(0..3usize)]);
-                // Sometimes the receive comes late, and the peer has to be told so.
+                // Sometimes the receive is posted late: an RNR NAK.
                 receive_when[side] = receive_when[side].after_ns([0, 0, 30_000][rng.random_range(0..3usize)]);
                 schedule.add(side, wr_id, rng.random_range(0..5), length, when[side], receive_when[side]);
             }

@@ -17,7 +17,7 @@
 //! halfway to the target; then the target is raised first, by a small step, and by a large one when both have counted
 //! more than F. α grows with CNPs and decays without: [`AlphaUpdate`].
 //!
-//! The state is what the two counts of increases say. Timers are caught up with when somebody asks, in their order, so
+//! The state follows from the two counts of increases. Timers are evaluated lazily, in their order, so
 //! that a queue pair with nothing to send needs no tick. Where timers and another event fall on the same nanosecond the
 //! timers come first, α's before the increase.
 
@@ -280,7 +280,7 @@ impl RateControl for Dcqcn {
             Event::Cnp
             | Event::FastCnp { origin: Origin::Switch(_), trace: Some(_) | None }
             | Event::FastCnp { origin: Origin::Receiver, trace: None } => self.handle(now, Input::Cnp),
-            // A trace that the receiver returns says nothing of congestion by itself.
+            // A trace returned by the receiver does not indicate congestion by itself.
             Event::FastCnp { origin: Origin::Receiver, trace: Some(_) } => {}
             // The paper's networks lose nothing.
             Event::Acknowledged { .. } | Event::Lost | Event::Timer => {}

@@ -21,7 +21,7 @@ pub enum TargetUpdate {
     AfterTimerIncrease,
 }
 
-/// What a sender is told. The presets name their sources.
+/// Parameters of a sender. The presets name their sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DcqcnParameters {
     /// The port's rate: where a flow begins, and the most it recovers to.

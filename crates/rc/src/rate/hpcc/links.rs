@@ -1,4 +1,4 @@
-//! What a sender remembers of the links on its way, and what the next trace says beside that (MeasureInflight of the
+//! A sender's state of the links on its path, and its comparison with the next trace (MeasureInflight of the
 //! paper's algorithm 1).
 
 use srdma_wire::Instant;
@@ -10,10 +10,10 @@ const MAX_LINKS: usize = 16;
 /// The fraction of a timestamp begins again after so many nanoseconds (PTP, RFC 9197 section 5.1).
 const FRACTION_MODULUS: u32 = 1_000_000_000;
 
-/// Between two statements of a link may be half of that. A longer time, or an older statement, cannot be told apart.
+/// Two samples of a link may be half of that apart. A longer time cannot be distinguished from an older sample.
 const MAX_INTERVAL_NS: u32 = FRACTION_MODULUS / 2;
 
-/// What a link has said last.
+/// The last sample of a link.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     node_id: u32,
@@ -25,7 +25,7 @@ struct Link {
 }
 
 impl Link {
-    /// What a node says; `None` when a field is missing, or makes no sense.
+    /// The sample in a node's data; `None` when a field is missing, or makes no sense.
     fn from_node(now: Instant, node: &NodeData<'_>) -> Option<Self> {
         let load = LinkLoad::from_data(node.namespace_data_wide?);
         let fraction_ns = node.timestamp_fraction.filter(|fraction| *fraction < FRACTION_MODULUS)?;
@@ -55,7 +55,7 @@ impl Link {
     }
 }
 
-/// What a trace says.
+/// The result of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Measured {
     /// Utilisation of the fullest link, and over how many nanoseconds; `None` when no link was known.
@@ -64,7 +64,7 @@ pub(super) struct Measured {
     pub(super) queueing_ns: u64,
 }
 
-/// The links that traces have told of.
+/// The links seen in traces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
     links: [Option<Link>; MAX_LINKS],
@@ -96,7 +96,7 @@ impl Links {
         measured
     }
 
-    /// The place of this link, or the one that is free or was heard of least recently.
+    /// The place of this link, or a free one, or the least recently updated.
     fn place_of(&mut self, link: &Link) -> &mut Option<Link> {
         let known = self.links.iter().position(|known| known.is_some_and(|known| known.is_same(link)));
         let place = known.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
 //! HPCC++: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, section 4 and algorithm 1;
-//! draft-miao-ccwg-hpcc. A window that links set themselves, by what they say in IOAM traces of how full they are.
+//! draft-miao-ccwg-hpcc. A window computed from the load of links in IOAM traces.
 //!
 //! ```text
 //!           trace, notice           no trace for a while
@@ -16,9 +16,9 @@
 //!
 //! What is different from the paper, because traces come by Fast CNP and not with every ACK:
 //!
-//! * A trace does not say which packet it was in. The reference window is replaced when a round trip has passed since
+//! * A trace does not identify its packet. The reference window is replaced when a round trip has passed since
 //!   the last time, queues that the trace has met included.
-//! * Links are told apart by node and egress interface, not by their place in the trace: a switch's Fast CNP has only
+//! * Links are identified by node and egress interface, not by their place in the trace: a switch's Fast CNP has only
 //!   the way up to it.
 //! * The trace in a switch's Fast CNP does not have the congested link itself. Its notice counts as a utilisation of
 //!   at least `notified_utilisation`; so does a CNP.
@@ -50,9 +50,9 @@ enum State {
 /// What happens to the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Input {
-    /// A trace says how full the fullest link was, and over what time.
+    /// A trace with the utilisation of the most loaded link, and its interval.
     Sample { utilisation: f64, over_ns: u64, queueing_ns: u64 },
-    /// There is congestion at a link that no trace tells of.
+    /// Congestion at a link that is in no trace.
     Notice,
     /// No trace for another while.
     Quiet,
@@ -180,7 +180,7 @@ impl Hpcc {
         measured
     }
 
-    fn hear(&mut self, now: Instant) {
+    fn on_feedback(&mut self, now: Instant) {
         if let Some(recovery) = &self.parameters.recovery {
             self.quiet_at = now.after_ns(recovery.interval_ns);
         }
@@ -193,16 +193,16 @@ impl RateControl for Hpcc {
         match event {
             Event::FastCnp { origin: Origin::Receiver, trace: Some(trace) } => {
                 self.on_trace(now, &trace);
-                self.hear(now);
+                self.on_feedback(now);
             }
             Event::FastCnp { origin: Origin::Switch(_), trace: Some(trace) } => {
                 self.on_trace(now, &trace);
                 self.handle(now, Input::Notice);
-                self.hear(now);
+                self.on_feedback(now);
             }
             Event::Cnp | Event::FastCnp { origin: Origin::Switch(_) | Origin::Receiver, trace: None } => {
                 self.handle(now, Input::Notice);
-                self.hear(now);
+                self.on_feedback(now);
             }
             Event::Sent { .. } | Event::Acknowledged { .. } | Event::Lost | Event::Timer => {}
         }

@@ -11,7 +11,7 @@ pub struct Recovery {
     pub step_octets: u64,
 }
 
-/// What a sender is told.
+/// Parameters of a sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HpccParameters {
     /// The port's rate.
@@ -26,7 +26,7 @@ pub struct HpccParameters {
     pub additive_increase_octets: u64,
     /// The least rate, at least 1.
     pub min_rate_bits_per_s: u64,
-    /// What a notice counts as that tells of no utilisation; at least η.
+    /// The utilisation assumed for a notification without a trace; at least η.
     pub notified_utilisation: f64,
     /// What happens without traces; `None`: nothing, the window stays.
     pub recovery: Option<Recovery>,
