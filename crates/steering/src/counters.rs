@@ -1,8 +1,8 @@
-//! What steering counts.
+//! Counters of steering.
 
 use crate::signal::{Cause, Signal};
 
-/// What was heard, and what came of it.
+/// Signals and reactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Signals, by [`Signal::kind`].

@@ -28,7 +28,7 @@ impl FlowKey {
     }
 }
 
-/// A flow, for those who watch.
+/// A flow, for status and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowReport {
     /// Its key.
@@ -48,7 +48,7 @@ pub struct FlowReport {
 /// What is kept of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flow {
-    /// 0: nobody's.
+    /// 0: free.
     pub(crate) key: u64,
     pub(crate) last: Instant,
     /// Until then it stays where it is.
@@ -57,9 +57,9 @@ pub(crate) struct Flow {
     pub(crate) reconsiders_at: Instant,
     pub(crate) losses_since: Instant,
     pub(crate) set: SetId,
-    /// The version of the set that it knows.
+    /// The version of the set at its last packet.
     pub(crate) version: u32,
-    /// The rounds of congestion of its path that it knows.
+    /// The congestion rounds of its path at its last packet.
     pub(crate) rounds: u32,
     pub(crate) moves: u32,
     pub(crate) path: PathIndex,

@@ -1,15 +1,15 @@
-//! Which of its paths each flow of a NIC takes, and when it takes another (D83, D84, PP-4-6).
+//! Path selection for the flows of a NIC, and rerouting (D83, D84, PP-4-6).
 //!
 //! ```text
-//!                      paths with ranks, from whoever has placed the flows
+//!                      paths with ranks, from the scheduler
 //!                                     │
 //!   CNP, Fast CNP, CE ratio, ──► Steering ◄── the flow's next packet
 //!   latency, trimmed, loss,           │
 //!   probes                            └──► the path that it takes
 //! ```
 //!
-//! [`Steering`] is told paths by [`Steering::set_paths`], hears [`Signal`]s of flows and paths, and answers for each
-//! packet which path its flow takes. It sends nothing, reads no clock, draws chance from its seed alone, and allocates
+//! [`Steering`] gets paths by [`Steering::set_paths`] and [`Signal`]s of flows and paths, and returns for each
+//! packet the path of its flow. It sends nothing, reads no clock, draws chance from its seed alone, and allocates
 //! nothing for a packet or a signal. Memory is bounded by [`Config::flows`] and [`MAX_PATHS`].
 //!
 //! ```

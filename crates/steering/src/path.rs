@@ -1,4 +1,4 @@
-//! A path, and what is believed of it.
+//! A path, and its state.
 //!
 //! ```text
 //!            answered                         congested, silent: for a while, twice as long each time
@@ -10,10 +10,10 @@
 //!      └──────────────────────────────────────────────► AssumedBad, silent
 //!   Good ◄── answered, and since then for a while not silent ───┘
 //!
-//!   Denied: by whoever has ranked the paths; nothing changes it
+//!   Denied: by the scheduler that ranked the paths; no signal changes it
 //! ```
 //!
-//! Probes travel in a class of their own, so that an answer says that a path carries packets, not that it is free: it
+//! Probes travel in a class of their own, so that a reply shows that a path forwards packets, not that it is free of congestion: it
 //! ends silence, but not congestion.
 
 use srdma_wire::Instant;
@@ -32,7 +32,7 @@ pub struct Path {
     pub is_denied: bool,
 }
 
-/// What is believed of a path.
+/// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Nothing is known, or nothing any more. It may be taken.
@@ -47,7 +47,7 @@ pub enum State {
     },
     /// It is not taken while there is another.
     AssumedBad {
-        /// Until when, if nothing else is heard.
+        /// End of the period, unless a signal comes before.
         until: Instant,
         /// Why.
         why: Why,
@@ -71,7 +71,7 @@ pub enum Why {
 /// What happens to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Congestion was heard of.
+    /// Congestion was reported.
     Congested,
     /// Probes have not come back.
     Silent,
@@ -126,7 +126,7 @@ impl State {
             (AssumedBad { why: Why::Congested, .. }, Event::Silent) => bad(Why::Silent { answered: false }),
             (AssumedBad { until, why: Why::Congested }, Event::Answered | Event::Time) if now < until => self,
             (AssumedBad { why: Why::Congested, .. }, Event::Answered) => Good { since: now },
-            // The while was over then, whenever anybody looks.
+            // The period ended then, whenever the state is read.
             (AssumedBad { until, why: Why::Congested }, Event::Time) => Unknown { since: until },
             (AssumedBad { why: Why::Silent { .. }, .. }, Event::Congested) => self,
             (AssumedBad { why: Why::Silent { .. }, .. }, Event::Silent) => bad(Why::Silent { answered: false }),

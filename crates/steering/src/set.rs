@@ -28,12 +28,12 @@ pub enum PathError {
     TooMany(usize),
 }
 
-/// A path, for those who watch.
+/// A path, for status and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathReport<'s> {
     /// The path.
     pub path: &'s Path,
-    /// What is believed of it.
+    /// Its state.
     pub state: State,
     /// How often it was assumed bad.
     pub times_bad: u64,
@@ -111,7 +111,7 @@ impl PathSet {
         Ok(PathSet { entries, version: 0, changes_at: NEVER, is_probed: false })
     }
 
-    /// The same set with other paths. What is believed of those that stay, stays.
+    /// The same set with other paths. The state of those that stay is kept.
     pub(crate) fn replaced(&self, now: Instant, paths: &[Path]) -> Result<Self, PathError> {
         let mut set = PathSet::new(now, paths)?;
         set.version = self.version.wrapping_add(1);
@@ -236,7 +236,7 @@ impl PathSet {
         self.changes_at = self.entries.iter().map(|entry| entry.state.changes_at()).min().unwrap_or(NEVER);
     }
 
-    /// What a flow on a path finds that reconsiders it. `seen` is how many rounds of congestion it knows of; it is told
+    /// What a flow on a path finds that reconsiders it. `seen` is the number of congestion rounds at its last packet; it gets
     /// how many there were.
     pub(crate) fn look(&self, seed: u64, key: u64, path: PathIndex, seen: &mut u32) -> Finding {
         let Some(entry) = self.entries.get(path.index()) else { return Finding::Leave(Cause::Denied) };
@@ -297,7 +297,7 @@ impl PathSet {
         self.entries.get(path.index()).map_or(u16::MAX, |entry| entry.path.rank)
     }
 
-    /// One of the paths that `order` puts first; those it says nothing about are left out.
+    /// One of the paths that `order` puts first; paths without an order are left out.
     fn take(&mut self, drawn: u64, order: impl Fn(PathIndex, &Entry) -> Option<(u8, u16)>) -> Option<PathIndex> {
         let places = || self.entries.iter().enumerate().map(|(index, entry)| (PathIndex(index as u16), entry));
         let ordered = || places().filter_map(|(path, entry)| Some((order(path, entry)?, path)));
@@ -316,7 +316,7 @@ fn patience_ns(config: &Config, key: u64) -> u64 {
     config.return_ns.saturating_add(jitter)
 }
 
-/// Since when a path is good enough to come back to. Where nobody probes, no news is good news.
+/// Since when a path is good enough to come back to. Without probes, a path without signals is good.
 fn good_since(state: &State, is_probed: bool) -> Option<Instant> {
     match state {
         State::Good { since } => Some(*since),

@@ -1,31 +1,31 @@
-//! Everything that a NIC hears of its paths, in one type (D84).
+//! Every kind of information about paths that a NIC gets, in one type (D84).
 
 use crate::config::Limits;
 use std::net::Ipv6Addr;
 
-/// What is heard of a flow or a path (PP-4-6).
+/// Information about a flow or a path (PP-4-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// The receiver says that a packet was marked.
+    /// The receiver reports a marked packet.
     Cnp,
-    /// A switch says that a packet has met congestion there.
+    /// A switch reports that it has queued a packet in congestion.
     FastCnp {
         /// The switch: source address of the Fast CNP (FC-4-8).
         avoid: Ipv6Addr,
     },
-    /// So many of so many packets were marked.
+    /// The ratio of marked packets.
     CeRatio {
         /// Marked ones.
         marked: u32,
         /// All.
         packets: u32,
     },
-    /// A packet took so long to the other side.
+    /// Latency of a packet to the other side.
     OneWayLatency {
         /// Nanoseconds.
         ns: u64,
     },
-    /// A packet and its answer took so long.
+    /// Latency of a packet and its response.
     TwoWayLatency {
         /// Nanoseconds.
         ns: u64,
@@ -82,9 +82,9 @@ pub enum Cause {
     FastCnp,
     /// Too many marks.
     CeRatio,
-    /// Too long a way.
+    /// One-way latency above its limit.
     OneWayLatency,
-    /// Too long a way there and back.
+    /// Two-way latency above its limit.
     TwoWayLatency,
     /// A packet without payload.
     Trimmed,

@@ -3,7 +3,7 @@
 //! ```text
 //!              first packet: the best ranked path that is not bad, among equals by chance
 //!                  │
-//!                  ▼          heard of: congestion, after its dwell time · its path is silent · a better path was good
+//!                  ▼          signal: congestion, after its dwell time · its path is silent · a better path was good
 //!   ┌────────── on a path ──────────────────────────────────────────────────────────────┐  for long
 //!   │              ▲                                                                     ▼
 //!   │              │    fast: next packet · ordered: next message or idle gap         wanted: to move
@@ -42,7 +42,7 @@ impl PathIndex {
 pub enum Boundary {
     /// It begins a message.
     Message,
-    /// It belongs to the message before, or nobody knows.
+    /// It belongs to the message before, or its message is unknown.
     Inside,
 }
 
@@ -59,12 +59,12 @@ pub struct Choice {
     pub moved: Option<Cause>,
 }
 
-/// Whom a signal is about.
+/// The subject of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// A flow, and the path that it takes now.
     Flow(FlowKey),
-    /// A path, whoever takes it.
+    /// A path, with all of its flows.
     Path(SetId, PathIndex),
 }
 
@@ -109,7 +109,7 @@ impl Steering {
         self.config = Config { flows: self.config.flows, ..config };
     }
 
-    /// Adds the paths to a destination, or replaces those of a set: what is believed of paths that stay, and flows on
+    /// Adds the paths to a destination, or replaces those of a set: the state of paths that stay, and flows on
     /// them, stay. Of paths with the same segments the first counts.
     ///
     /// # Errors

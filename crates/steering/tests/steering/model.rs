@@ -1,5 +1,5 @@
-//! Steering beside a slow model that remembers everything that was ever said, and works each answer out anew from that.
-//! Chance is not modelled: the model says which paths may be chosen, and follows.
+//! Steering beside a slow model that keeps every signal, and computes each result anew from them.
+//! Chance is not modelled: the model gives the permitted paths, and follows the choice.
 
 use proptest::prelude::*;
 use srdma_steering::{
@@ -36,9 +36,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was said of a path, and when.
+/// A signal about a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Said {
+enum Observed {
     Congested,
     Dead,
     Answered,
@@ -56,7 +56,7 @@ enum Standing {
 struct ModelPath {
     rank: u16,
     is_denied: bool,
-    said: Vec<(u64, Said)>,
+    observed: Vec<(u64, Observed)>,
     unanswered: usize,
 }
 
@@ -75,7 +75,7 @@ impl ModelPath {
                 (*standing, *usable_since) = (Standing::Usable, until);
             }
         };
-        for (at, said) in &self.said {
+        for (at, observed) in &self.observed {
             expire(&mut standing, until, &mut usable_since, answered, *at);
             let strike = |standing: Standing, strikes: &mut u32| {
                 if standing == Standing::Usable {
@@ -83,20 +83,20 @@ impl ModelPath {
                 }
                 at + (HOLD << (*strikes - 1).min(30)).min(HOLD_MOST)
             };
-            match (said, standing) {
-                (Said::Congested, Standing::Silent) => {}
-                (Said::Congested, _) => {
+            match (observed, standing) {
+                (Observed::Congested, Standing::Silent) => {}
+                (Observed::Congested, _) => {
                     until = strike(standing, &mut strikes);
                     standing = Standing::Congested;
                 }
-                (Said::Dead, _) => {
+                (Observed::Dead, _) => {
                     until = strike(standing, &mut strikes);
                     (standing, answered) = (Standing::Silent, false);
                 }
-                (Said::Answered, Standing::Silent) if *at >= until => {
+                (Observed::Answered, Standing::Silent) if *at >= until => {
                     (standing, usable_since) = (Standing::Usable, *at);
                 }
-                (Said::Answered, _) => answered = true,
+                (Observed::Answered, _) => answered = true,
             }
         }
         expire(&mut standing, until, &mut usable_since, answered, now);
@@ -140,7 +140,7 @@ impl Model {
         ordered.into_iter().filter(|(order, _)| Some(*order) == best).map(|(_, path)| path).collect()
     }
 
-    /// Takes note of what was chosen, and says whether it may have been.
+    /// Records the choice, and returns whether it is permitted.
     fn send(&mut self, now: u64, flow: u8, begins: bool, chosen: Choice) -> Result<(), String> {
         let path = chosen.path.index();
         let Some(known) = self.flows.get(&flow).copied() else {
@@ -170,14 +170,14 @@ impl Model {
     fn congested(&mut self, now: u64, flow: u8, node: Option<usize>) {
         let Some(known) = self.flows.get_mut(&flow) else { return };
         if let Some(node) = node.filter(|node| *node < self.paths.len()) {
-            self.paths[node].said.push((now, Said::Congested));
+            self.paths[node].observed.push((now, Observed::Congested));
         }
         let dwells = known.moved.is_some_and(|moved| now < moved + DWELL);
         if dwells || node.is_some_and(|node| node != known.path) {
             return;
         }
         if node.is_none() {
-            self.paths[known.path].said.push((now, Said::Congested));
+            self.paths[known.path].observed.push((now, Observed::Congested));
         }
         known.wanted = true;
     }
@@ -262,7 +262,7 @@ impl Run {
                 if let Some(path) = self.model.paths.get_mut(usize::from(path)) {
                     path.unanswered += 1;
                     if path.unanswered >= SILENT {
-                        path.said.push((self.now, Said::Dead));
+                        path.observed.push((self.now, Observed::Dead));
                     }
                 }
             }
@@ -271,7 +271,7 @@ impl Run {
                 self.steering.hear(now, about, Signal::ProbeAnswered);
                 if let Some(path) = self.model.paths.get_mut(usize::from(path)) {
                     path.unanswered = 0;
-                    path.said.push((self.now, Said::Answered));
+                    path.observed.push((self.now, Observed::Answered));
                 }
             }
         }
@@ -287,7 +287,7 @@ fn ranks() -> impl Strategy<Value = Vec<(u16, bool)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
-    /// D83, D84, D85: whatever is said in whatever order, each packet takes a path that the model allows, a denied one
+    /// D83, D84, D85: whatever the signals and their order, each packet takes a path that the model allows, a denied one
     /// never, and the same history with the same seed takes the same paths.
     #[test]
     fn every_choice_is_one_that_the_model_allows(
