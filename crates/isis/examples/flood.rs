@@ -1,4 +1,4 @@
-//! How long it takes to hear of a thousand systems: their LSPs come in by one circuit, are acknowledged, sent on by
+//! Time to learn a thousand systems: their LSPs come in by one circuit, are acknowledged, sent on by
 //! another, and shortest paths are computed over them.
 //!
 //! ```sh

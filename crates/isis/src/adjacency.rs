@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!              hello, the other       hello that names us
-//!   ┌──────┐   hears nobody   ┌──────────────┐   ┌────┐
+//!   ┌──────┐   no hello       ┌──────────────┐   ┌────┐
 //!   │ Down │ ───────────────▶ │ Initializing │ ─▶│ Up │
 //!   └──────┘                  └──────────────┘   └────┘
 //!      ▲  holding time over, link lost, another system │
-//!      └────────────────────────────────────────────────┘   the other hears nobody any more: Initializing
+//!      └────────────────────────────────────────────────┘   the neighbour reports Down: Initializing
 //! ```
 
 use crate::id::SystemId;
@@ -17,18 +17,18 @@ use std::net::Ipv6Addr;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// What a circuit knows of its other end.
+/// The adjacency of a circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adjacency {
     /// How far the handshake is.
     pub state: AdjacencyState,
-    /// Who is there.
+    /// The neighbour.
     pub neighbour: SystemId,
     /// The neighbour's addresses on the link.
     pub addresses: Vec<Ipv6Addr>,
     /// The neighbour's number for the circuit.
     circuit: u32,
-    /// Until when its last hello is believed.
+    /// End of the holding time of its last hello.
     until: Instant,
 }
 
@@ -41,13 +41,13 @@ pub enum HelloRefusal {
     OtherLevel,
     /// It has no three-way handshake.
     NoThreeWay,
-    /// It names somebody else, or another of our circuits.
+    /// It names another system, or another of our circuits.
     NotForUs,
     /// Two systems at level 1 are in no common area.
     OtherArea,
 }
 
-/// Who we are, on one circuit.
+/// The own system on one circuit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own<'a> {
     pub(crate) system: SystemId,
@@ -58,7 +58,7 @@ pub(crate) struct Own<'a> {
 
 impl Adjacency {
     /// Takes a hello. `before` is what was known so far.
-    pub(crate) fn hear(
+    pub(crate) fn on_hello(
         before: Option<&Adjacency>,
         now: Instant,
         own: Own<'_>,
@@ -88,7 +88,7 @@ impl Adjacency {
         Ok(Adjacency { state, neighbour: hello.source, addresses: hello.addresses.clone(), circuit, until })
     }
 
-    /// What our hellos say of it.
+    /// Its three-way state for our hellos.
     pub(crate) fn three_way(adjacency: Option<&Adjacency>, circuit: u32) -> ThreeWay {
         ThreeWay {
             state: adjacency.map_or(AdjacencyState::Down, |adjacency| adjacency.state),

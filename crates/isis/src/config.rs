@@ -1,4 +1,4 @@
-//! What a speaker is told.
+//! Configuration of a speaker.
 
 use crate::authentication::Key;
 use crate::id::SystemId;

@@ -16,7 +16,7 @@ pub const ZERO_AGE_LIFETIME_S: u64 = 60;
 #[derive(Clone, Debug)]
 pub struct Stored {
     lsp: Lsp,
-    /// When its lifetime was what it says.
+    /// Reference time of its lifetime.
     at: Instant,
 }
 
@@ -32,7 +32,7 @@ impl Stored {
         &self.lsp
     }
 
-    /// What sequence numbers PDUs say of it.
+    /// Its entry in sequence numbers PDUs.
     pub fn entry(&self, now: Instant) -> LspEntry {
         LspEntry { lifetime_s: self.lifetime_s(now), ..self.lsp.entry }
     }

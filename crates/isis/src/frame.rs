@@ -5,7 +5,7 @@
 //! | destination 6 | source 6 | EtherType 8870 | FE FE 03 | PDU … | padding |
 //! ```
 //!
-//! The second form is for PDUs that are longer than a length can say, as hellos are that others fill up to the MTU of a
+//! The second form is for PDUs that are longer than the length field allows, such as hellos padded to the MTU of a
 //! link with jumbo frames. It is read and never written.
 
 use srdma_wire::MacAddress;

@@ -34,7 +34,7 @@ pub struct LearnedNode {
 }
 
 impl LearnedNode {
-    /// Whether it says that it handles congestion notifications.
+    /// C-flag: it supports congestion notifications.
     pub fn handles_notifications(&self) -> bool {
         self.srv6.is_some_and(|flags| flags.contains(CapabilityFlags::CONGESTION_NOTIFICATION))
     }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   frames ──▶ Speaker ──▶ frames
-//!     time ──▶  │ Adjacency of each circuit: who is at the other end
-//!               │ Database: the LSPs of all systems, and who still needs which
+//!     time ──▶  │ Adjacency of each circuit: the neighbour
+//!               │ Database: the LSPs of all systems, and the circuits that need them
 //!               │ shortest paths: where each locator is, by which circuit
 //!               └▶ Learned: END.C and END.E of each node, and its C-flag
 //! ```

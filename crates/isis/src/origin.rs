@@ -1,4 +1,4 @@
-//! A system's own LSPs: what it says of itself, in as many fragments as that needs (ISO 10589 section 7.3.7).
+//! A system's own LSPs, in as many fragments as they need (ISO 10589 section 7.3.7).
 
 use crate::config::Config;
 use crate::pdu::{PduKind, put_areas};

@@ -1,5 +1,5 @@
 //! The same advertisement for OSPFv3 (RFC 9513; CN-5.2-1), which the draft leaves open: the C-flag beside the O-flag
-//! of SRv6 Capabilities, and END.C and END.E as End SIDs of a locator. Nobody here speaks OSPFv3; these are the octets
+//! of SRv6 Capabilities, and END.C and END.E as End SIDs of a locator. No node runs OSPFv3; these are the octets
 //! that an implementation puts into its Router Information LSA and its SRv6 Locator LSA.
 //!
 //! ```text
@@ -98,7 +98,7 @@ pub fn put_capabilities(flags: CapabilityFlags, out: &mut Vec<u8>) {
 
 impl Locator {
     /// The locators of an SRv6 Locator LSA's body. Those of unknown route types are left out, as are SIDs that are not
-    /// in their locator, and SIDs whose structure is wrong or said twice (RFC 9513 sections 7.1, 8, 10).
+    /// in their locator, and SIDs whose structure is wrong or repeated (RFC 9513 sections 7.1, 8, 10).
     ///
     /// # Errors
     ///

@@ -15,9 +15,9 @@ use std::net::Ipv6Addr;
 pub struct Hello {
     /// The levels of the circuit.
     pub levels: Vec<Level>,
-    /// Who says it.
+    /// The sender.
     pub source: SystemId,
-    /// For how long it may be believed, in seconds.
+    /// Holding time, in seconds.
     pub holding_time_s: u16,
     /// The sender's number for the circuit.
     pub circuit: u8,
@@ -25,7 +25,7 @@ pub struct Hello {
     pub areas: Vec<Vec<u8>>,
     /// The sender's addresses on the link.
     pub addresses: Vec<Ipv6Addr>,
-    /// What the sender knows of the adjacency; `None` if it knows no three-way handshake.
+    /// The sender's three-way state; `None` without three-way handshake.
     pub three_way: Option<ThreeWay>,
 }
 

@@ -95,7 +95,7 @@ impl PduKind {
     }
 }
 
-/// A PDU whose header is sound: of a known kind, of the length that it says, with TLVs that end where it ends.
+/// A PDU whose header is sound: of a known kind, of the length in its header, with TLVs that end where it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Pdu<'a> {
     /// What it is.

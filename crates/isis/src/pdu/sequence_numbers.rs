@@ -1,4 +1,4 @@
-//! Complete and Partial Sequence Numbers PDUs (ISO 10589 sections 9.10, 9.12): what somebody has of a range of LSPs,
+//! Complete and Partial Sequence Numbers PDUs (ISO 10589 sections 9.10, 9.12): a system's database in a range of LSPs,
 //! and what of single ones.
 //!
 //! ```text
@@ -23,7 +23,7 @@ pub struct Range {
 /// All LSPs of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete {
-    /// Who has them.
+    /// The sender.
     pub source: NodeId,
     /// What of.
     pub range: Range,
@@ -31,10 +31,10 @@ pub struct Complete {
     pub entries: Vec<LspEntry>,
 }
 
-/// Some LSPs: acknowledged, or asked for.
+/// Some LSPs: acknowledged, or requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// Who says it.
+    /// The sender.
     pub source: NodeId,
     /// The LSPs.
     pub entries: Vec<LspEntry>,

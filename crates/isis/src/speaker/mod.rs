@@ -1,4 +1,4 @@
-//! A system that speaks IS-IS on point-to-point circuits, as a value: frames and time in, frames out.
+//! An IS-IS system on point-to-point circuits, as a value: frames and time in, frames out.
 
 mod own;
 mod receive;
@@ -78,7 +78,7 @@ impl IsisDrop {
     }
 }
 
-/// What has changed since it was last asked.
+/// Changes since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// An adjacency came up or went down, or the neighbour has other addresses.
@@ -87,7 +87,7 @@ pub struct Changes {
     pub database: bool,
 }
 
-/// Events that somebody who looks after the network wants to hear of.
+/// Events for the operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that were taken.
@@ -132,13 +132,13 @@ pub struct Speaker {
     drops: BTreeMap<IsisDrop, u64>,
     counters: Counters,
     changes: Changes,
-    /// It says its last hellos.
+    /// It sends its last hellos.
     is_leaving: bool,
 }
 
 impl Speaker {
     /// A system without circuits. `first_sequence` is the number of its first LSPs: what a system that has lost its
-    /// memory starts with, it may take from its clock; otherwise its neighbours tell it.
+    /// memory starts with, it may take from its clock; otherwise it learns it from its neighbours.
     pub fn new(config: Config, first_sequence: u32) -> Self {
         Speaker {
             config,
@@ -179,7 +179,7 @@ impl Speaker {
         }
     }
 
-    /// Changes what a circuit is: its address, its metric, what is said of it. Its adjacency stays.
+    /// Changes a circuit's address, metric and advertisements. Its adjacency stays.
     pub fn change_circuit(&mut self, now: Instant, circuit: CircuitId, config: CircuitConfig) {
         if let Some(circuit) = self.circuits.get_mut(circuit.0).filter(|circuit| circuit.config != config) {
             circuit.config = config;
@@ -188,7 +188,7 @@ impl Speaker {
         }
     }
 
-    /// Says to all neighbours that they are heard no more, so that they need not wait for the holding time to be over,
+    /// Reports state Down to all neighbours, so that they need not wait for the holding time to expire,
     /// and takes all circuits down. Some only note that the handshake begins anew: the last hello holds for a second.
     pub fn retire(&mut self, now: Instant) {
         self.is_leaving = true;
@@ -200,7 +200,7 @@ impl Speaker {
         self.is_leaving = false;
     }
 
-    /// Changes what the system says of itself. Its id and its level stay.
+    /// Changes the system's advertisements. Its id and its level stay.
     pub fn reconfigure(&mut self, change: impl FnOnce(&mut Config)) {
         let (system, level) = (self.config.system, self.config.level);
         change(&mut self.config);

@@ -1,4 +1,4 @@
-//! The system's own LSPs: made when there is something new to say, made anew before they are over, numbered above
+//! The system's own LSPs: originated on changes, refreshed before they expire, numbered above
 //! whatever goes round under our name (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
 
 use super::Speaker;
@@ -19,20 +19,20 @@ pub(super) struct Own {
     /// Something may have changed.
     is_stale: bool,
     first_sequence: u32,
-    /// What each fragment says, and with which number.
-    said: BTreeMap<u8, Said>,
+    /// The originated fragments with their sequence numbers.
+    originated: BTreeMap<u8, Fragment>,
     /// Not before, so that many changes make one version.
     not_before: Instant,
     /// When the oldest fragment has to be made anew.
     refresh_at: Option<Instant>,
 }
 
-struct Said {
+struct Fragment {
     tlvs: Vec<u8>,
     flags: LspFlags,
     sequence: u32,
     at: Instant,
-    /// Numbers have run out: nothing is said until everybody has forgotten the last one.
+    /// Sequence numbers are exhausted: the fragment is not originated until all systems have removed the last one.
     silent_until: Option<Instant>,
 }
 
@@ -41,7 +41,7 @@ impl Own {
         Own {
             is_stale: true,
             first_sequence: first_sequence.max(1),
-            said: BTreeMap::new(),
+            originated: BTreeMap::new(),
             not_before: Instant::ZERO,
             refresh_at: None,
         }
@@ -53,7 +53,7 @@ impl Own {
     }
 
     pub(super) fn next_deadline(&self, config: &Config) -> Option<Instant> {
-        let silent = self.said.values().filter_map(|said| said.silent_until).min();
+        let silent = self.originated.values().filter_map(|current| current.silent_until).min();
         let refresh = self.refresh_at.map(|at| at.after_ns(u64::from(config.timers.refresh_s) * NS_PER_S));
         [self.is_stale.then_some(self.not_before), refresh, silent].into_iter().flatten().min()
     }
@@ -64,9 +64,10 @@ impl Speaker {
     pub(super) fn renew_own(&mut self, now: Instant) {
         let refresh_ns = u64::from(self.config.timers.refresh_s) * NS_PER_S;
         let is_old = self.own.refresh_at.is_some_and(|at| at.after_ns(refresh_ns) <= now);
-        let speaks_again = self.own.said.values().any(|said| said.silent_until.is_some_and(|until| until <= now));
+        let may_restart =
+            self.own.originated.values().any(|current| current.silent_until.is_some_and(|until| until <= now));
         let is_stale = self.own.is_stale && self.own.not_before <= now;
-        if !is_stale && !is_old && !speaks_again {
+        if !is_stale && !is_old && !may_restart {
             return;
         }
         self.own.is_stale = false;
@@ -76,66 +77,66 @@ impl Speaker {
             return;
         };
         let unused: Vec<u8> =
-            self.own.said.keys().copied().filter(|fragment| usize::from(*fragment) >= fragments.len()).collect();
+            self.own.originated.keys().copied().filter(|fragment| usize::from(*fragment) >= fragments.len()).collect();
         for fragment in unused {
-            self.own.said.remove(&fragment);
+            self.own.originated.remove(&fragment);
             if let Some(lsp) = self.database.get(self.own_id(fragment)).map(|stored| stored.lsp().clone()) {
                 self.purge(now, &lsp);
             }
         }
         for (fragment, tlvs) in fragments.into_iter().enumerate() {
-            self.say(now, fragment as u8, tlvs, is_old);
+            self.originate(now, fragment as u8, tlvs, is_old);
         }
-        let speaking = self.own.said.values().filter(|said| said.silent_until.is_none());
-        self.own.refresh_at = speaking.map(|said| said.at).min();
+        let active = self.own.originated.values().filter(|current| current.silent_until.is_none());
+        self.own.refresh_at = active.map(|current| current.at).min();
     }
 
-    /// Says what a fragment has to say, unless that is being said.
-    fn say(&mut self, now: Instant, fragment: u8, tlvs: Vec<u8>, is_old: bool) {
+    /// Originates a fragment, unless its contents are unchanged.
+    fn originate(&mut self, now: Instant, fragment: u8, tlvs: Vec<u8>, is_old: bool) {
         let flags = LspFlags {
             is_overloaded: self.config.is_overloaded,
             is_level_2: self.config.level == crate::pdu::Level::Two,
             ..LspFlags::default()
         };
-        let sequence = match self.own.said.get(&fragment) {
+        let sequence = match self.own.originated.get(&fragment) {
             None => self.own.first_sequence,
-            Some(said) if said.silent_until.is_some_and(|until| until > now) => return,
-            Some(said) if said.silent_until.is_some() => 1,
-            Some(said) if !is_old && said.tlvs == tlvs && said.flags == flags => return,
-            Some(said) => match said.sequence.checked_add(1) {
+            Some(current) if current.silent_until.is_some_and(|until| until > now) => return,
+            Some(current) if current.silent_until.is_some() => 1,
+            Some(current) if !is_old && current.tlvs == tlvs && current.flags == flags => return,
+            Some(current) => match current.sequence.checked_add(1) {
                 Some(next) => next,
                 None => return self.fall_silent(now, fragment),
             },
         };
-        self.own.said.insert(fragment, Said { tlvs, flags, sequence, at: now, silent_until: None });
+        self.own.originated.insert(fragment, Fragment { tlvs, flags, sequence, at: now, silent_until: None });
         self.issue(now, fragment);
     }
 
-    /// Sends a fragment as it is said now.
+    /// Sends a fragment as originated.
     fn issue(&mut self, now: Instant, fragment: u8) {
-        let Some(said) = self.own.said.get(&fragment) else { return };
+        let Some(current) = self.own.originated.get(&fragment) else { return };
         let key = self.config.key.as_ref();
-        let tlvs = [key.map(crate::authentication::Key::tlv).unwrap_or_default(), said.tlvs.clone()].concat();
+        let tlvs = [key.map(crate::authentication::Key::tlv).unwrap_or_default(), current.tlvs.clone()].concat();
         let lifetime_s = self.config.timers.lifetime_s;
-        let entry = LspEntry { lifetime_s, id: self.own_id(fragment), sequence: said.sequence, checksum: 0 };
-        let mut lsp = Lsp::new(self.config.level, entry, said.flags, &tlvs);
+        let entry = LspEntry { lifetime_s, id: self.own_id(fragment), sequence: current.sequence, checksum: 0 };
+        let mut lsp = Lsp::new(self.config.level, entry, current.flags, &tlvs);
         if let Some(key) = key {
             key.sign_lsp(&mut lsp);
         }
         self.store_and_flood(now, lsp, None);
     }
 
-    /// Somebody has an LSP of ours that is newer than what we say, or that we do not say: it is said again above its
+    /// Another system has an LSP of ours that is newer than ours, or that we do not originate: it is originated above its
     /// number, or purged.
     pub(super) fn outdo(&mut self, now: Instant, lsp: &Lsp) {
         let fragment = lsp.entry.id.fragment;
         let is_ours = lsp.entry.id.node == NodeId::of(self.config.system);
-        match self.own.said.get_mut(&fragment).filter(|_| is_ours) {
-            Some(said) if said.silent_until.is_some() => {}
-            Some(said) => match said.sequence.max(lsp.entry.sequence).checked_add(1) {
+        match self.own.originated.get_mut(&fragment).filter(|_| is_ours) {
+            Some(current) if current.silent_until.is_some() => {}
+            Some(current) => match current.sequence.max(lsp.entry.sequence).checked_add(1) {
                 Some(next) => {
-                    said.sequence = next;
-                    said.at = now;
+                    current.sequence = next;
+                    current.at = now;
                     self.issue(now, fragment);
                 }
                 None => self.fall_silent(now, fragment),
@@ -144,11 +145,11 @@ impl Speaker {
         }
     }
 
-    /// The number cannot go up any more: the LSP is purged, and said again from 1 when everybody has forgotten it.
+    /// The sequence number is exhausted: the LSP is purged, and originated from 1 when all systems have removed it.
     fn fall_silent(&mut self, now: Instant, fragment: u8) {
         let wait_ns = (u64::from(self.config.timers.lifetime_s) + ZERO_AGE_LIFETIME_S) * NS_PER_S;
-        if let Some(said) = self.own.said.get_mut(&fragment) {
-            said.silent_until = Some(now.after_ns(wait_ns));
+        if let Some(current) = self.own.originated.get_mut(&fragment) {
+            current.silent_until = Some(now.after_ns(wait_ns));
         }
         self.own.touch();
         if let Some(lsp) = self.database.get(self.own_id(fragment)).map(|stored| stored.lsp().clone()) {

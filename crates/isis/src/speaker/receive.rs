@@ -64,7 +64,7 @@ impl Speaker {
         let Some(circuit) = self.circuits.get_mut(id.0).filter(|circuit| circuit.is_up) else {
             return Err(IsisDrop::NoAdjacency);
         };
-        let adjacency = Adjacency::hear(circuit.adjacency.as_ref(), now, own, hello).map_err(IsisDrop::Hello)?;
+        let adjacency = Adjacency::on_hello(circuit.adjacency.as_ref(), now, own, hello).map_err(IsisDrop::Hello)?;
         let after = (adjacency.state, adjacency.neighbour);
         if let Some(before) = &circuit.adjacency
             && (before.state, before.neighbour) == after
@@ -78,7 +78,7 @@ impl Speaker {
         if let Some(circuit) = self.circuits.get_mut(id.0) {
             circuit.adjacency = Some(adjacency);
             if after.0 == AdjacencyState::Up {
-                // Everything goes to the new neighbour, and it hears what there is (ISO 10589 section 7.3.17).
+                // Everything goes to the new neighbour, with a CSNP (ISO 10589 section 7.3.17).
                 self.database.iter().for_each(|(lsp, _)| circuit.flooding.send(*lsp));
                 circuit.complete_at = now;
                 self.own.touch();

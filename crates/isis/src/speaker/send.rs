@@ -35,7 +35,7 @@ impl Speaker {
         self.send_signed(id, PduKind::Hello, hello.emit(&authentication));
     }
 
-    /// Says a hello at once: the other end has something to learn.
+    /// Sends a hello at once: the adjacency has changed.
     pub(super) fn hasten_hello(&mut self, now: Instant, id: CircuitId) {
         if let Some(circuit) = self.circuits.get_mut(id.0) {
             circuit.hello_at = now;
@@ -98,7 +98,7 @@ impl Speaker {
         self.send_signed(id, PduKind::Partial(self.config.level), pdu);
     }
 
-    /// What we have of an LSP; number 0, if nothing: that asks for it.
+    /// Our entry of an LSP; sequence number 0, which requests it, if we have none.
     fn entry(&self, now: Instant, id: LspId) -> LspEntry {
         let nothing = LspEntry { lifetime_s: 0, id, sequence: 0, checksum: 0 };
         self.database.get(id).map_or(nothing, |stored| stored.entry(now))

@@ -70,7 +70,7 @@ pub struct RouterCapability {
     pub srv6: Option<CapabilityFlags>,
     /// By which algorithms it computes paths (RFC 8667 section 3.2): 0 for shortest ones.
     pub algorithms: Vec<u8>,
-    /// The node's limits, if it says them.
+    /// The node's limits, if advertised.
     pub depths: Option<MaximumSidDepths>,
 }
 

@@ -1,4 +1,4 @@
-//! LSP entries: which LSPs somebody has, and how new (ISO 10589 sections 9.10, 9.12).
+//! LSP entries: identifiers and sequence numbers of LSPs (ISO 10589 sections 9.10, 9.12).
 //!
 //! ```text
 //! | Remaining Lifetime 2 | LSP ID 8 | Sequence Number 4 | Checksum 2 |

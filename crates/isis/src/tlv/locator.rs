@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The draft's Figure 3 puts END.C and END.E into one sub-TLV with behaviours of 24 bits. That is no sub-TLV of RFC
-//! 9352, and nobody accepts it: each SID has a sub-TLV of its own (D65).
+//! 9352, and no implementation accepts it: each SID has a sub-TLV of its own (D65).
 
 use super::reachability::{parse_prefix, put_prefix};
 use super::{GREATEST_VALUE, Tlvs, kind, put};

@@ -62,7 +62,7 @@ pub const GREATEST_VALUE: usize = 255;
 pub struct Tlv<'a> {
     /// What it is.
     pub kind: u8,
-    /// What it says.
+    /// Its value.
     pub value: &'a [u8],
 }
 

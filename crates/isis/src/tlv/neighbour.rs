@@ -20,7 +20,7 @@ pub const UNUSABLE_METRIC: u32 = 0xFF_FFFF;
 /// A link to a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Whom it leads to.
+    /// The neighbour.
     pub node: NodeId,
     /// What it costs, 24 bits; [`UNUSABLE_METRIC`] keeps it out of shortest paths.
     pub metric: u32,

@@ -78,7 +78,7 @@ pub(crate) fn prefix_of(bits: u8, from: &[u8]) -> Result<Prefix, Malformed> {
     for (octet, from) in octets.iter_mut().zip(from) {
         *octet = *from;
     }
-    // Bits behind the length say nothing (RFC 5308 section 2).
+    // Bits behind the length are ignored (RFC 5308 section 2).
     let beyond = 128_u32.checked_sub(bits.into()).ok_or(wrong)?;
     let mask = u128::MAX.checked_shl(beyond).unwrap_or(0);
     Prefix::new(Ipv6Addr::from(u128::from_be_bytes(octets) & mask), bits).ok_or(wrong)

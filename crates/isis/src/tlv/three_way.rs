@@ -8,25 +8,25 @@ use super::{kind, put};
 use crate::id::SystemId;
 use crate::reader::{Malformed, Reader};
 
-/// What a side of a circuit knows of the other.
+/// Adjacency three-way state (RFC 5303).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AdjacencyState {
-    /// It hears nothing.
+    /// No hello received.
     Down,
-    /// It hears the other, and not yet that the other hears it.
+    /// Hellos received, but not yet one that names this system.
     Initializing,
-    /// Both hear each other.
+    /// Both receive each other's hellos.
     Up,
 }
 
 /// The TLV's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreeWay {
-    /// What the sender knows.
+    /// The sender's state.
     pub state: AdjacencyState,
     /// The sender's own number for the circuit; `None` in the TLV of one octet.
     pub circuit: Option<u32>,
-    /// Whom the sender hears, and on which circuit of its.
+    /// The neighbour that the sender receives hellos from, and its circuit.
     pub neighbour: Option<(SystemId, u32)>,
 }
 

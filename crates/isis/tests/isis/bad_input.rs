@@ -1,4 +1,4 @@
-//! Octets from a network that means ill, or is broken: each is counted, none is believed, and nothing grows.
+//! Malformed and hostile input: each is counted, none is accepted, and no table grows.
 
 use proptest::prelude::*;
 use srdma_capture::Reader;
@@ -49,14 +49,14 @@ fn lsp(number: u16, sequence: u32, lifetime_s: u16, tlvs: &[u8]) -> Lsp {
 }
 
 #[test]
-fn the_last_hello_hears_nobody_and_holds_for_a_second() {
+fn the_last_hello_hears_down_and_holds_for_a_second() {
     let (mut speaker, _) = adjacent(10);
     while speaker.poll_transmit().is_some() {}
     speaker.retire(NOW);
     let (_, last) = speaker.poll_transmit().unwrap();
     let hello = Hello::parse(&Pdu::parse(frame::unwrap(&last).unwrap()).unwrap()).unwrap();
-    let nobody = ThreeWay { state: AdjacencyState::Down, circuit: Some(1), neighbour: None };
-    assert_eq!((hello.holding_time_s, hello.three_way), (1, Some(nobody)));
+    let down = ThreeWay { state: AdjacencyState::Down, circuit: Some(1), neighbour: None };
+    assert_eq!((hello.holding_time_s, hello.three_way), (1, Some(down)));
     assert!(speaker.poll_transmit().is_none());
 }
 
@@ -102,7 +102,7 @@ fn a_full_database_takes_no_more_under_our_own_name() {
 }
 
 #[test]
-fn a_purge_of_what_nobody_has_is_acknowledged_and_not_kept() {
+fn a_purge_of_what_down_has_is_acknowledged_and_not_kept() {
     let (mut speaker, circuit) = adjacent(10);
     while speaker.poll_transmit().is_some() {}
     speaker.receive(NOW, circuit, &framed(lsp(7, 3, 0, &[]).octets()));
@@ -136,7 +136,7 @@ fn a_lsp_of_the_same_number_with_other_octets_is_purged() {
     assert_eq!(speaker.counters().confusions, 1);
     let stored = speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap();
     assert_eq!(stored.lifetime_s(NOW), 0);
-    // The system itself says it anew.
+    // The system originates it anew.
     speaker.receive(NOW, circuit, &framed(lsp(7, 2, 1200, &[137, 1, b'b']).octets()));
     assert_eq!(speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap().lifetime_s(NOW), 1200);
 }

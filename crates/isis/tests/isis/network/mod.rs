@@ -112,9 +112,9 @@ fn what_is_too_much_for_one_lsp_goes_on_in_fragments() {
     assert!(many(500).iter().all(|reachable| paths.prefixes[&reachable.prefix].distance == 15));
     net.speakers[0].reconfigure(|config| config.prefixes = many(3));
     net.run_ms(1000);
-    assert_eq!(net.has(1).len(), 1 + 1, "fragments that say nothing more are purged");
+    assert_eq!(net.has(1).len(), 1 + 1, "empty fragments are purged");
     assert_eq!(net.speakers[1].shortest_paths(net.now).prefixes.len(), 1 + 3);
-    // 256 fragments have an end; what was said before goes on.
+    // 256 fragments have an end; the earlier advertisements stay.
     net.speakers[0].reconfigure(|config| config.prefixes = many(40_000));
     net.run_ms(1000);
     assert!(net.speakers[0].counters().too_much_to_say > 0);
@@ -190,7 +190,7 @@ fn sids_of_a_node_without_the_c_flag_do_not_count() {
     assert_eq!(table(&net).end_c(outer_source), Some(sid(0xC000)), "D63");
     assert_eq!(table(&net).end_e(outer_source), Some(sid(0xD000)));
     assert_eq!(table(&net).end_c(LOOPBACK), Some(sid(0xC000)), "tunnels begin at the loopback, too");
-    assert_eq!(table(&net).end_c(ELSEWHERE), None, "what comes from another protocol may be anybody's");
+    assert_eq!(table(&net).end_c(ELSEWHERE), None, "SIDs redistributed from another protocol are not trusted");
     assert_eq!(table(&net).end_c(locator(1).address()), None, "node 1 announces none");
     // The flag goes away, the SIDs stay (D65).
     net.speakers[0].reconfigure(|config| config.capability.srv6 = Some(CapabilityFlags::OAM));
@@ -271,7 +271,7 @@ fn every_number_has_been_used() {
     net.join(0, 1, 10);
     net.run_ms(1000);
     assert_eq!(net.has(1).len(), 1, "purged: the number cannot go up");
-    // LSP lifetime and ZeroAgeLifetime later everybody has forgotten it.
+    // LSP lifetime and ZeroAgeLifetime later all systems have removed it.
     net.run_ms(1_262_000);
     assert_eq!(net.has(1).len(), 2);
     assert_eq!(net.has(1)[0].1, 1);

@@ -57,7 +57,7 @@ impl Net {
         self.peers.insert(b, a);
     }
 
-    /// Replaces a speaker by one that knows nothing, with the same circuits.
+    /// Replaces a speaker by one without state, with the same circuits.
     pub(crate) fn restart(&mut self, at: usize, config: Config, metric: u32) {
         self.speakers[at] = Speaker::new(config, 1);
         for _ in self.peers.keys().filter(|(speaker, _)| *speaker == at) {

@@ -1,6 +1,6 @@
-//! Recorded events: each file of `events` has what a speaker hears, step by step, and what it must know and say then.
+//! Recorded events: each file of `events` has the input of a speaker, step by step, and its expected state and output.
 //!
-//! What it hears are frames of others: of captures in `testdata/golden`, or of scapy, in hexadecimal. What is expected
+//! The input are frames of other implementations: of captures in `testdata/golden`, or of scapy, in hexadecimal. What is expected
 //! stands in the files as the RFCs have it, and nothing of it was printed by the speaker.
 
 use serde::Deserialize;
@@ -116,7 +116,7 @@ impl Player {
         self.pass(0);
     }
 
-    /// What is not as the step says.
+    /// Differences from the step.
     fn differences(&self, step: &Step) -> Vec<String> {
         let drops = self.speaker.drops().iter();
         let drops = drops.map(|(why, count)| (why.name().to_owned(), *count)).collect::<BTreeMap<_, _>>();
