@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A part of a capture that could not be read.
 ///
-/// The reader goes on behind a damaged packet when the file says where the next one begins; otherwise the error is its
+/// The reader continues behind a damaged packet when the beginning of the next one is known; otherwise the error is its
 /// last item.
 #[derive(Debug, thiserror::Error)]
 #[error("packet {frame} at offset {offset}: {reason}")]

@@ -8,7 +8,7 @@ use pcap_file::{Endianness, TsResolution};
 use std::io::Read;
 use std::sync::Arc;
 
-/// What the file header says.
+/// The contents of the file header.
 pub(crate) struct Pcap {
     order: Endianness,
     nanoseconds_per_unit: u32,
@@ -24,7 +24,7 @@ impl Pcap {
         let found = octets.len() + source.append(HEADER_LEN - octets.len(), &mut octets)?;
         let truncated = Reason::Truncated { what: "pcap file header", needed: HEADER_LEN, found };
         let (_, header) = PcapHeader::from_slice(&octets).map_err(|_| source.error(truncated))?;
-        // The high half of the field may tell the length of a frame check sequence.
+        // The high half of the field may hold the length of a frame check sequence.
         let link_type = LinkType(u32::from(header.datalink) & 0xFFFF);
         Ok(Pcap {
             order: header.endianness,

@@ -154,7 +154,7 @@ impl Pcapng {
 fn read_block<R: Read>(source: &mut Source<R>, kind: [u8; 4], order: Endianness) -> Result<Vec<u8>, ReadError> {
     let what = "block";
     let mut block = kind.to_vec();
-    // A Section Header Block tells its byte order behind its length.
+    // A Section Header Block has its byte order behind its length.
     let needed = if kind == MAGIC { 12 } else { 8 };
     source.append(needed - block.len(), &mut block)?;
     let length = match block.get(4..8).and_then(|octets| octets.as_array::<4>()) {

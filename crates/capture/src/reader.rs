@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Reads the packets of a pcap or pcapng file from its first to its last.
 ///
 /// As an iterator it yields each packet, and an error for each that is damaged. It goes on behind the damage if the
-/// file tells where the next packet begins, and always ends.
+/// file gives the beginning of the next packet, and always ends.
 pub struct Reader<R> {
     source: Source<R>,
     format: Format,

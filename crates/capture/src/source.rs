@@ -41,12 +41,12 @@ impl<R: Read> Source<R> {
         frame
     }
 
-    /// The error that says what is wrong with the record being read.
+    /// The error for the record being read.
     pub(crate) fn error(&self, reason: impl Into<Reason>) -> ReadError {
         ReadError { frame: self.frame, offset: self.record, reason: reason.into() }
     }
 
-    /// Appends the next `len` octets to `into`, or what is left of the file; says how many.
+    /// Appends the next `len` octets to `into`, or the rest of the file; returns how many.
     pub(crate) fn append(&mut self, len: usize, into: &mut Vec<u8>) -> Result<usize, ReadError> {
         into.reserve(len.min(FIRST_ALLOCATION));
         let read = (&mut self.input).take(len as u64).read_to_end(into).map_err(|error| self.error(error))?;

@@ -14,7 +14,7 @@ use crate::topology::{HostId, SwitchId, Topology};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// The largest number of a host. Those above would meet the switches' addresses.
+/// The largest number of a host. Larger ones would collide with the switches' addresses.
 pub const MAX_HOST_NUMBER: u32 = 0xfeff_ffff;
 
 /// Where the switches begin.
@@ -78,7 +78,7 @@ impl AddressPlan {
     }
 
     /// All hosts by as few prefixes as there can be: a /48 where all hosts in it are reached alike, else a /64 for
-    /// each. A switch that hosts are attached to has to tell them apart besides.
+    /// each. A switch with attached hosts has to distinguish them besides.
     pub fn destinations(&self, topology: &Topology, next_hops: &NextHops) -> Vec<Destination> {
         let mut groups: BTreeMap<u16, Vec<HostId>> = BTreeMap::new();
         for host in topology.host_ids() {

@@ -1,6 +1,6 @@
 //! Why a topology was refused.
 
-/// The element of a [`Plan`](crate::Plan) that is to blame, so that whoever read the plan from a file can name the
+/// The element of a [`Plan`](crate::Plan) that is wrong, so that the reader of a file can name the
 /// line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

@@ -1,8 +1,8 @@
 //! Fabrics as values: which hosts and switches there are, what joins them, how they are addressed, and along which
 //! ports the shortest paths go.
 //!
-//! A [`Topology`] that exists can work: [`Topology::new`] refuses the rest and says what is wrong and where. It comes
-//! from a [`generator`](generate), from a [TOML file](mod@file), or from a [`Plan`] that somebody wrote. [`NextHops`]
+//! A [`Topology`] that exists can work: [`Topology::new`] rejects the rest with the place of the error. It comes
+//! from a [`generator`](generate), from a [TOML file](mod@file), or from a [`Plan`]. [`NextHops`]
 //! has the shortest paths, [`AddressPlan`] the addresses, [`SidPlan`] the SIDs, of which a [`Program`] makes the path
 //! of a packet.
 //!

@@ -178,7 +178,7 @@ fn far_end(topology: &Topology, switch: SwitchId, link: LinkId) -> NodeId {
     ends_from(topology, node, link).map_or(node, |(_, far)| far.node)
 }
 
-/// Whether another link joins the same two switches, so that the far one's uN does not say which is meant.
+/// Whether another link joins the same two switches, so that the far one's uN is ambiguous.
 fn has_parallel(topology: &Topology, switch: SwitchId, link: LinkId) -> bool {
     let far = far_end(topology, switch, link);
     topology.ports(NodeId::Switch(switch)).iter().filter(|port| port.peer.node == far).count() > 1

@@ -1,4 +1,4 @@
-//! What each device is told at bring-up, and never again: its SIDs, and the routes by which others' SIDs are reached
+//! Configuration of each device at bring-up, which never changes: its SIDs, and the routes by which others' SIDs are reached
 //! (PP-4-2, PP-5.1-1, D80–D82).
 //!
 //! | a switch has | for programs by | prefix |
@@ -44,7 +44,7 @@ pub struct Choices<'a> {
     pub tenants: &'a BTreeMap<u16, Vec<HostId>>,
 }
 
-/// A device with what it is told.
+/// A device with its configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Which it is.
@@ -133,7 +133,7 @@ impl Behavior {
     }
 }
 
-/// What these devices are told, in their order.
+/// The configuration of these devices, in their order.
 ///
 /// # Errors
 ///

@@ -111,7 +111,7 @@ impl SidPlan {
         self.address([port_id(port)])
     }
 
-    /// The uA of a port behind the uN of its switch, a SID of 64 bits that every switch can be asked for.
+    /// The uA of a port behind the uN of its switch, a SID of 64 bits that every switch has.
     pub fn global_port_sid(&self, switch: SwitchId, port: u16) -> Ipv6Addr {
         self.address([self.id(switch), port_id(port)])
     }

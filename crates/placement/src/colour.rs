@@ -14,7 +14,7 @@ pub struct Evenly {
 }
 
 impl Evenly {
-    /// Levels from the smallest groups to the largest; each says for every member in which group it is, and how many
+    /// Levels from the smallest groups to the largest; each gives the group of every member, and how many
     /// groups there are. Members that are together on one level must be together on those behind it.
     pub fn new(levels: impl IntoIterator<Item = (Vec<u32>, usize)>) -> Self {
         let levels = levels.into_iter().map(|(group, groups)| Level { group, groups }).collect();

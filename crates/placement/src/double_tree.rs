@@ -62,7 +62,7 @@ fn turned_back(ranks: u32, tree: u8, rank: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// What the trees are for: everybody hangs below one root, and who has two to serve in one tree serves nobody in
+    /// What the trees are for: all ranks are below one root, and a rank with two children in one tree has none in
     /// the other.
     #[test]
     fn all_ranks_are_below_the_root_and_have_children_in_one_tree_at_most() {

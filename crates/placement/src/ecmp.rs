@@ -1,4 +1,4 @@
-//! What flows get when nobody places them: each switch takes one of its equal ports by a hash of the flow.
+//! Paths of flows that are not placed: each switch takes one of its equal ports by a hash of the flow.
 
 use crate::load::Direction;
 use srdma_fabric::{HostId, NextHops, NodeId, Topology};

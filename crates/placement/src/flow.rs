@@ -5,9 +5,9 @@ use srdma_fabric::HostId;
 /// Data that a host keeps sending to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Who sends.
+    /// The sender.
     pub from: HostId,
-    /// Who receives.
+    /// The receiver.
     pub to: HostId,
     /// How much, in bits a second on the wire.
     pub rate_bits_per_s: u64,

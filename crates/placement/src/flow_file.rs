@@ -1,4 +1,4 @@
-//! Flows as CSV, for those who know them already.
+//! Flows as CSV.
 //!
 //! ```csv
 //! from,to,bits_per_s,job,tenant
@@ -110,7 +110,7 @@ impl Row<'_> {
     }
 }
 
-/// What the reader has to say, with its line.
+/// An error of the CSV reader, with its line.
 fn of_csv(error: &csv::Error) -> LineError {
     let line = error.position().map_or(1, csv::Position::line) as usize;
     let problem = match error.kind() {

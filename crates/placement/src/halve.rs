@@ -4,7 +4,7 @@
 //! pod that it comes from, and to the leaf and the pod that it goes to. Within each group members are paired, what is
 //! left over is paired in the group around it; then the two of each pair are put into different halves. A member has at
 //! most one partner on either side, so pairs make paths and cycles on which the sides take turns: none is of odd
-//! length, and halves can always be told apart.
+//! length, and halves can always be distinguished.
 //!
 //! ```text
 //!   from leaf 1:   a ─── b    c          pairs of the side they come from
@@ -15,7 +15,7 @@
 //! For two sides without groups in groups this is the splitting of a bipartite graph along its Euler tours (Gabow
 //! 1976).
 
-/// Nobody.
+/// No member.
 const NONE: u32 = u32::MAX;
 
 /// One side: for each level, from the smallest groups to the largest, the group of each member.
@@ -85,7 +85,7 @@ impl<'a> Halving<'a> {
         }
     }
 
-    /// Puts one half of some members in front, and says how many these are. Those that are named first are paired
+    /// Puts one half of some members in front, and returns how many these are. Those that are named first are paired
     /// first.
     pub(crate) fn split(&mut self, members: &mut [u32]) -> usize {
         for member in members.iter() {

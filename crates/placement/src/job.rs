@@ -190,7 +190,7 @@ fn each(outer: usize, inner: usize, mut visit: impl FnMut(usize, usize)) {
     (0..outer).for_each(|one| (0..inner).for_each(|other| visit(one, other)));
 }
 
-/// Who sends to whom in a group, and how many buffers.
+/// The transfers in a group, and the number of buffers.
 fn sends(kind: CollectiveKind, group: &[usize]) -> Vec<(usize, usize, f64)> {
     let n = group.len();
     let share = (n as f64 - 1.0) / n.max(1) as f64;

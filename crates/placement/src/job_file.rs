@@ -38,7 +38,7 @@ use srdma_toml_error::{LineError, Problem};
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
-/// The size of a buffer unless the file says otherwise, in octets.
+/// The default size of a buffer, in octets.
 const OCTETS: u64 = 64 << 20;
 
 #[derive(Deserialize)]

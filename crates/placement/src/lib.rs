@@ -10,7 +10,7 @@
 //! that. Flows from one leaf, or to one, with the same colour share a link, so a colouring that is even at every leaf
 //! and every pod loads all links evenly: [`colour`] finds one in time that hardly grows faster than the number of
 //! flows. On other fabrics, and where links are drained, a [`Placement`] puts flows one after the other where there is
-//! room and moves some while that helps; [`divided_bound`] says how far from the optimum it can be at most.
+//! room and moves some while that helps; [`divided_bound`] bounds the distance from the optimum.
 //!
 //! Nothing depends on chance or on the order of a hash table: the same flows get the same paths.
 

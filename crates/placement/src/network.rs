@@ -87,7 +87,7 @@ impl Network {
         (levels[sink] != u32::MAX).then_some(levels)
     }
 
-    /// Sends what it can along one shortest path. `next` says which edges of a node were tried in vain.
+    /// Sends what it can along one shortest path. `next`: the edges of a node that were tried in vain.
     fn augment(&mut self, source: usize, sink: usize, levels: &[u32], next: &mut [usize]) -> Option<u32> {
         let mut path: Vec<u32> = Vec::new();
         let mut node = source;

@@ -12,7 +12,7 @@
 use crate::halve::Side;
 use crate::network::Network;
 
-/// Puts the members that are taken in front, and says how many these are.
+/// Puts the members that are taken in front, and returns how many these are.
 pub(crate) fn take_one_of(k: usize, sides: [&Side; 2], members: &mut [u32]) -> usize {
     let groups: usize = sides.iter().flat_map(|side| side.levels()).map(|level| level.groups).sum();
     let mut network = Network::new(groups);

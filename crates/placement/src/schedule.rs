@@ -122,7 +122,7 @@ impl Schedule {
         self.begun
     }
 
-    /// Begins the next iteration: adds what is sent first. It ends at once if no rank has anybody to send to. Nothing
+    /// Begins the next iteration: adds what is sent first. It ends at once if no rank has a destination. Nothing
     /// happens while one is under way.
     pub fn begin(&mut self, sends: &mut Vec<Message>) {
         if self.is_running() || self.collectives.is_empty() {
@@ -168,7 +168,7 @@ impl Schedule {
         false
     }
 
-    /// A message's sender knows that it has arrived: adds what waited for room.
+    /// A message has been acknowledged: adds what waited for room.
     pub fn acknowledged(&mut self, message: &Message, sends: &mut Vec<Message>) {
         if message.collective == self.current && self.is_running() {
             let at = self.lane_index(message.from, message.lane);
@@ -177,7 +177,7 @@ impl Schedule {
         }
     }
 
-    /// Begins a collective of the iteration, or the next one in which somebody has to send.
+    /// Begins a collective of the iteration, or the next one with a transfer.
     fn begin_collective(&mut self, mut number: usize, sends: &mut Vec<Message>) {
         while let Some(groups) = self.collectives.get(number) {
             self.missing = groups.messages();

@@ -13,7 +13,7 @@ pub(crate) struct Ways<'a, C> {
 }
 
 impl<'a, C: Ord + Copy> Ways<'a, C> {
-    /// Finds the ways from a host: to another host, or to all. `after` says what a way costs that goes on in a
+    /// Finds the ways from a host: to another host, or to all. `after` is the cost of a path that continues in a
     /// direction, never less than before; `None` if it must not.
     pub(crate) fn from(
         topology: &'a Topology,

@@ -77,7 +77,7 @@ impl Ruler {
         format!("{scale} {least} {greatest} {} {} {}", self.from, self.to, self.symbol)
     }
 
-    /// About as many marks as asked for, at round numbers.
+    /// About as many ticks as requested, at round numbers.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<Tick> {
         let (least, greatest) = (self.least / self.factor, self.greatest / self.factor);
         let values = match self.scale {

@@ -19,7 +19,7 @@ pub struct HeatMap {
     pub unit: Unit,
     /// The value of the strongest colour.
     pub greatest: f64,
-    /// Values above this one are in bold type, so that the colour does not say it alone.
+    /// Values above this one are in bold type, so that the colour is not the only mark.
     pub limit: Option<f64>,
 }
 

@@ -47,7 +47,7 @@ impl Out {
     }
 }
 
-/// A coordinate of a picture: a tenth of a unit is finer than anybody sees.
+/// A coordinate of a picture: a tenth of a unit is below what is visible.
 pub(crate) fn at(coordinate: f64) -> String {
     let text = format!("{coordinate:.1}");
     let short = text.strip_suffix(".0").unwrap_or(&text);

@@ -5,7 +5,7 @@
 //! used by keyboard and screen reader; colours differ for colour-blind readers, and lines by their dashes too. Every
 //! text is escaped. The same page gives the same octets.
 //!
-//! This crate knows nothing of what it shows.
+//! This crate is independent of the contents of a report.
 
 mod axis;
 mod heat;

@@ -11,7 +11,7 @@ use crate::table::{Comparison, Table};
 pub struct Page {
     /// Its title.
     pub title: String,
-    /// What it says, in plain language, a paragraph each.
+    /// Its text, a paragraph each.
     pub summary: Vec<String>,
     /// Its sections.
     pub sections: Vec<Section>,
@@ -66,7 +66,7 @@ pub enum Block {
     Picture(Picture),
     /// Blocks beside each other where there is room.
     Beside(Vec<Block>),
-    /// Blocks that are shown when asked for, under this name.
+    /// Blocks that are collapsed under this name.
     Folded(String, Vec<Block>),
 }
 

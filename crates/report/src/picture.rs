@@ -29,7 +29,7 @@ pub struct PictureLink {
 pub struct Picture {
     /// What is shown.
     pub title: String,
-    /// One sentence that says what to look for.
+    /// One sentence on what to look for.
     pub look_for: String,
     /// The nodes; within a tier they stand in this order.
     pub nodes: Vec<PictureNode>,
@@ -110,7 +110,7 @@ impl Picture {
         for index in order {
             let link = &self.links[index];
             let [Some(a), Some(b)] = link.ends.map(|end| places.get(end)) else { continue };
-            let (class, told) = match link.value {
+            let (class, description) = match link.value {
                 Some(value) => (format!("load{}", self.step(value)), self.unit.format(value)),
                 None => ("load0".to_owned(), "not measured".to_owned()),
             };
@@ -122,7 +122,7 @@ impl Picture {
                 at(b.y),
                 Escaped(&a.label),
                 Escaped(&b.label),
-                Escaped(&told)
+                Escaped(&description)
             ));
         }
     }
@@ -197,12 +197,16 @@ impl Picture {
         let switches = self.nodes.len() - hosts;
         let busiest = self.links.iter().filter_map(|link| Some((link.value?, link)));
         let busiest = busiest.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(value, _)| *value > 0.0);
-        let told = busiest.and_then(|(value, link)| {
+        let description = busiest.and_then(|(value, link)| {
             let [a, b] = [self.nodes.get(link.ends[0])?, self.nodes.get(link.ends[1])?];
             Some(format!(" Most between {} and {}: {}.", a.name, b.name, self.unit.format(value)))
         });
-        let told = told.unwrap_or_default();
-        format!("{switches} switches and {hosts} marks for hosts, {} links. {}.{told}", self.links.len(), self.measure)
+        let description = description.unwrap_or_default();
+        format!(
+            "{switches} switches and {hosts} marks for hosts, {} links. {}.{description}",
+            self.links.len(),
+            self.measure
+        )
     }
 
     /// The picture with one mark for all hosts of a switch, when they are too many to be drawn.

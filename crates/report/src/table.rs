@@ -119,7 +119,7 @@ impl Comparison {
     }
 }
 
-/// By how much a value differs from the baseline's. A sign says so too, not the colour alone.
+/// By how much a value differs from the baseline's. A sign shows it too, not the colour alone.
 fn difference(out: &mut Out, row: &ComparisonRow, value: f64, baseline: f64) {
     if value == baseline {
         out.add(format_args!(" <span class=\"same\">=</span>"));

@@ -95,7 +95,7 @@ impl TopologySection {
         Ok(plan)
     }
 
-    /// The topology without what is said to have failed.
+    /// The topology without the elements marked as failed.
     pub(super) fn with_failures(&self, topology: Topology) -> Result<Topology, Problem> {
         let mut failed: Vec<LinkId> = Vec::new();
         for section in &self.failed {

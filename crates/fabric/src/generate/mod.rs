@@ -1,6 +1,6 @@
 //! Regular topologies, a file for each kind.
 //!
-//! Names and numbers say where something stands, so that a fabric that grows by leaves, pods, spines or hosts keeps
+//! Names and numbers give the position of an element, so that a fabric that grows by leaves, pods, spines or hosts keeps
 //! those that it had: `h3.7` is the seventh host of `leaf3`, `h2.1.4` the fourth of the first edge switch of pod 2.
 
 mod data_centres;

@@ -15,7 +15,7 @@ use crate::topology::Topology;
 ///  h1.1.1 h1.2.1 h1.1.2 h1.2.2          h1.2.1: the first NIC of the second server of block 1
 /// ```
 ///
-/// What NICs of a server tell each other inside the server is not part of the fabric.
+/// Traffic among the NICs of a server inside the server is not part of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rails {
     /// Blocks of servers that have leaves of their own, 1 to [`MAX_RAILS`].

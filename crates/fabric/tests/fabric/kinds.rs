@@ -1,4 +1,4 @@
-//! Rails, planes, dual-homed hosts and data centres are joined as their kinds say, and what has failed is not used.
+//! Rails, planes, dual-homed hosts and data centres are linked as their kinds define, and failed elements are not used.
 
 use srdma_fabric::{AddressPlan, NextHops, NodeId, SidPlan, Topology};
 

@@ -1,4 +1,4 @@
-//! What devices are told: every SID is reached from everywhere, and names that cannot be are refused.
+//! Configuration of devices: every SID is reached from everywhere, and impossible names are rejected.
 
 use srdma_fabric::provision::{Behavior, Choices, Device};
 use srdma_fabric::{AddressPlan, FatTree, HostId, NodeId, SidPlan, Speeds, Topology, provision};

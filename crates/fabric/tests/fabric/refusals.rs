@@ -1,4 +1,4 @@
-//! What is no topology, and what is said about it.
+//! Invalid topologies, and their errors.
 
 use srdma_fabric::{FatTree, LeafSpine, Place, Speeds, Topology};
 
@@ -48,8 +48,8 @@ fn mistakes_in_a_file_name_the_line() {
         ),
     ];
     // One message names every key there is.
-    let said: Vec<String> = files.iter().map(|file| refused(file).chars().take(99).collect()).collect();
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    let errors: Vec<String> = files.iter().map(|file| refused(file).chars().take(99).collect()).collect();
+    insta::assert_snapshot!(errors.join("\n"), @r#"
 line 1: missing key `kind`
 line 1: unknown value `ring`, expected one of `leaf-spine`, `fat-tree`, `rails`, `planes`, `dual-ho
 line 1: a topology of kind leaf-spine needs the key leaves

@@ -11,7 +11,7 @@
 //!
 //! Two tiers are one pod without cores: its planes are the spines. Where n links join two switches, each counts as a
 //! choice of its own. Where hosts are at several leaves each, of one fabric or of several planes, the leaves that have
-//! the same hosts count as one, and the first choice says by which of them a flow leaves and arrives.
+//! the same hosts count as one, and the first choice is the one by which a flow leaves and arrives.
 
 mod tiers;
 
@@ -181,7 +181,7 @@ impl Clos {
             let leaf_by_kind = flows.iter().map(|flow| 2 * self.leaf(end(flow)) + kind(flow)).collect();
             let mut kinds = vec![None; hosts];
             let is_mixed = flows.iter().any(|flow| *kinds[end(flow).index()].get_or_insert(kind(flow)) != kind(flow));
-            // Only groups in groups can all be even: flows that stay and flows that leave are told apart at the leaf
+            // Only groups in groups can all be even: flows that stay and flows that leave are distinguished at the leaf
             // where no host has both.
             Evenly::new(match is_mixed {
                 false => vec![(host, hosts), (leaf_by_kind, 2 * leaves), (leaf.collect(), leaves)],

@@ -17,7 +17,7 @@ impl Placement<'_> {
         self.clos_bound(&flows).unwrap_or_else(|| self.sharp_bound(&flows, self.rounds(&flows, WORK).max(LEAST_ROUNDS)))
     }
 
-    /// The same for those who cannot wait: where a sharp bound is more work, in links looked at, one that may be lower.
+    /// The same in bounded time: where a sharp bound is more work, in links looked at, one that may be lower.
     pub fn bound_within(&self, work: usize) -> f64 {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         match self.rounds(&flows, work) {

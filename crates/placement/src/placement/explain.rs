@@ -63,7 +63,7 @@ impl Placement<'_> {
         Some(Alternative { path, most_loaded: *most, load: load(most) })
     }
 
-    /// The hosts or leaves whose links need what the bound says; `None` if the bound comes from the fabric as a whole.
+    /// The hosts or leaves whose links need the bound; `None` if the bound comes from the fabric as a whole.
     pub fn binding(&self) -> Option<Cut> {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         let may_use = |direction: Direction| !self.is_drained[direction.link.index()];

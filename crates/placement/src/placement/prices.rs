@@ -2,7 +2,7 @@
 //!
 //! Moving flows off the most loaded link alone ends where every way out is as full. Prices see all links at once: they
 //! are those by which linear programs of least congestion are solved (Plotkin, Shmoys and Tardos 1995), each flow being
-//! rounded to one path as soon as it chooses (Aspnes et al. 1993). Whoever has chosen cheaply before may choose again
+//! rounded to one path as soon as it chooses (Aspnes et al. 1993). A flow that has chosen cheaply may choose again
 //! at prices that have become steeper.
 
 use super::{FlowId, MORE, Placed, Placement, Way};

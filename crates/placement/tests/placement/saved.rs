@@ -84,7 +84,7 @@ fn flows_on_links_that_have_failed_since_then_move() {
     assert!(paths(&after).iter().all(|(_, path)| path.links.iter().all(|link| !spine.contains(link))));
 }
 
-/// Two flows of the draft's figure: each alternative is another way, and says what it would carry.
+/// Two flows of the draft's figure: each alternative is another path, with the load that it would have.
 #[test]
 fn alternatives_say_what_they_would_carry() {
     let topology = &topologies()[0];

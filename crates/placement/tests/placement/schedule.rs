@@ -59,7 +59,7 @@ impl Model {
         let full = |rank: usize| -> Vec<u64> { (0..octets).map(|place| initial(rank, place)).collect() };
         let cuts = cuts(octets, ranks);
         let buffers = (0..ranks).map(|rank| match kind {
-            // Everybody begins with the own part.
+            // Every rank begins with its own part.
             CollectiveKind::AllGather => {
                 let mut buffer = vec![0; octets];
                 buffer[cuts[rank]..cuts[rank + 1]].copy_from_slice(&full(rank)[cuts[rank]..cuts[rank + 1]]);
@@ -124,7 +124,7 @@ impl Model {
         }
     }
 
-    /// Whether everybody has what the collective is for.
+    /// Whether every rank has the result of the collective.
     fn check(&self, what: &str) {
         let octets = self.buffers[0].len();
         let cuts = cuts(octets, self.ranks);
@@ -184,7 +184,7 @@ fn run(schedule: &mut Schedule, model: &mut Model, chance: &mut Pcg64Mcg) -> usi
     most
 }
 
-/// PP-4-1's jobs do what they are for: sums are sums, and everybody has everything.
+/// PP-4-1's jobs do what they are for: sums are sums, and every rank has the whole result.
 #[test]
 fn collectives_do_what_they_are_for() {
     for seed in 0..40 {
@@ -270,7 +270,7 @@ fn collectives_of_a_job_follow_one_another() {
     }
 }
 
-/// Nobody to send to: an iteration ends at once.
+/// Without destinations an iteration ends at once.
 #[test]
 fn a_job_of_one_rank_has_nothing_to_send() {
     let mut schedule =

@@ -48,7 +48,7 @@ impl BarPlot {
         out.add(format_args!(
             "<g><title>{}: {}</title><rect class=\"bar {}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
             Escaped(name),
-            Escaped(&told(self, spread)),
+            Escaped(&description(self, spread)),
             frame::class(colour),
             at(left + width * 0.06),
             at(top),
@@ -66,18 +66,18 @@ impl BarPlot {
     }
 
     fn description(&self) -> String {
-        let told = self.groups.iter().map(|group| {
+        let description = self.groups.iter().map(|group| {
             let bars = self.series.iter().zip(&group.bars).map(|((name, _), bar)| match bar {
-                Some(spread) => format!("{name} {}", told(self, *spread)),
+                Some(spread) => format!("{name} {}", description(self, *spread)),
                 None => format!("{name} no values"),
             });
             format!("{}: {}.", group.name, bars.collect::<Vec<_>>().join("; "))
         });
-        format!("{}. {}", self.y.name, told.collect::<Vec<_>>().join(" "))
+        format!("{}. {}", self.y.name, description.collect::<Vec<_>>().join(" "))
     }
 }
 
-fn told(plot: &BarPlot, spread: Spread) -> String {
+fn description(plot: &BarPlot, spread: Spread) -> String {
     let unit = plot.y.unit;
     if spread.least < spread.greatest {
         let (least, greatest) = (unit.format(spread.least), unit.format(spread.greatest));

@@ -11,7 +11,7 @@ pub(super) const RIGHT: f64 = WIDTH - 18.0;
 pub(super) const TOP: f64 = 14.0;
 pub(super) const BOTTOM: f64 = HEIGHT - 46.0;
 
-/// Colours that the style sheet knows.
+/// Colours of the style sheet.
 const COLOURS: usize = 8;
 
 /// How a legend shows a colour.

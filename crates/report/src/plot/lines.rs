@@ -44,9 +44,9 @@ impl LinePlot {
         out.add(format_args!("<p class=\"readout\" aria-live=\"polite\"></p>\n</figure>\n"));
     }
 
-    /// What a reader who cannot see the picture is told: where each line ends and how high it comes.
+    /// The description for screen readers: end and maximum of each line.
     fn description(&self) -> String {
-        let told = self.series.iter().map(|series| {
+        let description = self.series.iter().map(|series| {
             let greatest = series.points.iter().map(|point| point.1).fold(f64::NEG_INFINITY, f64::max);
             match series.points.last() {
                 Some((_, last)) => format!(
@@ -58,8 +58,8 @@ impl LinePlot {
                 None => format!("{}: no values.", series.name),
             }
         });
-        let told: Vec<String> = told.collect();
-        format!("{} over {}. {}", self.y.name, self.x.name, told.join(" "))
+        let description: Vec<String> = description.collect();
+        format!("{} over {}. {}", self.y.name, self.x.name, description.join(" "))
     }
 }
 

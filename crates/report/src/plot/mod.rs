@@ -73,7 +73,7 @@ pub struct Reference {
 pub struct LinePlot {
     /// What is shown.
     pub title: String,
-    /// One sentence that says what to look for.
+    /// One sentence on what to look for.
     pub look_for: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -99,7 +99,7 @@ pub struct BarGroup {
 pub struct BarPlot {
     /// What is shown.
     pub title: String,
-    /// One sentence that says what to look for.
+    /// One sentence on what to look for.
     pub look_for: String,
     /// The vertical axis.
     pub y: Axis,
