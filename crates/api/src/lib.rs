@@ -8,6 +8,7 @@
 //!
 //! Nodes and sources ask, and wait for the answer: the controller opens no connection. [`Client`] speaks for all.
 
+#[cfg(feature = "client")]
 mod client;
 mod event;
 mod group;
@@ -17,6 +18,7 @@ mod problem;
 mod source;
 mod topology;
 
+#[cfg(feature = "client")]
 pub use client::{Client, ClientError, Reply};
 pub use event::{AuditEntry, AuditPage, EVENT_PULSE, EVENT_SILENCE, Event, News};
 pub use group::{

@@ -3,12 +3,11 @@
 //! The first line says what it is and of which format; the last, how many rows there were and a digest of them, so that
 //! a backup that was cut is not taken for a whole one.
 
-use crate::migration::format_of;
-use crate::rows::FORMAT;
-use crate::store::{Store, StoreError, Write};
+use crate::store::{Store, StoreError, format_of};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use srdma_controller_core::{FORMAT, RowError, Write};
 use std::io::{self, BufRead};
 
 /// Why a backup cannot be made or taken.
@@ -67,7 +66,7 @@ pub fn write_backup(store: &dyn Store, take: &mut dyn FnMut(&str) -> io::Result<
     for (key, value) in store.rows("", None, usize::MAX)? {
         let value = std::str::from_utf8(&value).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
         let reason = "it is no JSON".to_owned();
-        let value = value.ok_or_else(|| StoreError::Row { key: key.clone(), reason })?;
+        let value = value.ok_or_else(|| StoreError::from(RowError::Damaged { key: key.clone(), reason }))?;
         let text = line(&Line { key, value })?;
         digest.update(text.as_bytes());
         take(&text)?;
@@ -91,7 +90,7 @@ pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, Backu
     let head = lines.next().transpose()?.unwrap_or_default();
     let head: Head = serde_json::from_str(&head).map_err(|_| damaged(1, "this is no backup of a controller"))?;
     if head.srdma_controller_backup > FORMAT {
-        return Err(StoreError::Newer { found: head.srdma_controller_backup, known: FORMAT }.into());
+        return Err(StoreError::from(RowError::Newer { found: head.srdma_controller_backup, known: FORMAT }).into());
     }
     let mut digest = Sha256::new();
     let mut writes = Vec::new();

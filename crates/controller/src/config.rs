@@ -1,17 +1,13 @@
 //! `controller.toml`: where the controller listens, and who may do what.
 
-use crate::jobs::Jobs;
 use serde::Deserialize;
-use srdma_api::Prefix;
+use srdma_controller_core::{Jobs, Role, Settings, Tenant};
 use srdma_fabric::{Encoding, SidPlan, Topology};
 use srdma_toml_error::{FileError, Problem};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// The tenant of everybody, when no tokens are configured.
-pub(crate) const DEFAULT_TENANT: &str = "default";
 
 /// A controller's configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -63,20 +59,6 @@ pub struct EtcdTrust {
     pub own: Option<Tls>,
 }
 
-/// What a token allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// Everything.
-    Admin,
-    /// The groups and jobs of a tenant.
-    Tenant,
-    /// To be a node.
-    Node,
-    /// To look at everything.
-    Read,
-}
-
 /// A token.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,32 +73,6 @@ pub struct Token {
     pub tenant: Option<String>,
     /// The only node that it is for, by name; without it any.
     pub node: Option<String>,
-}
-
-/// A tenant, and how much it may have.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tenant {
-    /// Its name.
-    pub name: String,
-    /// Where the addresses of its sources, receivers and Proxy Addresses are.
-    pub prefixes: Vec<Prefix>,
-    /// Where Proxy Addresses are taken from for groups that name none.
-    pub proxies: Option<Prefix>,
-    /// Groups at a time.
-    #[serde(default = "most_groups")]
-    pub groups: usize,
-    /// Receivers of a group: a packet of its source has as many copies.
-    #[serde(default = "most_copies")]
-    pub copies: usize,
-}
-
-fn most_groups() -> usize {
-    16_384
-}
-
-fn most_copies() -> usize {
-    4096
 }
 
 /// Why a configuration is refused.
@@ -226,19 +182,22 @@ impl Config {
         }
     }
 
-    /// The tenants by name. Where none is configured there is one for all addresses.
-    pub(crate) fn tenants(&self) -> BTreeMap<String, Tenant> {
+    /// The tenants by name. Without configured tenants there is one for all addresses.
+    fn tenants(&self) -> BTreeMap<String, Tenant> {
         if self.tenant.is_empty() {
-            let tenant = Tenant {
-                name: DEFAULT_TENANT.to_owned(),
-                prefixes: Prefix::new(std::net::Ipv6Addr::UNSPECIFIED, 0).into_iter().collect(),
-                proxies: None,
-                groups: most_groups(),
-                copies: most_copies(),
-            };
+            let tenant = Tenant::default();
             return BTreeMap::from([(tenant.name.clone(), tenant)]);
         }
         self.tenant.iter().map(|tenant| (tenant.name.clone(), tenant.clone())).collect()
+    }
+
+    /// What the core takes of the configuration.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            tenants: self.tenants(),
+            node_dead_after: Duration::from_millis(self.node_dead_after_ms.into()),
+            source_silent_after: self.source_silent_after(),
+        }
     }
 
     /// The fabric, if there is one, without jobs; an error in words.
@@ -261,10 +220,5 @@ impl Config {
     /// How long a source may be silent.
     pub(crate) fn source_silent_after(&self) -> Duration {
         Duration::from_millis(self.source_silent_after_ms.into())
-    }
-
-    /// How long a node may be silent.
-    pub(crate) fn node_dead_after(&self) -> Duration {
-        Duration::from_millis(self.node_dead_after_ms.into())
     }
 }

@@ -1,34 +1,34 @@
-//! The API: HTTP in front of the [shell](crate::shell).
+//! The API: HTTP in front of the [service](crate::service).
 
-mod asked;
+mod connection_limiter;
 mod describe;
-mod doorkeeper;
 mod events;
 mod groups;
 mod jobs;
 mod listen;
 mod network;
 mod page;
-mod waiting;
+mod request;
+mod standby;
 
 pub use describe::description;
 pub use listen::{ServeError, Server};
 
 use crate::access::Access;
-use crate::refusal::{Kind, Refusal};
-use crate::shell::Shell;
+use crate::service::{RequestError, Service};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use serde::Serialize;
+use srdma_controller_core::{Kind, Refusal};
 use std::sync::Arc;
 
-/// What every request is answered with.
+/// The state that all handlers share.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) shell: Arc<Shell>,
+    pub(crate) service: Arc<Service>,
     pub(crate) access: Arc<Access>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/groups/{id}/commit", post(groups::commit))
         .route("/v1/groups/{id}/source", post(groups::source))
         .route("/v1/groups/{id}/receivers/{address}", put(groups::join).delete(groups::leave).get(groups::receiver))
-        .route("/v1/nodes", get(network::list).post(network::hello))
+        .route("/v1/nodes", get(network::list).post(network::register))
         .route("/v1/nodes/{name}", get(network::show))
         .route("/v1/nodes/{name}/sync", post(network::sync))
         .route("/v1/nodes/{name}/drain", put(network::drain))
@@ -55,23 +55,23 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/audit", get(events::audit))
         .route("/v1/backup", get(events::backup))
         .route("/problems/{name}", get(describe::problem))
-        .fallback(nothing_here)
+        .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)
 }
 
-async fn nothing_here() -> Refusal {
-    Refusal::new(Kind::UnknownPath, "the paths are listed at /v1/openapi.json")
+async fn unknown_path() -> RequestError {
+    Refusal::new(Kind::UnknownPath, "the paths are listed at /v1/openapi.json").into()
 }
 
-async fn wrong_method() -> Refusal {
-    Refusal::new(Kind::WrongMethod, "the methods of each path are listed at /v1/openapi.json")
+async fn wrong_method() -> RequestError {
+    Refusal::new(Kind::WrongMethod, "the methods of each path are listed at /v1/openapi.json").into()
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for RequestError {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = serde_json::to_string(&self.problem()).unwrap_or_default();
+        let status = StatusCode::from_u16(self.0.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_string(&self.0.problem()).unwrap_or_default();
         let mut response = (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response();
         if status == StatusCode::UNAUTHORIZED {
             let scheme = axum::http::HeaderValue::from_static("Bearer");

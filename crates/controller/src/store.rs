@@ -8,27 +8,8 @@ pub use etcd::{Etcd, Leadership, Standby};
 pub use on_disk::OnDisk;
 pub(crate) use writer::{Durability, Writer};
 
+use srdma_controller_core::{FORMAT_KEY, Row, RowError, Write};
 use std::path::PathBuf;
-
-/// One change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
-    /// Puts a row, in the place of the one that may be there.
-    Put {
-        /// Its key.
-        key: String,
-        /// Its value.
-        value: Vec<u8>,
-    },
-    /// Takes a row away.
-    Delete {
-        /// Its key.
-        key: String,
-    },
-}
-
-/// A row.
-pub type Row = (String, Vec<u8>);
 
 /// Keeps rows. One thread writes; any may read.
 pub trait Store: Send + Sync {
@@ -74,22 +55,9 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
-    /// Its rows are of a version that this program does not know.
-    #[error("the store has format {found}, this program knows formats up to {known}: use a newer one")]
-    Newer {
-        /// Its format.
-        found: u32,
-        /// The newest that is known.
-        known: u32,
-    },
-    /// A row is not what it should be.
-    #[error("the store's row {key} is damaged: {reason}")]
-    Row {
-        /// Its key.
-        key: String,
-        /// What is wrong.
-        reason: String,
-    },
+    /// Its rows cannot be used.
+    #[error(transparent)]
+    Rows(#[from] RowError),
     /// A controller has it, and is to be asked itself.
     #[error("a controller leads at {url}: ask that one with --controller, or stop it")]
     Led {
@@ -102,4 +70,12 @@ pub enum StoreError {
     /// The system refuses: a full disk, or no right.
     #[error("the store cannot be used: {0}")]
     System(String),
+}
+
+/// The format of a store's rows; `None`: it is new.
+pub(crate) fn format_of(store: &dyn Store) -> Result<Option<u32>, StoreError> {
+    // More keys may begin with these letters.
+    let found = store.rows(FORMAT_KEY, None, 1)?.into_iter().find(|(key, _)| key == FORMAT_KEY);
+    let is_empty = found.is_none() && store.rows("", None, 1)?.is_empty();
+    Ok(srdma_controller_core::format_of(found.as_ref(), is_empty)?)
 }

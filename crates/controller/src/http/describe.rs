@@ -1,10 +1,11 @@
 //! The API's description, and what its problems mean.
 
 use super::{events, groups, jobs, network, written};
-use crate::refusal::{Kind, Refusal};
+use crate::service::RequestError;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use srdma_controller_core::{Kind, Refusal};
 use utoipa::OpenApi;
 
 /// Creates groups, and has the nodes carry them out.
@@ -22,7 +23,7 @@ use utoipa::OpenApi;
         groups::leave,
         groups::source,
         network::list,
-        network::hello,
+        network::register,
         network::show,
         network::sync,
         network::drain,
@@ -53,6 +54,6 @@ pub(super) async fn openapi() -> Response {
 pub(super) async fn problem(Path(name): Path<String>) -> Response {
     match Kind::ALL.iter().find(|kind| kind.name() == name) {
         Some(kind) => format!("{}: {}\n", kind.name(), kind.title()).into_response(),
-        None => Refusal::new(Kind::UnknownPath, format!("there is no problem {name}")).into_response(),
+        None => RequestError(Refusal::new(Kind::UnknownPath, format!("there is no problem {name}"))).into_response(),
     }
 }

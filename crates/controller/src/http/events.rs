@@ -1,20 +1,18 @@
 //! `/v1/events`, `/v1/audit` and `/v1/backup`.
 
 use super::{App, answer};
-use crate::access::Who;
 use crate::backup::write_backup;
-use crate::refusal::{Kind, Refusal};
-use crate::rows::{self, AUDIT, audit_key};
 use crate::say::say;
-use crate::seen::Seen;
-use crate::shell::Events;
+use crate::service::{Events, RequestError};
+use crate::store::StoreError;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use srdma_api::{AuditEntry, AuditPage, EVENT_PULSE, Event, News};
+use srdma_api::{AuditPage, EVENT_PULSE, Event, News};
+use srdma_controller_core::{AUDIT_PREFIX, EventCursor, Kind, Principal, Refusal, audit_entry, audit_key};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -34,18 +32,23 @@ const MOST_OF_A_PAGE: usize = 10_000;
     params(("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, content_type = "text/event-stream", body = Event))
 )]
-pub(super) async fn stream(State(app): State<App>, who: Who, headers: HeaderMap) -> Result<Response, Refusal> {
-    let seen = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(Seen::parse));
-    if seen == Some(None) {
-        return Err(Refusal::new(Kind::NotUnderstood, "Last-Event-ID: expected the id of an event, or 0"));
+pub(super) async fn stream(
+    State(app): State<App>,
+    principal: Principal,
+    headers: HeaderMap,
+) -> Result<Response, RequestError> {
+    let cursor = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(EventCursor::parse));
+    if cursor == Some(None) {
+        let text = "Last-Event-ID: expected the id of an event, or 0";
+        return Err(Refusal::new(Kind::NotUnderstood, text).into());
     }
-    let Events { run, kept, mut coming } = app.shell.events(seen.flatten());
+    let Events { run, kept, mut coming } = app.service.events(cursor.flatten());
     let (sender, receiver) = mpsc::channel(64);
     tokio::spawn(async move {
         let is_meant = |event: &Event| match (&event.news, &event.tenant) {
             (News::EventsMissed { .. }, _) => true,
-            (_, Some(tenant)) => who.may_see(tenant).is_ok(),
-            (_, None) => who.may_see_network().is_ok(),
+            (_, Some(tenant)) => principal.may_read(tenant).is_ok(),
+            (_, None) => principal.may_read_network().is_ok(),
         };
         for event in kept.iter().filter(|event| is_meant(event)) {
             if sender.send(line(run, event)).await.is_err() {
@@ -70,7 +73,11 @@ pub(super) async fn stream(State(app): State<App>, who: Who, headers: HeaderMap)
 }
 
 fn line(run: u64, event: &Event) -> String {
-    format!("id: {}\ndata: {}\n\n", Seen::id(run, event.number), serde_json::to_string(event).unwrap_or_default())
+    format!(
+        "id: {}\ndata: {}\n\n",
+        EventCursor::id(run, event.number),
+        serde_json::to_string(event).unwrap_or_default()
+    )
 }
 
 /// A body of what comes through a channel.
@@ -102,34 +109,34 @@ pub(super) struct AuditQuery {
 #[utoipa::path(get, path = "/v1/audit", params(AuditQuery), responses((status = 200, body = AuditPage)))]
 pub(super) async fn audit(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     query: Result<Query<AuditQuery>, axum::extract::rejection::QueryRejection>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RequestError> {
     let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
-    who.may_see_network()?;
+    principal.may_read_network()?;
     let most = query.limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
     let after = query.after.map(audit_key);
-    let shell = std::sync::Arc::clone(&app.shell);
-    let read = tokio::task::spawn_blocking(move || shell.rows(AUDIT, after.as_deref(), most + 1)).await;
+    let service = std::sync::Arc::clone(&app.service);
+    let read = tokio::task::spawn_blocking(move || service.rows(AUDIT_PREFIX, after.as_deref(), most + 1)).await;
     let mut found = read.map_err(|error| Refusal::new(Kind::StoreFailed, error.to_string()))??;
     let has_more = found.len() > most;
     found.truncate(most);
-    let entries = found.iter().map(rows::get::<AuditEntry>).collect::<Result<Vec<_>, _>>()?;
+    let entries = found.iter().map(audit_entry).collect::<Result<Vec<_>, _>>().map_err(StoreError::from)?;
     let next = entries.last().filter(|_| has_more).map(|entry| entry.number);
     Ok(answer(StatusCode::OK, &AuditPage { entries, next }, None))
 }
 
 /// All that the store has, a line for each row; `srdma controller restore` takes it.
 #[utoipa::path(get, path = "/v1/backup", responses((status = 200, content_type = "application/jsonl", body = String)))]
-pub(super) async fn backup(State(app): State<App>, who: Who) -> Result<Response, Refusal> {
-    who.may_operate()?;
+pub(super) async fn backup(State(app): State<App>, principal: Principal) -> Result<Response, RequestError> {
+    principal.may_operate()?;
     let (sender, receiver) = mpsc::channel(64);
-    let shell = std::sync::Arc::clone(&app.shell);
+    let service = std::sync::Arc::clone(&app.service);
     tokio::task::spawn_blocking(move || {
         let mut take =
             |line: &str| sender.blocking_send(line.to_owned()).map_err(|_| std::io::ErrorKind::BrokenPipe.into());
         // What is cut has no last line, which whoever takes it sees.
-        if let Err(error) = write_backup(shell.store(), &mut take) {
+        if let Err(error) = write_backup(service.store(), &mut take) {
             say(format_args!("a backup was not finished: {error}"));
         }
     });

@@ -1,9 +1,8 @@
 //! `/v1/groups`.
 
-use super::asked::{Asked, AtVersion, IdempotencyKey, address, group_id};
+use super::request::{AtVersion, Body, IdempotencyKey, address, group_id};
 use super::{App, answer, written};
-use crate::access::Who;
-use crate::refusal::{Kind, Refusal};
+use crate::service::RequestError;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -11,11 +10,11 @@ use serde::Deserialize;
 use srdma_api::{
     CommitRequest, Group, GroupPage, GroupState, NewGroup, NewReceiver, Problem, Receiver, SourceOrder, SourceReport,
 };
+use srdma_controller_core::{Kind, Principal, Refusal};
 use std::time::{Duration, Instant};
 
-/// The longest that a request waits for.
+/// The longest wait of a commit.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -39,11 +38,11 @@ pub(super) struct CreateQuery {
 #[utoipa::path(get, path = "/v1/groups", params(ListQuery), responses((status = 200, body = GroupPage)))]
 pub(super) async fn list(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RequestError> {
     let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
-    let page = app.shell.look(|core| core.groups(&who, query.tenant.as_deref(), query.after, query.limit))?;
+    let page = app.service.read(|core| core.groups(&principal, query.tenant.as_deref(), query.after, query.limit))?;
     Ok(answer(StatusCode::OK, &page, None))
 }
 
@@ -57,26 +56,26 @@ pub(super) async fn list(
 )]
 pub(super) async fn create(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     IdempotencyKey(key): IdempotencyKey,
     query: Result<Query<CreateQuery>, axum::extract::rejection::QueryRejection>,
-    asked: Asked<NewGroup>,
-) -> Result<Response, Refusal> {
+    body: Body<NewGroup>,
+) -> Result<Response, RequestError> {
     let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
-    let Asked { value, digest } = asked;
+    let Body { value, digest } = body;
     let (status, body, version) = app
-        .shell
-        .durably(|core| {
+        .service
+        .write(|core| {
             if let Some(key) = &key
-                && let Some(kept) = core.answer_again(&who, key, &digest)?
+                && let Some(kept) = core.stored_answer(&principal, key, &digest)?
             {
                 return Ok((kept.status, kept.body.clone(), None));
             }
-            let id = core.create(&who, query.tenant.as_deref(), value)?;
-            let (group, version) = core.group(&who, id)?;
+            let id = core.create_group(&principal, query.tenant.as_deref(), value)?;
+            let (group, version) = core.group(&principal, id)?;
             let body = serde_json::to_string(&group).unwrap_or_default();
             if let Some(key) = &key {
-                core.keep_answer(&who, key, digest, StatusCode::CREATED.as_u16(), body.clone());
+                core.store_answer(&principal, key, digest, StatusCode::CREATED.as_u16(), body.clone());
             }
             Ok((StatusCode::CREATED.as_u16(), body, Some(version)))
         })
@@ -91,9 +90,13 @@ pub(super) async fn create(
     params(("id" = u32, Path)),
     responses((status = 200, body = Group), (status = 404, body = Problem))
 )]
-pub(super) async fn show(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<Response, Refusal> {
+pub(super) async fn show(
+    State(app): State<App>,
+    principal: Principal,
+    Path(id): Path<String>,
+) -> Result<Response, RequestError> {
     let id = group_id(&id)?;
-    let (group, version) = app.shell.look(|core| core.group(&who, id))?;
+    let (group, version) = app.service.read(|core| core.group(&principal, id))?;
     Ok(answer(StatusCode::OK, &group, Some(version)))
 }
 
@@ -107,19 +110,18 @@ pub(super) async fn show(State(app): State<App>, who: Who, Path(id): Path<String
 )]
 pub(super) async fn commit(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     AtVersion(version): AtVersion,
     Path(id): Path<String>,
-    asked: Asked<CommitRequest>,
-) -> Result<Response, Refusal> {
+    body: Body<CommitRequest>,
+) -> Result<Response, RequestError> {
     let id = group_id(&id)?;
-    app.shell.durably(|core| core.commit(&who, id, version)).await?;
-    let wait = Duration::from_millis(asked.value.wait_ms.into()).min(LONGEST_WAIT);
+    app.service.write(|core| core.commit_group(&principal, id, version)).await?;
+    let wait = Duration::from_millis(body.value.wait_ms.into()).min(LONGEST_WAIT);
     let deadline = Instant::now() + wait;
-    while app.shell.look(|core| core.state(id)) == Some(GroupState::Creating) && Instant::now() < deadline {
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    let (group, version) = app.shell.durably(|core| core.group(&who, id)).await?;
+    let is_final = |state: &Option<GroupState>| *state != Some(GroupState::Creating);
+    app.service.read_until(id, deadline, |core| core.group_state(id), is_final).await;
+    let (group, version) = app.service.write(|core| core.group(&principal, id)).await?;
     Ok(answer(StatusCode::OK, &group, Some(version)))
 }
 
@@ -132,15 +134,15 @@ pub(super) async fn commit(
 )]
 pub(super) async fn close(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     AtVersion(version): AtVersion,
     Path(id): Path<String>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RequestError> {
     let id = group_id(&id)?;
-    let closed = app.shell.durably(|core| {
-        let (mut group, _) = core.group(&who, id)?;
-        core.close(&who, id, version)?;
-        group.summary.state = core.state(id).unwrap_or(GroupState::Closed);
+    let closed = app.service.write(|core| {
+        let (mut group, _) = core.group(&principal, id)?;
+        core.close_group(&principal, id, version)?;
+        group.summary.state = core.group_state(id).unwrap_or(GroupState::Closed);
         Ok(group)
     });
     Ok(answer(StatusCode::OK, &closed.await?, None))
@@ -155,11 +157,11 @@ pub(super) async fn close(
 )]
 pub(super) async fn receiver(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     Path((id, receiver)): Path<(String, String)>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RequestError> {
     let (id, address) = (group_id(&id)?, address(&receiver)?);
-    let (receiver, version) = app.shell.look(|core| core.receiver(&who, id, address))?;
+    let (receiver, version) = app.service.read(|core| core.receiver(&principal, id, address))?;
     Ok(answer(StatusCode::OK, &receiver, Some(version)))
 }
 
@@ -173,15 +175,15 @@ pub(super) async fn receiver(
 )]
 pub(super) async fn join(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     AtVersion(version): AtVersion,
     Path((id, receiver)): Path<(String, String)>,
-    asked: Asked<NewReceiver>,
-) -> Result<Response, Refusal> {
+    body: Body<NewReceiver>,
+) -> Result<Response, RequestError> {
     let (id, address) = (group_id(&id)?, address(&receiver)?);
-    let joined = app.shell.durably(|core| {
-        core.join(&who, id, address, asked.value, version)?;
-        core.receiver(&who, id, address)
+    let joined = app.service.write(|core| {
+        core.join(&principal, id, address, body.value, version)?;
+        core.receiver(&principal, id, address)
     });
     let (receiver, version) = joined.await?;
     Ok(answer(StatusCode::OK, &receiver, Some(version)))
@@ -196,14 +198,14 @@ pub(super) async fn join(
 )]
 pub(super) async fn leave(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     AtVersion(version): AtVersion,
     Path((id, receiver)): Path<(String, String)>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RequestError> {
     let (id, address) = (group_id(&id)?, address(&receiver)?);
-    let left = app.shell.durably(|core| {
-        let before = core.receiver(&who, id, address)?.0;
-        core.leave(&who, id, address, version)?;
+    let left = app.service.write(|core| {
+        let before = core.receiver(&principal, id, address)?.0;
+        core.leave(&principal, id, address, version)?;
         Ok(Receiver { state: srdma_api::ReceiverState::Leaving, ..before })
     });
     Ok(answer(StatusCode::OK, &left.await?, None))
@@ -219,14 +221,14 @@ pub(super) async fn leave(
 )]
 pub(super) async fn source(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     Path(id): Path<String>,
-    asked: Asked<SourceReport>,
-) -> Result<Response, Refusal> {
+    body: Body<SourceReport>,
+) -> Result<Response, RequestError> {
     let id = group_id(&id)?;
-    let report = asked.value;
+    let report = body.value;
     let wait = Duration::from_millis(report.wait_ms.min(10_000).into());
-    let deadline = Instant::now() + wait.min(app.shell.longest_wait());
+    let deadline = Instant::now() + wait.min(app.service.longest_source_wait());
     let is_known = |order: &SourceOrder| match (order, report.round) {
         (SourceOrder::Wait, None) => true,
         (SourceOrder::Ready { round }, Some(known)) => *round == known && !report.paused,
@@ -235,12 +237,11 @@ pub(super) async fn source(
         (SourceOrder::Wait, Some(_)) => report.paused,
         (SourceOrder::Ready { .. } | SourceOrder::Pause { .. }, None) | (SourceOrder::Closed, _) => false,
     };
-    let mut order = app.shell.durably(|core| core.source(&who, id, report)).await?;
-    while is_known(&order) && Instant::now() < deadline {
-        tokio::time::sleep(LOOK_EVERY).await;
-        order = app.shell.look(|core| core.source_order(id));
+    let mut order = app.service.write(|core| core.report_source(&principal, id, report)).await?;
+    if is_known(&order) {
+        order = app.service.read_until(id, deadline, |core| core.source_order(id), |order| !is_known(order)).await;
     }
-    // What it is told may depend on what is being written.
-    app.shell.durably(|_| Ok(())).await?;
+    // The order may depend on writes that are not durable yet.
+    app.service.write(|_| Ok(())).await?;
     Ok(answer(StatusCode::OK, &order, None))
 }

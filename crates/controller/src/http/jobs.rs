@@ -1,14 +1,14 @@
 //! `/v1/jobs`, `/v1/whatif` and `/v1/fabric/drained`.
 
-use super::asked::Asked;
+use super::request::Body;
 use super::{App, answer};
-use crate::access::Who;
-use crate::refusal::{Kind, Refusal};
+use crate::service::RequestError;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use srdma_api::{DrainLinks, Job, JobPage, NewJob, Problem, WhatIf, WhatIfAnswer};
+use srdma_controller_core::{Kind, Principal, Refusal};
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -32,9 +32,13 @@ fn query(listed: Listed) -> Result<ListQuery, Refusal> {
 
 /// A page of the jobs, without their flows.
 #[utoipa::path(get, path = "/v1/jobs", params(ListQuery), responses((status = 200, body = JobPage)))]
-pub(super) async fn list(State(app): State<App>, who: Who, listed: Listed) -> Result<Response, Refusal> {
+pub(super) async fn list(
+    State(app): State<App>,
+    principal: Principal,
+    listed: Listed,
+) -> Result<Response, RequestError> {
     let query = query(listed)?;
-    let page = app.shell.look(|core| core.job_page(&who, query.after.as_deref(), query.limit))?;
+    let page = app.service.read(|core| core.job_page(&principal, query.after.as_deref(), query.limit))?;
     Ok(answer(StatusCode::OK, &page, None))
 }
 
@@ -48,12 +52,12 @@ pub(super) async fn list(State(app): State<App>, who: Who, listed: Listed) -> Re
 )]
 pub(super) async fn place(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     listed: Listed,
-    asked: Asked<NewJob>,
-) -> Result<Response, Refusal> {
+    body: Body<NewJob>,
+) -> Result<Response, RequestError> {
     let query = query(listed)?;
-    let placed = app.shell.durably(|core| core.place_jobs(&who, query.tenant.as_deref(), &asked.value)).await?;
+    let placed = app.service.write(|core| core.place_jobs(&principal, query.tenant.as_deref(), &body.value)).await?;
     Ok(answer(StatusCode::CREATED, &placed, None))
 }
 
@@ -64,8 +68,12 @@ pub(super) async fn place(
     params(("name" = String, Path)),
     responses((status = 200, body = Job), (status = 404, body = Problem))
 )]
-pub(super) async fn show(State(app): State<App>, who: Who, Path(name): Path<String>) -> Result<Response, Refusal> {
-    let job = app.shell.look(|core| core.job(&who, &name))?;
+pub(super) async fn show(
+    State(app): State<App>,
+    principal: Principal,
+    Path(name): Path<String>,
+) -> Result<Response, RequestError> {
+    let job = app.service.read(|core| core.job(&principal, &name))?;
     let version = job.version;
     Ok(answer(StatusCode::OK, &job, Some(version)))
 }
@@ -77,8 +85,12 @@ pub(super) async fn show(State(app): State<App>, who: Who, Path(name): Path<Stri
     params(("name" = String, Path)),
     responses((status = 200, body = WhatIfAnswer), (status = 404, body = Problem))
 )]
-pub(super) async fn remove(State(app): State<App>, who: Who, Path(name): Path<String>) -> Result<Response, Refusal> {
-    let removed = app.shell.durably(|core| core.remove_job(&who, &name)).await?;
+pub(super) async fn remove(
+    State(app): State<App>,
+    principal: Principal,
+    Path(name): Path<String>,
+) -> Result<Response, RequestError> {
+    let removed = app.service.write(|core| core.remove_job(&principal, &name)).await?;
     Ok(answer(StatusCode::OK, &removed, None))
 }
 
@@ -89,8 +101,12 @@ pub(super) async fn remove(State(app): State<App>, who: Who, Path(name): Path<St
     request_body = WhatIf,
     responses((status = 200, body = WhatIfAnswer), (status = "4XX", body = Problem))
 )]
-pub(super) async fn what_if(State(app): State<App>, who: Who, asked: Asked<WhatIf>) -> Result<Response, Refusal> {
-    let thought = app.shell.look(|core| core.what_if(&who, &asked.value))?;
+pub(super) async fn what_if(
+    State(app): State<App>,
+    principal: Principal,
+    body: Body<WhatIf>,
+) -> Result<Response, RequestError> {
+    let thought = app.service.read(|core| core.what_if(&principal, &body.value))?;
     Ok(answer(StatusCode::OK, &thought, None))
 }
 
@@ -101,8 +117,12 @@ pub(super) async fn what_if(State(app): State<App>, who: Who, asked: Asked<WhatI
     request_body = DrainLinks,
     responses((status = 200, body = WhatIfAnswer), (status = "4XX", body = Problem))
 )]
-pub(super) async fn drain(State(app): State<App>, who: Who, asked: Asked<DrainLinks>) -> Result<Response, Refusal> {
-    let DrainLinks { names, drained } = asked.value;
-    let changed = app.shell.durably(|core| core.drain_links(&who, &names, drained)).await?;
+pub(super) async fn drain(
+    State(app): State<App>,
+    principal: Principal,
+    body: Body<DrainLinks>,
+) -> Result<Response, RequestError> {
+    let DrainLinks { names, drained } = body.value;
+    let changed = app.service.write(|core| core.drain_links(&principal, &names, drained)).await?;
     Ok(answer(StatusCode::OK, &changed, None))
 }

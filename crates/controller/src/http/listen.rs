@@ -1,12 +1,10 @@
 //! Connections: how many, how long, and how they are kept secret.
 
-use super::doorkeeper::Doorkeeper;
-use super::{App, router, waiting};
+use super::connection_limiter::ConnectionLimiter;
+use super::{App, router, standby};
 use crate::access::Access;
 use crate::config::{Config, Tls};
-use crate::jobs::Jobs;
-use crate::refusal::Refusal;
-use crate::shell::Shell;
+use crate::service::Service;
 use crate::store::{Etcd, Leadership, Standby, Store, StoreError};
 use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -14,6 +12,7 @@ use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use srdma_controller_core::{Jobs, Refusal};
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -65,7 +64,7 @@ pub struct Server {
     /// What requests come to: another one from when it leads.
     router: watch::Receiver<Router>,
     tls: Option<TlsAcceptor>,
-    doorkeeper: Arc<Doorkeeper>,
+    limiter: Arc<ConnectionLimiter>,
     work: Work,
 }
 
@@ -79,11 +78,11 @@ impl Server {
     ///
     /// See [`ServeError`].
     pub async fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Result<Self, ServeError> {
-        let door = Door::open(&config)?;
+        let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let (shell, router) = leading(config, fabric, store, rebuilds)?;
+        let (service, router) = leading(config, fabric, store, rebuilds)?;
         let (_, router) = watch::channel(router);
-        Ok(door.server(router, Box::pin(kept(shell))))
+        Ok(listening.server(router, Box::pin(timers(service))))
     }
 
     /// Listens, says who leads meanwhile, and leads when nobody else does. It stops when it does not lead any more.
@@ -92,11 +91,11 @@ impl Server {
     ///
     /// See [`ServeError`].
     pub async fn stand_by(config: Config, standby: Standby, rebuilds: bool) -> Result<Self, ServeError> {
-        let door = Door::open(&config)?;
+        let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
         let nobody = Leadership::Unknown { reason: "this controller has just begun".to_owned() };
         let (tell, told) = watch::channel(nobody);
-        let (change, router) = watch::channel(waiting::router(told));
+        let (change, router) = watch::channel(standby::router(told));
         let work = async move {
             let (depose, deposed) = oneshot::channel();
             let store = match led(standby, tell, depose).await {
@@ -105,17 +104,17 @@ impl Server {
             };
             let _leaving = Leaving(Arc::clone(&store));
             match leading(config, fabric, store, rebuilds) {
-                Ok((shell, router)) => {
+                Ok((service, router)) => {
                     drop(change.send_replace(router));
                     tokio::select! {
-                        error = kept(shell) => error,
+                        error = timers(service) => error,
                         _ = deposed => StoreError::Deposed.into(),
                     }
                 }
                 Err(error) => error,
             }
         };
-        Ok(door.server(router, Box::pin(work)))
+        Ok(listening.server(router, Box::pin(work)))
     }
 
     /// Where it listens; the ports that it was given, where it asked for any.
@@ -129,10 +128,10 @@ impl Server {
     ///
     /// It cannot lead, or does not any more.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let Server { listeners, router, tls, doorkeeper, work } = self;
+        let Server { listeners, router, tls, limiter, work } = self;
         let mut tasks = tokio::task::JoinSet::new();
         for listener in listeners {
-            tasks.spawn(accept(listener, router.clone(), tls.clone(), Arc::clone(&doorkeeper)));
+            tasks.spawn(accept(listener, router.clone(), tls.clone(), Arc::clone(&limiter)));
         }
         tokio::select! {
             () = stop => Ok(()),
@@ -142,14 +141,14 @@ impl Server {
     }
 }
 
-/// Where connections come in.
-struct Door {
+/// Open sockets, before requests are served.
+struct Listening {
     listeners: Vec<TcpListener>,
     tls: Option<TlsAcceptor>,
-    doorkeeper: Arc<Doorkeeper>,
+    limiter: Arc<ConnectionLimiter>,
 }
 
-impl Door {
+impl Listening {
     fn open(config: &Config) -> Result<Self, ServeError> {
         config.check().map_err(ServeError::Config)?;
         let tls = config.tls.as_ref().map(acceptor).transpose()?;
@@ -157,13 +156,13 @@ impl Door {
         for address in config.listen.iter().copied() {
             listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
         }
-        let doorkeeper = Doorkeeper::new(config.connections, config.connections_of_one);
-        Ok(Door { listeners, tls, doorkeeper })
+        let limiter = ConnectionLimiter::new(config.connections, config.connections_of_one);
+        Ok(Listening { listeners, tls, limiter })
     }
 
     fn server(self, router: watch::Receiver<Router>, work: Work) -> Server {
-        let Door { listeners, tls, doorkeeper } = self;
-        Server { listeners, router, tls, doorkeeper, work }
+        let Listening { listeners, tls, limiter } = self;
+        Server { listeners, router, tls, limiter, work }
     }
 }
 
@@ -200,16 +199,16 @@ fn leading(
     fabric: Option<Jobs>,
     store: Arc<dyn Store>,
     rebuilds: bool,
-) -> Result<(Arc<Shell>, Router), ServeError> {
+) -> Result<(Arc<Service>, Router), ServeError> {
     let access = Arc::new(Access::new(&config));
-    let shell = Shell::start(config, fabric, store, rebuilds)?;
-    let router = router(App { shell: Arc::clone(&shell), access });
-    Ok((shell, router))
+    let service = Service::start(config, fabric, store, rebuilds)?;
+    let router = router(App { service: Arc::clone(&service), access });
+    Ok((service, router))
 }
 
-/// What the shell does beside answering, which does not end.
-async fn kept(shell: Arc<Shell>) -> ServeError {
-    shell.keep().await;
+/// Runs the service's timers, which does not end.
+async fn timers(service: Arc<Service>) -> ServeError {
+    service.run().await;
     StoreError::System("the controller has stopped by itself".to_owned()).into()
 }
 
@@ -227,7 +226,7 @@ async fn accept(
     listener: TcpListener,
     router: watch::Receiver<Router>,
     tls: Option<TlsAcceptor>,
-    doorkeeper: Arc<Doorkeeper>,
+    limiter: Arc<ConnectionLimiter>,
 ) {
     loop {
         let (stream, from) = match listener.accept().await {
@@ -238,8 +237,8 @@ async fn accept(
                 continue;
             }
         };
-        let pass = match doorkeeper.admit(from.ip()) {
-            Ok(pass) => pass,
+        let permit = match limiter.acquire(from.ip()) {
+            Ok(permit) => permit,
             Err(refusal) => {
                 turn_away(stream, tls.is_some(), &refusal);
                 continue;
@@ -258,7 +257,7 @@ async fn accept(
                     }
                 }
             }
-            drop(pass);
+            drop(permit);
         });
     }
 }

@@ -1,15 +1,15 @@
 //! `/v1/nodes` and `/v1/topology`.
 
-use super::asked::Asked;
+use super::request::Body;
 use super::{App, answer};
-use crate::access::Who;
-use crate::refusal::{Kind, Refusal};
+use crate::service::{RequestError, unix_ms};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use srdma_api::{DrainRequest, Hello, Node, NodePage, Problem, Session, Sync, SyncAnswer, Topology};
-use std::time::{Duration, Instant};
+use srdma_controller_core::{Kind, Principal, Refusal};
+use std::time::Duration;
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -24,23 +24,27 @@ pub(super) struct ListQuery {
 #[utoipa::path(get, path = "/v1/nodes", params(ListQuery), responses((status = 200, body = NodePage)))]
 pub(super) async fn list(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RequestError> {
     let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
-    let page = app.shell.look(|core| core.nodes(&who, query.after.as_deref(), query.limit))?;
+    let page = app.service.read(|core| core.nodes(&principal, query.after.as_deref(), query.limit))?;
     Ok(answer(StatusCode::OK, &page, None))
 }
 
-/// A node presents itself.
+/// Register a node.
 #[utoipa::path(
     post,
     path = "/v1/nodes",
     request_body = Hello,
     responses((status = 200, body = Session), (status = "4XX", body = Problem))
 )]
-pub(super) async fn hello(State(app): State<App>, who: Who, asked: Asked<Hello>) -> Result<Response, Refusal> {
-    let session = app.shell.durably(|core| core.hello(&who, asked.value, Instant::now())).await?;
+pub(super) async fn register(
+    State(app): State<App>,
+    principal: Principal,
+    body: Body<Hello>,
+) -> Result<Response, RequestError> {
+    let session = app.service.write(|core| core.register(&principal, body.value)).await?;
     Ok(answer(StatusCode::OK, &session, None))
 }
 
@@ -51,8 +55,12 @@ pub(super) async fn hello(State(app): State<App>, who: Who, asked: Asked<Hello>)
     params(("name" = String, Path)),
     responses((status = 200, body = Node), (status = 404, body = Problem))
 )]
-pub(super) async fn show(State(app): State<App>, who: Who, Path(name): Path<String>) -> Result<Response, Refusal> {
-    let node = app.shell.look(|core| core.node(&who, &name))?;
+pub(super) async fn show(
+    State(app): State<App>,
+    principal: Principal,
+    Path(name): Path<String>,
+) -> Result<Response, RequestError> {
+    let node = app.service.read(|core| core.node(&principal, &name))?;
     Ok(answer(StatusCode::OK, &node, None))
 }
 
@@ -66,17 +74,17 @@ pub(super) async fn show(State(app): State<App>, who: Who, Path(name): Path<Stri
 )]
 pub(super) async fn sync(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     Path(name): Path<String>,
-    asked: Asked<Sync>,
-) -> Result<Response, Refusal> {
-    let wait = Duration::from_millis(asked.value.wait_ms.min(10_000).into());
-    let session = asked.value.session;
-    let loopback = app.shell.durably(|core| core.sync(&who, &name, asked.value, Instant::now())).await?;
-    let orders = app.shell.orders(loopback, wait).await?;
+    body: Body<Sync>,
+) -> Result<Response, RequestError> {
+    let wait = Duration::from_millis(body.value.wait_ms.min(10_000).into());
+    let session = body.value.session;
+    let loopback = app.service.write(|core| core.sync(&principal, &name, body.value)).await?;
+    let orders = app.service.orders(loopback, wait).await;
     // Another hello meanwhile has taken the orders' place.
-    app.shell.look(|core| core.is_session(loopback, session, &name))?;
-    app.shell.with(|core| core.heard(loopback, Instant::now()));
+    app.service.read(|core| core.check_session(loopback, session, &name))?;
+    app.service.transaction(|core| core.keep_session(loopback));
     Ok(answer(StatusCode::OK, &SyncAnswer { orders }, None))
 }
 
@@ -90,20 +98,20 @@ pub(super) async fn sync(
 )]
 pub(super) async fn drain(
     State(app): State<App>,
-    who: Who,
+    principal: Principal,
     Path(name): Path<String>,
-    asked: Asked<DrainRequest>,
-) -> Result<Response, Refusal> {
-    let drained = app.shell.durably(|core| {
-        core.drain(&who, &name, asked.value.drained)?;
-        core.node(&who, &name)
+    body: Body<DrainRequest>,
+) -> Result<Response, RequestError> {
+    let drained = app.service.write(|core| {
+        core.drain_node(&principal, &name, body.value.drained)?;
+        core.node(&principal, &name)
     });
     Ok(answer(StatusCode::OK, &drained.await?, None))
 }
 
 /// The network as a picture shows it: nodes, links and how much they carry.
 #[utoipa::path(get, path = "/v1/topology", responses((status = 200, body = Topology)))]
-pub(super) async fn topology(State(app): State<App>, who: Who) -> Result<Response, Refusal> {
-    let topology = app.shell.look(|core| core.topology(&who))?;
+pub(super) async fn topology(State(app): State<App>, principal: Principal) -> Result<Response, RequestError> {
+    let topology = app.service.read(|core| core.topology(&principal, unix_ms()))?;
     Ok(answer(StatusCode::OK, &topology, None))
 }

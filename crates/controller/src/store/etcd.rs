@@ -24,10 +24,11 @@ mod leadership;
 
 pub use leadership::{Leadership, Standby};
 
-use super::{Row, Store, StoreError, Write};
+use super::{Store, StoreError};
 use gateway::{CallError, Gateway, Outcome, end_of, part};
 use leadership::{Lease, Renewal};
 use serde_json::Value;
+use srdma_controller_core::{Row, RowError, Write};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -342,5 +343,5 @@ fn of_journal(changes: Vec<(String, Option<String>)>) -> Result<Changes, StoreEr
 }
 
 fn damaged(key: &str, reason: impl fmt::Display) -> StoreError {
-    StoreError::Row { key: key.to_owned(), reason: reason.to_string() }
+    RowError::Damaged { key: key.to_owned(), reason: reason.to_string() }.into()
 }

@@ -1,7 +1,8 @@
 //! The store in one file.
 
-use super::{Row, Store, StoreError, Write};
+use super::{Store, StoreError};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError};
+use srdma_controller_core::{Row, Write};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};

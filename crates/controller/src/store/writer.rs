@@ -1,65 +1,64 @@
-//! The thread that writes: what has come in while a batch was made durable goes into the next one, so that many
-//! answered writes share one flush.
-//!
-//! Writes are numbered. Whatever the controller says to anybody waits until all that was written before is durable.
+//! The thread that writes: writes that arrive while a batch is made durable form the next batch, so that many
+//! transactions share one flush.
 
-use super::{Store, StoreError, Write};
+use super::{Store, StoreError};
+use srdma_controller_core::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 use tokio::sync::watch;
 
-/// The most writes of a batch: what one client sends must not keep the others waiting for long.
-const MOST_OF_A_BATCH: usize = 4096;
+/// Writes of a batch, at most: one client's must not delay the others for long.
+const MAX_BATCH: usize = 4096;
 
 /// Hands writes to the thread.
 #[derive(Debug)]
 pub(crate) struct Writer {
     sender: Sender<(u64, Vec<Write>)>,
-    last: u64,
     durability: Durability,
 }
 
-/// Tells what is durable.
+/// How far the thread is.
 #[derive(Clone, Debug)]
 pub(crate) struct Durability(watch::Receiver<Progress>);
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// All up to this number are durable, or lost.
+    /// All up to this number are durable.
     done: u64,
     /// From this number on they are lost: nothing is written after a failure.
     lost: Option<(u64, StoreError)>,
 }
 
 impl Writer {
-    /// Starts the thread. `failed` is told when a batch cannot be written, before those who wait for it are; the thread
-    /// ends then.
+    /// Starts the thread. `durable` is called with the number of each batch, and `failed` when one cannot be written,
+    /// both before tasks that wait for it are woken. The thread ends after a failure.
     pub(crate) fn start(
         store: Arc<dyn Store>,
+        durable: impl Fn(u64) + Send + 'static,
         failed: impl FnOnce(StoreError) + Send + 'static,
     ) -> Result<Self, StoreError> {
         let (sender, receiver) = channel();
         let (progress, watched) = watch::channel(Progress::default());
         let thread = Builder::new().name("store".to_owned());
         let spawned = thread.spawn(move || {
-            if let Err((first, error)) = write(store.as_ref(), &receiver, &progress) {
+            let done = |number| {
+                durable(number);
+                progress.send_modify(|progress| progress.done = number);
+            };
+            if let Err((first, error)) = write(store.as_ref(), &receiver, done) {
                 failed(error.clone());
                 progress.send_modify(|progress| progress.lost = Some((first, error)));
             }
         });
         spawned.map_err(|error| StoreError::System(error.to_string()))?;
-        Ok(Writer { sender, last: 0, durability: Durability(watched) })
+        Ok(Writer { sender, durability: Durability(watched) })
     }
 
-    /// Hands over writes that belong together; returns their number. No writes: the number of the last that were.
-    pub(crate) fn submit(&mut self, writes: Vec<Write>) -> u64 {
-        if !writes.is_empty() {
-            self.last += 1;
-            // The thread has ended only after a failure, which whoever waits for the number is told.
-            let _ = self.sender.send((self.last, writes));
-        }
-        self.last
+    /// Submits writes that belong together. Numbers rise.
+    pub(crate) fn submit(&self, number: u64, writes: Vec<Write>) {
+        // The thread has ended only after a failure, which is reported to tasks that wait for the number.
+        let _ = self.sender.send((number, writes));
     }
 
     pub(crate) fn durability(&self) -> Durability {
@@ -68,44 +67,27 @@ impl Writer {
 }
 
 impl Durability {
-    /// The number up to which all is durable.
-    pub(crate) fn done(&self) -> u64 {
-        let progress = self.0.borrow();
-        match &progress.lost {
-            Some((lost, _)) => progress.done.min(lost - 1),
-            None => progress.done,
-        }
-    }
-
-    /// Waits until all up to this number is durable.
-    pub(crate) async fn reached(&mut self, number: u64) -> Result<(), StoreError> {
+    /// Waits until all up to this number is durable; returns how far it is then.
+    pub(crate) async fn reached(&mut self, number: u64) -> Result<u64, StoreError> {
         let waited = self.0.wait_for(|progress| progress.done >= number || progress.lost.is_some()).await;
         let progress = waited.map_err(|_| StoreError::System("the writing thread has ended".to_owned()))?;
         match &progress.lost {
             Some((lost, error)) if *lost <= number => Err(error.clone()),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Waits until more is durable than now.
-    pub(crate) async fn changed(&mut self) {
-        // When the thread has ended nothing changes any more, and whoever waits is ended by the failure.
-        if self.0.changed().await.is_err() {
-            std::future::pending::<()>().await;
+            Some(_) | None => Ok(progress.done),
         }
     }
 }
 
-/// Writes until there is nothing more to come, or a batch is lost: from which number on, and why.
+/// Writes until the sender is gone or a batch is lost: from which number on, and why.
 fn write(
     store: &dyn Store,
     receiver: &Receiver<(u64, Vec<Write>)>,
-    progress: &watch::Sender<Progress>,
+    done: impl Fn(u64),
 ) -> Result<(), (u64, StoreError)> {
     while let Ok(first) = receiver.recv() {
         let mut batch = vec![first];
         let mut writes = batch[0].1.len();
-        while writes < MOST_OF_A_BATCH
+        while writes < MAX_BATCH
             && let Ok(next) = receiver.try_recv()
         {
             writes += next.1.len();
@@ -114,7 +96,7 @@ fn write(
         let (first, last) = (batch[0].0, batch[batch.len() - 1].0);
         let all: Vec<&Write> = batch.iter().flat_map(|(_, writes)| writes).collect();
         store.commit(&all).map_err(|error| (first, error))?;
-        progress.send_modify(|progress| progress.done = last);
+        done(last);
     }
     Ok(())
 }

@@ -9,7 +9,6 @@ mod fleet;
 mod in_etcd;
 mod jobs;
 mod life;
-mod placed_jobs;
 mod running;
 mod standing_in;
 mod stores;

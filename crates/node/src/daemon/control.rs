@@ -8,7 +8,7 @@ mod ports;
 mod reloading;
 mod reporting;
 
-use super::agent::Call;
+use super::agent::ControllerEvent;
 use super::claim::Claim;
 use super::error::DaemonError;
 use super::event::{Cause, Event};
@@ -23,7 +23,7 @@ use super::status::StatusServer;
 use super::supervisor::Supervisor;
 use super::watched_file::WatchedFile;
 use crate::configuration::{Configuration, InterfaceFacts, Purpose};
-use agent::AgentSide;
+use agent::ControllerSide;
 use isis::IsisSide;
 use kernel::KernelSide;
 use ports::{PortDriver, claim_missing};
@@ -45,7 +45,7 @@ pub(super) struct Control<'r> {
     configuration: Configuration,
     kernel: KernelSide,
     isis: IsisSide,
-    agent: AgentSide,
+    controller: ControllerSide,
     data: DataHandle,
     /// In the order of the configuration's.
     ports: Vec<PortDriver>,
@@ -64,7 +64,7 @@ enum Occasion {
     Lost(Loss),
     Kernel(std::io::Result<()>),
     Isis(News),
-    Controller(Call),
+    Controller(ControllerEvent),
     Period,
 }
 
@@ -88,7 +88,7 @@ impl<'r> Control<'r> {
         let data = DataHandle::start(node, interest, configuration.daemon.cpu)
             .map_err(system("cannot start the data thread"))?;
         let effects = kernel.configure(&configuration, &[]);
-        let agent = AgentSide::start(&configuration)?;
+        let controller = ControllerSide::start(&configuration)?;
         let reporting = Reporting::new(status, metrics);
         let supervisor = Supervisor::of_environment();
         let path = path.to_owned();
@@ -99,7 +99,7 @@ impl<'r> Control<'r> {
             configuration,
             kernel,
             isis: IsisSide::default(),
-            agent,
+            controller,
             data,
             ports,
             claims,
@@ -152,7 +152,7 @@ impl<'r> Control<'r> {
                 request = signals.next() => Occasion::Asked(request),
                 changed = self.kernel.changed() => Occasion::Kernel(changed),
                 news = self.isis.news() => Occasion::Isis(news),
-                call = self.agent.call() => Occasion::Controller(call),
+                event = self.controller.event() => Occasion::Controller(event),
                 loss = self.data.loss() => Occasion::Lost(loss?),
                 _ = period.tick() => Occasion::Period,
             };
@@ -165,7 +165,7 @@ impl<'r> Control<'r> {
                     return Err(DaemonError::Died(error.to_string()));
                 }
                 Occasion::Isis(news) => self.hear_isis(news).await?,
-                Occasion::Controller(call) => self.answer_call(call).await?,
+                Occasion::Controller(event) => self.controller_event(event).await?,
                 Occasion::Lost(loss) => self.lost(&loss),
                 Occasion::Period => {
                     if self.file.has_changed() {

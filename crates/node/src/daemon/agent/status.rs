@@ -1,15 +1,15 @@
-//! What the controller is told of how the node fares.
+//! The node's status, as the controller receives it.
 
 use crate::configuration::ControllerSettings;
 use crate::daemon::snapshot::{GroupSnapshot, PortSnapshot, Snapshot};
 use srdma_api::{BranchStatus, GroupStatus, NodeStatus, PortStatus};
 use std::collections::BTreeMap;
 
-/// The status of the node that a snapshot shows; of groups, only those that the controller has given.
+/// The status in a snapshot; of groups, only those of the controller.
 pub(in crate::daemon) fn status_of(
     snapshot: &Snapshot,
     settings: &ControllerSettings,
-    is_given: impl Fn(u32) -> bool,
+    is_of_controller: impl Fn(u32) -> bool,
 ) -> NodeStatus {
     let port = |(index, port): (usize, &PortSnapshot)| PortStatus {
         name: port.name.clone(),
@@ -25,7 +25,7 @@ pub(in crate::daemon) fn status_of(
     let steered = snapshot.steering.iter().flat_map(|steering| &steering.flows);
     NodeStatus {
         ports: snapshot.ports.iter().enumerate().map(port).collect(),
-        groups: snapshot.groups.iter().filter(|group| is_given(group.id)).map(group).collect(),
+        groups: snapshot.groups.iter().filter(|group| is_of_controller(group.id)).map(group).collect(),
         drops,
         programs: steered.map(|flow| format!("{} {}", flow.destination, flow.path)).collect(),
     }

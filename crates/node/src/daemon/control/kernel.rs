@@ -201,7 +201,7 @@ impl Control<'_> {
     /// Answers for Proxy Addresses; and with AF_PACKET, by which the kernel sees what the node takes, keeps it from
     /// forwarding or answering that.
     pub(super) async fn settle_with_kernel(&mut self) {
-        let given = self.agent.ledger.commands();
+        let given = self.controller.table().commands();
         self.kernel.answer_for(proxy_addresses(self.configuration.commands.iter().chain(&given)), &self.interfaces());
         let wanted = if self.kernel_sees_frames() {
             let wanted = interest::of(&self.configuration, &given);

@@ -59,8 +59,8 @@ impl Control<'_> {
         let is_other_isis = configuration.isis != self.configuration.isis;
         let commands = changes.commands.len() + usize::from(is_other_isis);
         let before = self.kernel.mirror.clone();
-        let given = self.agent.ledger.commands();
-        let mut effects = self.kernel.configure(&configuration, &self.agent.ledger.foreseen());
+        let given = self.controller.table().commands();
+        let mut effects = self.kernel.configure(&configuration, &self.controller.table().commands_with_prepared());
         let learnt = std::mem::replace(&mut effects.commands, changes.commands);
         effects.commands.extend(learnt);
         // One order: no frame that the new interest brings meets the old commands.
@@ -96,12 +96,12 @@ impl Control<'_> {
         let in_file = |problem: String| format!("{}: {problem}", self.path.display());
         let changes = changes(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
         let mut node = self.configuration.node().map_err(|error| in_file(error.to_string()))?;
-        let given = self.agent.ledger.commands();
+        let given = self.controller.table().commands();
         given
             .iter()
             .try_for_each(|command| node.control(command.clone()))
             .map_err(|error| in_file(error.to_string()))?;
-        let is_given = |entry: &GroupEntry| self.agent.ledger.has(entry.id.0);
+        let is_given = |entry: &GroupEntry| self.controller.table().contains(entry.id.0);
         let both = changes.commands.iter().find_map(|command| match command {
             Command::AddGroup(entry) if is_given(entry) => Some(entry.id.0),
             _ => None,

@@ -98,13 +98,13 @@ impl Control<'_> {
             started_unix_s: self.reporting.started_unix_s,
             uptime_ns: self.reporting.started.elapsed().as_nanos() as u64,
             ports: self.links().into_iter().zip(&self.configuration.interfaces).map(port).collect(),
-            controller: self.configuration.controller.as_ref().map(|settings| self.agent.snapshot(settings)),
+            controller: self.configuration.controller.as_ref().map(|settings| self.controller.snapshot(settings)),
             configuration: self.reporting.configuration.clone(),
         };
         let snapshot = self.data.snapshot(Box::new(state)).await?;
         self.say_whom_to_evict(&snapshot);
         if let Some(settings) = &self.configuration.controller {
-            self.agent.observe(&snapshot, settings);
+            self.controller.observe(&snapshot, settings);
         }
         self.reporting.publish(snapshot, self.isis.inquiry());
         Ok(())
@@ -117,7 +117,7 @@ impl Control<'_> {
             for &EvictionSnapshot { receiver, cause } in &group.to_evict {
                 now.insert((group.id, receiver));
                 if !self.reporting.to_evict.contains(&(group.id, receiver)) {
-                    let is_asked = self.agent.ledger.has(group.id);
+                    let is_asked = self.controller.table().contains(group.id);
                     self.say(Event::EvictionWanted { group: group.id, receiver, cause, is_asked });
                 }
             }

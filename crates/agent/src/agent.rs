@@ -1,0 +1,77 @@
+//! What a node keeps of its controller.
+
+use crate::{AllowedSids, EvictionRequests, GroupTable};
+use srdma_api::{Hello, NodeStatus, Session, Wish};
+
+/// What a node keeps of its controller.
+#[derive(Clone, Debug, Default)]
+pub struct Agent {
+    /// The controller's groups at this node.
+    pub table: GroupTable,
+    /// Receivers that are to be evicted.
+    pub evictions: EvictionRequests,
+    /// The next status to be sent.
+    status: Option<NodeStatus>,
+    is_registered: bool,
+    /// Why the controller is not reached; `None`: it is, or was not tried yet.
+    error: Option<String>,
+}
+
+/// What a node reports beside its answers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Due eviction requests.
+    pub wishes: Vec<Wish>,
+    /// `None`: unchanged.
+    pub status: Option<NodeStatus>,
+}
+
+impl Agent {
+    /// An agent without groups.
+    pub fn new(allowed: AllowedSids) -> Self {
+        Agent { table: GroupTable::new(allowed), ..Agent::default() }
+    }
+
+    /// The registration of a node that holds this agent's groups. `node`: its description.
+    pub fn registration(&self, node: Hello) -> Hello {
+        Hello { store: self.table.store(), groups: self.table.held(), ..node }
+    }
+
+    /// The controller has accepted the registration.
+    pub fn registered(&mut self, session: &Session) {
+        self.table.set_store(session.store);
+        self.evictions.forget();
+        self.is_registered = true;
+        self.error = None;
+    }
+
+    /// Replaces the status that is sent next.
+    pub fn set_status(&mut self, status: NodeStatus) {
+        self.status = Some(status);
+    }
+
+    /// Takes what is due to be reported.
+    pub fn report(&mut self, now_ns: u64) -> Report {
+        Report { wishes: self.evictions.take(now_ns), status: self.status.take() }
+    }
+
+    /// The controller was not reached, or has refused; returns whether it was reached before.
+    pub fn failed(&mut self, reason: String) -> bool {
+        self.error.replace(reason).is_none()
+    }
+
+    /// The controller has answered within its session; returns whether it was not reached before.
+    pub fn answered(&mut self) -> bool {
+        self.error.take().is_some()
+    }
+
+    /// Whether the node is registered and the controller was reached last time.
+    pub fn is_connected(&self) -> bool {
+        self.is_registered && self.error.is_none()
+    }
+
+    /// Why the controller is not reached.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+}

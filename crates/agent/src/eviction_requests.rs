@@ -1,0 +1,73 @@
+//! Requests for the eviction of receivers (D25): sent when a receiver is stalled or has failed, and again while the
+//! controller has not granted them.
+
+use srdma_api::Wish;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// Interval of repetition, nanoseconds.
+const INTERVAL_NS: u64 = 5_000_000_000;
+
+/// The receivers that are to be evicted now.
+#[derive(Clone, Debug, Default)]
+pub struct EvictionRequests(BTreeMap<(u32, Ipv6Addr), Pending>);
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    cause: &'static str,
+    /// When it was sent last.
+    sent_ns: Option<u64>,
+}
+
+impl EvictionRequests {
+    /// Replaces the receivers that are to be evicted: group, receiver and cause, `stalled` or `failed`.
+    pub fn set(&mut self, now: impl IntoIterator<Item = (u32, Ipv6Addr, &'static str)>) {
+        let before = std::mem::take(&mut self.0);
+        let pending = |(group, receiver, cause)| {
+            let sent_ns = before.get(&(group, receiver)).and_then(|pending| pending.sent_ns);
+            ((group, receiver), Pending { cause, sent_ns })
+        };
+        self.0 = now.into_iter().map(pending).collect();
+    }
+
+    /// Takes the requests that are due.
+    pub fn take(&mut self, now_ns: u64) -> Vec<Wish> {
+        let mut requests = Vec::new();
+        for ((group, receiver), pending) in &mut self.0 {
+            if pending.sent_ns.is_none_or(|sent_ns| now_ns.saturating_sub(sent_ns) >= INTERVAL_NS) {
+                pending.sent_ns = Some(now_ns);
+                requests.push(Wish { group: *group, receiver: *receiver, cause: pending.cause.to_owned() });
+            }
+        }
+        requests
+    }
+
+    /// A new session: nothing was sent in it.
+    pub fn forget(&mut self) {
+        self.0.values_mut().for_each(|pending| pending.sent_ns = None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D25: a request is sent at once, not with each report, and again when it was not granted for long.
+    #[test]
+    fn a_request_is_sent_once_and_again_after_the_interval() {
+        let receiver: Ipv6Addr = "2001:db8:bb::1".parse().unwrap();
+        let mut requests = EvictionRequests::default();
+        let stalled = [(7, receiver, "stalled")];
+        requests.set(stalled);
+        assert_eq!(requests.take(0), [Wish { group: 7, receiver, cause: "stalled".to_owned() }]);
+        requests.set(stalled);
+        assert_eq!(requests.take(INTERVAL_NS - 1), []);
+        assert_eq!(requests.take(INTERVAL_NS).len(), 1);
+        requests.forget();
+        assert_eq!(requests.take(INTERVAL_NS + 1).len(), 1, "a new session knows of nothing");
+        requests.set([]);
+        assert_eq!(requests.take(9 * INTERVAL_NS), []);
+        requests.set(stalled);
+        assert_eq!(requests.take(9 * INTERVAL_NS).len(), 1, "stalled anew");
+    }
+}

@@ -1,0 +1,341 @@
+//! The table between a lifecycle that gives orders and nodes of the dataplane that carry them out.
+
+use super::*;
+use srdma_dataplane::{Node, NodeConfig};
+use srdma_group::{Lifecycle, Newcomer, NodeIndex, Order, PathMtu, Policy, Receiver, Record, Source, Tree, TreeNode};
+use srdma_wire::{Psn, Qpn};
+
+fn loopback(number: usize) -> Ipv6Addr {
+    format!("2001:db8:{number:x}::1").parse().unwrap()
+}
+
+fn receiver_address(number: usize) -> Ipv6Addr {
+    format!("2001:db8:100::{number:x}").parse().unwrap()
+}
+
+fn end_mt(number: usize) -> Ipv6Addr {
+    format!("5f00:0:{number:x}:e::").parse().unwrap()
+}
+
+fn replication(number: usize) -> Prefix {
+    Prefix::new(format!("5f00:0:{number:x}:a::").parse().unwrap(), 96).unwrap()
+}
+
+/// N1 above N2, and that above the edges N3 and N4 with a receiver each. What lies in N2's replication prefix is the
+/// SID of the group's number.
+fn record() -> Record {
+    let node = |number: usize, parent: Option<usize>, role| TreeNode {
+        name: format!("N{number}"),
+        loopback: loopback(number),
+        sid: match role {
+            NodeRole::Edge => end_mt(number),
+            NodeRole::Transit => Ipv6Addr::from_bits(replication(number).address().to_bits() | 7),
+        },
+        parent: parent.map(NodeIndex),
+        parent_sid: None,
+        role,
+        multicast: None,
+        joined: None,
+        renewed: 0,
+    };
+    let receiver = |number: usize, edge| Receiver {
+        address: receiver_address(number),
+        qpn: Qpn::new(0x100 + number as u32).unwrap(),
+        region: None,
+        edge: NodeIndex(edge),
+        joined: None,
+    };
+    Record {
+        id: GroupId(7),
+        epoch: 1,
+        proxy: "2001:db8:ff::100".parse().unwrap(),
+        designated_qpn: Qpn::new(0xABCD).unwrap(),
+        initial_psn: Psn::new(0),
+        path_mtu: PathMtu::new(1024).unwrap(),
+        link_mtu: 4608,
+        source: Source { address: "2001:db8:f::1".parse().unwrap(), qpn: Qpn::new(0x77).unwrap() },
+        region: None,
+        receivers: vec![receiver(3, 2), receiver(4, 3)],
+        tree: Tree::new(vec![
+            node(1, None, NodeRole::Transit),
+            node(2, Some(0), NodeRole::Transit),
+            node(3, Some(1), NodeRole::Edge),
+            node(4, Some(1), NodeRole::Edge),
+        ])
+        .unwrap(),
+        policy: Policy { min_receivers: 1, ..Policy::default() },
+    }
+}
+
+/// A node with its table.
+struct Agent {
+    table: GroupTable,
+    node: Node,
+}
+
+impl Agent {
+    fn new(number: usize) -> Self {
+        let allowed = AllowedSids { end_mt: Some(end_mt(number)), replication: Some(replication(number)) };
+        let mut node = Node::new(NodeConfig::new(loopback(number), Vec::new()));
+        let end_mt = Prefix::host(end_mt(number));
+        node.control(Command::AddSid { prefix: end_mt, behavior: SidBehavior::EndMt { require_hmac: false } }).unwrap();
+        Agent { table: GroupTable::new(allowed), node }
+    }
+
+    /// Carries an order out as the control task does.
+    fn carry_out(&mut self, order: NodeOrder) -> Option<NodeAnswer> {
+        let change = match self.table.plan(order, |_| false) {
+            Plan::Nothing => return None,
+            Plan::Answer(answer) => return Some(answer),
+            Plan::Apply(change) => change,
+        };
+        let (after, answer) = self.table.apply(&change);
+        for command in change.commands.iter().chain(&change.afterwards) {
+            if let Err(error) = self.node.control(command.clone()) {
+                return change.refused(error.to_string());
+            }
+        }
+        self.table = after;
+        answer
+    }
+
+    /// Epoch of the group and number of SIDs, as the dataplane has them.
+    fn has(&self) -> (Option<u32>, usize) {
+        (self.node.group_entry(GroupId(7)).map(|entry| entry.epoch), self.node.sids().count())
+    }
+
+    /// That the table knows what the node has.
+    #[track_caller]
+    fn check(&self) {
+        let held = self.table.held().first().and_then(|held| held.epoch);
+        assert_eq!(held, self.has().0);
+        assert_eq!(self.table.commands().len(), self.has().1 - 1 + usize::from(held.is_some()));
+    }
+}
+
+/// What the controller would send for an order of its lifecycle.
+fn to_node(order: Order) -> Option<(Ipv6Addr, NodeOrder)> {
+    let deed = |entry: &GroupEntry| entry.headend.is_some().then(|| format!("deed of epoch {}", entry.epoch));
+    Some(match order {
+        Order::Prepare { node, entry } => (node, NodeOrder::Prepare { deed: deed(&entry), entry }),
+        Order::Commit { node, epoch } => (node, NodeOrder::Commit { group: 7, epoch }),
+        Order::Abort { node, epoch } => (node, NodeOrder::Abort { group: 7, epoch }),
+        Order::Restore { node, entry } => (node, NodeOrder::Restore { deed: deed(&entry), entry }),
+        Order::Remove { node, epoch } => (node, NodeOrder::Remove { group: 7, epoch }),
+        _ => return None,
+    })
+}
+
+fn hear(lifecycle: &mut Lifecycle, node: Ipv6Addr, answer: NodeAnswer) {
+    match answer {
+        NodeAnswer::Prepared { epoch, .. } => lifecycle.prepared(node, epoch),
+        NodeAnswer::Refused { epoch, reason, .. } => lifecycle.refused(node, epoch, reason),
+        NodeAnswer::Committed { epoch, .. } => lifecycle.committed(node, epoch),
+        NodeAnswer::Removed { epoch, .. } => lifecycle.removed(node, epoch),
+    }
+}
+
+/// Carries out what is ordered, until nothing is; the source is quiet as soon as it is asked.
+fn settle(lifecycle: &mut Lifecycle, agents: &mut BTreeMap<Ipv6Addr, Agent>) {
+    while let Some(order) = lifecycle.next_order() {
+        match order {
+            Order::Pause { round } => lifecycle.quiescent(round, Psn::new(40), 3),
+            Order::Ready { round } => lifecycle.running(round),
+            order => {
+                let Some((node, order)) = to_node(order) else { continue };
+                if let Some(answer) = agents.get_mut(&node).expect("a node").carry_out(order) {
+                    hear(lifecycle, node, answer);
+                }
+            }
+        }
+    }
+}
+
+fn running() -> (Lifecycle, BTreeMap<Ipv6Addr, Agent>) {
+    let mut agents = (1..=4).map(|number| (loopback(number), Agent::new(number))).collect();
+    let mut lifecycle = Lifecycle::create(record()).unwrap();
+    settle(&mut lifecycle, &mut agents);
+    assert!(lifecycle.is_steady());
+    (lifecycle, agents)
+}
+
+fn states(agents: &BTreeMap<Ipv6Addr, Agent>) -> Vec<(Option<u32>, usize)> {
+    agents.values().for_each(Agent::check);
+    agents.values().map(Agent::has).collect()
+}
+
+fn newcomer(number: usize, edge: usize) -> Newcomer {
+    let qpn = Qpn::new(0x300).unwrap();
+    Newcomer { address: receiver_address(number), qpn, region: None, edge: loopback(edge) }
+}
+
+/// D31, D30, D25: creation, a join, an eviction that empties an edge, the end; Replication SIDs come and go with the
+/// group.
+#[test]
+fn a_group_comes_changes_and_goes() {
+    let (mut lifecycle, mut agents) = running();
+    assert_eq!(states(&agents), [(Some(1), 2), (Some(1), 2), (Some(1), 1), (Some(1), 1)]);
+    lifecycle.join(vec![newcomer(9, 3)], Vec::new()).unwrap();
+    settle(&mut lifecycle, &mut agents);
+    assert_eq!(agents[&loopback(3)].has(), (Some(2), 1));
+    lifecycle.evict(&[receiver_address(4)]).unwrap();
+    settle(&mut lifecycle, &mut agents);
+    assert_eq!(states(&agents)[3], (None, 1), "N4 has nobody any more");
+    let deed = |number| agents[&loopback(number)].table.held()[0].deed.clone();
+    assert_eq!((deed(1), deed(2)), (Some("deed of epoch 3".to_owned()), None));
+    lifecycle.close();
+    settle(&mut lifecycle, &mut agents);
+    assert!(lifecycle.is_closed());
+    assert_eq!(states(&agents), [(None, 1); 4]);
+}
+
+/// R6, D17: what a node is given back it knows nothing of, and no epoch is asked for twice.
+#[test]
+fn a_node_that_comes_back_is_given_what_it_had() {
+    let (mut lifecycle, mut agents) = running();
+    agents.insert(loopback(2), Agent::new(2));
+    lifecycle.restarted(loopback(2));
+    settle(&mut lifecycle, &mut agents);
+    assert!(lifecycle.is_steady());
+    assert_eq!(states(&agents)[1], (Some(1), 2));
+    let unknown = |number| agents[&loopback(number)].node.acknowledgements(GroupId(7)).unwrap().unknown();
+    assert_eq!((unknown(2), unknown(1)), (2, 0));
+    // One that was only out of hearing has it still, and its branches.
+    lifecycle.restarted(loopback(1));
+    settle(&mut lifecycle, &mut agents);
+    assert!(lifecycle.is_steady());
+    assert_eq!(agents[&loopback(1)].node.acknowledgements(GroupId(7)).unwrap().unknown(), 0);
+}
+
+fn entry(number: usize, epoch: u32) -> Box<GroupEntry> {
+    let group = srdma_group::Group::new(Record { epoch, ..record() }).unwrap();
+    Box::new(group.at(NodeIndex(number - 1)).unwrap())
+}
+
+fn prepare(number: usize, epoch: u32) -> NodeOrder {
+    NodeOrder::Prepare { entry: entry(number, epoch), deed: None }
+}
+
+/// What was said again is answered again; what was overtaken means nothing; what was not prepared is not committed.
+#[test]
+fn older_orders_mean_nothing() {
+    let mut agent = Agent::new(2);
+    let commit = |epoch| NodeOrder::Commit { group: 7, epoch };
+    let remove = |epoch| NodeOrder::Remove { group: 7, epoch };
+    let prepared = |epoch| Some(NodeAnswer::Prepared { group: 7, epoch });
+    let committed = |epoch| Some(NodeAnswer::Committed { group: 7, epoch });
+    let reason = "nothing is prepared for epoch 3 of group 7".to_owned();
+    assert_eq!(agent.carry_out(commit(3)), Some(NodeAnswer::Refused { group: 7, epoch: 3, reason }));
+    assert_eq!(agent.carry_out(prepare(2, 3)), prepared(3));
+    assert_eq!(agent.carry_out(prepare(2, 3)), prepared(3));
+    assert_eq!(agent.carry_out(prepare(2, 2)), None, "older than what is prepared");
+    assert_eq!(agent.carry_out(NodeOrder::Abort { group: 7, epoch: 2 }), None);
+    assert_eq!((agent.carry_out(commit(3)), agent.carry_out(commit(3))), (committed(3), committed(3)));
+    assert_eq!(agent.carry_out(prepare(2, 3)), prepared(3), "in effect already");
+    assert_eq!(agent.carry_out(prepare(2, 4)), prepared(4));
+    assert_eq!(agent.carry_out(commit(3)), committed(3));
+    assert_eq!(agent.carry_out(NodeOrder::Restore { entry: entry(2, 3), deed: None }), committed(3));
+    assert_eq!(agent.carry_out(NodeOrder::Abort { group: 7, epoch: 4 }), None);
+    assert_eq!(agent.table.held()[0].prepared, None);
+    assert_eq!(agent.carry_out(remove(2)), None, "older than what is in effect");
+    let removed = Some(NodeAnswer::Removed { group: 7, epoch: 5 });
+    assert_eq!((agent.carry_out(remove(5)), agent.carry_out(remove(5))), (removed.clone(), removed));
+    assert_eq!((agent.carry_out(prepare(2, 4)), agent.has()), (None, (None, 1)));
+    agent.table.set_store(1);
+    assert_eq!(agent.carry_out(prepare(2, 4)), prepared(4), "a group of another store may have its number");
+}
+
+/// The controller is held to what the node has told it, and to the groups of the node's file.
+#[test]
+fn parts_that_are_not_the_controllers_to_give_are_refused() {
+    let refusal = |number: usize, allowed: AllowedSids, is_of_file: bool| {
+        let table = GroupTable::new(allowed);
+        match table.plan(prepare(number, 1), |group| is_of_file && group == 7) {
+            Plan::Answer(NodeAnswer::Refused { reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    let all = |number| AllowedSids { end_mt: Some(end_mt(number)), replication: Some(replication(number)) };
+    assert_eq!(refusal(3, all(3), true), "group 7 is one of the node's own file");
+    let text = "SID 5f00:0:3:e:: of group 7 is not the End.MT SID that the node has told";
+    assert_eq!(refusal(3, all(4), false), text);
+    let text = "SID 5f00:0:2:a::7 of group 7 does not lie in the replication prefix that the node has told";
+    assert_eq!(refusal(2, all(3), false), text);
+    assert_eq!(refusal(2, AllowedSids::default(), false), text);
+    let mut agent = Agent::new(2);
+    agent.carry_out(prepare(2, 1));
+    let mut other = entry(2, 1);
+    other.id = GroupId(8);
+    let Some(NodeAnswer::Refused { reason, .. }) = agent.carry_out(NodeOrder::Prepare { entry: other, deed: None })
+    else {
+        panic!("taken");
+    };
+    assert_eq!(reason, "SID 5f00:0:2:a::7 of group 8 is that of group 7");
+}
+
+/// What the node itself refuses leaves table and node as they were.
+#[test]
+fn what_the_node_refuses_is_not_held() {
+    let mut agent = Agent::new(2);
+    let mut wrong = entry(2, 1);
+    wrong.proxy = loopback(2);
+    let order = NodeOrder::Prepare { entry: wrong, deed: None };
+    let Some(NodeAnswer::Refused { group: 7, epoch: 1, reason }) = agent.carry_out(order) else { panic!("taken") };
+    assert!(reason.contains("2001:db8:2::1"), "{reason}");
+    assert_eq!((agent.table.held(), agent.has()), (vec![], (None, 1)));
+}
+
+/// Restarts, repetitions and changes in any order end in what the record says.
+#[test]
+fn whatever_happens_all_nodes_end_with_the_record() {
+    for seed in 1..=200_u64 {
+        let (mut lifecycle, mut agents) = running();
+        let mut state = seed;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut next = 10;
+        for _ in 0..40 {
+            match random(12) {
+                0 => lifecycle.repeat(),
+                1 => {
+                    let number = random(4) as usize + 1;
+                    agents.insert(loopback(number), Agent::new(number));
+                    lifecycle.restarted(loopback(number));
+                }
+                2 => {
+                    next += 1;
+                    // Refused while as many changes wait as may.
+                    let _ = lifecycle.join(vec![newcomer(next, 3 + random(2) as usize)], Vec::new());
+                }
+                3 => drop(lifecycle.evict(&[receiver_address(next)])),
+                _ => match lifecycle.next_order() {
+                    Some(Order::Pause { round }) => lifecycle.quiescent(round, Psn::new(40), 3),
+                    Some(Order::Ready { round }) => lifecycle.running(round),
+                    order => {
+                        let Some((node, order)) = order.and_then(to_node) else { continue };
+                        let answers = [agents.get_mut(&node).unwrap().carry_out(order.clone())];
+                        // Said twice, as over a connection that has broken.
+                        let again = (random(3) == 0).then(|| agents.get_mut(&node).unwrap().carry_out(order));
+                        for answer in answers.into_iter().chain(again).flatten() {
+                            hear(&mut lifecycle, node, answer);
+                        }
+                    }
+                },
+            }
+        }
+        for _ in 0..8 {
+            settle(&mut lifecycle, &mut agents);
+            lifecycle.repeat();
+        }
+        assert!(lifecycle.is_steady(), "seed {seed}");
+        states(&agents);
+        let group = lifecycle.group().unwrap();
+        for (index, node) in group.record().tree.nodes().iter().enumerate() {
+            let has = agents[&node.loopback].node.group_entry(GroupId(7)).expect("it is in the tree");
+            let wanted = group.at(NodeIndex(index)).unwrap();
+            assert_eq!((&has.branches, has.role), (&wanted.branches, wanted.role), "seed {seed}, {}", node.name);
+        }
+    }
+}

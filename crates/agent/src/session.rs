@@ -1,0 +1,159 @@
+//! Which request a node sends to its controller next, and when: one at a time, so that orders and answers stay in order.
+//!
+//! ```text
+//!                  registered
+//!   unregistered ─────────────► registered ─┐ sync: answers, eviction requests, status
+//!        ▲                          │  ▲    │ orders, or unreachable: the answers are sent again
+//!        └──────────────────────────┘  └────┘
+//!           unknown session, refused
+//! ```
+
+use crate::Report;
+use srdma_api::{NodeAnswer, Session, Sync};
+use std::time::Duration;
+
+/// How long the controller may wait for an order: the status is sent as often.
+const WAIT_MS: u32 = 1000;
+/// The first and the longest delay before a controller that was not reached is tried again.
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// The state of the protocol.
+#[derive(Clone, Debug)]
+pub struct ControllerSession {
+    session: Option<u64>,
+    /// When the last registration was begun.
+    begun: Duration,
+    /// Answers that the controller has not received yet.
+    answers: Vec<NodeAnswer>,
+    retry: Duration,
+}
+
+/// A request to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The node's registration.
+    Register,
+    /// What [`ControllerSession::sync`] makes.
+    Sync,
+}
+
+/// Why a request has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No answer came.
+    Unreachable,
+    /// The controller does not know the session any more.
+    UnknownSession,
+    /// The controller has refused for another reason, or its answer cannot be read.
+    Refused,
+}
+
+impl Default for ControllerSession {
+    fn default() -> Self {
+        ControllerSession { session: None, begun: Duration::ZERO, answers: Vec::new(), retry: FIRST_RETRY }
+    }
+}
+
+impl ControllerSession {
+    /// The request to send now. `now`: since any fixed moment.
+    pub fn next(&mut self, now: Duration) -> Request {
+        match self.session {
+            Some(_) => Request::Sync,
+            None => {
+                self.begun = now;
+                Request::Register
+            }
+        }
+    }
+
+    /// The registration was accepted.
+    pub fn registered(&mut self, session: &Session) {
+        self.session = Some(session.session);
+        self.answers.clear();
+    }
+
+    /// The next report.
+    pub fn sync(&self, report: Report) -> Sync {
+        let Report { wishes, status } = report;
+        let session = self.session.unwrap_or_default();
+        Sync { session, answers: self.answers.clone(), wishes, status, wait_ms: WAIT_MS }
+    }
+
+    /// The controller has answered a report; `answers` are those to its orders.
+    pub fn synced(&mut self, answers: Vec<NodeAnswer>) {
+        self.retry = FIRST_RETRY;
+        self.answers = answers;
+    }
+
+    /// A request has failed; returns how long to wait before the next one.
+    pub fn failed(&mut self, failure: Failure, now: Duration) -> Duration {
+        match failure {
+            // The controller may come back and know the session: the answers are sent again.
+            Failure::Unreachable => self.back_off(),
+            Failure::Refused => {
+                self.session = None;
+                self.back_off()
+            }
+            Failure::UnknownSession => {
+                self.session = None;
+                // A controller that forgets its sessions at once is not asked without pause.
+                if now.saturating_sub(self.begun) < FIRST_RETRY { self.retry } else { Duration::ZERO }
+            }
+        }
+    }
+
+    fn back_off(&mut self) -> Duration {
+        let delay = self.retry;
+        self.retry = (self.retry * 2).min(LAST_RETRY);
+        delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEW: Session = Session { session: 7, store: 1, dead_after_ms: 3000 };
+
+    fn answers() -> Vec<NodeAnswer> {
+        vec![NodeAnswer::Committed { group: 1, epoch: 2 }]
+    }
+
+    #[test]
+    fn answers_are_sent_until_they_are_received() {
+        let mut session = ControllerSession::default();
+        assert_eq!(session.next(Duration::ZERO), Request::Register);
+        session.registered(&NEW);
+        session.synced(answers());
+        assert_eq!(session.next(Duration::ZERO), Request::Sync);
+        assert_eq!(session.sync(Report::default()).answers, answers());
+        assert_eq!(session.failed(Failure::Unreachable, Duration::ZERO), FIRST_RETRY);
+        assert_eq!(session.next(Duration::ZERO), Request::Sync);
+        assert_eq!(session.sync(Report::default()).answers, answers());
+        session.synced(Vec::new());
+        assert!(session.sync(Report::default()).answers.is_empty());
+    }
+
+    #[test]
+    fn a_forgotten_session_is_registered_anew_without_its_answers() {
+        let mut session = ControllerSession::default();
+        session.next(Duration::ZERO);
+        session.registered(&NEW);
+        session.synced(answers());
+        assert_eq!(session.failed(Failure::UnknownSession, Duration::from_secs(9)), Duration::ZERO);
+        assert_eq!(session.next(Duration::from_secs(9)), Request::Register);
+        session.registered(&NEW);
+        assert!(session.sync(Report::default()).answers.is_empty());
+        assert_eq!(session.failed(Failure::UnknownSession, Duration::from_secs(9)), FIRST_RETRY, "at once again");
+    }
+
+    #[test]
+    fn delays_double_up_to_a_bound_and_begin_anew_after_an_answer() {
+        let mut session = ControllerSession::default();
+        let delays: Vec<u128> = (0..7).map(|_| session.failed(Failure::Refused, Duration::ZERO).as_millis()).collect();
+        assert_eq!(delays, [200, 400, 800, 1600, 3200, 5000, 5000]);
+        session.synced(Vec::new());
+        assert_eq!(session.failed(Failure::Unreachable, Duration::ZERO), FIRST_RETRY);
+    }
+}

@@ -1,0 +1,226 @@
+//! The controller's state and decisions: requests go in; answers, writes for the store, orders for nodes and events come
+//! out. The [pipeline](crate::Pipeline) releases them once the writes are durable.
+
+mod commit;
+mod drive;
+mod groups;
+mod jobs;
+mod links;
+mod members;
+mod nodes;
+mod restore;
+mod route_around;
+mod sources;
+mod views;
+
+use crate::jobs::Jobs;
+use crate::network::Network;
+use crate::principal::Principal;
+use crate::refusal::{Kind, Refusal};
+use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow, Write};
+use crate::settings::Settings;
+use links::{Link, Load};
+use srdma_api::{AuditEntry, Hello, News, NodeOrder, NodeStatus};
+use srdma_group::{Lifecycle, Newcomer, Record};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+/// The time of a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Time {
+    /// Since any fixed moment.
+    pub monotonic: Duration,
+    /// Milliseconds since 1970.
+    pub unix_ms: u64,
+}
+
+/// The controller's state.
+#[derive(Debug)]
+pub struct Core {
+    settings: Settings,
+    /// Of the current transaction.
+    now: Time,
+    site: SiteRow,
+    groups: BTreeMap<u32, Group>,
+    /// How many groups each tenant has.
+    groups_of_tenant: BTreeMap<String, usize>,
+    proxies: BTreeMap<Ipv6Addr, u32>,
+    /// Which group each queue pair is in, sources' too (D2, D8).
+    queue_pairs: BTreeMap<(Ipv6Addr, u32), u32>,
+    nodes: BTreeMap<Ipv6Addr, Node>,
+    network: Network,
+    /// Raised when a node or link comes or goes.
+    network_version: u64,
+    /// The groups of each node, by its loopback.
+    groups_of_node: BTreeMap<Ipv6Addr, BTreeSet<u32>>,
+    /// How many groups each link carries.
+    load: Load,
+    /// Groups that are not at rest.
+    restless: BTreeSet<u32>,
+    sessions: u64,
+    answers: BTreeMap<String, AnswerRow>,
+    /// Where a fabric is configured.
+    jobs: Option<Jobs>,
+    /// Groups are taken over from what headends keep.
+    rebuilds: bool,
+    /// Until then nodes may still come back after the controller's start.
+    expects_until: Duration,
+    effects: Effects,
+}
+
+/// What leaves the controller when all writes are durable.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) orders: Vec<(Ipv6Addr, NodeOrder)>,
+    /// With the tenant that they concern.
+    pub(crate) events: Vec<(Option<String>, News)>,
+    /// By loopbacks of nodes.
+    pub(crate) ended_sessions: Vec<Ipv6Addr>,
+    pub(crate) changed_groups: BTreeSet<u32>,
+}
+
+/// A group.
+#[derive(Debug)]
+struct Group {
+    row: GroupRow,
+    members: BTreeMap<Ipv6Addr, MemberRow>,
+    /// From the first commit on.
+    lifecycle: Option<Lifecycle>,
+    /// What the store has as the record, and the one before it while that matters.
+    record: Option<Record>,
+    before: Option<Record>,
+    /// The newcomers of the join that was handed to the lifecycle, until it is done.
+    joining: Vec<Newcomer>,
+    /// When the source said something last, or the controller began.
+    source_heard: Duration,
+    /// The tree as it was explained when it was made.
+    explanation: Vec<String>,
+    /// The nodes of its tree, as [`Core::groups_of_node`] has them.
+    nodes: BTreeSet<Ipv6Addr>,
+    /// The links of its tree, as [`Core::load`] has them.
+    links: Vec<Link>,
+}
+
+/// A node.
+#[derive(Debug)]
+struct Node {
+    hello: Hello,
+    is_drained: bool,
+    session: Option<Session>,
+    /// It was silent for too long, and has not come back.
+    was_missed: bool,
+    status: Option<NodeStatus>,
+    /// When the status came, and octets per second sent by each port since the one before it.
+    rates: Option<(Duration, BTreeMap<String, f64>)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Session {
+    number: u64,
+    heard: Duration,
+}
+
+impl Core {
+    /// An empty controller, to be filled from [rows](Core::restore).
+    fn new(settings: Settings, now: Time) -> Self {
+        Core {
+            expects_until: now.monotonic + settings.node_dead_after,
+            settings,
+            now,
+            site: SiteRow::default(),
+            groups: BTreeMap::new(),
+            groups_of_tenant: BTreeMap::new(),
+            proxies: BTreeMap::new(),
+            queue_pairs: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            network: Network::default(),
+            network_version: 0,
+            groups_of_node: BTreeMap::new(),
+            load: Load::default(),
+            restless: BTreeSet::new(),
+            sessions: 0,
+            answers: BTreeMap::new(),
+            jobs: None,
+            rebuilds: false,
+            effects: Effects::default(),
+        }
+    }
+
+    pub(crate) fn set_time(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// Takes what has accumulated since the last call.
+    pub(crate) fn take_effects(&mut self) -> Effects {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The group, if the principal may read it.
+    fn seen(&self, id: u32, principal: &Principal) -> Result<&Group, Refusal> {
+        let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
+        principal.may_read(&group.row.tenant)?;
+        Ok(group)
+    }
+
+    /// The group, if the principal may change it, at this version.
+    fn changeable(&self, id: u32, principal: &Principal, version: Option<u64>) -> Result<&Group, Refusal> {
+        let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
+        principal.may_change(&group.row.tenant)?;
+        if group.row.is_closing {
+            return Err(Refusal::new(Kind::GroupClosing, format!("group {id} is being closed")));
+        }
+        match version {
+            Some(version) if version != group.row.version => {
+                let now = group.row.version;
+                let text = format!("group {id} has version {now}, not {version}: look at it again");
+                Err(Refusal::new(Kind::VersionDiffers, text))
+            }
+            Some(_) | None => Ok(group),
+        }
+    }
+
+    /// Notes in the audit log who does what.
+    fn audit(&mut self, who: &str, action: &str, target: String) {
+        self.site.last_audit += 1;
+        let number = self.site.last_audit;
+        let entry =
+            AuditEntry { number, unix_ms: self.now.unix_ms, who: who.to_owned(), action: action.to_owned(), target };
+        self.write(rows::put(rows::audit_key(number), &entry));
+        if let Some(old) = number.checked_sub(MOST_AUDITED) {
+            self.write(Write::Delete { key: rows::audit_key(old) });
+        }
+        self.write(rows::put(rows::SITE_KEY.to_owned(), &self.site));
+    }
+
+    fn write(&mut self, write: Write) {
+        self.effects.writes.push(write);
+    }
+
+    /// Writes a group's row, a version further.
+    fn write_group(&mut self, id: u32) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.row.version += 1;
+            self.effects.writes.push(rows::put(rows::group_key(id), &group.row));
+            self.effects.changed_groups.insert(id);
+        }
+    }
+
+    fn tell(&mut self, tenant: Option<&str>, news: News) {
+        self.effects.events.push((tenant.map(str::to_owned), news));
+    }
+
+    /// Tells news of a group.
+    fn tell_of_group(&mut self, id: u32, news: News) {
+        let tenant = self.groups.get(&id).map(|group| group.row.tenant.clone());
+        self.tell(tenant.as_deref(), news);
+    }
+}
+
+/// The entries of the audit log that are kept.
+const MOST_AUDITED: u64 = 1_000_000;
+
+fn unknown(id: u32) -> Refusal {
+    Refusal::new(Kind::UnknownGroup, format!("there is no group {id}"))
+}

@@ -1,0 +1,312 @@
+//! From what was asked for to a record that nodes can commit: the tree, and the receivers at its edges.
+
+use super::groups::{check_path_mtu, check_qpn};
+use super::{Core, Group, unknown};
+use crate::network::Network;
+use crate::principal::Principal;
+use crate::refusal::{Kind, Refusal};
+use crate::tree::{Growing, NoTree, Step};
+use srdma_api::{NewReceiver, SourceState};
+use srdma_group::{
+    GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, ReceiverRegion, Record, Source, SourceRegion,
+    Tree, TreeNode,
+};
+use srdma_wire::Psn;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+impl Core {
+    /// Makes the tree, and begins to tell the nodes (D31).
+    pub fn commit_group(&mut self, principal: &Principal, id: u32, version: Option<u64>) -> Result<(), Refusal> {
+        let group = self.changeable(id, principal, version)?;
+        if group.lifecycle.is_some() {
+            return Err(Refusal::new(Kind::AlreadyCommitted, format!("group {id} is committed already")));
+        }
+        self.begin(id)?;
+        self.write_group(id);
+        self.audit(&principal.name, "commit", format!("group {id}"));
+        self.drive(id);
+        Ok(())
+    }
+
+    /// Makes the tree and the group's life.
+    fn begin(&mut self, id: u32) -> Result<(), Refusal> {
+        let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
+        let (record, explanation) = record(&self.network, group)?;
+        let epoch = record.epoch;
+        let lifecycle = Lifecycle::create(record)
+            .map_err(|error| Refusal::new(Kind::CannotWork, format!("group {id}: {error}")))?;
+        group.row.last_epoch = epoch;
+        group.row.failure = None;
+        group.row.is_committed = true;
+        group.lifecycle = Some(lifecycle);
+        group.explanation = explanation;
+        Ok(())
+    }
+
+    /// Begins again with a group whose creation the controller's end has interrupted, as soon as its nodes are back.
+    pub(super) fn begin_again(&mut self, id: u32, may_wait: bool) {
+        let is_meant = |group: &Group| group.row.is_committed && !group.row.is_closing && group.lifecycle.is_none();
+        if !self.groups.get(&id).is_some_and(is_meant) {
+            return;
+        }
+        match self.begin(id) {
+            Ok(()) => self.write_group(id),
+            Err(_) if may_wait => {}
+            Err(refusal) => {
+                if let Some(group) = self.groups.get_mut(&id) {
+                    group.row.is_committed = false;
+                }
+                self.note_failure(id, &refusal.detail);
+            }
+        }
+    }
+
+    /// Hands the receivers that wait to the group's life, if it is at rest: with the nodes that the tree needs.
+    pub(super) fn hand_in_joins(&mut self, id: u32) {
+        let Some(group) = self.groups.get(&id) else { return };
+        let (Some(lifecycle), Some(record)) = (&group.lifecycle, &group.record) else { return };
+        if !lifecycle.is_steady() || !group.joining.is_empty() || group.row.is_closing {
+            return;
+        }
+        let is_new = |address: &Ipv6Addr| !record.receivers.iter().any(|receiver| receiver.address == *address);
+        let waiting: Vec<(Ipv6Addr, NewReceiver)> = group
+            .members
+            .iter()
+            .filter(|(address, member)| !member.is_leaving && is_new(address))
+            .map(|(address, member)| (*address, member.receiver))
+            .collect();
+        if waiting.is_empty() {
+            return;
+        }
+        if group.row.source == SourceState::Ended {
+            return self.refuse_joins(id, &waiting, "the source has ended");
+        }
+        match self.extension(id, &waiting) {
+            Ok((newcomers, new_nodes)) => {
+                let Some(group) = self.groups.get_mut(&id) else { return };
+                let Some(lifecycle) = &mut group.lifecycle else { return };
+                match lifecycle.join(newcomers.clone(), new_nodes) {
+                    Ok(()) => group.joining = newcomers,
+                    Err(error) => self.refuse_joins(id, &waiting, &error.to_string()),
+                }
+            }
+            Err(refusal) => self.refuse_joins(id, &waiting, &refusal.detail),
+        }
+    }
+
+    /// Receivers that cannot come in are out again, and told so.
+    fn refuse_joins(&mut self, id: u32, waiting: &[(Ipv6Addr, NewReceiver)], reason: &str) {
+        self.note_failure(id, reason);
+        for (address, _) in waiting {
+            self.drop_member(id, *address);
+        }
+    }
+
+    /// What a tree at work needs for more receivers.
+    fn extension(
+        &self,
+        id: u32,
+        waiting: &[(Ipv6Addr, NewReceiver)],
+    ) -> Result<(Vec<Newcomer>, Vec<NewNode>), Refusal> {
+        let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
+        let record = group.record.as_ref().ok_or_else(|| unknown(id))?;
+        let edges = edges_of(&self.network, waiting.iter().map(|(address, _)| *address))?;
+        let mut growing = growing(record);
+        let mut wanted: Vec<Ipv6Addr> = edges.values().copied().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let steps = growing.take_in(&self.network, &wanted).map_err(|error| no_tree(&self.network, &error))?;
+        let mut new_nodes = Vec::new();
+        for step in &steps {
+            new_nodes.extend(new_nodes_of(&self.network, id, &step.way, NodeRole::Edge)?);
+        }
+        let newcomers = waiting.iter().map(|(address, receiver)| {
+            Ok(Newcomer {
+                address: *address,
+                qpn: check_qpn("qpn", receiver.qpn)?,
+                region: receiver.region.map(region),
+                edge: edges[address],
+            })
+        });
+        Ok((newcomers.collect::<Result<_, Refusal>>()?, new_nodes))
+    }
+}
+
+/// The nodes of a way behind its first, as they come into a tree: the last with this role, the others carry it on.
+pub(super) fn new_nodes_of(
+    network: &Network,
+    id: u32,
+    way: &[Ipv6Addr],
+    last: NodeRole,
+) -> Result<Vec<NewNode>, Refusal> {
+    let nodes = way.windows(2).enumerate().map(|(position, pair)| {
+        let role = if position + 2 == way.len() { last } else { NodeRole::Transit };
+        let TreeNode { name, loopback, sid, .. } = tree_node(network, id, pair[1], None, role)?;
+        Ok(NewNode { name, loopback, sid, parent: pair[0], parent_sid: None, role, multicast: None })
+    });
+    nodes.collect()
+}
+
+/// The tree of a record, to grow.
+pub(super) fn growing(record: &Record) -> Growing {
+    let nodes = record.tree.nodes();
+    let above = nodes.iter().filter_map(|node| Some((node.loopback, nodes.get(node.parent?.0)?.loopback)));
+    let edges = nodes.iter().filter(|node| node.role == NodeRole::Edge).map(|node| node.loopback);
+    Growing::of(nodes[0].loopback, above, edges)
+}
+
+/// The record of a group that is committed for the first time, and how its tree was found.
+fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Refusal> {
+    let (id, request) = (group.row.id, &group.row.request);
+    if group.members.is_empty() {
+        return Err(Refusal::new(Kind::GroupEmpty, format!("group {id} has no receiver: let one join first")));
+    }
+    let source = request.source;
+    let Some(headend) = network.node_of_host(source.address) else {
+        let text = format!("source {} is in no node's `hosts`: there is no headend for it", source.address);
+        return Err(Refusal::new(Kind::NoWay, text));
+    };
+    let edges = edges_of(network, group.members.keys().copied())?;
+    let mut wanted: Vec<Ipv6Addr> = edges.values().copied().collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut growing = Growing::new(headend);
+    let steps = growing.take_in(network, &wanted).map_err(|error| no_tree(network, &error))?;
+    let nodes = growing.nodes();
+    let position: BTreeMap<Ipv6Addr, usize> =
+        nodes.iter().enumerate().map(|(position, (node, _))| (*node, position)).collect();
+    let mut tree = Vec::with_capacity(nodes.len());
+    let mut link_mtu = u16::MAX;
+    for (node, above) in &nodes {
+        if let Some(above) = above {
+            link_mtu = link_mtu.min(network.hop(*above, *node).map_or(u16::MAX, |hop| hop.mtu));
+        }
+        let role = if wanted.binary_search(node).is_ok() { NodeRole::Edge } else { NodeRole::Transit };
+        let parent = above.and_then(|above| position.get(&above)).map(|position| NodeIndex(*position));
+        tree.push(tree_node(network, id, *node, parent, role)?);
+    }
+    let tree = Tree::new(tree).map_err(|error| Refusal::new(Kind::CannotWork, format!("group {id}: {error}")))?;
+    let receivers = group.members.iter().map(|(address, member)| {
+        Ok(Receiver {
+            address: *address,
+            qpn: check_qpn("qpn", member.receiver.qpn)?,
+            region: member.receiver.region.map(region),
+            edge: NodeIndex(position[&edges[address]]),
+            joined: None,
+        })
+    });
+    let explanation = explain(network, source.address, headend, &steps, &growing);
+    let record = Record {
+        id: GroupId(id),
+        epoch: group.row.last_epoch + 1,
+        proxy: request.proxy.unwrap_or(Ipv6Addr::UNSPECIFIED),
+        designated_qpn: check_qpn("designated_qpn", request.designated_qpn)?,
+        initial_psn: Psn::new(request.initial_psn),
+        path_mtu: check_path_mtu(request.path_mtu)?,
+        link_mtu,
+        source: Source { address: source.address, qpn: check_qpn("source.qpn", source.qpn)? },
+        region: request.region.map(|region| SourceRegion {
+            base: region.base,
+            length: region.length,
+            rkey: region.rkey,
+        }),
+        receivers: receivers.collect::<Result<_, Refusal>>()?,
+        tree,
+        policy: request.policy,
+    };
+    Ok((record, explanation))
+}
+
+/// The edge of each receiver.
+fn edges_of(
+    network: &Network,
+    receivers: impl Iterator<Item = Ipv6Addr>,
+) -> Result<BTreeMap<Ipv6Addr, Ipv6Addr>, Refusal> {
+    let edges = receivers.map(|receiver| {
+        let Some(edge) = network.node_of_host(receiver) else {
+            let text = format!("receiver {receiver} is in no node's `hosts`: no edge can deliver to it");
+            return Err(Refusal::new(Kind::NoWay, text));
+        };
+        if network.node(edge).is_none_or(|node| node.end_mt.is_none()) {
+            let name = network.name(edge);
+            let text = format!("receiver {receiver} hangs on node {name}, which has no End.MT SID");
+            return Err(Refusal::new(Kind::NoWay, text));
+        }
+        Ok((receiver, edge))
+    });
+    edges.collect()
+}
+
+fn tree_node(
+    network: &Network,
+    id: u32,
+    loopback: Ipv6Addr,
+    parent: Option<NodeIndex>,
+    role: NodeRole,
+) -> Result<TreeNode, Refusal> {
+    let node = network.node(loopback);
+    let sid = node.and_then(|node| match role {
+        NodeRole::Edge => node.end_mt,
+        NodeRole::Transit => node.replication_sid(id),
+    });
+    let Some(sid) = sid else {
+        let name = network.name(loopback);
+        let text = format!("node {name} has no `replication` prefix, so it cannot be headend or carry a tree");
+        return Err(Refusal::new(Kind::NoWay, text));
+    };
+    Ok(TreeNode {
+        name: network.name(loopback),
+        loopback,
+        sid,
+        parent,
+        parent_sid: None,
+        role,
+        multicast: None,
+        joined: None,
+        renewed: 0,
+    })
+}
+
+fn region(region: srdma_api::MemoryRegion) -> ReceiverRegion {
+    ReceiverRegion { base: region.virtual_address, rkey: region.rkey }
+}
+
+fn no_tree(network: &Network, error: &NoTree) -> Refusal {
+    let text = match error {
+        NoTree::HeadendIsEdge(node) => {
+            let name = network.name(*node);
+            format!("source and a receiver hang on the same node {name}, and a headend cannot be an edge as well")
+        }
+        NoTree::TransitIsEdge(node) => {
+            let name = network.name(*node);
+            format!("node {name} carries the tree on to others, so receivers cannot join there")
+        }
+        NoTree::Unreachable(node) => {
+            let name = network.name(*node);
+            format!(
+                "no way leads to node {name} by nodes that are heard, not drained, no edge of the group and have a \
+                 `replication` prefix; a link counts when both its ends name it"
+            )
+        }
+    };
+    Refusal::new(Kind::NoWay, text)
+}
+
+/// How a tree was found, in words.
+fn explain(network: &Network, source: Ipv6Addr, headend: Ipv6Addr, steps: &[Step], growing: &Growing) -> Vec<String> {
+    let mut lines = vec![format!("{} is the headend: source {source} is in its hosts", network.name(headend))];
+    for step in steps {
+        let names: Vec<String> = step.way.iter().map(|node| network.name(*node)).collect();
+        let (first, last) = (&names[0], &names[names.len() - 1]);
+        lines.push(format!(
+            "{last} was nearest to the tree, and joins at {first}: {}, cost {}",
+            names.join("–"),
+            step.cost
+        ));
+    }
+    let links = growing.nodes().len() - 1;
+    let alone = growing.links_of_unicast(network);
+    lines.push(format!("{links} links carry each packet; one path for each edge would load {alone}"));
+    lines
+}

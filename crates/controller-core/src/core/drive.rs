@@ -1,0 +1,195 @@
+//! Carries out what groups' lives order.
+
+use super::links::links_of;
+use super::{Core, Group};
+use crate::rows::{self, RecordRow};
+use srdma_api::{News, NodeOrder, SourceState};
+use srdma_group::{Order, Record};
+use srdma_wire::Psn;
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+
+impl Core {
+    /// Carries out all that a group's life orders, and hands in what waits.
+    pub(super) fn drive(&mut self, id: u32) {
+        loop {
+            self.carry_out(id);
+            self.hand_in_joins(id);
+            let group = self.groups.get_mut(&id);
+            let Some(lifecycle) = group.and_then(|group| group.lifecycle.as_mut()) else { break };
+            // A source that has never asked has sent nothing.
+            if let Some(Order::Pause { round }) = lifecycle.source_order()
+                && let Some(group) = self.groups.get_mut(&id)
+                && group.row.source == SourceState::Unheard
+                && let Some(lifecycle) = &mut group.lifecycle
+            {
+                lifecycle.quiescent(round, Psn::new(group.row.request.initial_psn), 0);
+                continue;
+            }
+            break;
+        }
+        self.note_rest(id);
+    }
+
+    /// Gives up the joins that wait for a source which says nothing any more.
+    fn give_up_joins(&mut self, id: u32) {
+        let silent_after = self.settings.source_silent_after;
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let Some(lifecycle) = &mut group.lifecycle else { return };
+        let is_waited_for = matches!(lifecycle.source_order(), Some(Order::Pause { .. }));
+        if is_waited_for && self.now.monotonic.saturating_sub(group.source_heard) >= silent_after {
+            let silence = silent_after.as_millis();
+            lifecycle
+                .give_up_joins(&format!("the source was silent for {silence} ms: nobody can join before it pauses"));
+        }
+    }
+
+    fn carry_out(&mut self, id: u32) {
+        while let Some(order) =
+            self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()).and_then(|life| life.next_order())
+        {
+            match order {
+                // The source asks for its orders.
+                Order::Pause { .. } | Order::Ready { .. } => {}
+                Order::Store(record) => self.store(id, *record),
+                Order::Prepare { node, entry } => {
+                    let deed = self.deed(id, entry.headend.is_some());
+                    self.order(id, node, NodeOrder::Prepare { entry, deed });
+                }
+                Order::Restore { node, entry } => {
+                    let deed = self.deed(id, entry.headend.is_some());
+                    self.order(id, node, NodeOrder::Restore { entry, deed });
+                }
+                Order::Commit { node, epoch } => self.order(id, node, NodeOrder::Commit { group: id, epoch }),
+                Order::Abort { node, epoch } => self.order(id, node, NodeOrder::Abort { group: id, epoch }),
+                Order::Remove { node, epoch } => self.order(id, node, NodeOrder::Remove { group: id, epoch }),
+                Order::Evicted { receiver } => self.drop_member(id, receiver),
+                Order::Changed { epoch } => self.changed(id, epoch),
+                Order::GivenUp { reason } => self.given_up(id, reason),
+                Order::Closed => self.closed(id),
+            }
+        }
+    }
+
+    fn order(&mut self, id: u32, node: Ipv6Addr, order: NodeOrder) {
+        if let Some(group) = self.groups.get_mut(&id)
+            && group.nodes.insert(node)
+        {
+            self.groups_of_node.entry(node).or_default().insert(id);
+        }
+        self.effects.orders.push((node, order));
+    }
+
+    /// What the headend keeps of the group, in case that the store is lost.
+    fn deed(&self, id: u32, is_headend: bool) -> Option<String> {
+        let group = self.groups.get(&id).filter(|_| is_headend)?;
+        super::restore::deed(group)
+    }
+
+    fn store(&mut self, id: u32, record: Record) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        group.before = group.record.replace(record.clone());
+        group.row.last_epoch = record.epoch;
+        let row = RecordRow {
+            record,
+            is_settled: false,
+            before: group.before.clone().map(Box::new),
+            explanation: group.explanation.clone(),
+        };
+        self.effects.writes.push(rows::put(rows::record_key(id), &row));
+        self.write_group(id);
+    }
+
+    /// Every node has its part of an epoch.
+    fn changed(&mut self, id: u32, epoch: u32) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        group.before = None;
+        group.joining.clear();
+        group.row.failure = None;
+        if let Some(record) = group.record.clone() {
+            let row = RecordRow { record, is_settled: true, before: None, explanation: group.explanation.clone() };
+            self.effects.writes.push(rows::put(rows::record_key(id), &row));
+        }
+        self.reindex(id);
+        self.write_group(id);
+        self.tell_of_group(id, News::GroupChanged { group: id, epoch });
+    }
+
+    /// A change was given up: those that were to join are out again.
+    fn given_up(&mut self, id: u32, reason: String) {
+        self.note_failure(id, &reason);
+        let joining = self.groups.get_mut(&id).map(|group| std::mem::take(&mut group.joining));
+        for newcomer in joining.into_iter().flatten() {
+            self.drop_member(id, newcomer.address);
+        }
+        self.reindex(id);
+    }
+
+    pub(super) fn note_failure(&mut self, id: u32, reason: &str) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.row.failure = Some(reason.to_owned());
+        }
+        self.write_group(id);
+        self.tell_of_group(id, News::ChangeGivenUp { group: id, reason: reason.to_owned() });
+    }
+
+    /// No node has the group: it is forgotten, or, when only its creation was given up, open again.
+    fn closed(&mut self, id: u32) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        group.lifecycle = None;
+        if group.row.is_closing {
+            self.forget(id);
+        } else {
+            group.row.is_committed = false;
+            self.reindex(id);
+            self.write_group(id);
+        }
+    }
+
+    /// Puts the group where the nodes of its tree are looked up.
+    pub(super) fn reindex(&mut self, id: u32) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let nodes = nodes_of(group);
+        for node in group.nodes.difference(&nodes) {
+            self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
+        }
+        for node in &nodes {
+            self.groups_of_node.entry(*node).or_default().insert(id);
+        }
+        group.nodes = nodes;
+        let links = group.record.as_ref().map(links_of).unwrap_or_default();
+        self.load.moves(&group.links, &links);
+        group.links = links;
+    }
+
+    fn note_rest(&mut self, id: u32) {
+        self.effects.changed_groups.insert(id);
+        let is_restless = self.groups.get(&id).is_some_and(|group| match &group.lifecycle {
+            Some(lifecycle) => !lifecycle.is_steady() || !group.joining.is_empty(),
+            None => group.row.is_committed,
+        });
+        if is_restless {
+            self.restless.insert(id);
+        } else {
+            self.restless.remove(&id);
+        }
+    }
+
+    /// Says again what was not answered, in all groups that wait for something.
+    pub fn retransmit(&mut self) {
+        let may_wait = self.now.monotonic < self.expects_until;
+        for id in self.restless.clone() {
+            self.begin_again(id, may_wait);
+            self.give_up_joins(id);
+            if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
+                lifecycle.repeat();
+            }
+            self.drive(id);
+        }
+    }
+}
+
+fn nodes_of(group: &Group) -> BTreeSet<Ipv6Addr> {
+    let records = group.record.iter().chain(&group.before);
+    records.flat_map(|record| record.tree.nodes()).map(|node| node.loopback).collect()
+}

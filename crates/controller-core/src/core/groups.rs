@@ -1,0 +1,282 @@
+//! Groups come and go.
+
+use super::{Core, Group};
+use crate::principal::Principal;
+use crate::refusal::{Kind, Refusal};
+use crate::rows::{self, AnswerRow, GroupRow, Write};
+use srdma_api::{NewGroup, News, SourceState};
+use srdma_group::PathMtu;
+use srdma_wire::Qpn;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+
+/// How long an answer is given again to its key, seconds; and how many of them are kept.
+const ANSWER_KEPT_S: u64 = 86_400;
+const MOST_ANSWERS: usize = 100_000;
+
+impl Core {
+    /// Creates a group that takes receivers; returns its number.
+    pub fn create_group(
+        &mut self,
+        principal: &Principal,
+        tenant: Option<&str>,
+        request: NewGroup,
+    ) -> Result<u32, Refusal> {
+        let tenant = principal.tenant_of_new(tenant)?;
+        let Some(limits) = self.settings.tenants.get(&tenant) else {
+            let text = format!("there is no tenant {tenant}: the controller's file names them");
+            return Err(Refusal::new(Kind::OtherTenant, text));
+        };
+        let has = self.groups_of_tenant.get(&tenant).copied().unwrap_or(0);
+        if has >= limits.groups {
+            let text = format!("tenant {tenant} has {has} groups, and may have {}: close one", limits.groups);
+            return Err(Refusal::new(Kind::TooManyGroups, text));
+        }
+        if self.site.last_group == u32::MAX {
+            return Err(Refusal::new(Kind::TooManyGroups, "the numbers of groups are used up: begin a new store"));
+        }
+        let proxy = match request.proxy {
+            Some(proxy) => proxy,
+            None => self.free_proxy(&tenant)?,
+        };
+        let id = self.site.last_group + 1;
+        let name = request.name.clone().unwrap_or_else(|| format!("group-{id}"));
+        if name.len() > 128 || name.chars().any(char::is_control) {
+            return Err(Refusal::new(
+                Kind::NotUnderstood,
+                "name: expected at most 128 octets and no control characters",
+            ));
+        }
+        let request = NewGroup { proxy: Some(proxy), name: Some(name), ..request };
+        self.check_new(&tenant, proxy, &request)?;
+        self.site.last_group = id;
+        let row = GroupRow {
+            id,
+            tenant: tenant.clone(),
+            version: 0,
+            request,
+            is_closing: false,
+            is_committed: false,
+            source: SourceState::Unheard,
+            last_epoch: 0,
+            failure: None,
+        };
+        self.enter(row);
+        self.write_group(id);
+        self.audit(&principal.name, "create", format!("group {id}"));
+        self.tell(Some(&tenant), News::GroupCreated { group: id });
+        Ok(id)
+    }
+
+    /// Puts a group where it is found.
+    pub(super) fn enter(&mut self, row: GroupRow) {
+        let id = row.id;
+        *self.groups_of_tenant.entry(row.tenant.clone()).or_default() += 1;
+        self.proxies.extend(row.request.proxy.map(|proxy| (proxy, id)));
+        self.queue_pairs.insert((row.request.source.address, row.request.source.qpn), id);
+        let group = Group {
+            row,
+            members: BTreeMap::new(),
+            lifecycle: None,
+            record: None,
+            before: None,
+            joining: Vec::new(),
+            source_heard: self.now.monotonic,
+            explanation: Vec::new(),
+            nodes: BTreeSet::new(),
+            links: Vec::new(),
+        };
+        self.groups.insert(id, group);
+    }
+
+    /// Ends a group, at the nodes first.
+    pub fn close_group(&mut self, principal: &Principal, id: u32, version: Option<u64>) -> Result<(), Refusal> {
+        match self.changeable(id, principal, version) {
+            Ok(_) => {}
+            // Asked for again.
+            Err(refusal) if refusal.kind == Kind::GroupClosing => return Ok(()),
+            Err(refusal) => return Err(refusal),
+        }
+        self.audit(&principal.name, "close", format!("group {id}"));
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.row.is_closing = true;
+            if let Some(lifecycle) = &mut group.lifecycle {
+                lifecycle.close();
+            }
+        }
+        self.write_group(id);
+        self.drive(id);
+        if self.groups.get(&id).is_some_and(|group| group.lifecycle.is_none()) {
+            self.forget(id);
+        }
+        Ok(())
+    }
+
+    /// Forgets a group that no node has any more.
+    pub(super) fn forget(&mut self, id: u32) {
+        let Some(group) = self.groups.remove(&id) else { return };
+        self.effects.changed_groups.insert(id);
+        let request = &group.row.request;
+        if let Some(proxy) = request.proxy {
+            self.proxies.remove(&proxy);
+        }
+        self.queue_pairs.remove(&(request.source.address, request.source.qpn));
+        for (address, member) in &group.members {
+            self.queue_pairs.remove(&(*address, member.receiver.qpn));
+            self.effects.writes.push(Write::Delete { key: rows::member_key(id, *address) });
+        }
+        for key in [rows::record_key(id), rows::group_key(id)] {
+            self.effects.writes.push(Write::Delete { key });
+        }
+        if let Some(count) = self.groups_of_tenant.get_mut(&group.row.tenant) {
+            *count = count.saturating_sub(1);
+        }
+        for node in &group.nodes {
+            self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
+        }
+        self.load.moves(&group.links, &[]);
+        self.restless.remove(&id);
+        self.tell(Some(&group.row.tenant), News::GroupClosed { group: id });
+    }
+
+    fn check_new(&self, tenant: &str, proxy: Ipv6Addr, request: &NewGroup) -> Result<(), Refusal> {
+        check_path_mtu(request.path_mtu)?;
+        check_qpn("designated_qpn", request.designated_qpn)?;
+        check_qpn("source.qpn", request.source.qpn)?;
+        if request.initial_psn >= 1 << 24 {
+            let text = format!("initial_psn {:#x} exceeds 24 bits", request.initial_psn);
+            return Err(Refusal::new(Kind::PsnOutOfRange, text));
+        }
+        for (what, address) in [("proxy", proxy), ("source.address", request.source.address)] {
+            check_host(what, address)?;
+            self.check_tenant(tenant, what, address)?;
+        }
+        if let Some(other) = self.proxies.get(&proxy) {
+            let text = format!("proxy {proxy} is the Proxy Address of group {other}: each group has its own (D2)");
+            return Err(Refusal::new(Kind::AddressInUse, text));
+        }
+        if proxy == request.source.address {
+            return Err(Refusal::new(Kind::AddressInUse, format!("proxy {proxy} is the source's own address")));
+        }
+        self.check_free("proxy", proxy)?;
+        if self.queue_pairs.range((proxy, 0)..=(proxy, u32::MAX)).next().is_some() {
+            return Err(Refusal::new(Kind::AddressInUse, format!("proxy {proxy} is a member of a group (D2)")));
+        }
+        self.check_queue_pair("source", request.source.address, request.source.qpn, None)
+    }
+
+    /// That the tenant may use the address.
+    pub(super) fn check_tenant(&self, tenant: &str, what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
+        let tenants = self.settings.tenants.get(tenant).into_iter();
+        if tenants.flat_map(|tenant| &tenant.prefixes).any(|prefix| prefix.contains(address)) {
+            return Ok(());
+        }
+        let text = format!("{what} {address} is in none of the prefixes of tenant {tenant}");
+        Err(Refusal::new(Kind::OutsidePrefix, text))
+    }
+
+    /// That the address is no node's, and no SID.
+    pub(super) fn check_free(&self, what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
+        match self.network.owner_of(address) {
+            Some(node) => {
+                Err(Refusal::new(Kind::AddressInUse, format!("{what} {address} is an address or SID of node {node}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// That a queue pair is in no other group: it is connected to one Proxy Address (D2, D8).
+    pub(super) fn check_queue_pair(
+        &self,
+        what: &str,
+        address: Ipv6Addr,
+        qpn: u32,
+        own: Option<u32>,
+    ) -> Result<(), Refusal> {
+        if let Some(group) = self.proxies.get(&address) {
+            let text = format!("{what} {address} is the Proxy Address of group {group} (D2)");
+            return Err(Refusal::new(Kind::AddressInUse, text));
+        }
+        match self.queue_pairs.get(&(address, qpn)) {
+            Some(group) if Some(*group) != own => {
+                let text = format!("{what} {address}: queue pair {qpn:#x} is in group {group} already (D8)");
+                Err(Refusal::new(Kind::QueuePairInUse, text))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The first address of the tenant's pool that is no Proxy Address yet. The pool's own address is left out.
+    fn free_proxy(&self, tenant: &str) -> Result<Ipv6Addr, Refusal> {
+        let pool = self.settings.tenants.get(tenant).and_then(|tenant| tenant.proxies);
+        let Some(pool) = pool else {
+            let text = format!("proxy: tenant {tenant} has no pool of Proxy Addresses, so the request is to name one");
+            return Err(Refusal::new(Kind::WrongAddress, text));
+        };
+        let first = pool.address().to_bits();
+        let candidates = (1..=self.proxies.len() as u128 + 1).map(|offset| Ipv6Addr::from_bits(first | offset));
+        let mut free = candidates.filter(|address| pool.contains(*address) && !self.proxies.contains_key(address));
+        free.next().ok_or_else(|| Refusal::new(Kind::WrongAddress, format!("proxy: the pool {pool} is used up")))
+    }
+
+    /// The answer that a key has got, if it came with the same request.
+    pub fn stored_answer(
+        &self,
+        principal: &Principal,
+        key: &str,
+        request: &str,
+    ) -> Result<Option<&AnswerRow>, Refusal> {
+        match self.answers.get(&rows::answer_key(&principal.name, key)) {
+            Some(answer) if answer.request == request => Ok(Some(answer)),
+            Some(_) => {
+                Err(Refusal::new(Kind::KeyReused, format!("idempotency key {key} came with another request before")))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Keeps an answer for its key.
+    pub fn store_answer(&mut self, principal: &Principal, key: &str, request: String, status: u16, body: String) {
+        let unix_s = self.now.unix_ms / 1000;
+        if self.answers.len() >= MOST_ANSWERS {
+            let is_old = |answer: &AnswerRow| answer.unix_s + ANSWER_KEPT_S < unix_s;
+            let mut old: Vec<(u64, String)> =
+                self.answers.iter().map(|(key, answer)| (answer.unix_s, key.clone())).collect();
+            old.sort_unstable();
+            let least = old.len() / 10;
+            for (number, (_, key)) in old.into_iter().enumerate() {
+                if number >= least && !self.answers.get(&key).is_some_and(is_old) {
+                    break;
+                }
+                self.answers.remove(&key);
+                self.write(Write::Delete { key });
+            }
+        }
+        let key = rows::answer_key(&principal.name, key);
+        let answer = AnswerRow { request, status, body, unix_s };
+        self.write(rows::put(key.clone(), &answer));
+        self.answers.insert(key, answer);
+    }
+}
+
+pub(super) fn check_qpn(what: &str, qpn: u32) -> Result<Qpn, Refusal> {
+    Qpn::new(qpn)
+        .filter(|qpn| qpn.is_connected())
+        .ok_or_else(|| Refusal::new(Kind::QpnOutOfRange, format!("{what} {qpn:#x}: expected 2 to 0xffffff")))
+}
+
+pub(super) fn check_path_mtu(octets: u16) -> Result<PathMtu, Refusal> {
+    PathMtu::new(octets).ok_or_else(|| {
+        Refusal::new(Kind::WrongPathMtu, format!("path_mtu {octets}: expected 256, 512, 1024, 2048 or 4096"))
+    })
+}
+
+pub(super) fn check_host(what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
+    if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
+        return Err(Refusal::new(
+            Kind::WrongAddress,
+            format!("{what} {address}: expected a unicast address of a host"),
+        ));
+    }
+    Ok(())
+}

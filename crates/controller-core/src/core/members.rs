@@ -1,0 +1,169 @@
+//! Receivers come and go.
+
+use super::groups::{check_host, check_qpn};
+use super::{Core, Group, unknown};
+use crate::principal::Principal;
+use crate::refusal::{Kind, Refusal};
+use crate::rows::{self, MemberRow, Write};
+use srdma_api::{NewReceiver, News, SourceState};
+use srdma_group::ChangeError;
+use std::net::Ipv6Addr;
+
+impl Core {
+    /// A receiver joins. The same join again changes nothing.
+    pub fn join(
+        &mut self,
+        principal: &Principal,
+        id: u32,
+        address: Ipv6Addr,
+        receiver: NewReceiver,
+        version: Option<u64>,
+    ) -> Result<(), Refusal> {
+        let group = self.changeable(id, principal, version)?;
+        if let Some(member) = group.members.get(&address) {
+            return match member {
+                MemberRow { receiver: known, is_leaving: false } if *known == receiver => Ok(()),
+                MemberRow { is_leaving: true, .. } => {
+                    let text = format!("receiver {address} is leaving group {id}: it can join again when it is out");
+                    Err(Refusal::new(Kind::JoinedAlready, text))
+                }
+                MemberRow { is_leaving: false, .. } => {
+                    let text = format!(
+                        "receiver {address} has joined group {id} with another queue pair or region: it must leave"
+                    );
+                    Err(Refusal::new(Kind::JoinedAlready, text))
+                }
+            };
+        }
+        self.check_join(group, address, &receiver)?;
+        let tenant = group.row.tenant.clone();
+        let is_committed = group.lifecycle.is_some();
+        let member = MemberRow { receiver, is_leaving: false };
+        self.queue_pairs.insert((address, receiver.qpn), id);
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.members.insert(address, member);
+        }
+        self.write(rows::put(rows::member_key(id, address), &member));
+        self.write_group(id);
+        self.audit(&principal.name, "join", format!("group {id} receiver {address}"));
+        self.tell(Some(&tenant), News::ReceiverJoining { group: id, receiver: address });
+        if is_committed {
+            self.drive(id);
+        }
+        Ok(())
+    }
+
+    fn check_join(&self, group: &Group, address: Ipv6Addr, receiver: &NewReceiver) -> Result<(), Refusal> {
+        let (id, request) = (group.row.id, &group.row.request);
+        check_qpn("qpn", receiver.qpn)?;
+        if receiver.path_mtu != request.path_mtu {
+            let text = format!(
+                "receiver {address} has path MTU {}, group {id} has {}: one for all members (D28)",
+                receiver.path_mtu, request.path_mtu
+            );
+            return Err(Refusal::new(Kind::PathMtuDiffers, text));
+        }
+        check_host("receiver", address)?;
+        self.check_tenant(&group.row.tenant, "receiver", address)?;
+        if address == request.source.address {
+            return Err(Refusal::new(Kind::AddressInUse, format!("receiver {address} is the group's source")));
+        }
+        if request.region.is_some() && receiver.region.is_none() {
+            let text = format!("receiver {address} names no region, but group {id} carries WRITE (D27)");
+            return Err(Refusal::new(Kind::MissingRegion, text));
+        }
+        if group.row.source == SourceState::Ended {
+            let text = format!("receiver {address} would hear nothing: the source of group {id} has ended");
+            return Err(Refusal::new(Kind::SourceEnded, text));
+        }
+        self.check_free("receiver", address)?;
+        self.check_queue_pair("receiver", address, receiver.qpn, None)?;
+        let copies = self.settings.tenants.get(&group.row.tenant).map_or(0, |tenant| tenant.copies);
+        if group.members.len() >= copies {
+            let text = format!(
+                "group {id} has {} receivers, and tenant {} may have {copies} copies of a packet",
+                group.members.len(),
+                group.row.tenant
+            );
+            return Err(Refusal::new(Kind::TooManyCopies, text));
+        }
+        // A group at work can only take in whom its network reaches.
+        if group.lifecycle.is_some() && self.network.node_of_host(address).is_none() {
+            let text = format!("receiver {address} is in no node's `hosts`: no edge can deliver to it");
+            return Err(Refusal::new(Kind::NoWay, text));
+        }
+        Ok(())
+    }
+
+    /// A receiver leaves, by its own wish or another's (D30).
+    pub fn leave(
+        &mut self,
+        principal: &Principal,
+        id: u32,
+        address: Ipv6Addr,
+        version: Option<u64>,
+    ) -> Result<(), Refusal> {
+        let group = self.changeable(id, principal, version)?;
+        let Some(member) = group.members.get(&address).copied() else {
+            let text = format!("{address} is not a receiver of group {id}");
+            return Err(Refusal::new(Kind::UnknownReceiver, text));
+        };
+        if member.is_leaving {
+            return Ok(());
+        }
+        self.take_out_of(id, address)?;
+        self.write_group(id);
+        self.audit(&principal.name, "leave", format!("group {id} receiver {address}"));
+        self.drive(id);
+        Ok(())
+    }
+
+    /// Takes a receiver out, if the group can do without it. Its row goes when no node has it any more.
+    pub(super) fn take_out_of(&mut self, id: u32, address: Ipv6Addr) -> Result<(), Refusal> {
+        let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
+        let is_in = |record: &srdma_group::Record| record.receivers.iter().any(|receiver| receiver.address == address);
+        let is_known_to_nodes = group.record.as_ref().is_some_and(is_in)
+            || group.joining.iter().any(|newcomer| newcomer.address == address);
+        match &mut group.lifecycle {
+            Some(lifecycle) if is_known_to_nodes || lifecycle.group().is_none() => {
+                lifecycle.leave(&[address]).map_err(|error| refused(id, &error))?;
+                if let Some(member) = group.members.get_mut(&address) {
+                    member.is_leaving = true;
+                    let write = rows::put(rows::member_key(id, address), member);
+                    self.effects.writes.push(write);
+                }
+            }
+            Some(_) | None => self.drop_member(id, address),
+        }
+        Ok(())
+    }
+
+    /// Forgets a receiver.
+    pub(super) fn drop_member(&mut self, id: u32, address: Ipv6Addr) {
+        let member = self.groups.get_mut(&id).and_then(|group| group.members.remove(&address));
+        if let Some(member) = member {
+            self.queue_pairs.remove(&(address, member.receiver.qpn));
+            self.write(Write::Delete { key: rows::member_key(id, address) });
+            self.tell_of_group(id, News::ReceiverGone { group: id, receiver: address });
+        }
+    }
+}
+
+/// Why a group's life does not take a change.
+pub(super) fn refused(id: u32, error: &ChangeError) -> Refusal {
+    let kind = match error {
+        ChangeError::Closed => Kind::GroupClosing,
+        ChangeError::Busy => Kind::Busy,
+        ChangeError::NotAReceiver(_) => Kind::UnknownReceiver,
+        ChangeError::TooFew { .. } => Kind::TooFewReceivers,
+        ChangeError::Nothing
+        | ChangeError::NotANode(_)
+        | ChangeError::Headend(_)
+        | ChangeError::InPlace { .. }
+        | ChangeError::Loop { .. }
+        | ChangeError::LastEpoch(_)
+        | ChangeError::Tree(_)
+        | ChangeError::Group(_) => Kind::CannotWork,
+    };
+    Refusal::new(kind, format!("group {id}: {error}"))
+}

@@ -1,0 +1,201 @@
+//! From rows to what the controller knows, and from what headends keep when the rows are lost.
+
+use super::{Core, Group, Node, Time};
+use crate::jobs::{JobRow, Jobs};
+use crate::migration::migrate_group;
+use crate::rows::{
+    self, AnswerRow, FORMAT, FORMAT_KEY, GroupRow, MemberRow, NodeRow, RecordRow, Row, RowError, SITE_KEY, SiteRow,
+    address_of, damaged, id_of,
+};
+use crate::settings::Settings;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use srdma_api::Held;
+use srdma_group::{Lifecycle, Record, Resumption};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// What a headend keeps of a group.
+#[derive(Serialize, Deserialize)]
+struct Deed {
+    /// Of the group's row.
+    #[serde(default = "first_format")]
+    format: u32,
+    group: Value,
+    members: Vec<(Ipv6Addr, MemberRow)>,
+    record: Record,
+}
+
+/// Deeds said nothing of it at first.
+fn first_format() -> u32 {
+    1
+}
+
+/// The deed of a group as it will be when the part that it goes with is in effect.
+pub(super) fn deed(group: &Group) -> Option<String> {
+    let record = group.lifecycle.as_ref()?.newest()?.record().clone();
+    let members = group.members.iter().map(|(address, member)| (*address, *member)).collect();
+    let row = serde_json::to_value(&group.row).ok()?;
+    serde_json::to_string(&Deed { format: FORMAT, group: row, members, record }).ok()
+}
+
+/// A deed, and its group as it would be written now.
+fn opened(deed: &str) -> Option<(GroupRow, Deed)> {
+    let mut deed: Deed = serde_json::from_str(deed).ok()?;
+    migrate_group(deed.format, &mut deed.group).ok()?;
+    Some((serde_json::from_value(deed.group.clone()).ok()?, deed))
+}
+
+impl Core {
+    /// The controller that these rows describe; they are of this program's format. `identity`: for a new store.
+    /// `rebuilds`: take groups over from what headends keep.
+    ///
+    /// # Errors
+    ///
+    /// A row is damaged.
+    pub fn restore(
+        settings: Settings,
+        jobs: Option<Jobs>,
+        rows: &[Row],
+        identity: u64,
+        rebuilds: bool,
+        now: Time,
+    ) -> Result<Self, RowError> {
+        let mut core = Core::new(settings, now);
+        core.rebuilds = rebuilds;
+        // What is missing or of another format has been seen to before.
+        let is_new = rows.is_empty();
+        let mut records = BTreeMap::new();
+        let mut placed = Vec::new();
+        for row @ (key, _) in rows {
+            match key.split('/').next().unwrap_or_default() {
+                SITE_KEY => core.site = rows::get::<SiteRow>(row)?,
+                "group" => {
+                    let group: GroupRow = rows::get(row)?;
+                    if group.id != id_of(key)? {
+                        return Err(damaged(key, format!("it is of group {}", group.id)));
+                    }
+                    core.enter(group);
+                }
+                "member" => core.restore_member(key, rows::get(row)?)?,
+                "record" => {
+                    records.insert(id_of(key)?, rows::get::<RecordRow>(row)?);
+                }
+                "node" => core.restore_node(rows::get(row)?),
+                "answer" => {
+                    core.answers.insert(key.clone(), rows::get::<AnswerRow>(row)?);
+                }
+                "job" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
+                // The format has been seen to, and the audit log is read when somebody asks for it.
+                _ => {}
+            }
+        }
+        if is_new {
+            core.site.store = identity;
+        }
+        core.site.starts += 1;
+        core.write(rows::put(FORMAT_KEY.to_owned(), &FORMAT));
+        core.write(rows::put(SITE_KEY.to_owned(), &core.site));
+        for (id, record) in records {
+            core.resume(id, record)?;
+        }
+        if let Some(jobs) = jobs {
+            core.take_jobs(jobs, &placed).map_err(|error| damaged("job", error.to_string()))?;
+        }
+        let unfinished = core.groups.values().filter(|group| group.lifecycle.is_none());
+        let unfinished: Vec<(u32, bool)> = unfinished.map(|group| (group.row.id, group.row.is_closing)).collect();
+        for (id, is_closing) in unfinished {
+            if is_closing {
+                core.forget(id);
+            } else if core.groups[&id].row.is_committed {
+                core.restless.insert(id);
+            }
+        }
+        Ok(core)
+    }
+
+    fn restore_member(&mut self, key: &str, member: MemberRow) -> Result<(), RowError> {
+        let (id, address) = (id_of(key)?, address_of(key)?);
+        let group = self.groups.get_mut(&id).ok_or_else(|| damaged(key, format!("there is no group {id}")))?;
+        group.members.insert(address, member);
+        self.queue_pairs.insert((address, member.receiver.qpn), id);
+        Ok(())
+    }
+
+    fn restore_node(&mut self, row: NodeRow) {
+        // It is not usable before it is heard.
+        self.network.put(&row.hello, false);
+        let loopback = row.hello.loopback;
+        let NodeRow { hello, is_drained } = row;
+        let node = Node { hello, is_drained, session: None, was_missed: false, status: None, rates: None };
+        self.nodes.insert(loopback, node);
+    }
+
+    /// Goes on with a group's life. Nodes that come back without their part are given it.
+    fn resume(&mut self, id: u32, row: RecordRow) -> Result<(), RowError> {
+        let wrong = |text: String| damaged(&rows::record_key(id), text);
+        let group = self.groups.get_mut(&id).ok_or_else(|| wrong(format!("there is no group {id}")))?;
+        let resumption = match row.is_settled {
+            true => Resumption::Settled,
+            false => Resumption::Committing { before: row.before.clone() },
+        };
+        // Greater than any round of an earlier start.
+        let round = self.site.starts << 16;
+        let lifecycle = Lifecycle::resume(row.record.clone(), resumption, round);
+        let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?;
+        let is_in = |address: &Ipv6Addr| row.record.receivers.iter().any(|receiver| receiver.address == *address);
+        let leaving = group.members.iter().filter(|(address, member)| member.is_leaving && is_in(address));
+        let leaving: Vec<Ipv6Addr> = leaving.map(|(address, _)| *address).collect();
+        let waits = group.members.keys().any(|address| !is_in(address));
+        if group.row.is_closing {
+            lifecycle.close();
+        } else if !leaving.is_empty() {
+            // It was checked when it was asked for.
+            let _ = lifecycle.leave(&leaving);
+        }
+        if waits || !lifecycle.is_steady() {
+            self.restless.insert(id);
+        }
+        group.record = Some(row.record);
+        group.explanation = row.explanation;
+        group.before = row.before.map(|before| *before);
+        group.lifecycle = Some(lifecycle);
+        self.reindex(id);
+        Ok(())
+    }
+
+    /// Takes groups over from what a headend keeps, after the store was lost.
+    pub(super) fn take_over(&mut self, store: Option<u64>, held: &[Held]) {
+        let Some(store) = store else { return };
+        if self.groups.is_empty() && self.site.store != store {
+            self.site.store = store;
+            self.write(rows::put(SITE_KEY.to_owned(), &self.site));
+        }
+        if self.site.store != store {
+            return;
+        }
+        for deed in held.iter().filter(|held| held.epoch.is_some()).filter_map(|held| held.deed.as_deref()) {
+            let Some((group, Deed { members, record, .. })) = opened(deed) else { continue };
+            let id = group.id;
+            if self.groups.contains_key(&id) || record.id.0 != id || !self.settings.tenants.contains_key(&group.tenant)
+            {
+                continue;
+            }
+            self.site.last_group = self.site.last_group.max(id);
+            self.enter(group);
+            for (address, member) in members {
+                // The key names a group that was entered just now.
+                let _ = self.restore_member(&rows::member_key(id, address), member);
+                self.write(rows::put(rows::member_key(id, address), &member));
+            }
+            let row = RecordRow { record, is_settled: true, before: None, explanation: Vec::new() };
+            self.write(rows::put(rows::record_key(id), &row));
+            if self.resume(id, row).is_err() {
+                self.forget(id);
+                continue;
+            }
+            self.audit("controller", "take-over", format!("group {id}"));
+            self.write_group(id);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What clients see.
+
+use super::{Core, Group, Node};
+use crate::principal::Principal;
+use crate::refusal::{Kind, Refusal};
+use srdma_api::{
+    BranchView, GroupPage, GroupState, GroupSummary, NodePage, NodeStatus, OverheadView, Receiver, ReceiverState,
+    Topology, TopologyLink, TopologyNode, TreeNodeView, TreeView,
+};
+use srdma_group::{EdgeList, NodeIndex, NodeRole, Overhead, srh_len_octets};
+use std::net::Ipv6Addr;
+use std::ops::Bound;
+
+/// The most that a page has, and how many it has if nobody says.
+const MOST_OF_A_PAGE: usize = 10_000;
+const PAGE: usize = 100;
+
+impl Core {
+    /// A group in full, with its version.
+    pub fn group(&self, principal: &Principal, id: u32) -> Result<(srdma_api::Group, u64), Refusal> {
+        let group = self.seen(id, principal)?;
+        let request = &group.row.request;
+        let view = srdma_api::Group {
+            summary: summary(group),
+            source: request.source,
+            source_state: group.row.source,
+            designated_qpn: request.designated_qpn,
+            initial_psn: request.initial_psn,
+            path_mtu: request.path_mtu,
+            region: request.region,
+            policy: request.policy,
+            members: group.members.keys().filter_map(|address| member(group, *address)).collect(),
+            tree: self.tree(group),
+            awaited: group
+                .lifecycle
+                .iter()
+                .flat_map(|lifecycle| lifecycle.awaited())
+                .map(|node| self.network.name(node))
+                .collect(),
+            failure: group.row.failure.clone(),
+        };
+        Ok((view, group.row.version))
+    }
+
+    /// How far a group is; `None` when it is gone.
+    pub fn group_state(&self, id: u32) -> Option<GroupState> {
+        self.groups.get(&id).map(state)
+    }
+
+    /// A receiver of a group, with the group's version.
+    pub fn receiver(&self, principal: &Principal, id: u32, address: Ipv6Addr) -> Result<(Receiver, u64), Refusal> {
+        let group = self.seen(id, principal)?;
+        let receiver = member(group, address);
+        let receiver = receiver
+            .ok_or_else(|| Refusal::new(Kind::UnknownReceiver, format!("{address} is not a receiver of group {id}")))?;
+        Ok((receiver, group.row.version))
+    }
+
+    /// A page of the groups that somebody may look at.
+    pub fn groups(
+        &self,
+        principal: &Principal,
+        tenant: Option<&str>,
+        after: Option<u32>,
+        limit: Option<usize>,
+    ) -> Result<GroupPage, Refusal> {
+        let tenant = match (&principal.tenant, tenant) {
+            (Some(own), None) => Some(own.as_str()),
+            (_, tenant) => tenant,
+        };
+        principal.may_read(tenant.unwrap_or_default())?;
+        let most = limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
+        let first = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let is_meant = |group: &Group| tenant.is_none_or(|tenant| group.row.tenant == tenant);
+        let mut behind = self.groups.range((first, Bound::Unbounded)).filter(|(_, group)| is_meant(group));
+        let groups: Vec<GroupSummary> = behind.by_ref().take(most).map(|(_, group)| summary(group)).collect();
+        let next = behind.next().and(groups.last()).map(|group| group.id);
+        let total = match tenant {
+            Some(tenant) => self.groups_of_tenant.get(tenant).copied().unwrap_or(0),
+            None => self.groups.len(),
+        };
+        Ok(GroupPage { groups, next, total: total as u64 })
+    }
+
+    /// A page of the nodes.
+    pub fn nodes(&self, principal: &Principal, after: Option<&str>, limit: Option<usize>) -> Result<NodePage, Refusal> {
+        principal.may_read_network()?;
+        let mut nodes: Vec<(&Ipv6Addr, &Node)> =
+            self.nodes.iter().filter(|(_, node)| after.is_none_or(|after| node.hello.name.as_str() > after)).collect();
+        nodes.sort_by(|(_, a), (_, b)| a.hello.name.cmp(&b.hello.name));
+        let most = limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
+        let next = (nodes.len() > most).then(|| nodes[most - 1].1.hello.name.clone());
+        let nodes = nodes.into_iter().take(most).map(|(loopback, node)| self.node_view(*loopback, node)).collect();
+        Ok(NodePage { nodes, next })
+    }
+
+    /// A node.
+    pub fn node(&self, principal: &Principal, name: &str) -> Result<srdma_api::Node, Refusal> {
+        principal.may_read_network()?;
+        let loopback = self.loopback_of(name)?;
+        Ok(self.node_view(loopback, &self.nodes[&loopback]))
+    }
+
+    fn node_view(&self, loopback: Ipv6Addr, node: &Node) -> srdma_api::Node {
+        srdma_api::Node {
+            name: node.hello.name.clone(),
+            loopback,
+            is_alive: node.session.is_some(),
+            is_drained: node.is_drained,
+            end_mt: node.hello.end_mt,
+            replication: node.hello.replication,
+            hosts: node.hello.hosts.clone(),
+            links: node.hello.links.clone(),
+            groups: self.groups_of_node.get(&loopback).map_or(0, |groups| groups.len() as u32),
+            status: node.status.clone(),
+        }
+    }
+
+    /// The network as a picture shows it.
+    pub fn topology(&self, principal: &Principal, unix_ms: u64) -> Result<Topology, Refusal> {
+        principal.may_read_network()?;
+        let mut nodes = Vec::new();
+        let mut links = Vec::new();
+        for (loopback, node) in &self.nodes {
+            let drops = node.status.as_ref().map_or(0, |status| status.drops.values().sum());
+            nodes.push(TopologyNode {
+                name: node.hello.name.clone(),
+                loopback: *loopback,
+                is_alive: node.session.is_some(),
+                is_drained: node.is_drained,
+                is_edge: node.hello.end_mt.is_some(),
+                drops,
+            });
+            for hop in self.network.hops(*loopback).filter(|hop| *loopback < hop.to) {
+                links.push(TopologyLink {
+                    ends: [node.hello.name.clone(), self.network.name(hop.to)],
+                    octets_per_second: [self.rate(*loopback, hop.to), self.rate(hop.to, *loopback)],
+                    mtu: hop.mtu,
+                    groups: self.load.of((*loopback, hop.to)),
+                });
+            }
+        }
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Topology { unix_ms: unix_ms, version: self.network_version, nodes, links })
+    }
+
+    /// Octets that a node sends to another in a second.
+    fn rate(&self, from: Ipv6Addr, to: Ipv6Addr) -> f64 {
+        let Some(node) = self.nodes.get(&from) else { return 0.0 };
+        let (Some(status), Some((_, rates))) = (&node.status, &node.rates) else { return 0.0 };
+        let ports = status.ports.iter().filter(|port| port.to == Some(to));
+        ports.filter_map(|port| rates.get(&port.name)).sum()
+    }
+
+    fn tree(&self, group: &Group) -> Option<TreeView> {
+        let committed = group.lifecycle.as_ref()?.newest()?;
+        let record = committed.record();
+        let nodes = record.tree.nodes();
+        let views = nodes.iter().enumerate().map(|(position, node)| {
+            let status = self.nodes.get(&node.loopback).and_then(|node| node.status.as_ref());
+            TreeNodeView {
+                name: node.name.clone(),
+                loopback: node.loopback,
+                sid: node.sid,
+                role: match node.role {
+                    _ if position == 0 => "headend",
+                    NodeRole::Transit => "transit",
+                    NodeRole::Edge => "edge",
+                }
+                .to_owned(),
+                parent: node.parent.and_then(|parent| nodes.get(parent.0)).map(|parent| parent.name.clone()),
+                branches: branches(committed, position, status),
+            }
+        });
+        let views = views.collect();
+        let lists: Vec<EdgeList> = nodes
+            .iter()
+            .enumerate()
+            .map(|(position, node)| EdgeList {
+                edge: node.loopback,
+                receivers: committed.receivers_of(NodeIndex(position)).copied().collect(),
+            })
+            .filter(|list: &EdgeList| !list.receivers.is_empty())
+            .collect();
+        let with_hmac = record.policy.hmac_key_id.is_some();
+        let octets = |srh: usize| Overhead::of(srh).octets() as u32;
+        let growing = super::commit::growing(record);
+        let overhead = committed.overhead().octets() as u32;
+        Some(TreeView {
+            nodes: views,
+            links: nodes.len() as u32 - 1,
+            links_of_unicast: growing.links_of_unicast(&self.network),
+            explanation: group.explanation.clone(),
+            overhead: OverheadView {
+                lists_in_packets: committed.lists_in_packets(),
+                octets: overhead,
+                octets_with_lists: srh_len_octets(&lists, record.region.is_some(), with_hmac).map(octets),
+                octets_provisioned: srh_len_octets(&[], false, with_hmac).map_or(overhead, octets),
+                longest_packet_octets: record.path_mtu.longest_packet_octets() as u32 + overhead,
+                link_mtu: record.link_mtu,
+            },
+        })
+    }
+}
+
+/// A node's branches, with what the node has told of them.
+fn branches(group: &srdma_group::Group, position: usize, status: Option<&NodeStatus>) -> Vec<BranchView> {
+    let id = group.record().id.0;
+    let told = status.and_then(|status| status.groups.iter().find(|one| one.group == id));
+    let branches = group.at(NodeIndex(position)).map(|part| part.branches).unwrap_or_default();
+    let views = branches.into_iter().map(|branch| {
+        let told = told.and_then(|group| group.branches.iter().find(|one| one.address == branch.responder));
+        BranchView {
+            address: branch.responder,
+            point: told.and_then(|told| told.point),
+            lag: told.and_then(|told| told.lag),
+            cnps: told.map_or(0, |told| told.cnps),
+        }
+    });
+    views.collect()
+}
+
+fn state(group: &Group) -> GroupState {
+    match &group.lifecycle {
+        _ if group.row.is_closing => GroupState::Closing,
+        None if group.row.is_committed => GroupState::Creating,
+        None => GroupState::Open,
+        Some(lifecycle) if lifecycle.group().is_none() || group.record.is_none() => GroupState::Creating,
+        Some(lifecycle) if lifecycle.is_steady() && group.joining.is_empty() => GroupState::Ready,
+        // Of the first commit, all have to say that they have it before the source is released.
+        Some(lifecycle) if lifecycle.source_order().is_none() && group.before.is_none() => GroupState::Creating,
+        Some(_) => GroupState::Changing,
+    }
+}
+
+fn summary(group: &Group) -> GroupSummary {
+    let request = &group.row.request;
+    GroupSummary {
+        id: group.row.id,
+        name: request.name.clone().unwrap_or_default(),
+        tenant: group.row.tenant.clone(),
+        state: state(group),
+        proxy: request.proxy.unwrap_or(Ipv6Addr::UNSPECIFIED),
+        receivers: group.members.len() as u32,
+        epoch: group.record.as_ref().map_or(0, |record| record.epoch),
+        version: group.row.version,
+    }
+}
+
+fn member(group: &Group, address: Ipv6Addr) -> Option<Receiver> {
+    let row = group.members.get(&address)?;
+    let stored = group.record.iter().flat_map(|record| &record.receivers).find(|one| one.address == address);
+    Some(Receiver {
+        address,
+        qpn: row.receiver.qpn,
+        region: row.receiver.region,
+        state: match stored {
+            _ if row.is_leaving => ReceiverState::Leaving,
+            Some(_) if !group.joining.iter().any(|newcomer| newcomer.address == address) => ReceiverState::Member,
+            Some(_) | None => ReceiverState::Joining,
+        },
+        joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
+    })
+}

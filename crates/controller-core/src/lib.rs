@@ -1,0 +1,39 @@
+//! What a controller decides, as values without I/O: no socket, no file, no clock (D25, D30, D31).
+//!
+//! ```text
+//!   request ──► Pipeline ──► Core ── group lifecycles, network, trees, jobs
+//!                  │
+//!                  ├──► writes, numbered ──► store ──┐
+//!                  └◄── durable(number) ◄────────────┘
+//!                  └──► answers, orders and events, now that all writes before them are durable
+//! ```
+//!
+//! A server and a simulator drive the same [`Pipeline`]: they make its writes durable in order, and report how far they
+//! are.
+//!
+//! **Architectural Invariant:** no answer, order or event leaves before all writes that precede it are durable.
+
+mod core;
+mod event_log;
+mod jobs;
+mod migration;
+mod network;
+mod pipeline;
+mod principal;
+mod refusal;
+mod rows;
+mod settings;
+mod tree;
+
+pub use crate::core::{Core, Time};
+pub use event_log::{EventCursor, EventLog};
+pub use jobs::{JobError, JobRow, Jobs, MOST_FLOWS};
+pub use migration::migrate;
+pub use pipeline::{Answer, Pipeline, Released, Transaction};
+pub use principal::{Principal, Role};
+pub use refusal::{Kind, Refusal};
+pub use rows::{
+    AUDIT_PREFIX, AnswerRow, FORMAT, FORMAT_KEY, Row, RowError, STATE_PREFIXES, Write, audit_entry, audit_key,
+    format_of,
+};
+pub use settings::{DEFAULT_TENANT, Settings, Tenant};

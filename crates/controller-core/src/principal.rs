@@ -1,0 +1,109 @@
+//! On whose behalf a request is made, and what it may do.
+
+use crate::refusal::{Kind, Refusal};
+use crate::settings::DEFAULT_TENANT;
+use serde::Deserialize;
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Everything.
+    Admin,
+    /// The groups and jobs of a tenant.
+    Tenant,
+    /// To register as a node.
+    Node,
+    /// To read everything.
+    Read,
+}
+
+/// The holder of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// The name of the token.
+    pub name: String,
+    /// What the token allows.
+    pub role: Role,
+    /// For the role `tenant`.
+    pub tenant: Option<String>,
+    /// The only node that it may register.
+    pub node: Option<String>,
+}
+
+impl Principal {
+    /// The tenant that a new group or job is of. `named`: the one that the request names, if it does.
+    pub(crate) fn tenant_of_new(&self, named: Option<&str>) -> Result<String, Refusal> {
+        match (self.role, &self.tenant) {
+            (Role::Tenant, Some(own)) if named.is_none_or(|named| named == own) => Ok(own.clone()),
+            (Role::Admin, _) => Ok(named.unwrap_or(DEFAULT_TENANT).to_owned()),
+            (Role::Tenant | Role::Node | Role::Read, _) => Err(self.refusal("create groups or jobs here")),
+        }
+    }
+
+    /// That it may change what belongs to this tenant.
+    pub(crate) fn may_change(&self, tenant: &str) -> Result<(), Refusal> {
+        match (self.role, &self.tenant) {
+            (Role::Admin, _) => Ok(()),
+            (Role::Tenant, Some(own)) if own == tenant => Ok(()),
+            (Role::Tenant, _) => Err(self.other_tenant()),
+            (Role::Node | Role::Read, _) => Err(self.refusal("change groups or jobs")),
+        }
+    }
+
+    /// That it may read what belongs to this tenant.
+    ///
+    /// # Errors
+    ///
+    /// It may not.
+    pub fn may_read(&self, tenant: &str) -> Result<(), Refusal> {
+        match (self.role, &self.tenant) {
+            (Role::Admin | Role::Read, _) => Ok(()),
+            (Role::Tenant, Some(own)) if own == tenant => Ok(()),
+            (Role::Tenant, _) => Err(self.other_tenant()),
+            (Role::Node, _) => Err(self.refusal("look at groups or jobs")),
+        }
+    }
+
+    /// That it may read the state of the network.
+    ///
+    /// # Errors
+    ///
+    /// It may not.
+    pub fn may_read_network(&self) -> Result<(), Refusal> {
+        match self.role {
+            Role::Admin | Role::Read => Ok(()),
+            Role::Tenant | Role::Node => Err(self.refusal("look at the network")),
+        }
+    }
+
+    /// That it may change the network.
+    ///
+    /// # Errors
+    ///
+    /// It may not.
+    pub fn may_operate(&self) -> Result<(), Refusal> {
+        match self.role {
+            Role::Admin => Ok(()),
+            Role::Tenant | Role::Node | Role::Read => Err(self.refusal("operate the network")),
+        }
+    }
+
+    /// That it may act as this node.
+    pub(crate) fn may_register(&self, node: &str) -> Result<(), Refusal> {
+        match (self.role, &self.node) {
+            (Role::Admin, _) | (Role::Node, None) => Ok(()),
+            (Role::Node, Some(own)) if own == node => Ok(()),
+            (Role::Node, _) => Err(self.refusal(&format!("be node {node}"))),
+            (Role::Tenant | Role::Read, _) => Err(self.refusal("be a node")),
+        }
+    }
+
+    fn refusal(&self, what: &str) -> Refusal {
+        Refusal::new(Kind::NotAllowed, format!("token {} may not {what}", self.name))
+    }
+
+    fn other_tenant(&self) -> Refusal {
+        Refusal::new(Kind::OtherTenant, format!("token {} is of another tenant", self.name))
+    }
+}

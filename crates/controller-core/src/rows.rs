@@ -1,0 +1,231 @@
+//! The rows of the store: what they are called and what is in them.
+//!
+//! | key | value |
+//! |---|---|
+//! | `format` | the version of all this |
+//! | `site` | what the controller counts |
+//! | `group/ID` | a group |
+//! | `member/ID/ADDRESS` | a receiver that is in it, or has asked to be |
+//! | `record/ID` | what the nodes were told to commit |
+//! | `node/LOOPBACK` | a node |
+//! | `answer/WHO/KEY` | an answer that an idempotency key gets again |
+//! | `audit/NUMBER` | who changed what |
+//! | `job/...`, `drained` | placed jobs |
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use srdma_api::{AuditEntry, Hello, NewGroup, NewReceiver, SourceState};
+use srdma_group::Record;
+use std::net::Ipv6Addr;
+
+/// The version of the rows. A program that changes them counts it up, and [brings](crate::migration) old ones up to it.
+pub const FORMAT: u32 = 2;
+
+/// The key of the row that holds the format.
+pub const FORMAT_KEY: &str = "format";
+pub(crate) const SITE_KEY: &str = "site";
+
+/// A key with its value, JSON.
+pub type Row = (String, Vec<u8>);
+
+/// One change of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Inserts or replaces a row.
+    Put {
+        /// Its key.
+        key: String,
+        /// Its value.
+        value: Vec<u8>,
+    },
+    /// Deletes a row.
+    Delete {
+        /// Its key.
+        key: String,
+    },
+}
+
+/// Why the rows of a store cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    /// The rows have a format that this program does not know.
+    #[error("the store has format {found}, this program knows formats up to {known}: use a newer one")]
+    Newer {
+        /// The store's format.
+        found: u32,
+        /// The newest format that is known.
+        known: u32,
+    },
+    /// A row cannot be parsed, or contradicts another one.
+    #[error("the store's row {key} is damaged: {reason}")]
+    Damaged {
+        /// Its key.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// What the controller counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SiteRow {
+    /// The store's identity, drawn when it was made.
+    pub(crate) store: u64,
+    /// How often a controller has begun to use it.
+    pub(crate) starts: u32,
+    /// The number of the last group.
+    pub(crate) last_group: u32,
+    /// The number of the last change.
+    pub(crate) last_audit: u64,
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GroupRow {
+    pub(crate) id: u32,
+    pub(crate) tenant: String,
+    /// Raised with each answered write.
+    pub(crate) version: u64,
+    /// What was asked for; the name and the Proxy Address are always there.
+    pub(crate) request: NewGroup,
+    /// Its end was asked for.
+    pub(crate) is_closing: bool,
+    /// It was committed, by whoever asked for it: what was not stored yet is to be done again.
+    pub(crate) is_committed: bool,
+    /// How far its source is.
+    pub(crate) source: SourceState,
+    /// The last epoch that may have been told to a node.
+    pub(crate) last_epoch: u32,
+    /// Why the last change was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<String>,
+}
+
+/// A receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberRow {
+    pub(crate) receiver: NewReceiver,
+    /// It is to be taken out.
+    pub(crate) is_leaving: bool,
+}
+
+/// What the nodes were told to commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordRow {
+    pub(crate) record: Record,
+    /// Whether all of them have said that they have.
+    pub(crate) is_settled: bool,
+    /// The record before it, until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) before: Option<Box<Record>>,
+    /// How the tree was found.
+    #[serde(default)]
+    pub(crate) explanation: Vec<String>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NodeRow {
+    /// What it said last of itself, without what it holds.
+    pub(crate) hello: Hello,
+    pub(crate) is_drained: bool,
+}
+
+/// A response that the same idempotency key receives again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerRow {
+    /// Digest of the request, hexadecimal: the same key with another request is refused.
+    pub request: String,
+    /// HTTP status.
+    pub status: u16,
+    /// JSON.
+    pub body: String,
+    /// When it was first sent, seconds since 1970.
+    pub unix_s: u64,
+}
+
+pub(crate) fn group_key(id: u32) -> String {
+    format!("group/{id:010}")
+}
+
+pub(crate) fn member_key(id: u32, address: Ipv6Addr) -> String {
+    format!("member/{id:010}/{address}")
+}
+
+pub(crate) fn record_key(id: u32) -> String {
+    format!("record/{id:010}")
+}
+
+pub(crate) fn node_key(loopback: Ipv6Addr) -> String {
+    format!("node/{loopback}")
+}
+
+pub(crate) fn answer_key(who: &str, key: &str) -> String {
+    format!("answer/{who}/{key}")
+}
+
+/// What the keys of the audit log begin with.
+pub const AUDIT_PREFIX: &str = "audit/";
+
+/// What the keys of all other rows begin with: those that a controller reads when it starts.
+pub const STATE_PREFIXES: [&str; 9] =
+    ["answer/", "drained", "format", "group/", "job/", "member/", "node/", "record/", "site"];
+
+/// The key of an entry of the audit log.
+pub fn audit_key(number: u64) -> String {
+    format!("{AUDIT_PREFIX}{number:020}")
+}
+
+/// Reads an entry of the audit log.
+///
+/// # Errors
+///
+/// The row is damaged.
+pub fn audit_entry(row: &Row) -> Result<AuditEntry, RowError> {
+    get(row)
+}
+
+/// The format of a store: `None` for one without rows. `row`: that of [`FORMAT_KEY`].
+///
+/// # Errors
+///
+/// The format is missing, damaged, or newer than this program.
+pub fn format_of(row: Option<&Row>, is_empty: bool) -> Result<Option<u32>, RowError> {
+    match row {
+        Some(row) => match get::<u32>(row)? {
+            0 => Err(damaged(FORMAT_KEY, "there is no format 0".to_owned())),
+            found if found > FORMAT => Err(RowError::Newer { found, known: FORMAT }),
+            found => Ok(Some(found)),
+        },
+        None if is_empty => Ok(None),
+        None => Err(damaged(FORMAT_KEY, "it is missing: this is no store of a controller".to_owned())),
+    }
+}
+
+/// Puts a row.
+pub(crate) fn put(key: String, value: &impl Serialize) -> Write {
+    // Maps with keys that are no strings, which alone cannot be written, are in no row.
+    let value = serde_json::to_vec(value).unwrap_or_default();
+    Write::Put { key, value }
+}
+
+/// The value of a row.
+pub(crate) fn get<T: DeserializeOwned>((key, value): &Row) -> Result<T, RowError> {
+    serde_json::from_slice(value).map_err(|error| damaged(key, error.to_string()))
+}
+
+pub(crate) fn damaged(key: &str, reason: String) -> RowError {
+    RowError::Damaged { key: key.to_owned(), reason }
+}
+
+/// The number after the first `/` of a key.
+pub(crate) fn id_of(key: &str) -> Result<u32, RowError> {
+    let number = key.split('/').nth(1).and_then(|id| id.parse().ok());
+    number.ok_or_else(|| damaged(key, "expected the number of a group".to_owned()))
+}
+
+/// The address at the end of a key.
+pub(crate) fn address_of(key: &str) -> Result<Ipv6Addr, RowError> {
+    let address = key.rsplit('/').next().and_then(|address| address.parse().ok());
+    address.ok_or_else(|| damaged(key, "expected an address".to_owned()))
+}

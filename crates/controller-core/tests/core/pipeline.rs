@@ -1,0 +1,109 @@
+//! Nothing leaves the pipeline before the writes that precede it are durable.
+
+use srdma_api::{Hello, Link, NewGroup, NewReceiver, SourceAddress};
+use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Tenant, Time, Transaction};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+fn admin() -> Principal {
+    Principal { name: "test".to_owned(), role: Role::Admin, tenant: None, node: None }
+}
+
+fn at(milliseconds: u64) -> Time {
+    Time { monotonic: Duration::from_millis(milliseconds), unix_ms: milliseconds }
+}
+
+fn pipeline() -> Pipeline {
+    let settings = Settings {
+        tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
+        node_dead_after: Duration::from_secs(3),
+        source_silent_after: Duration::from_secs(30),
+    };
+    Pipeline::new(Core::restore(settings, None, &[], 1, false, at(0)).unwrap(), 2)
+}
+
+fn loopback(number: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1)
+}
+
+/// N1 is the headend, N2 the edge.
+fn node(number: u16) -> Hello {
+    Hello {
+        name: format!("N{number}"),
+        loopback: loopback(number),
+        end_mt: (number == 2).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),
+        replication: (number == 1).then(|| "2001:db8:ff:1:f::/80".parse().unwrap()),
+        links: vec![Link { to: loopback(3 - number), mtu: 9000, cost: 1 }],
+        hosts: vec![if number == 1 { "2001:db8:aa::/64" } else { "2001:db8:bb::/64" }.parse().unwrap()],
+        store: None,
+        groups: Vec::new(),
+    }
+}
+
+/// Runs a transaction and makes it durable at once.
+fn durably<T: std::fmt::Debug>(pipeline: &mut Pipeline, act: impl FnOnce(&mut Core) -> T) -> T {
+    let Transaction { number, answer, .. } = pipeline.transact(at(1), act);
+    pipeline.durable(number);
+    answer.release(pipeline.durable_number()).unwrap()
+}
+
+#[test]
+fn answers_orders_and_events_wait_for_the_writes_before_them() {
+    let mut pipeline = pipeline();
+    for number in [1, 2] {
+        durably(&mut pipeline, |core| core.register(&admin(), node(number))).unwrap();
+    }
+    let new = NewGroup {
+        name: None,
+        source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 },
+        proxy: Some("2001:db8:cc::1".parse().unwrap()),
+        designated_qpn: 0xd0_0000,
+        initial_psn: 0,
+        path_mtu: 4096,
+        region: None,
+        policy: srdma_group::Policy::default(),
+    };
+    let group = durably(&mut pipeline, |core| core.create_group(&admin(), None, new)).unwrap();
+    let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
+    let join =
+        pipeline.transact(at(2), |core| core.join(&admin(), group, "2001:db8:bb::1".parse().unwrap(), receiver, None));
+    assert!(!join.writes.is_empty() && join.answer.number() == join.number);
+    assert!(pipeline.release().events.is_empty(), "the join is not durable");
+    let commit = pipeline.transact(at(3), |core| core.commit_group(&admin(), group, None));
+    assert!(commit.number > join.number && commit.changed_groups.contains(&group));
+    assert!(pipeline.take_orders(loopback(1)).is_empty(), "an order left before its writes were durable");
+    let read = pipeline.transact(at(4), |_| "read");
+    assert!(read.writes.is_empty());
+    let read = read.answer.release(pipeline.durable_number()).expect_err("it may depend on the commit");
+
+    let released = pipeline.durable(join.number);
+    assert!(join.answer.release(pipeline.durable_number()).unwrap().is_ok());
+    assert_eq!((released.events.len(), released.nodes.len()), (1, 0));
+    assert!(pipeline.take_orders(loopback(1)).is_empty());
+    let read = read.release(pipeline.durable_number()).expect_err("it may depend on the commit");
+
+    let released = pipeline.durable(commit.number);
+    assert_eq!(released.nodes.into_iter().collect::<Vec<_>>(), [loopback(1), loopback(2)]);
+    assert!(commit.answer.release(pipeline.durable_number()).unwrap().is_ok());
+    assert_eq!(read.release(pipeline.durable_number()).unwrap(), "read");
+    assert_eq!([1, 2].map(|number| pipeline.take_orders(loopback(number)).len()), [1, 1], "one prepare each");
+    assert!(pipeline.take_orders(loopback(1)).is_empty());
+}
+
+#[test]
+fn what_waited_for_lost_writes_never_leaves() {
+    let mut pipeline = pipeline();
+    let lost = pipeline.transact(at(1), |core| core.register(&admin(), node(1)));
+    assert_eq!(lost.number, 1);
+    let settings = Settings {
+        tenants: BTreeMap::new(),
+        node_dead_after: Duration::from_secs(3),
+        source_silent_after: Duration::from_secs(30),
+    };
+    pipeline.replace_core(Core::restore(settings, None, &[], 1, false, at(2)).unwrap());
+    let next = pipeline.transact(at(3), |_| ());
+    assert_eq!(next.number, 1, "the restored core has to write that it was started");
+    assert!(pipeline.durable(next.number).events.is_empty());
+    assert!(pipeline.events().after(srdma_controller_core::EventCursor::parse("0").unwrap(), 0).is_empty());
+}

@@ -1,0 +1,251 @@
+//! Jobs are placed as `srdma plan` places them, survive a restart, and little moves.
+
+use srdma_api::{NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
+use srdma_controller_core::{JobError, JobRow, Jobs, MOST_FLOWS};
+use srdma_fabric::{Encoding, SidPlan, Topology};
+use std::collections::BTreeMap;
+
+const FIGURE1: &str = include_str!("../../../../fabrics/figure1.toml");
+const FIGURE1_JOBS: &str = include_str!("../../../../fabrics/figure1-jobs.toml");
+const RAIL: &str = include_str!("../../../../fabrics/rail.toml");
+const RAIL_JOBS: &str = include_str!("../../../../fabrics/rail-jobs.toml");
+const LEAF_SPINE: &str = "kind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n";
+
+fn jobs_on(fabric: &str) -> Jobs {
+    let topology = Topology::from_toml(fabric).unwrap();
+    let sids = SidPlan::new(&topology, SidPlan::BLOCK).unwrap();
+    Jobs::new(topology, sids, Encoding::Nodes)
+}
+
+fn new(text: &str) -> NewJob {
+    NewJob { jobs: text.to_owned() }
+}
+
+/// A ring of all NICs of a leaf-spine fabric whose names begin so.
+fn ring(name: &str, nics: &str) -> String {
+    format!("[[job]]\nname = \"{name}\"\nnics = [{nics}]\n[[job.collective]]\nkind = \"all-reduce-ring\"\n")
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// A store, as rows that are changed.
+#[derive(Default)]
+struct Stored(BTreeMap<String, Vec<u8>>);
+
+impl Stored {
+    fn take(&mut self, rows: Vec<JobRow>) {
+        for JobRow { key, value } in rows {
+            match value {
+                Some(value) => drop(self.0.insert(key, value)),
+                None => assert!(self.0.remove(&key).is_some(), "{key} was not there"),
+            }
+        }
+    }
+
+    fn rows(&self) -> Vec<JobRow> {
+        self.0.iter().map(|(key, value)| JobRow { key: key.clone(), value: Some(value.clone()) }).collect()
+    }
+
+    /// What a controller that starts now knows.
+    fn restart(&self, fabric: &str) -> Jobs {
+        let mut jobs = jobs_on(fabric);
+        assert_eq!(jobs.restore(&self.rows()), Ok(vec![]));
+        jobs
+    }
+}
+
+fn flows(jobs: &Jobs) -> Vec<PlacedFlow> {
+    jobs.page(None, None, 1000).jobs.iter().flat_map(|job| jobs.get(&job.name).unwrap().flows).collect()
+}
+
+/// PP-4-1, PP-4-2: the paths of section 5.2 of the draft, as programs; and of section 5.3 once spine 5 is drained.
+#[test]
+fn the_drafts_jobs_get_the_drafts_programs() {
+    let mut jobs = jobs_on(FIGURE1);
+    let (_, placed) = jobs.place(&new(FIGURE1_JOBS), "ai").unwrap();
+    let programs: Vec<&str> = placed.added.iter().map(|flow| flow.program[0].as_str()).collect();
+    assert_eq!(programs, ["5f00:0:100:500:300::", "5f00:0:200:600:400::"]);
+    assert_eq!((placed.before, placed.after, placed.bound), (0.0, 1.0, 1.0));
+    let (_, drained) = jobs.drain(&names(&["spine5"])).unwrap();
+    assert_eq!(drained.moved.len(), 1);
+    assert_eq!(drained.moved[0].path, ["nic1", "leaf1", "spine6", "leaf3", "nic3"]);
+    assert_eq!(drained.moved[0].program, ["5f00:0:100:600:300::"]);
+    assert_eq!(jobs.get("gpu1-gpu3").unwrap().flows, drained.moved);
+    let (_, released) = jobs.release(&names(&["spine5"])).unwrap();
+    assert_eq!(released.moved, [], "nothing would be better");
+}
+
+/// After every step a controller that was restarted knows the same, and does the same next.
+#[test]
+fn a_restart_changes_nothing() {
+    type Step = fn(&mut Jobs) -> Result<(Vec<JobRow>, WhatIfAnswer), JobError>;
+    let steps: [Step; 8] = [
+        |jobs| jobs.place(&new(&ring("a", "\"h1.*\", \"h2.*\", \"h3.*\"")), "one"),
+        |jobs| jobs.place(&new(&ring("b", "\"h2.1\", \"h4.1\", \"h1.2\", \"h3.3\"")), "two"),
+        |jobs| jobs.drain(&names(&["spine2"])),
+        |jobs| jobs.place(&new(&ring("c", "\"h4.*\", \"h1.*\"")), "two"),
+        |jobs| jobs.drain(&names(&["leaf1-spine1"])),
+        |jobs| jobs.remove("b"),
+        |jobs| jobs.release(&names(&["spine2"])),
+        |jobs| jobs.place(&new(&ring("b", "\"h2.2\", \"h4.4\", \"h1.3\", \"h3.1\"")), "one"),
+    ];
+    let (mut jobs, mut stored) = (jobs_on(LEAF_SPINE), Stored::default());
+    for (number, step) in steps.iter().enumerate() {
+        let mut again = stored.restart(LEAF_SPINE);
+        let outcome = step(&mut jobs).unwrap();
+        assert_eq!(step(&mut again).unwrap(), outcome, "step {number}");
+        stored.take(outcome.0);
+        let mut all = jobs.rows();
+        all.sort_by(|one, other| one.key.cmp(&other.key));
+        assert_eq!(stored.rows(), all);
+        assert_eq!(flows(&stored.restart(LEAF_SPINE)), flows(&jobs), "step {number}");
+    }
+}
+
+#[test]
+fn a_question_changes_nothing_and_is_answered_as_it_would_be() {
+    let mut jobs = jobs_on(RAIL);
+    jobs.place(&new(RAIL_JOBS), "ai").unwrap();
+    let before = jobs.rows();
+    let job = jobs.page(None, None, 1).jobs[0].name.clone();
+    let questions = [
+        WhatIf { drain: names(&["spine2"]), ..WhatIf::default() },
+        WhatIf { remove: vec![job.clone()], ..WhatIf::default() },
+        WhatIf { remove: vec![job.clone()], add: Some(new(RAIL_JOBS)), ..WhatIf::default() },
+    ];
+    let answers: Vec<WhatIfAnswer> = questions.iter().map(|question| jobs.whatif(question).unwrap()).collect();
+    assert_eq!(jobs.rows(), before, "they were only questions");
+    assert!(answers[2].removed > 0 && answers[2].added.len() == answers[2].removed as usize);
+    let (_, drained) = jobs.clone().drain(&names(&["spine2"])).unwrap();
+    assert_eq!(drained, answers[0]);
+    let (_, removed) = jobs.remove(&job).unwrap();
+    assert_eq!(removed, answers[1]);
+}
+
+/// Those move whose links are drained, and nobody else where that does not help.
+#[test]
+fn a_drain_moves_those_that_were_there() {
+    let mut jobs = jobs_on(RAIL);
+    jobs.place(&new(RAIL_JOBS), "ai").unwrap();
+    let before = flows(&jobs);
+    let goes_by = |flow: &&PlacedFlow| flow.path.contains(&"spine2".to_owned());
+    let there = before.iter().filter(goes_by).count();
+    let (_, drained) = jobs.drain(&names(&["spine2"])).unwrap();
+    assert!(there > 0 && there < before.len() / 2, "{there} of {}", before.len());
+    assert!(drained.moved.len() <= there + there / 4, "{} moved, {there} had to", drained.moved.len());
+    let after = flows(&jobs);
+    assert_eq!(after.iter().filter(goes_by).count(), 0);
+    let changed = before.iter().zip(&after).filter(|(before, after)| before.path != after.path).count();
+    assert_eq!(changed, drained.moved.len());
+}
+
+#[test]
+fn versions_rise_with_each_change_of_a_job_and_never_come_twice() {
+    let mut jobs = jobs_on(FIGURE1);
+    jobs.place(&new(FIGURE1_JOBS), "ai").unwrap();
+    let version = |jobs: &Jobs, name: &str| jobs.get(name).unwrap().version;
+    let first = [version(&jobs, "gpu1-gpu3"), version(&jobs, "gpu2-gpu3")];
+    jobs.drain(&names(&["spine5"])).unwrap();
+    let second = [version(&jobs, "gpu1-gpu3"), version(&jobs, "gpu2-gpu3")];
+    assert!(second[0] > first[0], "it has moved");
+    assert_eq!(second[1], first[1], "it has not");
+    jobs.remove("gpu1-gpu3").unwrap();
+    let only = FIGURE1_JOBS.split("[[job]]").nth(1).unwrap();
+    jobs.place(&new(&format!("[[job]]{only}")), "ai").unwrap();
+    assert!(version(&jobs, "gpu1-gpu3") > second[0], "another job of the same name");
+}
+
+#[test]
+fn jobs_are_told_page_by_page_and_to_their_tenant() {
+    let mut jobs = jobs_on(LEAF_SPINE);
+    for (name, tenant) in [("c", "one"), ("a", "one"), ("b", "two"), ("d", "one")] {
+        jobs.place(&new(&ring(name, "\"h1.1\", \"h2.1\"")), tenant).unwrap();
+    }
+    let page = |tenant, after, limit| {
+        let page = jobs.page(tenant, after, limit);
+        (page.jobs.into_iter().map(|job| job.name).collect::<Vec<_>>(), page.next)
+    };
+    assert_eq!(page(None, None, 3), (names(&["a", "b", "c"]), Some("c".to_owned())));
+    assert_eq!(page(None, Some("c"), 3), (names(&["d"]), None));
+    assert_eq!(page(Some("one"), None, 3), (names(&["a", "c", "d"]), None));
+    assert_eq!(page(Some("one"), Some("a"), 1), (names(&["c"]), Some("c".to_owned())));
+    assert_eq!(page(Some("none"), None, 0), (vec![], None));
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name_and_changes_nothing() {
+    let mut jobs = jobs_on(LEAF_SPINE);
+    jobs.place(&new(&ring("train", "\"h1.1\", \"h2.1\"")), "ai").unwrap();
+    let before = jobs.rows();
+    let mut refused = |text: &str| jobs.place(&new(text), "ai").unwrap_err();
+    let name = |name: &str| name.to_owned();
+    assert_eq!(refused(&ring("train", "\"h1.1\", \"h2.1\"")), JobError::Exists { name: name("train") });
+    assert_eq!(refused(&ring("a/b", "\"h1.1\", \"h2.1\"")), JobError::Name { name: name("a/b") });
+    assert_eq!(refused(&ring("alone", "\"h1.1\"")), JobError::SendsNothing { name: name("alone") });
+    assert_eq!(refused("job = []\n"), JobError::NoJobs);
+    let found = refused("[[job]]\nname = \"j\"\nnics = [\"h1.1\", \"h9.1\"]\n").to_string();
+    assert_eq!(found, "no jobs: line 3: h9.1 is no NIC of this fabric");
+    assert_eq!(jobs.remove("other"), Err(JobError::Unknown { name: name("other") }));
+    assert_eq!(jobs.get("other"), Err(JobError::Unknown { name: name("other") }));
+    let unknown = Err(JobError::NoSuchLink { name: name("spine9") });
+    assert_eq!(jobs.drain(&names(&["spine1", "spine9"])), unknown);
+    assert_eq!(jobs.release(&names(&["spine9"])), unknown);
+    let found = jobs.drain(&names(&["leaf1-h1.1"])).unwrap_err();
+    assert!(matches!(&found, JobError::CutOff { names, .. } if names == "leaf1-h1.1"), "{found}");
+    assert!(found.to_string().contains("h1.1 would be cut off"), "{found}");
+    assert_eq!(jobs.rows(), before);
+}
+
+/// A short text cannot ask for more than there is room for.
+#[test]
+fn more_flows_than_there_is_room_for_are_refused_before_they_are_made() {
+    let mut jobs = jobs_on("kind = \"leaf-spine\"\nleaves = 32\nspines = 4\nhosts_per_leaf = 32\n");
+    let all = "[[job]]\nname = \"all\"\nnics = [\"h*\"]\n[[job.collective]]\nkind = \"all-to-all\"\n";
+    let found = jobs.place(&new(all), "ai").unwrap_err();
+    assert_eq!(found, JobError::TooManyFlows { found: 1024 * 1023, room: MOST_FLOWS });
+    let stars = vec!["\"h*\""; 1025].join(", ");
+    let found = jobs.place(&new(&ring("stars", &stars)), "ai").unwrap_err();
+    assert_eq!(found.to_string(), "no jobs: line 3: the jobs have more than 1048576 ranks together");
+    let nothing = "[[job.collective]]\nkind = \"all-gather\"\ngroup = \"tensor\"\n".repeat(300);
+    let idle = format!("[[job]]\nname = \"idle\"\nnics = [\"h*\"]\n{nothing}");
+    let found = jobs.place(&new(&idle), "ai").unwrap_err();
+    assert_eq!(found, JobError::TooManyFlows { found: 300 * 1024, room: MOST_FLOWS });
+}
+
+#[test]
+fn flows_on_links_that_failed_between_two_runs_move() {
+    let mut jobs = jobs_on(FIGURE1);
+    let mut stored = Stored::default();
+    stored.take(jobs.place(&new(FIGURE1_JOBS), "ai").unwrap().0);
+    let failed = format!("{FIGURE1}\n[[failed]]\nname = \"spine5\"\n");
+    let mut later = jobs_on(&failed);
+    let rows = later.restore(&stored.rows()).unwrap();
+    assert_eq!(rows.iter().map(|row| row.key.as_str()).collect::<Vec<_>>(), ["job/gpu1-gpu3", "drained"]);
+    assert_eq!(later.get("gpu1-gpu3").unwrap().flows[0].program, ["5f00:0:100:600:300::"]);
+    stored.take(rows);
+    assert_eq!(flows(&stored.restart(&failed)), flows(&later));
+    let link = later.release(&names(&["spine5"])).unwrap_err();
+    assert_eq!(link, JobError::Failed { link: "leaf1-spine5".to_owned() });
+}
+
+#[test]
+fn rows_that_are_none_are_named() {
+    let row = |key: &str, value: &str| JobRow { key: key.to_owned(), value: Some(value.as_bytes().to_vec()) };
+    let refused = |row| jobs_on(FIGURE1).restore(&[row]).unwrap_err().to_string();
+    assert!(refused(row("job/a", "{")).starts_with("the store's row job/a: EOF"));
+    let flow = r#"{"number":0,"job":"a","collective":"c","from":"nic1","to":"nic3","rate_bits_per_s":1,"path":["x"]}"#;
+    let job = format!(r#"{{"tenant":"t","version":1,"flows":[{flow}]}}"#);
+    let expected = "the store's row job/a: flow 0: the plan names x, which is no link of its fabric";
+    assert_eq!(refused(row("job/a", &job)), expected);
+    assert_eq!(refused(row("job/b", &job)), "the store's row job/b: flow 0 is of job a");
+    let torn = job.replace("\"x\"", "\"nic1-leaf1\"");
+    assert!(
+        refused(row("job/a", &torn)).starts_with("the placed jobs do not fit the fabric's file: the flow from nic1")
+    );
+    let drained = r#"{"changes":1,"links":["leaf9-spine5"]}"#;
+    let expected = "the store's row drained: the plan names leaf9-spine5, which is no link of its fabric";
+    assert_eq!(refused(row("drained", drained)), expected);
+    assert_eq!(refused(row("group/1", "{}")), "the store's row group/1: no row of a job");
+}

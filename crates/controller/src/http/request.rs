@@ -1,0 +1,102 @@
+//! What handlers take from a request: the principal, the version that it expects, and the body.
+
+use super::App;
+use crate::service::RequestError;
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, IF_MATCH};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use srdma_controller_core::{Kind, Principal, Refusal};
+use std::net::Ipv6Addr;
+
+/// The longest body that is read, octets.
+const MOST_OCTETS: usize = 4 << 20;
+
+/// The longest idempotency key, octets.
+const LONGEST_KEY: usize = 128;
+
+impl FromRequestParts<App> for Principal {
+    type Rejection = RequestError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, RequestError> {
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        Ok(app.access.principal(header.and_then(|header| header.strip_prefix("Bearer ")).map(str::trim))?)
+    }
+}
+
+/// The version that `If-Match` names.
+pub(crate) struct AtVersion(pub(crate) Option<u64>);
+
+impl FromRequestParts<App> for AtVersion {
+    type Rejection = RequestError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, RequestError> {
+        let Some(text) = text(&parts.headers, IF_MATCH.as_str())? else { return Ok(AtVersion(None)) };
+        let version = text.trim_matches('"').parse();
+        let refusal = || {
+            Refusal::new(Kind::NotUnderstood, format!("If-Match: {text}: expected a version as ETag names it, \"7\""))
+        };
+        Ok(AtVersion(Some(version.map_err(|_| refusal())?)))
+    }
+}
+
+/// The key of a request that may come again.
+pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
+
+impl FromRequestParts<App> for IdempotencyKey {
+    type Rejection = RequestError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, RequestError> {
+        match text(&parts.headers, "idempotency-key")? {
+            Some(key)
+                if key.is_empty() || key.len() > LONGEST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            {
+                let text = format!("Idempotency-Key: expected 1 to {LONGEST_KEY} visible ASCII characters");
+                Err(Refusal::new(Kind::NotUnderstood, text).into())
+            }
+            key => Ok(IdempotencyKey(key.map(str::to_owned))),
+        }
+    }
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Refusal> {
+    let value = headers.get(name).map(|value| value.to_str());
+    value.transpose().map_err(|_| Refusal::new(Kind::NotUnderstood, format!("{name}: expected ASCII")))
+}
+
+/// A body of JSON, with its digest.
+pub(crate) struct Body<T> {
+    pub(crate) value: T,
+    pub(crate) digest: String,
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+    type Rejection = RequestError;
+
+    async fn from_request(request: Request, _: &App) -> Result<Self, RequestError> {
+        let too_large = || Refusal::new(Kind::TooLarge, format!("a body has at most {MOST_OCTETS} octets"));
+        let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: u64| length > MOST_OCTETS as u64) {
+            return Err(too_large().into());
+        }
+        let body = to_bytes(request.into_body(), MOST_OCTETS).await.map_err(|_| too_large())?;
+        let octets: &[u8] = if body.is_empty() { b"{}" } else { &body };
+        let value = serde_json::from_slice(octets)
+            .map_err(|error| Refusal::new(Kind::NotUnderstood, format!("the body: {error}")))?;
+        let digest = Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect();
+        Ok(Body { value, digest })
+    }
+}
+
+/// The number of a group in a path.
+pub(crate) fn group_id(text: &str) -> Result<u32, Refusal> {
+    text.parse().map_err(|_| Refusal::new(Kind::UnknownGroup, format!("{text}: groups have numbers")))
+}
+
+/// An address in a path.
+pub(crate) fn address(text: &str) -> Result<Ipv6Addr, Refusal> {
+    text.parse().map_err(|_| Refusal::new(Kind::WrongAddress, format!("{text}: expected an IPv6 address")))
+}

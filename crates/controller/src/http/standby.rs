@@ -1,0 +1,29 @@
+//! Responses of a standby controller: which one leads.
+
+use crate::service::RequestError;
+use crate::store::Leadership;
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::{CONNECTION, RETRY_AFTER};
+use axum::response::{IntoResponse, Response};
+use srdma_controller_core::{Kind, Refusal};
+use tokio::sync::watch;
+
+/// Refuses all requests.
+pub(crate) fn router(leadership: watch::Receiver<Leadership>) -> Router {
+    Router::new().fallback(refuse).with_state(leadership)
+}
+
+async fn refuse(State(leadership): State<watch::Receiver<Leadership>>) -> Response {
+    let detail = match &*leadership.borrow() {
+        Leadership::Anothers { url } => format!("the controller at {url} leads: use that one"),
+        Leadership::Ours => "this controller leads from now on, and reads its store: try again".to_owned(),
+        Leadership::Unknown { reason } => format!("the leader is not known: {reason}"),
+    };
+    let mut response = RequestError(Refusal::new(Kind::NotTheLeader, detail)).into_response();
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    // The next request on it would come here again, even when this one leads.
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}

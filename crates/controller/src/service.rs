@@ -1,0 +1,319 @@
+//! The controller as a service: one lock around the [pipeline](srdma_controller_core::Pipeline), one thread that writes,
+//! and notifications for requests that wait.
+//!
+//! ```text
+//!   request ──► transaction (locked) ──► writes ──► thread ──► store
+//!                  │                                  │
+//!                  └─ answer, orders, events ◄────────┘ durable
+//! ```
+
+use crate::config::Config;
+use crate::say::say;
+use crate::store::{Durability, Store, StoreError, Writer, format_of};
+use crate::watchers::Watchers;
+use srdma_api::{Event, NodeOrder};
+use srdma_controller_core::{
+    Answer, Core, EventCursor, FORMAT, Jobs, Kind, Pipeline, Refusal, Released, Row, STATE_PREFIXES, Time, Write,
+    migrate,
+};
+use std::net::Ipv6Addr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::broadcast;
+
+/// Interval for detecting dead nodes.
+const PERIOD: Duration = Duration::from_millis(100);
+/// Unanswered orders are retransmitted once in so many periods.
+const RETRANSMISSION_PERIODS: u32 = 5;
+
+/// The controller, shared by all connections.
+pub(crate) struct Service {
+    config: Config,
+    /// The fabric without jobs, if there is one.
+    fabric: Option<Jobs>,
+    store: Arc<dyn Store>,
+    /// Itself, for the thread that writes.
+    own: Own,
+    started: Instant,
+    inner: Mutex<Inner>,
+    events: broadcast::Sender<Event>,
+    /// Requests that wait for a change of a group.
+    groups: Watchers<u32>,
+    /// Requests that wait for orders to a node.
+    nodes: Watchers<Ipv6Addr>,
+}
+
+type Own = Arc<OnceLock<Weak<Service>>>;
+
+struct Inner {
+    pipeline: Pipeline,
+    writer: Writer,
+}
+
+/// What a client of the event stream receives.
+pub(crate) struct Events {
+    /// Identifies this start of the controller.
+    pub(crate) run: u64,
+    pub(crate) kept: Vec<Event>,
+    pub(crate) coming: broadcast::Receiver<Event>,
+}
+
+impl Service {
+    /// Restores the controller from its store.
+    pub(crate) fn start(
+        config: Config,
+        fabric: Option<Jobs>,
+        store: Arc<dyn Store>,
+        rebuilds: bool,
+    ) -> Result<Arc<Self>, StoreError> {
+        if let Some(format) = format_of(store.as_ref())?.filter(|format| *format < FORMAT) {
+            let writes = migrate(format, &state_rows(store.as_ref())?)?;
+            store.commit(&writes.iter().collect::<Vec<&Write>>())?;
+            say(format_args!("the store's rows were of format {format}, and are of format {FORMAT} now"));
+        }
+        let started = Instant::now();
+        let rows = state_rows(store.as_ref())?;
+        let core = Core::restore(config.settings(), fabric.clone(), &rows, identity(), rebuilds, time(started))?;
+        let (events, _) = broadcast::channel(4096);
+        let own = Arc::new(OnceLock::new());
+        let inner = Inner { pipeline: Pipeline::new(core, identity()), writer: writer(&store, &own)? };
+        let service = Arc::new(Service {
+            config,
+            fabric,
+            store,
+            own,
+            started,
+            inner: Mutex::new(inner),
+            events,
+            groups: Watchers::default(),
+            nodes: Watchers::default(),
+        });
+        // It is empty until now.
+        let _ = service.own.set(Arc::downgrade(&service));
+        service.transaction(|_| ());
+        Ok(service)
+    }
+
+    /// Goes on from what the store has, after it has refused a batch. Requests that wait for the batch receive the error
+    /// afterwards.
+    fn recover(&self, error: &StoreError) {
+        say(format_args!("{error}: what was not answered is undone"));
+        let mut inner = self.lock();
+        let restored = self.store.reopen().and_then(|()| {
+            let rows = state_rows(self.store.as_ref())?;
+            let (settings, fabric) = (self.config.settings(), self.fabric.clone());
+            let core = Core::restore(settings, fabric, &rows, identity(), false, time(self.started))?;
+            Ok((core, writer(&self.store, &self.own)?))
+        });
+        match restored {
+            Ok((core, writer)) => {
+                inner.pipeline.replace_core(core);
+                inner.writer = writer;
+                drop(inner);
+                self.groups.notify_all();
+                self.nodes.notify_all();
+            }
+            Err(error) => {
+                // No answer could be trusted any more.
+                say(format_args!("cannot go on: {error}"));
+                std::process::exit(1);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic has not left the core half changed in a way that matters more than going on.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a transaction; its answer is to be sent when all writes before it are durable.
+    pub(crate) fn transaction<T>(&self, act: impl FnOnce(&mut Core) -> T) -> Pending<T> {
+        let mut inner = self.lock();
+        let transaction = inner.pipeline.transact(time(self.started), act);
+        if !transaction.writes.is_empty() {
+            inner.writer.submit(transaction.number, transaction.writes);
+        }
+        let durability = inner.writer.durability();
+        let released = inner.pipeline.release();
+        self.send(released);
+        drop(inner);
+        transaction.ended_sessions.into_iter().for_each(|node| self.nodes.notify(node));
+        transaction.changed_groups.into_iter().for_each(|group| self.groups.notify(group));
+        Pending { answer: transaction.answer, durability }
+    }
+
+    /// All writes up to a number are durable.
+    fn durable(&self, number: u64) {
+        let mut inner = self.lock();
+        let released = inner.pipeline.durable(number);
+        self.send(released);
+    }
+
+    /// Sends released events, in order since the lock is held, and wakes nodes that wait for orders.
+    fn send(&self, released: Released) {
+        for event in released.events {
+            // There may be no receiver.
+            let _ = self.events.send(event);
+        }
+        released.nodes.into_iter().for_each(|node| self.nodes.notify(node));
+    }
+
+    /// Reads the core.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Core) -> T) -> T {
+        read(self.lock().pipeline.core())
+    }
+
+    /// Runs a transaction and waits until it is durable.
+    pub(crate) async fn write<T>(&self, act: impl FnOnce(&mut Core) -> Result<T, Refusal>) -> Result<T, RequestError> {
+        Ok(self.transaction(act).durable().await??)
+    }
+
+    /// Reads the core until the value is a final one, whenever the group changes, or until the deadline.
+    pub(crate) async fn read_until<T>(
+        &self,
+        group: u32,
+        deadline: Instant,
+        read: impl Fn(&Core) -> T,
+        is_final: impl Fn(&T) -> bool,
+    ) -> T {
+        loop {
+            let mut changes = self.groups.subscribe(group);
+            let value = self.read(&read);
+            // A closed channel means that the core was restored: it is read again.
+            if is_final(&value) || tokio::time::timeout_at(deadline.into(), changes.changed()).await.is_err() {
+                return value;
+            }
+        }
+    }
+
+    /// The released orders of a node; waits for one.
+    pub(crate) async fn orders(&self, node: Ipv6Addr, wait: Duration) -> Vec<NodeOrder> {
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let mut changes = self.nodes.subscribe(node);
+            let orders = self.lock().pipeline.take_orders(node);
+            if !orders.is_empty() || tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
+                return orders;
+            }
+        }
+    }
+
+    /// The kept events behind a cursor, and those to come.
+    pub(crate) fn events(&self, cursor: Option<EventCursor>) -> Events {
+        let inner = self.lock();
+        let log = inner.pipeline.events();
+        let kept = cursor.map(|cursor| log.after(cursor, unix_ms())).unwrap_or_default();
+        Events { run: log.run(), kept, coming: self.events.subscribe() }
+    }
+
+    /// The rows of the store, as they are durable now.
+    pub(crate) fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError> {
+        self.store.rows(prefix, after, most)
+    }
+
+    /// The longest wait of a source's request, so that a waiting source is not taken for silent.
+    pub(crate) fn longest_source_wait(&self) -> Duration {
+        self.config.source_silent_after() / 2
+    }
+
+    /// The store itself.
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Detects dead nodes and retransmits unanswered orders; does not return.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut period = tokio::time::interval(PERIOD);
+        let mut rounds = 0_u32;
+        loop {
+            period.tick().await;
+            rounds = rounds.wrapping_add(1);
+            self.transaction(|core| {
+                core.expire_nodes();
+                if rounds.is_multiple_of(RETRANSMISSION_PERIODS) {
+                    core.retransmit();
+                }
+            });
+        }
+    }
+}
+
+/// An answer that is not durable yet.
+pub(crate) struct Pending<T> {
+    answer: Answer<T>,
+    durability: Durability,
+}
+
+impl<T> Pending<T> {
+    /// The answer, when all writes before it are durable.
+    pub(crate) async fn durable(mut self) -> Result<T, StoreError> {
+        let durable = self.durability.reached(self.answer.number()).await?;
+        let lost = |_| StoreError::System("the writes are not durable".to_owned());
+        self.answer.release(durable).map_err(lost)
+    }
+}
+
+/// Why a request fails: as an HTTP response, a problem (RFC 9457).
+#[derive(Debug)]
+pub(crate) struct RequestError(pub(crate) Refusal);
+
+impl From<Refusal> for RequestError {
+    fn from(refusal: Refusal) -> Self {
+        RequestError(refusal)
+    }
+}
+
+impl From<StoreError> for RequestError {
+    fn from(error: StoreError) -> Self {
+        RequestError(Refusal::new(Kind::StoreFailed, error.to_string()))
+    }
+}
+
+/// Starts the thread that writes and reports to the service.
+fn writer(store: &Arc<dyn Store>, own: &Own) -> Result<Writer, StoreError> {
+    let (durable, failed) = (Arc::clone(own), Arc::clone(own));
+    let service = |own: &Own| own.get().and_then(Weak::upgrade);
+    Writer::start(
+        Arc::clone(store),
+        move |number| {
+            if let Some(service) = service(&durable) {
+                service.durable(number);
+            }
+        },
+        move |error| {
+            if let Some(service) = service(&failed) {
+                service.recover(&error);
+            }
+        },
+    )
+}
+
+/// All rows but the audit log, which is read in pages on request.
+fn state_rows(store: &dyn Store) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    for prefix in STATE_PREFIXES {
+        rows.extend(store.rows(prefix, None, usize::MAX)?);
+    }
+    Ok(rows)
+}
+
+fn time(started: Instant) -> Time {
+    Time { monotonic: started.elapsed(), unix_ms: unix_ms() }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A random number that identifies a store, or a start of the controller.
+fn identity() -> u64 {
+    let mut octets = [0; 8];
+    let provider = rustls::crypto::ring::default_provider();
+    // Without randomness the time is what differs.
+    match provider.secure_random.fill(&mut octets) {
+        Ok(()) => u64::from_le_bytes(octets) >> 1,
+        Err(_) => unix_ms(),
+    }
+}

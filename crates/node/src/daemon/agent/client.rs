@@ -1,0 +1,148 @@
+//! The thread that sends requests to the controller, one at a time.
+
+use crate::configuration::ControllerSettings;
+use srdma_agent::{ControllerSession, Failure, Report, Request};
+use srdma_api::{Client, ClientError, Hello, NodeAnswer, NodeOrder, Session, SyncAnswer};
+use std::io;
+use std::sync::mpsc as plain;
+use std::thread;
+use std::time::Instant;
+use tokio::sync::mpsc;
+
+/// What the thread tells the control task, or asks of it.
+#[derive(Debug)]
+pub(in crate::daemon) enum ControllerEvent {
+    /// The node's registration is to be sent.
+    Register(Reply<Box<Hello>>),
+    /// The controller has accepted it.
+    Registered(Session),
+    /// A report is to be sent.
+    Report(Reply<Report>),
+    /// Orders, which may be none; the reply is their answers.
+    Orders(Vec<NodeOrder>, Reply<Vec<NodeAnswer>>),
+    /// A request has failed: why.
+    Failed(String),
+}
+
+/// Where a reply to the thread goes.
+#[derive(Debug)]
+pub(in crate::daemon) struct Reply<T>(plain::Sender<T>);
+
+impl<T> Reply<T> {
+    pub(in crate::daemon) fn send(self, reply: T) {
+        // The thread waits for nothing else.
+        let _ = self.0.send(reply);
+    }
+}
+
+/// The control task's end of the thread. The thread ends when this is dropped.
+#[derive(Debug)]
+pub(in crate::daemon) struct ControllerClient(mpsc::UnboundedReceiver<ControllerEvent>);
+
+impl ControllerClient {
+    /// Starts the thread, in the calling thread's network namespace.
+    pub(in crate::daemon) fn start(settings: ControllerSettings) -> io::Result<Self> {
+        let (events, received) = mpsc::unbounded_channel();
+        let thread = Thread { settings, events, started: Instant::now(), session: ControllerSession::default() };
+        thread::Builder::new().name("controller".to_owned()).spawn(move || drop(thread.run()))?;
+        Ok(ControllerClient(received))
+    }
+
+    /// The next event; `None` when the thread has died.
+    pub(in crate::daemon) async fn event(&mut self) -> Option<ControllerEvent> {
+        self.0.recv().await
+    }
+}
+
+/// The control task has ended.
+struct Ended;
+
+struct Thread {
+    settings: ControllerSettings,
+    events: mpsc::UnboundedSender<ControllerEvent>,
+    started: Instant,
+    session: ControllerSession,
+}
+
+impl Thread {
+    fn run(mut self) -> Result<(), Ended> {
+        let mut client = None;
+        loop {
+            let outcome = match self.session.next(self.started.elapsed()) {
+                Request::Register => self.register(&mut client)?,
+                Request::Sync => self.sync(client.as_ref())?,
+            };
+            if let Err(error) = outcome {
+                let failure = failure(&error);
+                if failure != Failure::UnknownSession {
+                    self.tell(ControllerEvent::Failed(error.to_string()))?;
+                }
+                thread::sleep(self.session.failed(failure, self.started.elapsed()));
+            }
+        }
+    }
+
+    /// Registers the node, with the token and the certificates that the files have now.
+    fn register(&mut self, client: &mut Option<Client>) -> Result<Result<(), ClientError>, Ended> {
+        let hello = self.ask(ControllerEvent::Register)?;
+        let registered = self.client().and_then(|client| {
+            let session = client.post::<Session>("/v1/nodes", &hello, None)?.value;
+            Ok((client, session))
+        });
+        match registered {
+            Ok((new, session)) => {
+                *client = Some(new);
+                self.session.registered(&session);
+                self.tell(ControllerEvent::Registered(session))?;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Reports, and has the orders of the response carried out.
+    fn sync(&mut self, client: Option<&Client>) -> Result<Result<(), ClientError>, Ended> {
+        let Some(client) = client else { return Ok(Ok(())) };
+        let sync = self.session.sync(self.ask(ControllerEvent::Report)?);
+        let path = format!("/v1/nodes/{}/sync", self.settings.name);
+        match client.post::<SyncAnswer>(&path, &sync, None) {
+            Ok(reply) => {
+                let answers = self.ask(|answers| ControllerEvent::Orders(reply.value.orders, answers))?;
+                self.session.synced(answers);
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn client(&self) -> Result<Client, ClientError> {
+        let unreadable = |file: &std::path::Path, error: io::Error| ClientError::Authority {
+            file: file.display().to_string(),
+            reason: error.to_string(),
+        };
+        let token = match &self.settings.token_file {
+            None => None,
+            Some(file) => Some(std::fs::read_to_string(file).map_err(|error| unreadable(file, error))?),
+        };
+        let token = token.map(|token| token.trim().to_owned());
+        Client::new(&self.settings.url, token, self.settings.ca_file.as_deref())
+    }
+
+    fn tell(&self, event: ControllerEvent) -> Result<(), Ended> {
+        self.events.send(event).map_err(|_| Ended)
+    }
+
+    fn ask<T>(&self, event: impl FnOnce(Reply<T>) -> ControllerEvent) -> Result<T, Ended> {
+        let (reply, answer) = plain::channel();
+        self.tell(event(Reply(reply)))?;
+        answer.recv().map_err(|_| Ended)
+    }
+}
+
+fn failure(error: &ClientError) -> Failure {
+    match error {
+        ClientError::Unreachable { .. } => Failure::Unreachable,
+        error if error.problem().is_some_and(|problem| problem.name() == "unknown-session") => Failure::UnknownSession,
+        _ => Failure::Refused,
+    }
+}
