@@ -1,4 +1,4 @@
-//! What can be wrong with a capture file.
+//! Errors of capture files.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The pcapng Interface Description Block: name, link type and how its time stamps count.
+//! The pcapng Interface Description Block: name, link type and resolution of time stamps.
 //!
 //! Read here rather than by `pcap-file`, which refuses a whole block for one option that it does not like.
 

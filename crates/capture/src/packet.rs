@@ -1,4 +1,4 @@
-//! What a reader yields.
+//! A packet of a capture.
 
 use pcap_file::DataLink;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! That every host reaches every other.
+//! Check that every host reaches every other.
 
 use crate::error::{Place, TopologyError};
 use crate::topology::{HostId, NodeId, SwitchId, Topology};

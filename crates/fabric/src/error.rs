@@ -1,4 +1,4 @@
-//! Why a topology was refused.
+//! Errors of topologies.
 
 /// The element of a [`Plan`](crate::Plan) that is wrong, so that the reader of a file can name the
 /// line.

@@ -1,4 +1,4 @@
-//! How values of a group are written in documents: what a control plane stores and sends to nodes.
+//! Serialisation of a group's values, for documents that a control plane stores and sends to nodes.
 //!
 //! Numbers of 24 bits are checked as they are read, times are nanoseconds.
 

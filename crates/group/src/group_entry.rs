@@ -1,4 +1,4 @@
-//! What one node of the tree needs of a group.
+//! The entry of one node: its part of a group's record.
 
 use crate::document;
 use crate::group::{Group, GroupId, Join, Receiver, Source, SourceRegion, edge_lists};

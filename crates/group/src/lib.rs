@@ -3,19 +3,19 @@
 //! A [`Group`] is what a control plane commits: source, receivers, tree and policy. [`Group::new`] refuses a record
 //! that cannot work, so that nothing behind it has to check again. [`Group::at`] gives a node's own part.
 
+mod conflicts;
 mod document;
 mod group;
 mod group_entry;
 mod lifecycle;
 mod lists;
 mod policy;
-mod together;
 mod tree;
 
+pub use conflicts::{ConflictError, check_conflicts};
 pub use group::{Group, GroupError, GroupId, Join, PathMtu, Receiver, Record, Source, SourceRegion};
 pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent};
 pub use lifecycle::{ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use policy::{CnpMode, ListMode, OnFailure, Policy, Rules};
-pub use together::{TogetherError, check_together};
 pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

@@ -1,4 +1,4 @@
-//! Receiver lists, and what carrying them in packets costs (D7).
+//! Receiver lists, and their size in packets (D7).
 
 use crate::group::Receiver;
 use serde::{Deserialize, Serialize};

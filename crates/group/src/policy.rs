@@ -1,4 +1,4 @@
-//! Choices that are made once for a group.
+//! The policy of a group, fixed at its creation.
 
 use crate::document;
 use serde::{Deserialize, Serialize};

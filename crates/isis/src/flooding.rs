@@ -1,4 +1,4 @@
-//! What one circuit still has to send and to acknowledge (ISO 10589 section 7.3.15, RFC 9681).
+//! LSPs that one circuit has to send and to acknowledge (ISO 10589 section 7.3.15, RFC 9681).
 //!
 //! The flag SRM of an LSP, "send it by this circuit until it is acknowledged", is its being in `waiting` or `sent`;
 //! SSN, "send an acknowledgement", its being in `to_acknowledge`. On a fresh adjacency thousands of LSPs may wait; of these

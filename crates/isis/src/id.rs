@@ -1,4 +1,4 @@
-//! How IS-IS names systems and their LSPs (ISO 10589 section 7.1.1, with a system id of six octets).
+//! Identifiers of systems and LSPs (ISO 10589 section 7.1.1, with a system id of six octets).
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What other nodes announce for congestion notification: END.C and END.E, and the C-flag (CN-5.1-1, CN-5.1-2, D63,
+//! Advertisements of other nodes for congestion notification: END.C and END.E, and the C-flag (CN-5.1-1, CN-5.1-2, D63,
 //! D65).
 
 use crate::database::Database;

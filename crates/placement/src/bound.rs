@@ -1,4 +1,4 @@
-//! What the most loaded link of any fabric carries at least: even if flows could be divided, and since they cannot.
+//! Lower bounds for the most loaded link of any fabric, for divisible and for indivisible flows.
 //!
 //! Let every direction of a link have a length. However flows are divided, a flow covers at least the distance between
 //! its ends; so rates times distances, all flows together, over rates times lengths, all links together, is a share

@@ -1,4 +1,4 @@
-//! The ways to give flows their paths that are compared with each other; hashing, the fourth, is [`ecmp`].
+//! Path selection methods for comparison; hashing, the fourth, is [`ecmp`].
 
 use crate::ecmp::ecmp;
 use crate::flow::Flow;

@@ -1,4 +1,4 @@
-//! Gives members colours so that every group has each colour as often as any other, give or take one.
+//! Colouring of members such that the colours of every group are balanced within one.
 //!
 //! Two colours are [halves](crate::halve). An even number of colours is half of them for either half. Of an odd number
 //! [one is taken out](crate::one_of) first. A group of n members has each of k colours ⌊n/k⌋ or ⌈n/k⌉ times then; that

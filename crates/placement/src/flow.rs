@@ -1,4 +1,4 @@
-//! What is to be placed.
+//! Flows to place.
 
 use srdma_fabric::HostId;
 

@@ -1,4 +1,4 @@
-//! Jobs: which NICs work together, and what their collectives send.
+//! Jobs: their NICs, and the transfers of their collectives.
 //!
 //! Ranks are numbered tensor first, then data, then pipeline, as Megatron-LM numbers them: rank = t + T·(d + D·p). A
 //! group is all ranks that differ in one of the three alone; a collective runs in all groups of its kind at once.

@@ -1,4 +1,4 @@
-//! What links carry.
+//! Load of links.
 
 use srdma_fabric::{LinkId, NodeId, Path, Topology};
 

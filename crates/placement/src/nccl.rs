@@ -1,4 +1,4 @@
-//! What NCCL writes of itself: its rings (`NCCL_GRAPH_DUMP_FILE`), or the NICs of a server (`NCCL_TOPO_DUMP_FILE`).
+//! Dumps of NCCL: its rings (`NCCL_GRAPH_DUMP_FILE`), or the NICs of a server (`NCCL_TOPO_DUMP_FILE`).
 //!
 //! ```xml
 //! <graphs version="1">

@@ -1,4 +1,4 @@
-//! A plan: the flows of jobs, with numbers that stay while others come and go, and what a change has done to them.
+//! A plan: the flows of jobs, with numbers that stay while others come and go, and the effect of a change on them.
 //!
 //! A plan is resumed from the paths that its flows have, changed, and kept again. What it was before the change is
 //! remembered, so that a flow that has moved away and back does not count as moved.

@@ -1,4 +1,4 @@
-//! A path through any fabric: the fewest links, and of several such paths the one that is used least.
+//! A path through any fabric: the fewest links, and of several such paths the least loaded one.
 
 use crate::load::{Direction, Loads};
 use crate::search::Ways;

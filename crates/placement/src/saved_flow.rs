@@ -1,4 +1,4 @@
-//! Flows of a plan as they are saved: NICs and links by name, so that they outlive a change of the fabric's file.
+//! Flows of a plan as saved: NICs and links by name, so that they survive a change of the fabric's file.
 
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;

@@ -1,4 +1,4 @@
-//! A job's collectives as messages, each when what it waits for has arrived.
+//! A job's collectives as messages with their dependencies.
 //!
 //! ```text
 //!   begin ──────────▶ messages ──▶ a network, packets or fluid ──▶ arrived, acknowledged ──▶ more messages

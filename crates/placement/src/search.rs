@@ -1,4 +1,4 @@
-//! The cheapest ways from a host through a fabric (Dijkstra 1959), whatever costs are.
+//! The cheapest paths from a host through a fabric (Dijkstra 1959), for any costs.
 
 use crate::load::Direction;
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};

@@ -1,4 +1,4 @@
-//! Work requests, posted receives, and how they end.
+//! Work requests, posted receives, and their completions.
 
 use crate::memory::MemoryKey;
 use srdma_wire::Qpn;

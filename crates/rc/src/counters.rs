@@ -1,4 +1,4 @@
-//! Why packets are refused, and what a queue pair has done.
+//! Drop reasons, and counters of queue pairs.
 
 use core::fmt;
 

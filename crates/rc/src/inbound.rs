@@ -1,4 +1,4 @@
-//! A received packet, its headers found and its lengths checked.
+//! A received packet with parsed headers and checked lengths.
 
 use crate::counters::DropReason;
 use crate::fast_cnp;

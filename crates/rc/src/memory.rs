@@ -1,4 +1,4 @@
-//! Memory regions: what peers may write to and read from, with keys, bounds and access rights checked.
+//! Memory regions for WRITE and READ of peers, with keys, bounds and access rights.
 
 /// Octets that a region stands for.
 ///

@@ -1,4 +1,4 @@
-//! Packets being written.
+//! Construction of outgoing packets.
 
 use crate::config::{ConfigError, EndpointConfig, QueuePairConfig};
 use srdma_wire::rocev2::Extended;

@@ -1,4 +1,4 @@
-//! A queue pair: a requester and a responder that share a peer and a fate.
+//! A queue pair: a requester and a responder that share a peer and a state.
 //!
 //! ```text
 //!            requester or responder fails

@@ -1,4 +1,4 @@
-//! Whose turn it is, and whose time has come.
+//! Round-robin order and timers of queue pairs.
 
 use srdma_wire::Instant;
 use std::collections::VecDeque;

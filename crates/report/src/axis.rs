@@ -1,4 +1,4 @@
-//! From values to places on a picture.
+//! Axes: from values to coordinates of a picture.
 
 use crate::plot::{Axis, Scale};
 use crate::unit::number;

@@ -1,4 +1,4 @@
-//! Text that goes into HTML.
+//! Escaped text for HTML.
 
 use std::fmt::{self, Display, Write};
 

@@ -1,4 +1,4 @@
-//! A page: its parts in their order.
+//! A page as an ordered list of blocks.
 
 use crate::heat::HeatMap;
 use crate::html::{Escaped, Out};

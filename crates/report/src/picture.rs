@@ -1,4 +1,4 @@
-//! A topology as a picture: tiers above each other, links coloured by what they carried.
+//! A topology as a picture: tiers above each other, links coloured by their load.
 
 use crate::html::{Escaped, Out, at};
 use crate::unit::Unit;

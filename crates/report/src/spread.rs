@@ -1,4 +1,4 @@
-//! Numbers that came out of several runs.
+//! Statistics over several runs.
 
 /// Least, median and greatest of what several seeds gave.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Tables: plain ones, and such that compare columns with a baseline.
+//! Tables, plain or with a baseline column to compare with.
 
 use crate::html::{Escaped, Out};
 use crate::spread::Spread;

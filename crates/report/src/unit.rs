@@ -1,4 +1,4 @@
-//! What numbers count, and how people write them.
+//! Units of numbers, and their notation.
 
 /// What a number counts. Numbers are in the base unit; they are written with the prefix that suits them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

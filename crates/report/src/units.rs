@@ -1,4 +1,4 @@
-//! Quantities as people write and read them.
+//! Parsing and formatting of quantities.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a NIC steers: modes, times and limits, with their defaults.
+//! Configuration of steering: modes, times and limits, with their defaults.
 
 /// When a flow that is to move does (D83).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

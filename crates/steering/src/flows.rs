@@ -1,4 +1,4 @@
-//! The flows of a NIC: a table of fixed size, in which the flow that was quiet longest makes room.
+//! The flows of a NIC: a table of fixed size, in which the least recently used flow is replaced.
 //!
 //! ```text
 //! key → set of 4 entries → entry

@@ -1,4 +1,4 @@
-//! All of a NIC's path sets and flows.
+//! The path sets and flows of a NIC.
 //!
 //! ```text
 //!              first packet: the best ranked path that is not bad, among equals by chance

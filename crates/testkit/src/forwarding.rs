@@ -1,4 +1,4 @@
-//! What a node does with an IPv6 packet: longest prefix by linear search, then the RFCs' pseudocode line by line.
+//! Reference model of a node's IPv6 forwarding: longest prefix by linear search, then the RFCs' pseudocode line by line.
 
 use std::net::Ipv6Addr;
 

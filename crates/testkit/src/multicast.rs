@@ -1,4 +1,4 @@
-//! End.MT by the letter: copy the inner packet, replace, recompute everything.
+//! Reference model of End.MT: copy the inner packet, replace, recompute everything.
 
 use crate::checksums;
 use std::net::Ipv6Addr;

@@ -1,4 +1,4 @@
-//! RoCEv2 packets octet by octet, their ICRCs by the reference model.
+//! RoCEv2 packets built octet by octet, with ICRCs of the reference model.
 
 use crate::checksums;
 use std::net::Ipv6Addr;

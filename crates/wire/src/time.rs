@@ -1,4 +1,4 @@
-//! Time as elements see it: nanoseconds since an origin that the caller chose.
+//! Time of elements: nanoseconds since an origin that the caller defines.
 
 use core::ops::{Add, AddAssign, Sub};
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! What every view shares: taking a header off the front of some octets.
+//! The common part of views: a header is split off the front of a slice.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

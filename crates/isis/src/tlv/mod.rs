@@ -1,4 +1,4 @@
-//! TLVs: how the variable part of every PDU is made, and those of this crate, one file each.
+//! TLVs, the variable part of every PDU, one file each.
 //!
 //! ```text
 //! | Type 1 | Length 1 | Value, at most 255 octets |

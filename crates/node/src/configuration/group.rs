@@ -32,7 +32,7 @@ pub(super) fn add(
         let owner = format!("the Proxy Address of group {}", id.value.get());
         claims.claim(proxy.at, Prefix::host(proxy.value.0), owner, Leads::Elsewhere)?;
     }
-    check_together(file)?;
+    check_conflicts(file)?;
     for section in &file.group {
         let reader = Reader { file, config, claims, at: section.span().start, section: section.get_ref() };
         let entry = reader.entry()?;
@@ -43,7 +43,7 @@ pub(super) fn add(
 
 /// That no group's address is another group's Proxy Address (D2), and no queue pair is in two groups (D8): it is
 /// connected to one Proxy Address.
-fn check_together(file: &File) -> Result<(), Problem> {
+fn check_conflicts(file: &File) -> Result<(), Problem> {
     let groups = || file.group.iter().map(Spanned::get_ref);
     let mut queue_pairs = BTreeMap::new();
     for group in groups() {

@@ -1,4 +1,4 @@
-//! Folded Clos fabrics: what choices a flow has, and the choices that load all links evenly.
+//! Folded Clos fabrics: the choices of a flow, and choices that load all links evenly.
 //!
 //! ```text
 //!            core 1.1  core 1.2      core 2.1  core 2.2       second choice: which core of the plane

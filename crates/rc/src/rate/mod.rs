@@ -1,4 +1,4 @@
-//! How fast a queue pair sends: what its sender learns goes in, a rate and a window come out.
+//! Rate control of a queue pair: congestion signals in, a rate and a window out.
 //!
 //! ```text
 //!   sent, acknowledged, lost ──►┌─────────────┐──► rate ───► pacing: when the next packet is due

@@ -1,4 +1,4 @@
-//! Plots: what can be shown, and how it is drawn.
+//! Plots as values, and their SVG.
 
 mod bars;
 mod frame;

@@ -23,15 +23,15 @@ fn refused(change: impl FnOnce(&mut Record)) -> String {
     let mut second = second();
     change(&mut second);
     let groups = [record(), second].map(|record| Group::new(record).unwrap());
-    check_together(&groups).unwrap_err().to_string()
+    check_conflicts(&groups).unwrap_err().to_string()
 }
 
 /// D2: one Proxy Address belongs to one group; the Designated QPN may be the same.
 #[test]
 fn groups_share_hosts_and_edges_but_no_addresses_of_their_own() {
     let groups = [record(), second()].map(|record| Group::new(record).unwrap());
-    assert_eq!(check_together(&groups), Ok(()));
-    assert_eq!(refused(|record| record.id = GroupId(1)), "group 1 is there twice: a number belongs to one group");
+    assert_eq!(check_conflicts(&groups), Ok(()));
+    assert_eq!(refused(|record| record.id = GroupId(1)), "group 1 exists twice: a number belongs to one group");
     let message = "Proxy Address 2001:db8:ff::100 of group 1 is the Proxy Address in group 2: it belongs to its group \
                    alone (D2)";
     assert_eq!(refused(|record| record.proxy = address("2001:db8:ff::100")), message);

@@ -1,4 +1,4 @@
-//! What no single record can show: that groups do not stand in each other's way.
+//! Conflicts between groups, which no single record shows.
 
 use crate::group::{Group, GroupId};
 use crate::tree::NodeRole;
@@ -6,11 +6,11 @@ use srdma_wire::Qpn;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// Why groups cannot be together.
+/// A conflict between two groups.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TogetherError {
-    /// Nodes know groups by their numbers.
-    #[error("group {} is there twice: a number belongs to one group", .0.0)]
+pub enum ConflictError {
+    /// Nodes identify groups by number.
+    #[error("group {} exists twice: a number belongs to one group", .0.0)]
     Id(GroupId),
     /// A Proxy Address belongs to one group and is no host's address (D2).
     #[error(
@@ -58,17 +58,17 @@ pub enum TogetherError {
 }
 
 /// Checks that groups can be in one network.
-pub fn check_together(groups: &[Group]) -> Result<(), TogetherError> {
+pub fn check_conflicts(groups: &[Group]) -> Result<(), ConflictError> {
     let mut proxies = BTreeMap::new();
     let mut ids = BTreeMap::new();
     for group in groups {
         let record = group.record();
         if ids.insert(record.id, ()).is_some() {
-            return Err(TogetherError::Id(record.id));
+            return Err(ConflictError::Id(record.id));
         }
         if let Some(other) = proxies.insert(record.proxy, record.id) {
             let whose = "the Proxy Address".to_string();
-            return Err(TogetherError::Proxy { proxy: record.proxy, of: other, whose, other: record.id });
+            return Err(ConflictError::Proxy { proxy: record.proxy, of: other, whose, other: record.id });
         }
     }
     let (mut queue_pairs, mut sids) = (BTreeMap::new(), BTreeMap::new());
@@ -77,18 +77,18 @@ pub fn check_together(groups: &[Group]) -> Result<(), TogetherError> {
         let other = record.id;
         for (proxy, whose) in addresses(group) {
             if let Some(of) = proxies.get(&proxy).copied().filter(|of| *of != other) {
-                return Err(TogetherError::Proxy { proxy, of, whose, other });
+                return Err(ConflictError::Proxy { proxy, of, whose, other });
             }
         }
         let receivers = record.receivers.iter().map(|receiver| (receiver.address, receiver.qpn));
         for (address, qpn) in receivers.chain([(record.source.address, record.source.qpn)]) {
             if let Some(one) = queue_pairs.insert((address, qpn), other).filter(|one| *one != other) {
-                return Err(TogetherError::QueuePair { address, qpn, one, other });
+                return Err(ConflictError::QueuePair { address, qpn, one, other });
             }
         }
         for node in record.tree.nodes().iter().filter(|node| node.role == NodeRole::Transit) {
             if let Some(one) = sids.insert(node.sid, other).filter(|one| *one != other) {
-                return Err(TogetherError::ReplicationSid { sid: node.sid, one, other });
+                return Err(ConflictError::ReplicationSid { sid: node.sid, one, other });
             }
         }
     }
