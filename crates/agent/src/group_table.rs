@@ -2,8 +2,9 @@
 //! [`Change`], and keeps the table that [`GroupTable::apply`] returns if the node accepts them.
 
 use srdma_api::{Held, NodeAnswer, NodeOrder};
-use srdma_dataplane::{Command, Prefix, SidBehavior};
+use srdma_dataplane::{Command, SidBehavior};
 use srdma_group::{GroupEntry, GroupId, NodeRole};
+use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 

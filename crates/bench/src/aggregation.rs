@@ -5,10 +5,11 @@ use super::machine::Machine;
 use super::packets;
 use super::row::{MemoryRow, Row};
 use anyhow::{Context, ensure};
-use srdma_dataplane::reverse::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start};
-use srdma_dataplane::{Command, Element, Frame, NextHop, Node, Pool, Prefix, SidBehavior};
+use srdma_aggregation::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start};
+use srdma_dataplane::{Command, NextHop, Node, SidBehavior};
+use srdma_frame::{Element, Frame, Pool};
 use srdma_group::{Branch, GroupEntry, GroupId, NodeIndex, Receiver};
-use srdma_wire::{Instant, MacAddress, Psn, Syndrome};
+use srdma_wire::{Instant, MacAddress, Prefix, Psn, Syndrome};
 use std::hint::black_box;
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -323,7 +324,7 @@ impl Edge {
 
     fn empty_queues(&mut self) -> usize {
         let mut left = 0;
-        for port in (0..=super::fixture::EGRESS_PORTS).map(srdma_dataplane::PortId) {
+        for port in (0..=super::fixture::EGRESS_PORTS).map(srdma_frame::PortId) {
             while let Some(frame) = self.node.dequeue(Instant::ZERO, port, &mut self.pool) {
                 frame.release(&mut self.pool);
                 left += 1;

@@ -3,7 +3,7 @@
 use super::fixture::{EGRESS_PORTS, Expected, Fixture, INGRESS};
 use super::packets::ETHERNET;
 use anyhow::{Context, ensure};
-use srdma_dataplane::{Element, Pool, PortId};
+use srdma_frame::{Element, Pool, PortId};
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{Instant, Ipv6};
 

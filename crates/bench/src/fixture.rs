@@ -5,12 +5,12 @@ use super::packets::{self, AFTER_IPV6, ETHERNET, HOP_LIMIT};
 use super::routes::{self, BLOCK, Numbers};
 use anyhow::{Context, ensure};
 use srdma_dataplane::{
-    Command, EncapsMode, Flavors, Frame, NextHop, Node, NodeConfig, Pool, PortConfig, PortId, Prefix, RouteAction,
-    SidBehavior, TableId,
+    Command, EncapsMode, Flavors, NextHop, Node, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
 };
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::{Branch, Downstream, GroupEntry, GroupId, NodeIndex, NodeRole, Parent, Policy, Receiver};
 use srdma_wire::rocev2::Packet;
-use srdma_wire::{Icrc, Ipv6, MacAddress, Psn, Qpn};
+use srdma_wire::{Icrc, Ipv6, MacAddress, Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 /// The port that frames come in at.

@@ -11,7 +11,7 @@ use super::steering::Steering;
 use super::wan::Wan;
 use super::yardsticks::Yardstick;
 use anyhow::ensure;
-use srdma_dataplane::{CHUNK_ROOM, Element, Frame, HEADROOM, Pool, PortId};
+use srdma_frame::{CHUNK_ROOM, Element, Frame, HEADROOM, Pool, PortId};
 use std::time::{Duration, Instant};
 
 /// Frames that are compared with what is expected before a case is measured.

@@ -1,6 +1,6 @@
 //! A table of routes as a fabric has it: nested prefixes of six lengths, half of them in the fabric's own block.
 
-use srdma_dataplane::Prefix;
+use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 

@@ -7,11 +7,12 @@ use super::row::Row;
 use super::steering::{frames, notice};
 use anyhow::{Context, ensure};
 use srdma_dataplane::{
-    Backpressure, ClassMap, Command, EgressConfig, Element, NextHop, Node, NotificationConfig, NotificationSids,
-    PfcConfig, Pool, PortId, Prefix, PriorityMapping, RouteAction, SidBehavior, TableId,
+    Backpressure, ClassMap, Command, EgressConfig, NextHop, Node, NotificationConfig, NotificationSids, PfcConfig,
+    PriorityMapping, RouteAction, SidBehavior, TableId,
 };
+use srdma_frame::{Element, Pool, PortId};
 use srdma_wire::notification::{Ask, Notification, NotificationPacket};
-use srdma_wire::{Instant, MacAddress};
+use srdma_wire::{Instant, MacAddress, Prefix};
 use std::hint::black_box;
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant as Clock};

@@ -10,10 +10,10 @@
 //! | node 7: loopback, End.MT SID | `2001:db8:ff:7::1`, `2001:db8:ff:7::e` |
 //! | node 7: Replication SID of group 1 | `2001:db8:ff:7:f::1` |
 
-use srdma_dataplane::{Domain, Prefix};
+use srdma_dataplane::Domain;
 use srdma_rc::MemoryKey;
 use srdma_sim::plan::{self, NodeAddresses};
-use srdma_wire::Qpn;
+use srdma_wire::{Prefix, Qpn};
 use std::net::Ipv6Addr;
 
 fn number(position: usize) -> u16 {

@@ -3,7 +3,8 @@
 use crate::outcome::{ComplaintKind, StepKind};
 use crate::schedule::{Event, NodePlan};
 use crate::world::{Task, World};
-use srdma_dataplane::{DropReason, PortId};
+use srdma_dataplane::DropReason;
+use srdma_frame::PortId;
 use srdma_sim::network::Way;
 use srdma_sim::station::Member;
 use srdma_wire::Instant;

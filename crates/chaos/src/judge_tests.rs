@@ -4,16 +4,15 @@ use crate::address;
 use crate::outcome::ComplaintKind;
 use crate::schedule::Schedule;
 use crate::world::World;
-use srdma_dataplane::Frame;
+use srdma_frame::Frame;
 use srdma_rc::MemoryKey;
 use srdma_sim::host::HOST_PORT;
 use srdma_sim::network::{Network, Way};
 use srdma_sim::plan;
 use srdma_sim::replica::Replica;
+use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
-use srdma_wire::{
-    Aeth, Bth, EtherType, Ethernet, Instant, Ipv6, NextHeader, Opcode, Psn, Syndrome, Udp, codepoints::ROCEV2_PORT,
-};
+use srdma_wire::{Aeth, Bth, EtherType, Ethernet, Instant, Ipv6, NextHeader, Opcode, Psn, Syndrome, Udp};
 use std::rc::Rc;
 use zerocopy::IntoBytes;
 

@@ -9,7 +9,8 @@
 use crate::address;
 use crate::scale;
 use crate::schedule::{Event, Forger, LinkPlan, Schedule};
-use srdma_dataplane::{Command, ConfigError, Node, PortId, Prefix, SidBehavior};
+use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
+use srdma_frame::PortId;
 use srdma_group::GroupId;
 use srdma_sim::fabric::{self, LinkSettings, Neighbour};
 use srdma_sim::host::{HOST_PORT, Host, HostConfig};
@@ -18,6 +19,7 @@ use srdma_sim::network::{ElementId, LinkId, Network, Way};
 use srdma_sim::plan;
 use srdma_sim::random::Probability;
 use srdma_sim::station::Member;
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 /// Largest IPv6 packet of every link, in octets: a full packet with every list that fits an SRH.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use srdma_capture::Reader;
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_io::{AfPacket, Driver, Interest};
 use srdma_wire::MacAddress;

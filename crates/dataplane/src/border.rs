@@ -12,11 +12,10 @@
 //! what the `sources` of its borders say.
 
 use crate::drop::DropReason;
-use crate::element::PortId;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6};
-use srdma_wire::NextHeader;
-use srdma_wire::Prefix;
+use srdma_frame::PortId;
 use srdma_wire::srh::SrhError;
+use srdma_wire::{NextHeader, Prefix};
 use std::net::Ipv6Addr;
 
 /// The addresses of the SR domain. Prefixes may overlap: a Proxy Address comes before a SID, a SID before the rest.

@@ -3,7 +3,6 @@
 use crate::behavior::Flavors;
 use crate::border::Domain;
 use crate::egress::{ClassMap, EgressConfig, EgressError};
-use crate::element::PortId;
 use crate::encaps::{EncapsError, EncapsMode};
 use crate::fast_cnp::{Connection, FastCnpConfig};
 use crate::headend::{HeadendConfig, HeadendError, HeadendPath};
@@ -11,11 +10,11 @@ use crate::hmac::{Cover, HmacKey};
 use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
 use crate::notification::{NotificationConfig, NotificationConfigError, NotificationSids};
+use srdma_frame::PortId;
 use srdma_group::{GroupEntry, GroupId};
-use srdma_wire::Prefix;
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::tlv::TlvTypes;
-use srdma_wire::{MacAddress, Qpn};
+use srdma_wire::{MacAddress, Prefix, Qpn};
 use std::net::Ipv6Addr;
 
 /// A table of routes, by its number. The main table is 0.

@@ -2,10 +2,9 @@
 
 use crate::drop::DropReason;
 use crate::entropy;
-use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::hmac::HmacKey;
-use crate::pool::{HEADROOM, Pool};
+use srdma_frame::{Frame, HEADROOM, Pool};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::tlv::{HmacView, TlvTypes};
 use srdma_wire::{Ipv6, SrhValue, View};

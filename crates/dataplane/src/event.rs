@@ -1,5 +1,6 @@
 //! What a node tells its control plane.
 
+use srdma_aggregation::Cause;
 use srdma_group::GroupId;
 use std::net::Ipv6Addr;
 
@@ -15,13 +16,4 @@ pub enum Event {
         /// Why.
         cause: Cause,
     },
-}
-
-/// Why a receiver holds its group back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// What it expects next was sent to it again and again, without progress (D25).
-    Stalled,
-    /// It answered with a fatal NAK of this code (D24).
-    Failed(u8),
 }

@@ -1,6 +1,6 @@
 //! What a node writes to IOAM traces (RFC 9197), and in whose.
 
-use crate::element::PortId;
+use srdma_frame::PortId;
 use srdma_wire::Instant;
 use srdma_wire::ioam::{Filled, LinkLoad, NodeData, TraceError};
 

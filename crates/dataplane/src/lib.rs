@@ -1,23 +1,19 @@
 //! The SRv6 node as a value: octets and time in, octets and a deadline out.
 //!
-//! [`Node`] is an [`Element`]: frames come in at ports, behaviours edit or copy them, and they wait in egress queues
-//! until the driver of a port asks for them. [`Command`]s tell it its routes, SIDs and groups. Nothing in here does
-//! I/O, reads a clock or allocates for a packet.
+//! [`Node`] is an [`Element`](srdma_frame::Element): frames come in at ports, behaviours edit or copy them, and they
+//! wait in egress queues until the driver of a port asks for them. [`Command`]s configure its routes, SIDs and groups.
+//! Nothing in here does I/O, reads a clock or allocates for a packet.
 
 mod behavior;
-mod body;
 mod border;
 mod config;
 mod counters;
 mod drop;
 mod egress;
-mod element;
 mod encaps;
 mod entropy;
 mod event;
 pub mod fast_cnp;
-mod fib;
-mod frame;
 pub mod headend;
 mod headers;
 pub mod headroom;
@@ -27,9 +23,6 @@ mod learning;
 mod multicast;
 mod node;
 mod notification;
-mod pool;
-pub mod reverse;
-mod ring;
 mod timers;
 mod token_bucket;
 
@@ -44,13 +37,10 @@ pub use egress::{
     Backpressure, CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking, PauseCounters,
     Pauses, PfcConfig, Scheduling, StormAction, Watchdog,
 };
-pub use element::{Element, PortId};
 pub use encaps::{Encaps, EncapsError, EncapsMode};
 pub use entropy::equal_path;
-pub use event::{Cause, Event};
+pub use event::Event;
 pub use fast_cnp::{Connection, FastCnpConfig, FastCnpCounters};
-pub use fib::Fib;
-pub use frame::{Frame, HEADER_SPAN, Segment};
 pub use hmac::{Cover, HmacKey};
 pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace, TimestampFormat, WideData};
 pub use learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
@@ -58,5 +48,3 @@ pub use node::{Entry, Hold, HoldEnd, Node, Notified, What};
 pub use notification::{
     NotificationConfig, NotificationConfigError, NotificationCounters, NotificationSids, PriorityMapping,
 };
-pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Page, Pool};
-pub use srdma_wire::Prefix;

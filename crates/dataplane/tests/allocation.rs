@@ -6,7 +6,9 @@ use common::Bench;
 use common::group::*;
 use common::next_hop;
 use srdma_dataplane::*;
+use srdma_frame::{Element, Frame, PortId};
 use srdma_group::*;
+use srdma_wire::Prefix;
 
 const SINK: &str = "2001:db8:2::";
 

@@ -6,7 +6,9 @@ mod common;
 use common::{Bench, golden, group, next_hop, port_mac};
 use proptest::prelude::*;
 use srdma_dataplane::*;
+use srdma_frame::{Element, Frame, PortId};
 use srdma_group::GroupId;
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 fn address(text: &str) -> Ipv6Addr {

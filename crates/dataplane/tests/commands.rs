@@ -5,8 +5,9 @@ mod common;
 use common::group::{self, HEADEND, address, edge_with, encapsulated, entry, inner, receiver};
 use common::{Bench, neighbour, next_hop, port_mac};
 use srdma_dataplane::*;
+use srdma_frame::{Element, Frame, PortId};
 use srdma_group::*;
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 const LOOPBACK: &str = "2001:db8:ffff::1";

@@ -5,8 +5,9 @@ mod common;
 use common::group::EDGE;
 use common::{Bench, golden, neighbour, next_hop, port_mac};
 use srdma_dataplane::*;
+use srdma_frame::{Element, Frame, PortId};
 use srdma_wire::ipv6::Ecn;
-use srdma_wire::{Ipv6View, View};
+use srdma_wire::{Ipv6View, Prefix, View};
 use std::net::Ipv6Addr;
 
 const OUT: PortId = PortId(1);

@@ -6,7 +6,8 @@ mod common;
 use common::{Bench, neighbour, next_hop, port_mac};
 use proptest::prelude::*;
 use srdma_dataplane::*;
-use srdma_wire::Instant;
+use srdma_frame::{Element, Frame, PortId};
+use srdma_wire::{Instant, Prefix};
 
 /// The port that data comes in by: its MAC address is the one that scapy's frames come from.
 const IN: PortId = PortId(1);

@@ -5,7 +5,8 @@ mod common;
 use common::golden;
 use common::group::{address, copies, edge, edge_with, encapsulated, entry, inner, provisioned, receiver, request};
 use proptest::prelude::*;
-use srdma_dataplane::{CHUNK_ROOM, Command, Cover, HEADER_SPAN, HmacKey, IcrcMode, MulticastRoute};
+use srdma_dataplane::{Command, Cover, HmacKey, IcrcMode, MulticastRoute};
+use srdma_frame::{CHUNK_ROOM, HEADER_SPAN};
 use srdma_testkit::{checksums, multicast};
 use std::net::Ipv6Addr;
 

@@ -6,7 +6,9 @@ mod common;
 use common::group::{HEADEND, address, edge_with, encapsulated, entry, inner, receiver};
 use common::{Bench, ipv6};
 use srdma_dataplane::*;
+use srdma_frame::PortId;
 use srdma_testkit::checksums;
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 const LOOPBACK: &str = "2001:db8:ffff::1";

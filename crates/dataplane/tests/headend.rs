@@ -6,9 +6,10 @@ use common::group::*;
 use common::{Bench, next_hop};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use srdma_dataplane::{Command, Cover, HmacKey, Prefix, RouteAction, TableId};
+use srdma_dataplane::{Command, Cover, HmacKey, RouteAction, TableId};
 use srdma_group::*;
 use srdma_testkit::multicast::Receiver as ModelReceiver;
+use srdma_wire::Prefix;
 
 const OTHER_EDGE: &str = "2001:db8:b::1";
 

@@ -5,6 +5,7 @@ mod common;
 use common::group::address;
 use common::{Bench, golden, next_hop};
 use srdma_dataplane::*;
+use srdma_wire::Prefix;
 
 const KEY_ID: u32 = 42;
 const SECRET: &[u8] = b"secretkey";

@@ -5,9 +5,10 @@ mod common;
 
 use common::{Bench, golden, next_hop};
 use srdma_dataplane::*;
-use srdma_wire::Instant;
+use srdma_frame::{Element, Frame, PortId};
 use srdma_wire::ioam::{LinkLoad, NodeData, Trace, TraceHeader, TraceType};
 use srdma_wire::ipv6::NextHeader;
+use srdma_wire::{Instant, Prefix};
 
 const LINKS: [&str; 4] = ["1h1-r1", "2r1-r2", "3r2-r3", "4r3-h2"];
 

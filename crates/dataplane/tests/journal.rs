@@ -5,11 +5,12 @@ mod common;
 use common::Bench;
 use common::group::{HEADEND as ROOT, PROXY, SOURCE, address};
 use common::next_hop;
-use srdma_dataplane::reverse::Rule;
-use srdma_dataplane::{Command, Element, HoldEnd, Prefix, RouteAction, TableId, What};
+use srdma_aggregation::Rule;
+use srdma_dataplane::{Command, HoldEnd, RouteAction, TableId, What};
+use srdma_frame::Element;
 use srdma_group::*;
 use srdma_testkit::checksums;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{Prefix, Psn, Qpn};
 use std::time::Duration;
 
 const DESIGNATED: u32 = 0xABCD;

@@ -5,8 +5,9 @@ mod common;
 
 use common::{Bench, next_hop};
 use proptest::prelude::*;
-use srdma_dataplane::{Command, EncapsMode, Flavors, NextCsid, Prefix, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{Command, EncapsMode, Flavors, NextCsid, RouteAction, SidBehavior, TableId};
 use srdma_testkit::forwarding::{self, Action, Outcome, Route};
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 const LOOPBACK: &str = "2001:db8:ffff::1";

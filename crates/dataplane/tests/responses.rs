@@ -4,10 +4,10 @@ mod common;
 
 use common::group::{self, HEADEND as ROOT, PROXY, SOURCE, address};
 use common::{Bench, next_hop};
-use srdma_dataplane::{Command, Node, Prefix, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{Command, Node, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
 use srdma_testkit::checksums;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 const DESIGNATED: u32 = 0xABCD;
@@ -219,10 +219,10 @@ fn cnps_are_counted_by_path_and_told_once_a_window() {
     assert_eq!(first[0].1[52], 0x40, "BECN");
     assert_eq!(bench.send(1, &cnp("2001:db8:4::1", 1)), vec![]);
     assert_eq!(bench.send(2, &cnp("2001:db8:5::1", 9)), vec![]);
-    let end = srdma_dataplane::Element::next_deadline(&bench.node).unwrap();
+    let end = srdma_frame::Element::next_deadline(&bench.node).unwrap();
     assert_eq!(end.as_ns(), 50_000);
     bench.now = end;
-    srdma_dataplane::Element::tick(&mut bench.node, end, &mut bench.pool);
+    srdma_frame::Element::tick(&mut bench.node, end, &mut bench.pool);
     assert_eq!(told(&bench.drain()), [(0x81, 0, 0)]);
     let counters = bench.node.group_counters(GroupId(7)).unwrap();
     assert_eq!((counters.cnps_received, counters.cnps_sent), (3, 2));

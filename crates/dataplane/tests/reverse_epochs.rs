@@ -5,11 +5,12 @@ mod common;
 
 use common::group::{self, HEADEND, PROXY, address, inner, member, receiver};
 use common::{Bench, next_hop};
-use srdma_dataplane::reverse::BranchIndex;
-use srdma_dataplane::{Cause, Command, Element, Event, Prefix, RouteAction, SidBehavior, TableId};
+use srdma_aggregation::{BranchIndex, Cause};
+use srdma_dataplane::{Command, Event, RouteAction, SidBehavior, TableId};
+use srdma_frame::Element;
 use srdma_group::*;
 use srdma_testkit::checksums;
-use srdma_wire::Psn;
+use srdma_wire::{Prefix, Psn};
 use std::time::Duration;
 
 const TRANSIT: &str = "2001:db8:4::1";

@@ -4,10 +4,11 @@ mod common;
 
 use common::group::{self, HEADEND, address, member, receiver};
 use common::{Bench, next_hop};
-use srdma_dataplane::{Cause, Command, Event, Prefix, RouteAction, SidBehavior, TableId};
+use srdma_aggregation::Cause;
+use srdma_dataplane::{Command, Event, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
 use srdma_testkit::checksums;
-use srdma_wire::Psn;
+use srdma_wire::{Prefix, Psn};
 use std::time::Duration;
 
 const EDGE: &str = "2001:db8:a::1";

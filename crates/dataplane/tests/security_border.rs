@@ -6,6 +6,7 @@ use common::group::{self, address, encapsulated, inner, receiver};
 use common::{Bench, next_hop, prefix};
 use proptest::prelude::*;
 use srdma_dataplane::*;
+use srdma_frame::PortId;
 
 /// The node's loopback, and its SIDs.
 const NODE: &str = "2001:db8:ff:1::1";

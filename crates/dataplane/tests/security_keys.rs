@@ -6,9 +6,10 @@ use common::group::*;
 use common::{Bench, next_hop};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use srdma_dataplane::{Command, ConfigError, Cover, HmacKey, Prefix, RouteAction, TableId};
+use srdma_dataplane::{Command, ConfigError, Cover, HmacKey, RouteAction, TableId};
 use srdma_group::*;
 use srdma_testkit::multicast;
+use srdma_wire::Prefix;
 
 const OLD: (u32, &[u8]) = (1, b"the old key, which is to go.....");
 const NEW: (u32, &[u8]) = (2, b"the new key, which is to come...");

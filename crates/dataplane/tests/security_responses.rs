@@ -5,9 +5,10 @@ mod common;
 use common::group::{self, HEADEND, PROXY, SOURCE, address, receiver};
 use common::{Bench, next_hop};
 use srdma_dataplane::*;
+use srdma_frame::{Element, PortId};
 use srdma_group::*;
 use srdma_testkit::checksums;
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Prefix};
 
 const N4: &str = "2001:db8:4::1";
 const N5: &str = "2001:db8:5::1";

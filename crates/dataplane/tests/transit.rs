@@ -4,11 +4,10 @@ mod common;
 
 use common::group::{self, HEADEND, address, encapsulated, inner, member, receiver, request, response};
 use common::{Bench, next_hop};
-use srdma_dataplane::{
-    Command, Element, MulticastRoute, NodeConfig, PortId, Prefix, RouteAction, SidBehavior, TableId,
-};
+use srdma_dataplane::{Command, MulticastRoute, NodeConfig, RouteAction, SidBehavior, TableId};
+use srdma_frame::{Element, PortId};
 use srdma_group::*;
-use srdma_wire::Psn;
+use srdma_wire::{Prefix, Psn};
 
 const TRANSIT: &str = "2001:db8:4::1";
 const TRANSIT_SID: &str = "5f00:0:4:e000::";

@@ -4,7 +4,9 @@ mod common;
 
 use common::{Bench, neighbour, next_hop, port_mac};
 use srdma_dataplane::*;
+use srdma_frame::{Element, Frame, PortId};
 use srdma_testkit::checksums;
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 const OUT: PortId = PortId(1);

@@ -8,10 +8,9 @@ use super::queues;
 use super::scenario::{Arm, Scenario, Signal};
 use super::server::{REGION_OCTETS, SERVER_PORT, Server, Workshop};
 use super::watch::Watch;
-use srdma_dataplane::{
-    Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, TableId,
-};
+use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
 use srdma_fabric::{AddressPlan, End, HostId, LinkId, NextHops, NodeId, SidPlan, SwitchId, Topology};
+use srdma_frame::PortId;
 use srdma_rc::{EndpointConfig, FastCnpConfig};
 use srdma_sim::fabric::default_route;
 use srdma_sim::host::HostConfig;
@@ -19,6 +18,7 @@ use srdma_sim::link::LinkModel;
 use srdma_sim::network::{ElementId, Place};
 use srdma_sim::plan::mac;
 use srdma_sim::random::Stream;
+use srdma_wire::Prefix;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;

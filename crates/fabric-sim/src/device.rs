@@ -3,7 +3,8 @@
 use super::member::Member;
 use super::server::Server;
 use super::watch::Watch;
-use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_dataplane::Node;
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_sim::network::Station;
 use srdma_wire::Instant;
 

@@ -14,7 +14,7 @@
 //! What comes out is what would come out event by event, but an element's state is fetched once for some dozens of
 //! frames rather than for each: in a fabric of a thousand hosts nothing else costs as much.
 
-use srdma_dataplane::{Frame, Pool, PortId};
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_sim::link::{LinkModel, transmission_ps};
 use srdma_sim::network::{ElementId, Place, Station};
 use srdma_wire::Instant;

@@ -10,8 +10,9 @@ use super::build::{ADDRESSES, LINK_MTU, PREFIX};
 use super::flows::PlannedFlow;
 use super::scenario::Scenario;
 use super::server::{BASE_ADDRESS, REGION_OCTETS};
-use srdma_dataplane::{Command, NextHop, PortId, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{Command, NextHop, RouteAction, SidBehavior, TableId};
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
+use srdma_frame::PortId;
 use srdma_group::{
     Group, GroupError, GroupId, ListMode, NodeIndex, NodeRole, PathMtu, Policy, Receiver, ReceiverRegion, Record,
     Source, SourceRegion, Tree, TreeError, TreeNode,

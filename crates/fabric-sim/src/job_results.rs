@@ -7,8 +7,9 @@ use super::results::{IterationResult, JobResult, LinkResult, SlowestResult, Summ
 use super::run::Run;
 use super::scenario::Scenario;
 use super::tasks::rate_of;
-use srdma_dataplane::{PortId, Traffic};
+use srdma_dataplane::Traffic;
 use srdma_fabric::{End, Link, NodeId, Topology};
+use srdma_frame::PortId;
 use srdma_sim::link::FRAMING_OCTETS;
 
 /// An iteration that takes so much longer than usual suffers from a failure.

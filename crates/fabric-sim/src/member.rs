@@ -3,8 +3,9 @@
 
 use super::nic::{Nic, Outer};
 use super::server::{DATA_CLASS, SERVER_PORT};
+use srdma_dataplane::Pauses;
 use srdma_dataplane::headend::HeadendError;
-use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_rc::EndpointConfig;
 use srdma_sim::host::{Host, HostConfig};
 use srdma_sim::network::Station;

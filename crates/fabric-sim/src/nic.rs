@@ -3,10 +3,11 @@
 
 use super::build::ADDRESSES;
 use super::watch::dest_qpn;
+use srdma_dataplane::Encaps;
 use srdma_dataplane::fast_cnp::Connection;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendError, HeadendPath, Incoming, ProbeConfig};
-use srdma_dataplane::{Encaps, Frame, Pool};
 use srdma_fabric::{Path, Topology};
+use srdma_frame::{Frame, Pool};
 use srdma_steering::{Config, SetId};
 use srdma_wire::{EthernetView, Instant, Qpn, View};
 use std::collections::BTreeMap;

@@ -11,8 +11,8 @@ use super::sample::port_name;
 use super::scenario::Signal;
 use super::server::DATA_CLASS;
 use super::summary::Measured;
-use srdma_dataplane::PortId;
 use srdma_fabric::{NodeId, SwitchId};
+use srdma_frame::PortId;
 use srdma_wire::Instant;
 
 /// Octets of a Fast CNP's frame with option 1: an ACK's, a Destination Options header of 24, and what a CNP has in

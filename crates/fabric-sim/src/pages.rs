@@ -3,7 +3,7 @@
 //! What flows carry is the same everywhere, so frames need not carry copies of it: a frame is a head of its own and a
 //! share of the page. The octets are there all the same; hosts compute ICRCs over them and compare what arrives.
 
-use srdma_dataplane::{Chunk, Frame, HEADROOM, Pool, Segment};
+use srdma_frame::{Chunk, Frame, HEADROOM, Pool, Segment};
 use srdma_rc::Memory;
 use srdma_sim::random::Stream;
 use std::rc::Rc;

@@ -6,9 +6,11 @@ use super::server::DATA_CLASS;
 use super::watch::{Watch, WatchedQueue};
 use srdma_dataplane::{
     ClassConfig, ClassMap, Command, EgressConfig, FastCnpConfig, IoamConfig, IoamInterface, IoamNamespace, Marking,
-    PfcConfig, PortId, Prefix, TimestampFormat, WideData,
+    PfcConfig, TimestampFormat, WideData,
 };
 use srdma_fabric::{NextHops, NodeId, SwitchId, Topology};
+use srdma_frame::PortId;
+use srdma_wire::Prefix;
 use std::time::Duration;
 
 /// How long a pause lasts, in quanta of 512 bit times: the longest. It is said again at half of it.

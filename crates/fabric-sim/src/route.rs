@@ -1,8 +1,9 @@
 //! Which links a packet takes: each switch is asked, as it chooses one of several equal paths by itself.
 
 use super::build::{ADDRESSES, Fabric};
-use srdma_dataplane::{PortId, equal_path};
+use srdma_dataplane::equal_path;
 use srdma_fabric::{HostId, LinkId, NextHops, NodeId, SwitchId, Topology};
+use srdma_frame::PortId;
 use srdma_rc::QueuePairConfig;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{Bth, Ipv6, NextHeader, Opcode, Psn, Qpn, Udp};

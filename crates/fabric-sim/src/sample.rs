@@ -4,8 +4,8 @@ use super::build::Fabric;
 use super::results::{Series, SeriesKind};
 use super::scenario::Scenario;
 use super::server::DATA_CLASS;
-use srdma_dataplane::PortId;
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
+use srdma_frame::PortId;
 use srdma_wire::Qpn;
 
 /// A flow whose rate is sampled, as its receiver sees it.

@@ -4,8 +4,9 @@ use super::nic::{Nic, Outer};
 use super::pages::{PageMemory, SharedPage};
 use super::part::{Means, Part, Sent};
 use super::tasks::SharedTask;
+use srdma_dataplane::Pauses;
 use srdma_dataplane::headend::HeadendError;
-use srdma_dataplane::{Element, Frame, Pauses, Pool, PortId};
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_placement::Message;
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,

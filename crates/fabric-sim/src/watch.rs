@@ -1,7 +1,8 @@
 //! When a flow's first packet meets a queue above the threshold: seen at the switch, before it enters.
 
 use super::server::DATA_CLASS;
-use srdma_dataplane::{Frame, Node, Pool, PortId};
+use srdma_dataplane::Node;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::{Instant, NextHeader, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;

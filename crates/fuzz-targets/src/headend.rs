@@ -2,10 +2,10 @@
 
 use crate::choices::Choices;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming, ProbeConfig, Probing};
-use srdma_dataplane::{Frame, Pool, Prefix};
+use srdma_frame::{Frame, Pool};
 use srdma_steering::{Config, Limits, Mode, Path, SetId};
 use srdma_testkit::packets::{cnp, fast_cnp, rocev2};
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Prefix};
 use std::net::Ipv6Addr;
 
 const ROOM: usize = 14;

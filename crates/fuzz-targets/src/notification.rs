@@ -3,8 +3,9 @@
 
 use crate::choices::Choices;
 use srdma_dataplane::*;
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::notification::{Ask, Notification, NotificationPacket};
-use srdma_wire::{Instant, MacAddress};
+use srdma_wire::{Instant, MacAddress, Prefix};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! A packet driver as a wire: whole frames, extension headers and all.
 
 use crate::wire::{Wire, WireStatistics};
-use srdma_dataplane::{Frame, Pool, Prefix};
+use srdma_frame::{Frame, Pool};
 use srdma_io::udp::{self, Segmentation, UdpSocket};
 use srdma_io::{Choice, Driver, Interest, Match};
 use srdma_wire::codepoints::ROCEV2_PORT;
-use srdma_wire::{EtherType, Ethernet, EthernetView, MacAddress, View};
+use srdma_wire::{EtherType, Ethernet, EthernetView, MacAddress, Prefix, View};
 use std::io;
 use std::net::Ipv6Addr;
 use std::os::fd::AsFd;

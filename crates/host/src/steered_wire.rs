@@ -3,7 +3,7 @@
 use crate::event_loop::Clock;
 use crate::wire::{Wire, WireStatistics};
 use srdma_dataplane::headend::{Headend, Incoming};
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use std::io;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use crate::af_packet::LONGEST_FRAME;
 use crate::driver::{Driver, DriverKind, DriverStatistics};
 use crate::interest::Interest;
 use srdma_capture::{InterfaceId, Packet, ReadError, Reader, Writer};
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::fd::BorrowedFd;

@@ -1,7 +1,7 @@
 //! The one trait for packet I/O.
 
 use crate::Interest;
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,8 +13,8 @@ use std::os::fd::BorrowedFd;
 /// ```
 pub trait Driver: Send + fmt::Debug {
     /// Takes up to `limit` frames that have come in, and adds them to `frames`; never waits. Each has its first
-    /// [`HEADER_SPAN`](srdma_dataplane::HEADER_SPAN) octets in the first segment, with headroom before it, as
-    /// [`Element::receive`](srdma_dataplane::Element::receive) wants it.
+    /// [`HEADER_SPAN`](srdma_frame::HEADER_SPAN) octets in the first segment, with headroom before it, as
+    /// [`Element::receive`](srdma_frame::Element::receive) wants it.
     ///
     /// # Errors
     ///

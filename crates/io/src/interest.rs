@@ -1,6 +1,6 @@
 //! What a node wants of the frames that come in at its interfaces.
 
-use srdma_dataplane::Prefix;
+use srdma_wire::Prefix;
 
 /// The frames that a driver hands to the node; all others stay with the kernel, which keeps ND, ICMP and local
 /// delivery.

@@ -2,7 +2,7 @@
 
 use crate::network::Side;
 use crate::topology::{End, Link, Topology};
-use srdma_dataplane::Prefix;
+use srdma_wire::Prefix;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
 

@@ -7,10 +7,9 @@ use crate::plan::{self, NodeAddresses};
 use crate::random::Probability;
 use crate::station::Member;
 use crate::topology::{SOURCE_NAME, Topology};
-use srdma_dataplane::{
-    Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, TableId,
-};
-use srdma_wire::{Instant, MacAddress};
+use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
+use srdma_frame::PortId;
+use srdma_wire::{Instant, MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 /// The port of a node toward the source.

@@ -5,7 +5,7 @@ use crate::network::Station;
 use crate::pieces::pieces_of;
 use crate::program::{Intake, Outgoing};
 use crate::replica::Replica;
-use srdma_dataplane::{Element, Frame, Pool, PortId};
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, MemoryKey, QueuePairConfig, QueuePairCounters, Status,
 };

@@ -1,7 +1,8 @@
 //! What a run looks like at a moment, for those who watch it.
 
-use srdma_dataplane::reverse::BranchIndex;
-use srdma_dataplane::{DropReason, Node, PortId};
+use srdma_aggregation::BranchIndex;
+use srdma_dataplane::{DropReason, Node};
+use srdma_frame::PortId;
 use srdma_group::{Group, NodeIndex};
 use srdma_wire::Psn;
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use crate::random::Stream;
 use crate::record::Record;
 use crate::tap::Tap;
 use crate::travelling::Travelling;
-use srdma_dataplane::{Element, Frame, Pool, PortId};
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
 use std::io::{self, Write};
 

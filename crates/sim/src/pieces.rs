@@ -1,6 +1,6 @@
 //! A frame as an endpoint takes it: in slices.
 
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 
 /// The most slices that a frame consists of.
 const MAX_PIECES: usize = 8;

@@ -11,7 +11,7 @@
 //! Numbers are written in decimal where they stand in an address, so that R12 is seen to be R12.
 
 use crate::topology::{Leaf, TreeNode};
-use srdma_dataplane::PortId;
+use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Qpn};
 use std::net::Ipv6Addr;
 

@@ -7,12 +7,14 @@ use crate::replica::Replica;
 use crate::scenario::{Branching, Operation, Scenario};
 use crate::timing::Timing;
 use crate::topology::{SOURCE_NAME, Topology};
-use srdma_dataplane::{Command, MulticastRoute, PortId, Prefix, SidBehavior};
+use srdma_dataplane::{Command, MulticastRoute, SidBehavior};
+use srdma_frame::PortId;
 use srdma_group::{
     Group, GroupError, GroupId, NodeIndex, NodeRole, PathMtu, Policy, Receiver, ReceiverRegion, Record, Source,
     SourceRegion, Tree, TreeError, TreeNode,
 };
 use srdma_rc::{Habits, MemoryKey, QueuePairConfig, RemoteAddress};
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 

@@ -2,7 +2,8 @@
 
 use crate::host::Host;
 use crate::network::{ElementId, Network, Station};
-use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_dataplane::Node;
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
 
 /// A node of the dataplane, or a host.

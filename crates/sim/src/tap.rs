@@ -1,7 +1,7 @@
 //! Captures of links.
 
 use srdma_capture::{InterfaceId, Writer};
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use srdma_wire::Instant;
 use std::cell::RefCell;
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! Frames that are on the wires.
 
-use srdma_dataplane::Frame;
+use srdma_frame::Frame;
 
 /// Frames on the wires.
 #[derive(Default)]

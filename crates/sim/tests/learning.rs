@@ -1,11 +1,11 @@
 //! Whole transfers over edges that have no record of the group, only the lists in its packets (D17): headend and
 //! transit nodes have theirs.
 
-use srdma_dataplane::{Command, Learning, Prefix};
+use srdma_dataplane::{Command, Learning};
 use srdma_group::{GroupId, ListMode, NodeIndex, Parent};
 use srdma_sim::scenario::{Operation, Outcome, Scenario};
 use srdma_sim::{LinkModel, Multicast, Probability, Stream};
-use srdma_wire::{Instant, Psn};
+use srdma_wire::{Instant, Prefix, Psn};
 use std::rc::Rc;
 
 /// The edges N1, N2 and N3 of Figure 1, by their positions.

@@ -1,8 +1,7 @@
 //! The engine with elements that only count: time, faults, queues, deadlines, order.
 
-use srdma_dataplane::{
-    Command, DropReason, EgressConfig, Element, Frame, NextHop, Node, NodeConfig, PfcConfig, Pool, PortConfig, PortId,
-};
+use srdma_dataplane::{Command, DropReason, EgressConfig, NextHop, Node, NodeConfig, PfcConfig, PortConfig};
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_sim::{ElementId, LinkModel, Network, Probability, Station};
 use srdma_wire::{EtherType, Ethernet, Instant, Ipv6, MacAddress, NextHeader};
 use std::collections::VecDeque;

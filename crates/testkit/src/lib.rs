@@ -7,3 +7,4 @@ pub mod forwarding;
 pub mod hpcc;
 pub mod multicast;
 pub mod packets;
+pub mod random;

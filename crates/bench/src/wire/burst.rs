@@ -8,7 +8,7 @@ use super::device::{Device, again};
 use anyhow::{Context, ensure};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use srdma_io::{AfPacket, Driver};
 use std::hint;
 use std::io;

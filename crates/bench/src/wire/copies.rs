@@ -7,7 +7,7 @@ use super::row::{Nanoseconds, WireRow, ratio};
 use super::work::Work;
 use super::{Bench, DRIVERS};
 use anyhow::Context;
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use srdma_io::Driver;
 use std::time::Instant;
 

@@ -1,6 +1,7 @@
 //! What is measured: it takes frames in at one driver and sends them at another.
 
-use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_dataplane::Node;
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_io::Driver;
 use srdma_wire::Instant;
 use std::io;

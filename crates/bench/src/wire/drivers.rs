@@ -6,7 +6,8 @@ use super::row::{Nanoseconds, WireRow, ratio};
 use super::work::Work;
 use super::{Bench, DRIVERS, FRAME_OCTETS};
 use anyhow::{Context, ensure};
-use srdma_dataplane::{Frame, Node};
+use srdma_dataplane::Node;
+use srdma_frame::Frame;
 use srdma_io::{Choice, Driver};
 use std::time::{Duration, Instant};
 

@@ -18,7 +18,7 @@ use anyhow::ensure;
 use burst::Generator;
 use link::Links;
 use nix::unistd::geteuid;
-use srdma_dataplane::Pool;
+use srdma_frame::Pool;
 use srdma_io::{Choice, Umem};
 use std::io;
 

@@ -4,12 +4,11 @@ use super::link::{GENERATOR, IN, MTU, OUT};
 use crate::packets::{self, AFTER_IPV6, ETHERNET};
 use crate::routes::BLOCK;
 use anyhow::{Context, ensure};
-use srdma_dataplane::{
-    Command, Flavors, NextHop, Node, NodeConfig, PortConfig, PortId, Prefix, RouteAction, SidBehavior, TableId,
-};
+use srdma_dataplane::{Command, Flavors, NextHop, Node, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId};
+use srdma_frame::PortId;
 use srdma_group::{Branch, GroupEntry, GroupId, NodeIndex, NodeRole, Parent, Policy, Receiver};
 use srdma_wire::rocev2::Packet;
-use srdma_wire::{Icrc, Ipv6, MacAddress, Psn, Qpn};
+use srdma_wire::{Icrc, Ipv6, MacAddress, Prefix, Psn, Qpn};
 use std::fmt;
 use std::net::Ipv6Addr;
 

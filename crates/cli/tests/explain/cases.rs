@@ -2,7 +2,7 @@
 
 use crate::network::{Bench, Filter, Of, Plan};
 use serde_json::Value;
-use srdma_dataplane::PortId;
+use srdma_frame::PortId;
 use srdma_wire::Instant;
 use std::cell::Cell;
 use std::rc::Rc;

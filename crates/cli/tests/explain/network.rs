@@ -8,7 +8,8 @@
 //! ```
 
 use srdma_capture::Writer;
-use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_dataplane::Node;
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_node::Configuration;
 use srdma_rc::{Habits, PathMtu, QueuePairConfig};
 use srdma_sim::host::{HOST_PORT, Host, HostConfig};

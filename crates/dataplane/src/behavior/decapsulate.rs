@@ -1,9 +1,8 @@
 //! Taking the outer headers off an IPv6 packet in IPv6.
 
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::{IPV6, ipv6};
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Ipv6View, View};
 

@@ -2,9 +2,8 @@
 
 use super::{Flavors, Verdict, bad_routing_type, next_csid, pointer, upper_layer};
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, ipv6_mut, srh_drop};
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::srh::SrhError;

@@ -1,8 +1,7 @@
 //! End.X (RFC 8986 section 4.2): as End, but the packet leaves by a given adjacency. With NEXT-CSID, PSP and USD: uA.
 
 use super::{Flavors, Verdict, end};
-use crate::frame::Frame;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 
 /// The behaviour. Both `Forward` and `Inner` mean: by the SID's adjacency, without a look-up.
 #[inline]

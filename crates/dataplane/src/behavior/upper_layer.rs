@@ -2,9 +2,8 @@
 
 use super::{Verdict, decapsulate, pointer};
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::Place;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::ipv6::NextHeader;
 

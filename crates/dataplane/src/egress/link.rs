@@ -8,9 +8,7 @@ use super::pause::Pauses;
 use super::schedule::Schedule;
 use super::upstream::Account;
 use crate::counters::Traffic;
-use crate::element::PortId;
-use crate::frame::Frame;
-use crate::ring::Ring;
+use srdma_frame::{Frame, PortId, Ring};
 use srdma_wire::Instant;
 use srdma_wire::pfc::Pfc;
 

@@ -28,11 +28,9 @@ pub(crate) use marking::Congestion;
 pub use pause::{PauseCounters, Pauses};
 
 use crate::drop::DropReason;
-use crate::element::PortId;
-use crate::frame::Frame;
-use crate::ring::Ring;
 use link::{Class, Link, Waiting};
 use marking::Chance;
+use srdma_frame::{Frame, PortId, Ring};
 use srdma_wire::Instant;
 use srdma_wire::pfc::Pfc;
 

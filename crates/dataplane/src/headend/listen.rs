@@ -3,9 +3,8 @@
 
 use super::Headend;
 use super::flow::key_of_connection;
-use crate::frame::Frame;
 use crate::headers::IPV6;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_steering::{About, Signal};
 use srdma_wire::fast_cnp::FastCnp;
 use srdma_wire::ipv6::Ecn;

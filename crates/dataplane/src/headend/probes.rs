@@ -14,10 +14,9 @@
 use super::config::ProbeConfig;
 use super::counters::HeadendCounters;
 use crate::encaps::Encaps;
-use crate::frame::Frame;
 use crate::headers::IPV6;
-use crate::pool::Pool;
 use crate::timers::Timers;
+use srdma_frame::{Frame, Pool};
 use srdma_steering::{About, Heard, PathIndex, SetId, Signal, Steering};
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Instant, Probe, ProbePacket};

@@ -9,8 +9,7 @@ pub(crate) use list::{ListedReceiver, receivers_of};
 pub(crate) use rewrite::{RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn};
 
 use crate::drop::DropReason;
-use crate::frame::Frame;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::Opcode;
 use srdma_wire::rocev2::Packet;
 

@@ -4,14 +4,11 @@ use super::Node;
 use crate::border::{Domain, covers};
 use crate::config::{ConfigError, SidBehavior};
 use crate::drop::DropReason;
-use crate::element::PortId;
-use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
 use crate::learning::LearningError;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::GroupEntry;
-use srdma_wire::Prefix;
-use srdma_wire::{EtherType, NextHeader};
+use srdma_wire::{EtherType, NextHeader, Prefix};
 
 impl Node {
     /// Whether SIDs are open to anybody: the node has some, and was told no domain.

@@ -2,9 +2,7 @@
 
 use super::{Node, Notified};
 use crate::egress::Congestion;
-use crate::element::PortId;
-use crate::frame::Frame;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::Instant;
 
 /// What becomes of the ECN field of a packet that meets congestion.

@@ -6,11 +6,10 @@ use super::state::{Adjacency, EcmpSet, MulticastEntry, Sid, Target};
 use crate::behavior::Flavors;
 use crate::config::{Command, ConfigError, MulticastRoute, NextHop, PortConfig, RouteAction, SidBehavior, TableId};
 use crate::counters::{PortCounters, Traffic};
-use crate::element::PortId;
 use crate::encaps::Encaps;
 use crate::notification::NotificationConfig;
-use srdma_wire::MacAddress;
-use srdma_wire::Prefix;
+use srdma_frame::PortId;
+use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 /// Outer hop limit of H.Encaps.

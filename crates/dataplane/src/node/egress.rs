@@ -5,10 +5,8 @@ use super::{Arrival, Node};
 use crate::config::ConfigError;
 use crate::drop::DropReason;
 use crate::egress::{ClassCounters, EgressConfig};
-use crate::element::PortId;
-use crate::frame::Frame;
 use crate::headers::{IPV6, ipv6, ipv6_mut};
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Instant, Pfc};
 

@@ -4,16 +4,14 @@ use super::proxy::Data;
 use super::state::{EdgeCopy, Flow, GroupState, ListCache, ReceiverList, Target};
 use super::{Arrival, Node};
 use crate::behavior::decapsulate;
-use crate::body::Body;
 use crate::config::IcrcMode;
 use crate::drop::DropReason;
-use crate::frame::{Frame, Segment};
 use crate::headers::{IPV6, Place, ipv6, srh_drop};
 use crate::multicast::{
     ListedReceiver, RethRewrite, RethRule, Rewrite, Rewritten, check_icrc, data_packet, is_carried, receivers_of,
 };
-use crate::pool::{HEADROOM, Pool};
-use crate::reverse::BranchIndex;
+use srdma_aggregation::BranchIndex;
+use srdma_frame::{Body, Frame, HEADROOM, Pool, Segment};
 use srdma_group::NodeRole;
 use srdma_wire::icrc::Computation;
 use srdma_wire::ipv6::NextHeader;

@@ -3,9 +3,8 @@
 use super::Node;
 use super::state::Target;
 use crate::entropy;
-use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6};
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 
 impl Node {
     /// Reads what it will take to forward frames: headers, routes, neighbours, all ports. So it comes into the caches

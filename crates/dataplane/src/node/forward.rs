@@ -5,12 +5,10 @@ use super::{Arrival, Node};
 use crate::behavior::{Verdict, end, end_dt6, end_x};
 use crate::config::{SidBehavior, TableId};
 use crate::drop::DropReason;
-use crate::element::PortId;
 use crate::entropy;
-use crate::fib::Fib;
-use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6, ipv6_mut};
-use crate::pool::Pool;
+use srdma_fib::Fib;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::{EtherType, Pfc};
 

@@ -8,13 +8,12 @@ use crate::event::Event;
 use crate::headers::IPV6;
 use crate::learning::FIRST_LEARNT_GROUP;
 use crate::multicast;
-use crate::reverse::{
+use srdma_aggregation::{
     Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, StallRules,
     WindowMode, is_older,
 };
 use srdma_group::{Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Policy};
-use srdma_wire::Prefix;
-use srdma_wire::Psn;
+use srdma_wire::{Prefix, Psn};
 
 impl Node {
     /// First phase of a commit: what could refuse the group entry later is checked now (D31).

@@ -3,9 +3,8 @@
 use super::state::Target;
 use super::{Arrival, Node};
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::{IPV6, Place, ipv6};
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::checksum::Sum;
 use srdma_wire::icmpv6::{Icmpv6Error, Icmpv6View};
 use srdma_wire::ipv6::NextHeader;

@@ -4,9 +4,9 @@ use super::Node;
 use super::state::Target;
 use crate::config::SidBehavior;
 use crate::counters::Traffic;
-use crate::element::PortId;
 use crate::entropy;
 use crate::headers::ipv6;
+use srdma_frame::PortId;
 use srdma_group::{GroupEntry, GroupId};
 use srdma_wire::Prefix;
 

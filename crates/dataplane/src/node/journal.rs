@@ -14,7 +14,7 @@ use super::Node;
 use super::proxy::Data;
 use super::state::GroupState;
 use crate::drop::DropReason;
-use crate::reverse::{BranchIndex, CnpUp, Refusal, Response, Standing, Statement};
+use srdma_aggregation::{BranchIndex, CnpUp, Refusal, Response, Standing, Statement};
 use srdma_group::GroupId;
 use srdma_wire::{Instant, Psn};
 use std::collections::BTreeMap;

@@ -26,10 +26,9 @@ use crate::config::ConfigError;
 use crate::drop::DropReason;
 use crate::learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
 use crate::multicast::ListedReceiver;
-use crate::reverse::{BranchIndex, Origin};
+use srdma_aggregation::{BranchIndex, Origin};
 use srdma_group::{Branch, GroupEntry, GroupId, NodeIndex, NodeRole, Parent, Receiver};
-use srdma_wire::Prefix;
-use srdma_wire::{Instant, Psn, Qpn};
+use srdma_wire::{Instant, Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 

@@ -2,11 +2,9 @@
 
 use super::forward::decrement;
 use super::{Arrival, Node};
-use crate::body::Body;
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::{AFTER_IPV6, IPV6};
-use crate::pool::Pool;
+use srdma_frame::{Body, Frame, Pool};
 
 impl Node {
     /// A packet to a multicast destination.

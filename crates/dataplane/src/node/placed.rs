@@ -4,10 +4,8 @@
 use super::state::Target;
 use super::{Arrival, Node};
 use crate::config::{ConfigError, TableId};
-use crate::element::PortId;
-use crate::frame::Frame;
 use crate::headend::{Headend, HeadendConfig, HeadendError, HeadendPath, Incoming};
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_steering::SetId;
 use srdma_wire::{Instant, Prefix};
 

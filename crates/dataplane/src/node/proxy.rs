@@ -3,11 +3,10 @@
 use super::state::Target;
 use super::{Arrival, Node};
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::{IPV6, ipv6};
 use crate::multicast::{check_icrc, data_packet, is_carried};
-use crate::pool::Pool;
-use crate::reverse::{Answer, BranchIndex, EpochTag, Refusal, Response};
+use srdma_aggregation::{Answer, BranchIndex, EpochTag, Refusal, Response};
+use srdma_frame::{Frame, Pool};
 use srdma_wire::rocev2::{Extended, Packet};
 use srdma_wire::{BthView, Instant, Opcode, Psn};
 

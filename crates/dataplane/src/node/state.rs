@@ -3,14 +3,13 @@
 use crate::config::SidBehavior;
 use crate::counters::{GroupCounters, Traffic};
 use crate::drop::DropReason;
-use crate::element::PortId;
 use crate::entropy;
 use crate::headers::IPV6;
 use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn};
-use crate::reverse::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, Statement};
+use srdma_aggregation::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, Statement};
+use srdma_frame::PortId;
 use srdma_group::{GroupEntry, Join};
-use srdma_wire::Prefix;
-use srdma_wire::{Instant, Psn};
+use srdma_wire::{Instant, Prefix, Psn};
 use std::net::Ipv6Addr;
 
 /// What a route leads to: an index into one of the node's lists.

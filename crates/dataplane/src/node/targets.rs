@@ -6,10 +6,9 @@
 use super::Node;
 use super::state::{Adjacency, Target};
 use crate::config::{NextHop, TableId};
-use crate::fib::Fib;
 use crate::headers::IPV6;
-use srdma_wire::EtherType;
-use srdma_wire::Prefix;
+use srdma_fib::Fib;
+use srdma_wire::{EtherType, Prefix};
 use std::net::Ipv6Addr;
 
 impl Node {

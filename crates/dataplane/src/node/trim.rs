@@ -2,10 +2,8 @@
 
 use super::Node;
 use crate::drop::DropReason;
-use crate::element::PortId;
-use crate::frame::Frame;
 use crate::headers::IPV6;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::extension::ExtensionHeaders;
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::rocev2::{Packet, trim};

@@ -1,7 +1,7 @@
 //! How a node notifies ingress PEs of congestion, and how a PE believes it.
 
 use crate::egress::CLASSES;
-use crate::element::PortId;
+use srdma_frame::PortId;
 use std::time::Duration;
 
 /// What a node does about notifications. One that was told nothing sends none and takes none.

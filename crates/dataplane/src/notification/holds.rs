@@ -16,8 +16,8 @@
 
 use super::config::{NotificationConfig, PriorityMapping};
 use crate::drop::DropReason;
-use crate::element::PortId;
 use crate::timers::Timers;
+use srdma_frame::PortId;
 use srdma_wire::Instant;
 use srdma_wire::notification::{Ask, Notification};
 use std::time::Duration;

@@ -6,7 +6,7 @@
 
 use crate::config::ConfigError;
 use crate::encaps::{Encaps, EncapsMode};
-use crate::fib::Fib;
+use srdma_fib::Fib;
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 

@@ -15,8 +15,8 @@
 
 use super::phase::Phase;
 use crate::egress::{Backpressure, CLASSES};
-use crate::element::PortId;
 use crate::timers::Timers;
+use srdma_frame::PortId;
 use srdma_wire::Instant;
 
 /// A queue, and the PEs that were asked to pause for it: bit n of word m is PE 64 m + n.

@@ -2,10 +2,10 @@
 
 pub use super::address;
 use super::{Bench, next_hop};
-use srdma_dataplane::{Command, NodeConfig, Prefix, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{Command, NodeConfig, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
 use srdma_testkit::{checksums, multicast};
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 pub const HEADEND: &str = "2001:db8:6::1";

@@ -3,11 +3,9 @@
 
 pub mod group;
 
-use srdma_dataplane::{
-    Command, Element, Frame, HEADROOM, NextHop, Node, NodeConfig, Pool, PortConfig, PortId, Prefix, RouteAction,
-    Segment, TableId,
-};
-use srdma_wire::{Instant, MacAddress};
+use srdma_dataplane::{Command, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
+use srdma_frame::{Element, Frame, HEADROOM, Pool, PortId, Segment};
+use srdma_wire::{Instant, MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 /// The MAC address of a node's port.

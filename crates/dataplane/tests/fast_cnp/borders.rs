@@ -2,7 +2,8 @@
 
 use crate::common::Bench;
 use crate::packets::*;
-use srdma_dataplane::{Command, Domain, FastCnpConfig, PortId};
+use srdma_dataplane::{Command, Domain, FastCnpConfig};
+use srdma_frame::PortId;
 
 const HOST: &str = "2001:db8:bb::1";
 const STRANGER: &str = "2001:db8:dd::1";

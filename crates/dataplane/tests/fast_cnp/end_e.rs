@@ -3,8 +3,9 @@
 use crate::common::{Bench, golden, next_hop};
 use crate::packets::*;
 use srdma_dataplane::{
-    Command, Connection, Domain, FastCnpConfig, NotificationSids, Notified, PortId, RouteAction, SidBehavior, TableId,
+    Command, Connection, Domain, FastCnpConfig, NotificationSids, Notified, RouteAction, SidBehavior, TableId,
 };
+use srdma_frame::PortId;
 use srdma_wire::{Instant, Qpn};
 
 const CAPTURE: &str = "scapy_05_endc_ende.pcap";

@@ -2,7 +2,8 @@
 
 use crate::common::Bench;
 use crate::packets::*;
-use srdma_dataplane::{Command, ConfigError, Connection, Element, FastCnpConfig, Notified, PortId};
+use srdma_dataplane::{Command, ConfigError, Connection, FastCnpConfig, Notified};
+use srdma_frame::{Element, PortId};
 use srdma_wire::Qpn;
 
 fn qpn(number: u32) -> Qpn {

@@ -3,9 +3,10 @@
 use crate::common::{Bench, golden};
 use crate::packets::*;
 use srdma_dataplane::{
-    ClassMap, Command, EgressConfig, Element, EncapsMode, FastCnpConfig, Frame, IoamConfig, IoamInterface,
-    IoamNamespace, Notified, PortId, RouteAction, TableId, TimestampFormat,
+    ClassMap, Command, EgressConfig, EncapsMode, FastCnpConfig, IoamConfig, IoamInterface, IoamNamespace, Notified,
+    RouteAction, TableId, TimestampFormat,
 };
+use srdma_frame::{Element, Frame, PortId};
 use srdma_wire::fast_cnp::{FastCnp, OptionTypes};
 use srdma_wire::ioam::{Trace, TraceHeader, TraceType};
 use srdma_wire::rocev2::Packet;

@@ -2,7 +2,8 @@
 
 use crate::common::Bench;
 pub(crate) use crate::common::{address, prefix};
-use srdma_dataplane::{Command, FastCnpConfig, Frame, Notified};
+use srdma_dataplane::{Command, FastCnpConfig, Notified};
+use srdma_frame::Frame;
 use srdma_testkit::packets;
 
 pub(crate) use packets::with_options;

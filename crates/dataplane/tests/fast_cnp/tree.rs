@@ -3,7 +3,8 @@
 use crate::common::Bench;
 use crate::common::group::{self, EDGE, HEADEND, PROXY, SOURCE, encapsulated, inner, member, receiver};
 use crate::packets::*;
-use srdma_dataplane::{Command, Element, FastCnpConfig, Notified};
+use srdma_dataplane::{Command, FastCnpConfig, Notified};
+use srdma_frame::Element;
 use srdma_group::{Group, ListMode, NodeIndex, Policy, Record};
 use srdma_testkit::multicast::Receiver;
 

@@ -2,9 +2,10 @@
 
 use crate::common::group::*;
 use crate::common::{Bench, next_hop};
-use srdma_dataplane::{Command, Learning, NodeConfig, Prefix, RouteAction, TableId};
+use srdma_dataplane::{Command, Learning, NodeConfig, RouteAction, TableId};
 use srdma_group::Policy;
 use srdma_testkit::{checksums, multicast::Receiver};
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
 pub(crate) const DESIGNATED: u32 = 0xABCD;

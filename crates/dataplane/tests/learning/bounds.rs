@@ -4,11 +4,12 @@ use crate::bench::*;
 use crate::common::group::*;
 use crate::common::next_hop;
 use srdma_dataplane::{
-    Command, ConfigError, Domain, FIRST_LEARNT_GROUP, Flavors, Learning, LearningError, Prefix, RouteAction,
-    SidBehavior, TableId,
+    Command, ConfigError, Domain, FIRST_LEARNT_GROUP, Flavors, Learning, LearningError, RouteAction, SidBehavior,
+    TableId,
 };
 use srdma_group::{OnFailure, Policy};
 use srdma_testkit::multicast::Receiver;
+use srdma_wire::Prefix;
 
 /// D4, D8, D9, D10, D26: a packet that is not carried teaches nothing.
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::bench::*;
 use crate::common::group::*;
-use srdma_dataplane::{Command, Element, Entry, FIRST_LEARNT_GROUP, Learning, What};
+use srdma_dataplane::{Command, Entry, FIRST_LEARNT_GROUP, Learning, What};
+use srdma_frame::Element;
 use srdma_group::Policy;
 use srdma_wire::Instant;
 

@@ -3,15 +3,12 @@
 use crate::bench::*;
 use crate::common::Bench;
 use crate::common::group::*;
-use srdma_dataplane::{Element, Learning};
+use srdma_dataplane::Learning;
+use srdma_frame::Element;
 use srdma_testkit::multicast::Receiver;
+use srdma_testkit::random::Random;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-
-#[path = "../reverse_tree/random.rs"]
-mod numbers;
-
-use numbers::Random;
 
 /// PSNs begin here, so that they wrap soon; the model counts on.
 const FIRST: u64 = 0xFF_FFE8;

@@ -3,6 +3,7 @@
 use crate::common::Bench;
 use crate::support::*;
 use srdma_dataplane::*;
+use srdma_frame::{Element, PortId};
 
 const OTHER_PE: &str = "2001:db8:53::8";
 const BOTTLENECK: PortId = PortId(1);

@@ -4,6 +4,7 @@
 use crate::common::Bench;
 use crate::support::*;
 use srdma_dataplane::*;
+use srdma_frame::{Element, PortId};
 
 /// A pause and a resume of class 3, as scapy made them.
 fn made() -> [Vec<u8>; 2] {

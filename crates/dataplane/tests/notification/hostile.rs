@@ -4,6 +4,7 @@ use crate::common::{Bench, next_hop};
 use crate::support::*;
 use proptest::prelude::*;
 use srdma_dataplane::*;
+use srdma_frame::{Element, PortId};
 use std::time::Duration;
 
 fn quiet(bench: &mut Bench) {

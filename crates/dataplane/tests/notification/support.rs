@@ -3,6 +3,7 @@
 use crate::common::{Bench, port_mac};
 pub(crate) use crate::common::{address, ipv6, prefix};
 use srdma_dataplane::*;
+use srdma_frame::{Element, Frame, PortId};
 use srdma_wire::Instant;
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! What is put around packets.
 
 use crate::support::*;
+use srdma_dataplane::DropReason;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendError, HeadendPath};
-use srdma_dataplane::{DropReason, Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use srdma_steering::{Path, PathError, SetId};
 use srdma_wire::Instant;
 

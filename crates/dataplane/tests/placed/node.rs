@@ -3,7 +3,9 @@
 use crate::common::{Bench, next_hop};
 use crate::support::*;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath};
-use srdma_dataplane::{Command, Element, Flavors, Prefix, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{Command, Flavors, RouteAction, SidBehavior, TableId};
+use srdma_frame::Element;
+use srdma_wire::Prefix;
 
 /// The node's own address: NIC 1 is the host behind it.
 const NODE: &str = "2001:db8:ff::11";

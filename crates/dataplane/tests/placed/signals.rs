@@ -1,8 +1,9 @@
 //! What comes back, and what becomes of the next packet.
 
 use crate::support::*;
+use srdma_dataplane::Connection;
 use srdma_dataplane::headend::Incoming;
-use srdma_dataplane::{Connection, Pool};
+use srdma_frame::Pool;
 use srdma_steering::{Cause, Heard, Mode, Signal};
 use srdma_wire::Qpn;
 
@@ -204,12 +205,12 @@ fn packets_and_signals_allocate_nothing() {
     let mut rounds = |count: u64| {
         for _ in 0..count {
             for octets in &out {
-                let mut frame = srdma_dataplane::Frame::from_octets(octets, &mut nic.pool).unwrap();
+                let mut frame = srdma_frame::Frame::from_octets(octets, &mut nic.pool).unwrap();
                 nic.headend.outgoing(nic.now, &mut frame, &mut nic.pool).unwrap();
                 frame.release(&mut nic.pool);
             }
             for octets in &back {
-                let frame = srdma_dataplane::Frame::from_octets(octets, &mut nic.pool).unwrap();
+                let frame = srdma_frame::Frame::from_octets(octets, &mut nic.pool).unwrap();
                 nic.headend.incoming(nic.now, &frame, &nic.pool);
                 frame.release(&mut nic.pool);
             }

@@ -2,10 +2,10 @@
 
 pub(crate) use crate::common::address;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming, Probing};
-use srdma_dataplane::{Frame, Pool, Prefix};
+use srdma_frame::{Frame, Pool};
 use srdma_steering::{Path, SetId};
 use srdma_testkit::packets;
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Prefix};
 use std::net::Ipv6Addr;
 
 pub(crate) const NIC1: &str = "2001:db8:1::1";

@@ -1,7 +1,8 @@
 //! What is seen of nodes while time passes: pauses, and counters that a restart would take along.
 
 use crate::server::DATA_CLASS;
-use srdma_dataplane::{FastCnpCounters, GroupCounters, Node, NotificationCounters, PortId};
+use srdma_dataplane::{FastCnpCounters, GroupCounters, Node, NotificationCounters};
+use srdma_frame::PortId;
 use srdma_group::GroupId;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;

@@ -12,8 +12,9 @@ use crate::scenario::{Arm, Control, Hosts, Level, Measures, Scenario, Signal, Sw
 use crate::server::DATA_CLASS;
 use crate::showing::Showing;
 use srdma_dataplane::headroom::{PausedLink, WanNode, octets_in};
-use srdma_dataplane::{Backpressure, Node, NotificationConfig, PortId};
+use srdma_dataplane::{Backpressure, Node, NotificationConfig};
 use srdma_fabric::{SwitchId, TopologyError};
+use srdma_frame::PortId;
 use srdma_rc::PathMtu;
 use srdma_sim::link::FRAMING_OCTETS;
 use srdma_sim::random::Stream;

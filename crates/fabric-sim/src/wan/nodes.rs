@@ -13,9 +13,11 @@ use crate::server::DATA_CLASS;
 use crate::watch::{Watch, WatchedQueue};
 use srdma_dataplane::{
     Backpressure, Command, EgressConfig, EncapsMode, FastCnpConfig, Marking, NextHop, NotificationConfig,
-    NotificationSids, PfcConfig, PortId, Prefix, PriorityMapping, RouteAction, SidBehavior, TableId,
+    NotificationSids, PfcConfig, PriorityMapping, RouteAction, SidBehavior, TableId,
 };
 use srdma_fabric::{NodeId, SwitchId, Topology};
+use srdma_frame::PortId;
+use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 

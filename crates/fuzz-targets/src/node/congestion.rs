@@ -4,7 +4,8 @@ use super::plan::*;
 use super::world::{PORTS, Temper, World};
 use crate::choices::Choices;
 use srdma_dataplane::*;
-use srdma_wire::Qpn;
+use srdma_frame::PortId;
+use srdma_wire::{Prefix, Qpn};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 

@@ -2,8 +2,9 @@
 
 use super::plan::*;
 use srdma_dataplane::*;
+use srdma_frame::{Pool, PortId};
 use srdma_group::*;
-use srdma_wire::{Instant, MacAddress, Psn, Qpn};
+use srdma_wire::{Instant, MacAddress, Prefix, Psn, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;

@@ -1,9 +1,8 @@
 use super::*;
-use srdma_dataplane::Prefix;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath};
 use srdma_steering::Path;
 use srdma_testkit::packets::{cnp, rocev2};
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Prefix};
 use std::net::Ipv6Addr;
 
 const OWN: Ipv6Addr = Ipv6Addr::new(0x2001, 0xDB8, 1, 0, 0, 0, 0, 1);

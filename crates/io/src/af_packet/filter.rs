@@ -4,7 +4,7 @@
 
 use crate::interest::{Interest, Match};
 use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
-use srdma_dataplane::Prefix;
+use srdma_wire::Prefix;
 
 const ETHERTYPE: u32 = 12;
 const MAC_CONTROL_OPCODE: u32 = 14;

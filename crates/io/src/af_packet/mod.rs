@@ -12,7 +12,8 @@ use crate::interest::{Interest, Match};
 use ring::{Offload, RESERVE, Received, Ring};
 use send::Sender;
 use socket::Socket;
-use srdma_dataplane::{Fib, Frame, Pool};
+use srdma_fib::Fib;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::checksum::Sum;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{EtherType, EthernetView, Ipv6View, NextHeader, UdpView, View};
@@ -61,7 +62,7 @@ const USUAL_FRAME: usize = 9_000 + OVERHEAD;
 const OVERHEAD: usize = 18;
 
 /// The longest frame that segments of a pool can hold.
-pub(crate) const LONGEST_FRAME: usize = 4 * srdma_dataplane::CHUNK_ROOM;
+pub(crate) const LONGEST_FRAME: usize = 4 * srdma_frame::CHUNK_ROOM;
 
 /// Blocks of the receive ring.
 const RING_BLOCKS: usize = 128;

@@ -1,7 +1,7 @@
 //! Frames on their way out: gathered by the kernel from where they lie.
 
 use super::socket::Socket;
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};

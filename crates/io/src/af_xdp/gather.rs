@@ -1,6 +1,6 @@
 //! A frame as entries of a transmit ring: all its octets in the pool, in as few pieces as pays.
 
-use srdma_dataplane::{Chunk, Frame, Page, Pool, Segment};
+use srdma_frame::{Chunk, Frame, Page, Pool, Segment};
 
 /// Pieces of a frame at most: head, body, tail.
 pub(super) const MAX_PIECES: usize = 5;

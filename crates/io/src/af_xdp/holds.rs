@@ -1,6 +1,6 @@
 //! Which chunks the kernel has, and how often.
 
-use srdma_dataplane::{Chunk, Page, Pool};
+use srdma_frame::{Chunk, Page, Pool};
 
 /// A count for each chunk of the memory: so that every one comes back when the sockets are closed, whatever the kernel
 /// had done with it by then.

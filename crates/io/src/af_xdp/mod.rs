@@ -24,7 +24,7 @@ use gather::{Gathered, MAX_PIECES, Sending};
 use holds::Holds;
 use receive::Receiver;
 use socket::{Refusal, Sent, Socket};
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -2,7 +2,7 @@
 
 use super::holds::Holds;
 use super::socket::Socket;
-use srdma_dataplane::{Frame, Pool, Segment};
+use srdma_frame::{Frame, Pool, Segment};
 
 /// Puts entries together to frames.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl Receiver {
 }
 
 /// Octets of a large chunk, which begins at a multiple of them.
-const CHUNK: usize = size_of::<srdma_dataplane::Page>();
+const CHUNK: usize = size_of::<srdma_frame::Page>();
 
 impl State {
     /// With one more segment.

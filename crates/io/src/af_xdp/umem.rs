@@ -1,7 +1,7 @@
 //! The memory of AF_XDP sockets, which is a pool's memory.
 
 use crate::socket_option;
-use srdma_dataplane::{Page, Pool};
+use srdma_frame::{Page, Pool};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
@@ -74,4 +74,4 @@ impl Umem {
 }
 
 /// What AF_XDP leaves free in front of a received frame, `XDP_PACKET_HEADROOM`.
-const _: () = assert!(srdma_dataplane::HEADROOM == 256);
+const _: () = assert!(srdma_frame::HEADROOM == 256);

@@ -3,7 +3,7 @@
 use super::assembler::{Assembler, Condition, Helper, Instruction, Register, Width};
 use super::{Map, MapKind, XdpMode, attach_xdp, load_xdp};
 use crate::{Interest, Match};
-use srdma_dataplane::Prefix;
+use srdma_wire::Prefix;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::ethernet::EtherType;
 use srdma_wire::ipv6::NextHeader;

@@ -1,7 +1,6 @@
 //! A change of what the kernel knows.
 
-use srdma_dataplane::Prefix;
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 /// A change of what the kernel knows. Interfaces are known by their index; IPv6 only.

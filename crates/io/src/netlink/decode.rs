@@ -8,8 +8,7 @@ use netlink_packet_route::neighbour::{
 };
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteFlags, RouteMessage, RouteType};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use srdma_dataplane::Prefix;
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The change that a message tells of, when it is one that matters here; `replaces` is the message's flag.

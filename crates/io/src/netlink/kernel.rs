@@ -11,7 +11,7 @@ use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteMessage, RouteNextHop, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use srdma_dataplane::Prefix;
+use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::Ipv6Addr;

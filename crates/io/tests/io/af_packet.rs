@@ -1,9 +1,9 @@
 //! AF_PACKET on veth links.
 
-use srdma_dataplane::{Frame, HEADER_SPAN, HEADROOM, Pool, Prefix, Segment};
+use srdma_frame::{Frame, HEADER_SPAN, HEADROOM, Pool, Segment};
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_io::{AfPacket, Driver, Interest, Match};
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::io;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};

@@ -6,9 +6,10 @@ use nix::sys::socket::{
     AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use srdma_dataplane::{Frame, HEADER_SPAN, Pool, Prefix, Segment};
+use srdma_frame::{Frame, HEADER_SPAN, Pool, Segment};
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_io::{AfXdp, Driver, Interest, Match, OpenError, Umem, XdpMode};
+use srdma_wire::Prefix;
 use std::net::{Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};

@@ -1,9 +1,8 @@
 //! Following and changing what the kernel knows, in namespaces of our own.
 
-use srdma_dataplane::Prefix;
 use srdma_io::namespace::{Namespace, NamespaceGuard, VethEnd, veth};
 use srdma_io::netlink::{Change, Kernel, KernelNextHop, KernelRoute, MAIN_TABLE, PROTOCOL, RouteKind, Watcher};
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::time::Duration;

@@ -8,9 +8,8 @@ mod controller;
 mod file;
 
 use serde::{Deserialize, Serialize};
-use srdma_dataplane::Prefix;
 use srdma_toml_error::FileError;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::path::Path;
 

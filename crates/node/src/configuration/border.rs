@@ -5,8 +5,9 @@ use super::file::File;
 use super::ports::port_named;
 use super::value::{Located, PortName};
 use serde::Deserialize;
-use srdma_dataplane::{Command, Domain, NodeConfig, Prefix};
+use srdma_dataplane::{Command, Domain, NodeConfig};
 use srdma_toml_error::Problem;
+use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 
 #[derive(Deserialize)]

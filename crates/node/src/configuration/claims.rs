@@ -1,8 +1,10 @@
 //! What each address and prefix means to the node. One prefix has one meaning.
 
 use super::interfaces::Purpose;
-use srdma_dataplane::{Fib, Prefix, TableId};
+use srdma_dataplane::TableId;
+use srdma_fib::Fib;
 use srdma_toml_error::{Problem, line_of};
+use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::Ipv6Addr;

@@ -15,9 +15,9 @@ use super::value::{
     HostAddress, Integer, InterfaceName, Located, MulticastAddress, PortName, PositiveU32, Secret, ZonedAddress,
 };
 use serde::Deserialize;
-use srdma_dataplane::{Cover, EncapsMode, IcrcMode, Prefix};
+use srdma_dataplane::{Cover, EncapsMode, IcrcMode};
 use srdma_group::{CnpMode, NodeRole, OnFailure, Rules};
-use srdma_wire::{MacAddress, Psn, Qpn};
+use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -5,12 +5,13 @@ use super::claims::{Claims, Leads};
 use super::file::{BehaviorName, File, GroupSection, HeadendSection, ListSection, PolicySection};
 use super::member::{self, ReceiverSection};
 use super::value::count_or;
-use srdma_dataplane::{Command, NodeConfig, Prefix};
+use srdma_dataplane::{Command, NodeConfig};
 use srdma_group::{
     Branch, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent, Policy,
     Receiver, ReceiverRegion, Source, SourceRegion,
 };
 use srdma_toml_error::Problem;
+use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use toml::Spanned;

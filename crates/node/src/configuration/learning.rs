@@ -6,9 +6,10 @@ use super::file::{BehaviorName, File, ParentSection, PolicySection};
 use super::group::policy_of;
 use super::value::{Integer, Located};
 use serde::Deserialize;
-use srdma_dataplane::{Command, Learning, Prefix};
+use srdma_dataplane::{Command, Learning};
 use srdma_group::ListMode;
 use srdma_toml_error::Problem;
+use srdma_wire::Prefix;
 use std::time::Duration;
 
 #[derive(Deserialize)]

@@ -33,8 +33,10 @@ pub use daemon::DaemonSettings;
 pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
 pub use isis::{IsisCircuit, IsisSettings};
 pub use paths_file::PathsFile;
-use srdma_dataplane::{Command, ConfigError, Node, NodeConfig, PortId, Prefix};
+use srdma_dataplane::{Command, ConfigError, Node, NodeConfig};
+use srdma_frame::PortId;
 use srdma_toml_error::{FileError, Problem};
+use srdma_wire::Prefix;
 use std::path::Path;
 pub use value::parse_duration;
 

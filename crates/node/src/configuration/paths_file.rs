@@ -3,10 +3,9 @@
 
 use super::steering::{self, PathSection, SteeringSection};
 use serde::Deserialize;
-use srdma_dataplane::Prefix;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendError, HeadendPath};
 use srdma_toml_error::{FileError, Problem};
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Prefix};
 use std::net::Ipv6Addr;
 use std::path::Path;
 use toml::Spanned;

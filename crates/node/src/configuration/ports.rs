@@ -5,10 +5,11 @@ use super::egress;
 use super::file::{FastCnpType, File, PortSection};
 use super::interfaces::{PortInterface, Purpose};
 use super::value::{Located, PortName};
-use srdma_dataplane::{NextHop, NodeConfig, PortConfig, PortId, Prefix};
+use srdma_dataplane::{NextHop, NodeConfig, PortConfig};
+use srdma_frame::PortId;
 use srdma_toml_error::Problem;
-use srdma_wire::MacAddress;
 use srdma_wire::fast_cnp::OptionTypes;
+use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 const LINK_MTU: u16 = 1500;

@@ -6,8 +6,9 @@ use super::file::{File, MulticastRouteSection, RouteSection};
 use super::ports::{next_hop, port_named};
 use super::steering;
 use super::value::{Located, ZonedAddress};
-use srdma_dataplane::{Command, MulticastRoute, NextHop, NodeConfig, Prefix, RouteAction, TableId};
+use srdma_dataplane::{Command, MulticastRoute, NextHop, NodeConfig, RouteAction, TableId};
 use srdma_toml_error::Problem;
+use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use toml::Spanned;
 

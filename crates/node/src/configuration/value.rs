@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Unexpected, Visitor};
-use srdma_dataplane::Prefix;
-use srdma_wire::{MacAddress, Psn, Qpn};
+use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::{Ipv6Addr, SocketAddr};

@@ -2,7 +2,8 @@
 //! group's files.
 
 use super::snapshot::{EvictionCause, EvictionSnapshot, Snapshot};
-use srdma_dataplane::{Cause, Event};
+use srdma_aggregation::Cause;
+use srdma_dataplane::Event;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 

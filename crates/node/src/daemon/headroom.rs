@@ -3,7 +3,8 @@
 use super::Event;
 use crate::Configuration;
 use srdma_dataplane::headroom::{AROUND_OCTETS, NS_PER_KM, PausedLink, WanNode, octets_in, response_ns};
-use srdma_dataplane::{Command, NodeConfig, PortId, PriorityMapping};
+use srdma_dataplane::{Command, NodeConfig, PriorityMapping};
+use srdma_frame::PortId;
 use std::collections::BTreeMap;
 
 /// A line for each class that is mapped to ports, of those whose rates are known.

@@ -1,8 +1,10 @@
 //! What a node wants of the frames at its interfaces.
 
 use crate::Configuration;
-use srdma_dataplane::{Command, PortId, Prefix, RouteAction, TableId};
+use srdma_dataplane::{Command, RouteAction, TableId};
+use srdma_frame::PortId;
 use srdma_io::{Interest, Match};
+use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 

@@ -19,9 +19,10 @@ mod view;
 
 use crate::configuration::InterfaceFacts;
 use fixed::Fixed;
-use srdma_dataplane::{Command, NextHop, NodeConfig, PortId, Prefix, RouteAction, TableId};
+use srdma_dataplane::{Command, NextHop, NodeConfig, RouteAction, TableId};
+use srdma_frame::PortId;
 use srdma_io::netlink::{Change, RouteKind};
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use told::{PortFacts, Told};

@@ -3,7 +3,8 @@
 use super::interest::Wanted;
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
-use srdma_dataplane::{Command, PortId};
+use srdma_dataplane::Command;
+use srdma_frame::PortId;
 use srdma_io::{DriverKind, OpenError};
 use std::io;
 use tokio::sync::oneshot;

@@ -1,7 +1,8 @@
 //! A port of the data thread: its driver, or none.
 
 use super::pace::Pace;
-use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_dataplane::Node;
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_io::{Driver, DriverStatistics};
 use srdma_wire::Instant;
 use std::io;

@@ -1,9 +1,10 @@
 //! From one configuration to the next: what a running node is told when its file has changed.
 
 use crate::Configuration;
-use srdma_dataplane::{ClassMap, Command, Connection, NextHop, NodeConfig, PortId, Prefix, TableId};
+use srdma_dataplane::{ClassMap, Command, Connection, NextHop, NodeConfig, TableId};
+use srdma_frame::PortId;
 use srdma_group::{GroupEntry, GroupId};
-use srdma_wire::Qpn;
+use srdma_wire::{Prefix, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 

@@ -4,7 +4,7 @@ use super::happening::{Kind, Said};
 use super::report::BranchExplanation;
 use super::sends::Sends;
 use super::verdict::{Condition, Facts};
-use srdma_dataplane::reverse::{Acknowledgements, BranchIndex};
+use srdma_aggregation::{Acknowledgements, BranchIndex};
 use srdma_wire::{Instant, Psn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;

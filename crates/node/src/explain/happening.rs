@@ -1,8 +1,8 @@
 //! What happened to a group, in the words of the report.
 
 use serde::{Serialize, Serializer};
-use srdma_dataplane::reverse::{Answer, Refusal, Response, Rule};
-use srdma_dataplane::{Cause, HoldEnd};
+use srdma_aggregation::{Answer, Cause, Refusal, Response, Rule};
+use srdma_dataplane::HoldEnd;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 

@@ -27,6 +27,6 @@ pub use error::ExplainError;
 pub use happening::{Difference, EndOfHold, Happening, Kind, Said};
 pub use report::{At, Beginning, BranchExplanation, Explanation, GroupExplanation, LastStatement, PortSeen, Upstream};
 pub use run::{Wanted, explain};
-pub use srdma_dataplane::reverse::Rule;
+pub use srdma_aggregation::Rule;
 pub use timeline::{Line, LineWhat, Run};
 pub use verdict::{Condition, Verdict};

@@ -1,7 +1,7 @@
 //! What a captured frame has to do with groups, without a node.
 
 use super::happening::Said;
-use srdma_dataplane::reverse::Response;
+use srdma_aggregation::Response;
 use srdma_wire::extension::ExtensionHeaders;
 use srdma_wire::rocev2::{Extended, Packet};
 use srdma_wire::{EthernetView, Ipv6View, MacAddress, NextHeader, Opcode, Psn, View};

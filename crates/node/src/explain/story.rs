@@ -7,8 +7,8 @@ use super::report::{At, Beginning, GroupExplanation, LastStatement, Upstream};
 use super::sends::Sends;
 use super::timeline::Timeline;
 use super::verdict::{Condition, Verdict};
-use srdma_dataplane::reverse::{Acknowledgements, BranchIndex};
-use srdma_dataplane::{Cause, Entry, What};
+use srdma_aggregation::{Acknowledgements, BranchIndex, Cause};
+use srdma_dataplane::{Entry, What};
 use srdma_group::{GroupEntry, NodeRole};
 use srdma_wire::{Instant, Psn};
 use std::collections::{BTreeMap, VecDeque};
@@ -130,7 +130,7 @@ impl Story {
             What::Statement { statement, because_of, holder } => {
                 let (said, rule) = (Said::from(statement.response), statement.rule);
                 *self.by_rule.entry(rule.name()).or_default() += 1;
-                self.answers += u64::from(rule == srdma_dataplane::reverse::Rule::R2);
+                self.answers += u64::from(rule == srdma_aggregation::Rule::R2);
                 let time_ns = now.as_ns();
                 self.last_statement = Some(LastStatement { time_ns, said, rule: rule.name(), because_of });
                 if let Some(comparison) = &mut self.comparison {

@@ -2,7 +2,7 @@
 
 use super::sends::Sent;
 use serde::Serialize;
-use srdma_dataplane::reverse::{Answer, Standing};
+use srdma_aggregation::{Answer, Standing};
 use srdma_wire::{Instant, Psn};
 
 /// How a group is.

@@ -11,7 +11,8 @@ pub(crate) use report::by_name;
 pub use report::{GroupCountersReport, GroupReport, PortReport, Report, SidReport, TrafficReport};
 
 use srdma_capture::{LinkType, Merge, ReadError, Reader, Reason};
-use srdma_dataplane::{Node, PortId};
+use srdma_dataplane::Node;
+use srdma_frame::PortId;
 use srdma_wire::Instant;
 use std::fs::File;
 use std::path::{Path, PathBuf};

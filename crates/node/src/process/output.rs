@@ -2,7 +2,7 @@
 
 use super::replay::Sink;
 use srdma_capture::{InterfaceId, Writer};
-use srdma_dataplane::PortId;
+use srdma_frame::PortId;
 use srdma_wire::Instant;
 use std::fs::Permissions;
 use std::io::{self, BufWriter};

@@ -1,7 +1,8 @@
 //! A node, its clock and its wires.
 
 use super::report::Report;
-use srdma_dataplane::{Element, Frame, Node, Pool, PortId};
+use srdma_dataplane::Node;
+use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
 use std::time::Duration;
 

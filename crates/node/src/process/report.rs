@@ -1,7 +1,8 @@
 //! What a run reports: the node's counters.
 
 use serde::{Deserialize, Serialize};
-use srdma_dataplane::{DropCounters, GroupCounters, Node, PortId, Traffic};
+use srdma_dataplane::{DropCounters, GroupCounters, Node, Traffic};
+use srdma_frame::PortId;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 

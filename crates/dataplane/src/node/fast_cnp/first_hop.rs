@@ -1,14 +1,12 @@
 //! The first hop of hosts that do not know Fast CNP: it gives them standard CNPs (FC-O-1, D48).
 
 use crate::drop::DropReason;
-use crate::element::PortId;
 use crate::fast_cnp::Lookup;
-use crate::frame::Frame;
 use crate::headers::IPV6;
 use crate::node::fast_cnp::drop_of;
 use crate::node::state::Target;
 use crate::node::{Arrival, Node};
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::Parent;
 use srdma_wire::cm::CmPacket;
 use srdma_wire::fast_cnp::{FastCnp, STANDARD_CNP_LEN, Translation, standard_cnp};

@@ -1,10 +1,9 @@
 //! What hosts that do not know Fast CNP answer (D47).
 
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::{Place, ipv6};
 use crate::node::{Arrival, Node};
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::checksum::Sum;
 use srdma_wire::fast_cnp::FastCnp;
 use srdma_wire::icmpv6::Icmpv6Error;

@@ -8,12 +8,11 @@
 
 use crate::drop::DropReason;
 use crate::fast_cnp::has_option;
-use crate::frame::Frame;
 use crate::headers::IPV6;
 use crate::node::fast_cnp::drop_of;
 use crate::node::{Arrival, Node};
-use crate::pool::Pool;
-use crate::reverse::BranchIndex;
+use srdma_aggregation::BranchIndex;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::Qpn;
 use srdma_wire::fast_cnp::FastCnp;
 use srdma_wire::rocev2::Packet;

@@ -1,14 +1,12 @@
 //! A queue is too long: the ingress PEs of what comes there are asked for a pause (CN-4.1-2, D67).
 
 use crate::egress::{Backpressure, Egress};
-use crate::element::PortId;
-use crate::frame::Frame;
 use crate::headers::{IPV6, Place, ipv6};
 use crate::node::congestion::Meeting;
 use crate::node::state::Target;
 use crate::node::{Arrival, Node};
 use crate::notification::NotificationCounters;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::notification::{Ask, Notification, NotificationPacket};
 use srdma_wire::{Instant, NextHeader};
 

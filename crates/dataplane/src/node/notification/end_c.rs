@@ -2,11 +2,10 @@
 
 use crate::behavior::{Verdict, inner_packet};
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::ipv6;
 use crate::node::{Arrival, Node};
 use crate::notification::Refusal;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::Instant;
 use srdma_wire::notification::{Ask, NotificationError, NotificationPacket};
 

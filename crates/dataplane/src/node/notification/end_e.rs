@@ -3,12 +3,11 @@
 use crate::behavior::{Verdict, end_dt6};
 use crate::config::{SidBehavior, TableId};
 use crate::drop::DropReason;
-use crate::frame::Frame;
 use crate::headers::ipv6;
 use crate::node::Node;
 use crate::node::notification::end_c::drop_of;
 use crate::node::state::Target;
-use crate::pool::Pool;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::Instant;
 
 impl Node {

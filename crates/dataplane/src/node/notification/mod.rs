@@ -7,7 +7,7 @@ mod end_e;
 use super::Node;
 use crate::config::ConfigError;
 use crate::notification::{Holds, NotificationConfig, NotificationCounters, NotificationSids, Origins, SidTable, Told};
-use crate::pool::Pool;
+use srdma_frame::Pool;
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 

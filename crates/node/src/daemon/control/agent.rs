@@ -124,7 +124,7 @@ impl Control<'_> {
             let of_port = link.port.and_then(|port| ports.get(port.index())).map_or(least, |port| port.link_mtu);
             Link { to: link.to, mtu: link.mtu.unwrap_or(of_port), cost: link.cost }
         };
-        let prefix = |prefix: &srdma_dataplane::Prefix| Prefix::new(prefix.address(), prefix.prefix_len());
+        let prefix = |prefix: &srdma_wire::Prefix| Prefix::new(prefix.address(), prefix.prefix_len());
         Hello {
             name: settings.name.clone(),
             loopback: self.configuration.node.loopback,

@@ -69,7 +69,7 @@ impl Control<'_> {
     }
 
     fn plan(&self, settings: IsisSettings) -> Plan {
-        let link = |port: &srdma_dataplane::PortId| {
+        let link = |port: &srdma_frame::PortId| {
             let interface = self.configuration.interfaces.get(port.index());
             let facts = interface.and_then(|interface| self.facts.get(&interface.name));
             let config = self.configuration.node.ports.get(port.index());

@@ -8,7 +8,7 @@ use crate::daemon::handle::Died;
 use crate::daemon::order::{Attached, Loss};
 use crate::daemon::{DaemonError, claim::ClaimError};
 use nix::net::if_::if_nametoindex;
-use srdma_dataplane::PortId;
+use srdma_frame::PortId;
 use srdma_io::{DriverKind, OpenError};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! What the configuration says: it wins over the kernel.
 
-use srdma_dataplane::{Command, NextHop, NodeConfig, Prefix, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{Command, NextHop, NodeConfig, RouteAction, SidBehavior, TableId};
 use srdma_group::{Downstream, GroupEntry, Parent};
+use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 

@@ -2,8 +2,8 @@
 
 use super::ON_LINK;
 use super::fixed::Fixed;
-use srdma_dataplane::{Prefix, RouteAction, TableId};
-use srdma_wire::MacAddress;
+use srdma_dataplane::{RouteAction, TableId};
+use srdma_wire::{MacAddress, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 

@@ -1,8 +1,8 @@
 //! What the kernel has said.
 
-use srdma_dataplane::{Prefix, TableId};
+use srdma_dataplane::TableId;
 use srdma_io::netlink::{Change, KernelNextHop, KernelRoute, MAIN_TABLE, PROTOCOL, RouteKind};
-use srdma_wire::MacAddress;
+use srdma_wire::{MacAddress, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 

@@ -2,7 +2,8 @@
 
 use crate::process::TrafficReport;
 use serde::{Deserialize, Serialize};
-use srdma_dataplane::{CLASSES, IoamCounters, Node, PortId};
+use srdma_dataplane::{CLASSES, IoamCounters, Node};
+use srdma_frame::PortId;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 

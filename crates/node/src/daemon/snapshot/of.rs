@@ -5,8 +5,9 @@ use super::{
     SidSnapshot, Snapshot, congestion, steering,
 };
 use crate::process::by_name;
-use srdma_dataplane::reverse::BranchIndex;
-use srdma_dataplane::{FIRST_LEARNT_GROUP, Flavors, Node, PortId, SidBehavior};
+use srdma_aggregation::BranchIndex;
+use srdma_dataplane::{FIRST_LEARNT_GROUP, Flavors, Node, SidBehavior};
+use srdma_frame::PortId;
 use srdma_group::{GroupId, NodeRole, Parent};
 use srdma_io::{DriverKind, DriverStatistics};
 

@@ -2,7 +2,8 @@
 
 use super::errors::{TRANSIT, refused_with};
 use super::parse;
-use srdma_dataplane::{Command, PortId};
+use srdma_dataplane::Command;
+use srdma_frame::PortId;
 
 /// The domain of the transit node, from line 32 on.
 const DOMAIN: &str = "\
@@ -27,7 +28,7 @@ fn a_node_is_told_its_boundary() {
     else {
         panic!("{:?}", configuration.commands);
     };
-    let text = |prefixes: &[srdma_dataplane::Prefix]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let text = |prefixes: &[srdma_wire::Prefix]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(text(&domain.sids), ["2001:db8:4::f/128"]);
     assert_eq!(text(&domain.infrastructure), ["2001:db8:4::/64", "2001:db8:6::/64"]);
     assert_eq!(text(&domain.proxies), ["2001:db8:cc::/48"]);

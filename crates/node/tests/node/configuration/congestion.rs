@@ -5,8 +5,9 @@ use super::errors::{TRANSIT, refused_with};
 use super::parse;
 use srdma_dataplane::{
     ClassMap, Command, Connection, EgressConfig, FastCnpConfig, IoamConfig, IoamInterface, IoamNamespace, Marking,
-    PfcConfig, PortId, Scheduling, StormAction, TimestampFormat, Watchdog, WideData,
+    PfcConfig, Scheduling, StormAction, TimestampFormat, Watchdog, WideData,
 };
+use srdma_frame::PortId;
 use srdma_wire::Qpn;
 use std::time::Duration;
 
@@ -184,7 +185,7 @@ fn fast_cnp_is_told_in_the_words_of_its_document() {
     let [_, _, _, Command::SetFastCnp(config), Command::AddConnection(connection)] = commands.as_slice() else {
         panic!("{commands:?}")
     };
-    let prefix = |text: &str| vec![srdma_dataplane::Prefix::new(text.parse().expect("an address"), 64).expect("one")];
+    let prefix = |text: &str| vec![srdma_wire::Prefix::new(text.parse().expect("an address"), 64).expect("one")];
     let expected = FastCnpConfig {
         senders: prefix("2001:db8:aa::"),
         translated: prefix("2001:db8:bb::"),

@@ -4,8 +4,9 @@
 use super::errors::{TRANSIT, refused_with};
 use super::parse;
 use srdma_dataplane::{
-    Backpressure, Command, NotificationConfig, NotificationSids, PortId, PriorityMapping, SidBehavior, TableId,
+    Backpressure, Command, NotificationConfig, NotificationSids, PriorityMapping, SidBehavior, TableId,
 };
+use srdma_frame::PortId;
 use std::time::Duration;
 
 /// From line 32 on.
@@ -81,7 +82,7 @@ fn a_router_is_told_whom_to_ask() {
     });
     let address = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap();
     let of = |source: &str, len, end_c: Option<&str>, end_e: Option<&str>| NotificationSids {
-        outer_source: srdma_dataplane::Prefix::new(address(source), len).unwrap(),
+        outer_source: srdma_wire::Prefix::new(address(source), len).unwrap(),
         end_c: end_c.map(address),
         end_e: end_e.map(address),
     };

@@ -2,14 +2,13 @@
 
 use super::documentation::example;
 use super::parse;
-use srdma_dataplane::{
-    Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PortId, Prefix, RouteAction, SidBehavior, TableId,
-};
+use srdma_dataplane::{Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, RouteAction, SidBehavior, TableId};
+use srdma_frame::PortId;
 use srdma_group::{
     Branch, CnpMode, Downstream, GroupEntry, GroupId, Join, ListMode, NodeRole, OnFailure, Parent, Policy,
     ReceiverRegion, Rules, Source, SourceRegion,
 };
-use srdma_wire::{MacAddress, Psn, Qpn};
+use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 

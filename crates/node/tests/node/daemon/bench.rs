@@ -8,7 +8,7 @@ use crate::daemon::CONFIGURATION;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use srdma_capture::Reader;
-use srdma_dataplane::{Frame, Pool};
+use srdma_frame::{Frame, Pool};
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_io::{Choice, Driver, Interest};
 use srdma_wire::MacAddress;

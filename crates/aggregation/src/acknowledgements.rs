@@ -1,0 +1,418 @@
+//! ACK and NAK aggregation: what a node takes in. What it then says upstream is in `upstream.rs`.
+//!
+//! Per branch: `next`, the PSN that it expects, and what is pending there. Per node: m, the serial minimum of `next`;
+//! `up`, the last minimum sent upstream; `hi`, the highest PSN sent down. The forwarding rule, numbered in the code:
+//!
+//! * R1, a response arrives: refused if it cannot be, ignored if it is behind, else `next` and what is pending move.
+//! * R2, data go down: they serve what is pending at their PSN; if they have gone back below m, ACK(m-1) at once.
+//! * R3, m has advanced: ACK(m-1), then the strongest of what is pending at m (fatal > RNR > NAK).
+//! * R4, m has not: a new NAK at m goes up once, every RNR NAK at m goes up.
+//! * R5, a NAK above m has been held for T_hold: NAK(m).
+//! * R6, a branch is unknown: nothing goes upstream.
+//! * R7, a branch is removed: m anew, and what follows from it at once.
+//!
+//! Nothing is sent again because time has passed: any response rearms a requester's timer. How the branches of one
+//! epoch become those of the next stands in `succession.rs`.
+
+use crate::BranchIndex;
+use crate::branch::{Branch, State};
+use crate::cause::Cause;
+use crate::optional_psn::OptionalPsn;
+use crate::points::Points;
+use crate::refusal::Refusal;
+use crate::response::{Answer, Response};
+use crate::rules::Rules;
+use crate::stall::StallWatch;
+use crate::statement::Statement;
+use crate::succession::Origin;
+use srdma_wire::{Instant, Psn};
+use std::cmp::Ordering;
+
+/// How far a point may lie behind the newest data; beyond, serial numbers would come near to half their circle (R1).
+const WINDOW: i32 = 1 << 22;
+/// How far above the newest data a response is still believed to speak of them (R1).
+const AHEAD: i32 = 1 << 16;
+
+/// What a node knows of its branches when it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The group has just been committed: every branch expects the group's initial PSN (D17, D28).
+    Committed(Psn),
+    /// The node has restarted: nothing goes upstream until each branch has been heard (D17, R6).
+    Unknown,
+}
+
+/// What happened at a node, each modulo 2^32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counters {
+    /// Responses above the highest PSN sent down, taken as ACKs of it (R1).
+    pub above_highest: u32,
+    /// ACKs sent upstream because data went back (R2).
+    pub answered_data: u32,
+    /// NAKs, fatal ones included, that went upstream because they had waited for T_hold (R5, D24).
+    pub hold_expired: u32,
+}
+
+/// The aggregation of one group's ACKs and NAKs at one node (MT-5.3.1-2, MT-5.3.2-2): what goes upstream is true of
+/// every receiver below (MT-5.3.1-1, MT-5.3.2-1).
+///
+/// State besides configuration and counters: 32 octets, and 24 for each branch (MT-8-1). Nothing allocates but a change
+/// of branches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Acknowledgements {
+    pub(super) rules: Rules,
+    pub(super) group: Group,
+    pub(super) counters: Counters,
+    pub(super) points: Points,
+    pub(super) branches: Box<[Branch]>,
+    /// Where evictions are asked for.
+    pub(super) stall: Option<StallWatch>,
+}
+
+/// What is kept once per group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Group {
+    /// `hi`: the highest PSN sent down.
+    pub(super) highest: OptionalPsn,
+    /// The previous data PSN.
+    pub(super) previous: OptionalPsn,
+    /// `up`: the last minimum sent upstream.
+    pub(super) up: OptionalPsn,
+    /// Branches not heard since a restart, or since they were renewed.
+    pub(super) unknown: u16,
+    /// Not later than the first end of a T_hold; [`NEVER`] when nothing is held.
+    pub(super) deadline: Instant,
+    /// Branches on which a NAK or an RNR NAK is pending.
+    pub(super) awaiting_data: u16,
+    /// Branches that failed.
+    pub(super) fatal: u16,
+    /// Ablations of R2: repeats heard since the minimum went upstream.
+    pub(super) repeats: u16,
+    /// A NAK of the minimum has gone upstream, and the data at the minimum have not come down since.
+    pub(super) nak_up: bool,
+    /// The same for an RNR NAK, with the timer code of the longest wait said.
+    pub(super) rnr_up: Option<u8>,
+}
+
+/// The end of time.
+pub(super) const NEVER: Instant = Instant::from_ns(u64::MAX);
+
+impl Acknowledgements {
+    /// State per group and per branch, without the watch over stalls (MT-8-1).
+    pub(super) const OCTETS_PER_GROUP: usize = size_of::<Group>();
+    pub(super) const OCTETS_PER_BRANCH: usize = size_of::<Branch>() + Points::OCTETS_PER_BRANCH;
+
+    /// A group with `branches` branches at this node.
+    pub fn new(rules: &Rules, branches: u16, start: Start) -> Self {
+        let origin = match start {
+            Start::Committed(initial) => Origin::At(initial),
+            Start::Unknown => Origin::Unknown,
+        };
+        Self::of_branches(rules, &vec![origin; usize::from(branches)])
+    }
+
+    /// Takes a response of a branch; adds to `out` what goes upstream.
+    pub fn response(
+        &mut self,
+        now: Instant,
+        branch: BranchIndex,
+        response: Response,
+        out: &mut Vec<Statement>,
+    ) -> Result<(), Refusal> {
+        let index = branch.index();
+        let state = self.branches.get(index).map_or(State::Removed, |branch| branch.state);
+        if state == State::Removed {
+            return Err(Refusal::NoSuchBranch(branch.0));
+        }
+        // R1, response with point n: drop what cannot be, ignore what is behind, else move `next` and what is pending
+        // there.
+        let (next, answer) = self.plausible(response)?;
+        let (next, answer) = if state == State::Unknown { self.at_least_said(next, answer) } else { (next, answer) };
+        // An unknown branch stands before whatever it says.
+        let point = self.points.get(index).unwrap_or(next.previous());
+        let relation = next.serial_cmp(point);
+        match relation {
+            Ordering::Less => {
+                self.forward_literally(answer, out);
+                return Err(Refusal::Behind { next, point });
+            }
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                self.points.set(index, Some(next));
+                self.branches[index].repeated = false;
+            }
+        }
+        self.branches[index].msn = response.msn;
+        let heard = state.heard(relation, answer).under(self.rules.evict.is_some());
+        if heard != state {
+            self.enter(index, heard);
+        }
+        // T_hold begins with what is pending now; for a failure, which stays, with its first word.
+        if state.fatal_code().is_none() && (heard != state || relation == Ordering::Greater) {
+            self.branches[index].since = now;
+        }
+        if let Some(stall) = &mut self.stall {
+            if let State::Failed(_) = heard {
+                stall.failed(index);
+            } else if relation == Ordering::Greater {
+                stall.progress(now, index, next, self.group.highest.get(), state == State::Unknown);
+            }
+        }
+        self.speak(index, next, answer, relation, out);
+        if state == State::Unknown && self.group.unknown == 0 {
+            self.arm_holds();
+        } else if self.branches[index].state.is_held() && self.group.unknown == 0 {
+            self.group.deadline = self.group.deadline.min(self.branches[index].since + self.rules.t_hold);
+        }
+        Ok(())
+    }
+
+    /// Takes note of a data packet that goes down, once, before its copies do (R2).
+    #[inline]
+    pub fn data(&mut self, now: Instant, psn: Psn, ack_request: bool, out: &mut Vec<Statement>) {
+        let backward = self.group.previous.get().is_some_and(|previous| !psn.is_after(previous));
+        self.group.previous = psn.into();
+        let before = self.group.highest.get();
+        if before.is_none_or(|highest| psn.is_after(highest)) {
+            self.raise_highest(psn);
+        }
+        if self.stall.is_some() {
+            self.watch_data(now, psn, before, backward);
+        }
+        // R2, data with PSN x going down: if x = `next`, clear that branch's NAK or RNR.
+        if self.group.awaiting_data > 0 || self.group.nak_up || self.group.rnr_up.is_some() {
+            self.serve(psn);
+        }
+        if backward || ack_request {
+            self.answer_data(psn, out);
+        }
+    }
+
+    /// Whether a copy for `branch` is to be withheld, because its receiver has confirmed that PSN (D22).
+    #[inline]
+    pub fn withholds(&self, branch: BranchIndex, psn: Psn) -> bool {
+        self.rules.prune_retransmit && self.point(branch).is_some_and(|point| psn.is_before(point))
+    }
+
+    /// R7: takes a branch out of the tree; adds to `out` what the others have been waiting to say.
+    pub fn remove_branch(&mut self, branch: BranchIndex, out: &mut Vec<Statement>) {
+        let index = branch.index();
+        if self.branches.get(index).is_none_or(|branch| branch.state == State::Removed) {
+            return;
+        }
+        self.enter(index, State::Removed);
+        self.points.set(index, None);
+        if let Some(stall) = &mut self.stall {
+            stall.forget(index);
+        }
+        self.end_epoch_change(out);
+    }
+
+    /// R5: NAKs, and fatal NAKs (D24), that waited above the minimum for T_hold go up at the minimum.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<Statement>) {
+        if now < self.group.deadline {
+            return;
+        }
+        let (mut nak, mut fatal) = (false, None);
+        if let Some(minimum) = self.settled_minimum() {
+            for branch in self.branches.iter_mut().filter(|branch| branch.state.is_held()) {
+                if branch.since + self.rules.t_hold > now {
+                    continue;
+                }
+                match branch.state.fatal_code() {
+                    Some(code) => fatal = fatal.or(Some(code)),
+                    None => nak = true,
+                }
+                branch.state = branch.state.told();
+            }
+            self.end_hold(minimum, fatal, nak, out);
+        }
+        self.group.deadline = self.stall.as_mut().and_then(|stall| stall.tick(now)).unwrap_or(NEVER);
+        self.arm_holds();
+    }
+
+    /// When [`Self::tick`] is wanted. A held NAK that resolved itself may leave its deadline behind.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        Some(self.group.deadline).filter(|&deadline| deadline != NEVER)
+    }
+
+    /// The deadline anew, from what is held; what the watch over stalls asked for before may be too early.
+    pub(super) fn arm_holds(&mut self) {
+        let held = self.branches.iter().filter(|branch| branch.state.is_held());
+        let ends = held.map(|branch| branch.since + self.rules.t_hold);
+        // Nothing is held for a minimum that nobody may speak of (R6).
+        let end = self.settled_minimum().and_then(|_| ends.min()).unwrap_or(NEVER);
+        let is_watched = self.stall.as_ref().is_some_and(StallWatch::is_waiting);
+        self.group.deadline = if is_watched { self.group.deadline.min(end) } else { end };
+    }
+
+    /// Whether [`Self::take_evictions`] has something to give.
+    #[inline]
+    pub fn wants_evictions(&self) -> bool {
+        self.stall.as_ref().is_some_and(StallWatch::is_due)
+    }
+
+    /// Gives the receivers whose eviction is to be asked for, and why: they are stalled (D25), or have failed (D24).
+    /// What is not granted is given again after T_stall.
+    pub fn take_evictions(&mut self, now: Instant, mut wanted: impl FnMut(BranchIndex, Cause)) {
+        let (branches, Some(stall)) = (&self.branches, &mut self.stall) else {
+            return;
+        };
+        let again = stall.ask(now, |index| match branches[index].state {
+            State::Removed => {}
+            State::Failed(code) => wanted(BranchIndex(index as u16), Cause::Failed(code)),
+            State::Unknown
+            | State::Clear
+            | State::Nak
+            | State::NakTold
+            | State::Rnr(_)
+            | State::Fatal(_)
+            | State::FatalTold(_) => wanted(BranchIndex(index as u16), Cause::Stalled),
+        });
+        self.group.deadline = self.group.deadline.min(again.unwrap_or(NEVER));
+    }
+
+    /// The PSN that a branch expects next; `None` when it is unknown, removed or not there.
+    pub fn point(&self, branch: BranchIndex) -> Option<Psn> {
+        if branch.index() < self.branches.len() { self.points.get(branch.index()) } else { None }
+    }
+
+    /// The least point of all branches heard (MT-5.3.1-3, MT-5.3.2-4).
+    pub fn minimum(&self) -> Option<Psn> {
+        self.points.minimum()
+    }
+
+    /// The highest PSN sent down.
+    pub fn highest(&self) -> Option<Psn> {
+        self.group.highest.get()
+    }
+
+    /// How many packets sent down a branch has not confirmed.
+    pub fn lag(&self, branch: BranchIndex) -> Option<u32> {
+        let lag = self.group.highest.get()?.next().distance_from(self.point(branch)?);
+        Some(lag.max(0).unsigned_abs())
+    }
+
+    /// Branches not heard since a restart; nothing goes upstream while there are any (R6).
+    pub fn unknown(&self) -> u16 {
+        self.group.unknown
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What happened since this was last asked for; what is to come does not depend on it.
+    pub fn take_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.counters)
+    }
+}
+
+/// Taking in.
+impl Acknowledgements {
+    /// R1: the point and kind that a response is believed to have.
+    #[inline]
+    fn plausible(&mut self, response: Response) -> Result<(Psn, Answer), Refusal> {
+        let (next, answer) = (response.next(), response.answer);
+        if !self.rules.forwards_data {
+            return self.plausible_without_data(next, answer);
+        }
+        let highest = self.group.highest.get().ok_or(Refusal::NothingSent { next })?;
+        let above = next.distance_from(highest);
+        if above > AHEAD {
+            return Err(Refusal::ImplausiblePsn { next, highest });
+        }
+        if above < -WINDOW {
+            return Err(Refusal::Stale { next, newest: highest });
+        }
+        if above <= 1 {
+            return Ok((next, answer));
+        }
+        // A node that restarted has not seen the newest data again. What has failed has failed at any PSN.
+        self.counters.above_highest = self.counters.above_highest.wrapping_add(1);
+        let answer = match answer {
+            Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_) => Answer::Ack,
+            Answer::Fatal(code) => Answer::Fatal(code),
+        };
+        Ok((highest.next(), answer))
+    }
+
+    /// What was said upstream is true of everything below, so that a branch which has not been heard since stands at
+    /// least there: what it said further back was overtaken on its way. What has failed has failed at any PSN.
+    fn at_least_said(&self, next: Psn, answer: Answer) -> (Psn, Answer) {
+        match (self.group.up.get(), answer) {
+            (Some(up), Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_)) if next.is_before(up) => {
+                (up, Answer::Ack)
+            }
+            (Some(up), Answer::Fatal(code)) if next.is_before(up) => (up, Answer::Fatal(code)),
+            (Some(_) | None, answer) => (next, answer),
+        }
+    }
+
+    /// D15: a node that does not forward the data can only compare branches with each other.
+    fn plausible_without_data(&self, next: Psn, answer: Answer) -> Result<(Psn, Answer), Refusal> {
+        let newest = self.points.minimum().unwrap_or(next);
+        let above = next.distance_from(newest);
+        if above > WINDOW {
+            Err(Refusal::ImplausiblePsn { next, highest: newest })
+        } else if above < -WINDOW {
+            Err(Refusal::Stale { next, newest })
+        } else {
+            Ok((next, answer))
+        }
+    }
+
+    /// Moves `hi` up to `psn`, unless that lies more than 2^22 ahead of the minimum, where no source gets without an
+    /// ACK: so all points lie in a quarter of the circle, whatever comes down. It never lies behind what is confirmed.
+    #[inline]
+    fn raise_highest(&mut self, psn: Psn) {
+        let ahead = self.points.minimum().map_or(0, |minimum| psn.distance_from(minimum));
+        if (0..=WINDOW).contains(&ahead) {
+            self.group.highest = psn.into();
+        } else if self.group.highest.get().is_none() && ahead < 0 {
+            self.group.highest = self.points.minimum().map(Psn::previous).into();
+        }
+    }
+
+    /// D25: what has been sent to branches that wait for it.
+    fn watch_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, backward: bool) {
+        let (highest, least) = (self.group.highest.get(), self.settled_minimum());
+        let Some(stall) = &mut self.stall else {
+            return;
+        };
+        if before.is_some_and(|before| !psn.is_after(before)) {
+            // Whoever has not been heard waits for anything that the source sends again.
+            let looked_at = if backward && self.group.unknown > 0 { self.branches.len() } else { 0 };
+            let unknown = self.branches[..looked_at].iter().enumerate();
+            let unknown = unknown.filter(|(_, branch)| branch.state == State::Unknown).map(|(index, _)| index);
+            let look = stall.old_data(now, psn, &self.points, unknown);
+            self.group.deadline = self.group.deadline.min(look.unwrap_or(NEVER));
+        } else if highest == Some(psn) {
+            stall.new_data(now, psn, before, least);
+        }
+    }
+
+    /// R2: what branches at `psn` missed, or were not ready for, is on its way again.
+    fn serve(&mut self, psn: Psn) {
+        if self.points.minimum() == Some(psn) {
+            (self.group.nak_up, self.group.rnr_up) = (false, None);
+        }
+        for index in self.points.at(psn) {
+            let branch = &mut self.branches[index];
+            self.group.awaiting_data -= u16::from(branch.state.is_served_by_data());
+            branch.state = branch.state.served();
+        }
+    }
+
+    /// Moves a branch to a state and keeps the counts.
+    fn enter(&mut self, index: usize, state: State) {
+        let old = std::mem::replace(&mut self.branches[index].state, state);
+        let group = &mut self.group;
+        group.unknown -= u16::from(old == State::Unknown);
+        group.awaiting_data -= u16::from(old.is_served_by_data());
+        group.awaiting_data += u16::from(state.is_served_by_data());
+        group.fatal -= u16::from(old.fatal_code().is_some());
+        group.fatal += u16::from(state.fatal_code().is_some());
+    }
+}

@@ -1,0 +1,10 @@
+//! Why a node asks for the eviction of a receiver.
+
+/// Why a receiver holds its group back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// What it expects next was sent to it again and again, without progress (D25).
+    Stalled,
+    /// It answered with a fatal NAK of this code (D24).
+    Failed(u8),
+}

@@ -1,0 +1,439 @@
+//! Receivers that do not come on (D25): for each branch, how often what it expects next has been sent down without
+//! progress, and since when. False evictions are worse than late ones: where two readings are possible, the clock
+//! begins with the later one.
+//!
+//! ```text
+//!            new data go down                          the data at `next` go down again: one more
+//!              (not looked at)                           .--------.
+//!                   |                                    |        v
+//!   Idle -----------+-- the data at `next` again ---> Waiting since, sends -- r times over T_stall --.
+//!     ^                                                ^      |                                      v
+//!     |                                                |      '------- the receiver failed -------> Due
+//!     '-- progress: caught up      progress, with more |                                            |  ^
+//!         (from any state)         data on their way --'                                    asked   |  | T_stall
+//!                                  (from any state)                                                 v  |
+//!                                                                                                  Asked
+//! ```
+//!
+//! A branch that has not been heard since a restart has no `next`: for it any step back of the data counts. What is
+//! pending on a branch is no progress: a receiver that is never ready holds its group back as well as a dead one.
+
+use crate::optional_psn::OptionalPsn;
+use crate::points::Points;
+use crate::rules::StallRules;
+use crate::succession::Origin;
+use srdma_wire::{Instant, Psn};
+
+/// How one branch comes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watch {
+    /// It had everything, and nobody has looked since: what it expects now has been sent once at most, not later than
+    /// the latest data that a branch without arrears was sent.
+    Idle,
+    /// What it expects next has been sent so often since then, in ticks; at most [`MOST_SENDS`].
+    Waiting { since: u32, sends: u8 },
+    /// Its eviction is to be asked for.
+    Due,
+    /// Its eviction was asked for, then.
+    Asked { since: u32 },
+}
+
+/// What a response made of the data that its branch expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// They have not been sent to anybody.
+    CaughtUp,
+    /// They have gone down.
+    OnTheirWay,
+    /// They were lost further up, or may never have been sent to this branch, while later ones have gone down.
+    Missing,
+}
+
+/// The greatest [`StallRules::sends`].
+const MOST_SENDS: u8 = 15;
+/// No point lies further behind the data that go down (R1).
+const FAR: u32 = 1 << 22;
+/// Bits of a tick count that a branch remembers; the others are those of the present.
+const TICK_BITS: u32 = 27;
+const TICK_MASK: u32 = (1 << TICK_BITS) - 1;
+
+/// A [`Watch`] in four octets (MT-8-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Packed(u32);
+
+impl Packed {
+    const IDLE: u32 = MOST_SENDS as u32 + 1;
+    const DUE: u32 = MOST_SENDS as u32 + 2;
+    const ASKED: u32 = MOST_SENDS as u32 + 3;
+
+    fn new(watch: Watch) -> Self {
+        let (since, code) = match watch {
+            Watch::Idle => (0, Self::IDLE),
+            Watch::Waiting { since, sends } => (since, u32::from(sends.min(MOST_SENDS))),
+            Watch::Due => (0, Self::DUE),
+            Watch::Asked { since } => (since, Self::ASKED),
+        };
+        Packed(since << (32 - TICK_BITS) | code)
+    }
+
+    fn watch(self) -> Watch {
+        let since = self.0 >> (32 - TICK_BITS);
+        match self.0 & ((1 << (32 - TICK_BITS)) - 1) {
+            Self::IDLE => Watch::Idle,
+            Self::DUE => Watch::Due,
+            Self::ASKED => Watch::Asked { since },
+            sends => Watch::Waiting { since, sends: sends as u8 },
+        }
+    }
+}
+
+impl Watch {
+    /// A branch of which nothing is known.
+    pub(super) const NEW: Watch = Watch::Waiting { since: 0, sends: 0 };
+
+    /// The point of the branch has moved.
+    fn progress(self, now: u32, progress: Progress) -> Watch {
+        match (self, progress) {
+            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Asked { .. }, Progress::CaughtUp) => Watch::Idle,
+            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Asked { .. }, Progress::OnTheirWay) => {
+                Watch::Waiting { since: now, sends: 1 }
+            }
+            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Asked { .. }, Progress::Missing) => {
+                Watch::Waiting { since: now, sends: 0 }
+            }
+        }
+    }
+
+    /// What the branch expects goes down, and later data did before. `first`: it never went down; else, for an idle
+    /// branch, it did so at `mark` at the latest.
+    fn sent(self, now: u32, mark: u32, first: bool) -> Watch {
+        match self {
+            Watch::Idle if first => Watch::Waiting { since: now, sends: 1 },
+            Watch::Idle => Watch::Waiting { since: mark, sends: 2 },
+            Watch::Waiting { sends: 0, .. } => Watch::Waiting { since: now, sends: 1 },
+            Watch::Waiting { since, sends } => Watch::Waiting { since, sends: sends.saturating_add(1).min(MOST_SENDS) },
+            Watch::Due | Watch::Asked { .. } => self,
+        }
+    }
+
+    /// Time has come to look.
+    fn looked_at(self, now: u32, t_stall: u32, sends_wanted: u8) -> Watch {
+        let over = |since: u32| now.wrapping_sub(since) & TICK_MASK >= t_stall;
+        match self {
+            Watch::Waiting { since, sends } if sends >= sends_wanted && over(since) => Watch::Due,
+            Watch::Asked { since } if over(since) => Watch::Due,
+            Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Asked { .. } => self,
+        }
+    }
+
+    /// The receiver has failed (D24).
+    fn failed(self) -> Watch {
+        match self {
+            Watch::Idle | Watch::Waiting { .. } | Watch::Due => Watch::Due,
+            Watch::Asked { since } => Watch::Asked { since },
+        }
+    }
+
+    /// Its eviction has been asked for.
+    fn asked(self, now: u32) -> Watch {
+        match self {
+            Watch::Due => Watch::Asked { since: now },
+            Watch::Idle | Watch::Waiting { .. } | Watch::Asked { .. } => self,
+        }
+    }
+}
+
+/// The watch over all branches of an edge node that asks for evictions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct StallWatch {
+    rules: StallRules,
+    /// A tick has 2^`shift` nanoseconds: T_stall has 2^16 to 2^17 of them.
+    shift: u8,
+    /// T_stall in ticks, and one more: what began during a tick may have begun at its end.
+    t_stall: u32,
+    group: Group,
+    branches: Box<[Packed]>,
+}
+
+/// What is kept once per group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Group {
+    /// When new data last went down that an idle branch expected.
+    mark: u32,
+    /// Of the data from here on, up to `gap_end`, some have not gone down, although later ones have.
+    gap: OptionalPsn,
+    gap_end: OptionalPsn,
+    /// Some branch has everything.
+    idle: bool,
+    /// Some eviction is to be asked for.
+    due: bool,
+}
+
+impl StallWatch {
+    /// State per group and per branch (MT-8-1).
+    pub(super) const OCTETS_PER_GROUP: usize = size_of::<Group>();
+    pub(super) const OCTETS_PER_BRANCH: usize = size_of::<Packed>();
+
+    /// `branches` branches that have everything, of which nothing is known.
+    pub(super) fn new(rules: StallRules, branches: usize) -> Self {
+        let t_stall_ns = u64::try_from(rules.t_stall.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let shift = t_stall_ns.ilog2().saturating_sub(16) as u8;
+        let group = Group { mark: 0, gap: OptionalPsn::NONE, gap_end: OptionalPsn::NONE, idle: true, due: false };
+        StallWatch {
+            rules,
+            shift,
+            t_stall: (t_stall_ns >> shift) as u32 + 2,
+            group,
+            branches: vec![Packed::new(Watch::Idle); branches].into_boxed_slice(),
+        }
+    }
+
+    /// Takes over into another epoch. What went down before has not gone to branches that come now and are unknown.
+    pub(super) fn succeed(&mut self, rules: StallRules, origins: &[Origin], highest: Option<Psn>) {
+        let mut next = Self::new(rules, 0);
+        let same_clock = (next.shift, next.t_stall) == (self.shift, self.t_stall);
+        let watch = |origin: &Origin| match origin {
+            Origin::Kept(index) if same_clock => self.watch(index.index()),
+            Origin::Kept(_) | Origin::Unknown => Watch::NEW,
+            Origin::At(_) => Watch::Idle,
+        };
+        let watches = || origins.iter().map(watch);
+        next.group = Group { idle: true, due: watches().any(|watch| watch == Watch::Due), ..self.group.clone() };
+        next.branches = watches().map(Packed::new).collect();
+        if let (Some(highest), true) = (highest, origins.contains(&Origin::Unknown)) {
+            (next.group.gap, next.group.gap_end) = (highest.minus(FAR).into(), highest.next().into());
+        }
+        *self = next;
+    }
+
+    /// How a branch comes on.
+    fn watch(&self, branch: usize) -> Watch {
+        self.branches.get(branch).map_or(Watch::NEW, |packed| packed.watch())
+    }
+
+    /// A branch has moved to `next`. `first_word`: it was unknown, and what went down before may have gone to others.
+    pub(super) fn progress(&mut self, now: Instant, branch: usize, next: Psn, highest: Option<Psn>, first_word: bool) {
+        let progress = if highest.is_none_or(|highest| next.is_after(highest)) {
+            self.group.idle = true;
+            Progress::CaughtUp
+        } else if first_word || self.is_in_gap(next) {
+            Progress::Missing
+        } else {
+            Progress::OnTheirWay
+        };
+        let now = self.ticks(now);
+        self.set(branch, |watch| watch.progress(now, progress));
+    }
+
+    /// New data have gone down, where `before` was the highest; `least` is the least point, once all have been heard.
+    #[inline]
+    pub(super) fn new_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, least: Option<Psn>) {
+        match before.map(Psn::next) {
+            // Nobody knows what went down before a restart.
+            None => (self.group.gap, self.group.gap_end) = (psn.minus(FAR).into(), psn.into()),
+            Some(expected) if psn.is_after(expected) => {
+                if self.group.gap.get().is_none() {
+                    self.group.gap = expected.into();
+                }
+                self.group.gap_end = psn.into();
+            }
+            Some(_) => {}
+        }
+        if self.group.gap_end.get().zip(least).is_some_and(|(end, least)| !least.is_before(end)) {
+            (self.group.gap, self.group.gap_end) = (OptionalPsn::NONE, OptionalPsn::NONE);
+        }
+        if self.group.idle || before.is_none() {
+            (self.group.idle, self.group.mark) = (false, self.ticks(now));
+        }
+    }
+
+    /// Data have gone down that are not above the highest. `unknown`: branches that any of them is for. Gives when to
+    /// look at the branches that have been sent enough.
+    pub(super) fn old_data(
+        &mut self,
+        now: Instant,
+        psn: Psn,
+        points: &Points,
+        unknown: impl Iterator<Item = usize>,
+    ) -> Option<Instant> {
+        let first = self.is_in_gap(psn);
+        if self.group.gap.get() == Some(psn) {
+            let rest = psn.next();
+            let is_over = self.group.gap_end.get() == Some(rest);
+            self.group.gap = if is_over { OptionalPsn::NONE } else { rest.into() };
+        }
+        if points.minimum().is_some_and(|least| psn.is_before(least)) {
+            return unknown.filter_map(|branch| self.sent(now, branch, false)).min();
+        }
+        let known = points.at(psn).filter_map(|branch| self.sent(now, branch, first)).min();
+        let unknown = unknown.filter_map(|branch| self.sent(now, branch, false)).min();
+        [known, unknown].into_iter().flatten().min()
+    }
+
+    fn sent(&mut self, now: Instant, branch: usize, first: bool) -> Option<Instant> {
+        let (ticks, mark, t_stall, sends) = (self.ticks(now), self.group.mark, self.t_stall, self.rules.sends);
+        let watch = self.set(branch, |watch| watch.sent(ticks, mark, first).looked_at(ticks, t_stall, sends));
+        self.group.due |= watch == Watch::Due;
+        self.deadline_of(now, watch)
+    }
+
+    /// A receiver has failed: its eviction is wanted at once (D24).
+    pub(super) fn failed(&mut self, branch: usize) {
+        self.group.due |= self.set(branch, Watch::failed) == Watch::Due;
+    }
+
+    /// A branch has gone.
+    pub(super) fn forget(&mut self, branch: usize) {
+        self.set(branch, |_| Watch::NEW);
+    }
+
+    /// Looks at every branch; gives when to look again.
+    pub(super) fn tick(&mut self, now: Instant) -> Option<Instant> {
+        let (ticks, t_stall, sends) = (self.ticks(now), self.t_stall, self.rules.sends);
+        let mut next: Option<Instant> = None;
+        for branch in 0..self.branches.len() {
+            let watch = self.set(branch, |watch| watch.looked_at(ticks, t_stall, sends));
+            self.group.due |= watch == Watch::Due;
+            next = [next, self.deadline_of(now, watch)].into_iter().flatten().min();
+        }
+        next
+    }
+
+    /// Whether some branch is to be looked at when time has passed.
+    pub(super) fn is_waiting(&self) -> bool {
+        (0..self.branches.len()).any(|branch| self.deadline_of(Instant::ZERO, self.watch(branch)).is_some())
+    }
+
+    /// Whether some eviction is to be asked for.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.group.due
+    }
+
+    /// Calls `ask` for every branch whose eviction is to be asked for; gives when to ask again.
+    pub(super) fn ask(&mut self, now: Instant, mut ask: impl FnMut(usize)) -> Option<Instant> {
+        self.group.due = false;
+        let ticks = self.ticks(now);
+        let mut next = None;
+        for branch in 0..self.branches.len() {
+            if self.watch(branch) == Watch::Due {
+                ask(branch);
+                let watch = self.set(branch, |watch| watch.asked(ticks));
+                next = self.deadline_of(now, watch);
+            }
+        }
+        next
+    }
+
+    fn is_in_gap(&self, psn: Psn) -> bool {
+        let (Some(from), Some(end)) = (self.group.gap.get(), self.group.gap_end.get()) else {
+            return false;
+        };
+        !psn.is_before(from) && psn.is_before(end)
+    }
+
+    fn set(&mut self, branch: usize, change: impl FnOnce(Watch) -> Watch) -> Watch {
+        let Some(packed) = self.branches.get_mut(branch) else {
+            return Watch::NEW;
+        };
+        let watch = change(packed.watch());
+        *packed = Packed::new(watch);
+        watch
+    }
+
+    /// When a branch is to be looked at again because time has passed. After 2^10 times T_stall without a look a branch
+    /// seems to have waited for less than it has.
+    fn deadline_of(&self, now: Instant, watch: Watch) -> Option<Instant> {
+        let since = match watch {
+            Watch::Waiting { since, sends } if sends >= self.rules.sends => since,
+            Watch::Asked { since } => since,
+            Watch::Idle | Watch::Waiting { .. } | Watch::Due => return None,
+        };
+        let waited = self.ticks(now).wrapping_sub(since) & TICK_MASK;
+        let left = u64::from(self.t_stall.saturating_sub(waited));
+        Some(Instant::from_ns(((now.as_ns() >> self.shift).saturating_add(left)) << self.shift))
+    }
+
+    #[inline]
+    fn ticks(&self, now: Instant) -> u32 {
+        (now.as_ns() >> self.shift) as u32 & TICK_MASK
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::table;
+
+    const WATCHES: [Watch; 8] = [
+        Watch::Idle,
+        Watch::Waiting { since: 0, sends: 0 },
+        Watch::Waiting { since: 10, sends: 1 },
+        Watch::Waiting { since: 10, sends: 3 },
+        Watch::Waiting { since: 80, sends: 3 },
+        Watch::Due,
+        Watch::Asked { since: 10 },
+        Watch::Asked { since: 80 },
+    ];
+
+    fn name(watch: Watch) -> String {
+        match watch {
+            Watch::Idle => "Idle".into(),
+            Watch::Waiting { since, sends } => format!("{sends}x, {since}"),
+            Watch::Due => "Due".into(),
+            Watch::Asked { since } => format!("Asked {since}"),
+        }
+    }
+
+    /// Every state under every event at tick 100; three sends over 50 ticks are a stall, the last new data for idle
+    /// branches went down at tick 40 (D25).
+    #[test]
+    fn the_full_table() {
+        let cells = |next: &dyn Fn(Watch) -> Watch| WATCHES.map(|watch| name(next(watch)));
+        let mut rows = vec![[&[String::new()][..], &cells(&|watch| watch)].concat()];
+        let mut row =
+            |event: &str, next: &dyn Fn(Watch) -> Watch| rows.push([&[event.into()][..], &cells(next)].concat());
+        row("caught up", &|watch| watch.progress(100, Progress::CaughtUp));
+        row("on their way", &|watch| watch.progress(100, Progress::OnTheirWay));
+        row("missing", &|watch| watch.progress(100, Progress::Missing));
+        row("sent again", &|watch| watch.sent(100, 40, false));
+        row("sent at last", &|watch| watch.sent(100, 40, true));
+        row("looked at", &|watch| watch.looked_at(100, 50, 3));
+        row("failed", &Watch::failed);
+        row("asked", &|watch| watch.asked(100));
+        insta::assert_snapshot!(table(&rows), @r"
+                     Idle    0x, 0   1x, 10  3x, 10  3x, 80  Due       Asked 10 Asked 80
+        caught up    Idle    Idle    Idle    Idle    Idle    Idle      Idle     Idle
+        on their way 1x, 100 1x, 100 1x, 100 1x, 100 1x, 100 1x, 100   1x, 100  1x, 100
+        missing      0x, 100 0x, 100 0x, 100 0x, 100 0x, 100 0x, 100   0x, 100  0x, 100
+        sent again   2x, 40  1x, 100 2x, 10  4x, 10  4x, 80  Due       Asked 10 Asked 80
+        sent at last 1x, 100 1x, 100 2x, 10  4x, 10  4x, 80  Due       Asked 10 Asked 80
+        looked at    Idle    0x, 0   1x, 10  Due     3x, 80  Due       Due      Asked 80
+        failed       Due     Due     Due     Due     Due     Due       Asked 10 Asked 80
+        asked        Idle    0x, 0   1x, 10  3x, 10  3x, 80  Asked 100 Asked 10 Asked 80
+        ");
+    }
+
+    /// MT-8-1: four octets hold every state.
+    #[test]
+    fn four_octets_hold_every_state() {
+        let clocks = [0, 1, TICK_MASK - 1, TICK_MASK];
+        let waiting = clocks.map(|since| (0..=MOST_SENDS).map(move |sends| Watch::Waiting { since, sends }));
+        let others = clocks.map(|since| Watch::Asked { since }).into_iter().chain([Watch::Idle, Watch::Due]);
+        for watch in waiting.into_iter().flatten().chain(others) {
+            assert_eq!(Packed::new(watch).watch(), watch);
+        }
+    }
+
+    /// However long T_stall is, a tick is less than its 2^16th part and T_stall less than a 2^9th of what is
+    /// remembered.
+    #[test]
+    fn ticks_suit_the_time() {
+        for t_stall_ns in [1, 999, 65_536, 1_000_000, 1_000_000_000, 3_600_000_000_000, u64::MAX] {
+            let rules = StallRules { t_stall: std::time::Duration::from_nanos(t_stall_ns), sends: 3 };
+            let watch = StallWatch::new(rules, 1);
+            assert!(1 << watch.shift <= (t_stall_ns >> 16).max(1), "{t_stall_ns}");
+            assert!(watch.t_stall <= (1 << 17) + 1 && u128::from(watch.t_stall) << watch.shift > t_stall_ns.into());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! From one epoch to the next: which branch of the new epoch stands where.
+//!
+//! ```text
+//!                           the node                          the branch                            it begins
+//!
+//!   no part of the group before ──┬─ restarted ─────────────────────────────────────────────────── unknown (R6)
+//!                                 ├─ joined at J ───────────────────────────────────────────────── at J (D30)
+//!                                 ├─ the node was renewed: what hangs below is not new to the group ─ unknown (R6)
+//!                                 └─ the group is new ───────────────────────────────── at its initial PSN (D17)
+//!
+//!   in the epoch before ──────────┬─ joined at a J that it had not ─────────────────────────────── at J (D30)
+//!                                 ├─ it was there, and was not renewed since ────────── as it stood: state, point
+//!                                 ├─ it was there, but renewed since (re-homing) ───────────────── unknown (R6)
+//!                                 └─ it was not there ──────────────────────────────────────────── unknown (R6)
+//! ```
+//!
+//! A branch that is not in the new epoch is removed (R7). A branch that joined and was renewed since is not what it was
+//! when it joined: its J counts for nothing.
+
+use crate::BranchIndex;
+use crate::acknowledgements::{Acknowledgements, Counters, Group, NEVER};
+use crate::branch::{Branch, State};
+use crate::optional_psn::OptionalPsn;
+use crate::points::Points;
+use crate::rules::Rules;
+use crate::stall::StallWatch;
+use crate::statement::{Rule, Statement};
+use srdma_wire::{Instant, Psn};
+
+/// What a node knows of the time before an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeBefore {
+    /// It was no part of the group, and nothing that hangs below it now was.
+    New,
+    /// It was no part of the group, but some of what hangs below it was (re-homing).
+    Renewed,
+    /// It has forgotten everything.
+    Restarted,
+    /// It was part of the group in the epoch before.
+    Present,
+}
+
+/// What there was of a branch in the epoch before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BranchBefore {
+    /// No such branch.
+    Absent,
+    /// The same branch, and its words are true of what hangs below it now.
+    Same(BranchIndex),
+    /// A branch of the same responder, renewed since.
+    Renewed,
+}
+
+/// Where a branch of a new epoch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It goes on as this branch of the epoch before.
+    Kept(BranchIndex),
+    /// At a PSN, with nothing pending: J of a branch that joins (D30), the initial PSN of a new group (D17, D28).
+    At(Psn),
+    /// Nothing goes upstream until it has been heard (R6).
+    Unknown,
+}
+
+impl Origin {
+    /// Where a branch begins. `joined`: J of a branch that joined after the epoch that this node was in before, and was
+    /// not renewed since. `initial`: the group's initial PSN.
+    pub fn of(node: NodeBefore, branch: BranchBefore, joined: Option<Psn>, initial: Psn) -> Self {
+        match (node, branch, joined) {
+            (NodeBefore::Restarted, _, _) => Origin::Unknown,
+            (NodeBefore::New | NodeBefore::Renewed | NodeBefore::Present, _, Some(psn)) => Origin::At(psn),
+            (NodeBefore::New, _, None) => Origin::At(initial),
+            (NodeBefore::Renewed, _, None) => Origin::Unknown,
+            (NodeBefore::Present, BranchBefore::Same(index), None) => Origin::Kept(index),
+            (NodeBefore::Present, BranchBefore::Absent | BranchBefore::Renewed, None) => Origin::Unknown,
+        }
+    }
+}
+
+impl Acknowledgements {
+    /// A node that takes part in a group from here on. There is nothing that a branch could be kept from.
+    pub fn of_branches(rules: &Rules, origins: &[Origin]) -> Self {
+        let group = Group {
+            highest: OptionalPsn::NONE,
+            previous: OptionalPsn::NONE,
+            up: OptionalPsn::NONE,
+            unknown: 0,
+            deadline: NEVER,
+            awaiting_data: 0,
+            fatal: 0,
+            repeats: 0,
+            nak_up: false,
+            rnr_up: None,
+        };
+        let (counters, points, branches) = (Counters::default(), Points::new(0, None), Box::default());
+        let mut fresh = Acknowledgements { rules: *rules, group, counters, points, branches, stall: None };
+        fresh.put_branches(rules, origins);
+        fresh.stall = rules.evict.map(|rules| StallWatch::new(rules, origins.len()));
+        if fresh.group.unknown == 0 {
+            // Upstream stands there as well.
+            fresh.group.up = fresh.points.minimum().into();
+        }
+        fresh
+    }
+
+    /// Takes over into another epoch: `origins` says where each of its branches begins; those that are not kept are
+    /// removed, and what the others have been waiting to say is added to `out` (R7). `forgets`: what was said upstream
+    /// counts for nothing, because it is not true of what hangs below now, or because somebody else is upstream.
+    pub fn succeed(&mut self, rules: &Rules, origins: &[Origin], forgets: bool, out: &mut Vec<Statement>) {
+        self.put_branches(rules, origins);
+        if forgets {
+            self.group.up = OptionalPsn::NONE;
+            self.group.nak_up = false;
+            self.group.rnr_up = None;
+            for branch in &mut self.branches {
+                branch.state = branch.state.untold();
+            }
+        }
+        self.end_epoch_change(out);
+    }
+
+    /// R7, and the holds of what nobody upstream knows of.
+    pub(super) fn end_epoch_change(&mut self, out: &mut Vec<Statement>) {
+        if let Some(minimum) = self.settled_minimum() {
+            self.tell_all(minimum, Rule::R7, out);
+        }
+        self.arm_holds();
+    }
+
+    fn put_branches(&mut self, rules: &Rules, origins: &[Origin]) {
+        let known = |index: &BranchIndex| self.branches.get(index.index()).filter(|it| it.state != State::Removed);
+        let fresh = |state| Branch { since: Instant::ZERO, msn: 0, state, repeated: false };
+        let mut points = Points::new(origins.len(), None);
+        let mut branches = Vec::with_capacity(origins.len());
+        for (place, origin) in origins.iter().enumerate() {
+            let (branch, point) = match origin {
+                Origin::Kept(index) => match known(index) {
+                    Some(branch) => {
+                        let state = branch.state.under(rules.evict.is_some());
+                        (Branch { state, ..branch.clone() }, self.points.get(index.index()))
+                    }
+                    None => (fresh(State::Unknown), None),
+                },
+                Origin::At(psn) => (fresh(State::Clear), Some(*psn)),
+                Origin::Unknown => (fresh(State::Unknown), None),
+            };
+            points.set(place, point);
+            branches.push(branch);
+        }
+        (self.rules, self.points, self.branches) = (*rules, points, branches.into_boxed_slice());
+        self.stall = match (rules.evict, self.stall.take()) {
+            (None, _) => None,
+            (Some(rules), known) => {
+                let mut stall = known.unwrap_or_else(|| StallWatch::new(rules, 0));
+                stall.succeed(rules, origins, self.group.highest.get());
+                Some(stall)
+            }
+        };
+        if let Some(stall) = &mut self.stall {
+            let failed = self.branches.iter().enumerate().filter(|(_, it)| matches!(it.state, State::Failed(_)));
+            failed.for_each(|(index, _)| stall.failed(index));
+        }
+        let count = |is_it: fn(State) -> bool| self.branches.iter().filter(|branch| is_it(branch.state)).count() as u16;
+        let unknown = count(|state| state == State::Unknown);
+        let awaiting_data = count(State::is_served_by_data);
+        let fatal = count(|state| state.fatal_code().is_some());
+        (self.group.unknown, self.group.awaiting_data, self.group.fatal) = (unknown, awaiting_data, fatal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every node under every branch, without and with a J (D17, D30, R6, R7).
+    #[test]
+    fn the_full_table() {
+        let nodes = [NodeBefore::New, NodeBefore::Renewed, NodeBefore::Restarted, NodeBefore::Present];
+        let branches = [BranchBefore::Absent, BranchBefore::Same(BranchIndex(4)), BranchBefore::Renewed];
+        let mut table = format!("{:<25}", "");
+        nodes.iter().for_each(|node| table += &format!("{:<11}", format!("{node:?}")));
+        for joined in [None, Some(Psn::new(77))] {
+            for branch in branches {
+                let name = match branch {
+                    BranchBefore::Absent => "not there",
+                    BranchBefore::Same(_) => "there",
+                    BranchBefore::Renewed => "renewed",
+                };
+                let name = format!("{name}{}", if joined.is_some() { ", joined at 77" } else { "" });
+                table += &format!("\n{name:<23}");
+                for node in nodes {
+                    let origin = match Origin::of(node, branch, joined, Psn::new(1)) {
+                        Origin::Kept(index) => format!("as {}", index.0),
+                        Origin::At(psn) => format!("at {psn}"),
+                        Origin::Unknown => "unknown".into(),
+                    };
+                    table += &format!("{origin:<11}");
+                }
+            }
+        }
+        let table: Vec<&str> = table.lines().map(str::trim_end).collect();
+        insta::assert_snapshot!(table.join("\n"), @r"
+                                 New        Renewed    Restarted  Present
+        not there              at 1       unknown    unknown    unknown
+        there                  at 1       unknown    unknown    as 4
+        renewed                at 1       unknown    unknown    unknown
+        not there, joined at 77at 77      at 77      unknown    at 77
+        there, joined at 77    at 77      at 77      unknown    at 77
+        renewed, joined at 77  at 77      at 77      unknown    at 77
+        ");
+    }
+}

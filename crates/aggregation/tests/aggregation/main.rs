@@ -1,0 +1,6 @@
+//! The aggregation of responses: its rules one by one, against a model, and in random trees.
+
+mod model;
+mod rules;
+mod stall;
+mod trees;

@@ -1,0 +1,374 @@
+//! The aggregation machine against a slow model, over random events: numbers that never wrap, no counts kept,
+//! everything found by looking at all branches. The model was written from the rule's text, not from the machine.
+
+use proptest::prelude::*;
+use srdma_aggregation::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start};
+use srdma_wire::transport::rnr_timer;
+use srdma_wire::{Instant, Psn};
+use std::time::Duration;
+
+const T_HOLD_NS: u64 = 1_000;
+
+/// What goes upstream: its kind, and the first number that it does not confirm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Said(Answer, u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Pend {
+    kind: Answer,
+    heard_at: u64,
+    /// Upstream knows of it, or of something that makes up for it.
+    sent: bool,
+}
+
+/// A branch: `None` while it is unknown.
+#[derive(Clone, Copy, Debug, Default)]
+struct Branch {
+    next: Option<u64>,
+    pend: Option<Pend>,
+    msn: u32,
+    removed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Model {
+    branches: Vec<Branch>,
+    hi: Option<u64>,
+    last_data: Option<u64>,
+    up: Option<u64>,
+    /// The minimum at which a NAK went up, unless the data there went down since.
+    nak_up_at: Option<u64>,
+    /// The same for an RNR NAK, with the longest wait said.
+    rnr_up_at: Option<(u64, Duration)>,
+}
+
+impl Model {
+    fn new(branches: usize, initial: Option<u64>) -> Self {
+        Model {
+            branches: vec![Branch { next: initial, ..Branch::default() }; branches],
+            up: initial,
+            ..Model::default()
+        }
+    }
+
+    fn living(&self) -> impl Iterator<Item = &Branch> {
+        self.branches.iter().filter(|branch| !branch.removed)
+    }
+
+    fn least_known(&self) -> Option<u64> {
+        self.living().filter_map(|branch| branch.next).min()
+    }
+
+    /// R6.
+    fn minimum(&self) -> Option<u64> {
+        if self.living().any(|branch| branch.next.is_none()) { None } else { self.least_known() }
+    }
+
+    /// Whether 24 bits cannot tell where `x` lies: half the circle or more from a number it is compared with.
+    fn is_ambiguous(&self, x: u64) -> bool {
+        let compared = [self.hi, self.last_data, self.least_known()];
+        compared.into_iter().flatten().any(|number| x.abs_diff(number) >= 1 << 23)
+    }
+
+    /// R1, then R3 or R4. False: refused.
+    fn response(&mut self, now: u64, branch: usize, kind: Answer, n: u64, msn: u32, said: &mut Vec<Said>) -> bool {
+        let Some(hi) = self.hi else { return false };
+        if self.branches[branch].removed || n > hi + (1 << 16) || n + (1 << 22) < hi {
+            return false;
+        }
+        let fatal = matches!(kind, Answer::Fatal(_));
+        let (n, kind) = if n <= hi + 1 { (n, kind) } else { (hi + 1, if fatal { kind } else { Answer::Ack }) };
+        let state = &mut self.branches[branch];
+        let new = (kind != Answer::Ack).then_some(Pend { kind, heard_at: now, sent: false });
+        let failed = state.pend.is_some_and(|pend| strength(pend.kind) == 3);
+        match state.next {
+            Some(next) if n < next => return false,
+            Some(next) if n == next => {
+                let stood = state.pend.map_or(0, |pend| strength(pend.kind));
+                let repeats = strength(kind) == stood && stood == 2;
+                if strength(kind) > stood || repeats {
+                    let heard_at = state.pend.filter(|_| repeats).map_or(now, |pend| pend.heard_at);
+                    state.pend = Some(Pend { kind, heard_at, sent: false });
+                }
+            }
+            Some(_) | None => {
+                state.next = Some(n);
+                if !failed {
+                    state.pend = new;
+                }
+            }
+        }
+        state.msn = msn;
+        self.speak(Some((branch, n, kind)), said);
+        true
+    }
+
+    fn speak(&mut self, heard: Option<(usize, u64, Answer)>, said: &mut Vec<Said>) {
+        let Some(m) = self.minimum() else { return };
+        let advanced = self.up.is_none_or(|up| m > up);
+        if advanced {
+            said.push(Said(Answer::Ack, m));
+            self.up = Some(m);
+        }
+        // R4 is about what comes at m; a NAK that an RNR NAK at m kept back waits for its T_hold.
+        if !advanced && heard.is_some_and(|(_, n, kind)| n != m || kind == Answer::Ack) {
+            return;
+        }
+        // A branch that says its NAK again says nothing of what others still hold back.
+        let is_known = |branch: usize| {
+            self.branches[branch].pend.is_some_and(|pend| pend.sent && pend.kind == Answer::SequenceNak)
+        };
+        if !advanced && heard.is_some_and(|(branch, _, kind)| kind == Answer::SequenceNak && is_known(branch)) {
+            return;
+        }
+        let here = self.living().filter(|branch| branch.next == Some(m)).filter_map(|branch| branch.pend);
+        let here: Vec<Pend> = here.collect();
+        let strongest = here.iter().map(|pend| strength(pend.kind)).max().unwrap_or(0);
+        let of_it: Vec<Pend> = here.into_iter().filter(|pend| strength(pend.kind) == strongest).collect();
+        let known = of_it.iter().any(|pend| pend.sent);
+        let rnr_came = heard.is_some_and(|(_, n, kind)| n == m && strength(kind) == 2);
+        match strongest {
+            3 if !known => said.push(Said(of_it[0].kind, m)),
+            2 if advanced || rnr_came => {
+                let longest = of_it.iter().max_by_key(|pend| wait(pend.kind)).unwrap();
+                if self.rnr_up_at.is_none_or(|(at, said)| at != m || wait(longest.kind) > said) {
+                    said.push(Said(longest.kind, m));
+                    self.rnr_up_at = Some((m, wait(longest.kind)));
+                }
+            }
+            1 if !known && self.nak_up_at != Some(m) => {
+                said.push(Said(Answer::SequenceNak, m));
+                self.nak_up_at = Some(m);
+            }
+            _ => {}
+        }
+        // A NAK beside an RNR NAK is not known upstream; whatever else stands here is.
+        if strongest != 2 {
+            for branch in self.branches.iter_mut().filter(|branch| !branch.removed && branch.next == Some(m)) {
+                branch.pend.iter_mut().for_each(|pend| pend.sent = true);
+            }
+        }
+    }
+
+    /// R2.
+    fn data(&mut self, x: u64, ack_request: bool, said: &mut Vec<Said>) {
+        let floor = self.least_known();
+        if self.hi.is_none_or(|hi| x > hi) && floor.is_none_or(|floor| x <= floor + (1 << 22)) {
+            self.hi = Some(floor.map_or(x, |floor| x.max(floor - 1)));
+        }
+        for branch in self.branches.iter_mut().filter(|branch| branch.next == Some(x)) {
+            branch.pend = branch.pend.filter(|pend| strength(pend.kind) == 3);
+        }
+        if floor == Some(x) {
+            (self.nak_up_at, self.rnr_up_at) = (None, None);
+        }
+        let backward = self.last_data.is_some_and(|last| x <= last);
+        self.last_data = Some(x);
+        let Some(m) = self.minimum() else { return };
+        if !ack_request && !backward {
+            return;
+        }
+        if x < m {
+            said.push(Said(Answer::Ack, m));
+        }
+        let failed = self.living().filter_map(|branch| branch.pend).find(|pend| strength(pend.kind) == 3 && pend.sent);
+        said.extend(failed.map(|pend| Said(pend.kind, m)));
+    }
+
+    /// R5.
+    fn tick(&mut self, now: u64, said: &mut Vec<Said>) {
+        let Some(m) = self.minimum() else { return };
+        let mut strongest: Option<Answer> = None;
+        let standing = self.living().filter(|branch| branch.next == Some(m)).filter_map(|branch| branch.pend);
+        let stronger_stands = standing.map(|pend| strength(pend.kind)).max().unwrap_or(0) > 1;
+        for branch in self.branches.iter_mut().filter(|branch| !branch.removed) {
+            let Some(pend) = &mut branch.pend else { continue };
+            if !pend.sent && strength(pend.kind) != 2 && now >= pend.heard_at + T_HOLD_NS {
+                pend.sent = true;
+                if strongest.is_none_or(|strongest| strength(pend.kind) > strength(strongest)) {
+                    strongest = Some(pend.kind);
+                }
+            }
+        }
+        match strongest {
+            Some(kind @ Answer::Fatal(_)) => said.push(Said(kind, m)),
+            Some(_) if !stronger_stands && self.nak_up_at != Some(m) => {
+                said.push(Said(Answer::SequenceNak, m));
+                self.nak_up_at = Some(m);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// R7.
+    fn remove(&mut self, branch: usize, said: &mut Vec<Said>) {
+        if !std::mem::replace(&mut self.branches[branch].removed, true) {
+            self.branches[branch].next = None;
+            self.branches[branch].pend = None;
+            self.speak(None, said);
+        }
+    }
+}
+
+fn strength(kind: Answer) -> u32 {
+    match kind {
+        Answer::Ack => 0,
+        Answer::SequenceNak => 1,
+        Answer::RnrNak(_) => 2,
+        Answer::Fatal(_) => 3,
+    }
+}
+
+fn wait(kind: Answer) -> Duration {
+    if let Answer::RnrNak(timer) = kind { rnr_timer(timer) } else { Duration::ZERO }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// Data at an offset from the number after the highest.
+    Data {
+        offset: i64,
+        ack_request: bool,
+    },
+    /// A response whose point lies at an offset from the number after the highest.
+    Response {
+        branch: usize,
+        kind: Answer,
+        offset: i64,
+    },
+    /// A response at an offset from the branch's own point.
+    Near {
+        branch: usize,
+        kind: Answer,
+        offset: i64,
+    },
+    Wait {
+        ns: u64,
+    },
+    Remove {
+        branch: usize,
+    },
+}
+
+fn kind() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        10 => Just(Answer::Ack),
+        6 => Just(Answer::SequenceNak),
+        3 => prop::sample::select(vec![0, 1, 13, 14, 31]).prop_map(Answer::RnrNak),
+        1 => (1_u8..4).prop_map(Answer::Fatal),
+    ]
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let near =
+        prop_oneof![30 => -12_i64..3, 1 => Just(1 << 16), 1 => Just(-(1 << 22)), 1 => -(1_i64 << 22) - 3..1 << 17];
+    let data = prop_oneof![20 => Just(0_i64), 12 => -10_i64..2, 1 => Just((1 << 22) + 1), 1 => -(1_i64 << 21)..1 << 21];
+    prop_oneof![
+        10 => (data, any::<bool>()).prop_map(|(offset, ack_request)| Event::Data { offset, ack_request }),
+        5 => (0_usize..6, kind(), near).prop_map(|(branch, kind, offset)| Event::Response { branch, kind, offset }),
+        9 => (0_usize..6, kind(), -1_i64..4).prop_map(|(branch, kind, offset)| Event::Near { branch, kind, offset }),
+        3 => (1_u64..2 * T_HOLD_NS).prop_map(|ns| Event::Wait { ns }),
+        1 => (0_usize..40).prop_map(|branch| Event::Remove { branch }),
+    ]
+}
+
+/// Numbers begin around the wrap, or anywhere; far enough from 0 that none is negative.
+fn base() -> impl Strategy<Value = u64> {
+    prop_oneof![(1_u64 << 24) - 40..(1 << 24) + 5, 1_u64 << 24..1 << 25]
+}
+
+fn psn(number: u64) -> Psn {
+    Psn::new((number & 0xFF_FFFF) as u32)
+}
+
+fn wire(said: &[Said]) -> Vec<(Answer, Psn)> {
+    said.iter().map(|&Said(answer, n)| (answer, psn(if answer == Answer::Ack { n - 1 } else { n }))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(
+        std::env::var("SRDMA_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000)
+    ))]
+
+    /// R1-R7, D15-D18, D20, D21, D23, D24; MT-5.3.1-2, MT-5.3.1-3, MT-5.3.2-2 to MT-5.3.2-4.
+    #[test]
+    fn machine_equals_model(
+        base in base(),
+        branches in 1_usize..7,
+        committed in any::<bool>(),
+        events in prop::collection::vec(event(), 0..120),
+    ) {
+        let rules = Rules { t_hold: Duration::from_nanos(T_HOLD_NS), ..Rules::default() };
+        let start = if committed { Start::Committed(psn(base)) } else { Start::Unknown };
+        let mut machine = Acknowledgements::new(&rules, branches as u16, start);
+        let mut model = Model::new(branches, committed.then_some(base));
+        let mut now_ns = 0;
+        for (msn, event) in (0..).zip(events) {
+            let (mut out, mut said) = (Vec::new(), Vec::new());
+            let highest = model.hi.map_or(base, |hi| hi + 1);
+            let now = Instant::from_ns(now_ns);
+            match event {
+                Event::Data { offset, ack_request } => {
+                    let x = highest.checked_add_signed(offset).unwrap();
+                    if model.is_ambiguous(x) {
+                        continue;
+                    }
+                    machine.data(now, psn(x), ack_request, &mut out);
+                    model.data(x, ack_request, &mut said);
+                }
+                Event::Response { branch, .. } | Event::Near { branch, .. } if branch >= branches => continue,
+                Event::Response { branch, kind, offset } => {
+                    let n = highest.checked_add_signed(offset).unwrap();
+                    let (index, response) = (BranchIndex(branch as u16), response(kind, n, msn));
+                    let taken = machine.response(now, index, response, &mut out).is_ok();
+                    prop_assert_eq!(taken, model.response(now_ns, branch, kind, n, msn, &mut said));
+                }
+                Event::Near { branch, kind, offset } => {
+                    let point = model.branches[branch].next.unwrap_or(highest);
+                    let n = point.checked_add_signed(offset).unwrap();
+                    let (index, response) = (BranchIndex(branch as u16), response(kind, n, msn));
+                    let taken = machine.response(now, index, response, &mut out).is_ok();
+                    prop_assert_eq!(taken, model.response(now_ns, branch, kind, n, msn, &mut said));
+                }
+                Event::Wait { ns } => {
+                    now_ns += ns;
+                    machine.tick(Instant::from_ns(now_ns), &mut out);
+                    model.tick(now_ns, &mut said);
+                }
+                Event::Remove { branch } if branch >= branches => continue,
+                Event::Remove { branch } => {
+                    machine.remove_branch(BranchIndex(branch as u16), &mut out);
+                    model.remove(branch, &mut said);
+                }
+            }
+            let sent: Vec<(Answer, Psn)> = out.iter().map(|said| (said.response.answer, said.response.psn)).collect();
+            prop_assert_eq!(sent, wire(&said));
+            // D18: the MSN is that of a branch at the minimum.
+            let at_minimum = model.living().filter(|branch| branch.next == model.least_known());
+            let msns: Vec<u32> = at_minimum.map(|branch| branch.msn).collect();
+            prop_assert!(out.iter().all(|said| msns.contains(&said.response.msn)));
+            prop_assert_eq!(machine.minimum(), model.least_known().map(psn));
+            prop_assert_eq!(machine.highest(), model.hi.map(psn));
+            for (index, branch) in (0..).zip(&model.branches) {
+                prop_assert_eq!(machine.point(BranchIndex(index)), branch.next.map(psn));
+            }
+            deadline_is_in_time(&machine, &model)?;
+        }
+    }
+}
+
+fn response(kind: Answer, n: u64, msn: u32) -> Response {
+    Response { psn: psn(if kind == Answer::Ack { n - 1 } else { n }), msn, answer: kind }
+}
+
+/// A hold that is to end has a deadline no later than its end; a NAK at the minimum has none when upstream knows of
+/// one.
+fn deadline_is_in_time(machine: &Acknowledgements, model: &Model) -> Result<(), TestCaseError> {
+    let Some(m) = model.minimum() else { return Ok(()) };
+    let waiting = model.living().filter(|branch| branch.next != Some(m) || model.nak_up_at != Some(m));
+    let held = waiting.filter_map(|branch| branch.pend).filter(|pend| !pend.sent && strength(pend.kind) != 2);
+    if let Some(end) = held.map(|pend| pend.heard_at + T_HOLD_NS).min() {
+        prop_assert!(machine.next_deadline().is_some_and(|deadline| deadline <= Instant::from_ns(end)));
+    }
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! Receivers that hold their group back: when an edge asks for their eviction (D24, D25).
+
+use srdma_aggregation::{
+    Acknowledgements, Answer, BranchIndex, Cause, Origin, Response, Rules, StallRules, Start, Statement,
+};
+use srdma_wire::{Instant, Psn};
+use std::time::Duration;
+
+const T_STALL: Duration = Duration::from_millis(100);
+const MS: Duration = Duration::from_millis(1);
+/// What the clock of a stall may be late by: two of its ticks.
+const SLACK: Duration = Duration::from_micros(4);
+
+fn rules() -> Rules {
+    Rules { evict: Some(StallRules { t_stall: T_STALL, sends: 3 }), ..Rules::default() }
+}
+
+/// An edge node under `evict`, and the evictions that it has asked for.
+struct Edge {
+    machine: Acknowledgements,
+    now: Instant,
+    said: Vec<Statement>,
+    wanted: Vec<(Duration, u16, Cause)>,
+}
+
+impl Edge {
+    fn new(branches: u16, start: Start) -> Self {
+        let machine = Acknowledgements::new(&rules(), branches, start);
+        Edge { machine, now: Instant::from_ns(77_777_777_777), said: Vec::new(), wanted: Vec::new() }
+    }
+
+    fn committed(branches: u16) -> Self {
+        Self::new(branches, Start::Committed(Psn::new(0)))
+    }
+
+    fn fetch(&mut self, began: Instant) {
+        let (now, wanted) = (self.now, &mut self.wanted);
+        if self.machine.wants_evictions() {
+            self.machine.take_evictions(now, |branch, cause| wanted.push((now - began, branch.0, cause)));
+        }
+        assert!(!self.machine.wants_evictions());
+    }
+
+    fn data(&mut self, psn: u32) {
+        self.machine.data(self.now, Psn::new(psn), false, &mut self.said);
+        self.fetch(self.now);
+    }
+
+    fn response(&mut self, branch: u16, psn: u32, answer: Answer) {
+        let response = Response { psn: Psn::new(psn), msn: 0, answer };
+        let taken = self.machine.response(self.now, BranchIndex(branch), response, &mut self.said);
+        assert!(taken.is_ok(), "{taken:?}");
+        self.fetch(self.now);
+    }
+
+    fn ack(&mut self, branch: u16, psn: u32) {
+        self.response(branch, psn, Answer::Ack);
+    }
+
+    /// Lets time pass, ticking when it is wanted; gives the evictions asked for, with the time since the beginning.
+    fn wait(&mut self, duration: Duration) -> Vec<(Duration, u16, Cause)> {
+        let (began, end) = (self.now, self.now + duration);
+        while let Some(deadline) = self.machine.next_deadline().filter(|&deadline| deadline <= end) {
+            let before = self.now.max(deadline);
+            self.now = before;
+            self.machine.tick(before, &mut self.said);
+            self.fetch(began);
+            assert!(self.machine.next_deadline().is_none_or(|next| next > before), "a timer that does not advance");
+        }
+        self.now = end;
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Whose eviction is asked for while so much time passes.
+    fn evicted(&mut self, duration: Duration) -> Vec<u16> {
+        self.wait(duration).into_iter().map(|(_, branch, _)| branch).collect()
+    }
+}
+
+/// D25: a receiver that dies while it has everything. The clock begins with the first data that it does not answer.
+#[test]
+fn a_dead_receiver_is_stalled_t_stall_after_the_first_data_it_does_not_answer() {
+    let mut edge = Edge::committed(2);
+    edge.data(0);
+    (0..2).for_each(|branch| edge.ack(branch, 0));
+    assert_eq!(edge.wait(Duration::from_secs(50)), [], "nothing is asked of anybody");
+    edge.data(1);
+    edge.ack(0, 1);
+    assert_eq!(edge.wait(30 * MS), []);
+    edge.data(1);
+    assert_eq!(edge.wait(30 * MS), []);
+    edge.data(1);
+    let wanted = edge.wait(Duration::from_secs(1));
+    assert!(wanted.iter().all(|&(_, branch, cause)| (branch, cause) == (1, Cause::Stalled)));
+    let first = wanted[0].0;
+    assert!(first >= 40 * MS && first <= 40 * MS + SLACK, "{first:?} after the third sending");
+    assert!(wanted.len() >= 9, "asked for again each T_stall: {}", wanted.len());
+}
+
+/// D25: with data on their way, the clock begins with the last progress.
+#[test]
+fn a_receiver_that_dies_on_the_way_is_stalled_t_stall_after_its_last_progress() {
+    let mut edge = Edge::committed(2);
+    (0..10).for_each(|psn| edge.data(psn));
+    edge.ack(0, 9);
+    edge.wait(20 * MS);
+    edge.ack(1, 4);
+    for _ in 0..4 {
+        assert_eq!(edge.wait(20 * MS), []);
+        (5..10).for_each(|psn| edge.data(psn));
+    }
+    let wanted = edge.wait(25 * MS);
+    assert_eq!((wanted.len(), wanted[0].1), (1, 1));
+    assert!(wanted[0].0 <= 20 * MS + SLACK, "{wanted:?}");
+}
+
+/// D25: time alone is not enough, nor are sendings alone; at the sending that completes the count it is.
+#[test]
+fn both_time_and_sendings_count() {
+    let mut edge = Edge::committed(1);
+    edge.data(0);
+    assert_eq!(edge.wait(Duration::from_secs(100)), [], "sent once");
+    edge.data(0);
+    assert_eq!(edge.wait(Duration::from_secs(100)), [], "sent twice");
+    edge.data(0);
+    assert_eq!(edge.evicted(Duration::ZERO), [0]);
+
+    let mut edge = Edge::committed(1);
+    (0..50).for_each(|_| edge.data(0));
+    assert_eq!(edge.wait(T_STALL - MS), []);
+    edge.ack(0, 0);
+    assert_eq!(edge.wait(Duration::from_secs(100)), [], "slow, not dead");
+}
+
+/// D25: other data going down again say nothing of a receiver that waits for none of them.
+#[test]
+fn only_what_it_expects_counts() {
+    let mut edge = Edge::committed(2);
+    (0..10).for_each(|psn| edge.data(psn));
+    edge.ack(1, 4);
+    let mut evicted = Vec::new();
+    for _ in 0..10 {
+        evicted.extend(edge.evicted(50 * MS));
+        (0..5).for_each(|psn| edge.data(psn));
+    }
+    assert_eq!(evicted, [0, 0, 0, 0], "the one that expects 0");
+}
+
+/// D25: NAKs and RNR NAKs of what it has not got are no progress.
+#[test]
+fn a_receiver_that_is_never_ready_is_stalled() {
+    let mut edge = Edge::committed(1);
+    edge.data(0);
+    for _ in 0..2 {
+        edge.response(0, 0, Answer::RnrNak(14));
+        assert_eq!(edge.wait(40 * MS), []);
+        edge.data(0);
+    }
+    edge.response(0, 0, Answer::RnrNak(14));
+    assert_eq!(edge.evicted(40 * MS), [0]);
+}
+
+/// D25: what never came down was not sent, wherever later data have got to.
+#[test]
+fn data_lost_further_up_do_not_count() {
+    let mut edge = Edge::committed(1);
+    edge.data(0);
+    edge.data(3);
+    edge.ack(0, 0);
+    edge.wait(Duration::from_secs(1));
+    edge.data(1);
+    edge.data(2);
+    assert_eq!(edge.wait(Duration::from_secs(1)), []);
+    edge.data(1);
+    assert_eq!(edge.wait(Duration::from_secs(1)), [], "the second sending");
+    edge.data(1);
+    assert_eq!(edge.evicted(Duration::ZERO), [0]);
+
+    // The same for a receiver that had everything when the data were lost.
+    let mut edge = Edge::committed(1);
+    edge.data(0);
+    edge.ack(0, 0);
+    edge.data(2);
+    edge.wait(Duration::from_secs(1));
+    (0..2).for_each(|_| edge.data(1));
+    assert_eq!(edge.wait(Duration::from_secs(1)), []);
+    edge.data(1);
+    assert_eq!(edge.evicted(Duration::ZERO), [0]);
+}
+
+/// D25: after a restart of its edge, a receiver that answers nothing is stalled, whatever is sent down again and again.
+#[test]
+fn an_unknown_receiver_is_stalled_by_anything() {
+    let mut edge = Edge::new(2, Start::Unknown);
+    for _ in 0..3 {
+        (40..50).for_each(|psn| edge.data(psn));
+        edge.ack(0, 49);
+        assert_eq!(edge.machine.unknown(), 1);
+        assert_eq!(edge.wait(30 * MS), []);
+    }
+    assert_eq!(edge.evicted(20 * MS), [1]);
+    assert_eq!(edge.said, [], "R6");
+}
+
+/// D25: `strict`, the default, asks for nothing.
+#[test]
+fn strict_groups_ask_for_nothing() {
+    let mut edge = Edge::committed(1);
+    edge.machine = Acknowledgements::new(&Rules::default(), 1, Start::Committed(Psn::new(0)));
+    (0..50).for_each(|_| edge.data(0));
+    assert_eq!((edge.wait(Duration::from_secs(100)), edge.machine.next_deadline()), (vec![], None));
+}
+
+/// D24, `evict`: a failure is not said upstream; eviction is asked for at once, and again each T_stall. The others go
+/// on.
+#[test]
+fn a_failure_asks_for_eviction_and_is_not_said_upstream() {
+    let mut edge = Edge::committed(2);
+    (0..10).for_each(|psn| edge.data(psn));
+    edge.response(0, 5, Answer::Fatal(2));
+    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, Cause::Failed(2))]);
+    edge.ack(1, 9);
+    let again = edge.wait(2 * T_STALL + MS);
+    assert_eq!(
+        again.iter().map(|&(_, branch, cause)| (branch, cause)).collect::<Vec<_>>(),
+        [(0, Cause::Failed(2)), (0, Cause::Failed(2))]
+    );
+    (3..10).for_each(|psn| edge.data(psn));
+    assert!(edge.said.iter().all(|said| said.response.answer == Answer::Ack), "{:?}", edge.said);
+    assert_eq!(edge.said.last().map(|said| said.response.psn), Some(Psn::new(4)));
+    edge.said.clear();
+    // Granted: an epoch without it.
+    edge.machine.succeed(&rules(), &[Origin::Kept(BranchIndex(1))], false, &mut edge.said);
+    assert_eq!(edge.said.iter().map(|said| said.response.psn.get()).collect::<Vec<_>>(), [9]);
+    assert_eq!((edge.wait(Duration::from_secs(10)), edge.machine.next_deadline()), (vec![], None));
+}
+
+/// D24: after a restart a failure that is said again is heard again; a receiver that says it only once is a silent one.
+#[test]
+fn a_failure_is_heard_again_after_a_restart() {
+    let mut edge = Edge::new(1, Start::Unknown);
+    edge.data(5);
+    edge.response(0, 5, Answer::Fatal(3));
+    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, Cause::Failed(3))]);
+}
+
+/// D25: the count of a branch that is kept goes on in the next epoch; that of a new one begins.
+#[test]
+fn counts_outlive_an_epoch() {
+    let mut edge = Edge::committed(2);
+    edge.data(0);
+    edge.wait(60 * MS);
+    edge.data(0);
+    let origins = [Origin::Unknown, Origin::Kept(BranchIndex(1)), Origin::At(Psn::new(1))];
+    edge.machine.succeed(&rules(), &origins, false, &mut Vec::new());
+    edge.wait(60 * MS);
+    edge.data(0);
+    assert_eq!(edge.evicted(Duration::ZERO), [1]);
+    edge.data(1);
+    edge.wait(T_STALL + MS);
+    (0..2).for_each(|psn| edge.data(psn));
+    assert_eq!(edge.evicted(Duration::ZERO), []);
+    (0..2).for_each(|psn| edge.data(psn));
+    assert_eq!(edge.evicted(Duration::ZERO), [0, 2], "anything, and 1, three times in T_stall");
+}
+
+/// D24: a policy that becomes `evict`, or ceases to be, takes those that have failed with it.
+#[test]
+fn a_failure_outlives_a_change_of_policy() {
+    let mut edge = Edge::committed(1);
+    edge.machine = Acknowledgements::new(&Rules::default(), 1, Start::Committed(Psn::new(0)));
+    edge.data(0);
+    edge.response(0, 0, Answer::Fatal(1));
+    assert_eq!(edge.said.len(), 1);
+    edge.machine.succeed(&rules(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.said);
+    edge.fetch(edge.now);
+    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, Cause::Failed(1))]);
+    edge.data(0);
+    assert_eq!(edge.said.len(), 1, "nothing more is said of it");
+    edge.machine.succeed(&Rules::default(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.said);
+    assert_eq!(edge.said.last().map(|said| said.response.answer), Some(Answer::Fatal(1)));
+}
+
+/// D25: of data that are lost further up again and again, those that came down in between are no proof that the others
+/// did.
+#[test]
+fn a_gap_is_over_when_its_beginning_has_come_down() {
+    let mut edge = Edge::committed(1);
+    [2, 7, 4, 5].into_iter().for_each(|psn| edge.data(psn));
+    edge.wait(T_STALL);
+    edge.data(0);
+    assert_eq!(edge.wait(2 * T_STALL), []);
+    edge.data(0);
+    assert_eq!(edge.wait(2 * T_STALL), [], "the second sending");
+    edge.data(0);
+    assert_eq!(edge.evicted(Duration::ZERO), [0]);
+}

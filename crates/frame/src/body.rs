@@ -1,0 +1,67 @@
+//! What copies of a packet share: its octets behind their own heads.
+
+use crate::frame::{Frame, MAX_BODY, Segment};
+use crate::pool::Pool;
+
+/// Segments that frames share, each behind a head of its own. A body itself holds no chunk; [`Body::share`] counts the
+/// frames that will.
+///
+/// The segments are no array, so that they stay in registers from one copy to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Body {
+    first: Segment,
+    second: Segment,
+    third: Segment,
+    count: u8,
+}
+
+const _: () = assert!(MAX_BODY == 3);
+
+impl Body {
+    /// What follows the first `skip` octets of a frame, all of which lie in its first segment; `None` when that is more
+    /// than frames can share.
+    #[inline]
+    pub fn behind(frame: &Frame, skip: usize) -> Option<Self> {
+        let rest = frame.first().behind(skip);
+        let ([first, second, third], count) = frame.body_parts();
+        if rest.is_empty() {
+            return Some(Body { first, second, third, count });
+        }
+        (usize::from(count) < MAX_BODY).then_some(Body { first: rest, second: first, third: second, count: count + 1 })
+    }
+
+    /// Octets of all segments.
+    #[inline]
+    pub fn len(self) -> usize {
+        self.segments().map(Segment::len).sum()
+    }
+
+    /// The segments and how many of them count, as frames have them.
+    #[inline]
+    pub(crate) fn parts(self) -> ([Segment; MAX_BODY], u8) {
+        ([self.first, self.second, self.third], self.count)
+    }
+
+    /// The segments.
+    #[inline]
+    pub fn segments(self) -> impl Iterator<Item = Segment> {
+        let (segments, count) = self.parts();
+        segments.into_iter().take(usize::from(count))
+    }
+
+    /// Counts so many frames as holders.
+    #[inline]
+    pub fn share(self, frames: usize, pool: &mut Pool) {
+        for segment in self.segments() {
+            pool.share(segment.chunk(), frames as u32);
+        }
+    }
+
+    /// One frame less: a copy that was counted is not made.
+    #[cold]
+    pub fn release(self, pool: &mut Pool) {
+        for segment in self.segments() {
+            pool.release(segment.chunk());
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Frames: octets in segments of a [`Pool`].
+//!
+//! ```text
+//!  first segment: all headers              body: shared by all copies       tail: the new ICRC
+//! ┌──────────┬──────────────────────┐   ┌──────────────┐ ┌──────────┐      ┌────┐
+//! │ headroom │ Ethernet IPv6 SRH …  │ → │ payload      │→│ …        │   →  │    │
+//! └──────────┴──────────────────────┘   └──────────────┘ └──────────┘      └────┘
+//! ```
+//!
+//! A received frame has its headers in the first segment, up to a span of [`HEADER_SPAN`] octets, and what does not fit
+//! a chunk in further ones. A copy made by replication has a head of its own, a body that it shares with the other
+//! copies, and a tail.
+
+use crate::body::Body;
+use crate::pool::{CHUNK_ROOM, Chunk, HEADROOM, Pool};
+use std::num::NonZeroU64;
+
+/// Octets of a received frame that lie in its first segment, however long the frame is.
+pub const HEADER_SPAN: usize = 2304;
+
+const _: () = assert!(HEADER_SPAN <= CHUNK_ROOM);
+
+/// Segments after the first.
+pub(crate) const MAX_BODY: usize = 3;
+
+/// A stretch of octets in a chunk.
+///
+/// All of it is one word: chunk, start, length. Headers are pushed and pulled, and bodies made, right before frames are
+/// moved; were chunk, start and length written one by one, the processor would have to wait for each before it can move
+/// the whole. The highest bit of the start, which no chunk is long enough to need, is always set: so a place for a
+/// frame that may be empty is no longer than a frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Segment(NonZeroU64);
+
+const _: () = assert!(size_of::<Option<Frame>>() == size_of::<Frame>());
+
+impl Segment {
+    const MARK: NonZeroU64 = NonZeroU64::new(1 << 31).expect("it is one");
+
+    /// `len` octets of a chunk from offset `start`, both of which the chunk has.
+    #[inline]
+    pub fn new(chunk: Chunk, start: usize, len: usize) -> Self {
+        debug_assert!(start + len <= 1 << 15);
+        Segment(Self::MARK | u64::from(chunk.number()) << 32 | (start as u64) << 16 | len as u64)
+    }
+
+    /// Where it lies.
+    #[inline]
+    pub fn chunk(self) -> Chunk {
+        Chunk::of_number((self.0.get() >> 32) as u32)
+    }
+
+    /// Offset of its first octet in the chunk.
+    #[inline]
+    pub fn start(self) -> usize {
+        (self.0.get() >> 16 & 0x7FFF) as usize
+    }
+
+    /// Its octets.
+    #[inline]
+    pub fn len(self) -> usize {
+        (self.0.get() & 0xFFFF) as usize
+    }
+
+    /// Whether it has no octet.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// What follows the first `octets`, of which it has as many.
+    #[inline]
+    pub fn behind(self, octets: usize) -> Self {
+        Segment::new(self.chunk(), self.start() + octets, self.len() - octets)
+    }
+
+    /// The octets themselves.
+    #[inline]
+    pub fn octets(self, pool: &Pool) -> &[u8] {
+        &pool.octets(self.chunk())[self.start()..][..self.len()]
+    }
+}
+
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (chunk, start, len) = (self.chunk(), self.start(), self.len());
+        f.debug_struct("Segment").field("chunk", &chunk).field("start", &start).field("len", &len).finish()
+    }
+}
+
+/// A frame. It holds its chunks: it must end in [`Frame::release`], or be sent on.
+///
+/// The first segment stands last, where a move of the whole takes it as the one word that it was written as.
+#[derive(Debug)]
+#[must_use]
+#[repr(C)]
+pub struct Frame {
+    body: [Segment; MAX_BODY],
+    tail: [u8; 4],
+    body_segments: u8,
+    tail_len: u8,
+    first: Segment,
+}
+
+impl Frame {
+    /// A frame of these octets, laid out as a driver hands it over; `None` when the pool is exhausted or the frame
+    /// longer than segments can hold.
+    pub fn from_octets(octets: &[u8], pool: &mut Pool) -> Option<Self> {
+        let frame = Frame::with_layout(octets.len(), pool)?;
+        frame.cursor().write(octets, pool);
+        Some(frame)
+    }
+
+    /// A frame of a few hundred octets, in a small chunk: a response. `None` when the pool is exhausted.
+    pub fn small(octets: &[u8], pool: &mut Pool) -> Option<Self> {
+        let chunk = pool.allocate_small()?;
+        pool.octets_mut(chunk)[HEADROOM..HEADROOM + octets.len()].copy_from_slice(octets);
+        Some(Frame::of_segment(Segment::new(chunk, HEADROOM, octets.len())))
+    }
+
+    /// A frame of one segment, whose chunk it takes over.
+    pub fn of_segment(first: Segment) -> Self {
+        Frame { first, body: [first; MAX_BODY], tail: [0; 4], body_segments: 0, tail_len: 0 }
+    }
+
+    /// A copy: a head, whose chunk it takes over, a share of a body that the caller has [counted](Body::share), and a
+    /// tail.
+    #[inline]
+    pub fn copy_of(head: Segment, body: Body, tail: Option<[u8; 4]>) -> Self {
+        let (body, body_segments) = body.parts();
+        let tail_len = if tail.is_some() { 4 } else { 0 };
+        Frame { body, tail: tail.unwrap_or_default(), body_segments, tail_len, first: head }
+    }
+
+    /// The same octets, laid out as a driver hands them over: what crossing a wire does to a frame. A frame that
+    /// already lies so is returned as it is.
+    pub fn across_wire(self, pool: &mut Pool) -> Option<Self> {
+        let first = self.first();
+        let contiguous = first.len() >= HEADER_SPAN || self.body_segments == 0;
+        let roomy = first.start() >= HEADROOM;
+        if self.tail_len == 0 && contiguous && roomy && pool.is_exclusive(first.chunk()) {
+            return Some(self);
+        }
+        let copy = self.duplicate(pool);
+        self.release(pool);
+        copy
+    }
+
+    /// A frame of its own with the same octets, laid out as a driver hands it over.
+    pub fn duplicate(&self, pool: &mut Pool) -> Option<Self> {
+        let copy = Frame::with_layout(self.len(), pool)?;
+        let mut place = copy.cursor();
+        for segment in self.all_segments() {
+            place.copy(segment, pool);
+        }
+        place.write(self.tail(), pool);
+        Some(copy)
+    }
+
+    /// Octets of the whole frame, without FCS.
+    #[inline]
+    pub fn len(&self) -> usize {
+        let mut len = self.head_len() + usize::from(self.tail_len);
+        for segment in self.body() {
+            len += segment.len();
+        }
+        len
+    }
+
+    /// Whether the frame has no octet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Octets of the first segment.
+    #[inline]
+    pub fn head_len(&self) -> usize {
+        self.first.len()
+    }
+
+    /// The first segment.
+    #[inline]
+    pub fn head<'p>(&self, pool: &'p Pool) -> &'p [u8] {
+        self.first.octets(pool)
+    }
+
+    /// The first segment, for editing.
+    #[inline]
+    pub fn head_mut<'p>(&mut self, pool: &'p mut Pool) -> &'p mut [u8] {
+        &mut pool.octets_mut(self.first.chunk())[self.first.start()..][..self.first.len()]
+    }
+
+    /// The frame with four octets behind its last segment, as a copy has its new ICRC there.
+    pub fn with_tail(self, tail: [u8; 4]) -> Self {
+        Frame { tail, tail_len: 4, ..self }
+    }
+
+    /// The segment that the frame begins with.
+    #[inline]
+    pub fn first(&self) -> Segment {
+        self.first
+    }
+
+    /// The segments after the first.
+    #[inline]
+    pub fn body(&self) -> &[Segment] {
+        &self.body[..usize::from(self.body_segments)]
+    }
+
+    /// The segments after the first and how many of them count.
+    #[inline]
+    pub(crate) fn body_parts(&self) -> ([Segment; MAX_BODY], u8) {
+        (self.body, self.body_segments)
+    }
+
+    /// The octets that follow the last segment.
+    #[inline]
+    pub fn tail(&self) -> &[u8] {
+        &self.tail[..usize::from(self.tail_len)]
+    }
+
+    /// All octets, piece by piece.
+    pub fn pieces<'p>(&'p self, pool: &'p Pool) -> impl Iterator<Item = &'p [u8]> {
+        self.all_segments().map(|segment| segment.octets(pool)).chain([self.tail()])
+    }
+
+    /// All octets in one piece, for tests and captures.
+    pub fn to_vec(&self, pool: &Pool) -> Vec<u8> {
+        self.pieces(pool).flatten().copied().collect()
+    }
+
+    /// Takes `octets` off the front of the first segment. The caller knows that they are there.
+    #[inline]
+    pub fn pull(&mut self, octets: usize) {
+        self.first = self.first.behind(octets);
+    }
+
+    /// Adds `octets` to the front of the first segment; `false` when the headroom is less.
+    #[inline]
+    pub fn push(&mut self, octets: usize) -> bool {
+        let Some(start) = self.first.start().checked_sub(octets) else {
+            return false;
+        };
+        self.first = Segment::new(self.first.chunk(), start, self.first.len() + octets);
+        true
+    }
+
+    /// Cuts the frame behind `len` octets, when it is longer.
+    pub fn truncate(&mut self, len: usize, pool: &mut Pool) {
+        let mut excess = self.len().saturating_sub(len);
+        let from_tail = excess.min(usize::from(self.tail_len));
+        self.tail_len -= from_tail as u8;
+        excess -= from_tail;
+        while excess > 0 && self.body_segments > 0 {
+            let last = &mut self.body[usize::from(self.body_segments) - 1];
+            let cut = excess.min(last.len());
+            *last = Segment::new(last.chunk(), last.start(), last.len() - cut);
+            excess -= cut;
+            if last.is_empty() {
+                pool.release(last.chunk());
+                self.body_segments -= 1;
+            }
+        }
+        self.first = Segment::new(self.first.chunk(), self.first.start(), self.first.len() - excess);
+    }
+
+    /// The four octets at the end, wherever they lie; `None` when the frame is shorter.
+    #[inline]
+    pub fn last_four(&self, pool: &Pool) -> Option<[u8; 4]> {
+        let last = self.body().last().copied().unwrap_or(self.first);
+        match last.octets(pool).last_chunk() {
+            Some(octets) if self.tail_len == 0 => Some(*octets),
+            _ => self.gather_last_four(pool),
+        }
+    }
+
+    #[cold]
+    fn gather_last_four(&self, pool: &Pool) -> Option<[u8; 4]> {
+        let mut octets = [0; 4];
+        let mut missing = 4;
+        let body = self.body().iter().rev().copied().chain([self.first]).map(|segment| segment.octets(pool));
+        for piece in std::iter::once(self.tail()).chain(body) {
+            let take = missing.min(piece.len());
+            octets[missing - take..missing].copy_from_slice(&piece[piece.len() - take..]);
+            missing -= take;
+            if missing == 0 {
+                return Some(octets);
+            }
+        }
+        None
+    }
+
+    /// Adds a segment behind the others, which must have no tail yet; `false` when there are too many. The segment's
+    /// hold on its chunk becomes the frame's.
+    #[inline]
+    pub fn append(&mut self, segment: Segment) -> bool {
+        let Some(place) = self.body.get_mut(usize::from(self.body_segments)) else {
+            return false;
+        };
+        *place = segment;
+        self.body_segments += 1;
+        true
+    }
+
+    /// Gives back every chunk.
+    #[inline(always)]
+    pub fn release(self, pool: &mut Pool) {
+        pool.release(self.first.chunk());
+        for segment in self.body() {
+            pool.release(segment.chunk());
+        }
+    }
+
+    fn all_segments(&self) -> impl Iterator<Item = Segment> {
+        std::iter::once(self.first).chain(self.body().iter().copied())
+    }
+
+    /// An unwritten frame of `len` octets: as much as fits the first chunk, then further ones.
+    fn with_layout(len: usize, pool: &mut Pool) -> Option<Self> {
+        if len > CHUNK_ROOM * (1 + MAX_BODY) {
+            return None;
+        }
+        let mut frame: Option<Frame> = None;
+        let mut left = len;
+        while left > 0 || frame.is_none() {
+            let Some(chunk) = pool.allocate_large() else {
+                if let Some(frame) = frame {
+                    frame.release(pool);
+                }
+                return None;
+            };
+            let take = left.min(CHUNK_ROOM);
+            left -= take;
+            let segment = Segment::new(chunk, HEADROOM, take);
+            match &mut frame {
+                None => frame = Some(Frame::of_segment(segment)),
+                Some(frame) => {
+                    frame.append(segment);
+                }
+            }
+        }
+        frame
+    }
+
+    fn cursor(&self) -> Cursor<'_> {
+        Cursor { frame: self, segment: 0, offset: 0 }
+    }
+}
+
+/// Writes into the segments of an unwritten frame, one after the other.
+struct Cursor<'f> {
+    frame: &'f Frame,
+    segment: usize,
+    offset: usize,
+}
+
+impl Cursor<'_> {
+    fn write(&mut self, mut octets: &[u8], pool: &mut Pool) {
+        while !octets.is_empty() {
+            let (chunk, start, room) = self.place();
+            let take = room.min(octets.len());
+            pool.octets_mut(chunk)[start..start + take].copy_from_slice(&octets[..take]);
+            self.advance(take);
+            octets = &octets[take..];
+        }
+    }
+
+    fn copy(&mut self, from: Segment, pool: &mut Pool) {
+        let mut done = 0;
+        let len = from.len();
+        while done < len {
+            let (chunk, start, room) = self.place();
+            let take = room.min(len - done);
+            let source = from.start() + done;
+            if let Some((read, write)) = pool.octets_pair(from.chunk(), chunk) {
+                write[start..start + take].copy_from_slice(&read[source..source + take]);
+            }
+            self.advance(take);
+            done += take;
+        }
+    }
+
+    /// Chunk, offset in it, and room there.
+    fn place(&self) -> (Chunk, usize, usize) {
+        let segment = if self.segment == 0 { self.frame.first() } else { self.frame.body()[self.segment - 1] };
+        (segment.chunk(), segment.start() + self.offset, segment.len() - self.offset)
+    }
+
+    fn advance(&mut self, octets: usize) {
+        self.offset += octets;
+        let (_, _, room) = self.place();
+        if room == 0 && self.segment < self.frame.body().len() {
+            self.segment += 1;
+            self.offset = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn octets(len: usize) -> Vec<u8> {
+        (0..len).map(|index| (index * 7 + index / 251) as u8).collect()
+    }
+
+    #[test]
+    fn frames_of_any_length_keep_their_octets() {
+        let mut pool = Pool::new(64);
+        for len in [0, 1, 60, 2304, CHUNK_ROOM - 1, CHUNK_ROOM, CHUNK_ROOM + 1, 4200, 9000, 4 * CHUNK_ROOM] {
+            let frame = Frame::from_octets(&octets(len), &mut pool).unwrap();
+            assert_eq!(frame.len(), len);
+            assert_eq!(frame.to_vec(&pool), octets(len));
+            frame.release(&mut pool);
+            assert_eq!(pool.in_use(), 0);
+        }
+        assert!(Frame::from_octets(&octets(4 * CHUNK_ROOM + 1), &mut pool).is_none());
+    }
+
+    #[test]
+    fn a_copy_crosses_a_wire_as_one_frame() {
+        let mut pool = Pool::new(64);
+        let received = Frame::from_octets(&octets(4200), &mut pool).unwrap();
+        let head = Frame::small(&[9; 54], &mut pool).unwrap().first();
+        let body = Body::behind(&received, 0).unwrap();
+        body.share(1, &mut pool);
+        let copy = Frame::copy_of(head, body, Some([1, 2, 3, 4]));
+        let mut expected = vec![9; 54];
+        expected.extend(octets(4200));
+        expected.extend([1, 2, 3, 4]);
+        assert_eq!(copy.to_vec(&pool), expected);
+        assert_eq!(copy.last_four(&pool), Some([1, 2, 3, 4]));
+        let arrived = copy.across_wire(&mut pool).unwrap();
+        assert_eq!(arrived.to_vec(&pool), expected);
+        assert_eq!(arrived.head_len(), CHUNK_ROOM);
+        assert_eq!(received.to_vec(&pool), octets(4200));
+        received.release(&mut pool);
+        arrived.release(&mut pool);
+        assert_eq!(pool.in_use(), 0);
+    }
+
+    #[test]
+    fn cutting_and_reading_the_end_works_across_segments() {
+        let mut pool = Pool::new(64);
+        for cut in [0, 1, 3, 4, 5, 359, 360, 361, 364, 1000] {
+            let mut frame = Frame::from_octets(&octets(4200), &mut pool).unwrap();
+            frame.truncate(4200 - cut, &mut pool);
+            let expected = octets(4200 - cut);
+            assert_eq!(frame.to_vec(&pool), expected);
+            assert_eq!(frame.last_four(&pool).unwrap(), expected[expected.len() - 4..]);
+            frame.release(&mut pool);
+            assert_eq!(pool.in_use(), 0);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Frames, and the trait of everything that sends and receives them.
+//!
+//! A [`Frame`] lies in chunks of a [`Pool`]; copies of a replicated packet share their [`Body`]. An [`Element`] takes
+//! and gives frames without I/O.
+
+mod body;
+mod element;
+mod frame;
+mod pool;
+mod ring;
+
+pub use body::Body;
+pub use element::{Element, PortId};
+pub use frame::{Frame, HEADER_SPAN, Segment};
+pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Page, Pool};
+pub use ring::Ring;

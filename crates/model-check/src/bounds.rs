@@ -1,0 +1,107 @@
+//! What a search lets happen.
+
+use crate::hosts::{ReceiverHabit, SourceHabit};
+use crate::record::CommitOrder;
+use srdma_aggregation::Rules;
+use srdma_wire::Psn;
+use std::fmt;
+
+/// How much of everything there is in a search. Within it, everything that can happen is tried in every order.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// The PSN of the first packet.
+    pub initial_psn: Psn,
+    /// Packets of the source, at most 6.
+    pub packets: u8,
+    /// Packets in flight.
+    pub window: u8,
+    /// Packets of a message, the last of which asks for an ACK.
+    pub message: u8,
+    /// How the source takes NAKs.
+    pub source: SourceHabit,
+    /// How receivers answer duplicates.
+    pub receivers: ReceiverHabit,
+    /// The rule that the nodes follow.
+    pub rules: Rules,
+    /// Messages that are on their way over a link in one direction, 2 to 8.
+    pub depth: usize,
+    /// What can go wrong, and how often.
+    pub faults: Faults,
+    /// Timeouts without progress after the last fault that are still no failure.
+    pub patience: u8,
+    /// The order of commits in a re-homing.
+    pub order: CommitOrder,
+    /// Whether nodes look at the epoch of what other nodes say.
+    pub epochs_checked: bool,
+}
+
+/// How often each thing may go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Faults {
+    /// Messages lost, data and responses.
+    pub losses: u8,
+    /// Messages that arrive twice.
+    pub duplicates: u8,
+    /// Messages that overtake others of their link; [`Faults::ANY`]: links keep no order at all.
+    pub overtakings: u8,
+    /// Links that hold back what is on its way, for any time, while everything else goes on; [`Faults::ANY`]: any link
+    /// may be slower than any other at any time.
+    pub delays: u8,
+    /// Restarts of nodes.
+    pub restarts: u8,
+    /// Timeouts of the source while something is still on its way.
+    pub early_timeouts: u8,
+    /// Packets that a receiver is not ready for.
+    pub unready: u8,
+    /// Receivers that fail and say so.
+    pub failures: u8,
+    /// Receivers that die in silence.
+    pub deaths: u8,
+    /// Changes of membership.
+    pub changes: u8,
+}
+
+impl Faults {
+    /// No bound.
+    pub const ANY: u8 = u8::MAX;
+
+    /// Nothing goes wrong.
+    pub const NONE: Faults = Faults {
+        losses: 0,
+        duplicates: 0,
+        overtakings: 0,
+        delays: 0,
+        restarts: 0,
+        early_timeouts: 0,
+        unready: 0,
+        failures: 0,
+        deaths: 0,
+        changes: 0,
+    };
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            ("losses", self.losses),
+            ("duplicates", self.duplicates),
+            ("overtakings", self.overtakings),
+            ("delays", self.delays),
+            ("restarts", self.restarts),
+            ("early timeouts", self.early_timeouts),
+            ("unready", self.unready),
+            ("failures", self.failures),
+            ("deaths", self.deaths),
+            ("changes", self.changes),
+        ];
+        let mut separator = "";
+        for (name, number) in all.into_iter().filter(|&(_, number)| number > 0) {
+            match number {
+                Faults::ANY => write!(f, "{separator}any {name}")?,
+                number => write!(f, "{separator}{name} {number}")?,
+            }
+            separator = ", ";
+        }
+        Ok(())
+    }
+}

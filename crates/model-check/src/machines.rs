@@ -1,0 +1,142 @@
+//! The machines of the nodes, those of `srdma_aggregation` themselves, each state of one kept once.
+//!
+//! A node meets few different situations in many million states of the tree. So a state of the tree holds a fingerprint
+//! for each node, and what a machine does is computed once for each of its states and events.
+
+use crate::queue::{Data, Word};
+use srdma_aggregation::{Acknowledgements, BranchIndex, Statement};
+use srdma_wire::{Instant, Psn};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{PoisonError, RwLock};
+
+/// A state of a node's machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// The node is not in the tree.
+    pub(crate) const ABSENT: Fingerprint = Fingerprint(0);
+}
+
+/// What happens to a machine. All time is the beginning, until a T_hold ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Event {
+    Data(u8),
+    Response {
+        branch: u16,
+        code: u8,
+    },
+    HoldEnds,
+    /// The part of a record takes effect, at this position; the J of those who join.
+    Commit {
+        record: usize,
+        node: usize,
+        joined_at: u8,
+    },
+}
+
+/// What comes of it: at most four things said upstream, the first first, 0 for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) next: Fingerprint,
+    pub(crate) said: [u8; 4],
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    machines: HashMap<Fingerprint, Acknowledgements>,
+    steps: HashMap<(Fingerprint, Event), Step>,
+}
+
+/// All states of machines that a search has met.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    initial_psn: Psn,
+    hold_ends_at: Instant,
+    tables: RwLock<Tables>,
+}
+
+impl Machines {
+    pub(crate) fn new(initial_psn: Psn, hold_ends_at: Instant) -> Self {
+        Machines { initial_psn, hold_ends_at, tables: RwLock::default() }
+    }
+
+    /// Keeps a machine.
+    pub(crate) fn keep(&self, mut machine: Acknowledgements) -> Fingerprint {
+        // What has been counted says nothing of what is to come.
+        machine.take_counters();
+        let mut hasher = DefaultHasher::new();
+        machine.hash(&mut hasher);
+        let fingerprint = Fingerprint(hasher.finish().max(1));
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = tables.machines.entry(fingerprint).or_insert_with(|| machine.clone());
+        assert!(*kept == machine, "two states of a machine have one fingerprint");
+        fingerprint
+    }
+
+    /// A machine that was kept.
+    pub(crate) fn machine(&self, fingerprint: Fingerprint) -> Acknowledgements {
+        self.look(fingerprint, Acknowledgements::clone)
+    }
+
+    /// Looks at a machine that was kept.
+    pub(crate) fn look<T>(&self, fingerprint: Fingerprint, look: impl FnOnce(&Acknowledgements) -> T) -> T {
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        look(&tables.machines[&fingerprint])
+    }
+
+    /// How many states of machines there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner).machines.len()
+    }
+
+    /// What an event makes of a machine: as `happen` says, if that is not known already.
+    pub(crate) fn step(
+        &self,
+        from: Fingerprint,
+        event: Event,
+        happen: impl FnOnce(&mut Acknowledgements, &mut Vec<Statement>),
+    ) -> Step {
+        let known = {
+            let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+            tables.steps.get(&(from, event)).copied()
+        };
+        known.unwrap_or_else(|| {
+            let mut machine = self.machine(from);
+            let mut out = Vec::new();
+            happen(&mut machine, &mut out);
+            assert!(out.len() <= 4, "a machine says more at once than there is room for: {out:?}");
+            let mut said = [0; 4];
+            for (place, statement) in said.iter_mut().zip(out) {
+                *place = Word::from_response(statement.response, self.initial_psn).code();
+            }
+            let step = Step { next: self.keep(machine), said };
+            let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+            tables.steps.insert((from, event), step);
+            step
+        })
+    }
+
+    /// A data packet goes down.
+    pub(crate) fn data(&self, from: Fingerprint, data: Data) -> Step {
+        let psn = self.initial_psn.plus(u32::from(data.packet));
+        self.step(from, Event::Data(data.code()), |machine, out| {
+            machine.data(Instant::ZERO, psn, data.ack_request, out);
+        })
+    }
+
+    /// A branch has said something. What epoch it said it in is not the machine's business.
+    pub(crate) fn response(&self, from: Fingerprint, branch: u16, word: Word) -> Step {
+        let event = Event::Response { branch, code: Word { epoch: 0, ..word }.code() };
+        self.step(from, event, |machine, out| {
+            // A refusal changes nothing; what matters is what the machine says.
+            let _refused = machine.response(Instant::ZERO, BranchIndex(branch), word.response(self.initial_psn), out);
+        })
+    }
+
+    /// All that is held has been held for T_hold.
+    pub(crate) fn hold_ends(&self, from: Fingerprint) -> Step {
+        self.step(from, Event::HoldEnds, |machine, out| machine.tick(self.hold_ends_at, out))
+    }
+}

@@ -1,0 +1,233 @@
+//! `srdma-model-check`: searches trees of the reverse path within bounds given on the command line.
+
+use clap::{Parser, ValueEnum};
+use srdma_aggregation::{Repeat, Rules};
+use srdma_model_check::{
+    Action, Bounds, CommitOrder, Configuration, Faults, Finding, LARGE, Order, ReceiverHabit, SHAPES, SMALL, Shape,
+    SourceHabit, search, shortest,
+};
+use srdma_wire::Psn;
+use std::process::ExitCode;
+
+/// Searches everything that can happen in small trees of the reverse path: every order of arrivals, losses, restarts
+/// and changes of membership within bounds, on the machines that the nodes run.
+#[derive(Debug, Parser)]
+#[command(name = "srdma-model-check", version, after_long_help = EXAMPLES)]
+struct Options {
+    /// One JSON object per search and line.
+    #[arg(long)]
+    json: bool,
+    /// The tree. The other options say what may happen in it.
+    #[arg(long, required_unless_present_any = ["all", "small", "list"])]
+    shape: Option<String>,
+    /// The searches of the documentation: up to an hour and some GiB of memory. Their bounds are fixed.
+    #[arg(long, conflicts_with = "shape")]
+    all: bool,
+    /// The searches of the tests: seconds. Their bounds are fixed.
+    #[arg(long, conflicts_with_all = ["shape", "all"])]
+    small: bool,
+    /// Print the trees and stop.
+    #[arg(long)]
+    list: bool,
+    /// Packets of the source, 1 to 6.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=6))]
+    packets: u8,
+    /// Packets in flight.
+    #[arg(long, default_value_t = 6)]
+    window: u8,
+    /// Packets of a message, the last of which asks for an ACK.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    message: u8,
+    /// PSN of the first packet.
+    #[arg(long, default_value_t = 0xFF_FFFF)]
+    initial_psn: u32,
+    /// Messages lost.
+    #[arg(long, default_value_t = 1)]
+    losses: u8,
+    /// Messages that arrive twice.
+    #[arg(long, default_value_t = 0)]
+    duplicates: u8,
+    /// Messages that overtake others; 255: no link keeps any order.
+    #[arg(long, default_value_t = 0)]
+    overtakings: u8,
+    /// Links that are slow for a while; 255: any link at any time.
+    #[arg(long, default_value_t = 255)]
+    delays: u8,
+    /// Restarts of nodes.
+    #[arg(long, default_value_t = 0)]
+    restarts: u8,
+    /// Timeouts of the source while something is on its way.
+    #[arg(long, default_value_t = 0)]
+    early_timeouts: u8,
+    /// Packets that a receiver is not ready for.
+    #[arg(long, default_value_t = 0)]
+    unready: u8,
+    /// Receivers that fail and say so.
+    #[arg(long, default_value_t = 0)]
+    failures: u8,
+    /// Receivers that die in silence.
+    #[arg(long, default_value_t = 0)]
+    deaths: u8,
+    /// Changes of membership: evictions, or what the shape names.
+    #[arg(long, default_value_t = 0)]
+    changes: u8,
+    /// Timeouts without progress after the last fault that are no failure yet.
+    #[arg(long, default_value_t = 2)]
+    patience: u8,
+    /// Messages on a link in one direction.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=8))]
+    depth: u8,
+    /// The requester's way with NAKs is soft-RoCE's: ignored from the first until an ACK comes.
+    #[arg(long)]
+    soft_roce: bool,
+    /// Receivers answer only duplicates that ask for it.
+    #[arg(long)]
+    quiet_receivers: bool,
+    /// What the nodes do.
+    #[arg(long, default_value = "default")]
+    rules: RuleSet,
+    /// Re-homing commits in any order.
+    #[arg(long)]
+    any_order: bool,
+    /// Nodes do not look at epochs.
+    #[arg(long)]
+    no_epochs: bool,
+    /// Visit the deepest states first: less memory, longer ways to a failure.
+    #[arg(long)]
+    deepest: bool,
+    /// Threads.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Give up after about so many states, those met again included.
+    #[arg(long)]
+    most_states: Option<usize>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma-model-check --small --deepest
+      The searches of the tests.
+
+  srdma-model-check --shape three --delays 1 --losses 1 --restarts 1
+      A tree of three levels and three receivers: one loss, one restart, one slow link, anywhere and at any time.
+
+  srdma-model-check --shape star2 --losses 1 --rules never
+      A search that fails, and the shortest way there.";
+
+/// What the nodes do.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RuleSet {
+    Default,
+    Prune,
+    Literal,
+    LiteralAck,
+    LiteralNak,
+    Never,
+    AllRepeated,
+    RepeatCount,
+}
+
+impl RuleSet {
+    fn rules(self) -> Rules {
+        let default = Rules::default();
+        match self {
+            RuleSet::Default => default,
+            RuleSet::Prune => Rules { prune_retransmit: true, ..default },
+            RuleSet::Literal => Rules::literal(),
+            RuleSet::LiteralAck => Rules { literal_ack: true, ..default },
+            RuleSet::LiteralNak => Rules { literal_nak: true, ..default },
+            RuleSet::Never => Rules { repeat: Repeat::Never, ..default },
+            RuleSet::AllRepeated => Rules { repeat: Repeat::AllRepeated, ..default },
+            RuleSet::RepeatCount => Rules { repeat: Repeat::RepeatCount, ..default },
+        }
+    }
+}
+
+impl Options {
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            initial_psn: Psn::new(self.initial_psn),
+            packets: self.packets,
+            window: self.window,
+            message: self.message,
+            source: if self.soft_roce { SourceHabit::SoftRoce } else { SourceHabit::Strict },
+            receivers: if self.quiet_receivers {
+                ReceiverHabit::AnswersRequests
+            } else {
+                ReceiverHabit::AnswersDuplicates
+            },
+            rules: self.rules.rules(),
+            depth: usize::from(self.depth),
+            faults: Faults {
+                losses: self.losses,
+                duplicates: self.duplicates,
+                overtakings: self.overtakings,
+                delays: self.delays,
+                restarts: self.restarts,
+                early_timeouts: self.early_timeouts,
+                unready: self.unready,
+                failures: self.failures,
+                deaths: self.deaths,
+                changes: self.changes,
+            },
+            patience: self.patience,
+            order: if self.any_order { CommitOrder::Any } else { CommitOrder::OldPathLast },
+            epochs_checked: !self.no_epochs,
+        }
+    }
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let options = Options::parse();
+    if options.list {
+        SHAPES.iter().for_each(|shape| println!("{:<8} {}", shape.name, shape.drawing));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let searches: Vec<(&Shape, Bounds)> = match &options.shape {
+        Some(name) => vec![(Shape::named(name)?, options.bounds())],
+        None => {
+            let suite: &[Configuration] = if options.all { &LARGE } else { &SMALL };
+            suite
+                .iter()
+                .map(|configuration| Ok((Shape::named(configuration.shape)?, configuration.bounds())))
+                .collect::<anyhow::Result<_>>()?
+        }
+    };
+    if !options.json {
+        println!("shape   packets       states depth     seconds  result, bounds");
+    }
+    let mut failed = false;
+    for (shape, bounds) in searches {
+        let order = if options.deepest { Order::Deepest } else { Order::Shortest };
+        let finding = search(shape, &bounds, order, options.threads, options.most_states);
+        let path = finding.failure.clone().map(|failure| shortest(shape, &bounds, failure).path);
+        report(shape, &bounds, &finding, &path.unwrap_or_default(), options.json);
+        failed |= finding.failure.is_some();
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn report(shape: &Shape, bounds: &Bounds, finding: &Finding, path: &[Action], json: bool) {
+    let result = match (&finding.failure, finding.complete, finding.completed) {
+        (Some(failure), _, _) => format!("FAILS: {}", failure.property),
+        (None, true, true) => "holds".to_owned(),
+        (None, true, false) => "holds, but nothing was completed".to_owned(),
+        (None, false, _) => "given up".to_owned(),
+    };
+    let (states, depth, seconds) = (finding.states, finding.depth, finding.took.as_secs_f64());
+    if json {
+        let path: Vec<String> = path.iter().map(|action| format!("{action:?}")).collect();
+        let row = serde_json::json!({
+            "shape": shape.name, "packets": bounds.packets, "bounds": bounds.faults.to_string(), "states": states,
+            "depth": depth, "seconds": seconds, "result": result, "path": path,
+        });
+        return println!("{row}");
+    }
+    println!(
+        "{:<8}{:>7}{states:>13}{depth:>6}{seconds:>12.1}  {result}: {}",
+        shape.name, bounds.packets, bounds.faults
+    );
+    for (number, action) in path.iter().enumerate() {
+        println!("  {number:>3} {action:?}");
+    }
+}

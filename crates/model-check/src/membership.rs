@@ -1,0 +1,85 @@
+//! Restarts, and changes of membership.
+
+use crate::machines::{Event, Fingerprint};
+use crate::model::{Tree, spend};
+use crate::record::{Branch, Change, Record};
+use crate::state::State;
+use srdma_aggregation::{Acknowledgements, BranchBefore, BranchIndex, NodeBefore, Origin};
+use srdma_wire::Psn;
+
+impl Tree {
+    /// A node that has restarted: it knows the part that is in effect, and nothing of the traffic (D17).
+    pub(crate) fn restarted(&self, state: &State, node: usize) -> Fingerprint {
+        self.fresh(state, self.record_at(state, node), node, NodeBefore::Restarted)
+    }
+
+    /// The controller stores a changed record; the parts of it are on their way to the nodes.
+    pub(crate) fn store(&self, state: &mut State, record: usize) -> Option<()> {
+        state.record = record as u8;
+        let stored = &self.records[record];
+        let changed = (0..stored.phases.len()).filter(|&node| stored.phases[node].is_some());
+        state.pending = changed.fold(0, |pending, node| pending | 1 << node);
+        if let Some(Change::Join { receiver, .. }) = stored.change {
+            // The receiver's queue pair expects J.
+            state.joined_at = state.source.next;
+            state.receivers[receiver].has = state.joined_at;
+        }
+        spend(Some(&mut state.left.changes)).then_some(())
+    }
+
+    /// The stored record takes effect at a node.
+    pub(crate) fn commit(&self, state: &mut State, node: usize) -> Option<()> {
+        let before = self.record_at(state, node);
+        state.pending &= !(1 << node);
+        let after = self.stored(state);
+        if !after.has_node(node) {
+            state.nodes[node] = Fingerprint::ABSENT;
+            return Some(());
+        }
+        if state.nodes[node] == Fingerprint::ABSENT {
+            let renewed = after.places[node].renewed > 0;
+            let node_before = if renewed { NodeBefore::Renewed } else { NodeBefore::New };
+            state.nodes[node] = self.fresh(state, after, node, node_before);
+            return Some(());
+        }
+        let event = Event::Commit { record: usize::from(state.record), node, joined_at: state.joined_at };
+        let origins = self.origins(state, before, after, node);
+        let (old, new) = (&before.places[node], &after.places[node]);
+        let forgets = old.renewed != new.renewed || old.parent != new.parent;
+        let step = self.machines.step(state.nodes[node], event, |machine, out| {
+            machine.succeed(&self.bounds.rules, &origins, forgets, out);
+        });
+        self.advance(state, node, step)
+    }
+
+    /// Where the branches of a node that stays begin.
+    fn origins(&self, state: &State, before: &Record, after: &Record, node: usize) -> Vec<Origin> {
+        let known = &before.places[node].branches;
+        let origin = |branch: &Branch| {
+            let index = known.iter().position(|known| known.child == branch.child);
+            let branch_before = match index {
+                None => BranchBefore::Absent,
+                Some(index) if known[index].renewed == branch.renewed => BranchBefore::Same(BranchIndex(index as u16)),
+                Some(_) => BranchBefore::Renewed,
+            };
+            let is_new = index.is_none_or(|index| !known[index].joined) && branch.renewed == 0;
+            let joined = (branch.joined && is_new).then(|| self.psn(state.joined_at));
+            Origin::of(NodeBefore::Present, branch_before, joined, self.bounds.initial_psn)
+        };
+        after.places[node].branches.iter().map(origin).collect()
+    }
+
+    fn fresh(&self, state: &State, record: &Record, node: usize, node_before: NodeBefore) -> Fingerprint {
+        let origin = |branch: &Branch| {
+            let joined = (branch.joined && branch.renewed == 0).then(|| self.psn(state.joined_at));
+            Origin::of(node_before, BranchBefore::Absent, joined, self.bounds.initial_psn)
+        };
+        let origins: Vec<Origin> = record.places[node].branches.iter().map(origin).collect();
+        self.machines.keep(Acknowledgements::of_branches(&self.bounds.rules, &origins))
+    }
+
+    /// The PSN of a packet.
+    pub(crate) fn psn(&self, packet: u8) -> Psn {
+        self.bounds.initial_psn.plus(u32::from(packet))
+    }
+}

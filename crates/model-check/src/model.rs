@@ -1,0 +1,329 @@
+//! What can happen in a tree, and what must never come of it.
+
+use crate::bounds::{Bounds, Faults};
+use crate::hosts::Fate;
+use crate::machines::{Fingerprint, Machines};
+use crate::record::{Change, Child, Record};
+use crate::shape::Shape;
+use crate::state::{Action, LINKS, NODES, RECEIVERS, State};
+use srdma_aggregation::{Acknowledgements, Start};
+use srdma_wire::Instant;
+use stateright::{Model, Property};
+
+/// A property: nothing that reaches the source confirms what a surviving receiver does not have (MT-5.3.1-1,
+/// MT-5.3.2-1).
+pub const TRUTH: &str = "the source is never told of more than every receiver has";
+/// A property: the source comes on.
+pub const PROGRESS: &str = "the source is never stuck";
+/// A property that an example is to show: the search reaches the end of the source's work.
+pub const COMPLETION: &str = "everything is completed";
+
+/// A link: who is above, by the node's position, the source being above the root; and what is below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) above: Option<usize>,
+    pub(crate) below: Child,
+}
+
+/// A tree, what may go wrong in it, and all states of its nodes that were met.
+#[derive(Debug)]
+pub struct Tree {
+    pub(crate) bounds: Bounds,
+    pub(crate) records: Vec<Record>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) machines: Machines,
+}
+
+impl Tree {
+    /// A tree within bounds.
+    pub fn new(shape: &Shape, bounds: Bounds) -> Self {
+        let records = shape.records(bounds.faults.changes, bounds.order);
+        let mut links = Vec::new();
+        for record in &records {
+            let below = record.places.iter().enumerate().flat_map(|(node, place)| {
+                place.branches.iter().map(move |branch| Link { above: Some(node), below: branch.child })
+            });
+            for link in std::iter::once(Link { above: None, below: Child::Node(0) }).chain(below) {
+                if !links.contains(&link) {
+                    links.push(link);
+                }
+            }
+        }
+        assert!(links.len() <= LINKS, "a tree with {} links, at most {LINKS} are possible", links.len());
+        let machines = Machines::new(bounds.initial_psn, Instant::ZERO + bounds.rules.t_hold);
+        Tree { bounds, records, links, machines }
+    }
+
+    /// How many states the nodes' machines were in.
+    pub fn machines(&self) -> usize {
+        self.machines.len()
+    }
+
+    /// The record that is in effect at a node.
+    pub(crate) fn record_at(&self, state: &State, node: usize) -> &Record {
+        let stored = &self.records[usize::from(state.record)];
+        if state.is_pending(node) { &self.records[stored.before] } else { stored }
+    }
+
+    /// The record that is stored.
+    pub(crate) fn stored(&self, state: &State) -> &Record {
+        &self.records[usize::from(state.record)]
+    }
+
+    /// The link between two.
+    pub(crate) fn link(&self, above: Option<usize>, below: Child) -> usize {
+        let link = Link { above, below };
+        self.links.iter().position(|known| *known == link).unwrap_or_else(|| panic!("there is no link {link:?}"))
+    }
+
+    /// Whether nothing is left to do.
+    fn is_done(&self, state: &State) -> bool {
+        state.source.failed || state.source.completed >= self.bounds.packets
+    }
+
+    /// The source waits for a join to take effect (D30).
+    fn is_paused(&self, state: &State) -> bool {
+        state.pending != 0 && matches!(self.stored(state).change, Some(Change::Join { .. }))
+    }
+
+    fn can_send(&self, state: &State) -> bool {
+        let source = &state.source;
+        source.next < self.bounds.packets.min(source.completed + self.bounds.window) && !self.is_paused(state)
+    }
+
+    fn is_holding(&self, state: &State, node: usize) -> bool {
+        let machine = state.nodes[node];
+        machine != Fingerprint::ABSENT && self.machines.look(machine, |machine| machine.next_deadline().is_some())
+    }
+
+    /// Nothing is on its way, no T_hold runs, no commit is to come, and the source has sent what it may.
+    pub(crate) fn is_quiet(&self, state: &State) -> bool {
+        state.down.iter().chain(&state.up).all(|queue| queue.is_empty())
+            && state.pending == 0
+            && !self.can_send(state)
+            && (0..self.stored(state).places.len()).all(|node| !self.is_holding(state, node))
+    }
+
+    /// Whether all receivers can do their part.
+    pub(crate) fn all_live(&self, state: &State) -> bool {
+        let members = self.stored(state).members.iter();
+        members.zip(&state.receivers).all(|(&member, receiver)| !member || !receiver.dead)
+    }
+
+    /// Nothing that is on its way to the source confirms what a member does not have, or what was never sent.
+    fn is_true(&self, state: &State) -> bool {
+        let members = self.stored(state).members.iter().zip(&state.receivers);
+        let least = members.filter(|(member, _)| **member).map(|(_, receiver)| receiver.has).min().unwrap_or(0);
+        state.up[0].iter().all(|code| crate::queue::Word::of(code).confirms <= least)
+    }
+}
+
+impl Model for Tree {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let first = &self.records[0];
+        let mut nodes = [Fingerprint::ABSENT; NODES];
+        for (node, place) in first.places.iter().enumerate().filter(|&(node, _)| first.has_node(node)) {
+            let start = Start::Committed(self.bounds.initial_psn);
+            let branches = place.branches.len() as u16;
+            nodes[node] = self.machines.keep(Acknowledgements::new(&self.bounds.rules, branches, start));
+        }
+        vec![State {
+            source: Default::default(),
+            receivers: [Default::default(); RECEIVERS],
+            nodes,
+            down: Default::default(),
+            up: Default::default(),
+            held: 0,
+            record: 0,
+            pending: 0,
+            joined_at: 0,
+            left: self.bounds.faults,
+            fruitless: 0,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if self.is_done(state) || state.fruitless > self.bounds.patience {
+            return;
+        }
+        if self.can_send(state) {
+            actions.push(Action::Send);
+        }
+        self.traffic_actions(state, actions);
+        let nodes = 0..self.stored(state).places.len();
+        actions
+            .extend(nodes.clone().filter(|&node| self.is_holding(state, node)).map(|node| Action::HoldEnds { node }));
+        let outstanding = state.source.next > state.source.completed;
+        if outstanding && (state.left.early_timeouts > 0 || self.is_quiet(state)) {
+            actions.push(Action::Timeout);
+        }
+        if state.left.restarts > 0 {
+            let there = nodes.clone().filter(|&node| state.nodes[node] != Fingerprint::ABSENT);
+            actions.extend(there.map(|node| Action::Restart { node }));
+        }
+        if state.left.deaths > 0 {
+            let members = self.stored(state).members.iter().enumerate();
+            let living = members.filter(|&(receiver, &member)| member && !state.receivers[receiver].dead);
+            actions.extend(living.map(|(receiver, _)| Action::Dies { receiver }));
+        }
+        self.membership_actions(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        self.happen(&mut state, action)?;
+        if state.source.completed > last.source.completed || state.left != last.left || state.pending != last.pending {
+            state.fruitless = 0;
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always(TRUTH, |tree: &Tree, state: &State| tree.is_true(state)),
+            Property::always(PROGRESS, |tree: &Tree, state: &State| state.fruitless <= tree.bounds.patience),
+            Property::sometimes(COMPLETION, |tree: &Tree, state: &State| state.source.completed == tree.bounds.packets),
+        ]
+    }
+}
+
+/// What can happen, part by part.
+impl Tree {
+    /// What is on its way arrives, or does not. Unless any link may be slow at any time, responses come first, those
+    /// nearest to the source before all others, and then data, the deepest first.
+    fn traffic_actions(&self, state: &State, actions: &mut Vec<Action>) {
+        let ways = (LINKS..LINKS + self.links.len()).chain((0..self.links.len()).rev());
+        let mut busy = ways.filter(|&way| !state.way(way).is_empty());
+        if state.left.delays == Faults::ANY {
+            return busy.for_each(|way| self.way_actions(state, way, actions));
+        }
+        actions.extend(busy.clone().filter(|&way| state.is_held(way)).map(|way| Action::Release { way }));
+        if let Some(way) = busy.find(|&way| !state.is_held(way)) {
+            self.way_actions(state, way, actions);
+            if state.left.delays > 0 {
+                actions.push(Action::Delay { way });
+            }
+        }
+    }
+
+    fn way_actions(&self, state: &State, way: usize, actions: &mut Vec<Action>) {
+        match way.checked_sub(LINKS) {
+            None => self.data_actions(state, way, actions),
+            Some(link) => self.response_actions(state, link, actions),
+        }
+    }
+
+    fn data_actions(&self, state: &State, link: usize, actions: &mut Vec<Action>) {
+        let (queue, left) = (state.down[link], state.left);
+        let mut before = 0;
+        for position in 0..queue.len() {
+            if position > 0 && (left.overtakings == 0 || queue.get(position) == before) {
+                continue;
+            }
+            before = queue.get(position);
+            for fates in self.fates(state, link) {
+                actions.push(Action::Data { link, position, again: false, fates });
+                if left.duplicates > 0 {
+                    actions.push(Action::Data { link, position, again: true, fates });
+                }
+            }
+        }
+        if !queue.is_empty() && left.losses > 0 {
+            actions.push(Action::LoseData { link });
+        }
+    }
+
+    /// What can become of the copies of the data on a link, as far as they go to receivers.
+    fn fates(&self, state: &State, link: usize) -> Vec<u8> {
+        let Child::Node(node) = self.links[link].below else {
+            return vec![0];
+        };
+        let mut all = vec![(0_u8, state.left)];
+        let branches = &self.record_at(state, node).places[node].branches;
+        for (position, branch) in branches.iter().enumerate() {
+            let Child::Receiver(receiver) = branch.child else {
+                continue;
+            };
+            if state.receivers[receiver].dead {
+                continue;
+            }
+            for (fates, left) in all.clone() {
+                for fate in [Fate::Lost, Fate::NotReady, Fate::Fails] {
+                    let mut left = left;
+                    if spend(budget(&mut left, fate)) {
+                        all.push((fates | (fate as u8) << (2 * position), left));
+                    }
+                }
+            }
+        }
+        all.into_iter().map(|(fates, _)| fates).collect()
+    }
+
+    fn response_actions(&self, state: &State, link: usize, actions: &mut Vec<Action>) {
+        let (queue, left) = (state.up[link], state.left);
+        let mut before = 0;
+        for position in 0..queue.len() {
+            if position > 0 && (left.overtakings == 0 || queue.get(position) == before) {
+                continue;
+            }
+            before = queue.get(position);
+            actions.push(Action::Response { link, position, again: false });
+            if left.duplicates > 0 {
+                actions.push(Action::Response { link, position, again: true });
+            }
+        }
+        if !queue.is_empty() && left.losses > 0 {
+            actions.push(Action::LoseResponse { link });
+        }
+    }
+
+    fn membership_actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.pending == 0 {
+            if state.left.changes > 0 {
+                for (position, record) in self.records.iter().enumerate() {
+                    let follows = record.before == usize::from(state.record);
+                    let source = &state.source;
+                    let possible = match record.change {
+                        None => false,
+                        Some(Change::Evict(_) | Change::Rehome { .. }) => true,
+                        Some(Change::Join { .. }) => source.next == source.completed && source.fresh == source.next,
+                    };
+                    if follows && possible {
+                        actions.push(Action::Store { record: position });
+                    }
+                }
+            }
+            return;
+        }
+        let phases = &self.stored(state).phases;
+        let pending = |node: &usize| state.is_pending(*node);
+        let first = (0..phases.len()).filter(pending).filter_map(|node| phases[node]).min();
+        let nodes = (0..phases.len()).filter(pending).filter(|&node| phases[node] == first);
+        actions.extend(nodes.map(|node| Action::Commit { node }));
+    }
+}
+
+/// The budget that a fate is paid from; `None` for what is no fault.
+pub(crate) fn budget(left: &mut Faults, fate: Fate) -> Option<&mut u8> {
+    match fate {
+        Fate::Arrives => None,
+        Fate::Lost => Some(&mut left.losses),
+        Fate::NotReady => Some(&mut left.unready),
+        Fate::Fails => Some(&mut left.failures),
+    }
+}
+
+/// Takes one from a budget, where there is one; false when nothing is left of it.
+pub(crate) fn spend(budget: Option<&mut u8>) -> bool {
+    match budget {
+        None | Some(&mut Faults::ANY) => true,
+        Some(0) => false,
+        Some(left) => {
+            *left -= 1;
+            true
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What is on its way over a link.
+
+use srdma_aggregation::{Answer, Response};
+use srdma_wire::Psn;
+
+/// Up to eight messages, an octet each, the oldest in the lowest octet. 0 is no message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Queue(u64);
+
+impl Queue {
+    /// Messages.
+    pub(crate) fn len(self) -> usize {
+        (64 - self.0.leading_zeros() as usize).div_ceil(8)
+    }
+
+    /// Whether nothing is on its way.
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The message at a position, of which there must be one.
+    pub(crate) fn get(self, position: usize) -> u8 {
+        self.0.to_le_bytes()[position]
+    }
+
+    /// The messages in order.
+    pub(crate) fn iter(self) -> impl Iterator<Item = u8> {
+        self.0.to_le_bytes().into_iter().take_while(|&code| code != 0)
+    }
+
+    /// Adds a message behind all others, or where it belongs in a queue that keeps no order. False when there are
+    /// `most` already.
+    pub(crate) fn push(&mut self, code: u8, keeps_order: bool, most: usize) -> bool {
+        let len = self.len();
+        if len >= most.min(8) {
+            return false;
+        }
+        let mut octets = self.0.to_le_bytes();
+        octets[len] = code;
+        if !keeps_order {
+            octets[..=len].sort_unstable();
+        }
+        self.0 = u64::from_le_bytes(octets);
+        true
+    }
+
+    /// Takes a message out.
+    pub(crate) fn remove(&mut self, position: usize) {
+        let mut octets = self.0.to_le_bytes();
+        octets.copy_within(position + 1.., position);
+        octets[7] = 0;
+        self.0 = u64::from_le_bytes(octets);
+    }
+}
+
+/// A data packet: its number, counted from the group's first, and whether it asks for an ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Data {
+    pub(crate) packet: u8,
+    pub(crate) ack_request: bool,
+}
+
+impl Data {
+    pub(crate) fn code(self) -> u8 {
+        0x80 | self.packet << 1 | u8::from(self.ack_request)
+    }
+
+    pub(crate) fn of(code: u8) -> Self {
+        Data { packet: (code & 0x7F) >> 1, ack_request: code & 1 == 1 }
+    }
+}
+
+/// The kinds of response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Ack,
+    Nak,
+    Rnr,
+    Fatal,
+}
+
+/// A response: its kind, the number of packets that it confirms, and the epoch of the node that sends it (two bits
+/// are enough for the changes of a search).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Word {
+    pub(crate) kind: Kind,
+    pub(crate) confirms: u8,
+    pub(crate) epoch: u8,
+}
+
+/// More packets than any search has.
+pub(crate) const TOO_MANY: u8 = 7;
+
+impl Word {
+    pub(crate) fn code(self) -> u8 {
+        0x80 | (self.kind as u8) << 5 | self.confirms << 2 | self.epoch
+    }
+
+    pub(crate) fn of(code: u8) -> Self {
+        let kind = match code >> 5 & 3 {
+            0 => Kind::Ack,
+            1 => Kind::Nak,
+            2 => Kind::Rnr,
+            _ => Kind::Fatal,
+        };
+        Word { kind, confirms: code >> 2 & 7, epoch: code & 3 }
+    }
+
+    /// As a node takes it, in a group that begins at `initial`.
+    pub(crate) fn response(self, initial: Psn) -> Response {
+        let next = initial.plus(u32::from(self.confirms));
+        let (psn, answer) = match self.kind {
+            Kind::Ack => (next.previous(), Answer::Ack),
+            Kind::Nak => (next, Answer::SequenceNak),
+            Kind::Rnr => (next, Answer::RnrNak(1)),
+            Kind::Fatal => (next, Answer::Fatal(1)),
+        };
+        Response { psn, msn: 0, answer }
+    }
+
+    /// What a node says. A number that cannot be becomes one that is too high, so that the search finds it.
+    pub(crate) fn from_response(response: Response, initial: Psn) -> Self {
+        let distance = response.next().distance_from(initial);
+        let kind = match response.answer {
+            Answer::Ack => Kind::Ack,
+            Answer::SequenceNak => Kind::Nak,
+            Answer::RnrNak(_) => Kind::Rnr,
+            Answer::Fatal(_) => Kind::Fatal,
+        };
+        Word { kind, confirms: u8::try_from(distance).unwrap_or(TOO_MANY).min(TOO_MANY), epoch: 0 }
+    }
+}

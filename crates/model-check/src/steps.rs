@@ -1,0 +1,166 @@
+//! What an action makes of a state.
+
+use crate::bounds::Faults;
+use crate::hosts::Fate;
+use crate::machines::{Fingerprint, Step};
+use crate::model::{Tree, budget, spend};
+use crate::queue::{Data, Queue, Word};
+use crate::record::Child;
+use crate::state::{Action, State};
+use srdma_aggregation::BranchIndex;
+
+impl Tree {
+    /// `None` where something has no room to go, or nothing changes.
+    pub(crate) fn happen(&self, state: &mut State, action: Action) -> Option<()> {
+        match action {
+            Action::Send => {
+                let data = state.source.send(self.bounds.packets, self.bounds.message);
+                self.push(&mut state.down[0], data.code())
+            }
+            Action::Timeout => {
+                if state.left.early_timeouts > 0 && !self.is_quiet(state) {
+                    state.left.early_timeouts -= 1;
+                } else {
+                    state.fruitless += u8::from(self.all_live(state));
+                }
+                state.source.go_back(self.bounds.source);
+                Some(())
+            }
+            Action::Data { link, position, again, fates } => {
+                let data = Data::of(take(&mut state.down[link], position, again, &mut state.left));
+                let Child::Node(node) = self.links[link].below else {
+                    return None;
+                };
+                self.data_at_node(state, node, data, fates)
+            }
+            Action::LoseData { link } => {
+                state.down[link].remove(0);
+                spend(Some(&mut state.left.losses)).then_some(())
+            }
+            Action::Response { link, position, again } => {
+                let word = Word::of(take(&mut state.up[link], position, again, &mut state.left));
+                self.response_arrives(state, link, word)
+            }
+            Action::LoseResponse { link } => {
+                state.up[link].remove(0);
+                spend(Some(&mut state.left.losses)).then_some(())
+            }
+            Action::Delay { way } => {
+                state.held |= 1 << way;
+                spend(Some(&mut state.left.delays)).then_some(())
+            }
+            Action::Release { way } => {
+                state.held &= !(1 << way);
+                Some(())
+            }
+            Action::HoldEnds { node } => {
+                let step = self.machines.hold_ends(state.nodes[node]);
+                self.advance(state, node, step)
+            }
+            Action::Restart { node } => {
+                state.nodes[node] = self.restarted(state, node);
+                spend(Some(&mut state.left.restarts)).then_some(())
+            }
+            Action::Dies { receiver } => {
+                state.receivers[receiver].dead = true;
+                spend(Some(&mut state.left.deaths)).then_some(())
+            }
+            Action::Store { record } => self.store(state, record),
+            Action::Commit { node } => self.commit(state, node),
+        }
+    }
+
+    fn push(&self, queue: &mut Queue, code: u8) -> Option<()> {
+        let keeps_order = self.bounds.faults.overtakings != Faults::ANY;
+        queue.push(code, keeps_order, self.bounds.depth).then_some(())
+    }
+
+    /// A node's machine moves on, and says what it has to say.
+    pub(crate) fn advance(&self, state: &mut State, node: usize, step: Step) -> Option<()> {
+        state.nodes[node] = step.next;
+        let record = self.record_at(state, node);
+        let parent = record.places[node].parent;
+        if parent.is_none() && node != 0 {
+            return Some(());
+        }
+        let link = self.link(parent, Child::Node(node));
+        for code in step.said.into_iter().take_while(|&code| code != 0) {
+            // The source does not look at the epoch.
+            let epoch = if node == 0 { 0 } else { record.epoch };
+            let word = Word { epoch, ..Word::of(code) };
+            self.push(&mut state.up[link], word.code())?;
+        }
+        Some(())
+    }
+
+    fn data_at_node(&self, state: &mut State, node: usize, data: Data, fates: u8) -> Option<()> {
+        if state.nodes[node] == Fingerprint::ABSENT {
+            return Some(());
+        }
+        let step = self.machines.data(state.nodes[node], data);
+        self.advance(state, node, step)?;
+        let record = self.record_at(state, node);
+        for (position, branch) in record.places[node].branches.iter().enumerate() {
+            let link = self.link(Some(node), branch.child);
+            match branch.child {
+                Child::Node(_) => self.push(&mut state.down[link], data.code())?,
+                Child::Receiver(receiver) => {
+                    let fate = Fate::of(fates >> (2 * position));
+                    spend(budget(&mut state.left, fate));
+                    // D30: nothing before J is ever sent to the member that joined there.
+                    let before_join = branch.joined && data.packet < state.joined_at;
+                    let withheld = self.withholds(state, node, position, data) || before_join;
+                    if withheld {
+                        continue;
+                    }
+                    if let Some(word) = state.receivers[receiver].receive(data, fate, self.bounds.receivers) {
+                        self.push(&mut state.up[link], word.code())?;
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn response_arrives(&self, state: &mut State, link: usize, word: Word) -> Option<()> {
+        let Some(node) = self.links[link].above else {
+            state.source.receive(word, self.bounds.source);
+            return Some(());
+        };
+        if state.nodes[node] == Fingerprint::ABSENT {
+            return Some(());
+        }
+        let branches = &self.record_at(state, node).places[node].branches;
+        let Some(branch) = branches.iter().position(|branch| branch.child == self.links[link].below) else {
+            return Some(());
+        };
+        let is_old = matches!(branches[branch].child, Child::Node(_)) && word.epoch < branches[branch].renewed;
+        if is_old && self.bounds.epochs_checked {
+            return Some(());
+        }
+        let step = self.machines.response(state.nodes[node], branch as u16, word);
+        self.advance(state, node, step)
+    }
+}
+
+/// Takes a message off a link, or, for one that arrives twice, only reads it; overtaking others is paid for.
+fn take(queue: &mut Queue, position: usize, again: bool, left: &mut Faults) -> u8 {
+    let code = queue.get(position);
+    if position > 0 {
+        spend(Some(&mut left.overtakings));
+    }
+    if again {
+        spend(Some(&mut left.duplicates));
+    } else {
+        queue.remove(position);
+    }
+    code
+}
+
+impl Tree {
+    fn withholds(&self, state: &State, node: usize, position: usize, data: Data) -> bool {
+        let psn = self.psn(data.packet);
+        self.bounds.rules.prune_retransmit
+            && self.machines.look(state.nodes[node], |machine| machine.withholds(BranchIndex(position as u16), psn))
+    }
+}
