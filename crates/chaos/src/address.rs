@@ -1,12 +1,12 @@
-//! Which addresses and numbers everything in a storm's network has. All addresses lie in the documentation prefix;
-//! positions are written in decimal, counted from 1.
+//! Addresses and numbers in the network of a chaos test. All addresses lie in the documentation prefix; positions are
+//! written in decimal, counted from 1.
 //!
 //! | what | address |
 //! |---|---|
 //! | source 1 | `2001:db8:aa::1` |
 //! | receiver 12 at node 7 | `2001:db8:bb:7::12` |
 //! | a group's Proxy Address | `2001:db8:cc::1` |
-//! | a stranger at node 7 | `2001:db8:dd:7::1` |
+//! | an external host at node 7 | `2001:db8:dd:7::1` |
 //! | node 7: loopback, End.MT SID | `2001:db8:ff:7::1`, `2001:db8:ff:7::e` |
 //! | node 7: Replication SID of group 1 | `2001:db8:ff:7:f::1` |
 
@@ -20,52 +20,45 @@ fn number(position: usize) -> u16 {
     plan::decimal(position as u16 + 1)
 }
 
-/// The address of a source.
 pub(crate) fn source(source: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, number(source))
 }
 
-/// The address of a receiver at an edge.
 pub(crate) fn receiver(receiver: usize, edge: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number(edge), 0, 0, 0, number(receiver))
 }
 
-/// Where an edge's receivers are.
+/// The prefix of an edge's receivers.
 pub(crate) fn receivers_of(edge: usize) -> Prefix {
     subnet(0xbb, edge)
 }
 
-/// The address of a stranger at a node.
-pub(crate) fn stranger(node: usize) -> Ipv6Addr {
+/// A host outside of the domain, at a border port of a node.
+pub(crate) fn external_host(node: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xdd, number(node), 0, 0, 0, 1)
 }
 
-/// A group's Proxy Address.
 pub(crate) fn proxy(group: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, number(group))
 }
 
-/// A node's addresses.
 pub(crate) fn node(node: usize) -> NodeAddresses {
     NodeAddresses::of_number(number(node))
 }
 
-/// The node whose loopback this is.
 pub(crate) fn node_of(loopback: Ipv6Addr, nodes: usize) -> Option<usize> {
     (0..nodes).find(|position| node(*position).loopback == loopback)
 }
 
-/// A node's Replication SID for a group.
 pub(crate) fn replication(node: usize, group: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xff, number(node), 0xf, 0, 0, number(group))
 }
 
-/// What a node's own addresses and SIDs have in common.
 pub(crate) fn locator(node: usize) -> Prefix {
     subnet(0xff, node)
 }
 
-/// What lies inside (RFC 8754 section 5.1).
+/// The domain's boundary (RFC 8754 section 5.1).
 pub(crate) fn domain() -> Domain {
     Domain { sids: vec![block(0xff)], infrastructure: vec![block(0xff)], proxies: vec![block(0xcc)] }
 }
@@ -78,27 +71,25 @@ fn block(kind: u16) -> Prefix {
     Prefix::new(Ipv6Addr::new(0x2001, 0xdb8, kind, 0, 0, 0, 0, 0), 48).expect("48 bits are a prefix")
 }
 
-/// The Designated QPN of a group.
 pub(crate) fn designated_qpn(group: usize) -> Qpn {
     plan::qpn(0xD0_0000, group)
 }
 
-/// The source's queue pair of a group.
 pub(crate) fn source_qpn(group: usize) -> Qpn {
     plan::qpn(0x100, group)
 }
 
-/// A receiver's queue pair of a group, the `times`th that it has had there.
+/// A receiver's queue pair in a group; `times` counts its earlier memberships.
 pub(crate) fn receiver_qpn(group: usize, receiver: usize, times: usize) -> Qpn {
     plan::qpn(0x1000, receiver | group << 8 | times << 12)
 }
 
-/// Where the source of a group believes the receivers' memory to be, and its key (D27).
+/// Base address and key of the group's memory region, as the source uses them (D27).
 pub(crate) fn group_region(group: usize) -> (u64, MemoryKey) {
     (0x1000_0000_0000 + ((group as u64) << 32), MemoryKey(0x00C0_FF00 + group as u32))
 }
 
-/// Where a receiver's memory for a group begins: not where the group's does, nor another receiver's (D27).
+/// Base address of a receiver's memory: it differs from the group's and from other receivers' (D27).
 pub(crate) fn receiver_base(group: usize, receiver: usize) -> u64 {
     0x7000_0000_0000 + ((group as u64) << 40) + ((receiver as u64) << 28)
 }

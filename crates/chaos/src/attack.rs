@@ -1,78 +1,77 @@
-//! Storms with an attacker: each schedule is run twice, without any forged packet and with very many, from inside and
-//! from outside the domain. What differs is what the attack has cost; what it has achieved must be nothing.
+//! Chaos tests under attack: each schedule runs twice, without forged packets and with many, from inside and from
+//! outside of the domain. An attack may cost time and packets but must not change any aggregation state.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::events;
 use crate::outcome::{GroupOutcome, Outcome};
-use crate::runner::{Gathered, Order, Progress, World, guarded, run_each};
+use crate::runner::{Merge, RunConfig, Progress, RunSchedule, run_catching_panics, run_each};
 use crate::scale::Scale;
-use crate::schedule::{Event, Schedule, Timed};
+use crate::schedule::{Event, Schedule, TimedEvent};
 use crate::summary::{Summary, add_counts};
 use std::collections::BTreeMap;
 
-/// Attacks on one schedule.
+/// Attacks per schedule.
 const ATTACKS: (u64, u64) = (8, 64);
 
-/// Frames of one replay, at most.
-const MOST_REPLAYED: u64 = 64;
+const MAX_REPLAYED: u64 = 64;
 
 impl Schedule {
-    /// The schedule of a seed without anybody who lies.
-    pub fn honest(seed: u64) -> Schedule {
+    /// The schedule of a seed without forged and replayed packets.
+    pub fn without_attack(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed(seed);
         schedule.events.retain(|timed| !matches!(timed.event, Event::Forge(_) | Event::Replay { .. }));
         schedule
     }
 
-    /// [`Schedule::honest`] under attack: forged ACKs, NAKs, CNPs, lists and data, and packets said again, while the
-    /// groups are at work.
-    pub fn attacked(seed: u64) -> Schedule {
-        let mut schedule = Schedule::honest(seed);
+    /// [`Schedule::without_attack`] with forged ACKs, NAKs, CNPs, receiver lists and data, and with replayed frames, while
+    /// the groups are active.
+    pub fn under_attack(seed: u64) -> Schedule {
+        let mut schedule = Schedule::without_attack(seed);
         let scale = Scale::of(&schedule);
-        let mut dice = Dice::new(seed, "attack");
-        for _ in 0..dice.over_doublings(ATTACKS.0, ATTACKS.1) {
-            let at_ns = dice.between(0, scale.transfer_ns + scale.ack_timeout_ns);
-            let event = if dice.one_in(6) {
-                let node = 1 + dice.position(schedule.nodes.len() - 1);
-                let frames = dice.over_doublings(1, MOST_REPLAYED) as u32;
-                Event::Replay { node, up: !dice.one_in(3), frames }
+        let mut rng = Rng::new(seed, "attack");
+        for _ in 0..rng.log_uniform(ATTACKS.0, ATTACKS.1) {
+            let at_ns = rng.range(0, scale.transfer_ns + scale.ack_timeout_ns);
+            let event = if rng.one_in(6) {
+                let node = 1 + rng.below(schedule.nodes.len() - 1);
+                let frames = rng.log_uniform(1, MAX_REPLAYED) as u32;
+                Event::Replay { node, up: !rng.one_in(3), frames }
             } else {
-                Event::Forge(events::draw_forgery(&mut dice, &schedule, &scale))
+                Event::Forge(events::draw_forgery(&mut rng, &schedule, &scale))
             };
-            schedule.events.push(Timed { at_ns, event });
+            schedule.events.push(TimedEvent { at_ns, event });
         }
         schedule.events.sort_by_key(|timed| timed.at_ns);
         schedule
     }
 }
 
-/// What many attacks come to.
+/// The combined result of many attacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// The runs under attack.
+    /// Runs under attack.
     pub attacked: Summary,
-    /// Groups that were complete both with and without the attack.
+    /// Groups that completed both with and without the attack.
     pub pairs: u64,
-    /// Groups that were complete without the attack alone, though nothing else went wrong.
+    /// Groups that completed without the attack only.
     pub prevented: u64,
-    /// Completion time under attack, in hundredths of that without, and how often each was seen.
+    /// Counts of completion times under attack, in percent of the time without it.
     pub completion_percent: BTreeMap<u64, u64>,
-    /// What those groups cost without the attack.
-    pub honest_cost: Cost,
-    /// What they cost under attack.
-    pub attacked_cost: Cost,
+    /// Cost of these groups without the attack.
+    pub cost_without_attack: Cost,
+    /// Cost of these groups under attack.
+    pub cost_under_attack: Cost,
 }
 
-/// What groups cost their sources.
+/// Cost of groups to their sources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Nanoseconds until all was acknowledged, of all groups together.
+    /// Sum of completion times, in nanoseconds.
     pub completion_ns: u64,
-    /// Packets that were sent again.
+    /// Retransmitted packets.
     pub packets_retransmitted: u64,
-    /// ACK timers that ran out.
+    /// ACK timeouts.
     pub timeouts: u64,
-    /// CNPs that reached the sources.
+    /// CNPs received by the sources.
     pub cnps: u64,
 }
 
@@ -93,12 +92,12 @@ impl Cost {
 }
 
 impl Comparison {
-    /// Forged packets that changed what a node aggregates; there must be none.
-    pub fn believed(&self) -> u64 {
-        self.attacked.forged.values().map(|fates| fates.believed).sum()
+    /// Forged packets that changed a node's aggregation state. Must be 0.
+    pub fn accepted(&self) -> u64 {
+        self.attacked.forged.values().map(|outcome| outcome.accepted).sum()
     }
 
-    /// The completion time under attack, in hundredths of that without, that so many of 1,000 groups do not exceed.
+    /// A quantile of completion times under attack, in percent of those without.
     pub fn quantile(&self, per_mille: u64) -> Option<u64> {
         let wanted = (self.pairs * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -109,14 +108,14 @@ impl Comparison {
         reached.map(|(percent, _)| *percent)
     }
 
-    fn compare(&mut self, honest: &Outcome, attacked: &Outcome) {
-        for (without, with) in honest.groups.iter().zip(&attacked.groups) {
+    fn compare(&mut self, without_attack: &Outcome, attacked: &Outcome) {
+        for (without, with) in without_attack.groups.iter().zip(&attacked.groups) {
             match (without.completed_ns, with.completed_ns) {
                 (Some(without_ns), Some(with_ns)) => {
                     self.pairs += 1;
                     *self.completion_percent.entry(with_ns * 100 / without_ns.max(1)).or_default() += 1;
-                    self.honest_cost.add(without);
-                    self.attacked_cost.add(with);
+                    self.cost_without_attack.add(without);
+                    self.cost_under_attack.add(with);
                 }
                 (Some(_), None) => self.prevented += 1,
                 (None, _) => {}
@@ -125,26 +124,26 @@ impl Comparison {
     }
 }
 
-impl Gathered for Comparison {
+impl Merge for Comparison {
     fn merge(&mut self, other: Self) {
-        Gathered::merge(&mut self.attacked, other.attacked);
+        Merge::merge(&mut self.attacked, other.attacked);
         self.pairs += other.pairs;
         self.prevented += other.prevented;
         add_counts(&mut self.completion_percent, &other.completion_percent);
-        self.honest_cost.merge(&other.honest_cost);
-        self.attacked_cost.merge(&other.attacked_cost);
+        self.cost_without_attack.merge(&other.cost_without_attack);
+        self.cost_under_attack.merge(&other.cost_under_attack);
     }
 }
 
-/// Runs each seed without and with its attack. A schedule that fails without its attack is none of the attack's
-/// business and is left to ordinary storms.
-pub fn run(order: &Order, world: World<'_>, go_on: &(dyn Fn(Progress) -> bool + Sync)) -> Comparison {
-    run_each(order, go_on, &|seed, comparison: &mut Comparison| {
-        let honest = guarded(world, &Schedule::honest(seed));
-        let schedule = Schedule::attacked(seed);
-        let attacked = guarded(world, &schedule);
-        let fails = !attacked.complaints.is_empty();
-        comparison.compare(&honest, &attacked);
+/// Runs each seed without and with its attack. Failures without an attack are not counted here: ordinary chaos tests
+/// find them.
+pub fn run(config: &RunConfig, world: RunSchedule<'_>, go_on: &(dyn Fn(Progress) -> bool + Sync)) -> Comparison {
+    run_each(config, go_on, &|seed, comparison: &mut Comparison| {
+        let without_attack = run_catching_panics(world, &Schedule::without_attack(seed));
+        let schedule = Schedule::under_attack(seed);
+        let attacked = run_catching_panics(world, &schedule);
+        let fails = !attacked.violations.is_empty();
+        comparison.compare(&without_attack, &attacked);
         comparison.attacked.merge(Summary::of(seed, &schedule, attacked));
         fails
     })

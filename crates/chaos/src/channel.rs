@@ -1,4 +1,4 @@
-//! The channel between control plane, nodes and sources: it delays, loses and repeats.
+//! The channel between control plane, nodes and sources. It delays, loses and duplicates messages.
 
 use crate::world::{Task, World};
 use srdma_group::GroupEntry;
@@ -6,14 +6,13 @@ use srdma_sim::random::Probability;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 
-/// How probably the channel loses a message, and repeats one, in hundredths.
+/// Probability of losing a message, and of duplicating one, in percent.
 const CHANNEL_FAULTS_PERCENT: u32 = 5;
 
-/// The channel takes this part of an ACK timeout at least, and so many times that at most.
+/// The delay is at least this part of an ACK timeout, and at most `CHANNEL_SPREAD` times that.
 const CHANNEL_PART: u64 = 16;
 const CHANNEL_SPREAD: u64 = 4;
 
-/// A message on the channel.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
     Prepare { node: usize, entry: Box<GroupEntry> },
@@ -29,13 +28,13 @@ pub(crate) enum Message {
     Removed { node: usize, incarnation: u32, epoch: u32 },
     Quiescent { round: u32, psn: Psn, msn: u32 },
     Running { round: u32 },
-    EvictionWanted { receiver: Ipv6Addr },
+    EvictionRequest { receiver: Ipv6Addr },
 }
 
 impl World<'_> {
-    /// A message of the control plane is on its way.
+    /// Sends a message over the channel.
     pub(crate) fn send(&mut self, group: usize, message: Message) {
-        let is_rough = self.network.now() < self.chances_end;
+        let is_rough = self.network.now() < self.random_faults_end;
         let fault = Probability::new(f64::from(CHANNEL_FAULTS_PERCENT) / 100.0).unwrap_or_default();
         if is_rough && self.chance.happens(fault) {
             return self.count("control message lost", 1);
@@ -46,20 +45,20 @@ impl World<'_> {
             let delay_ns = least_ns + self.chance.below(least_ns * (CHANNEL_SPREAD - 1));
             self.messages.push(Some((group, message.clone())));
             let number = self.messages.len() - 1;
-            self.agenda.note(self.network.now().after_ns(delay_ns), Task::Deliver(number));
+            self.tasks.push(self.network.now().after_ns(delay_ns), 0, Task::Deliver(number));
         }
     }
 
-    /// A message of the control plane arrives.
+    /// Delivers a message.
     pub(crate) fn deliver(&mut self, number: usize) {
         let Some((group, message)) = self.messages[number].take() else {
             return;
         };
-        if self.flows[group].is_over() {
+        if self.flows[group].is_finished() {
             return;
         }
-        for answer in self.carry_out(group, message) {
-            self.send(group, answer);
+        for reply in self.handle(group, message) {
+            self.send(group, reply);
         }
         self.send_orders(group);
     }

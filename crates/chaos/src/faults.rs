@@ -1,6 +1,6 @@
-//! What happens to nodes, links and receivers.
+//! Faults of nodes, links and receivers.
 
-use crate::outcome::{ComplaintKind, StepKind};
+use crate::outcome::{ViolationKind, StepKind};
 use crate::schedule::{Event, NodePlan};
 use crate::world::{Task, World};
 use srdma_dataplane::DropReason;
@@ -10,26 +10,25 @@ use srdma_sim::station::Member;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
-/// What is wrong with a node.
+/// Faults of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeState {
-    /// The node above it now.
+    /// The current parent.
     pub(crate) parent: Option<usize>,
-    /// Down until then.
     down_until: Instant,
-    /// Cut off from the node above, each until then.
+    /// Cut links to parents, each with the end of the cut.
     cuts: Vec<(usize, Instant)>,
-    /// When all that is wrong with it, of what has begun, is over.
-    pub(crate) troubled_until: Instant,
+    /// End of all faults that have begun.
+    pub(crate) faulty_until: Instant,
 }
 
 impl NodeState {
     pub(crate) fn new(plan: &NodePlan) -> Self {
-        NodeState { parent: plan.parent, down_until: Instant::ZERO, cuts: Vec::new(), troubled_until: Instant::ZERO }
+        NodeState { parent: plan.parent, down_until: Instant::ZERO, cuts: Vec::new(), faulty_until: Instant::ZERO }
     }
 }
 
-/// What is wrong with a receiver, each until a time.
+/// Faults of a receiver, each with its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiverState {
     cut: Instant,
@@ -37,59 +36,59 @@ pub(crate) struct ReceiverState {
     slow_by_ns: u64,
     starving: Instant,
     congested: Instant,
-    /// When all that is wrong with it, of what has begun, is over; never for a dead one.
-    pub(crate) troubled_until: Instant,
+    /// End of all faults that have begun; [`Instant::NEVER`] for a dead receiver.
+    pub(crate) faulty_until: Instant,
 }
 
 /// Never.
 pub(crate) const NEVER: Instant = Instant::from_ns(u64::MAX);
 
 impl World<'_> {
-    /// An event of the schedule.
-    pub(crate) fn happen(&mut self, event: &Event) {
-        self.tell(&format_args!("{event:?}"));
+    /// Applies an event of the schedule.
+    pub(crate) fn apply_event(&mut self, event: &Event) {
+        self.log(&format_args!("{event:?}"));
         let now = self.network.now();
         match *event {
-            Event::CrashNode { node, for_ns } => self.crash(node, now.after_ns(for_ns)),
+            Event::CrashNode { node, for_ns } => self.crash_node(node, now.after_ns(for_ns)),
             Event::CutNode { node, for_ns } => self.cut_node(node, now.after_ns(for_ns)),
             Event::CutReceiver { receiver, for_ns } => {
                 self.receivers[receiver].cut = self.receivers[receiver].cut.max(now.after_ns(for_ns));
-                self.trouble_receiver(receiver, now.after_ns(for_ns));
+                self.note_receiver_fault(receiver, now.after_ns(for_ns));
             }
             Event::KillReceiver { receiver } => {
                 self.receivers[receiver].cut = NEVER;
-                self.dying.push((receiver, self.cut_toward(receiver)));
-                self.note_everywhere(StepKind::Death(receiver));
+                self.dead_unanswered.push((receiver, self.frames_cut_toward(receiver)));
+                self.record_step_in_all_groups(StepKind::ReceiverDied(receiver));
                 self.count("receiver death", 1);
-                self.trouble_receiver(receiver, NEVER);
+                self.note_receiver_fault(receiver, NEVER);
             }
             Event::FreezeReceiver { receiver, for_ns } => {
                 let thaw = now.after_ns(for_ns);
                 for way in [Way::Down, Way::Up] {
-                    let trouble = self.network.trouble_mut(self.site.receiver_links[receiver], way);
+                    let trouble = self.network.trouble_mut(self.testbed.receiver_links[receiver], way);
                     trouble.held_until = trouble.held_until.max(thaw);
                 }
                 self.count("receiver freeze", 1);
-                self.trouble_receiver(receiver, thaw);
+                self.note_receiver_fault(receiver, thaw);
             }
             Event::SlowReceiver { receiver, for_ns, by_ns } => {
                 let state = &mut self.receivers[receiver];
                 (state.slow, state.slow_by_ns) = (state.slow.max(now.after_ns(for_ns)), by_ns);
                 self.count("slow receiver", 1);
-                self.trouble_receiver(receiver, now.after_ns(for_ns));
+                self.note_receiver_fault(receiver, now.after_ns(for_ns));
             }
             Event::StarveReceiver { receiver, for_ns } => {
                 let state = &mut self.receivers[receiver];
                 state.starving = state.starving.max(now.after_ns(for_ns));
                 self.count("receiver not ready", 1);
-                self.trouble_receiver(receiver, now.after_ns(for_ns));
+                self.note_receiver_fault(receiver, now.after_ns(for_ns));
             }
             Event::FailReceiver { receiver, group } => self.fail_receiver(receiver, group),
             Event::Congest { receiver, for_ns } => {
                 let state = &mut self.receivers[receiver];
                 state.congested = state.congested.max(now.after_ns(for_ns));
-                self.agenda.note(now.after_ns(for_ns), Task::EndCongestion(receiver));
-                self.mend_receiver(receiver);
+                self.tasks.push(now.after_ns(for_ns), 0, Task::EndCongestion(receiver));
+                self.update_receiver_faults(receiver);
             }
             Event::Forge(ref forgery) => self.forge(forgery),
             Event::Replay { node, up, frames } => self.replay(node, up, frames),
@@ -99,55 +98,55 @@ impl World<'_> {
         }
     }
 
-    /// Something has begun that lasts until then.
-    fn trouble(&mut self, until: Instant) {
-        self.trouble_began = self.network.now();
+    /// Records a fault that lasts until `until`.
+    fn note_fault(&mut self, until: Instant) {
+        self.last_fault_at = self.network.now();
         if until < NEVER {
-            self.trouble_until = self.trouble_until.max(until);
+            self.faults_until = self.faults_until.max(until);
         }
     }
 
-    fn trouble_receiver(&mut self, receiver: usize, until: Instant) {
-        self.trouble(until);
+    fn note_receiver_fault(&mut self, receiver: usize, until: Instant) {
+        self.note_fault(until);
         let state = &mut self.receivers[receiver];
-        state.troubled_until = state.troubled_until.max(until);
+        state.faulty_until = state.faulty_until.max(until);
         if until < NEVER {
-            self.agenda.note(until, Task::MendReceiver(receiver));
+            self.tasks.push(until, 0, Task::RepairReceiver(receiver));
         }
-        self.mend_receiver(receiver);
+        self.update_receiver_faults(receiver);
     }
 
-    /// Brings links and host of a receiver to what its state is now.
-    pub(crate) fn mend_receiver(&mut self, receiver: usize) {
+    /// Sets the faults of a receiver's link and host to its current state.
+    pub(crate) fn update_receiver_faults(&mut self, receiver: usize) {
         let (now, state) = (self.network.now(), self.receivers[receiver].clone());
-        let link = self.site.receiver_links[receiver];
+        let link = self.testbed.receiver_links[receiver];
         for way in [Way::Down, Way::Up] {
             let trouble = self.network.trouble_mut(link, way);
             trouble.is_cut = now < state.cut;
             trouble.per_frame_ns = if now < state.slow { state.slow_by_ns } else { 0 };
             trouble.marks_congestion = way == Way::Down && now < state.congested;
         }
-        self.network.with_host(self.site.receivers[receiver], |host| host.starve(now < state.starving));
+        self.network.with_host(self.testbed.receivers[receiver], |host| host.starve(now < state.starving));
     }
 
-    /// Frames that were sent to a receiver and did not reach it because its link was cut.
-    fn cut_toward(&self, receiver: usize) -> u64 {
-        self.network.counters(self.site.receiver_links[receiver])[0].cut
+    /// Frames to a receiver that its cut link dropped.
+    fn frames_cut_toward(&self, receiver: usize) -> u64 {
+        self.network.counters(self.testbed.receiver_links[receiver])[0].cut
     }
 
-    /// Notes which receivers have been sent something for the first time since they died.
-    pub(crate) fn look_at_the_dying(&mut self) {
-        let dying = std::mem::take(&mut self.dying);
-        for (receiver, cut_before) in dying {
-            if self.cut_toward(receiver) > cut_before {
-                self.note_everywhere(StepKind::Unanswered(receiver));
+    /// Records which dead receivers have been sent their first frame since their death.
+    pub(crate) fn check_dead_receivers(&mut self) {
+        let dead_unanswered = std::mem::take(&mut self.dead_unanswered);
+        for (receiver, cut_before) in dead_unanswered {
+            if self.frames_cut_toward(receiver) > cut_before {
+                self.record_step_in_all_groups(StepKind::SentToDeadReceiver(receiver));
             } else {
-                self.dying.push((receiver, cut_before));
+                self.dead_unanswered.push((receiver, cut_before));
             }
         }
     }
 
-    fn note_everywhere(&mut self, kind: StepKind) {
+    fn record_step_in_all_groups(&mut self, kind: StepKind) {
         let now = self.network.now();
         self.flows.iter_mut().for_each(|flow| flow.note(now, kind));
     }
@@ -155,10 +154,10 @@ impl World<'_> {
     fn fail_receiver(&mut self, receiver: usize, group: usize) {
         let member = self.flows[group].members.iter().find(|member| member.receiver == receiver);
         if let Some(qpn) = member.map(|member| member.qpn) {
-            self.network.with_host(self.site.receivers[receiver], |host| host.refuse(qpn));
+            self.network.with_host(self.testbed.receivers[receiver], |host| host.refuse(qpn));
             self.flows[group].failed.push(receiver);
             self.count("fatal NAK", 1);
-            self.trouble(NEVER);
+            self.note_fault(NEVER);
         }
     }
 
@@ -167,21 +166,21 @@ impl World<'_> {
             return;
         };
         self.nodes[node].cuts.push((parent, until));
-        self.trouble_node(node, until);
-        self.agenda.note(until, Task::MendNode(node));
-        self.mend_node(node);
+        self.note_node_fault(node, until);
+        self.tasks.push(until, 0, Task::RepairNode(node));
+        self.update_node_links(node);
     }
 
-    fn trouble_node(&mut self, node: usize, until: Instant) {
-        self.trouble(until);
-        self.nodes[node].troubled_until = self.nodes[node].troubled_until.max(until);
+    fn note_node_fault(&mut self, node: usize, until: Instant) {
+        self.note_fault(until);
+        self.nodes[node].faulty_until = self.nodes[node].faulty_until.max(until);
     }
 
-    /// Brings the links above a node to what its state is now.
-    pub(crate) fn mend_node(&mut self, node: usize) {
+    /// Sets the faults of the links above a node to its current state.
+    pub(crate) fn update_node_links(&mut self, node: usize) {
         let now = self.network.now();
         for (parent, until) in &self.nodes[node].cuts {
-            if let Some(link) = self.site.link_above(node, *parent) {
+            if let Some(link) = self.testbed.link_above(node, *parent) {
                 for way in [Way::Down, Way::Up] {
                     let trouble = self.network.trouble_mut(link, way);
                     trouble.is_cut = now < *until;
@@ -192,23 +191,23 @@ impl World<'_> {
         let over = cuts.iter().any(|(_, until)| *until <= now);
         cuts.retain(|(_, until)| now < *until);
         if over {
-            // Those that last longer have their say.
-            self.mend_node(node);
+            // Cuts of the same link that last longer remain.
+            self.update_node_links(node);
         }
     }
 
-    /// The node is gone, with all that it had queued and learnt.
-    fn crash(&mut self, node: usize, until: Instant) {
+    /// Stops a node: its queues and learned state are lost.
+    fn crash_node(&mut self, node: usize, until: Instant) {
         let state = &mut self.nodes[node];
         state.down_until = state.down_until.max(until);
-        self.trouble_node(node, until);
-        self.agenda.note(until, Task::NodeBack(node));
-        self.take_down(node);
+        self.note_node_fault(node, until);
+        self.tasks.push(until, 0, Task::RestartNode(node));
+        self.stop_node(node);
     }
 
-    fn take_down(&mut self, node: usize) {
-        let ports = self.site.port_count(node);
-        let was_up = self.network.with(self.site.nodes[node], |member, _, pool| match std::mem::take(member) {
+    fn stop_node(&mut self, node: usize) {
+        let ports = self.testbed.port_count(node);
+        let was_up = self.network.with(self.testbed.nodes[node], |member, _, pool| match std::mem::take(member) {
             Member::Node(mut value) => {
                 for port in 0..ports {
                     value.drop_queue(PortId(port as u16), pool);
@@ -223,74 +222,74 @@ impl World<'_> {
         });
         if let Some(value) = was_up {
             self.count("node crash", 1);
-            self.agent_down(node);
+            self.agent_stopped(node);
             add_drops(&mut self.outcome.drops, &value, ports);
         }
     }
 
-    /// The node starts again with what was committed, and knows nothing else.
-    pub(crate) fn bring_back(&mut self, node: usize) {
+    /// Restarts a node without any state but its configuration.
+    pub(crate) fn restart_node(&mut self, node: usize) {
         let now = self.network.now();
         if now < self.nodes[node].down_until {
             return;
         }
-        match self.site.node(node, true) {
+        match self.testbed.node(node, true) {
             Ok(value) => {
-                self.network.with(self.site.nodes[node], |member, _, _| *member = Member::Node(Box::new(value)));
+                self.network.with(self.testbed.nodes[node], |member, _, _| *member = Member::Node(Box::new(value)));
             }
-            Err(error) => return self.complain(ComplaintKind::SetUp, format!("node {node}: {error}")),
+            Err(error) => return self.violation(ViolationKind::Setup, format!("node {node}: {error}")),
         }
         self.outcome.restarts += 1;
-        self.tell(&format_args!("node {node} is back"));
-        self.note_everywhere(StepKind::NodeBack(node));
-        self.agent_back(node);
-        self.node_is_whole(node);
+        self.log(&format_args!("node {node} has restarted"));
+        self.record_step_in_all_groups(StepKind::NodeRestarted(node));
+        self.agent_restarted(node);
+        self.node_recovered(node);
     }
 
-    /// What was wrong with a node is over: from now on the groups that it serves are to make progress.
-    pub(crate) fn node_is_whole(&mut self, node: usize) {
+    /// All faults of a node are over: its groups must make progress from now on.
+    pub(crate) fn node_recovered(&mut self, node: usize) {
         let now = self.network.now();
         for group in 0..self.flows.len() {
-            if self.is_in_tree(group, node) && !self.flows[group].is_over() && self.nodes[node].troubled_until <= now {
-                self.comebacks[group].push(now);
+            if self.is_in_tree(group, node) && !self.flows[group].is_finished() && self.nodes[node].faulty_until <= now {
+                self.recovering_since[group].push(now);
             }
         }
     }
 
-    /// A receiver that was slow is well when it has worked off what has come meanwhile.
-    pub(crate) fn receiver_catches_up(&mut self, receiver: usize) {
-        let behind_until = self.network.held_back_until(self.site.receiver_links[receiver]);
+    /// A slow receiver has recovered when its backlog is empty.
+    pub(crate) fn slow_receiver_recovers(&mut self, receiver: usize) {
+        let behind_until = self.network.held_back_until(self.testbed.receiver_links[receiver]);
         if behind_until > self.network.now() {
-            self.trouble_receiver(receiver, behind_until);
+            self.note_receiver_fault(receiver, behind_until);
         } else {
-            self.receiver_is_well(receiver);
+            self.receiver_recovered(receiver);
         }
     }
 
-    /// The same of a receiver.
-    fn receiver_is_well(&mut self, receiver: usize) {
+    /// All faults of a receiver are over: its groups must make progress from now on.
+    fn receiver_recovered(&mut self, receiver: usize) {
         let now = self.network.now();
         for group in 0..self.flows.len() {
             let is_member = self.flows[group].members.iter().any(|member| member.receiver == receiver);
-            if is_member && !self.flows[group].is_over() && self.receivers[receiver].troubled_until <= now {
-                self.comebacks[group].push(now);
+            if is_member && !self.flows[group].is_finished() && self.receivers[receiver].faulty_until <= now {
+                self.recovering_since[group].push(now);
             }
         }
     }
 
     fn replay(&mut self, node: usize, up: bool, frames: u32) {
         let way = if up { Way::Up } else { Way::Down };
-        let link = self.nodes[node].parent.and_then(|parent| self.site.link_above(node, parent));
+        let link = self.nodes[node].parent.and_then(|parent| self.testbed.link_above(node, parent));
         if let Some(link) = link {
             let replayed = self.network.replay(link, way, frames as usize);
             self.count("replay", replayed as u64);
         }
     }
 
-    /// Counts what links have done to frames; to be called once.
+    /// Counts the faults that links applied to frames. Must be called once.
     pub(crate) fn count_links(&mut self) {
-        let of_receivers = self.site.receiver_links.iter().map(|link| (*link, "receiver link cut"));
-        let links: Vec<_> = self.site.upper_links().map(|link| (link, "node link cut")).chain(of_receivers).collect();
+        let of_receivers = self.testbed.receiver_links.iter().map(|link| (*link, "receiver link cut"));
+        let links: Vec<_> = self.testbed.upper_links().map(|link| (link, "node link cut")).chain(of_receivers).collect();
         for (link, cut) in links {
             for counters in self.network.counters(link) {
                 self.count("loss", counters.lost);
@@ -304,11 +303,11 @@ impl World<'_> {
         }
     }
 
-    /// Adds up what the nodes that are there have dropped.
+    /// Adds the drops of all running nodes.
     pub(crate) fn count_drops(&mut self) {
-        for node in 0..self.site.nodes.len() {
-            let ports = self.site.port_count(node);
-            if let Some(value) = self.network.node(self.site.nodes[node]) {
+        for node in 0..self.testbed.nodes.len() {
+            let ports = self.testbed.port_count(node);
+            if let Some(value) = self.network.node(self.testbed.nodes[node]) {
                 add_drops(&mut self.outcome.drops, value, ports);
             }
         }

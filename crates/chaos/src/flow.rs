@@ -1,9 +1,9 @@
-//! One group of a storm: its source, its members, and whether what the source is told is true.
+//! One group of a chaos test: its source, its members, and the check of each response to the source.
 
 use crate::address;
-use crate::outcome::{Complaint, ComplaintKind, GroupOutcome, Step, StepKind};
+use crate::outcome::{Violation, ViolationKind, GroupOutcome, Step, StepKind};
 use crate::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, Schedule};
-use crate::site::{LINK_MTU, Site};
+use crate::testbed::{LINK_MTU, Testbed};
 use srdma_group::{
     CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, PathMtu, Policy, Receiver, ReceiverRegion,
     Record, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
@@ -20,24 +20,23 @@ use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// At most one CNP of a receiver in so long.
+/// Minimum interval between CNPs of a receiver.
 const CNP_INTERVAL_NS: u64 = 5_000;
 
 /// Timer code of RNR NAKs: 30 µs.
 const MIN_RNR_TIMER: u8 = 3;
 
-/// A receiver's part in a group.
+/// A receiver as a member of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Participant {
     pub(crate) receiver: usize,
     pub(crate) qpn: Qpn,
     key: MemoryKey,
-    /// Where its part of the stream begins: 0, or the octets before J.
+    /// Offset of the first octet that it receives: 0, or the octets before its join point J.
     begins_octets: u64,
     joined: Option<Join>,
 }
 
-/// A group.
 pub(crate) struct Flow<'s> {
     pub(crate) plan: &'s GroupPlan,
     number: usize,
@@ -46,42 +45,42 @@ pub(crate) struct Flow<'s> {
     data: Rc<Vec<u8>>,
     source: ElementId,
     pub(crate) qpn: Qpn,
-    /// Those of the stored record.
+    /// Members in the stored record.
     pub(crate) members: Vec<Participant>,
-    /// Those that were members once.
+    /// Members that have left or were evicted.
     former: Vec<Participant>,
-    /// How many queue pairs each receiver has had here.
+    /// Number of queue pairs that each receiver has had in this group.
     queue_pairs: Vec<usize>,
-    /// Members that have failed for good.
+    /// Members that have failed permanently.
     pub(crate) failed: Vec<usize>,
     checker: Checker,
-    /// The message whose completion comes next, by its offset.
+    /// Offset of the message whose completion is expected next.
     next_wr_id: u64,
     acks_received: u64,
     naks_received: u64,
     pub(crate) completed_at: Option<Instant>,
     pub(crate) failure: Option<(Instant, Status)>,
-    /// When the source was told of something new last.
+    /// Time of the source's last progress.
     pub(crate) progress_at: Instant,
     pub(crate) recoveries_ns: Vec<u64>,
     pub(crate) steps: Vec<Step>,
 }
 
-/// What a look at a source showed.
+/// Result of checking what a source received.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) complaints: Vec<Complaint>,
-    /// Whether the source was told of something new.
+pub(crate) struct Observed {
+    pub(crate) violations: Vec<Violation>,
+    /// Whether the source made progress.
     pub(crate) progress: bool,
 }
 
 impl<'s> Flow<'s> {
-    /// Sets up the source, and the receivers that are members from the beginning.
+    /// Sets up the source and the initial members.
     pub(crate) fn new(
         schedule: &'s Schedule,
         number: usize,
         timing: Timing,
-        site: &Site,
+        testbed: &Testbed,
         network: &mut Network<Member>,
     ) -> Result<Self, srdma_rc::ConfigError> {
         let plan = &schedule.groups[number];
@@ -99,7 +98,7 @@ impl<'s> Flow<'s> {
             timing,
             layout,
             data: Rc::new(data),
-            source: site.sources[plan.source],
+            source: testbed.sources[plan.source],
             qpn: address::source_qpn(number),
             members: Vec::new(),
             former: Vec::new(),
@@ -117,15 +116,15 @@ impl<'s> Flow<'s> {
         };
         flow.set_up_source(network)?;
         for receiver in &plan.members {
-            let participant = flow.enroll(*receiver, site, network);
-            flow.members.push(flow.connect(participant, None, site, network)?);
+            let participant = flow.register_memory(*receiver, testbed, network);
+            flow.members.push(flow.connect(participant, None, testbed, network)?);
         }
         Ok(flow)
     }
 
     fn queue_pair(&self, qpn: Qpn, first_psn: Psn) -> QueuePairConfig {
         let per_message = u64::from(self.plan.message_octets).div_ceil(u64::from(PATH_MTU_OCTETS));
-        // Enough messages to fill the window, but few, so that a pause begins soon (D30).
+        // Just enough messages to fill the window, so that a pause begins soon (D30).
         let messages = 1 + u64::from(self.timing.window_packets).div_ceil(per_message) as usize;
         QueuePairConfig {
             sq_psn: first_psn,
@@ -160,24 +159,24 @@ impl<'s> Flow<'s> {
         added.unwrap_or(Ok(()))
     }
 
-    /// Gives a receiver memory.
-    pub(crate) fn enroll(&mut self, receiver: usize, site: &Site, network: &mut Network<Member>) -> Participant {
+    /// Registers a receiver's memory region.
+    pub(crate) fn register_memory(&mut self, receiver: usize, testbed: &Testbed, network: &mut Network<Member>) -> Participant {
         let qpn = address::receiver_qpn(self.number, receiver, self.queue_pairs[receiver]);
         self.queue_pairs[receiver] += 1;
         let base = address::receiver_base(self.number, receiver);
         let replica = Replica::empty(Rc::clone(&self.data));
-        // A key that differs from receiver to receiver, as those of real hosts do.
+        // Keys differ between receivers, as those of real hosts do.
         let tag = receiver as u8;
-        let key = network.with_host(site.receivers[receiver], |host| host.add_region(replica, base, tag));
+        let key = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, tag));
         Participant { receiver, qpn, key: key.unwrap_or(MemoryKey(0)), begins_octets: 0, joined: None }
     }
 
-    /// Gives a receiver that has memory its queue pair, beginning where it joins.
+    /// Creates a receiver's queue pair, which begins at its join point.
     pub(crate) fn connect(
         &self,
         participant: Participant,
         joined: Option<Join>,
-        site: &Site,
+        testbed: &Testbed,
         network: &mut Network<Member>,
     ) -> Result<Participant, srdma_rc::ConfigError> {
         let (first_psn, begins_octets) = match joined {
@@ -189,7 +188,7 @@ impl<'s> Flow<'s> {
         let config = self.queue_pair(qpn, first_psn);
         let replica = Replica::beginning_at(Rc::clone(&self.data), begins_octets);
         let plan = self.plan;
-        let added = network.with_host(site.receivers[receiver], |host| {
+        let added = network.with_host(testbed.receivers[receiver], |host| {
             host.add_queue_pair(config)?;
             host.replace_region(key, replica);
             if plan.operation == OperationPlan::Send {
@@ -203,11 +202,11 @@ impl<'s> Flow<'s> {
         Ok(Participant { begins_octets, joined, ..participant })
     }
 
-    /// The record of the group's beginning, as a control plane would commit it.
-    pub(crate) fn first_record(&self, schedule: &Schedule, site: &Site) -> Result<Record, TreeError> {
+    /// The initial group record.
+    pub(crate) fn first_record(&self, schedule: &Schedule, testbed: &Testbed) -> Result<Record, TreeError> {
         let mut in_tree = vec![false; schedule.nodes.len()];
         for member in &self.members {
-            let mut above = Some(site.edge_of(member.receiver));
+            let mut above = Some(testbed.edge_of(member.receiver));
             while let Some(node) = above {
                 in_tree[node] = true;
                 above = schedule.nodes[node].parent;
@@ -218,10 +217,10 @@ impl<'s> Flow<'s> {
         for (node, plan) in schedule.nodes.iter().enumerate().filter(|(node, _)| in_tree[*node]) {
             positions[node] = NodeIndex(nodes.len());
             let parent = plan.parent.map(|parent| positions[parent]);
-            nodes.push(tree_node(node, self.number, parent, site));
+            nodes.push(tree_node(node, self.number, parent, testbed));
         }
         let receivers =
-            self.members.iter().map(|member| self.receiver(member, positions[site.edge_of(member.receiver)], site));
+            self.members.iter().map(|member| self.receiver(member, positions[testbed.edge_of(member.receiver)], testbed));
         let (base, rkey) = address::group_region(self.number);
         let region = SourceRegion { base, length: self.plan.octets, rkey: rkey.0 };
         Ok(Record {
@@ -244,9 +243,9 @@ impl<'s> Flow<'s> {
         self.plan.operation == OperationPlan::Write
     }
 
-    fn receiver(&self, member: &Participant, edge: NodeIndex, site: &Site) -> Receiver {
+    fn receiver(&self, member: &Participant, edge: NodeIndex, testbed: &Testbed) -> Receiver {
         Receiver {
-            address: site.receiver_address(member.receiver),
+            address: testbed.receiver_address(member.receiver),
             qpn: member.qpn,
             region: self.region_of(member),
             edge,
@@ -254,13 +253,12 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// Where a member's memory is, when the group carries WRITE.
+    /// A member's memory region, if the group uses WRITE.
     pub(crate) fn region_of(&self, member: &Participant) -> Option<ReceiverRegion> {
         let base = address::receiver_base(self.number, member.receiver);
         self.has_regions().then_some(ReceiverRegion { base, rkey: member.key.0 })
     }
 
-    /// The group's number, as nodes know it.
     pub(crate) fn id(&self) -> GroupId {
         GroupId(self.number as u32 + 1)
     }
@@ -285,27 +283,26 @@ impl<'s> Flow<'s> {
         }
     }
 
-    /// T_stall (D25).
     pub(crate) fn t_stall(&self) -> Duration {
         Duration::from_nanos(self.ack_timeout_ns()) * u32::from(self.plan.policy.t_stall_percent) / 100
     }
 
-    /// How long the source's ACK timer runs, in nanoseconds.
+    /// The source's ACK timeout, in nanoseconds.
     pub(crate) fn ack_timeout_ns(&self) -> u64 {
         4096 << self.timing.ack_timeout
     }
 
-    /// Whether there is nothing more to come: complete, or failed.
-    pub(crate) fn is_over(&self) -> bool {
+    /// Whether the group is complete or has failed.
+    pub(crate) fn is_finished(&self) -> bool {
         self.completed_at.is_some() || self.failure.is_some()
     }
 
-    /// Has the source pause at the end of a message, or go on (D30).
+    /// Pauses the source at the end of a message, or resumes it (D30).
     pub(crate) fn pause(&self, network: &mut Network<Member>, is_paused: bool) {
         network.with_host(self.source, |host| host.pause(self.qpn, is_paused));
     }
 
-    /// J: where a receiver joins that joins now; `None` while anything is on its way (D30).
+    /// The join point J of a receiver that joins now; `None` while packets are outstanding (D30).
     pub(crate) fn join_point(&self, network: &Network<Member>) -> Option<Join> {
         let outgoing = network.host(self.source)?.outgoing().iter().find(|outgoing| outgoing.qpn() == self.qpn)?;
         outgoing.is_quiescent().then(|| {
@@ -318,14 +315,14 @@ impl<'s> Flow<'s> {
         })
     }
 
-    /// The PSN that the source sends next, when it has not to go back.
+    /// The next new PSN of the source.
     pub(crate) fn next_psn(&self, network: &Network<Member>) -> Psn {
         let counters = network.host(self.source).and_then(|host| host.counters(self.qpn));
         let new = counters.map_or(0, |counters| counters.packets_sent - counters.packets_retransmitted);
         self.layout.first_psn.plus((new & 0xFF_FFFF) as u32)
     }
 
-    /// A new record is stored, in which those that are not kept have left and others have come; gives who has left.
+    /// Applies a stored record: members that `keep` rejects have left, `newcomers` have joined. Returns the former.
     pub(crate) fn change_members(&mut self, keep: impl Fn(usize) -> bool, newcomers: &[Participant]) -> Vec<usize> {
         let (stay, gone) = self.members.drain(..).partition(|member| keep(member.receiver));
         self.members = stay;
@@ -335,44 +332,44 @@ impl<'s> Flow<'s> {
         gone.iter().map(|member| member.receiver).collect()
     }
 
-    /// A response has reached the source (MT-5.3.1-1, MT-5.3.2-1).
-    pub(crate) fn hear(&mut self, response: Response, site: &Site, network: &Network<Member>, seen: &mut Seen) {
+    /// Checks a response that has reached the source (MT-5.3.1-1, MT-5.3.2-1).
+    pub(crate) fn on_response(&mut self, response: Response, testbed: &Testbed, network: &Network<Member>, observed: &mut Observed) {
         match response.syndrome {
             Syndrome::Ack(_) => self.acks_received += 1,
             Syndrome::RnrNak(_) | Syndrome::Nak(_) | Syndrome::Reserved(_) => self.naks_received += 1,
         }
         let now = network.now();
         let (violations, confirmed) = (self.checker.violations(), self.checker.confirmed_packets());
-        let there = self.members.iter().map(|member| octets_of(member, site, network));
+        let there = self.members.iter().map(|member| octets_of(member, testbed, network));
         self.checker.check(now.as_ns(), response, there);
         if self.checker.violations() > violations {
             let text = self.checker.first().map(ToString::to_string).unwrap_or_default();
-            self.complain(seen, now, ComplaintKind::Untrue, &text);
+            self.violation(observed, now, ViolationKind::Safety, &text);
         }
         if self.checker.confirmed_packets() > confirmed {
             self.progress_at = now;
-            seen.progress = true;
+            observed.progress = true;
             self.note(now, StepKind::Progress);
         }
     }
 
-    /// Notes a step, unless it says what is known.
+    /// Records a step unless it repeats a known one.
     pub(crate) fn note(&mut self, now: Instant, kind: StepKind) {
         let is_known = match kind {
             StepKind::Progress => self.steps.last().is_some_and(|last| last.kind == kind),
-            StepKind::EvictionWanted(_) => self.steps.iter().any(|step| step.kind == kind),
-            StepKind::NodeBack(_) | StepKind::InEffect(_) | StepKind::Death(_) | StepKind::Unanswered(_) => false,
+            StepKind::EvictionRequested(_) => self.steps.iter().any(|step| step.kind == kind),
+            StepKind::NodeRestarted(_) | StepKind::GroupApplied(_) | StepKind::ReceiverDied(_) | StepKind::SentToDeadReceiver(_) => false,
         };
         if !is_known {
             self.steps.push(Step { at_ns: now.as_ns(), kind });
         }
     }
 
-    /// A work request of the source has ended: each does so once, and in order.
-    pub(crate) fn end(&mut self, completion: &Completion, now: Instant, seen: &mut Seen) {
+    /// Checks a completion of the source: each work request completes once and in order.
+    pub(crate) fn on_completion(&mut self, completion: &Completion, now: Instant, observed: &mut Observed) {
         if completion.wr_id != self.next_wr_id {
-            let text = format!("message {} ended, but {} was to be next", completion.wr_id, self.next_wr_id);
-            self.complain(seen, now, ComplaintKind::WrongData, &text);
+            let text = format!("message {} completed, expected {}", completion.wr_id, self.next_wr_id);
+            self.violation(observed, now, ViolationKind::WrongData, &text);
         }
         self.next_wr_id = completion.wr_id + u64::from(self.plan.message_octets);
         match (completion.status, self.failure) {
@@ -382,44 +379,43 @@ impl<'s> Flow<'s> {
                 }
             }
             (Status::Success, Some((_, status))) => {
-                let text = format!("message {} succeeded after {status:?}", completion.wr_id);
-                self.complain(seen, now, ComplaintKind::WrongData, &text);
+                let text = format!("message {} completed after {status:?}", completion.wr_id);
+                self.violation(observed, now, ViolationKind::WrongData, &text);
             }
             (status, None) => self.failure = Some((now, status)),
             (_, Some(_)) => {}
         }
     }
 
-    fn complain(&self, seen: &mut Seen, now: Instant, kind: ComplaintKind, text: &str) {
+    fn violation(&self, observed: &mut Observed, now: Instant, kind: ViolationKind, text: &str) {
         let text = format!("group {}: {text}", self.number);
-        seen.complaints.push(Complaint { at_ns: now.as_ns(), kind, text });
+        observed.violations.push(Violation { at_ns: now.as_ns(), kind, text });
     }
 
-    /// What everybody has at the end: members of a complete group all, the others nothing that is not the source's.
-    pub(crate) fn check_data(&self, site: &Site, network: &Network<Member>, seen: &mut Seen) {
+    /// Checks the final data: members of a complete group have all of it, and no memory holds anything else.
+    pub(crate) fn check_data(&self, testbed: &Testbed, network: &Network<Member>, observed: &mut Observed) {
         let now = network.now();
         for member in self.members.iter().chain(&self.former) {
             let receiver = member.receiver;
-            let Some(replica) = replica_of(member, site, network) else {
+            let Some(replica) = replica_of(member, testbed, network) else {
                 continue;
             };
             if !replica.agrees_from(member.begins_octets) {
-                let text = format!("receiver {receiver} has octets that the source never sent");
-                self.complain(seen, now, ComplaintKind::WrongData, &text);
+                let text = format!("receiver {receiver} has octets that differ from the source's");
+                self.violation(observed, now, ViolationKind::WrongData, &text);
             }
         }
         if self.completed_at.is_some() {
             for member in &self.members {
-                let octets = octets_of(member, site, network);
+                let octets = octets_of(member, testbed, network);
                 if octets != self.plan.octets {
-                    let text = format!("complete, but receiver {} has {octets} octets", member.receiver);
-                    self.complain(seen, now, ComplaintKind::WrongData, &text);
+                    let text = format!("complete, but receiver {} has only {octets} octets", member.receiver);
+                    self.violation(observed, now, ViolationKind::WrongData, &text);
                 }
             }
         }
     }
 
-    /// What came of the group.
     pub(crate) fn outcome(&self, network: &Network<Member>) -> GroupOutcome {
         let counters = network.host(self.source).and_then(|host| host.counters(self.qpn)).copied().unwrap_or_default();
         GroupOutcome {
@@ -439,9 +435,9 @@ impl<'s> Flow<'s> {
 }
 
 /// A node of the network as a node of a group's tree.
-pub(crate) fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, site: &Site) -> TreeNode {
+pub(crate) fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, testbed: &Testbed) -> TreeNode {
     let addresses = address::node(node);
-    let is_edge = site.is_edge(node);
+    let is_edge = testbed.is_edge(node);
     TreeNode {
         name: format!("N{node}"),
         loopback: addresses.loopback,
@@ -455,10 +451,10 @@ pub(crate) fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, si
     }
 }
 
-fn replica_of<'n>(member: &Participant, site: &Site, network: &'n Network<Member>) -> Option<&'n Replica> {
-    network.host(site.receivers[member.receiver])?.region(member.key)
+fn replica_of<'n>(member: &Participant, testbed: &Testbed, network: &'n Network<Member>) -> Option<&'n Replica> {
+    network.host(testbed.receivers[member.receiver])?.region(member.key)
 }
 
-fn octets_of(member: &Participant, site: &Site, network: &Network<Member>) -> u64 {
-    replica_of(member, site, network).map_or(0, Replica::complete_octets)
+fn octets_of(member: &Participant, testbed: &Testbed, network: &Network<Member>) -> u64 {
+    replica_of(member, testbed, network).map_or(0, Replica::complete_octets)
 }

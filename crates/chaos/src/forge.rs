@@ -1,8 +1,8 @@
-//! Packets that lie.
+//! Forged packets.
 
 use crate::address;
-use crate::outcome::{ComplaintKind, Fates};
-use crate::schedule::{Claim, Forger, Forgery, Message, PATH_MTU_OCTETS};
+use crate::outcome::{ViolationKind, ForgeryOutcome};
+use crate::schedule::{Claim, Attacker, Forgery, Message, PATH_MTU_OCTETS};
 use crate::summary::message_name;
 use crate::world::World;
 use srdma_aggregation::Acknowledgements;
@@ -18,20 +18,19 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
-/// Fill of forged data.
+/// Content of forged data.
 const FORGED: u8 = 0xF0;
 
-/// The MAC address of a forger.
-const FORGERS_MAC: MacAddress = MacAddress([0x02, 0xBA, 0xD0, 0, 0, 0]);
+const ATTACKER_MAC: MacAddress = MacAddress([0x02, 0xBA, 0xD0, 0, 0, 0]);
 
 impl World<'_> {
-    /// Somebody sends what is not so.
+    /// Sends forged packets to a node and compares its aggregation state before and after each.
     pub(crate) fn forge(&mut self, forgery: &Forgery) {
-        let Some((node, port)) = self.site.port_of_forger(forgery.from) else {
+        let Some((node, port)) = self.testbed.attacker_port(forgery.from) else {
             return;
         };
-        if self.network.node(self.site.nodes[node]).is_none() {
-            // Nobody is there to be lied to.
+        if self.network.node(self.testbed.nodes[node]).is_none() {
+            // The node is down.
             return;
         }
         let psn = self.flows[forgery.group].next_psn(&self.network);
@@ -40,71 +39,71 @@ impl World<'_> {
             return;
         };
         let ethernet = Ethernet {
-            destination: self.site.mac_of_port(node, port),
-            source: FORGERS_MAC,
+            destination: self.testbed.mac_of_port(node, port),
+            source: ATTACKER_MAC,
             ethertype: EtherType::IPV6,
         };
         let mut frame = ethernet.emit().as_bytes().to_vec();
         frame.extend(packet);
-        let (name, place) = (message_name(forgery.message), (self.site.nodes[node], port));
-        let mut fates = Fates::default();
+        let (name, place) = (message_name(forgery.message), (self.testbed.nodes[node], port));
+        let mut outcome = ForgeryOutcome::default();
         for _ in 0..forgery.copies {
-            let (drops, standing) = (self.drops_at(node, port), self.standing(node));
+            let (drops, before) = (self.drops_at(node, port), self.aggregation_state(node));
             self.network.inject(place, &frame);
-            fates.sent += 1;
-            fates.believed += u64::from(self.standing(node) != standing);
-            let refused = self
+            outcome.sent += 1;
+            outcome.accepted += u64::from(self.aggregation_state(node) != before);
+            let dropped = self
                 .drops_at(node, port)
                 .into_iter()
                 .find(|(reason, count)| drops.get(reason).copied().unwrap_or(0) < *count);
-            match refused {
-                Some((reason, _)) => *fates.refused.entry(reason).or_default() += 1,
-                None => fates.passed_on += 1,
+            match dropped {
+                Some((reason, _)) => *outcome.dropped.entry(reason).or_default() += 1,
+                None => outcome.forwarded += 1,
             }
         }
-        self.count(name, fates.sent);
-        if fates.believed > 0 {
-            let text = format!("node {node} believed {} of {} times: {forgery:?}", fates.believed, fates.sent);
-            self.complain(ComplaintKind::Believed, text);
+        self.count(name, outcome.sent);
+        if outcome.accepted > 0 {
+            let text = format!("node {node} accepted {} of {} packets: {forgery:?}", outcome.accepted, outcome.sent);
+            self.violation(ViolationKind::ForgeryAccepted, text);
         }
-        self.outcome.forged.entry(name).or_default().merge(&fates);
-        self.look_at(self.site.nodes[node]);
+        self.outcome.forged.entry(name).or_default().merge(&outcome);
+        self.observe(self.testbed.nodes[node]);
     }
 
-    /// What a node has dropped of what came in at a port.
+    /// A node's drops of packets received on a port.
     fn drops_at(&self, node: usize, port: PortId) -> BTreeMap<&'static str, u64> {
-        let node = self.network.node(self.site.nodes[node]);
+        let node = self.network.node(self.testbed.nodes[node]);
         let counters = node.and_then(|node| node.port_counters(port));
         let drops = counters.into_iter().flat_map(|counters| counters.drops.iter());
         drops.map(|(reason, count)| (reason.name(), count)).collect()
     }
 
-    /// Where a node's aggregation stands, group by group.
-    fn standing(&self, node: usize) -> Vec<(GroupId, Option<Acknowledgements>, Option<u64>)> {
-        let Some(node) = self.network.node(self.site.nodes[node]) else {
+    /// A node's aggregation state for each group.
+    fn aggregation_state(&self, node: usize) -> Vec<(GroupId, Option<Acknowledgements>, Option<u64>)> {
+        let Some(node) = self.network.node(self.testbed.nodes[node]) else {
             return Vec::new();
         };
-        let standing = |group| {
+        let state = |group| {
             let cnps = node.group_counters(group).map(|counters| counters.cnps_received + counters.cnps_sent);
             (group, node.acknowledgements(group).cloned(), cnps)
         };
-        node.groups().map(standing).collect()
+        node.groups().map(state).collect()
     }
 
     fn claimed(&self, forgery: &Forgery) -> Ipv6Addr {
         match forgery.claims {
-            Claim::Receiver(receiver) => self.site.receiver_address(receiver),
+            Claim::Receiver(receiver) => self.testbed.receiver_address(receiver),
             Claim::Node(node) => address::node(node).loopback,
             Claim::Proxy => address::proxy(forgery.group),
             Claim::Source => address::source(self.flows[forgery.group].plan.source),
-            Claim::Stranger => match forgery.from {
-                Forger::Stranger(node) => address::stranger(node),
-                Forger::Receiver(receiver) => self.site.receiver_address(receiver),
+            Claim::External => match forgery.from {
+                Attacker::External(node) => address::external_host(node),
+                Attacker::Receiver(receiver) => self.testbed.receiver_address(receiver),
             },
         }
     }
 
-    /// From the IPv6 header on; `None` when there is nobody left to lie to.
+    /// The packet from its IPv6 header on; `None` when the group has no members left.
     fn forged_packet(&mut self, forgery: &Forgery, psn: Psn) -> Option<Vec<u8>> {
         let (proxy, source) = (address::proxy(forgery.group), self.claimed(forgery));
         let designated = address::designated_qpn(forgery.group);
@@ -123,11 +122,11 @@ impl World<'_> {
                 Some(packet(source, proxy, bth, payload.as_bytes()))
             }
             Message::Data => {
-                let (address, qpn, _) = self.victim(forgery.group)?;
+                let (address, qpn, _) = self.random_member(forgery.group)?;
                 Some(packet(source, address, data_header(qpn, psn), &[FORGED; PATH_MTU_OCTETS as usize]))
             }
             Message::TamperedTlv => {
-                let (address, qpn, edge) = self.victim(forgery.group)?;
+                let (address, qpn, edge) = self.random_member(forgery.group)?;
                 let inside = address::source(self.flows[forgery.group].plan.source);
                 let inner = packet(inside, proxy, data_header(designated, psn), &[FORGED; PATH_MTU_OCTETS as usize]);
                 encapsulated(source, edge, proxy, (address, qpn), &inner)
@@ -135,11 +134,11 @@ impl World<'_> {
         }
     }
 
-    /// A member of the group, any, and its edge.
-    fn victim(&mut self, group: usize) -> Option<(Ipv6Addr, Qpn, usize)> {
+    /// A random member of the group, and its edge.
+    fn random_member(&mut self, group: usize) -> Option<(Ipv6Addr, Qpn, usize)> {
         let members = &self.flows[group].members;
         let member = members.get(self.chance.below(members.len() as u64) as usize)?;
-        Some((self.site.receiver_address(member.receiver), member.qpn, self.site.edge_of(member.receiver)))
+        Some((self.testbed.receiver_address(member.receiver), member.qpn, self.testbed.edge_of(member.receiver)))
     }
 }
 
@@ -147,7 +146,7 @@ fn data_header(qpn: Qpn, psn: Psn) -> Bth {
     Bth { ack_request: true, ..Bth::new(Opcode::SEND_MIDDLE, qpn, psn) }
 }
 
-/// A RoCEv2 packet that is as it should be.
+/// A valid RoCEv2 packet.
 fn packet(source: Ipv6Addr, destination: Ipv6Addr, bth: Bth, behind_bth: &[u8]) -> Vec<u8> {
     let udp_len = Udp::LEN + Bth::LEN + behind_bth.len() + 4;
     let ipv6 = Ipv6 {
@@ -167,7 +166,7 @@ fn packet(source: Ipv6Addr, destination: Ipv6Addr, bth: Bth, behind_bth: &[u8]) 
     [ipv6.as_bytes(), udp.as_bytes(), bth.as_bytes(), behind_bth, &icrc.0].concat()
 }
 
-/// A packet as a headend would send it to one edge, with a list of one receiver.
+/// A packet as a headend sends it to one edge, with a list of one receiver.
 fn encapsulated(
     source: Ipv6Addr,
     edge: usize,

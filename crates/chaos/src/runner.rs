@@ -1,6 +1,6 @@
-//! Many seeds on many threads. What comes out does not depend on how many threads there are.
+//! Many seeds on many threads. The result does not depend on the number of threads.
 
-use crate::outcome::{Complaint, ComplaintKind, Outcome};
+use crate::outcome::{Violation, ViolationKind, Outcome};
 use crate::schedule::Schedule;
 use crate::summary::Summary;
 use std::any::Any;
@@ -10,58 +10,58 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Which seeds are run.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct RunConfig {
     /// The first seed.
-    pub first: u64,
-    /// How many from there.
+    pub first_seed: u64,
+    /// Number of consecutive seeds.
     pub seeds: u64,
-    /// On how many threads, at least one.
+    /// At least 1.
     pub threads: usize,
-    /// After so many failures no further seed begins.
-    pub most_failures: u64,
+    /// No further seed starts after this many failures.
+    pub max_failures: u64,
 }
 
-/// How far a storm is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Schedules that are over.
+    /// Finished schedules.
     pub done: u64,
-    /// Those of them that failed.
+    /// Finished schedules with violations.
     pub failed: u64,
 }
 
-/// What runs one schedule.
-pub type World<'a> = &'a (dyn Fn(&Schedule) -> Outcome + Sync);
+/// A function that runs one schedule.
+pub type RunSchedule<'a> = &'a (dyn Fn(&Schedule) -> Outcome + Sync);
 
-/// Runs seeds in their order, each that has begun to its end. `go_on` is asked after each, on whichever thread ran it;
-/// once it says no, no further seed begins.
-pub fn run(order: &Order, world: World<'_>, go_on: &(dyn Fn(Progress) -> bool + Sync)) -> Summary {
-    run_each(order, go_on, &|seed, summary| {
+/// Runs seeds in config. `go_on` is called after each, on any thread; once it returns false no further seed starts.
+/// Seeds that have started are finished.
+pub fn run(config: &RunConfig, world: RunSchedule<'_>, go_on: &(dyn Fn(Progress) -> bool + Sync)) -> Summary {
+    run_each(config, go_on, &|seed, summary| {
         let schedule = Schedule::from_seed(seed);
-        let outcome = guarded(world, &schedule);
-        let fails = !outcome.complaints.is_empty();
+        let outcome = run_catching_panics(world, &schedule);
+        let fails = !outcome.violations.is_empty();
         summary.merge(Summary::of(seed, &schedule, outcome));
         fails
     })
 }
 
-/// What threads gather, and how it becomes one.
-pub(crate) trait Gathered: Default + Send {
-    /// Adds what another thread has gathered; in whichever order.
+/// A result that threads accumulate.
+pub(crate) trait Merge: Default + Send {
+    /// Adds another thread's result. The order must not matter.
     fn merge(&mut self, other: Self);
 }
 
-impl Gathered for Summary {
+impl Merge for Summary {
     fn merge(&mut self, other: Self) {
         Summary::merge(self, other);
     }
 }
 
-/// Does `work` for each seed; it says whether the seed failed.
-pub(crate) fn run_each<G: Gathered>(
-    order: &Order,
+/// Calls `work` for each seed; it returns whether the seed failed.
+pub(crate) fn run_each<G: Merge>(
+    config: &RunConfig,
     go_on: &(dyn Fn(Progress) -> bool + Sync),
     work: &(dyn Fn(u64, &mut G) -> bool + Sync),
 ) -> G {
@@ -70,26 +70,26 @@ pub(crate) fn run_each<G: Gathered>(
     let failed = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let worker = || {
-        let mut gathered = G::default();
+        let mut result = G::default();
         while !stop.load(Ordering::Relaxed) {
             let position = next.fetch_add(1, Ordering::Relaxed);
-            if position >= order.seeds {
+            if position >= config.seeds {
                 break;
             }
-            let fails = work(order.first.wrapping_add(position), &mut gathered);
+            let fails = work(config.first_seed.wrapping_add(position), &mut result);
             let failed = failed.fetch_add(u64::from(fails), Ordering::Relaxed) + u64::from(fails);
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            if !go_on(Progress { done, failed }) || failed >= order.most_failures {
+            if !go_on(Progress { done, failed }) || failed >= config.max_failures {
                 stop.store(true, Ordering::Relaxed);
             }
         }
-        gathered
+        result
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..order.threads.max(1)).map(|_| scope.spawn(worker)).collect();
+        let workers: Vec<_> = (0..config.threads.max(1)).map(|_| scope.spawn(worker)).collect();
         let mut all = G::default();
         for worker in workers {
-            // Panics of the world are caught; one of a worker is this module's own.
+            // Panics of schedules are caught: this one is a defect of this module.
             all.merge(worker.join().unwrap_or_else(|panic| panic::resume_unwind(panic)));
         }
         all
@@ -97,24 +97,24 @@ pub(crate) fn run_each<G: Gathered>(
 }
 
 thread_local! {
-    /// Set while a schedule runs on this thread; then what its panic says.
+    /// Set while a schedule runs on this thread; then the location of its panic.
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs one schedule. A panic is a complaint with its message, and goes no further.
-pub fn guarded(world: World<'_>, schedule: &Schedule) -> Outcome {
+/// Runs one schedule. A panic becomes a violation with its message.
+pub fn run_catching_panics(world: RunSchedule<'_>, schedule: &Schedule) -> Outcome {
     keep_panics_quiet();
     LAST_PANIC.set(Some(String::new()));
     let result = panic::catch_unwind(AssertUnwindSafe(|| world(schedule)));
     let place = LAST_PANIC.take().unwrap_or_default();
     result.unwrap_or_else(|panic| {
         let text = format!("{}{place}", message(panic.as_ref()));
-        let complaint = Complaint { at_ns: 0, kind: ComplaintKind::Panic, text };
-        Outcome { complaints: vec![complaint], ..Outcome::default() }
+        let violation = Violation { at_ns: 0, kind: ViolationKind::Panic, text };
+        Outcome { violations: vec![violation], ..Outcome::default() }
     })
 }
 
-/// Panics of schedules are reported with their seeds; all others as ever.
+/// Panics within schedules are reported with their seeds; others go to the default hook.
 fn keep_panics_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -144,11 +144,11 @@ mod tests {
     use super::*;
     use crate::outcome::GroupOutcome;
 
-    /// A world that takes no time: every tenth seed is stuck, every hundredth panics.
+    /// A fake run: every tenth seed has a violation, every hundredth panics.
     fn fake(schedule: &Schedule) -> Outcome {
         assert!(!schedule.seed.is_multiple_of(100), "seed {} is round", schedule.seed);
-        let stuck = schedule.seed.is_multiple_of(10);
-        let complaint = Complaint { at_ns: schedule.seed, kind: ComplaintKind::Stuck, text: "at a ten".to_owned() };
+        let fails = schedule.seed.is_multiple_of(10);
+        let violation = Violation { at_ns: schedule.seed, kind: ViolationKind::Liveness, text: "every tenth".to_owned() };
         let group = GroupOutcome {
             recoveries_ns: vec![schedule.seed],
             ack_timeout_ns: 100,
@@ -156,22 +156,22 @@ mod tests {
             ..GroupOutcome::default()
         };
         Outcome {
-            complaints: if stuck { vec![complaint] } else { Vec::new() },
+            violations: if fails { vec![violation] } else { Vec::new() },
             hops: schedule.seed,
             groups: vec![group],
             ..Outcome::default()
         }
     }
 
-    fn storm(threads: usize, most_failures: u64) -> Summary {
-        let order = Order { first: 1, seeds: 300, threads, most_failures };
-        run(&order, &fake, &|_| true)
+    fn run_fake(threads: usize, max_failures: u64) -> Summary {
+        let config = RunConfig { first_seed: 1, seeds: 300, threads, max_failures };
+        run(&config, &fake, &|_| true)
     }
 
     #[test]
     fn the_summary_does_not_depend_on_the_threads() {
-        let one = storm(1, u64::MAX);
-        assert_eq!(one, storm(3, u64::MAX));
+        let one = run_fake(1, u64::MAX);
+        assert_eq!(one, run_fake(3, u64::MAX));
         assert_eq!((one.schedules, one.failures.len(), one.packets_sent), (300, 30, 297 * 7));
         assert_eq!(one.hops, (1..=300).filter(|seed| seed % 100 != 0).sum::<u64>());
         assert_eq!((one.recoveries.quantile(0), one.recoveries.quantile(1000)), (Some(0.01), Some(2.99)));
@@ -179,21 +179,21 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_failure_with_its_message() {
-        let summary = storm(2, u64::MAX);
-        let complaint = &summary.failures[&200].complaint;
-        assert_eq!(complaint.kind, ComplaintKind::Panic);
-        assert!(complaint.text.starts_with("seed 200 is round, at "), "{}", complaint.text);
+        let summary = run_fake(2, u64::MAX);
+        let violation = &summary.failures[&200].violation;
+        assert_eq!(violation.kind, ViolationKind::Panic);
+        assert!(violation.text.starts_with("seed 200 is round, at "), "{}", violation.text);
     }
 
     #[test]
-    fn a_storm_stops_after_so_many_failures() {
-        let summary = storm(1, 2);
+    fn a_run_stops_after_max_failures() {
+        let summary = run_fake(1, 2);
         assert_eq!((summary.schedules, summary.failures.len()), (20, 2));
     }
 
     #[test]
-    fn a_storm_stops_when_it_is_told_to() {
-        let order = Order { first: 1, seeds: 300, threads: 1, most_failures: u64::MAX };
-        assert_eq!(run(&order, &fake, &|progress| progress.done < 17).schedules, 17);
+    fn a_run_stops_when_go_on_returns_false() {
+        let config = RunConfig { first_seed: 1, seeds: 300, threads: 1, max_failures: u64::MAX };
+        assert_eq!(run(&config, &fake, &|progress| progress.done < 17).schedules, 17);
     }
 }

@@ -1,26 +1,26 @@
-//! How long things take in a schedule's network: what times are drawn from.
+//! Typical times in a schedule's network, from which events are drawn.
 
 use crate::schedule::{GroupPlan, LinkPlan, PATH_MTU_OCTETS, Schedule};
 use srdma_rc::PathMtu;
 use srdma_sim::link::LinkModel;
 use srdma_sim::timing::Timing;
 
-/// Octets of a full packet on a link, headers included, roughly.
+/// Approximate octets of a full packet on a link, headers included.
 const PACKET_OCTETS: usize = PATH_MTU_OCTETS as usize + 200;
 
-/// Typical times of a schedule, in nanoseconds.
+/// Typical times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// The sources' ACK timeout.
+    /// The sources' ACK timeout, in nanoseconds.
     pub ack_timeout_ns: u64,
-    /// How long the largest group takes if nothing goes wrong, roughly.
+    /// Approximate duration of the largest group's transfer without faults, in nanoseconds.
     pub transfer_ns: u64,
-    /// Packets that a source may have outstanding.
+    /// Maximum number of outstanding packets of a source.
     pub window_packets: u32,
 }
 
 impl Scale {
-    /// The scale of a schedule's network and groups.
+    /// The typical times of a schedule.
     pub fn of(schedule: &Schedule) -> Scale {
         let timing = timing(schedule);
         let link = model(&schedule.link);
@@ -36,21 +36,21 @@ impl Scale {
     }
 }
 
-/// The packets that a group's source has to send.
+/// Packets of a group's transfer.
 fn packets(group: &GroupPlan) -> u64 {
     let message_octets = u64::from(group.message_octets.max(1));
     let packets_of = |octets: u64| octets.div_ceil(u64::from(PATH_MTU_OCTETS));
     group.octets / message_octets * packets_of(message_octets) + packets_of(group.octets % message_octets)
 }
 
-/// Timers and windows that fit the schedule's longest path.
+/// Timers and windows for the schedule's longest path.
 pub fn timing(schedule: &Schedule) -> Timing {
     let levels = levels(schedule);
     // From the source to node 0, down the levels, and to the receiver.
     Timing::new(&model(&schedule.link), levels + 1, levels, PathMtu::Octets1024)
 }
 
-/// Nodes on the longest path that the nodes can take through their parents and spares.
+/// Nodes on the longest path through parents and spares.
 fn levels(schedule: &Schedule) -> usize {
     let mut depth: Vec<usize> = Vec::new();
     for node in &schedule.nodes {

@@ -1,79 +1,77 @@
-//! A schedule: everything that is to be said about one run of a storm, as plain data.
+//! A schedule: one chaos test as plain data.
 //!
-//! Two runs of one schedule are the same to the octet. The seed decides only what the links do to which frame, by the
-//! probabilities given here, and what the data are; everything else stands in the schedule, so that a part of it can be
-//! left out and the rest still means the same. That is what shrinking lives on.
+//! Two runs of a schedule are identical to the octet. The seed decides only which frames meet link faults, by the given
+//! probabilities, and the content of the data. Everything else is in the schedule, so that a part can be removed while
+//! the rest keeps its meaning; shrinking relies on it.
 //!
 //! Nodes, receivers and groups are named by their positions. Times are nanoseconds of virtual time since the start,
-//! probabilities are parts of a million.
+//! probabilities are parts per million.
+#![allow(missing_docs, reason = "names and types explain the other items")]
 
 use serde::{Deserialize, Serialize};
 
-/// RDMA path MTU of all groups, in octets.
+/// RDMA path MTU of all groups.
 pub const PATH_MTU_OCTETS: u32 = 1024;
 
-/// Everything of one run.
+/// A chaos test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Where chances of links and octets of data come from.
+    /// Seed of link faults and data.
     pub seed: u64,
-    /// The network's nodes. Node 0 is the first hop of all sources. At least two.
+    /// At least two. Node 0 is the first hop of all sources.
     pub nodes: Vec<NodePlan>,
-    /// The receiving hosts.
     pub receivers: Vec<ReceiverPlan>,
-    /// Every link.
+    /// Parameters of every link.
     pub link: LinkPlan,
-    /// The groups, at least one.
+    /// At least one.
     pub groups: Vec<GroupPlan>,
-    /// What happens, in the order of time.
-    pub events: Vec<Timed>,
-    /// From then on links have no faults of chance. Events may still come.
+    /// Ordered by time.
+    pub events: Vec<TimedEvent>,
+    /// Links have no random faults from then on. Events may still follow.
     pub faults_end_ns: u64,
 }
 
-/// A node of the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePlan {
-    /// The next node toward the sources, of a smaller position; `None` for node 0 alone.
+    /// The next node toward the sources, with a smaller position; `None` for node 0 alone.
     pub parent: Option<usize>,
-    /// Nodes without receivers, of smaller positions, to which there is a link beside the one to the parent, so that
-    /// this node may be re-homed there.
+    /// Nodes without receivers, with smaller positions, that this node has a link to besides its parent: it can be
+    /// re-homed there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<usize>,
 }
 
-/// A receiving host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ReceiverPlan {
-    /// The node that it is attached to: not node 0, and neither another node's parent nor its spare.
+    /// The node that it is attached to: neither node 0 nor another node's parent or spare.
     pub edge: usize,
 }
 
-/// What all links are like.
+/// Parameters of links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPlan {
-    /// Bits per second, more than 0.
+    /// More than 0.
     pub rate_bits_per_s: u64,
     /// Propagation delay.
     pub delay_ns: u64,
-    /// How probably a frame does not arrive.
+    /// Probability that a frame is lost.
     pub loss_ppm: u32,
-    /// How probably it arrives twice.
+    /// Probability that a frame is duplicated.
     pub duplicate_ppm: u32,
-    /// How probably others overtake it.
+    /// Probability that a frame is overtaken by others.
     pub reorder_ppm: u32,
-    /// How probably it is held back for `spike_ns`, and all behind it with it.
+    /// Probability that a frame, and all behind it, is delayed by `spike_ns`.
     pub spike_ppm: u32,
     /// See `spike_ppm`.
     pub spike_ns: u64,
-    /// How probably one of its bits arrives changed.
+    /// Probability that one bit of a frame is flipped.
     pub corrupt_ppm: u32,
 }
 
 impl LinkPlan {
-    /// Links on which nothing goes wrong by chance.
-    pub fn calm(rate_bits_per_s: u64, delay_ns: u64) -> Self {
+    /// Links without random faults.
+    pub fn without_faults(rate_bits_per_s: u64, delay_ns: u64) -> Self {
         LinkPlan {
             rate_bits_per_s,
             delay_ns,
@@ -86,7 +84,7 @@ impl LinkPlan {
         }
     }
 
-    /// The faults that chance brings about, by the names that reports give them.
+    /// Names of the random faults in reports.
     pub(crate) fn faults(&self) -> impl Iterator<Item = &'static str> {
         let of_links = [
             ("loss", self.loss_ppm),
@@ -99,69 +97,66 @@ impl LinkPlan {
     }
 }
 
-/// A group and what its source sends.
+/// A group and its transfer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupPlan {
     /// The sending host; groups with the same number share it.
     pub source: usize,
-    /// The receivers from the beginning, in order, at least one.
+    /// Initial receivers, in order, at least one.
     pub members: Vec<usize>,
-    /// When the source begins.
+    /// Start of the transfer.
     pub start_ns: u64,
-    /// Octets to send, at least one.
+    /// At least one.
     pub octets: u64,
     /// Octets of each message but the last.
     pub message_octets: u32,
-    /// PSN of the first packet, below 2^24 (D28).
+    /// First PSN, below 2^24 (D28).
     pub first_psn: u32,
-    /// How messages are carried.
     pub operation: OperationPlan,
-    /// What its nodes are told.
     pub policy: PolicyPlan,
-    /// Whether the source never gives up; else after seven retries without progress.
+    /// Retries are unlimited; otherwise the source fails after seven without progress.
     pub unlimited_retries: bool,
 }
 
-/// How messages are carried.
+/// RDMA operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OperationPlan {
     /// RDMA WRITE into the receivers' memory (D27).
     Write,
-    /// SEND into receives that the receivers posted.
+    /// SEND into receives that the receivers have posted.
     Send,
 }
 
-/// A group's policy, as far as it is varied.
+/// The varied part of a group's policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyPlan {
-    /// Whether responses are aggregated as the draft literally says, not by R1 to R7 (D19, D20).
+    /// Aggregation by the draft's literal rules instead of R1 to R7 (D19, D20).
     pub literal: bool,
-    /// Whether stalled and failed receivers are evicted (D24, D25); else the group fails with them.
+    /// Stalled and failed receivers are evicted (D24, D25); otherwise the group fails with them.
     pub evict: bool,
-    /// Whether edges withhold copies of what a receiver has (D22).
+    /// Edges drop copies for receivers that already have the data (D22).
     pub prune_retransmit: bool,
-    /// How edges learn their receivers (D7).
     pub lists: ListsPlan,
-    /// T_hold, in hundredths of the longest that D20 allows; at most 100.
+    /// T_hold in percent of the maximum that D20 allows.
     pub t_hold_percent: u8,
-    /// Whether CNPs wait for the end of the window from the first one on (D29).
+    /// CNPs are sent at the end of the window (D29).
     pub trailing_cnps: bool,
-    /// The fewest receivers that an eviction may leave.
+    /// Minimum number of receivers after an eviction.
     pub min_receivers: u32,
-    /// T_stall, in hundredths of the source's ACK timeout (D25).
-    #[serde(default = "usual_t_stall_percent", skip_serializing_if = "is_usual_t_stall")]
+    /// T_stall in percent of the source's ACK timeout (D25).
+    #[serde(default = "default_t_stall_percent", skip_serializing_if = "is_default_t_stall")]
     pub t_stall_percent: u16,
 }
 
-/// T_stall unless something else is said: a packet that was sent three times over two ACK timeouts.
-pub const USUAL_T_STALL_PERCENT: u16 = 200;
+/// Default T_stall: a packet that was sent three times over two ACK timeouts.
+pub const DEFAULT_T_STALL_PERCENT: u16 = 200;
 
-fn usual_t_stall_percent() -> u16 {
-    USUAL_T_STALL_PERCENT
+fn default_t_stall_percent() -> u16 {
+    DEFAULT_T_STALL_PERCENT
 }
 
-fn is_usual_t_stall(percent: &u16) -> bool {
-    *percent == USUAL_T_STALL_PERCENT
+fn is_default_t_stall(percent: &u16) -> bool {
+    *percent == DEFAULT_T_STALL_PERCENT
 }
 
 /// How edges learn their receivers (D7).
@@ -171,176 +166,134 @@ pub enum ListsPlan {
     Tlv,
     /// From the group's record.
     Provisioned,
-    /// TLV while the packets fit.
+    /// TLVs while packets fit.
     Auto,
 }
 
-/// What happens at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Timed {
-    /// When.
+pub struct TimedEvent {
     pub at_ns: u64,
-    /// What.
     pub event: Event,
 }
 
-/// What happens.
+/// A fault, an attack or a membership change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// A node loses its frames and what it learnt from traffic, is silent for a time, and comes back with the groups
-    /// that were committed.
+    /// A node loses its frames and learned state, is down for a time, and restarts with its groups.
     CrashNode {
-        /// The node.
         node: usize,
-        /// For how long.
         for_ns: u64,
     },
-    /// Nothing passes between a node and the node that is its parent then, in either direction.
+    /// The link between a node and its current parent is cut in both directions.
     CutNode {
-        /// The lower node.
         node: usize,
-        /// For how long.
         for_ns: u64,
     },
-    /// Nothing passes between a receiver and its edge, in either direction.
+    /// A receiver's link is cut in both directions.
     CutReceiver {
-        /// The receiver.
         receiver: usize,
-        /// For how long.
         for_ns: u64,
     },
-    /// A receiver neither takes nor sends a frame ever after.
+    /// A receiver neither receives nor sends any frame from now on.
     KillReceiver {
-        /// The receiver.
         receiver: usize,
     },
-    /// A receiver handles nothing for a time, then all that has come meanwhile.
+    /// A receiver processes nothing for a time, then everything that has arrived meanwhile.
     FreezeReceiver {
-        /// The receiver.
         receiver: usize,
-        /// For how long.
         for_ns: u64,
     },
-    /// A receiver takes longer over each frame.
+    /// A receiver needs `by_ns` longer for each frame.
     SlowReceiver {
-        /// The receiver.
         receiver: usize,
-        /// For how long.
         for_ns: u64,
-        /// How much longer.
         by_ns: u64,
     },
-    /// A receiver posts no receives for a time, so that SENDs to it are answered by RNR NAKs.
+    /// A receiver posts no receives for a time and answers SENDs with RNR NAKs.
     StarveReceiver {
-        /// The receiver.
         receiver: usize,
-        /// For how long.
         for_ns: u64,
     },
-    /// A receiver refuses the group's next request for good, with a remote operational error (D24).
+    /// A receiver rejects the group's next request with a remote operational error (D24).
     FailReceiver {
-        /// The receiver.
         receiver: usize,
-        /// The group.
         group: usize,
     },
-    /// Data to a receiver arrive marked as having met congestion, so that it answers with CNPs.
+    /// Data to a receiver arrive with CE marks, so that it sends CNPs.
     Congest {
-        /// The receiver.
         receiver: usize,
-        /// For how long.
         for_ns: u64,
     },
-    /// Somebody sends what is not so.
+    /// An attacker sends forged packets.
     Forge(Forgery),
-    /// Frames that have passed the link above a node are sent over it once more, as they were, newest first.
+    /// Frames that have passed the link above a node are sent over it again, the newest first.
     Replay {
-        /// The node below the link.
         node: usize,
-        /// Toward the sources; else away from them.
         up: bool,
-        /// How many, at most.
         frames: u32,
     },
-    /// A member leaves: an eviction by its own wish.
+    /// A member leaves.
     Leave {
-        /// The group.
         group: usize,
-        /// The member.
         receiver: usize,
     },
-    /// A receiver joins while the source pauses (D30).
+    /// A receiver that is not a member joins while the source is paused (D30).
     Join {
-        /// The group.
         group: usize,
-        /// Not a member at that time; or nothing happens.
         receiver: usize,
     },
-    /// A node, with all below it, gets another parent, in all groups.
+    /// A node and its subtree move to another parent, in all groups.
     Rehome {
-        /// The node.
         node: usize,
-        /// One of its spares, or the parent that it began with.
         parent: usize,
     },
 }
 
-/// A packet that lies about somebody else.
+/// A forged packet in the name of another host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgery {
-    /// The group that it is about.
     pub group: usize,
-    /// Who sends it.
-    pub from: Forger,
-    /// Whose source address it carries.
+    pub from: Attacker,
     pub claims: Claim,
-    /// What it is.
     pub message: Message,
-    /// Its PSN, from the PSN that the source sends next; beyond it for a positive number.
+    /// Offset of its PSN from the source's next PSN.
     pub psn_offset: i32,
-    /// How many of them, one right after the other.
+    /// Number of packets, sent back to back.
     pub copies: u32,
 }
 
-/// Who sends a forged packet.
+/// Sender of a forged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Forger {
-    /// A receiving host, from inside.
+pub enum Attacker {
+    /// A receiving host, inside of the domain.
     Receiver(usize),
-    /// A host outside the domain, at a border port of this node.
-    Stranger(usize),
+    /// A host outside of the domain, at a border port of this node.
+    #[serde(alias = "Stranger")]
+    External(usize),
 }
 
-/// Whose source address a forged packet carries; never the forger's own, who may say of itself what it likes.
+/// Source address of a forged packet. Never the attacker's own, inside of the domain: that is no forgery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Claim {
-    /// Another receiver's.
     Receiver(usize),
-    /// A node's loopback.
     Node(usize),
-    /// The group's Proxy Address.
     Proxy,
-    /// The source's.
     Source,
-    /// The stranger's own.
-    Stranger,
+    /// The external host's own address.
+    #[serde(alias = "Stranger")]
+    External,
 }
 
-/// What a forged packet is.
+/// Kind of a forged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// An ACK.
     Ack,
-    /// A NAK for a PSN sequence error.
     SequenceNak,
-    /// An RNR NAK.
     RnrNak,
-    /// A NAK for a remote operational error.
     FatalNak,
-    /// A CNP.
     Cnp,
-    /// A request of the group's source, encapsulated, whose End.MT TLVs name a receiver of the forger's choice.
+    /// A request of the group's source, encapsulated, with a receiver of the attacker's choice in the End.MT TLVs.
     TamperedTlv,
-    /// A request of the group's source as it would arrive at a receiver, with other data.
+    /// A request of the group's source as it arrives at a receiver, with other data.
     Data,
 }

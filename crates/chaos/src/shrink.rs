@@ -1,53 +1,52 @@
-//! From a schedule that fails to a small one that fails in the same way: parts are left out and numbers made smaller as
-//! long as the same kind of complaint is heard.
+//! Shrinking: parts of a failing schedule are removed and its numbers reduced as long as the kind of violation remains.
 
-use crate::outcome::ComplaintKind;
+use crate::outcome::ViolationKind;
 use crate::schedule::{Event, GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, Schedule};
 
-/// What came of shrinking.
+/// Result of shrinking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shrunk {
-    /// The smallest schedule found that still fails.
+    /// The smallest failing schedule found.
     pub schedule: Schedule,
-    /// How many schedules were run for it.
+    /// Schedules run.
     pub runs: u32,
 }
 
-/// Shrinks a schedule that is complained of as `kind`. `run` says which kinds of complaints a schedule gives; it is
-/// called at most `most_runs` times.
+/// Shrinks a schedule with violations of `kind`. `run` returns the kinds of violations of a schedule; it is called at
+/// most `max_runs` times.
 pub fn shrink(
     schedule: &Schedule,
-    kind: ComplaintKind,
-    most_runs: u32,
-    run: &mut dyn FnMut(&Schedule) -> Vec<ComplaintKind>,
+    kind: ViolationKind,
+    max_runs: u32,
+    run: &mut dyn FnMut(&Schedule) -> Vec<ViolationKind>,
 ) -> Shrunk {
-    let mut search = Search { best: schedule.clone(), kind, runs: 0, most_runs, run };
+    let mut shrinker = Shrinker { best: schedule.clone(), kind, runs: 0, max_runs, run };
     loop {
-        let before = search.best.clone();
-        search.events();
-        search.groups();
-        search.receivers();
-        search.nodes();
-        search.choices();
-        search.numbers();
-        if search.best == before || search.runs >= most_runs {
-            return Shrunk { schedule: search.best, runs: search.runs };
+        let before = shrinker.best.clone();
+        shrinker.events();
+        shrinker.groups();
+        shrinker.receivers();
+        shrinker.nodes();
+        shrinker.choices();
+        shrinker.numbers();
+        if shrinker.best == before || shrinker.runs >= max_runs {
+            return Shrunk { schedule: shrinker.best, runs: shrinker.runs };
         }
     }
 }
 
-struct Search<'a> {
+struct Shrinker<'a> {
     best: Schedule,
-    kind: ComplaintKind,
+    kind: ViolationKind,
     runs: u32,
-    most_runs: u32,
-    run: &'a mut dyn FnMut(&Schedule) -> Vec<ComplaintKind>,
+    max_runs: u32,
+    run: &'a mut dyn FnMut(&Schedule) -> Vec<ViolationKind>,
 }
 
-impl Search<'_> {
-    /// Whether a smaller schedule still fails; it is the best one from then on.
-    fn take(&mut self, candidate: Schedule) -> bool {
-        if candidate == self.best || self.runs >= self.most_runs || candidate.check().is_err() {
+impl Shrinker<'_> {
+    /// Runs a smaller schedule. If it still fails it becomes the best one.
+    fn try_schedule(&mut self, candidate: Schedule) -> bool {
+        if candidate == self.best || self.runs >= self.max_runs || candidate.check().is_err() {
             return false;
         }
         self.runs += 1;
@@ -58,21 +57,21 @@ impl Search<'_> {
         fails
     }
 
-    /// Leaves out runs of parts, first all, then halves, down to single ones. `without` leaves out so many from a
-    /// position on, `count` says how many there are.
-    fn leave_out(
+    /// Removes runs of parts: first all, then halves, down to single ones. `without` removes a number of parts from a
+    /// position on, `count` returns the number of parts.
+    fn remove_runs(
         &mut self,
         count: fn(&Schedule) -> usize,
         without: &dyn Fn(&Schedule, usize, usize) -> Option<Schedule>,
     ) {
         let mut length = count(&self.best);
         while length > 0 {
-            // From behind: what stands behind often needs what is before.
+            // From the end: later parts often depend on earlier ones.
             let mut end = count(&self.best);
             while end > 0 {
                 let from = end.saturating_sub(length);
                 if let Some(candidate) = without(&self.best, from, end - from) {
-                    self.take(candidate);
+                    self.try_schedule(candidate);
                 }
                 end = from.min(count(&self.best));
             }
@@ -81,7 +80,7 @@ impl Search<'_> {
     }
 
     fn events(&mut self) {
-        self.leave_out(|schedule| schedule.events.len(), &|schedule, from, length| {
+        self.remove_runs(|schedule| schedule.events.len(), &|schedule, from, length| {
             let mut candidate = schedule.clone();
             candidate.events.drain(from..from + length);
             Some(candidate)
@@ -89,7 +88,7 @@ impl Search<'_> {
     }
 
     fn groups(&mut self) {
-        self.leave_out(|schedule| schedule.groups.len(), &|schedule, from, length| {
+        self.remove_runs(|schedule| schedule.groups.len(), &|schedule, from, length| {
             (0..length).try_fold(schedule.clone(), |left, _| left.without_group(from))
         });
         for group in 0..self.best.groups.len() {
@@ -100,7 +99,7 @@ impl Search<'_> {
                     let from = end.saturating_sub(length);
                     let mut candidate = self.best.clone();
                     candidate.groups[group].members.drain(from..end);
-                    self.take(candidate);
+                    self.try_schedule(candidate);
                     end = from;
                 }
                 length /= 2;
@@ -109,7 +108,7 @@ impl Search<'_> {
     }
 
     fn receivers(&mut self) {
-        self.leave_out(|schedule| schedule.receivers.len(), &|schedule, from, length| {
+        self.remove_runs(|schedule| schedule.receivers.len(), &|schedule, from, length| {
             let groups = schedule.groups.len();
             let left = (0..length).try_fold(schedule.clone(), |left, _| left.without_receiver(from))?;
             (left.groups.len() == groups).then_some(left)
@@ -120,24 +119,24 @@ impl Search<'_> {
         for receiver in 1..self.best.receivers.len() {
             let mut candidate = self.best.clone();
             candidate.receivers[receiver].edge = candidate.receivers[0].edge;
-            self.take(candidate);
+            self.try_schedule(candidate);
         }
         for node in (1..self.best.nodes.len()).rev() {
             if let Some(candidate) = self.best.without_node(node) {
-                self.take(candidate);
+                self.try_schedule(candidate);
             }
         }
         for node in 1..self.best.nodes.len() {
             let mut candidate = self.best.clone();
             candidate.nodes[node].spares.clear();
-            candidate.drop_homes_that_are_gone();
-            self.take(candidate);
+            candidate.remove_impossible_rehomings();
+            self.try_schedule(candidate);
         }
     }
 
-    /// Every choice as plain as it can be.
+    /// Replaces each choice by its simplest value.
     fn choices(&mut self) {
-        const PLAINER: [fn(&mut GroupPlan); 9] = [
+        const SIMPLER: [fn(&mut GroupPlan); 9] = [
             |group| group.policy.literal = false,
             |group| group.policy.evict = false,
             |group| group.policy.prune_retransmit = false,
@@ -149,15 +148,15 @@ impl Search<'_> {
             |group| group.source = 0,
         ];
         for group in 0..self.best.groups.len() {
-            for plainer in PLAINER {
+            for simpler in SIMPLER {
                 let mut candidate = self.best.clone();
-                plainer(&mut candidate.groups[group]);
-                self.take(candidate);
+                simpler(&mut candidate.groups[group]);
+                self.try_schedule(candidate);
             }
         }
     }
 
-    /// Every number as small as it can be: the least that it may be, or halved as often as that helps.
+    /// Reduces each number to its minimum, or halves it while the schedule fails.
     fn numbers(&mut self) {
         let mut count = 0;
         visit_numbers(&mut self.best.clone(), &mut |_, _| count += 1);
@@ -178,11 +177,11 @@ impl Search<'_> {
             at += 1;
         });
         candidate.events.sort_by_key(|timed| timed.at_ns);
-        self.take(candidate)
+        self.try_schedule(candidate)
     }
 }
 
-/// Shows every number that may be made smaller to `visit`, with the least that it may become.
+/// Calls `visit` for every number that may be reduced, with its minimum.
 fn visit_numbers(schedule: &mut Schedule, visit: &mut dyn FnMut(&mut u64, u64)) {
     let link = &mut schedule.link;
     for ppm in
@@ -227,24 +226,24 @@ fn visit_numbers(schedule: &mut Schedule, visit: &mut dyn FnMut(&mut u64, u64)) 
 fn visit_narrow(number: &mut u32, least: u64, visit: &mut dyn FnMut(&mut u64, u64)) {
     let mut wide = u64::from(*number);
     visit(&mut wide, least);
-    // Numbers only become smaller.
+    // Numbers only decrease.
     *number = u32::try_from(wide).unwrap_or(*number);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Timed;
+    use crate::schedule::TimedEvent;
 
     fn crashes(schedule: &Schedule) -> usize {
         schedule.events.iter().filter(|timed| matches!(timed.event, Event::CrashNode { .. })).count()
     }
 
     /// Fails when a node crashes while some group has two members and there is loss.
-    fn fails(schedule: &Schedule) -> Vec<ComplaintKind> {
+    fn fails(schedule: &Schedule) -> Vec<ViolationKind> {
         let two = schedule.groups.iter().any(|group| group.members.len() >= 2 && group.octets > 5000);
         let stuck = crashes(schedule) >= 1 && two && schedule.link.loss_ppm > 3;
-        if stuck { vec![ComplaintKind::Leak, ComplaintKind::Stuck] } else { vec![ComplaintKind::Leak] }
+        if stuck { vec![ViolationKind::Leak, ViolationKind::Liveness] } else { vec![ViolationKind::Leak] }
     }
 
     #[test]
@@ -252,16 +251,16 @@ mod tests {
         let mut tried = 0;
         for seed in 0..300 {
             let schedule = Schedule::from_seed(seed);
-            if !fails(&schedule).contains(&ComplaintKind::Stuck) {
+            if !fails(&schedule).contains(&ViolationKind::Liveness) {
                 continue;
             }
             tried += 1;
-            let shrunk = shrink(&schedule, ComplaintKind::Stuck, 10_000, &mut |schedule| fails(schedule));
+            let shrunk = shrink(&schedule, ViolationKind::Liveness, 10_000, &mut |schedule| fails(schedule));
             let small = &shrunk.schedule;
-            // The node that crashes may be another one than the receivers' edge.
+            // The crashed node may differ from the receivers' edge.
             assert!(small.nodes.len() <= 3, "seed {seed}: {} nodes", small.nodes.len());
             assert_eq!((small.receivers.len(), small.groups.len(), small.events.len()), (2, 1, 1), "seed {seed}");
-            let Timed { at_ns, event } = &small.events[0];
+            let TimedEvent { at_ns, event } = &small.events[0];
             assert!(matches!((at_ns, event), (0, Event::CrashNode { node: _, for_ns: 0 })), "seed {seed}: {event:?}");
             assert!((5001..10_002).contains(&small.groups[0].octets), "{}", small.groups[0].octets);
             assert!((4..8).contains(&small.link.loss_ppm), "{}", small.link.loss_ppm);
@@ -274,9 +273,9 @@ mod tests {
     fn shrinking_ends_after_so_many_runs() {
         let schedule = Schedule::from_seed(1);
         let mut runs = 0;
-        let shrunk = shrink(&schedule, ComplaintKind::Stuck, 25, &mut |_| {
+        let shrunk = shrink(&schedule, ViolationKind::Liveness, 25, &mut |_| {
             runs += 1;
-            vec![ComplaintKind::Stuck]
+            vec![ViolationKind::Liveness]
         });
         assert_eq!((runs, shrunk.runs), (25, 25));
     }

@@ -1,60 +1,59 @@
-//! What many runs together come to. Merging two summaries does not depend on the order.
+//! Totals of many runs. Merging is independent of the order.
+#![allow(missing_docs, reason = "names and types explain the other items")]
 
-use crate::outcome::{Complaint, Fates, GroupOutcome, Outcome};
+use crate::outcome::{Violation, ForgeryOutcome, GroupOutcome, Outcome};
 use crate::schedule::{Event, Message, Schedule};
 use std::collections::BTreeMap;
 
-/// What many runs together come to.
+/// Totals of many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Schedules that were run.
     pub schedules: u64,
-    /// Frames that arrived anywhere.
+    /// Frames received by any element.
     pub hops: u64,
     /// Virtual time of all runs, in nanoseconds.
     pub virtual_ns: u64,
-    /// In how many schedules each kind of fault or event was drawn.
+    /// Number of schedules with each kind of fault or event.
     pub drawn: BTreeMap<&'static str, u64>,
-    /// How often each fault really took place.
+    /// Faults that took effect, by name.
     pub faults: BTreeMap<&'static str, u64>,
-    /// What nodes dropped, by reason.
+    /// Drops of all nodes, by reason.
     pub drops: BTreeMap<&'static str, u64>,
-    /// What became of forged packets, by what they were.
-    pub forged: BTreeMap<&'static str, Fates>,
-    /// Receivers that were evicted against their will (D25).
+    /// Forged packets by kind.
+    pub forged: BTreeMap<&'static str, ForgeryOutcome>,
+    /// Evicted receivers, without those that left (D25).
     pub evictions: u64,
-    /// Receivers that left by their own wish (D30).
+    /// Members that left (D30).
     pub leaves: u64,
-    /// Receivers that joined.
     pub joins: u64,
-    /// Nodes that came back.
+    /// Node restarts.
     pub restarts: u64,
-    /// Groups of all schedules.
     pub groups: u64,
-    /// Those whose source had everything acknowledged.
+    /// Groups whose source had all data acknowledged.
     pub completed: u64,
-    /// Request packets that sources sent, retransmissions included.
+    /// Request packets sent by sources, retransmissions included.
     pub packets_sent: u64,
-    /// Those that had been sent before.
+    /// Retransmitted packets.
     pub packets_retransmitted: u64,
-    /// Times that a source's ACK timer ran out.
+    /// ACK timeouts of sources.
     pub timeouts: u64,
-    /// From the end of a fault to the next progress.
+    /// Times from the end of a fault to the next progress.
     pub recoveries: Recoveries,
-    /// Schedules that failed, by seed.
+    /// Failed schedules by seed.
     pub failures: BTreeMap<u64, Failure>,
 }
 
-/// A schedule that failed.
+/// A failed schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The first of the gravest complaints.
-    pub complaint: Complaint,
-    /// How many there are in all.
-    pub complaints: usize,
+    /// The first violation of the most severe kind.
+    pub violation: Violation,
+    /// Number of violations.
+    pub violations: usize,
 }
 
-/// Recovery times, in hundredths of an ACK timeout, and how often each was seen.
+/// Counts of recovery times, in hundredths of an ACK timeout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recoveries(BTreeMap<u64, u64>);
 
@@ -64,12 +63,11 @@ impl Recoveries {
         *self.0.entry(hundredths).or_default() += 1;
     }
 
-    /// How many there were.
     pub fn count(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// The recovery time, in ACK timeouts, that so many of a thousand do not exceed; `None` when there was none.
+    /// The quantile of recovery times for `per_mille`, in ACK timeouts; `None` without any.
     pub fn quantile(&self, per_mille: u64) -> Option<f64> {
         let wanted = (self.count() * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -81,22 +79,21 @@ impl Recoveries {
     }
 }
 
-impl Fates {
-    /// Adds what became of others.
-    pub fn merge(&mut self, other: &Fates) {
+impl ForgeryOutcome {
+    pub fn merge(&mut self, other: &ForgeryOutcome) {
         self.sent += other.sent;
-        add_counts(&mut self.refused, &other.refused);
-        self.passed_on += other.passed_on;
-        self.believed += other.believed;
+        add_counts(&mut self.dropped, &other.dropped);
+        self.forwarded += other.forwarded;
+        self.accepted += other.accepted;
     }
 }
 
 impl Summary {
-    /// One run.
+    /// The totals of one run.
     pub fn of(seed: u64, schedule: &Schedule, outcome: Outcome) -> Self {
-        let gravest = outcome.complaints.iter().min_by_key(|complaint| (complaint.kind, complaint.at_ns));
+        let worst = outcome.violations.iter().min_by_key(|violation| (violation.kind, violation.at_ns));
         let failure =
-            gravest.map(|complaint| Failure { complaint: complaint.clone(), complaints: outcome.complaints.len() });
+            worst.map(|violation| Failure { violation: violation.clone(), violations: outcome.violations.len() });
         let sum = |of: fn(&GroupOutcome) -> u64| outcome.groups.iter().map(of).sum();
         let mut recoveries = Recoveries::default();
         for group in &outcome.groups {
@@ -124,7 +121,6 @@ impl Summary {
         }
     }
 
-    /// Adds the runs of another summary.
     pub fn merge(&mut self, other: Summary) {
         self.schedules += other.schedules;
         self.hops += other.hops;
@@ -132,8 +128,8 @@ impl Summary {
         add_counts(&mut self.drawn, &other.drawn);
         add_counts(&mut self.faults, &other.faults);
         add_counts(&mut self.drops, &other.drops);
-        for (name, fates) in &other.forged {
-            self.forged.entry(name).or_default().merge(fates);
+        for (name, outcome) in &other.forged {
+            self.forged.entry(name).or_default().merge(outcome);
         }
         self.evictions += other.evictions;
         self.leaves += other.leaves;
@@ -149,14 +145,13 @@ impl Summary {
     }
 }
 
-/// Adds counts to counts of the same names.
 pub(crate) fn add_counts<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
     for (key, count) in from {
         *to.entry(key.clone()).or_default() += count;
     }
 }
 
-/// The kinds of faults and events of a schedule, each once.
+/// The kinds of faults and events in a schedule, each once.
 fn drawn(schedule: &Schedule) -> Vec<&'static str> {
     let mut names: Vec<&str> = schedule.link.faults().collect();
     names.extend(schedule.events.iter().map(|timed| event_name(&timed.event)));
@@ -168,7 +163,7 @@ fn drawn(schedule: &Schedule) -> Vec<&'static str> {
     names
 }
 
-/// What an event is called in reports.
+/// Name of an event in reports.
 pub fn event_name(event: &Event) -> &'static str {
     match event {
         Event::CrashNode { .. } => "node crash",
@@ -188,7 +183,7 @@ pub fn event_name(event: &Event) -> &'static str {
     }
 }
 
-/// What a forged packet is called in reports.
+/// Name of a forged packet in reports.
 pub fn message_name(message: Message) -> &'static str {
     match message {
         Message::Ack => "forged ACK",

@@ -1,56 +1,53 @@
-//! What makes a schedule one that can be run: lines come from strangers, and shrinking cuts boldly.
+//! Validity of schedules: tokens come from users, and shrinking may produce invalid schedules.
+#![allow(missing_docs, reason = "names and types explain the other items")]
 
-use crate::schedule::{Claim, Event, Forger, GroupPlan, LinkPlan, NodePlan, Schedule};
+use crate::schedule::{Claim, Event, Attacker, GroupPlan, LinkPlan, NodePlan, Schedule};
 
-/// The most nodes of a network.
-pub const MOST_NODES: usize = 64;
+/// Maximum number of nodes.
+pub const MAX_NODES: usize = 64;
 
-/// The most receivers of a network.
-pub const MOST_RECEIVERS: usize = 256;
+/// Maximum number of receivers.
+pub const MAX_RECEIVERS: usize = 256;
 
-/// The most groups.
-pub const MOST_GROUPS: usize = 8;
+/// Maximum number of groups.
+pub const MAX_GROUPS: usize = 8;
 
-/// The most octets that a group's source sends.
-pub const MOST_OCTETS: u64 = 16 << 20;
+/// Maximum size of a transfer.
+pub const MAX_OCTETS: u64 = 16 << 20;
 
-/// The latest that anything may happen or end: a minute.
+/// Maximum time of any event or end of a fault: a minute.
 pub const LATEST_NS: u64 = 60_000_000_000;
 
-/// The most frames that one event may send.
-pub const MOST_COPIES: u32 = 100_000;
+/// Maximum number of frames that one event sends.
+pub const MAX_COPIES: u32 = 100_000;
 
-/// Slower links would take longer than anybody waits.
-const LEAST_RATE_BITS_PER_S: u64 = 1_000_000;
+const MIN_RATE_BITS_PER_S: u64 = 1_000_000;
 
-/// What is wrong with a schedule.
+/// Why a schedule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {found}; {wanted}")]
+#[error("{place}: {found}; {expected}")]
 pub struct Invalid {
-    /// Which part.
     place: String,
-    /// What stands there.
     found: String,
-    /// What may stand there.
-    wanted: &'static str,
+    expected: &'static str,
 }
 
-fn require(holds: bool, place: &str, found: impl ToString, wanted: &'static str) -> Result<(), Invalid> {
-    if holds { Ok(()) } else { Err(Invalid { place: place.to_owned(), found: found.to_string(), wanted }) }
+fn require(holds: bool, place: &str, found: impl ToString, expected: &'static str) -> Result<(), Invalid> {
+    if holds { Ok(()) } else { Err(Invalid { place: place.to_owned(), found: found.to_string(), expected }) }
 }
 
 impl Schedule {
-    /// Whether the schedule can be run.
+    /// Checks that the schedule can be run.
     ///
     /// # Errors
     ///
-    /// The first part that makes no sense, and what it may be.
+    /// The first invalid part, with the valid range.
     pub fn check(&self) -> Result<(), Invalid> {
         let within = |count: usize, most: usize| (1..=most).contains(&count);
-        require((2..=MOST_NODES).contains(&self.nodes.len()), "nodes", self.nodes.len(), "there must be 2 to 64")?;
+        require((2..=MAX_NODES).contains(&self.nodes.len()), "nodes", self.nodes.len(), "there must be 2 to 64")?;
         let receivers = self.receivers.len();
-        require(within(receivers, MOST_RECEIVERS), "receivers", receivers, "there must be 1 to 256")?;
-        require(within(self.groups.len(), MOST_GROUPS), "groups", self.groups.len(), "there must be 1 to 8")?;
+        require(within(receivers, MAX_RECEIVERS), "receivers", receivers, "there must be 1 to 256")?;
+        require(within(self.groups.len(), MAX_GROUPS), "groups", self.groups.len(), "there must be 1 to 8")?;
         require(self.faults_end_ns <= LATEST_NS, "faults_end_ns", self.faults_end_ns, "it must be within a minute")?;
         for (node, plan) in self.nodes.iter().enumerate() {
             check_node(node, plan)?;
@@ -58,7 +55,7 @@ impl Schedule {
         for (receiver, plan) in self.receivers.iter().enumerate() {
             let is_inner = |node: usize| self.nodes.iter().any(|n| n.parent == Some(node) || n.spares.contains(&node));
             let fits = (1..self.nodes.len()).contains(&plan.edge) && !is_inner(plan.edge);
-            require(fits, &format!("receivers[{receiver}]"), plan.edge, "it must be a node that no node has above it")?;
+            require(fits, &format!("receivers[{receiver}]"), plan.edge, "it must be a node without nodes below it")?;
         }
         check_link(&self.link)?;
         for (group, plan) in self.groups.iter().enumerate() {
@@ -68,7 +65,7 @@ impl Schedule {
         for (position, timed) in self.events.iter().enumerate() {
             let place = format!("events[{position}]");
             let in_order = (last_ns..=LATEST_NS).contains(&timed.at_ns);
-            require(in_order, &place, timed.at_ns, "times must not decrease, nor pass a minute")?;
+            require(in_order, &place, timed.at_ns, "times must not decrease and be at most a minute")?;
             last_ns = timed.at_ns;
             self.check_event(&place, &timed.event)?;
         }
@@ -76,16 +73,16 @@ impl Schedule {
     }
 
     fn check_group(&self, place: &str, plan: &GroupPlan) -> Result<(), Invalid> {
-        require(plan.source < MOST_GROUPS, &format!("{place}.source"), plan.source, "it must be below 8")?;
+        require(plan.source < MAX_GROUPS, &format!("{place}.source"), plan.source, "it must be below 8")?;
         let members = &plan.members;
         let is_ordered = members.windows(2).all(|pair| pair[0] < pair[1]);
         let exist = members.last().is_some_and(|last| *last < self.receivers.len());
-        let wanted = "there must be at least one, receivers that exist, in order, each once";
-        require(is_ordered && exist, &format!("{place}.members"), format!("{members:?}"), wanted)?;
+        let expected = "expected at least one existing receiver, in order, each once";
+        require(is_ordered && exist, &format!("{place}.members"), format!("{members:?}"), expected)?;
         require(plan.start_ns <= LATEST_NS, &format!("{place}.start_ns"), plan.start_ns, "it must be within a minute")?;
-        let fits = (1..=MOST_OCTETS).contains(&plan.octets);
+        let fits = (1..=MAX_OCTETS).contains(&plan.octets);
         require(fits, &format!("{place}.octets"), plan.octets, "there must be 1 octet to 16 MiB")?;
-        let fits = (1..=MOST_OCTETS).contains(&u64::from(plan.message_octets));
+        let fits = (1..=MAX_OCTETS).contains(&u64::from(plan.message_octets));
         require(fits, &format!("{place}.message_octets"), plan.message_octets, "there must be 1 octet to 16 MiB")?;
         require(plan.first_psn < 1 << 24, &format!("{place}.first_psn"), plan.first_psn, "a PSN has 24 bits")?;
         let percent = plan.policy.t_hold_percent;
@@ -99,12 +96,12 @@ impl Schedule {
     fn check_event(&self, place: &str, event: &Event) -> Result<(), Invalid> {
         let node_exists = |node: usize| require(node < self.nodes.len(), place, node, "there is no such node");
         let is_below = |node: usize| {
-            require((1..self.nodes.len()).contains(&node), place, node, "it must be a node with one above it")
+            require((1..self.nodes.len()).contains(&node), place, node, "it must not be node 0")
         };
         let receiver_exists =
             |receiver: usize| require(receiver < self.receivers.len(), place, receiver, "there is no such receiver");
         let group_exists = |group: usize| require(group < self.groups.len(), place, group, "there is no such group");
-        let lasts = |for_ns: u64| require(for_ns <= LATEST_NS, place, for_ns, "nothing may last longer than a minute");
+        let lasts = |for_ns: u64| require(for_ns <= LATEST_NS, place, for_ns, "it may last at most a minute");
         match event {
             Event::CrashNode { node, for_ns } => node_exists(*node).and(lasts(*for_ns)),
             Event::CutNode { node, for_ns } => is_below(*node).and(lasts(*for_ns)),
@@ -121,7 +118,7 @@ impl Schedule {
             | Event::Join { group, receiver } => receiver_exists(*receiver).and(group_exists(*group)),
             Event::Replay { node, up: _, frames } => {
                 is_below(*node)?;
-                require(*frames <= MOST_COPIES, place, frames, "there may be at most 100000 frames")
+                require(*frames <= MAX_COPIES, place, frames, "there may be at most 100000 frames")
             }
             Event::Rehome { node, parent } => {
                 is_below(*node)?;
@@ -132,22 +129,22 @@ impl Schedule {
             Event::Forge(forgery) => {
                 group_exists(forgery.group)?;
                 match forgery.from {
-                    Forger::Receiver(receiver) => receiver_exists(receiver)?,
-                    Forger::Stranger(node) => node_exists(node)?,
+                    Attacker::Receiver(receiver) => receiver_exists(receiver)?,
+                    Attacker::External(node) => node_exists(node)?,
                 }
                 match forgery.claims {
                     Claim::Receiver(receiver) => {
                         receiver_exists(receiver)?;
-                        let is_other = forgery.from != Forger::Receiver(receiver);
-                        require(is_other, place, receiver, "who lies about itself forges nothing")?;
+                        let is_other = forgery.from != Attacker::Receiver(receiver);
+                        require(is_other, place, receiver, "it must be another receiver than the attacker")?;
                     }
                     Claim::Node(node) => node_exists(node)?,
-                    Claim::Proxy | Claim::Source | Claim::Stranger => {}
+                    Claim::Proxy | Claim::Source | Claim::External => {}
                 }
                 let offset = forgery.psn_offset;
                 let is_serial = (-(1 << 23)..=1 << 23).contains(&offset);
                 require(is_serial, place, offset, "an offset must be within 2^23 either way")?;
-                require(forgery.copies <= MOST_COPIES, place, forgery.copies, "there may be at most 100000 copies")
+                require(forgery.copies <= MAX_COPIES, place, forgery.copies, "there may be at most 100000 copies")
             }
         }
     }
@@ -156,15 +153,15 @@ impl Schedule {
 fn check_node(node: usize, plan: &NodePlan) -> Result<(), Invalid> {
     let place = format!("nodes[{node}]");
     let is_above = plan.parent.map_or(node == 0, |parent| parent < node);
-    require(is_above, &place, format!("{:?}", plan.parent), "all but node 0 have a parent, of a smaller position")?;
+    require(is_above, &place, format!("{:?}", plan.parent), "every node but node 0 has a parent with a smaller position")?;
     let are_above = plan.spares.iter().all(|spare| *spare < node && plan.parent != Some(*spare));
-    let wanted = "spares have smaller positions and are not the parent";
-    require(are_above, &place, format!("{:?}", plan.spares), wanted)
+    let expected = "spares have smaller positions and are not the parent";
+    require(are_above, &place, format!("{:?}", plan.spares), expected)
 }
 
 fn check_link(link: &LinkPlan) -> Result<(), Invalid> {
     let rate = link.rate_bits_per_s;
-    let fits = (LEAST_RATE_BITS_PER_S..=10_000_000_000_000).contains(&rate);
+    let fits = (MIN_RATE_BITS_PER_S..=10_000_000_000_000).contains(&rate);
     require(fits, "link.rate_bits_per_s", rate, "it must be from 1 Mbit/s to 10 Tbit/s")?;
     let longest_ns = link.delay_ns.max(link.spike_ns);
     require(longest_ns <= LATEST_NS, "link", longest_ns, "a delay may be at most a minute")?;

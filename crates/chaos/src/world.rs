@@ -1,22 +1,22 @@
-//! One run of a schedule: the network, what happens to it, and what is checked while it does.
+//! One run of a schedule: the network, its faults, and the checks.
 //!
 //! ```text
-//!   schedule ──► agenda ──► faults ──────► network: nodes, hosts, links
-//!                   ▲          │               │ responses, completions     │ evictions wanted
+//!   schedule ──► tasks ───► faults ──────► network: nodes, hosts, links
+//!                   ▲          │               │ responses, completions     │ eviction requests
 //!                   │          ▼               ▼                            ▼
 //!                   └──── membership ◄────── flows: checkers ──► outcome
 //! ```
 
-use crate::agenda::Agenda;
 use crate::agent::Agent;
 use crate::channel::Message;
 use crate::faults::{NodeState, ReceiverState};
-use crate::flow::{Flow, Seen};
+use crate::flow::{Flow, Observed};
 use crate::membership::Control;
-use crate::outcome::{Complaint, ComplaintKind, Outcome};
+use crate::outcome::{Violation, ViolationKind, Outcome};
 use crate::scale::{self, Scale};
 use crate::schedule::{Event, LinkPlan, Schedule};
-use crate::site::Site;
+use crate::testbed::Testbed;
+use srdma_sim::calendar::Calendar;
 use srdma_sim::network::{ElementId, Network};
 use srdma_sim::random::Stream;
 use srdma_sim::station::Member;
@@ -26,20 +26,20 @@ use std::cell::Cell;
 use std::error::Error;
 use std::fmt::Display;
 
-/// Chunks of the frames' pool, of each size, at most: far more than any schedule needs.
+/// Maximum number of frame pool chunks of each size: far more than any schedule needs.
 const POOL_CHUNKS: usize = 1 << 16;
 
-/// After all faults have ended, a group has so many ACK timeouts to complete in, besides what its data take.
-const PATIENCE_ACK_TIMEOUTS: u64 = 24;
+/// After the end of all faults a group must complete within this many ACK timeouts, plus the time for its data.
+const COMPLETION_ACK_TIMEOUTS: u64 = 24;
 
-/// A source that gives up does so within so many ACK timeouts of the first that was in vain.
+/// A source that gives up does so within this many ACK timeouts of its first unsuccessful attempt.
 pub(crate) const RETRY_ACK_TIMEOUTS: u64 = 10;
 
-/// How long frames may be on their way after everything has ended, in ACK timeouts.
+/// Time for outstanding frames to arrive at the end, in ACK timeouts.
 const LAST_FRAMES_ACK_TIMEOUTS: u64 = 64;
 
 thread_local! {
-    /// The last run's network, for its memory.
+    /// The last run's network. Its memory is reused.
     static MEMORY: Cell<Option<Network<Member>>> = const { Cell::new(None) };
 }
 
@@ -48,15 +48,15 @@ pub fn run(schedule: &Schedule) -> Outcome {
     run_with(schedule, false)
 }
 
-/// Runs a schedule, and tells what happens.
-pub fn tell(schedule: &Schedule) -> Outcome {
+/// Runs a schedule and records its timeline.
+pub fn run_with_timeline(schedule: &Schedule) -> Outcome {
     run_with(schedule, true)
 }
 
-fn run_with(schedule: &Schedule, tells: bool) -> Outcome {
+fn run_with(schedule: &Schedule, keeps_timeline: bool) -> Outcome {
     let mut network = MEMORY.take().unwrap_or_else(|| Network::new(0, POOL_CHUNKS));
     network.reset(schedule.seed);
-    match World::new(schedule, network, tells) {
+    match World::new(schedule, network, keeps_timeline) {
         Ok(mut world) => {
             world.run();
             let (outcome, network) = world.finish();
@@ -64,274 +64,273 @@ fn run_with(schedule: &Schedule, tells: bool) -> Outcome {
             outcome
         }
         Err(error) => {
-            let complaint = Complaint { at_ns: 0, kind: ComplaintKind::SetUp, text: error.to_string() };
-            Outcome { complaints: vec![complaint], ..Outcome::default() }
+            let violation = Violation { at_ns: 0, kind: ViolationKind::Setup, text: error.to_string() };
+            Outcome { violations: vec![violation], ..Outcome::default() }
         }
     }
 }
 
-/// Something to do at a time.
+/// A scheduled action.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Task {
-    /// The schedule's event at a position.
+    /// The schedule's event at this position.
     Event(usize),
-    /// A group's source begins.
+    /// Starts a group's source.
     Start(usize),
-    /// Links have no faults of chance any more.
-    ChancesEnd,
-    /// A node that went down may come back.
-    NodeBack(usize),
-    /// The links above a node may be whole again.
-    MendNode(usize),
-    /// A receiver may be well again.
-    MendReceiver(usize),
-    /// A receiver's link may have room again.
+    /// Random link faults end.
+    EndRandomFaults,
+    /// Restarts a node unless it is to stay down longer.
+    RestartNode(usize),
+    /// A link above a node may have recovered.
+    RepairNode(usize),
+    /// A receiver may have recovered.
+    RepairReceiver(usize),
+    /// The congestion of a receiver's link may be over.
     EndCongestion(usize),
-    /// A message of the control plane arrives.
+    /// Delivers a message of the control plane.
     Deliver(usize),
-    /// What a group's control plane ordered and has no answer to is ordered again.
-    Repeat(usize),
-    /// A node that went down in this incarnation is missed.
-    Miss { node: usize, incarnation: u32 },
+    /// Retransmits a group's orders without reply.
+    Retransmit(usize),
+    /// Detects the failure of a node that went down in this incarnation.
+    DetectFailure { node: usize, incarnation: u32 },
 }
 
-/// A schedule that runs.
+/// A running schedule.
 pub(crate) struct World<'s> {
     pub(crate) schedule: &'s Schedule,
     pub(crate) network: Network<Member>,
-    pub(crate) site: Site,
+    pub(crate) testbed: Testbed,
     pub(crate) flows: Vec<Flow<'s>>,
-    pub(crate) agenda: Agenda<Task>,
+    pub(crate) tasks: Calendar<Task>,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) receivers: Vec<ReceiverState>,
     pub(crate) chance: Stream,
     pub(crate) outcome: Outcome,
-    /// No trouble lasts longer, of those that have begun.
-    pub(crate) trouble_until: Instant,
-    /// When the last trouble began.
-    pub(crate) trouble_began: Instant,
-    /// Since when each node's comeback waits for progress, by group.
-    pub(crate) comebacks: Vec<Vec<Instant>>,
-    /// Receivers that died and were sent nothing since, with the frames that had not reached them before.
-    pub(crate) dying: Vec<(usize, u64)>,
+    /// Latest end of the faults that have begun.
+    pub(crate) faults_until: Instant,
+    /// Start of the latest fault.
+    pub(crate) last_fault_at: Instant,
+    /// For each group, the ends of faults since its last progress.
+    pub(crate) recovering_since: Vec<Vec<Instant>>,
+    /// Receivers that have been sent nothing since their death, with the frames their links had dropped before.
+    pub(crate) dead_unanswered: Vec<(usize, u64)>,
     pub(crate) controls: Vec<Control>,
     pub(crate) agents: Vec<Agent>,
-    /// Messages of the control plane on their way, with their groups.
+    /// Messages on the channel, with their groups.
     pub(crate) messages: Vec<Option<(usize, Message)>>,
-    /// From then on no chance does anything.
-    pub(crate) chances_end: Instant,
+    /// End of random faults.
+    pub(crate) random_faults_end: Instant,
     pub(crate) scale: Scale,
-    /// Whether edges may have wishes.
+    /// Whether any group evicts receivers.
     evicts: bool,
-    /// Each source, and which groups are its.
+    /// Each source with its groups.
     sources: Vec<(ElementId, Vec<usize>)>,
-    tells: bool,
+    keeps_timeline: bool,
 }
 
 impl<'s> World<'s> {
     pub(crate) fn new(
         schedule: &'s Schedule,
         mut network: Network<Member>,
-        tells: bool,
+        keeps_timeline: bool,
     ) -> Result<Self, Box<dyn Error>> {
         let timing = scale::timing(schedule);
-        let site = Site::new(schedule, &mut network)?;
-        let sources = site.sources.iter().enumerate().map(|(source, element)| {
+        let testbed = Testbed::new(schedule, &mut network)?;
+        let sources = testbed.sources.iter().enumerate().map(|(source, element)| {
             let groups = (0..schedule.groups.len()).filter(|group| schedule.groups[*group].source == source);
             (*element, groups.collect())
         });
         let mut world = World {
             schedule,
             flows: Vec::new(),
-            agenda: Agenda::new(),
+            tasks: Calendar::new(),
             nodes: schedule.nodes.iter().map(NodeState::new).collect(),
             receivers: vec![ReceiverState::default(); schedule.receivers.len()],
             chance: Stream::new(schedule.seed, "world"),
             outcome: Outcome::default(),
-            trouble_until: Instant::ZERO,
-            trouble_began: Instant::ZERO,
-            comebacks: vec![Vec::new(); schedule.groups.len()],
-            dying: Vec::new(),
+            faults_until: Instant::ZERO,
+            last_fault_at: Instant::ZERO,
+            recovering_since: vec![Vec::new(); schedule.groups.len()],
+            dead_unanswered: Vec::new(),
             controls: Vec::new(),
             agents: vec![Agent::default(); schedule.nodes.len()],
             messages: Vec::new(),
-            chances_end: Instant::ZERO,
+            random_faults_end: Instant::ZERO,
             scale: Scale::of(schedule),
             evicts: schedule.groups.iter().any(|group| group.policy.evict),
             sources: sources.collect(),
-            tells,
-            site,
+            keeps_timeline,
+            testbed,
             network,
         };
-        world.note_schedule();
+        world.schedule_tasks();
         world.set_up_groups(timing)?;
         Ok(world)
     }
 
-    fn note_schedule(&mut self) {
+    fn schedule_tasks(&mut self) {
         for (group, plan) in self.schedule.groups.iter().enumerate() {
-            self.agenda.note(Instant::from_ns(plan.start_ns), Task::Start(group));
+            self.tasks.push(Instant::from_ns(plan.start_ns), 0, Task::Start(group));
         }
         for (position, timed) in self.schedule.events.iter().enumerate() {
-            self.agenda.note(Instant::from_ns(timed.at_ns), Task::Event(position));
+            self.tasks.push(Instant::from_ns(timed.at_ns), 0, Task::Event(position));
         }
         if self.schedule.link.faults().next().is_some() {
-            self.agenda.note(Instant::from_ns(self.schedule.faults_end_ns), Task::ChancesEnd);
-            self.chances_end = Instant::from_ns(self.schedule.faults_end_ns);
-            self.trouble_until = self.chances_end;
+            self.tasks.push(Instant::from_ns(self.schedule.faults_end_ns), 0, Task::EndRandomFaults);
+            self.random_faults_end = Instant::from_ns(self.schedule.faults_end_ns);
+            self.faults_until = self.random_faults_end;
         }
     }
 
     fn set_up_groups(&mut self, timing: Timing) -> Result<(), Box<dyn Error>> {
         for number in 0..self.schedule.groups.len() {
-            let flow = Flow::new(self.schedule, number, timing, &self.site, &mut self.network)?;
-            let record = flow.first_record(self.schedule, &self.site)?;
+            let flow = Flow::new(self.schedule, number, timing, &self.testbed, &mut self.network)?;
+            let record = flow.first_record(self.schedule, &self.testbed)?;
             let control = self.create_group(record)?;
             self.flows.push(flow);
             self.controls.push(control);
-            self.commit_at_once(number);
+            self.commit_immediately(number);
         }
         Ok(())
     }
 
-    /// Runs until all groups are over, or have had time enough.
+    /// Runs until all groups have finished or the deadline has passed.
     pub(crate) fn run(&mut self) {
-        while !self.is_over() && self.advance(self.patience_ends()) {}
+        while !self.is_finished() && self.advance(self.deadline()) {}
     }
 
-    /// Runs until a time.
     #[cfg(test)]
     pub(crate) fn run_until(&mut self, time: Instant) {
         while self.advance(time) {}
     }
 
-    /// Lets the next thing happen, unless it lies after `limit`; returns whether there was one.
+    /// Processes the next event or task until `limit`; returns whether there was one.
     fn advance(&mut self, limit: Instant) -> bool {
-        let next = self.agenda.next().filter(|next| *next <= limit);
+        let next = self.tasks.next_time().filter(|next| *next <= limit);
         match self.network.step(next.unwrap_or(limit)) {
-            Some(element) => self.look_at(element),
+            Some(element) => self.observe(element),
             None => {
                 self.network.wait_until(next.unwrap_or(limit));
-                let Some(task) = next.and_then(|_| self.agenda.take()) else {
+                let Some((_, task)) = next.and_then(|next| self.tasks.pop_until(next)) else {
                     return false;
                 };
                 self.perform(task);
             }
         }
-        if !self.dying.is_empty() {
-            self.look_at_the_dying();
+        if !self.dead_unanswered.is_empty() {
+            self.check_dead_receivers();
         }
         true
     }
 
-    /// When every group must be over, unless something entitles it not to.
-    fn patience_ends(&self) -> Instant {
-        let patience_ns = PATIENCE_ACK_TIMEOUTS * self.scale.ack_timeout_ns + 4 * self.scale.transfer_ns;
+    /// The time by which every group must have finished, unless a fault explains otherwise.
+    fn deadline(&self) -> Instant {
+        let allowance_ns = COMPLETION_ACK_TIMEOUTS * self.scale.ack_timeout_ns + 4 * self.scale.transfer_ns;
         let last_event = self.schedule.events.last().map_or(0, |timed| timed.at_ns);
-        self.trouble_until_it_can_end().max(Instant::from_ns(last_event)).after_ns(patience_ns)
+        self.faults_and_starts_end().max(Instant::from_ns(last_event)).after_ns(allowance_ns)
     }
 
-    fn trouble_until_it_can_end(&self) -> Instant {
+    fn faults_and_starts_end(&self) -> Instant {
         let starts = self.schedule.groups.iter().map(|group| group.start_ns).max().unwrap_or(0);
-        self.trouble_until.max(Instant::from_ns(starts))
+        self.faults_until.max(Instant::from_ns(starts))
     }
 
     fn perform(&mut self, task: Task) {
         match task {
             Task::Event(position) => {
                 let event: &'s Event = &self.schedule.events[position].event;
-                self.happen(event);
+                self.apply_event(event);
             }
             Task::Start(group) => self.start(group),
-            Task::ChancesEnd => {
+            Task::EndRandomFaults => {
                 let link = &self.schedule.link;
-                self.site.set_chances(&mut self.network, &LinkPlan::calm(link.rate_bits_per_s, link.delay_ns));
-                self.tell(&"links have no faults of chance any more");
+                self.testbed.set_link_faults(&mut self.network, &LinkPlan::without_faults(link.rate_bits_per_s, link.delay_ns));
+                self.log(&"random link faults end");
             }
-            Task::NodeBack(node) => self.bring_back(node),
-            Task::MendNode(node) => {
-                self.mend_node(node);
-                self.node_is_whole(node);
+            Task::RestartNode(node) => self.restart_node(node),
+            Task::RepairNode(node) => {
+                self.update_node_links(node);
+                self.node_recovered(node);
             }
-            Task::MendReceiver(receiver) => {
-                self.mend_receiver(receiver);
-                self.receiver_catches_up(receiver);
+            Task::RepairReceiver(receiver) => {
+                self.update_receiver_faults(receiver);
+                self.slow_receiver_recovers(receiver);
             }
-            Task::EndCongestion(receiver) => self.mend_receiver(receiver),
+            Task::EndCongestion(receiver) => self.update_receiver_faults(receiver),
             Task::Deliver(message) => self.deliver(message),
-            Task::Repeat(group) => self.repeat(group),
-            Task::Miss { node, incarnation } => self.miss(node, incarnation),
+            Task::Retransmit(group) => self.repeat(group),
+            Task::DetectFailure { node, incarnation } => self.detect_failure(node, incarnation),
         }
     }
 
-    /// Something has happened to an element: what has it to tell?
+    /// Processes what an element has produced after an event.
     #[inline]
-    pub(crate) fn look_at(&mut self, element: ElementId) {
+    pub(crate) fn observe(&mut self, element: ElementId) {
         if let Some(source) = self.sources.iter().position(|(id, _)| *id == element)
             && self.network.host(element).is_some_and(srdma_sim::host::Host::has_news)
         {
-            self.look_at_source(source);
+            self.observe_source(source);
         }
         if self.evicts
-            && let Some(node) = self.site.nodes.iter().position(|id| *id == element)
+            && let Some(node) = self.testbed.nodes.iter().position(|id| *id == element)
         {
-            self.take_wishes(node);
+            self.forward_eviction_requests(node);
         }
     }
 
-    fn look_at_source(&mut self, source: usize) {
+    fn observe_source(&mut self, source: usize) {
         let (element, groups) = (self.sources[source].0, std::mem::take(&mut self.sources[source].1));
-        let news = self.network.with_host(element, |host| {
+        let received = self.network.with_host(element, |host| {
             (host.take_responses().collect::<Vec<_>>(), host.take_completions().collect::<Vec<_>>())
         });
         let now = self.network.now();
-        let (responses, completions) = news.unwrap_or_default();
+        let (responses, completions) = received.unwrap_or_default();
         for number in &groups {
             let flow = &mut self.flows[*number];
             let qpn = flow.qpn;
-            let mut seen = Seen::default();
+            let mut observed = Observed::default();
             for response in responses.iter().filter(|response| response.qpn == qpn) {
-                flow.hear(*response, &self.site, &self.network, &mut seen);
+                flow.on_response(*response, &self.testbed, &self.network, &mut observed);
             }
             for completion in completions.iter().filter(|completion| completion.qpn == qpn) {
-                flow.end(completion, now, &mut seen);
+                flow.on_completion(completion, now, &mut observed);
             }
-            if seen.progress {
-                self.note_progress(*number);
+            if observed.progress {
+                self.record_recoveries(*number);
             }
-            self.outcome.complaints.append(&mut seen.complaints);
-            self.look_for_quiet(*number);
+            self.outcome.violations.append(&mut observed.violations);
+            self.report_quiescence(*number);
         }
         self.sources[source].1 = groups;
     }
 
-    /// From a comeback to the next progress, when nothing else went wrong meanwhile.
-    fn note_progress(&mut self, group: usize) {
+    /// Records the time from the end of a fault to the next progress, if no other fault occurred meanwhile.
+    fn record_recoveries(&mut self, group: usize) {
         let now = self.network.now();
-        let comebacks = std::mem::take(&mut self.comebacks[group]);
-        for at in comebacks {
-            if self.trouble_until <= at && self.trouble_began < at {
+        let recovering_since = std::mem::take(&mut self.recovering_since[group]);
+        for at in recovering_since {
+            if self.faults_until <= at && self.last_fault_at < at {
                 self.flows[group].recoveries_ns.push(now.since(at).as_nanos() as u64);
             }
         }
     }
 
-    /// Lets frames that are still on their way arrive, and judges.
+    /// Lets outstanding frames arrive and performs the final checks.
     pub(crate) fn finish(mut self) -> (Outcome, Network<Member>) {
         let ended = self.network.now();
         self.outcome.ended_ns = ended.as_ns();
-        self.judge_progress(ended);
+        self.check_progress(ended);
         let last = ended.after_ns(LAST_FRAMES_ACK_TIMEOUTS * self.scale.ack_timeout_ns);
-        while let Some(element) = self.network.step(last.max(self.trouble_until)) {
-            self.look_at(element);
+        while let Some(element) = self.network.step(last.max(self.faults_until)) {
+            self.observe(element);
         }
-        let mut seen = Seen::default();
+        let mut observed = Observed::default();
         for flow in &self.flows {
-            flow.check_data(&self.site, &self.network, &mut seen);
+            flow.check_data(&self.testbed, &self.network, &mut observed);
         }
-        self.outcome.complaints.append(&mut seen.complaints);
-        if self.is_over() {
-            self.check_nothing_is_left();
+        self.outcome.violations.append(&mut observed.violations);
+        if self.is_finished() {
+            self.check_for_leaks();
         }
         self.count_links();
         self.count_drops();
@@ -340,13 +339,13 @@ impl<'s> World<'s> {
         (self.outcome, self.network)
     }
 
-    pub(crate) fn complain(&mut self, kind: ComplaintKind, text: String) {
+    pub(crate) fn violation(&mut self, kind: ViolationKind, text: String) {
         let at_ns = self.network.now().as_ns();
-        self.outcome.complaints.push(Complaint { at_ns, kind, text });
+        self.outcome.violations.push(Violation { at_ns, kind, text });
     }
 
-    pub(crate) fn tell(&mut self, what: &dyn Display) {
-        if self.tells {
+    pub(crate) fn log(&mut self, what: &dyn Display) {
+        if self.keeps_timeline {
             let line = format!("{:>12} ns  {what}", self.network.now().as_ns());
             self.outcome.timeline.push(line);
         }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod captures;
+mod chaos;
 mod conform;
 mod congestion;
 mod controller;
@@ -25,7 +26,6 @@ mod send;
 mod sim;
 mod source;
 mod status;
-mod storm;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use srdma_report::units;
@@ -59,7 +59,7 @@ enum Command {
     Send(Box<send::Arguments>),
     Sim(sim::Arguments),
     Status(status::Arguments),
-    Storm(storm::Arguments),
+    Chaos(chaos::Arguments),
 }
 
 /// Exit code of a run that failed before it began: input that cannot be read, an argument that makes no sense.
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         Command::Send(arguments) => send::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
-        Command::Storm(arguments) => storm::run(&arguments),
+        Command::Chaos(arguments) => chaos::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         eprintln!("srdma: {error:#}");

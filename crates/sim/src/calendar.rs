@@ -89,6 +89,14 @@ impl<T: Copy> Calendar<T> {
         }
     }
 
+    /// The time of the first event.
+    pub fn next_time(&mut self) -> Option<Instant> {
+        if self.current.is_empty() {
+            self.open_next_slot()?;
+        }
+        self.current.last().map(|entry| Instant::from_ns(entry.time_ns))
+    }
+
     /// Takes the first event, unless it lies after `limit`.
     #[inline]
     pub fn pop_until(&mut self, limit: Instant) -> Option<(Instant, T)> {

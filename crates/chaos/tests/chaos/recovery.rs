@@ -1,24 +1,24 @@
-//! How long a group takes to go on after exactly one fault, nothing else being wrong (D17, D25): a node that crashes
-//! and comes back, a receiver that dies and is evicted. `--nocapture` prints what was measured.
+//! Recovery time of a group after a single fault (D17, D25): a node crashes and restarts, or a receiver dies and is
+//! evicted. `--nocapture` prints the measurements.
 //!
-//! The unit is the source's ACK timeout, which is constant: the endpoint's timer does not back off. What the control
-//! plane takes is counted apart.
+//! The unit is the source's ACK timeout, which is constant: the endpoint's timer does not back off. The time that the
+//! control plane needs is subtracted.
 //!
-//! `SRDMA_TEST_SEEDS` says how many runs of each fault there are.
+//! `SRDMA_TEST_SEEDS` sets the number of runs of each fault.
 
 use srdma_chaos::outcome::{GroupOutcome, StepKind};
-use srdma_chaos::schedule::{Event, LinkPlan, Schedule, Timed, USUAL_T_STALL_PERCENT};
+use srdma_chaos::schedule::{Event, LinkPlan, Schedule, TimedEvent, DEFAULT_T_STALL_PERCENT};
 use srdma_chaos::{scale, world};
 use srdma_sim::random::Stream;
 use std::iter;
 
 const DEFAULT_RUNS: usize = 150;
 
-/// Networks with more are left out.
-const MOST_NODES: usize = 16;
-const MOST_RECEIVERS: usize = 24;
+/// Larger networks are skipped.
+const MAX_NODES: usize = 16;
+const MAX_RECEIVERS: usize = 24;
 
-/// What a network is tried with.
+/// The single fault of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Headend,
@@ -27,7 +27,7 @@ enum Fault {
     Death { t_stall_percent: u16 },
 }
 
-/// A run, and what became of its only group.
+/// A run and its only group.
 struct Run {
     seed: u64,
     schedule: Schedule,
@@ -36,40 +36,40 @@ struct Run {
 }
 
 impl Run {
-    /// When a step of a kind was first taken, not before a time, in nanoseconds.
+    /// Time of the first step of a kind from a time on, in nanoseconds.
     fn step(&self, kind: StepKind, from_ns: u64) -> Option<u64> {
         self.group.steps.iter().find(|step| step.kind == kind && step.at_ns >= from_ns).map(|step| step.at_ns)
     }
 
-    /// The same of one that must have been.
+    /// The same for a step that must exist.
     fn must(&self, kind: StepKind, from_ns: u64) -> u64 {
         let found = self.step(kind, from_ns);
         found.unwrap_or_else(|| panic!("seed {}: no {kind:?} from {from_ns} ns on: {:?}", self.seed, self.group))
     }
 }
 
-/// A seed's network with one group and without anything that goes wrong; only small ones.
-fn calm(seed: u64) -> Option<Schedule> {
+/// A seed's network with one group and without faults; only small ones.
+fn without_faults(seed: u64) -> Option<Schedule> {
     let mut schedule = Schedule::from_seed(seed);
     let LinkPlan { rate_bits_per_s, delay_ns, .. } = schedule.link;
-    schedule.link = LinkPlan::calm(rate_bits_per_s, delay_ns);
+    schedule.link = LinkPlan::without_faults(rate_bits_per_s, delay_ns);
     (schedule.events, schedule.faults_end_ns) = (Vec::new(), 0);
     schedule.nodes.iter_mut().for_each(|node| node.spares.clear());
     schedule.groups.truncate(1);
     let group = &mut schedule.groups[0];
     (group.start_ns, group.octets, group.unlimited_retries) = (0, 256 << 10, true);
     (group.policy.literal, group.policy.evict, group.policy.min_receivers) = (false, true, 1);
-    let is_small = schedule.nodes.len() <= MOST_NODES && schedule.receivers.len() <= MOST_RECEIVERS;
+    let is_small = schedule.nodes.len() <= MAX_NODES && schedule.receivers.len() <= MAX_RECEIVERS;
     is_small.then_some(schedule)
 }
 
-/// How many members a node serves, directly or not.
+/// Number of members in a node's subtree.
 fn members_below(schedule: &Schedule, node: usize) -> usize {
     let edges = schedule.groups[0].members.iter().map(|member| schedule.receivers[*member].edge);
     edges.filter(|edge| iter::successors(Some(*edge), |of| schedule.nodes[*of].parent).any(|of| of == node)).count()
 }
 
-/// The node that removes a branch when a member goes: the lowest above it that others need (D25).
+/// The node that removes a branch when a member is evicted: the lowest one with other members below it (D25).
 fn remover(schedule: &Schedule, receiver: usize) -> usize {
     let mut node = schedule.receivers[receiver].edge;
     while let (1, Some(parent)) = (members_below(schedule, node), schedule.nodes[node].parent) {
@@ -78,9 +78,9 @@ fn remover(schedule: &Schedule, receiver: usize) -> usize {
     node
 }
 
-/// A seed's network with one fault, somewhere, at any time of the transfer; `None` where it has no place.
+/// A seed's network with one fault at any place and time of the transfer; `None` where that is impossible.
 fn draw(seed: u64, fault: Fault) -> Option<Schedule> {
-    let mut schedule = calm(seed)?;
+    let mut schedule = without_faults(seed)?;
     let mut chance = Stream::new(seed, "recovery");
     let scale = scale::Scale::of(&schedule);
     let is_edge = |node: usize| schedule.receivers.iter().any(|receiver| receiver.edge == node);
@@ -89,7 +89,7 @@ fn draw(seed: u64, fault: Fault) -> Option<Schedule> {
         Fault::Headend => vec![0],
         Fault::Transit => inside.filter(|node| !is_edge(*node)).collect(),
         Fault::Edge => inside.filter(|node| is_edge(*node)).collect(),
-        // Somebody has to stay.
+        // One member must remain.
         Fault::Death { .. } if schedule.groups[0].members.len() == 1 => Vec::new(),
         Fault::Death { .. } => schedule.groups[0].members.clone(),
     };
@@ -103,21 +103,21 @@ fn draw(seed: u64, fault: Fault) -> Option<Schedule> {
             Event::KillReceiver { receiver: candidate }
         }
         Fault::Headend | Fault::Transit | Fault::Edge => {
-            // Longer than anything may be on its way.
+            // Longer than any frame may be in flight.
             let for_ns = scale.ack_timeout_ns / 2 + chance.below(6 * scale.ack_timeout_ns);
             Event::CrashNode { node: candidate, for_ns }
         }
     };
-    schedule.events = vec![Timed { at_ns: chance.below(scale.transfer_ns), event }];
+    schedule.events = vec![TimedEvent { at_ns: chance.below(scale.transfer_ns), event }];
     schedule.check().unwrap_or_else(|error| panic!("seed {seed}, {fault:?}: {error}"));
     Some(schedule)
 }
 
-/// The runs of a fault. All groups are complete, without any complaint.
+/// The runs of a fault. All groups complete without violations.
 fn runs(fault: Fault) -> impl Iterator<Item = Run> {
     (1..).filter_map(move |seed| draw(seed, fault).map(|schedule| (seed, schedule))).map(|(seed, schedule)| {
         let mut outcome = world::run(&schedule);
-        assert!(outcome.complaints.is_empty(), "seed {seed}: {:?}", outcome.complaints);
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:?}", outcome.violations);
         let group = outcome.groups.remove(0);
         assert!(group.completed_ns.is_some(), "seed {seed}: {group:?}");
         let round_trip_ns = scale::timing(&schedule).round_trip_ns;
@@ -125,11 +125,11 @@ fn runs(fault: Fault) -> impl Iterator<Item = Run> {
     })
 }
 
-fn wanted_runs() -> usize {
+fn run_count() -> usize {
     std::env::var("SRDMA_TEST_SEEDS").map_or(DEFAULT_RUNS, |text| text.parse().expect("SRDMA_TEST_SEEDS: a number"))
 }
 
-/// Times in parts of a unit.
+/// Times in units.
 #[derive(Default)]
 struct Measured(Vec<f64>);
 
@@ -157,23 +157,23 @@ impl Measured {
     }
 }
 
-/// From a node's having its part of the group again, with nothing of what it had learnt, to the source's being told of
-/// something new, in ACK timeouts. What counts is when the source goes back next, so there are two parts: up to one
-/// timeout until then, and the packet's way to the node and the answer's to the source, less than a round trip.
+/// Time from the restore of a restarted node's group entry, without learned state, to the source's next progress, in ACK
+/// timeouts. It has two parts: up to one timeout until the source's next retransmission, and less than a round trip
+/// for the packet to the node and its response.
 fn restart(fault: Fault) -> Measured {
     let (mut boot, mut recovery) = (Measured::default(), Measured::default());
     for run in runs(fault) {
         let Event::CrashNode { node, .. } = run.schedule.events[0].event else { unreachable!("{fault:?}: a crash") };
-        // Else the transfer was over before.
-        if let Some(back_ns) = run.step(StepKind::NodeBack(node), 0) {
-            let whole_ns = run.must(StepKind::InEffect(node), back_ns);
+        // Otherwise the transfer had completed before.
+        if let Some(back_ns) = run.step(StepKind::NodeRestarted(node), 0) {
+            let whole_ns = run.must(StepKind::GroupApplied(node), back_ns);
             let recovery_ns = run.must(StepKind::Progress, whole_ns) - whole_ns;
             let timeout_ns = run.group.ack_timeout_ns;
             assert!(recovery_ns <= timeout_ns + run.round_trip_ns, "seed {}: {recovery_ns} ns", run.seed);
             boot.add((whole_ns - back_ns) as i64, timeout_ns);
             recovery.add(recovery_ns as i64, timeout_ns);
         }
-        if recovery.0.len() == wanted_runs() {
+        if recovery.0.len() == run_count() {
             break;
         }
     }
@@ -191,55 +191,55 @@ fn a_group_recovers_from_the_restart_of_its_headend_or_a_transit_node() {
     }
 }
 
-/// One ACK timeout and a round trip: who has its part again just after the source has gone back waits for the next
-/// time. That is above one timeout, seldom.
+/// One ACK timeout and a round trip: a node that is restored just after a retransmission waits for the next one. Few are
+/// above one timeout.
 #[test]
 fn a_group_recovers_from_the_restart_of_an_edge() {
     let recovery = restart(Fault::Edge);
     assert!(recovery.above(1.0) * 50 <= recovery.0.len(), "{} of {}", recovery.above(1.0), recovery.0.len());
 }
 
-/// From the first packet that a dead receiver did not get to the source's being told of something new, less what the
-/// control plane takes from the edge's asking to the removal of the branch, and less T_stall; in round trips.
+/// Time from the first packet to a dead receiver to the source's next progress, in round trips, without T_stall and
+/// without the control plane's time from the eviction request to the removal of the branch.
 fn death(t_stall_percent: u16) -> Measured {
-    let (mut grant, mut whole, mut beyond) = (Measured::default(), Measured::default(), Measured::default());
+    let (mut grant, mut whole, mut at_limit) = (Measured::default(), Measured::default(), Measured::default());
     for run in runs(Fault::Death { t_stall_percent }) {
         let Event::KillReceiver { receiver } = run.schedule.events[0].event else { unreachable!("a death") };
-        // Else it had everything.
-        if let Some(unanswered_ns) = run.step(StepKind::Unanswered(receiver), 0) {
-            let asked_ns = run.must(StepKind::EvictionWanted(receiver), unanswered_ns);
-            let removed_ns = run.must(StepKind::InEffect(remover(&run.schedule, receiver)), asked_ns);
+        // Otherwise it had received all data.
+        if let Some(unanswered_ns) = run.step(StepKind::SentToDeadReceiver(receiver), 0) {
+            let asked_ns = run.must(StepKind::EvictionRequested(receiver), unanswered_ns);
+            let removed_ns = run.must(StepKind::GroupApplied(remover(&run.schedule, receiver)), asked_ns);
             let on_ns = run.must(StepKind::Progress, removed_ns);
             let timeout_ns = run.group.ack_timeout_ns;
             let t_stall_ns = timeout_ns * u64::from(t_stall_percent) / 100;
             let own_ns = (on_ns - unanswered_ns) - (removed_ns - asked_ns);
             grant.add((removed_ns - asked_ns) as i64, timeout_ns);
             whole.add((on_ns - unanswered_ns) as i64, timeout_ns);
-            beyond.add(own_ns as i64 - t_stall_ns as i64, run.round_trip_ns);
+            at_limit.add(own_ns as i64 - t_stall_ns as i64, run.round_trip_ns);
         }
-        if beyond.0.len() == wanted_runs() {
+        if at_limit.0.len() == run_count() {
             break;
         }
     }
     let t_stall = f64::from(t_stall_percent) / 100.0;
     grant.print(&format!("Death, T_stall {t_stall}, control plane: grant"));
     whole.print(&format!("Death, T_stall {t_stall}: all, in ACK timeouts"));
-    beyond.print(&format!("Death, T_stall {t_stall}: above T_stall, in round trips"));
-    println!("{:<56} {:>5}", "  above one round trip", beyond.above(1.0));
-    beyond
+    at_limit.print(&format!("Death, T_stall {t_stall}: above T_stall, in round trips"));
+    println!("{:<56} {:>5}", "  above one round trip", at_limit.above(1.0));
+    at_limit
 }
 
 /// D25: T_stall and a round trip at most, where the third copy of a packet comes within T_stall: two ACK timeouts and a
 /// round trip.
 #[test]
-fn a_group_goes_on_without_a_dead_receiver() {
+fn a_group_recovers_from_a_dead_receiver() {
     assert!(death(250).worst() <= 1.0);
 }
 
-/// Where T_stall is two ACK timeouts to the point, the third copy comes after it: up to a round trip later, as the
-/// source's timer began with the last answer. With the way up that makes one and a half.
+/// If T_stall is exactly two ACK timeouts, the third copy arrives up to a round trip later, as the source's timer starts
+/// with the last response. With the response's way to the source that is one and a half round trips.
 #[test]
-fn a_stall_is_not_concluded_before_the_third_copy() {
-    let beyond = death(USUAL_T_STALL_PERCENT);
-    assert!(beyond.worst() <= 1.5 && beyond.above(1.0) > 0, "{}", beyond.worst());
+fn a_stall_is_not_detected_before_the_third_copy() {
+    let at_limit = death(DEFAULT_T_STALL_PERCENT);
+    assert!(at_limit.worst() <= 1.5 && at_limit.above(1.0) > 0, "{}", at_limit.worst());
 }

@@ -1,9 +1,9 @@
-//! Storms: default seeds, and those that failed once (MT-5.3.1-1, MT-5.3.2-1, D17, D22, D24, D25, D28, D30).
+//! Default seeds, and those that have failed before (MT-5.3.1-1, MT-5.3.2-1, D17, D22, D24, D25, D28, D30).
 //!
-//! `SRDMA_TEST_SEEDS` says how many seeds are run.
+//! `SRDMA_TEST_SEEDS` sets the number of seeds.
 
-use srdma_chaos::line::Line;
-use srdma_chaos::runner::{self, Order};
+use srdma_chaos::token::ReplayToken;
+use srdma_chaos::runner::{self, RunConfig};
 use srdma_chaos::schedule::Schedule;
 use srdma_chaos::{attack, world};
 use std::fs;
@@ -12,30 +12,30 @@ use std::thread;
 
 const DEFAULT_SEEDS: u64 = 300;
 
-fn order(first: u64, part: u64) -> Order {
+fn config(first_seed: u64, part: u64) -> RunConfig {
     let seeds = match std::env::var("SRDMA_TEST_SEEDS") {
         Ok(text) => text.parse().expect("SRDMA_TEST_SEEDS must be a number"),
         Err(_) => DEFAULT_SEEDS,
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    Order { first, seeds: seeds.div_ceil(part), threads, most_failures: u64::MAX }
+    RunConfig { first_seed, seeds: seeds.div_ceil(part), threads, max_failures: u64::MAX }
 }
 
 #[test]
 fn default_seeds_give_no_complaint() {
-    let summary = runner::run(&order(1, 1), &world::run, &|_| true);
+    let summary = runner::run(&config(1, 1), &world::run, &|_| true);
     assert_eq!(summary.failures, [].into());
-    assert!(summary.restarts > 0 && summary.evictions > 0 && summary.completed > 0, "nothing has happened");
+    assert!(summary.restarts > 0 && summary.evictions > 0 && summary.completed > 0, "no faults took effect");
 }
 
-/// Forged packets change nothing that a node aggregates (MT-9-3, RFC 8754 section 5.1).
+/// Forged packets do not change aggregation state (MT-9-3, RFC 8754 section 5.1).
 #[test]
-fn attacks_achieve_nothing() {
-    let comparison = attack::run(&order(1, 10), &world::run, &|_| true);
+fn attacks_have_no_effect() {
+    let comparison = attack::run(&config(1, 10), &world::run, &|_| true);
     assert_eq!(comparison.attacked.failures, [].into());
-    assert_eq!(comparison.believed(), 0);
-    let sent: u64 = comparison.attacked.forged.values().map(|fates| fates.sent).sum();
-    assert!(sent > 0, "nobody has lied");
+    assert_eq!(comparison.accepted(), 0);
+    let sent: u64 = comparison.attacked.forged.values().map(|outcome| outcome.sent).sum();
+    assert!(sent > 0, "no packets were forged");
 }
 
 #[test]
@@ -43,25 +43,25 @@ fn one_schedule_has_one_outcome() {
     for seed in 1..20 {
         let schedule = Schedule::from_seed(seed);
         assert_eq!(world::run(&schedule), world::run(&schedule), "seed {seed}");
-        let told = world::tell(&schedule);
-        assert!(!told.timeline.is_empty());
-        assert_eq!(told.complaints, world::run(&schedule).complaints, "seed {seed}: telling changes the run");
+        let recorded = world::run_with_timeline(&schedule);
+        assert!(!recorded.timeline.is_empty());
+        assert_eq!(recorded.violations, world::run(&schedule).violations, "seed {seed}: the timeline changes the run");
     }
 }
 
-/// Each file is one line that replays, behind comments that say what it found.
+/// Each file is a replay token after comments that describe the defect.
 #[test]
-fn what_failed_once_fails_no_more() {
+fn formerly_failing_tokens_pass() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/failing_seeds");
     let mut replayed = 0;
     for entry in fs::read_dir(&directory).unwrap() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
-        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        for token in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let schedule =
-                line.parse::<Line>().unwrap_or_else(|error| panic!("{}: {error}", path.display())).schedule();
-            let complaints = runner::guarded(&world::run, &schedule).complaints;
-            assert!(complaints.is_empty(), "{}: {}", path.display(), complaints[0]);
+                token.parse::<ReplayToken>().unwrap_or_else(|error| panic!("{}: {error}", path.display())).schedule();
+            let violations = runner::run_catching_panics(&world::run, &schedule).violations;
+            assert!(violations.is_empty(), "{}: {}", path.display(), violations[0]);
             replayed += 1;
         }
     }

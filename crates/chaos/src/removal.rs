@@ -1,8 +1,8 @@
-//! Parts taken out of a schedule, the rest numbered anew, so that what is left means what it meant.
+//! Removal of parts of a schedule. The rest is renumbered so that it keeps its meaning.
 
-use crate::schedule::{Claim, Event, Forger, Forgery, Schedule};
+use crate::schedule::{Claim, Event, Attacker, Forgery, Schedule};
 
-/// Where a position comes to lie when `gone` is taken out; `None` for `gone` itself.
+/// The new index of `position` after `gone` is removed; `None` for `gone` itself.
 fn moved(position: usize, gone: usize) -> Option<usize> {
     match position.cmp(&gone) {
         std::cmp::Ordering::Less => Some(position),
@@ -11,7 +11,7 @@ fn moved(position: usize, gone: usize) -> Option<usize> {
     }
 }
 
-/// New positions of groups, receivers and nodes; `None` for what is gone.
+/// New indices of groups, receivers and nodes; `None` for the removed one.
 struct Renumbering {
     group: fn(usize, usize) -> Option<usize>,
     receiver: fn(usize, usize) -> Option<usize>,
@@ -38,7 +38,7 @@ impl Renumbering {
         (self.node)(node, self.gone)
     }
 
-    /// The event with its new numbers; `None` when something that it needs is gone.
+    /// The event with new indices; `None` when it refers to a removed part.
     fn event(&self, event: &Event) -> Option<Event> {
         Some(match event {
             Event::CrashNode { node, for_ns } => Event::CrashNode { node: self.node(*node)?, for_ns: *for_ns },
@@ -76,15 +76,15 @@ impl Renumbering {
 
     fn forgery(&self, forgery: &Forgery) -> Option<Forgery> {
         let from = match forgery.from {
-            Forger::Receiver(receiver) => Forger::Receiver(self.receiver(receiver)?),
-            Forger::Stranger(node) => Forger::Stranger(self.node(node)?),
+            Attacker::Receiver(receiver) => Attacker::Receiver(self.receiver(receiver)?),
+            Attacker::External(node) => Attacker::External(self.node(node)?),
         };
         let claims = match forgery.claims {
             Claim::Receiver(receiver) => Claim::Receiver(self.receiver(receiver)?),
             Claim::Node(node) => Claim::Node(self.node(node)?),
             Claim::Proxy => Claim::Proxy,
             Claim::Source => Claim::Source,
-            Claim::Stranger => Claim::Stranger,
+            Claim::External => Claim::External,
         };
         Some(Forgery { group: self.group(forgery.group)?, from, claims, ..forgery.clone() })
     }
@@ -101,7 +101,7 @@ impl Renumbering {
 }
 
 impl Schedule {
-    /// The schedule without one of its groups; `None` when it is the last one.
+    /// The schedule without a group; `None` when that was the last one.
     pub(crate) fn without_group(&self, gone: usize) -> Option<Schedule> {
         let mut schedule = self.clone();
         schedule.groups.remove(gone);
@@ -109,7 +109,7 @@ impl Schedule {
         (!schedule.groups.is_empty()).then_some(schedule)
     }
 
-    /// The schedule without one of its receivers, nor the groups that had no other; `None` when nothing is left.
+    /// The schedule without a receiver and without groups that had no other; `None` when nothing is left.
     pub(crate) fn without_receiver(&self, gone: usize) -> Option<Schedule> {
         let mut schedule = self.clone();
         schedule.receivers.remove(gone);
@@ -123,8 +123,7 @@ impl Schedule {
         (!schedule.receivers.is_empty()).then_some(schedule)
     }
 
-    /// The schedule without one of its nodes: what hangs on it, nodes or receivers, hangs on the one above; `None` when
-    /// that cannot be.
+    /// The schedule without a node, whose children and receivers move to its parent; `None` when the result is invalid.
     pub(crate) fn without_node(&self, gone: usize) -> Option<Schedule> {
         let above = self.nodes[gone].parent?;
         let mut schedule = self.clone();
@@ -142,12 +141,12 @@ impl Schedule {
             receiver.edge = moved(receiver.edge, gone).unwrap_or(above);
         }
         Renumbering { node: moved, gone, ..Renumbering::STAY }.events(&mut schedule);
-        schedule.drop_homes_that_are_gone();
+        schedule.remove_impossible_rehomings();
         schedule.check().is_ok().then_some(schedule)
     }
 
-    /// Re-homing events whose node no longer has that home go.
-    pub(crate) fn drop_homes_that_are_gone(&mut self) {
+    /// Removes re-homing events to a parent that the node cannot have any more.
+    pub(crate) fn remove_impossible_rehomings(&mut self) {
         let nodes = &self.nodes;
         self.events.retain(|timed| match &timed.event {
             Event::Rehome { node, parent } => {
@@ -185,7 +184,7 @@ mod tests {
             "prune_retransmit":false,"lists":"Auto","t_hold_percent":100,"trailing_cnps":false,"min_receivers":1},
             "unlimited_retries":true}],"events":[{"at_ns":1,"event":{"KillReceiver":{"receiver":1}}},
             {"at_ns":2,"event":{"KillReceiver":{"receiver":2}}}],"faults_end_ns":0}"#;
-        let schedule = text.parse::<crate::line::Line>().unwrap().schedule();
+        let schedule = text.parse::<crate::token::ReplayToken>().unwrap().schedule();
         let cut = schedule.without_receiver(1).unwrap();
         assert_eq!(cut.groups[0].members, [0, 1]);
         let events: Vec<&Event> = cut.events.iter().map(|timed| &timed.event).collect();

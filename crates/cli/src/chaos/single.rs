@@ -1,35 +1,35 @@
-//! One schedule, with everything that is to be said about it.
+//! The report of a single schedule.
 
 use super::arguments::Arguments;
-use super::text::{self, Shell};
+use super::text::{self, ReplayCommand};
 use super::{exit_code, shrinking};
 use crate::units::grouped;
 use anyhow::Result;
 use serde_json::json;
-use srdma_chaos::line::Line;
+use srdma_chaos::token::ReplayToken;
 use srdma_chaos::outcome::{GroupOutcome, Outcome};
 use srdma_chaos::runner;
 use srdma_chaos::world;
 use std::process::ExitCode;
 
-/// Runs the schedule of a line. Exit code 1: something was wrong.
-pub(super) fn run(arguments: &Arguments, line: Line) -> Result<ExitCode> {
-    let name = line.to_string();
-    let schedule = line.schedule();
-    let world = if arguments.verbose { world::tell } else { world::run };
-    let outcome = runner::guarded(&world, &schedule);
-    let gravest = outcome.complaints.iter().map(|complaint| complaint.kind).min();
-    let shrunk = gravest.filter(|_| arguments.shrink).map(|kind| shrinking::line(&schedule, kind));
-    if arguments.shrink && gravest.is_none() {
-        eprintln!("srdma: nothing failed, so there is nothing to shrink");
+/// Runs a single schedule. Exit code 1: a check was violated.
+pub(super) fn run(arguments: &Arguments, token: ReplayToken) -> Result<ExitCode> {
+    let text = token.to_string();
+    let schedule = token.schedule();
+    let world = if arguments.verbose { world::run_with_timeline } else { world::run };
+    let outcome = runner::run_catching_panics(&world, &schedule);
+    let worst = outcome.violations.iter().map(|violation| violation.kind).min();
+    let shrunk = worst.filter(|_| arguments.shrink).map(|kind| shrinking::token(&schedule, kind));
+    if arguments.shrink && worst.is_none() {
+        eprintln!("srdma: the schedule has no violations: nothing to shrink");
     }
     if arguments.json {
-        let complaints: Vec<_> = outcome.complaints.iter().map(ToString::to_string).collect();
+        let violations: Vec<_> = outcome.violations.iter().map(ToString::to_string).collect();
         let groups: Vec<_> = outcome.groups.iter().map(group_report).collect();
         let report = json!({
-            "line": name,
+            "token": text,
             "schedule": schedule,
-            "complaints": complaints,
+            "violations": violations,
             "ended_ns": outcome.ended_ns,
             "hops": outcome.hops,
             "faults": outcome.faults,
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &Arguments, line: Line) -> Result<ExitCode> {
     } else {
         print(&outcome, shrunk.as_deref());
     }
-    Ok(exit_code(!outcome.complaints.is_empty()))
+    Ok(exit_code(!outcome.violations.is_empty()))
 }
 
 fn group_report(group: &GroupOutcome) -> serde_json::Value {
@@ -69,12 +69,12 @@ fn print(outcome: &Outcome, shrunk: Option<&str>) {
     }
     for (position, group) in outcome.groups.iter().enumerate() {
         let end = match (group.completed_ns, &group.failure) {
-            (Some(completed_ns), _) => format!("complete at {} ns", grouped(completed_ns)),
+            (Some(completed_ns), _) => format!("completed at {} ns", grouped(completed_ns)),
             (None, Some(failure)) => format!("failed: {failure}"),
-            (None, None) => "not complete".to_owned(),
+            (None, None) => "incomplete".to_owned(),
         };
         println!(
-            "group {position}: {end}; {} packets, {} of them again; {} timeouts of {} ns; {} ACKs, {} NAKs, {} CNPs",
+            "group {position}: {end}; {} packets, {} of them retransmissions; {} timeouts of {} ns; {} ACKs, {} NAKs, {} CNPs",
             grouped(group.packets_sent),
             grouped(group.packets_retransmitted),
             group.timeouts,
@@ -88,13 +88,13 @@ fn print(outcome: &Outcome, shrunk: Option<&str>) {
     println!("{}, {} packet-hops", text::counts(counts), grouped(outcome.hops));
     println!("faults: {}", text::counts(outcome.faults.iter().map(|(name, count)| (*name, *count))));
     println!("drops: {}", text::counts(outcome.drops.iter().map(|(name, count)| (*name, *count))));
-    if outcome.complaints.is_empty() {
-        println!("failures: none");
+    if outcome.violations.is_empty() {
+        println!("violations: none");
     }
-    for complaint in &outcome.complaints {
-        println!("FAILED {complaint}");
+    for violation in &outcome.violations {
+        println!("VIOLATION {violation}");
     }
-    if let Some(line) = shrunk {
-        println!("shrunk: {}", Shell(line));
+    if let Some(token) = shrunk {
+        println!("shrunk: {}", ReplayCommand(token));
     }
 }

@@ -1,7 +1,7 @@
-//! Each check can fail: what must never happen is made to happen behind the world's back.
+//! Each check can fail: violations are provoked behind the world's back.
 
 use crate::address;
-use crate::outcome::ComplaintKind;
+use crate::outcome::ViolationKind;
 use crate::schedule::Schedule;
 use crate::world::World;
 use srdma_frame::Frame;
@@ -17,7 +17,7 @@ use std::rc::Rc;
 use zerocopy::IntoBytes;
 
 /// One edge, two receivers, one group of 64 packets, no fault.
-const CALM: &str = r#"{
+const WITHOUT_FAULTS: &str = r#"{
     "seed": 1,
     "nodes": [{"parent": null}, {"parent": 0}],
     "receivers": [1, 1],
@@ -31,23 +31,23 @@ const CALM: &str = r#"{
     "faults_end_ns": 0
 }"#;
 
-/// What the run complains of after `action` at 20 µs.
-fn complaints(action: impl FnOnce(&mut World<'_>)) -> Vec<ComplaintKind> {
-    let schedule: Schedule = serde_json::from_str(CALM).expect("a schedule");
+/// Kinds of violations of a run with `action` at 20 µs.
+fn violations(action: impl FnOnce(&mut World<'_>)) -> Vec<ViolationKind> {
+    let schedule: Schedule = serde_json::from_str(WITHOUT_FAULTS).expect("valid");
     let mut world = World::new(&schedule, Network::new(1, 1 << 12), false).expect("it can be set up");
     let at = Instant::from_ns(20_000);
     world.run_until(at);
-    assert!(!world.is_over() && world.outcome.complaints.is_empty());
+    assert!(!world.is_finished() && world.outcome.violations.is_empty());
     action(&mut world);
     world.run();
     let (outcome, _) = world.finish();
-    let mut kinds: Vec<ComplaintKind> = outcome.complaints.iter().map(|complaint| complaint.kind).collect();
+    let mut kinds: Vec<ViolationKind> = outcome.violations.iter().map(|violation| violation.kind).collect();
     kinds.dedup();
     kinds
 }
 
-/// A response in the source's ears.
-fn whisper(world: &mut World<'_>, syndrome: Syndrome, psn: Psn) {
+/// Injects a response at the source.
+fn inject_response(world: &mut World<'_>, syndrome: Syndrome, psn: Psn) {
     let (source, proxy) = (address::source(0), address::proxy(0));
     let aeth = Aeth { syndrome, msn: 0 }.emit();
     let len = Udp::LEN + Bth::LEN + aeth.as_bytes().len() + 4;
@@ -68,65 +68,65 @@ fn whisper(world: &mut World<'_>, syndrome: Syndrome, psn: Psn) {
     let icrc = computation.finish();
     let destination = plan::mac(0, HOST_PORT);
     let ethernet = Ethernet { destination, source: destination, ethertype: EtherType::IPV6 }.emit();
-    let pieces = [ethernet.as_bytes(), ipv6.as_bytes(), udp.as_bytes(), bth.as_bytes(), aeth.as_bytes(), &icrc.0];
-    let element = world.site.sources[0];
-    world.network.inject((element, HOST_PORT), &pieces.concat());
-    world.look_at(element);
+    let parts = [ethernet.as_bytes(), ipv6.as_bytes(), udp.as_bytes(), bth.as_bytes(), aeth.as_bytes(), &icrc.0];
+    let element = world.testbed.sources[0];
+    world.network.inject((element, HOST_PORT), &parts.concat());
+    world.observe(element);
 }
 
-/// The PSN of a packet that is on its way.
+/// The PSN of an outstanding packet.
 fn last_sent(world: &World<'_>) -> Psn {
     world.flows[0].next_psn(&world.network).previous()
 }
 
 #[test]
 fn a_calm_run_has_no_complaints() {
-    assert_eq!(complaints(|_| {}), []);
+    assert_eq!(violations(|_| {}), []);
 }
 
 /// MT-5.3.1-1, MT-5.3.2-1
 #[test]
-fn an_untrue_response_is_heard() {
-    let untrue = complaints(|world| whisper(world, Syndrome::ACK, last_sent(world)));
-    assert_eq!(untrue.first(), Some(&ComplaintKind::Untrue));
-    let untrue = complaints(|world| whisper(world, Syndrome::SEQUENCE_ERROR, last_sent(world)));
-    assert_eq!(untrue.first(), Some(&ComplaintKind::Untrue));
-    assert_eq!(complaints(|world| whisper(world, Syndrome::ACK, Psn::new(4))), [], "what is true may be said");
+fn a_false_response_violates_safety() {
+    let kinds = violations(|world| inject_response(world, Syndrome::ACK, last_sent(world)));
+    assert_eq!(kinds.first(), Some(&ViolationKind::Safety));
+    let kinds = violations(|world| inject_response(world, Syndrome::SEQUENCE_ERROR, last_sent(world)));
+    assert_eq!(kinds.first(), Some(&ViolationKind::Safety));
+    assert_eq!(violations(|world| inject_response(world, Syndrome::ACK, Psn::new(4))), [], "a true response is no violation");
 }
 
 #[test]
-fn lost_and_foreign_octets_are_seen() {
-    let lost = complaints(|world| {
+fn lost_and_foreign_octets_are_reported() {
+    let lost = violations(|world| {
         let replica = Replica::empty(Rc::new(vec![0; 65536]));
-        let receiver = world.site.receivers[1];
+        let receiver = world.testbed.receivers[1];
         world.network.with_host(receiver, |host| host.replace_region(MemoryKey(1), replica));
     });
-    assert!(lost.contains(&ComplaintKind::WrongData), "{lost:?}");
+    assert!(lost.contains(&ViolationKind::WrongData), "{lost:?}");
 }
 
 #[test]
-fn a_group_that_does_not_go_on_is_stuck() {
-    let stuck = complaints(|world| world.network.trouble_mut(world.site.receiver_links[0], Way::Up).is_cut = true);
-    assert!(stuck.contains(&ComplaintKind::Membership), "evicted, though nothing is known to be wrong: {stuck:?}");
-    let stuck = complaints(|world| {
-        let link = world.site.link_above(1, 0).expect("there is one");
+fn a_group_without_progress_violates_liveness() {
+    let stuck = violations(|world| world.network.trouble_mut(world.testbed.receiver_links[0], Way::Up).is_cut = true);
+    assert!(stuck.contains(&ViolationKind::Membership), "evicted without a fault: {stuck:?}");
+    let stuck = violations(|world| {
+        let link = world.testbed.link_above(1, 0).expect("there is one");
         world.network.trouble_mut(link, Way::Up).is_cut = true;
     });
-    assert!(stuck.contains(&ComplaintKind::Stuck), "{stuck:?}");
+    assert!(stuck.contains(&ViolationKind::Liveness), "{stuck:?}");
 }
 
 #[test]
-fn a_source_that_fails_for_nothing_is_seen() {
-    let failed = complaints(|world| whisper(world, Syndrome::INVALID_REQUEST, last_sent(world)));
-    assert!(failed.contains(&ComplaintKind::Failed), "{failed:?}");
+fn a_source_that_fails_without_a_fault_is_reported() {
+    let failed = violations(|world| inject_response(world, Syndrome::INVALID_REQUEST, last_sent(world)));
+    assert!(failed.contains(&ViolationKind::UnexpectedFailure), "{failed:?}");
 }
 
 #[test]
-fn frames_that_are_left_are_counted() {
-    let left = complaints(|world| {
-        let element = world.site.sources[0];
+fn leaked_frames_are_reported() {
+    let left = violations(|world| {
+        let element = world.testbed.sources[0];
         let frame = world.network.with(element, |_, _, pool| Frame::small(&[0; 60], pool));
-        assert!(frame.is_some(), "nobody gives it back");
+        assert!(frame.is_some(), "the pool has room");
     });
-    assert_eq!(left, [ComplaintKind::Leak]);
+    assert_eq!(left, [ViolationKind::Leak]);
 }

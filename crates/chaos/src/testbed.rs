@@ -1,14 +1,14 @@
-//! The network of a schedule: nodes, hosts and links, and which port leads where.
+//! The network of a schedule: nodes, hosts, links and ports.
 //!
 //! ```text
-//!   sources ── node 0 ── … ── edges ── receivers        strangers at border ports of any node
+//!   sources ── node 0 ── … ── edges ── receivers        external hosts at border ports of any node
 //!                │  ╲
 //!              node  node ┄┄┄ spare links
 //! ```
 
 use crate::address;
 use crate::scale;
-use crate::schedule::{Event, Forger, LinkPlan, Schedule};
+use crate::schedule::{Event, Attacker, LinkPlan, Schedule};
 use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
 use srdma_frame::PortId;
 use srdma_group::GroupId;
@@ -22,51 +22,50 @@ use srdma_sim::station::Member;
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
-/// Largest IPv6 packet of every link, in octets: a full packet with every list that fits an SRH.
+/// Link MTU: a full packet with the longest list that fits an SRH.
 pub(crate) const LINK_MTU: u16 = 4096;
 
-/// Octets that may wait in front of a link, at least.
+/// Minimum queue limit of a port.
 const MIN_QUEUE_LIMIT_OCTETS: usize = 1 << 20;
 
-/// What a port of a node leads to.
+/// The far end of a node's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beyond {
+enum Peer {
     Source(usize),
     Node(usize),
     Receiver(usize),
-    /// Nobody that is known: a stranger.
-    Outside,
+    /// A host outside of the domain.
+    External,
 }
 
-/// What stands where.
-pub(crate) struct Site {
+/// Elements, links and addresses of the network.
+pub(crate) struct Testbed {
     settings: LinkSettings,
-    /// What the ports of each node lead to.
-    ports: Vec<Vec<Beyond>>,
-    /// The node above each node, by its first link.
+    /// Far ends of each node's ports.
+    ports: Vec<Vec<Peer>>,
+    /// Each node's parent by its first link.
     parents: Vec<Option<usize>>,
     edges: Vec<usize>,
-    /// The nodes below each node, itself included.
+    /// Nodes below each node, itself included.
     below: Vec<Vec<usize>>,
-    /// How many groups there are.
     groups: usize,
     first_node: usize,
     first_receiver: usize,
     pub(crate) sources: Vec<ElementId>,
     pub(crate) nodes: Vec<ElementId>,
     pub(crate) receivers: Vec<ElementId>,
-    /// The links above each node, with the node at their upper end.
+    /// Links above each node, with the nodes at their upper ends.
     above: Vec<Vec<(usize, LinkId)>>,
     pub(crate) receiver_links: Vec<LinkId>,
     source_links: Vec<LinkId>,
 }
 
-impl Site {
-    /// Builds the network into one that is empty.
+impl Testbed {
+    /// Builds the network into `network`, which must be empty.
     pub(crate) fn new(schedule: &Schedule, network: &mut Network<Member>) -> Result<Self, ConfigError> {
         let sources = schedule.groups.iter().map(|group| group.source + 1).max().unwrap_or(0);
         let first_receiver = sources + schedule.nodes.len();
-        let mut site = Site {
+        let mut testbed = Testbed {
             settings: link_settings(schedule),
             ports: ports(schedule, sources),
             parents: schedule.nodes.iter().map(|node| node.parent).collect(),
@@ -84,47 +83,45 @@ impl Site {
         };
         for source in 0..sources {
             let mac = plan::mac(source, HOST_PORT);
-            let gateway = site.mac_of(0, Beyond::Source(source));
+            let gateway = testbed.mac_of(0, Peer::Source(source));
             let host = Host::new(&HostConfig { address: address::source(source), mac, gateway });
-            site.sources.push(network.add(Member::Host(Box::new(host))));
+            testbed.sources.push(network.add(Member::Host(Box::new(host))));
         }
         for node in 0..schedule.nodes.len() {
-            site.nodes.push(network.add(Member::Node(Box::new(site.node(node, false)?))));
+            testbed.nodes.push(network.add(Member::Node(Box::new(testbed.node(node, false)?))));
         }
         for (receiver, plan) in schedule.receivers.iter().enumerate() {
             let mac = plan::mac(first_receiver + receiver, HOST_PORT);
-            let gateway = site.mac_of(plan.edge, Beyond::Receiver(receiver));
-            let host = Host::new(&HostConfig { address: site.receiver_address(receiver), mac, gateway });
-            site.receivers.push(network.add(Member::Host(Box::new(host))));
+            let gateway = testbed.mac_of(plan.edge, Peer::Receiver(receiver));
+            let host = Host::new(&HostConfig { address: testbed.receiver_address(receiver), mac, gateway });
+            testbed.receivers.push(network.add(Member::Host(Box::new(host))));
         }
-        site.connect(schedule, network);
-        site.set_chances(network, &schedule.link);
-        Ok(site)
+        testbed.connect(schedule, network);
+        testbed.set_link_faults(network, &schedule.link);
+        Ok(testbed)
     }
 
-    /// A receiver's address.
     pub(crate) fn receiver_address(&self, receiver: usize) -> Ipv6Addr {
         address::receiver(receiver, self.edges[receiver])
     }
 
-    /// A receiver's edge.
     pub(crate) fn edge_of(&self, receiver: usize) -> usize {
         self.edges[receiver]
     }
 
-    /// A node with its routes, SIDs and borders, but without groups.
+    /// A node with its routes, SIDs and borders, without groups.
     pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<Node, ConfigError> {
-        let neighbours = self.ports[node].iter().map(|beyond| self.neighbour(node, *beyond));
+        let neighbours = self.ports[node].iter().map(|peer| self.neighbour(node, *peer));
         let addresses = address::node(node);
         let mut value =
             fabric::node(self.first_node + node, addresses.loopback, &self.settings, restarted, neighbours)?;
         value.control(Command::SetDomain(address::domain()))?;
-        for (port, beyond) in (0..).map(PortId).zip(&self.ports[node]) {
-            let sources = match *beyond {
-                Beyond::Source(source) => vec![Prefix::host(address::source(source))],
-                Beyond::Receiver(receiver) => vec![Prefix::host(self.receiver_address(receiver))],
-                Beyond::Outside => Vec::new(),
-                Beyond::Node(_) => continue,
+        for (port, peer) in (0..).map(PortId).zip(&self.ports[node]) {
+            let sources = match *peer {
+                Peer::Source(source) => vec![Prefix::host(address::source(source))],
+                Peer::Receiver(receiver) => vec![Prefix::host(self.receiver_address(receiver))],
+                Peer::External => Vec::new(),
+                Peer::Node(_) => continue,
             };
             value.control(Command::SetBorder { port, sources })?;
         }
@@ -141,7 +138,6 @@ impl Site {
         Ok(value)
     }
 
-    /// How many ports a node has.
     pub(crate) fn port_count(&self, node: usize) -> usize {
         self.ports[node].len()
     }
@@ -156,22 +152,21 @@ impl Site {
         self.above[node].iter().find(|(above, _)| *above == parent).map(|(_, link)| *link)
     }
 
-    /// Where a forger stands: a port of a node.
-    pub(crate) fn port_of_forger(&self, forger: Forger) -> Option<(usize, PortId)> {
-        let (node, beyond) = match forger {
-            Forger::Receiver(receiver) => (self.edges[receiver], Beyond::Receiver(receiver)),
-            Forger::Stranger(node) => (node, Beyond::Outside),
+    /// The node and port that an attacker is attached to.
+    pub(crate) fn attacker_port(&self, attacker: Attacker) -> Option<(usize, PortId)> {
+        let (node, peer) = match attacker {
+            Attacker::Receiver(receiver) => (self.edges[receiver], Peer::Receiver(receiver)),
+            Attacker::External(node) => (node, Peer::External),
         };
-        self.port_toward(node, beyond).map(|port| (node, port))
+        self.port_toward(node, peer).map(|port| (node, port))
     }
 
-    /// The MAC address of a node's port.
     pub(crate) fn mac_of_port(&self, node: usize, port: PortId) -> srdma_wire::MacAddress {
         plan::mac(self.first_node + node, port)
     }
 
-    /// The chances of all links from now on.
-    pub(crate) fn set_chances(&self, network: &mut Network<Member>, link: &LinkPlan) {
+    /// Sets the random faults of all links.
+    pub(crate) fn set_link_faults(&self, network: &mut Network<Member>, link: &LinkPlan) {
         let model = LinkModel {
             rate_bits_per_s: link.rate_bits_per_s,
             delay_ns: link.delay_ns,
@@ -193,12 +188,11 @@ impl Site {
         }
     }
 
-    /// Every link.
     fn links(&self) -> impl Iterator<Item = LinkId> {
         self.upper_links().chain(self.receiver_links.iter().copied())
     }
 
-    /// Every link but those of receivers.
+    /// All links but those of receivers.
     pub(crate) fn upper_links(&self) -> impl Iterator<Item = LinkId> {
         let above = self.above.iter().flatten().map(|(_, link)| *link);
         self.source_links.iter().copied().chain(above)
@@ -207,7 +201,7 @@ impl Site {
     fn connect(&mut self, schedule: &Schedule, network: &mut Network<Member>) {
         let model = LinkModel::perfect(schedule.link.rate_bits_per_s, schedule.link.delay_ns);
         for (source, element) in self.sources.iter().enumerate() {
-            if let Some(port) = self.port_toward(0, Beyond::Source(source)) {
+            if let Some(port) = self.port_toward(0, Peer::Source(source)) {
                 let lower = (self.nodes[0], port);
                 self.source_links.push(network.connect(&format!("S{source}"), (*element, HOST_PORT), lower, model));
             }
@@ -215,7 +209,7 @@ impl Site {
         for (node, plan) in schedule.nodes.iter().enumerate() {
             for parent in plan.parent.iter().chain(&plan.spares).copied() {
                 let ports =
-                    (self.port_toward(parent, Beyond::Node(node)), self.port_toward(node, Beyond::Node(parent)));
+                    (self.port_toward(parent, Peer::Node(node)), self.port_toward(node, Peer::Node(parent)));
                 if let (Some(upper), Some(lower)) = ports {
                     let (upper, lower) = ((self.nodes[parent], upper), (self.nodes[node], lower));
                     let link = network.connect(&format!("N{parent}-N{node}"), upper, lower, model);
@@ -224,14 +218,14 @@ impl Site {
             }
         }
         for (receiver, plan) in schedule.receivers.iter().enumerate() {
-            if let Some(port) = self.port_toward(plan.edge, Beyond::Receiver(receiver)) {
+            if let Some(port) = self.port_toward(plan.edge, Peer::Receiver(receiver)) {
                 let (upper, lower) = ((self.nodes[plan.edge], port), (self.receivers[receiver], HOST_PORT));
                 self.receiver_links.push(network.connect(&format!("R{receiver}"), upper, lower, model));
             }
         }
         for node in 0..schedule.nodes.len() {
-            if let Some(port) = self.port_toward(node, Beyond::Outside) {
-                // What a node says to a stranger is gone.
+            if let Some(port) = self.port_toward(node, Peer::External) {
+                // An absent element: frames to an external host are lost.
                 let outside = network.add(Member::Absent);
                 network.connect(&format!("N{node}-X"), (self.nodes[node], port), (outside, HOST_PORT), model);
             }
@@ -244,31 +238,31 @@ impl Site {
         }
     }
 
-    fn port_toward(&self, node: usize, beyond: Beyond) -> Option<PortId> {
-        self.ports[node].iter().position(|other| *other == beyond).map(|port| PortId(port as u16))
+    fn port_toward(&self, node: usize, peer: Peer) -> Option<PortId> {
+        self.ports[node].iter().position(|other| *other == peer).map(|port| PortId(port as u16))
     }
 
-    fn mac_of(&self, node: usize, beyond: Beyond) -> srdma_wire::MacAddress {
-        let port = self.port_toward(node, beyond).unwrap_or(PortId(0));
+    fn mac_of(&self, node: usize, peer: Peer) -> srdma_wire::MacAddress {
+        let port = self.port_toward(node, peer).unwrap_or(PortId(0));
         self.mac_of_port(node, port)
     }
 
-    fn neighbour(&self, node: usize, beyond: Beyond) -> Neighbour {
-        match beyond {
-            Beyond::Source(source) => {
+    fn neighbour(&self, node: usize, peer: Peer) -> Neighbour {
+        match peer {
+            Peer::Source(source) => {
                 let mac = plan::mac(source, HOST_PORT);
                 Neighbour { address: address::source(source), mac, prefixes: Vec::new() }
             }
-            Beyond::Receiver(receiver) => {
+            Peer::Receiver(receiver) => {
                 let mac = plan::mac(self.first_receiver + receiver, HOST_PORT);
                 Neighbour { address: self.receiver_address(receiver), mac, prefixes: Vec::new() }
             }
-            Beyond::Outside => {
+            Peer::External => {
                 let mac = plan::mac(self.first_receiver + self.edges.len() + node, HOST_PORT);
-                Neighbour { address: address::stranger(node), mac, prefixes: Vec::new() }
+                Neighbour { address: address::external_host(node), mac, prefixes: Vec::new() }
             }
-            Beyond::Node(other) => {
-                let mac = self.mac_of(other, Beyond::Node(node));
+            Peer::Node(other) => {
+                let mac = self.mac_of(other, Peer::Node(node));
                 let prefixes = if self.parents[node] == Some(other) {
                     vec![fabric::default_route()]
                 } else if self.parents[other] == Some(node) {
@@ -296,25 +290,25 @@ fn link_settings(schedule: &Schedule) -> LinkSettings {
     }
 }
 
-/// What the ports of each node lead to: sources, the parent, other nodes above, children, receivers, strangers.
-fn ports(schedule: &Schedule, sources: usize) -> Vec<Vec<Beyond>> {
-    let mut ports: Vec<Vec<Beyond>> = vec![Vec::new(); schedule.nodes.len()];
-    ports[0].extend((0..sources).map(Beyond::Source));
+/// The far ends of each node's ports: sources, nodes above, children, receivers, external hosts.
+fn ports(schedule: &Schedule, sources: usize) -> Vec<Vec<Peer>> {
+    let mut ports: Vec<Vec<Peer>> = vec![Vec::new(); schedule.nodes.len()];
+    ports[0].extend((0..sources).map(Peer::Source));
     for (node, plan) in schedule.nodes.iter().enumerate() {
         for above in plan.parent.iter().chain(&plan.spares).copied() {
-            ports[node].push(Beyond::Node(above));
-            ports[above].push(Beyond::Node(node));
+            ports[node].push(Peer::Node(above));
+            ports[above].push(Peer::Node(node));
         }
     }
     for (receiver, plan) in schedule.receivers.iter().enumerate() {
-        ports[plan.edge].push(Beyond::Receiver(receiver));
+        ports[plan.edge].push(Peer::Receiver(receiver));
     }
     for timed in &schedule.events {
         if let Event::Forge(forgery) = &timed.event
-            && let Forger::Stranger(node) = forgery.from
-            && !ports[node].contains(&Beyond::Outside)
+            && let Attacker::External(node) = forgery.from
+            && !ports[node].contains(&Peer::External)
         {
-            ports[node].push(Beyond::Outside);
+            ports[node].push(Peer::External);
         }
     }
     ports

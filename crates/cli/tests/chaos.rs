@@ -1,10 +1,10 @@
-//! `srdma storm`, as its users see it.
+//! `srdma chaos` as a process.
 
 use serde_json::Value;
 use std::process::{Command, Output};
 
-fn storm(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_srdma")).arg("storm").args(arguments).output().unwrap()
+fn chaos(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).arg("chaos").args(arguments).output().unwrap()
 }
 
 fn text(octets: &[u8]) -> String {
@@ -12,24 +12,24 @@ fn text(octets: &[u8]) -> String {
 }
 
 fn json(arguments: &[&str]) -> Value {
-    let output = storm(arguments);
+    let output = chaos(arguments);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn a_storm_reports_what_it_ran() {
-    let output = storm(&["--seeds", "12", "--threads", "2"]);
+fn a_run_is_reported() {
+    let output = chaos(&["--seeds", "12", "--threads", "2"]);
     let report = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{report}");
-    assert!(report.starts_with("12 schedules from v1:1 on, in "), "{report}");
+    assert!(report.starts_with("12 schedules from seed v1:1 in "), "{report}");
     assert!(report.ends_with("failures    none\n"), "{report}");
 }
 
 #[test]
 fn the_figures_are_the_same_on_any_number_of_threads() {
     let figures = |threads| {
-        let mut report = json(&["--seeds", "12", "--first", "v1:40", "--json", "--threads", threads]);
+        let mut report = json(&["--seeds", "12", "--first-seed", "v1:40", "--json", "--threads", threads]);
         let object = report.as_object_mut().unwrap();
         for of_this_machine in ["threads", "wall_s", "schedules_per_s_and_core", "hops_per_s_and_core"] {
             object.remove(of_this_machine).unwrap();
@@ -38,15 +38,15 @@ fn the_figures_are_the_same_on_any_number_of_threads() {
     };
     let one = figures("1");
     assert_eq!(one, figures("3"));
-    assert_eq!((&one["schedules"], &one["first"]), (&Value::from(12), &Value::from("v1:40")));
+    assert_eq!((&one["schedules"], &one["first_seed"]), (&Value::from(12), &Value::from("v1:40")));
     assert!(one["hops"].as_u64().unwrap() > 0);
 }
 
 #[test]
-fn a_schedule_replays_from_its_line() {
+fn a_schedule_replays_from_its_token() {
     let seed = json(&["--seed", "7", "--json", "--verbose"]);
-    let line = format!("v1:{}", seed["schedule"]);
-    let replayed = json(&["--replay", &line, "--json", "--verbose"]);
+    let token = format!("v1:{}", seed["schedule"]);
+    let replayed = json(&["--replay", &token, "--json", "--verbose"]);
     for figure in ["schedule", "hops", "ended_ns", "faults", "drops", "groups", "timeline"] {
         assert_eq!(seed[figure], replayed[figure], "{figure}");
     }
@@ -55,66 +55,66 @@ fn a_schedule_replays_from_its_line() {
 
 /// D9, MT-9-3
 #[test]
-fn an_attack_is_reported_beside_the_same_without_it() {
+fn an_attack_is_compared_with_the_run_without_it() {
     let report = json(&["--attack", "--seeds", "6", "--json"]);
-    assert_eq!((&report["schedules"], &report["believed"]), (&Value::from(6), &Value::from(0)));
-    let sent: u64 = report["forged"].as_object().unwrap().values().map(|fates| fates["sent"].as_u64().unwrap()).sum();
+    assert_eq!((&report["schedules"], &report["accepted"]), (&Value::from(6), &Value::from(0)));
+    let sent: u64 = report["forged"].as_object().unwrap().values().map(|outcome| outcome["sent"].as_u64().unwrap()).sum();
     assert!(sent > 0);
     assert!(report["groups_compared"].as_u64().unwrap() > 0);
 }
 
 #[test]
-fn a_kept_line_replays_with_its_comment() {
+fn a_token_file_replays_with_its_comments() {
     let kept = include_str!("../../chaos/tests/failing_seeds/dead_receiver_of_an_evicting_group.txt");
     assert!(kept.starts_with('#'));
-    let output = storm(&["--replay", kept]);
+    let output = chaos(&["--replay", kept]);
     let report = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(report.contains("1 receiver death"), "{report}");
-    assert!(report.ends_with("failures: none\n"), "{report}");
+    assert!(report.ends_with("violations: none\n"), "{report}");
 }
 
 #[test]
-fn options_that_would_do_nothing_are_refused() {
+fn options_without_effect_are_rejected() {
     for (arguments, reason) in [
-        (vec!["--seed", "7", "--first", "9"], "cannot be used with"),
+        (vec!["--seed", "7", "--first-seed", "9"], "cannot be used with"),
         (vec!["--seed", "7", "--max-failures", "9"], "cannot be used with"),
         (vec!["--seed", "7", "--replay", "v1:7"], "cannot be used with"),
         (vec!["--verbose", "--seeds", "2"], "--seed <SEED>"),
-        (vec!["--attack", "--shrink", "--seeds", "2"], "name it by --seed"),
+        (vec!["--attack", "--shrink", "--seeds", "2"], "needs --seed"),
     ] {
-        let output = storm(&arguments);
+        let output = chaos(&arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
     }
-    let output = storm(&["--seed", "7", "--shrink"]);
+    let output = chaos(&["--seed", "7", "--shrink"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stderr).contains("nothing to shrink"));
 }
 
 #[test]
-fn a_bad_line_is_not_repeated() {
+fn an_invalid_token_is_not_repeated() {
     let schedule = json(&["--seed", "7", "--json"])["schedule"].to_string();
-    let line = format!("v1:{}", schedule.replace("\"parent\":0", "\"parent\":99"));
-    let output = storm(&["--replay", &line]);
+    let token = format!("v1:{}", schedule.replace("\"parent\":0", "\"parent\":99"));
+    let output = chaos(&["--replay", &token]);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.starts_with("srdma: --replay: the schedule makes no sense: nodes[1]: Some(99)"), "{error}");
+    assert!(error.starts_with("srdma: --replay: invalid schedule: nodes[1]: Some(99)"), "{error}");
     assert!(error.len() < 300, "{error}");
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_a_reason() {
+fn invalid_arguments_are_rejected_with_a_reason() {
     for (arguments, reason) in [
-        (["--replay", "v0:1"], "the line is of version 0"),
-        (["--replay", "4711"], "no version in front"),
+        (["--replay", "v0:1"], "the token has version 0"),
+        (["--replay", "4711"], "does not begin with a version"),
         (["--replay", "v1:{}"], "missing field"),
-        (["--seed", "many"], "no version in front"),
+        (["--seed", "many"], "does not begin with a version"),
         (["--minutes", "-1"], "expected a number of minutes"),
         (["--minutes", "soon"], "expected a number of minutes"),
         (["--threads", "0"], "0 is not in"),
     ] {
-        let output = storm(&arguments);
+        let output = chaos(&arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
     }

@@ -1,17 +1,16 @@
-//! A storm's figures, as JSON gives them and as the text is made from.
+//! The figures of a run, for JSON and text.
 
 use serde::Serialize;
-use srdma_chaos::line::Line;
-use srdma_chaos::runner::Order;
+use srdma_chaos::token::ReplayToken;
+use srdma_chaos::runner::RunConfig;
 use srdma_chaos::summary::Summary;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A storm's figures.
+/// The figures of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// The first seed.
-    pub(super) first: String,
+    pub(super) first_seed: String,
     pub(super) schedules: u64,
     pub(super) threads: usize,
     pub(super) wall_s: f64,
@@ -21,7 +20,7 @@ pub(super) struct Report {
     /// Virtual time of all schedules together.
     pub(super) virtual_s: f64,
     pub(super) groups: u64,
-    pub(super) groups_complete: u64,
+    pub(super) groups_completed: u64,
     pub(super) packets_sent: u64,
     pub(super) packets_retransmitted: u64,
     pub(super) source_timeouts: u64,
@@ -34,39 +33,39 @@ pub(super) struct Report {
     pub(super) failures: Vec<Failure>,
 }
 
-/// From the end of a fault to the next progress, in ACK timeouts.
+/// Time from the end of a fault to the next progress, in ACK timeouts.
 #[derive(Debug, Serialize)]
 pub(super) struct Recovery {
-    pub(super) measured: u64,
-    pub(super) least: Option<f64>,
+    pub(super) count: u64,
+    pub(super) min: Option<f64>,
     pub(super) median: Option<f64>,
-    pub(super) of_1000_but_10: Option<f64>,
-    pub(super) worst: Option<f64>,
+    pub(super) p99: Option<f64>,
+    pub(super) max: Option<f64>,
 }
 
 /// A kind of fault.
 #[derive(Debug, Serialize)]
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// In how many schedules it was drawn.
+    /// Number of schedules with it.
     pub(super) schedules: u64,
-    /// How often it took place.
+    /// How often it took effect.
     pub(super) times: u64,
 }
 
-/// A schedule that failed.
+/// A failed schedule.
 #[derive(Debug, Serialize)]
 pub(super) struct Failure {
-    pub(super) line: String,
+    pub(super) token: String,
     pub(super) kind: &'static str,
-    pub(super) complaint: String,
-    pub(super) complaints: usize,
+    pub(super) violation: String,
+    pub(super) violations: usize,
     pub(super) shrunk: Option<String>,
 }
 
 impl Report {
-    pub(super) fn new(order: &Order, summary: &Summary, shrunk: &BTreeMap<u64, String>, wall: Duration) -> Self {
-        let core_seconds = wall.as_secs_f64() * order.threads as f64;
+    pub(super) fn new(config: &RunConfig, summary: &Summary, shrunk: &BTreeMap<u64, String>, wall: Duration) -> Self {
+        let core_seconds = wall.as_secs_f64() * config.threads as f64;
         let names: BTreeSet<&'static str> = summary.drawn.keys().chain(summary.faults.keys()).copied().collect();
         let count = |counts: &BTreeMap<&'static str, u64>, name| counts.get(name).copied().unwrap_or(0);
         let faults = names.into_iter().map(|name| Fault {
@@ -75,16 +74,16 @@ impl Report {
             times: count(&summary.faults, name),
         });
         Report {
-            first: Line::Seed(order.first).to_string(),
+            first_seed: ReplayToken::Seed(config.first_seed).to_string(),
             schedules: summary.schedules,
-            threads: order.threads,
+            threads: config.threads,
             wall_s: wall.as_secs_f64(),
             schedules_per_s_and_core: summary.schedules as f64 / core_seconds,
             hops: summary.hops,
             hops_per_s_and_core: summary.hops as f64 / core_seconds,
             virtual_s: summary.virtual_ns as f64 / 1e9,
             groups: summary.groups,
-            groups_complete: summary.completed,
+            groups_completed: summary.completed,
             packets_sent: summary.packets_sent,
             packets_retransmitted: summary.packets_retransmitted,
             source_timeouts: summary.timeouts,
@@ -92,11 +91,11 @@ impl Report {
             joins: summary.joins,
             restarts: summary.restarts,
             recovery: Recovery {
-                measured: summary.recoveries.count(),
-                least: summary.recoveries.quantile(0),
+                count: summary.recoveries.count(),
+                min: summary.recoveries.quantile(0),
                 median: summary.recoveries.quantile(500),
-                of_1000_but_10: summary.recoveries.quantile(990),
-                worst: summary.recoveries.quantile(1000),
+                p99: summary.recoveries.quantile(990),
+                max: summary.recoveries.quantile(1000),
             },
             faults: faults.collect(),
             drops: summary.drops.clone(),
@@ -106,13 +105,13 @@ impl Report {
 }
 
 impl Failure {
-    /// All that failed, by seed.
+    /// All failed schedules, by seed.
     pub(super) fn all(summary: &Summary, shrunk: &BTreeMap<u64, String>) -> Vec<Failure> {
         let failures = summary.failures.iter().map(|(seed, failure)| Failure {
-            line: Line::Seed(*seed).to_string(),
-            kind: failure.complaint.kind.name(),
-            complaint: failure.complaint.to_string(),
-            complaints: failure.complaints,
+            token: ReplayToken::Seed(*seed).to_string(),
+            kind: failure.violation.kind.name(),
+            violation: failure.violation.to_string(),
+            violations: failure.violations,
             shrunk: shrunk.get(seed).cloned(),
         });
         failures.collect()

@@ -1,4 +1,4 @@
-//! A storm's report as people read it.
+//! The report as text.
 
 use super::report::{Fault, Recovery, Report};
 use crate::units::grouped;
@@ -8,24 +8,24 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} schedules from {} on, in {:.1} s on {} {}",
+            "{} schedules from seed {} in {:.1} s on {} {}",
             grouped(self.schedules),
-            self.first,
+            self.first_seed,
             self.wall_s,
             self.threads,
             if self.threads == 1 { "thread" } else { "threads" }
         )?;
         writeln!(
             f,
-            "speed       {:.0} schedules and {} packet-hops a second and core",
+            "speed       {:.0} schedules and {} packet-hops per second and core",
             self.schedules_per_s_and_core,
             grouped(self.hops_per_s_and_core as u64)
         )?;
         writeln!(f, "hops        {}, {:.3} s of virtual time", grouped(self.hops), self.virtual_s)?;
-        writeln!(f, "groups      {}, {} complete", grouped(self.groups), grouped(self.groups_complete))?;
+        writeln!(f, "groups      {}, {} completed", grouped(self.groups), grouped(self.groups_completed))?;
         writeln!(
             f,
-            "sources     {} packets sent, {} of them again; {} timeouts",
+            "sources     {} packets sent, {} of them retransmissions; {} timeouts",
             grouped(self.packets_sent),
             grouped(self.packets_retransmitted),
             grouped(self.source_timeouts)
@@ -43,10 +43,10 @@ impl fmt::Display for Report {
             return writeln!(f, "failures    none");
         }
         for failure in &self.failures {
-            writeln!(f, "FAILED {}: {}", failure.line, failure.complaint)?;
-            writeln!(f, "  srdma storm --seed {} --verbose", failure.line)?;
-            if let Some(line) = &failure.shrunk {
-                writeln!(f, "  {}", Shell(line))?;
+            writeln!(f, "FAILED {}: {}", failure.token, failure.violation)?;
+            writeln!(f, "  srdma chaos --seed {} --verbose", failure.token)?;
+            if let Some(token) = &failure.shrunk {
+                writeln!(f, "  {}", ReplayCommand(token))?;
             }
         }
         Ok(())
@@ -55,25 +55,25 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(least), Some(median), Some(most), Some(worst)) =
-            (self.least, self.median, self.of_1000_but_10, self.worst)
+        let (Some(min), Some(median), Some(p99), Some(max)) =
+            (self.min, self.median, self.p99, self.max)
         else {
-            return write!(f, "none measured");
+            return write!(f, "none");
         };
         write!(
             f,
-            "{} measured; in ACK timeouts: least {least}, median {median}, 99 % within {most}, worst {worst}",
-            grouped(self.measured)
+            "{} measured; in ACK timeouts: min {min}, median {median}, p99 {p99}, max {max}",
+            grouped(self.count)
         )
     }
 }
 
-/// A line that replays a schedule, as a shell takes it.
-pub(super) struct Shell<'a>(pub(super) &'a str);
+/// The shell command that replays a token.
+pub(super) struct ReplayCommand<'a>(pub(super) &'a str);
 
-impl fmt::Display for Shell<'_> {
+impl fmt::Display for ReplayCommand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "srdma storm --replay '{}'", self.0)
+        write!(f, "srdma chaos --replay '{}'", self.0)
     }
 }
 

@@ -1,11 +1,11 @@
-//! `srdma storm`: very many small simulated networks under every fault at once, each checked.
+//! `srdma chaos`: random small simulated networks under every kind of fault at once, each checked.
 
 mod arguments;
 mod attack;
-mod one;
 mod progress;
 mod report;
 mod shrinking;
+mod single;
 mod text;
 
 pub(crate) use arguments::Arguments;
@@ -18,26 +18,26 @@ use srdma_chaos::world;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Runs schedules. Exit code 1: something was wrong in one of them.
+/// Runs schedules. Exit code 1: a check was violated.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    if let Some(line) = arguments.one()? {
-        return one::run(arguments, line);
+    if let Some(token) = arguments.single()? {
+        return single::run(arguments, token);
     }
     if arguments.attack {
         ensure!(
             !arguments.shrink,
-            "--attack and --shrink go together for one schedule: name it by --seed, as the report of --attack does"
+            "--attack with --shrink needs --seed: it shrinks a single schedule"
         );
         return attack::run(arguments);
     }
-    let order = arguments.order();
+    let config = arguments.config();
     let begin = Instant::now();
-    let progress = Progress::new(&order, arguments.limit());
-    let summary = runner::run(&order, &world::run, &|done| progress.report(done));
+    let progress = Progress::new(&config, arguments.limit());
+    let summary = runner::run(&config, &world::run, &|progress_now| progress.report(progress_now));
     let wall = begin.elapsed();
     progress.finish();
     let shrunk = shrinking::shrink_all(arguments, &summary);
-    let report = Report::new(&order, &summary, &shrunk, wall);
+    let report = Report::new(&config, &summary, &shrunk, wall);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

@@ -1,16 +1,16 @@
-//! How far a storm is: one line on the error output, where that is a terminal.
+//! Progress as one line on stderr, if that is a terminal.
 
 use crate::units::grouped;
 use srdma_chaos::runner;
-use srdma_chaos::runner::Order;
+use srdma_chaos::runner::RunConfig;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The line is written anew after this time.
+/// Interval between updates.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Progress of a storm, and the clock that ends it.
+/// Progress of a run, and its time limit.
 pub(super) struct Progress {
     begin: Instant,
     limit: Option<Duration>,
@@ -20,12 +20,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(order: &Order, limit: Option<Duration>) -> Self {
+    pub(super) fn new(config: &RunConfig, limit: Option<Duration>) -> Self {
         let on_terminal = io::stderr().is_terminal();
-        Progress { begin: Instant::now(), limit, seeds: order.seeds, on_terminal, written: Mutex::new(None) }
+        Progress { begin: Instant::now(), limit, seeds: config.seeds, on_terminal, written: Mutex::new(None) }
     }
 
-    /// A schedule is over. Says whether another one may begin.
+    /// Reports a finished schedule. Returns whether another one may start.
     pub(super) fn report(&self, progress: runner::Progress) -> bool {
         let elapsed = self.begin.elapsed();
         if self.on_terminal {
@@ -35,7 +35,7 @@ impl Progress {
     }
 
     fn write(&self, progress: runner::Progress, elapsed: Duration) {
-        // Whoever finds another thread writing has nothing to add.
+        // Another thread is writing.
         let Ok(mut written) = self.written.try_lock() else { return };
         if written.is_some_and(|at| at.elapsed() < INTERVAL) {
             return;
@@ -47,11 +47,11 @@ impl Progress {
         };
         let rate = progress.done as f64 / elapsed.as_secs_f64().max(1e-3);
         eprint!("\r{} schedules, {of}, {rate:.0}/s, {} failed  ", grouped(progress.done), progress.failed);
-        // A progress line that cannot be written is not worth stopping for.
+        // A failed write must not end the run.
         let _ = io::stderr().flush();
     }
 
-    /// The storm is over.
+    /// Clears the line.
     pub(super) fn finish(&self) {
         if self.on_terminal {
             eprint!("\r\x1b[K");
