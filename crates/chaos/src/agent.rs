@@ -82,7 +82,11 @@ impl World<'_> {
         agent.is_down = true;
         agent.epochs.clear();
         let detected_ns = DETECTION_ACK_TIMEOUTS * self.scale.ack_timeout_ns;
-        self.tasks.push(self.network.now().after_ns(detected_ns), 0, Task::DetectFailure { node, incarnation: agent.incarnation });
+        self.tasks.push(
+            self.network.now().after_ns(detected_ns),
+            0,
+            Task::DetectFailure { node, incarnation: agent.incarnation },
+        );
     }
 
     /// Declares a node dead unless it has restarted.

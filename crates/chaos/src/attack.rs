@@ -1,10 +1,10 @@
 //! Chaos tests under attack: each schedule runs twice, without forged packets and with many, from inside and from
 //! outside of the domain. An attack may cost time and packets but must not change any aggregation state.
 
-use crate::rng::Rng;
 use crate::events;
 use crate::outcome::{GroupOutcome, Outcome};
-use crate::runner::{Merge, RunConfig, Progress, RunSchedule, run_catching_panics, run_each};
+use crate::rng::Rng;
+use crate::runner::{Merge, Progress, RunConfig, RunSchedule, run_catching_panics, run_each};
 use crate::scale::Scale;
 use crate::schedule::{Event, Schedule, TimedEvent};
 use crate::summary::{Summary, add_counts};

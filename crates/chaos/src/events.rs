@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 use crate::scale::Scale;
-use crate::schedule::{Claim, Event, Attacker, Forgery, Message, OperationPlan, Schedule, TimedEvent};
+use crate::schedule::{Attacker, Claim, Event, Forgery, Message, OperationPlan, Schedule, TimedEvent};
 
 /// Events of one schedule, at most.
 const MAX_EVENTS: u64 = 12;

@@ -1,6 +1,6 @@
 //! Faults of nodes, links and receivers.
 
-use crate::outcome::{ViolationKind, StepKind};
+use crate::outcome::{StepKind, ViolationKind};
 use crate::schedule::{Event, NodePlan};
 use crate::world::{Task, World};
 use srdma_dataplane::DropReason;
@@ -250,7 +250,8 @@ impl World<'_> {
     pub(crate) fn node_recovered(&mut self, node: usize) {
         let now = self.network.now();
         for group in 0..self.flows.len() {
-            if self.is_in_tree(group, node) && !self.flows[group].is_finished() && self.nodes[node].faulty_until <= now {
+            if self.is_in_tree(group, node) && !self.flows[group].is_finished() && self.nodes[node].faulty_until <= now
+            {
                 self.recovering_since[group].push(now);
             }
         }
@@ -289,7 +290,8 @@ impl World<'_> {
     /// Counts the faults that links applied to frames. Must be called once.
     pub(crate) fn count_links(&mut self) {
         let of_receivers = self.testbed.receiver_links.iter().map(|link| (*link, "receiver link cut"));
-        let links: Vec<_> = self.testbed.upper_links().map(|link| (link, "node link cut")).chain(of_receivers).collect();
+        let links: Vec<_> =
+            self.testbed.upper_links().map(|link| (link, "node link cut")).chain(of_receivers).collect();
         for (link, cut) in links {
             for counters in self.network.counters(link) {
                 self.count("loss", counters.lost);

@@ -1,7 +1,7 @@
 //! One group of a chaos test: its source, its members, and the check of each response to the source.
 
 use crate::address;
-use crate::outcome::{Violation, ViolationKind, GroupOutcome, Step, StepKind};
+use crate::outcome::{GroupOutcome, Step, StepKind, Violation, ViolationKind};
 use crate::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, Schedule};
 use crate::testbed::{LINK_MTU, Testbed};
 use srdma_group::{
@@ -160,7 +160,12 @@ impl<'s> Flow<'s> {
     }
 
     /// Registers a receiver's memory region.
-    pub(crate) fn register_memory(&mut self, receiver: usize, testbed: &Testbed, network: &mut Network<Member>) -> Participant {
+    pub(crate) fn register_memory(
+        &mut self,
+        receiver: usize,
+        testbed: &Testbed,
+        network: &mut Network<Member>,
+    ) -> Participant {
         let qpn = address::receiver_qpn(self.number, receiver, self.queue_pairs[receiver]);
         self.queue_pairs[receiver] += 1;
         let base = address::receiver_base(self.number, receiver);
@@ -219,8 +224,10 @@ impl<'s> Flow<'s> {
             let parent = plan.parent.map(|parent| positions[parent]);
             nodes.push(tree_node(node, self.number, parent, testbed));
         }
-        let receivers =
-            self.members.iter().map(|member| self.receiver(member, positions[testbed.edge_of(member.receiver)], testbed));
+        let receivers = self
+            .members
+            .iter()
+            .map(|member| self.receiver(member, positions[testbed.edge_of(member.receiver)], testbed));
         let (base, rkey) = address::group_region(self.number);
         let region = SourceRegion { base, length: self.plan.octets, rkey: rkey.0 };
         Ok(Record {
@@ -333,7 +340,13 @@ impl<'s> Flow<'s> {
     }
 
     /// Checks a response that has reached the source (MT-5.3.1-1, MT-5.3.2-1).
-    pub(crate) fn on_response(&mut self, response: Response, testbed: &Testbed, network: &Network<Member>, observed: &mut Observed) {
+    pub(crate) fn on_response(
+        &mut self,
+        response: Response,
+        testbed: &Testbed,
+        network: &Network<Member>,
+        observed: &mut Observed,
+    ) {
         match response.syndrome {
             Syndrome::Ack(_) => self.acks_received += 1,
             Syndrome::RnrNak(_) | Syndrome::Nak(_) | Syndrome::Reserved(_) => self.naks_received += 1,
@@ -358,7 +371,10 @@ impl<'s> Flow<'s> {
         let is_known = match kind {
             StepKind::Progress => self.steps.last().is_some_and(|last| last.kind == kind),
             StepKind::EvictionRequested(_) => self.steps.iter().any(|step| step.kind == kind),
-            StepKind::NodeRestarted(_) | StepKind::GroupApplied(_) | StepKind::ReceiverDied(_) | StepKind::SentToDeadReceiver(_) => false,
+            StepKind::NodeRestarted(_)
+            | StepKind::GroupApplied(_)
+            | StepKind::ReceiverDied(_)
+            | StepKind::SentToDeadReceiver(_) => false,
         };
         if !is_known {
             self.steps.push(Step { at_ns: now.as_ns(), kind });

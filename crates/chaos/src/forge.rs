@@ -1,8 +1,8 @@
 //! Forged packets.
 
 use crate::address;
-use crate::outcome::{ViolationKind, ForgeryOutcome};
-use crate::schedule::{Claim, Attacker, Forgery, Message, PATH_MTU_OCTETS};
+use crate::outcome::{ForgeryOutcome, ViolationKind};
+use crate::schedule::{Attacker, Claim, Forgery, Message, PATH_MTU_OCTETS};
 use crate::summary::message_name;
 use crate::world::World;
 use srdma_aggregation::Acknowledgements;

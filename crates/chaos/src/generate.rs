@@ -4,8 +4,8 @@
 
 use crate::rng::Rng;
 use crate::schedule::{
-    GroupPlan, LinkPlan, ListsPlan, NodePlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, ReceiverPlan, Schedule,
-    DEFAULT_T_STALL_PERCENT,
+    DEFAULT_T_STALL_PERCENT, GroupPlan, LinkPlan, ListsPlan, NodePlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan,
+    ReceiverPlan, Schedule,
 };
 use crate::{events, scale::Scale};
 

@@ -10,7 +10,7 @@
 use crate::address;
 use crate::channel::Message;
 use crate::flow::Participant;
-use crate::outcome::{ViolationKind, StepKind};
+use crate::outcome::{StepKind, ViolationKind};
 use crate::world::{Task, World};
 use srdma_dataplane::Event as NodeEvent;
 use srdma_group::{Lifecycle, NewNode, Newcomer, NodeRole, Order, Record, Rehoming};

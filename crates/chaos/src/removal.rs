@@ -1,6 +1,6 @@
 //! Removal of parts of a schedule. The rest is renumbered so that it keeps its meaning.
 
-use crate::schedule::{Claim, Event, Attacker, Forgery, Schedule};
+use crate::schedule::{Attacker, Claim, Event, Forgery, Schedule};
 
 /// The new index of `position` after `gone` is removed; `None` for `gone` itself.
 fn moved(position: usize, gone: usize) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! Many seeds on many threads. The result does not depend on the number of threads.
 
-use crate::outcome::{Violation, ViolationKind, Outcome};
+use crate::outcome::{Outcome, Violation, ViolationKind};
 use crate::schedule::Schedule;
 use crate::summary::Summary;
 use std::any::Any;
@@ -148,7 +148,8 @@ mod tests {
     fn fake(schedule: &Schedule) -> Outcome {
         assert!(!schedule.seed.is_multiple_of(100), "seed {} is round", schedule.seed);
         let fails = schedule.seed.is_multiple_of(10);
-        let violation = Violation { at_ns: schedule.seed, kind: ViolationKind::Liveness, text: "every tenth".to_owned() };
+        let violation =
+            Violation { at_ns: schedule.seed, kind: ViolationKind::Liveness, text: "every tenth".to_owned() };
         let group = GroupOutcome {
             recoveries_ns: vec![schedule.seed],
             ack_timeout_ns: 100,

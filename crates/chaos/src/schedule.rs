@@ -180,73 +180,33 @@ pub struct TimedEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// A node loses its frames and learned state, is down for a time, and restarts with its groups.
-    CrashNode {
-        node: usize,
-        for_ns: u64,
-    },
+    CrashNode { node: usize, for_ns: u64 },
     /// The link between a node and its current parent is cut in both directions.
-    CutNode {
-        node: usize,
-        for_ns: u64,
-    },
+    CutNode { node: usize, for_ns: u64 },
     /// A receiver's link is cut in both directions.
-    CutReceiver {
-        receiver: usize,
-        for_ns: u64,
-    },
+    CutReceiver { receiver: usize, for_ns: u64 },
     /// A receiver neither receives nor sends any frame from now on.
-    KillReceiver {
-        receiver: usize,
-    },
+    KillReceiver { receiver: usize },
     /// A receiver processes nothing for a time, then everything that has arrived meanwhile.
-    FreezeReceiver {
-        receiver: usize,
-        for_ns: u64,
-    },
+    FreezeReceiver { receiver: usize, for_ns: u64 },
     /// A receiver needs `by_ns` longer for each frame.
-    SlowReceiver {
-        receiver: usize,
-        for_ns: u64,
-        by_ns: u64,
-    },
+    SlowReceiver { receiver: usize, for_ns: u64, by_ns: u64 },
     /// A receiver posts no receives for a time and answers SENDs with RNR NAKs.
-    StarveReceiver {
-        receiver: usize,
-        for_ns: u64,
-    },
+    StarveReceiver { receiver: usize, for_ns: u64 },
     /// A receiver rejects the group's next request with a remote operational error (D24).
-    FailReceiver {
-        receiver: usize,
-        group: usize,
-    },
+    FailReceiver { receiver: usize, group: usize },
     /// Data to a receiver arrive with CE marks, so that it sends CNPs.
-    Congest {
-        receiver: usize,
-        for_ns: u64,
-    },
+    Congest { receiver: usize, for_ns: u64 },
     /// An attacker sends forged packets.
     Forge(Forgery),
     /// Frames that have passed the link above a node are sent over it again, the newest first.
-    Replay {
-        node: usize,
-        up: bool,
-        frames: u32,
-    },
+    Replay { node: usize, up: bool, frames: u32 },
     /// A member leaves.
-    Leave {
-        group: usize,
-        receiver: usize,
-    },
+    Leave { group: usize, receiver: usize },
     /// A receiver that is not a member joins while the source is paused (D30).
-    Join {
-        group: usize,
-        receiver: usize,
-    },
+    Join { group: usize, receiver: usize },
     /// A node and its subtree move to another parent, in all groups.
-    Rehome {
-        node: usize,
-        parent: usize,
-    },
+    Rehome { node: usize, parent: usize },
 }
 
 /// A forged packet in the name of another host.

@@ -1,7 +1,7 @@
 //! Totals of many runs. Merging is independent of the order.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
-use crate::outcome::{Violation, ForgeryOutcome, GroupOutcome, Outcome};
+use crate::outcome::{ForgeryOutcome, GroupOutcome, Outcome, Violation};
 use crate::schedule::{Event, Message, Schedule};
 use std::collections::BTreeMap;
 

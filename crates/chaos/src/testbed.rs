@@ -8,7 +8,7 @@
 
 use crate::address;
 use crate::scale;
-use crate::schedule::{Event, Attacker, LinkPlan, Schedule};
+use crate::schedule::{Attacker, Event, LinkPlan, Schedule};
 use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
 use srdma_frame::PortId;
 use srdma_group::GroupId;
@@ -208,8 +208,7 @@ impl Testbed {
         }
         for (node, plan) in schedule.nodes.iter().enumerate() {
             for parent in plan.parent.iter().chain(&plan.spares).copied() {
-                let ports =
-                    (self.port_toward(parent, Peer::Node(node)), self.port_toward(node, Peer::Node(parent)));
+                let ports = (self.port_toward(parent, Peer::Node(node)), self.port_toward(node, Peer::Node(parent)));
                 if let (Some(upper), Some(lower)) = ports {
                     let (upper, lower) = ((self.nodes[parent], upper), (self.nodes[node], lower));
                     let link = network.connect(&format!("N{parent}-N{node}"), upper, lower, model);

@@ -1,7 +1,7 @@
 //! Validity of schedules: tokens come from users, and shrinking may produce invalid schedules.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
-use crate::schedule::{Claim, Event, Attacker, GroupPlan, LinkPlan, NodePlan, Schedule};
+use crate::schedule::{Attacker, Claim, Event, GroupPlan, LinkPlan, NodePlan, Schedule};
 
 /// Maximum number of nodes.
 pub const MAX_NODES: usize = 64;
@@ -95,9 +95,8 @@ impl Schedule {
 
     fn check_event(&self, place: &str, event: &Event) -> Result<(), Invalid> {
         let node_exists = |node: usize| require(node < self.nodes.len(), place, node, "there is no such node");
-        let is_below = |node: usize| {
-            require((1..self.nodes.len()).contains(&node), place, node, "it must not be node 0")
-        };
+        let is_below =
+            |node: usize| require((1..self.nodes.len()).contains(&node), place, node, "it must not be node 0");
         let receiver_exists =
             |receiver: usize| require(receiver < self.receivers.len(), place, receiver, "there is no such receiver");
         let group_exists = |group: usize| require(group < self.groups.len(), place, group, "there is no such group");
@@ -153,7 +152,12 @@ impl Schedule {
 fn check_node(node: usize, plan: &NodePlan) -> Result<(), Invalid> {
     let place = format!("nodes[{node}]");
     let is_above = plan.parent.map_or(node == 0, |parent| parent < node);
-    require(is_above, &place, format!("{:?}", plan.parent), "every node but node 0 has a parent with a smaller position")?;
+    require(
+        is_above,
+        &place,
+        format!("{:?}", plan.parent),
+        "every node but node 0 has a parent with a smaller position",
+    )?;
     let are_above = plan.spares.iter().all(|spare| *spare < node && plan.parent != Some(*spare));
     let expected = "spares have smaller positions and are not the parent";
     require(are_above, &place, format!("{:?}", plan.spares), expected)

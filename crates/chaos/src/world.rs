@@ -12,7 +12,7 @@ use crate::channel::Message;
 use crate::faults::{NodeState, ReceiverState};
 use crate::flow::{Flow, Observed};
 use crate::membership::Control;
-use crate::outcome::{Violation, ViolationKind, Outcome};
+use crate::outcome::{Outcome, Violation, ViolationKind};
 use crate::scale::{self, Scale};
 use crate::schedule::{Event, LinkPlan, Schedule};
 use crate::testbed::Testbed;
@@ -244,7 +244,8 @@ impl<'s> World<'s> {
             Task::Start(group) => self.start(group),
             Task::EndRandomFaults => {
                 let link = &self.schedule.link;
-                self.testbed.set_link_faults(&mut self.network, &LinkPlan::without_faults(link.rate_bits_per_s, link.delay_ns));
+                self.testbed
+                    .set_link_faults(&mut self.network, &LinkPlan::without_faults(link.rate_bits_per_s, link.delay_ns));
                 self.log(&"random link faults end");
             }
             Task::RestartNode(node) => self.restart_node(node),

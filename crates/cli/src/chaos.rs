@@ -24,10 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         return single::run(arguments, token);
     }
     if arguments.attack {
-        ensure!(
-            !arguments.shrink,
-            "--attack with --shrink needs --seed: it shrinks a single schedule"
-        );
+        ensure!(!arguments.shrink, "--attack with --shrink needs --seed: it shrinks a single schedule");
         return attack::run(arguments);
     }
     let config = arguments.config();

@@ -58,7 +58,8 @@ fn a_schedule_replays_from_its_token() {
 fn an_attack_is_compared_with_the_run_without_it() {
     let report = json(&["--attack", "--seeds", "6", "--json"]);
     assert_eq!((&report["schedules"], &report["accepted"]), (&Value::from(6), &Value::from(0)));
-    let sent: u64 = report["forged"].as_object().unwrap().values().map(|outcome| outcome["sent"].as_u64().unwrap()).sum();
+    let sent: u64 =
+        report["forged"].as_object().unwrap().values().map(|outcome| outcome["sent"].as_u64().unwrap()).sum();
     assert!(sent > 0);
     assert!(report["groups_compared"].as_u64().unwrap() > 0);
 }

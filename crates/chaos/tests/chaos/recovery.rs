@@ -7,7 +7,7 @@
 //! `SRDMA_TEST_SEEDS` sets the number of runs of each fault.
 
 use srdma_chaos::outcome::{GroupOutcome, StepKind};
-use srdma_chaos::schedule::{Event, LinkPlan, Schedule, TimedEvent, DEFAULT_T_STALL_PERCENT};
+use srdma_chaos::schedule::{DEFAULT_T_STALL_PERCENT, Event, LinkPlan, Schedule, TimedEvent};
 use srdma_chaos::{scale, world};
 use srdma_sim::random::Stream;
 use std::iter;

@@ -2,9 +2,9 @@
 //!
 //! `SRDMA_TEST_SEEDS` sets the number of seeds.
 
-use srdma_chaos::token::ReplayToken;
 use srdma_chaos::runner::{self, RunConfig};
 use srdma_chaos::schedule::Schedule;
+use srdma_chaos::token::ReplayToken;
 use srdma_chaos::{attack, world};
 use std::fs;
 use std::path::Path;

@@ -3,8 +3,8 @@
 
 use srdma_chaos::outcome::Outcome;
 use srdma_chaos::schedule::{
-    Claim, Event, Attacker, Forgery, GroupPlan, LinkPlan, ListsPlan, Message, NodePlan, OperationPlan, PolicyPlan,
-    ReceiverPlan, Schedule, TimedEvent, DEFAULT_T_STALL_PERCENT,
+    Attacker, Claim, DEFAULT_T_STALL_PERCENT, Event, Forgery, GroupPlan, LinkPlan, ListsPlan, Message, NodePlan,
+    OperationPlan, PolicyPlan, ReceiverPlan, Schedule, TimedEvent,
 };
 use srdma_chaos::world;
 

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
-use srdma_chaos::token::{ReplayToken, TokenError};
 use srdma_chaos::runner::RunConfig;
 use srdma_chaos::schedule::Schedule;
+use srdma_chaos::token::{ReplayToken, TokenError};
 use std::thread;
 use std::time::Duration;
 
@@ -81,7 +81,11 @@ impl Arguments {
     /// The single schedule to run, if any. Fails if the token of `--replay` is invalid.
     pub(super) fn single(&self) -> Result<Option<ReplayToken>> {
         let token = |seed: u64| {
-            if self.attack { ReplayToken::Schedule(Box::new(Schedule::under_attack(seed))) } else { ReplayToken::Seed(seed) }
+            if self.attack {
+                ReplayToken::Schedule(Box::new(Schedule::under_attack(seed)))
+            } else {
+                ReplayToken::Seed(seed)
+            }
         };
         // Not a parser of clap's: its error would repeat the whole token, which is long.
         match &self.replay {

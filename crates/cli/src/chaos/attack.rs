@@ -8,8 +8,8 @@ use crate::units::grouped;
 use anyhow::Result;
 use serde::Serialize;
 use srdma_chaos::attack::{self, Comparison, Cost};
-use srdma_chaos::token::ReplayToken;
 use srdma_chaos::outcome::ForgeryOutcome;
+use srdma_chaos::token::ReplayToken;
 use srdma_chaos::world;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -145,10 +145,7 @@ impl fmt::Display for Report {
         )?;
         let Quantiles { median, p99, max } = self.completion_percent;
         if let (Some(median), Some(p99), Some(max)) = (median, p99, max) {
-            writeln!(
-                f,
-                "completion time under attack, in % of that without: median {median}, p99 {p99}, max {max}"
-            )?;
+            writeln!(f, "completion time under attack, in % of that without: median {median}, p99 {p99}, max {max}")?;
         }
         writeln!(f)?;
         writeln!(f, "{:<24} {:>14} {:>14}", "total of these groups", "without", "under attack")?;

@@ -1,9 +1,9 @@
 //! The figures of a run, for JSON and text.
 
 use serde::Serialize;
-use srdma_chaos::token::ReplayToken;
 use srdma_chaos::runner::RunConfig;
 use srdma_chaos::summary::Summary;
+use srdma_chaos::token::ReplayToken;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! Shrinking of failed schedules.
 
 use super::arguments::Arguments;
-use srdma_chaos::token::ReplayToken;
 use srdma_chaos::outcome::ViolationKind;
 use srdma_chaos::runner;
 use srdma_chaos::schedule::Schedule;
 use srdma_chaos::shrink;
 use srdma_chaos::summary::Summary;
+use srdma_chaos::token::ReplayToken;
 use srdma_chaos::world;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};

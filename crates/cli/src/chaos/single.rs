@@ -6,9 +6,9 @@ use super::{exit_code, shrinking};
 use crate::units::grouped;
 use anyhow::Result;
 use serde_json::json;
-use srdma_chaos::token::ReplayToken;
 use srdma_chaos::outcome::{GroupOutcome, Outcome};
 use srdma_chaos::runner;
+use srdma_chaos::token::ReplayToken;
 use srdma_chaos::world;
 use std::process::ExitCode;
 

@@ -55,16 +55,10 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(min), Some(median), Some(p99), Some(max)) =
-            (self.min, self.median, self.p99, self.max)
-        else {
+        let (Some(min), Some(median), Some(p99), Some(max)) = (self.min, self.median, self.p99, self.max) else {
             return write!(f, "none");
         };
-        write!(
-            f,
-            "{} measured; in ACK timeouts: min {min}, median {median}, p99 {p99}, max {max}",
-            grouped(self.count)
-        )
+        write!(f, "{} measured; in ACK timeouts: min {min}, median {median}, p99 {p99}, max {max}", grouped(self.count))
     }
 }
 

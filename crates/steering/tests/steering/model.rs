@@ -191,7 +191,7 @@ fn key(flow: u8) -> FlowKey {
     FlowKey::new(0x1234_5678_9ABC_DEF0_u64.wrapping_mul(u64::from(flow) * 2 + 1))
 }
 
-/// No path returns within such a history: returns are shown by `storm.rs`.
+/// No path returns within such a history: returns are tested in `bursts.rs`.
 fn config(mode: Mode, seed: u64) -> Config {
     Config {
         mode,

@@ -25,7 +25,7 @@ impl Message {
     }
 }
 
-struct Storm {
+struct Chaos {
     lifecycle: Lifecycle,
     fleet: Fleet,
     messages: Vec<Message>,
@@ -104,9 +104,9 @@ fn entries(record: &Record) -> Vec<(Ipv6Addr, GroupEntry)> {
     nodes.map(|(index, node)| (node.loopback, essence(&group.at(NodeIndex(index)).unwrap()))).collect()
 }
 
-impl Storm {
+impl Chaos {
     fn new() -> Self {
-        Storm {
+        Chaos {
             lifecycle: Lifecycle::create(deep_record()).unwrap(),
             fleet: Fleet::default(),
             messages: Vec::new(),
@@ -353,13 +353,13 @@ proptest! {
 
     #[test]
     fn whatever_happens_every_node_gets_its_part(begun: bool, events in prop::collection::vec(event(), 1..400)) {
-        let mut storm = Storm::new();
+        let mut chaos = Chaos::new();
         if begun {
-            storm.calm_down();
+            chaos.calm_down();
         }
-        events.iter().for_each(|event| storm.happen(event));
-        storm.calm_down();
-        storm.check_end();
+        events.iter().for_each(|event| chaos.happen(event));
+        chaos.calm_down();
+        chaos.check_end();
     }
 }
 
@@ -367,17 +367,17 @@ fn cases() -> u32 {
     std::env::var("SRDMA_TEST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(512)
 }
 
-/// The storm's own numbers name what they are to name.
+/// The chaos's own numbers name what they are to name.
 #[test]
 fn newcomers_are_new() {
-    let mut storm = Storm::new();
-    storm.calm_down();
-    storm.join(8, false);
-    storm.join(1, true);
-    storm.calm_down();
-    storm.check_end();
-    let record = storm.lifecycle.group().unwrap().record().clone();
+    let mut chaos = Chaos::new();
+    chaos.calm_down();
+    chaos.join(8, false);
+    chaos.join(1, true);
+    chaos.calm_down();
+    chaos.check_end();
+    let record = chaos.lifecycle.group().unwrap().record().clone();
     let newest = record.receivers.last().unwrap();
     assert_eq!((record.receivers.len(), newest.qpn), (7, Qpn::new(0x100 + 22).unwrap()));
-    assert!(newest.joined.is_some_and(|join| join.psn == storm.fleet.next_psn && join.psn != Psn::new(1)));
+    assert!(newest.joined.is_some_and(|join| join.psn == chaos.fleet.next_psn && join.psn != Psn::new(1)));
 }

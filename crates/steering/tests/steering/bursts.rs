@@ -1,4 +1,4 @@
-//! Many flows under one storm of signals: they spread, nobody herds, and what nobody speaks of stays (D84).
+//! Many flows under one burst of signals: they spread evenly, and flows without a signal keep their paths (D84).
 
 use srdma_steering::{About, Boundary, Cause, Config, FlowKey, Heard, Path, PathIndex, SetId, Signal, Steering};
 use srdma_wire::Instant;
@@ -138,7 +138,7 @@ fn returns_are_spread_over_time() {
     assert_eq!(back, FLOWS);
 }
 
-/// A storm that names every path there is: everybody stays after one move, nothing flaps.
+/// A burst with signals about every path: each flow moves once and stays, nothing flaps.
 #[test]
 fn where_everything_is_congested_flows_stay() {
     let (mut steering, set) = steering(&[0; 4], |_| ());
