@@ -80,7 +80,7 @@ pub(super) struct Group {
     pub(super) up: OptionalPsn,
     /// Branches not heard since a restart, or since they were renewed.
     pub(super) unknown: u16,
-    /// Not later than the first end of a T_hold; [`NEVER`] when nothing is held.
+    /// Not later than the first end of a T_hold; [`Instant::NEVER`] when nothing is held.
     pub(super) deadline: Instant,
     /// Branches on which a NAK or an RNR NAK is pending.
     pub(super) awaiting_data: u16,
@@ -93,10 +93,6 @@ pub(super) struct Group {
     /// The same for an RNR NAK, with the timer code of the longest wait said.
     pub(super) rnr_up: Option<u8>,
 }
-
-/// The end of time.
-pub(super) const NEVER: Instant = Instant::from_ns(u64::MAX);
-
 impl Acknowledgements {
     /// State per group and per branch, without the watch over stalls (MT-8-1).
     pub(super) const OCTETS_PER_GROUP: usize = size_of::<Group>();
@@ -227,13 +223,13 @@ impl Acknowledgements {
             }
             self.end_hold(minimum, fatal, nak, out);
         }
-        self.group.deadline = self.stall.as_mut().and_then(|stall| stall.tick(now)).unwrap_or(NEVER);
+        self.group.deadline = self.stall.as_mut().and_then(|stall| stall.tick(now)).unwrap_or(Instant::NEVER);
         self.arm_holds();
     }
 
     /// When [`Self::tick`] is wanted. A held NAK that resolved itself may leave its deadline behind.
     pub fn next_deadline(&self) -> Option<Instant> {
-        Some(self.group.deadline).filter(|&deadline| deadline != NEVER)
+        Some(self.group.deadline).filter(|&deadline| deadline != Instant::NEVER)
     }
 
     /// The deadline anew, from what is held; what the watch over stalls asked for before may be too early.
@@ -241,7 +237,7 @@ impl Acknowledgements {
         let held = self.branches.iter().filter(|branch| branch.state.is_held());
         let ends = held.map(|branch| branch.since + self.rules.t_hold);
         // Nothing is held for a minimum that nobody may speak of (R6).
-        let end = self.settled_minimum().and_then(|_| ends.min()).unwrap_or(NEVER);
+        let end = self.settled_minimum().and_then(|_| ends.min()).unwrap_or(Instant::NEVER);
         let is_watched = self.stall.as_ref().is_some_and(StallWatch::is_waiting);
         self.group.deadline = if is_watched { self.group.deadline.min(end) } else { end };
     }
@@ -269,7 +265,7 @@ impl Acknowledgements {
             | State::Fatal(_)
             | State::FatalTold(_) => wanted(BranchIndex(index as u16), Cause::Stalled),
         });
-        self.group.deadline = self.group.deadline.min(again.unwrap_or(NEVER));
+        self.group.deadline = self.group.deadline.min(again.unwrap_or(Instant::NEVER));
     }
 
     /// The PSN that a branch expects next; `None` when it is unknown, removed or not there.
@@ -387,7 +383,7 @@ impl Acknowledgements {
             let unknown = self.branches[..looked_at].iter().enumerate();
             let unknown = unknown.filter(|(_, branch)| branch.state == State::Unknown).map(|(index, _)| index);
             let look = stall.old_data(now, psn, &self.points, unknown);
-            self.group.deadline = self.group.deadline.min(look.unwrap_or(NEVER));
+            self.group.deadline = self.group.deadline.min(look.unwrap_or(Instant::NEVER));
         } else if highest == Some(psn) {
             stall.new_data(now, psn, before, least);
         }

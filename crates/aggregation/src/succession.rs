@@ -18,7 +18,7 @@
 //! when it joined: its J counts for nothing.
 
 use crate::BranchIndex;
-use crate::acknowledgements::{Acknowledgements, Counters, Group, NEVER};
+use crate::acknowledgements::{Acknowledgements, Counters, Group};
 use crate::branch::{Branch, State};
 use crate::optional_psn::OptionalPsn;
 use crate::points::Points;
@@ -85,7 +85,7 @@ impl Acknowledgements {
             previous: OptionalPsn::NONE,
             up: OptionalPsn::NONE,
             unknown: 0,
-            deadline: NEVER,
+            deadline: Instant::NEVER,
             awaiting_data: 0,
             fatal: 0,
             repeats: 0,

@@ -1,6 +1,5 @@
 //! Checks of a run's outcome.
 
-use crate::faults::NEVER;
 use crate::flow::Flow;
 use crate::outcome::ViolationKind;
 use crate::world::{RETRY_ACK_TIMEOUTS, World};
@@ -59,8 +58,9 @@ impl World<'_> {
     /// Whether a dead or failed member blocks the group because nobody may evict it.
     fn may_be_blocked(&self, group: usize) -> bool {
         let flow = &self.flows[group];
-        let is_lost =
-            |receiver: usize| self.receivers[receiver].faulty_until == NEVER || flow.failed.contains(&receiver);
+        let is_lost = |receiver: usize| {
+            self.receivers[receiver].faulty_until == Instant::NEVER || flow.failed.contains(&receiver)
+        };
         let lost = flow.members.iter().filter(|member| is_lost(member.receiver)).count();
         let left = flow.members.len() - lost;
         let policy = &flow.plan.policy;

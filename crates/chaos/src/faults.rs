@@ -39,10 +39,6 @@ pub(crate) struct ReceiverState {
     /// End of all faults that have begun; [`Instant::NEVER`] for a dead receiver.
     pub(crate) faulty_until: Instant,
 }
-
-/// Never.
-pub(crate) const NEVER: Instant = Instant::from_ns(u64::MAX);
-
 impl World<'_> {
     /// Applies an event of the schedule.
     pub(crate) fn apply_event(&mut self, event: &Event) {
@@ -56,11 +52,11 @@ impl World<'_> {
                 self.note_receiver_fault(receiver, now.after_ns(for_ns));
             }
             Event::KillReceiver { receiver } => {
-                self.receivers[receiver].cut = NEVER;
+                self.receivers[receiver].cut = Instant::NEVER;
                 self.dead_unanswered.push((receiver, self.frames_cut_toward(receiver)));
                 self.record_step_in_all_groups(StepKind::ReceiverDied(receiver));
                 self.count("receiver death", 1);
-                self.note_receiver_fault(receiver, NEVER);
+                self.note_receiver_fault(receiver, Instant::NEVER);
             }
             Event::FreezeReceiver { receiver, for_ns } => {
                 let thaw = now.after_ns(for_ns);
@@ -101,7 +97,7 @@ impl World<'_> {
     /// Records a fault that lasts until `until`.
     fn note_fault(&mut self, until: Instant) {
         self.last_fault_at = self.network.now();
-        if until < NEVER {
+        if until < Instant::NEVER {
             self.faults_until = self.faults_until.max(until);
         }
     }
@@ -110,7 +106,7 @@ impl World<'_> {
         self.note_fault(until);
         let state = &mut self.receivers[receiver];
         state.faulty_until = state.faulty_until.max(until);
-        if until < NEVER {
+        if until < Instant::NEVER {
             self.tasks.push(until, 0, Task::RepairReceiver(receiver));
         }
         self.update_receiver_faults(receiver);
@@ -157,7 +153,7 @@ impl World<'_> {
             self.network.with_host(self.testbed.receivers[receiver], |host| host.refuse(qpn));
             self.flows[group].failed.push(receiver);
             self.count("fatal NAK", 1);
-            self.note_fault(NEVER);
+            self.note_fault(Instant::NEVER);
         }
     }
 

@@ -18,8 +18,7 @@ use srdma_frame::{Frame, Pool, PortId};
 use srdma_sim::link::{LinkModel, transmission_ps};
 use srdma_sim::network::{ElementId, Place, Station};
 use srdma_wire::Instant;
-
-const PS_PER_NS: u64 = 1000;
+use srdma_wire::units::PS_PER_NS;
 
 const NEVER_NS: u64 = u64::MAX;
 

@@ -6,9 +6,8 @@ use super::scenario::Scenario;
 use srdma_dataplane::{Command, TableId};
 use srdma_fabric::{LinkId, NextHops, SwitchId, Topology};
 use srdma_wire::Prefix;
+use srdma_wire::units::NS_PER_US;
 use std::collections::BTreeMap;
-
-const NS_PER_US: u64 = 1000;
 
 /// What happens to links, in the order of time.
 #[derive(Debug)]

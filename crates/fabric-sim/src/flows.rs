@@ -4,6 +4,7 @@ use super::results::FlowKind;
 use super::scenario::{Background, Incast, Scenario};
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_sim::random::Stream;
+use srdma_wire::units::NS_PER_US;
 
 /// A flow that will begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +44,6 @@ pub(super) enum FlowSize {
     /// No end: messages of so many octets.
     Endless(u32),
 }
-
-const NS_PER_US: u64 = 1000;
 
 /// The longest message, in octets. Longer flows than that do not occur in the distributions.
 const MAX_OCTETS: u64 = 1 << 30;

@@ -9,12 +9,11 @@ use srdma_fabric::HostId;
 use srdma_placement::Message;
 use srdma_placement::job_file::Repetition;
 use srdma_sim::random::Stream;
+use srdma_wire::units::NS_PER_US;
 use srdma_wire::{Instant, Qpn};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-const NS_PER_US: u64 = 1000;
 
 /// Numbers of queue pairs have 24 bits; those that chance begins with leave so many.
 const MOST_QUEUE_PAIRS: usize = 1 << 23;

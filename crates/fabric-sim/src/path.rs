@@ -3,6 +3,7 @@
 use super::route::Leg;
 use srdma_fabric::{HostId, LinkId, NextHops, Topology};
 use srdma_sim::link::{FRAMING_OCTETS, LinkModel};
+use srdma_wire::units::PS_PER_NS;
 
 /// Octets of a full frame's headers: Ethernet, IPv6, UDP, BTH, and the ICRC.
 pub(super) const HEADERS_OCTETS: u64 = 14 + 40 + 8 + 12 + 4;
@@ -12,8 +13,6 @@ pub(super) const RETH_OCTETS: u64 = 16;
 
 /// Octets of an ACK's frame, Ethernet included, without FCS.
 pub(super) const ACK_OCTETS: u64 = HEADERS_OCTETS + 4;
-
-const PS_PER_NS: u64 = 1000;
 
 /// Octets that a full packet occupies a link for.
 pub(super) fn full_packet_octets(mtu_octets: u64) -> u64 {

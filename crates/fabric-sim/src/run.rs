@@ -21,11 +21,10 @@ use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, QueuePairConfig, TraceRequest};
 use srdma_sim::random::Stream;
 use srdma_sim::shown::Shown;
+use srdma_wire::units::NS_PER_US;
 use srdma_wire::{Instant, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-
-const NS_PER_US: u64 = 1000;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

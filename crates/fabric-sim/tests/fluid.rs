@@ -3,8 +3,7 @@
 use rand::prelude::*;
 use rand_pcg::Pcg64Mcg;
 use srdma_fabric_sim::max_min::{PipeId, Pipes};
-
-const GBIT: u64 = 1_000_000_000;
+use srdma_wire::units::GBIT_PER_S;
 
 /// Lets everything go: what has gone, and when in nanoseconds.
 fn run(pipes: &mut Pipes<u32>) -> Vec<(u32, f64)> {
@@ -22,7 +21,7 @@ fn run(pipes: &mut Pipes<u32>) -> Vec<(u32, f64)> {
 /// alone.
 #[test]
 fn a_link_is_shared_and_a_pipe_goes_on() {
-    let mut pipes: Pipes<u32> = Pipes::new([8 * GBIT; 4]);
+    let mut pipes: Pipes<u32> = Pipes::new([8 * GBIT_PER_S; 4]);
     let [a, b, c] = [&[0, 1][..], &[2, 1], &[3]].map(|links| pipes.add(links));
     pipes.send(0, a, 500.0, 1);
     pipes.send(0, a, 500.0, 2);
@@ -35,7 +34,7 @@ fn a_link_is_shared_and_a_pipe_goes_on() {
 /// By hand: a pipe whose link fails waits, and goes on elsewhere with what is left.
 #[test]
 fn what_waits_goes_on_elsewhere() {
-    let mut pipes: Pipes<u32> = Pipes::new([8 * GBIT; 3]);
+    let mut pipes: Pipes<u32> = Pipes::new([8 * GBIT_PER_S; 3]);
     let pipe = pipes.add(&[0, 1]);
     pipes.send(0, pipe, 1000.0, 1);
     pipes.settle(0);
@@ -79,7 +78,7 @@ fn transfers_end_when_small_steps_say_so() {
         let links = chance.random_range(2..8_u32);
         let rates: Vec<u64> = (0..links).map(|_| chance.random_range(1..5)).collect();
         let capacities: Vec<f64> = rates.iter().map(|rate| *rate as f64).collect();
-        let mut pipes: Pipes<u32> = Pipes::new(rates.iter().map(|rate| rate * 8 * GBIT));
+        let mut pipes: Pipes<u32> = Pipes::new(rates.iter().map(|rate| rate * 8 * GBIT_PER_S));
         let mut routes: Vec<Vec<u32>> = Vec::new();
         let mut left: Vec<f64> = Vec::new();
         for number in 0..chance.random_range(2..8) {

@@ -13,9 +13,8 @@ use crate::id::SystemId;
 use crate::pdu::{Hello, Level};
 use crate::tlv::{AdjacencyState, ThreeWay};
 use srdma_wire::Instant;
+use srdma_wire::units::NS_PER_S;
 use std::net::Ipv6Addr;
-
-const NS_PER_S: u64 = 1_000_000_000;
 
 /// The adjacency of a circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]

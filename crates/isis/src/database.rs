@@ -4,10 +4,9 @@ use crate::id::LspId;
 use crate::pdu::Lsp;
 use crate::tlv::LspEntry;
 use srdma_wire::Instant;
+use srdma_wire::units::NS_PER_S;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-
-const NS_PER_S: u64 = 1_000_000_000;
 
 /// How long the header of an LSP is kept that is over, in seconds (ISO 10589: ZeroAgeLifetime).
 pub const ZERO_AGE_LIFETIME_S: u64 = 60;

@@ -2,9 +2,6 @@
 
 use srdma_wire::Instant;
 use std::collections::VecDeque;
-
-const NEVER: Instant = Instant::from_ns(u64::MAX);
-
 /// The earliest of one deadline per slot: a tree whose nodes hold the least of their two children.
 ///
 /// ```text
@@ -21,7 +18,7 @@ pub(crate) struct Deadlines {
 
 impl Deadlines {
     pub(crate) fn new() -> Self {
-        Deadlines { tree: vec![NEVER; 2] }
+        Deadlines { tree: vec![Instant::NEVER; 2] }
     }
 
     fn slots(&self) -> usize {
@@ -34,7 +31,7 @@ impl Deadlines {
             return;
         }
         let leaves: Vec<Instant> = self.tree[self.slots()..].to_vec();
-        self.tree = vec![NEVER; 2 * (slot + 1).next_power_of_two()];
+        self.tree = vec![Instant::NEVER; 2 * (slot + 1).next_power_of_two()];
         for (slot, deadline) in leaves.into_iter().enumerate() {
             self.set(slot, Some(deadline));
         }
@@ -43,7 +40,7 @@ impl Deadlines {
     /// Of the slots only these are left, and numbered in their order.
     pub(crate) fn renumber(&mut self, left: &[usize]) {
         let deadlines: Vec<Instant> = left.iter().map(|slot| self.tree[self.slots() + slot]).collect();
-        self.tree = vec![NEVER; 2 * left.len().next_power_of_two()];
+        self.tree = vec![Instant::NEVER; 2 * left.len().next_power_of_two()];
         for (slot, deadline) in deadlines.into_iter().enumerate() {
             self.set(slot, Some(deadline));
         }
@@ -51,7 +48,7 @@ impl Deadlines {
 
     pub(crate) fn set(&mut self, slot: usize, deadline: Option<Instant>) {
         let mut node = self.slots() + slot;
-        let mut least = deadline.unwrap_or(NEVER);
+        let mut least = deadline.unwrap_or(Instant::NEVER);
         while self.tree[node] != least {
             self.tree[node] = least;
             if node == 1 {
@@ -63,12 +60,12 @@ impl Deadlines {
     }
 
     pub(crate) fn earliest(&self) -> Option<Instant> {
-        Some(self.tree[1]).filter(|deadline| *deadline != NEVER)
+        Some(self.tree[1]).filter(|deadline| *deadline != Instant::NEVER)
     }
 
     /// A slot whose deadline is not after `now`.
     pub(crate) fn due(&self, now: Instant) -> Option<usize> {
-        if self.tree[1] > now || self.tree[1] == NEVER {
+        if self.tree[1] > now || self.tree[1] == Instant::NEVER {
             return None;
         }
         let mut node = 1;

@@ -12,7 +12,6 @@ use std::rc::Rc;
 
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 const LOSSES: [f64; 3] = [0.0, 0.001, 0.01];
-const MIB: usize = 1 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
     rules()?;
@@ -36,7 +35,7 @@ fn rules() -> Result<(), Box<dyn Error>> {
     ];
     println!("| {} |", columns.join(" | "));
     println!("|---|---|---|---|---:|---:|---:|---:|---:|---:|");
-    let data = random(64 * MIB);
+    let data = random(64 << 20);
     for loss in LOSSES {
         for (rules, rules_name) in [(Rules::Default, "default"), (Rules::Literal, "literal")] {
             for (prune_retransmit, to) in [(false, "all"), (true, "those that lack them")] {
@@ -55,7 +54,7 @@ fn rules() -> Result<(), Box<dyn Error>> {
 fn ways() -> Result<(), Box<dyn Error>> {
     println!("| data | loss | multicast, µs | unicast | chain | binomial |");
     println!("|---|---|---:|---:|---:|---:|");
-    for (size, name) in [(MIB / 16, "64 KiB"), (MIB, "1 MiB"), (64 * MIB, "64 MiB")] {
+    for (size, name) in [(64 << 10, "64 KiB"), (1 << 20, "1 MiB"), (64 << 20, "64 MiB")] {
         let data = random(size);
         for loss in LOSSES {
             let multicast = mean(loss, |scenario| Ok(multicast(scenario, &data)?.completion_ns))?;

@@ -192,9 +192,6 @@ impl<T> Ord for Entry<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    const END: Instant = Instant::from_ns(u64::MAX);
-
     #[test]
     fn events_of_one_time_come_by_rank_and_as_they_were_pushed() {
         let mut calendar = Calendar::new();
@@ -203,11 +200,12 @@ mod tests {
             calendar.push(far, 1, event);
         }
         calendar.push(Instant::ZERO, 2, 9);
-        assert_eq!(calendar.pop_until(END), Some((Instant::ZERO, 9)));
-        assert_eq!(calendar.pop_until(END), Some((far, 0)));
+        assert_eq!(calendar.pop_until(Instant::NEVER), Some((Instant::ZERO, 9)));
+        assert_eq!(calendar.pop_until(Instant::NEVER), Some((far, 0)));
         calendar.push(far, 1, 5);
         calendar.push(far, 0, 6);
-        let rest: Vec<i32> = std::iter::from_fn(|| calendar.pop_until(END)).map(|(_, event)| event).collect();
+        let rest: Vec<i32> =
+            std::iter::from_fn(|| calendar.pop_until(Instant::NEVER)).map(|(_, event)| event).collect();
         assert_eq!(rest, [6, 1, 2, 3, 4, 5]);
     }
 
@@ -220,7 +218,7 @@ mod tests {
         calendar.push(Instant::from_ns(3), 0, 'c');
         assert_eq!(calendar.pop_until(Instant::from_ns(999)), Some((Instant::from_ns(3), 'c')));
         assert_eq!(calendar.pop_until(Instant::from_ns(1000)), Some((Instant::from_ns(1000), 'a')));
-        assert_eq!(calendar.pop_until(END), Some((Instant::from_ns(1000), 'b')));
+        assert_eq!(calendar.pop_until(Instant::NEVER), Some((Instant::from_ns(1000), 'b')));
     }
 
     #[test]
@@ -228,7 +226,7 @@ mod tests {
         let mut calendar = Calendar::new();
         calendar.push(Instant::from_ns(3), 0, 'a');
         calendar.push(Instant::from_ns(3), 0, 'b');
-        assert_eq!(calendar.pop_until(END), Some((Instant::from_ns(3), 'a')));
+        assert_eq!(calendar.pop_until(Instant::NEVER), Some((Instant::from_ns(3), 'a')));
         assert_eq!(calendar.pop_if(|_, event| event == 'a'), None);
         assert_eq!(calendar.pop_if(|time, _| time.as_ns() == 3), Some('b'));
         assert_eq!(calendar.pop_if(|_, _| true), None);
@@ -251,7 +249,7 @@ mod tests {
                 if pop {
                     let expected = list.iter().copied().min();
                     list.retain(|entry| Some(*entry) != expected);
-                    prop_assert_eq!(calendar.pop_until(END), expected.map(|(time, _, event)| (Instant::from_ns(time), event)));
+                    prop_assert_eq!(calendar.pop_until(Instant::NEVER), expected.map(|(time, _, event)| (Instant::from_ns(time), event)));
                     now = expected.map_or(now, |(time, _, _)| time);
                 } else {
                     calendar.push(Instant::from_ns(now + delay), rank, number);
@@ -260,9 +258,9 @@ mod tests {
             }
             list.sort_unstable();
             for (time, _, event) in list {
-                prop_assert_eq!(calendar.pop_until(END), Some((Instant::from_ns(time), event)));
+                prop_assert_eq!(calendar.pop_until(Instant::NEVER), Some((Instant::from_ns(time), event)));
             }
-            prop_assert_eq!(calendar.pop_until(END), None);
+            prop_assert_eq!(calendar.pop_until(Instant::NEVER), None);
         }
     }
 }

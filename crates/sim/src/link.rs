@@ -2,6 +2,7 @@
 
 use crate::random::{Probability, Stream};
 use srdma_wire::Instant;
+use srdma_wire::units::PS_PER_NS;
 
 /// Octets that a frame occupies on an Ethernet beside its own: preamble, FCS and gap.
 pub const FRAMING_OCTETS: u64 = 8 + 4 + 12;
@@ -11,8 +12,6 @@ const MIN_FRAME_OCTETS: u64 = 60;
 
 /// How far a reordered frame falls behind, at most, in transmission times of its own.
 const MAX_FRAMES_BEHIND: u64 = 8;
-
-const PS_PER_NS: u64 = 1000;
 
 /// What a link is like, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -206,8 +205,7 @@ fn instant(ps: u64) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const GIGABIT: u64 = 1_000_000_000;
+    use srdma_wire::units::GBIT_PER_S;
 
     fn wire(model: LinkModel) -> Wire {
         Wire::new(model, Stream::new(1, "test"))
@@ -216,15 +214,15 @@ mod tests {
     #[test]
     fn a_frame_arrives_after_its_transmission_and_the_delay() {
         // 1,476 + 24 octets are 12,000 bits: 12 µs at 1 Gbit/s, 120 ns at 100 Gbit/s.
-        let fate = wire(LinkModel::perfect(GIGABIT, 5_000)).send(Instant::from_ns(100), 1476);
+        let fate = wire(LinkModel::perfect(GBIT_PER_S, 5_000)).send(Instant::from_ns(100), 1476);
         assert_eq!((fate.free_at.as_ns(), fate.arrival), (12_100, Some(Instant::from_ns(17_100))));
-        let fate = wire(LinkModel::perfect(100 * GIGABIT, 0)).send(Instant::ZERO, 1476);
+        let fate = wire(LinkModel::perfect(100 * GBIT_PER_S, 0)).send(Instant::ZERO, 1476);
         assert_eq!(fate.arrival, Some(Instant::from_ns(120)));
     }
 
     #[test]
     fn a_short_frame_occupies_the_link_like_the_shortest() {
-        let model = LinkModel::perfect(GIGABIT, 0);
+        let model = LinkModel::perfect(GBIT_PER_S, 0);
         assert_eq!(model.transmission_ps(1), 84 * 8 * 1000);
         assert_eq!(model.transmission_ps(60), 84 * 8 * 1000);
         assert_eq!(model.transmission_ps(61), 85 * 8 * 1000);
@@ -233,7 +231,7 @@ mod tests {
     #[test]
     fn back_to_back_frames_keep_the_rate_to_the_picosecond() {
         // 101 + 24 octets at 300 Gbit/s are 3,333.3 ps.
-        let mut wire = wire(LinkModel::perfect(300 * GIGABIT, 0));
+        let mut wire = wire(LinkModel::perfect(300 * GBIT_PER_S, 0));
         let mut now = Instant::ZERO;
         for _ in 0..3000 {
             now = wire.send(now, 101).free_at;
@@ -243,14 +241,14 @@ mod tests {
 
     #[test]
     fn a_transmitter_that_was_idle_begins_when_it_is_asked() {
-        let mut wire = wire(LinkModel::perfect(GIGABIT, 0));
+        let mut wire = wire(LinkModel::perfect(GBIT_PER_S, 0));
         assert_eq!(wire.send(Instant::ZERO, 101).free_at.as_ns(), 1000);
         assert_eq!(wire.send(Instant::from_ns(5000), 101).free_at.as_ns(), 6000);
     }
 
     #[test]
     fn a_late_frame_is_overtaken_by_the_next() {
-        let model = LinkModel { reorder: Probability::new(1.0).unwrap(), ..LinkModel::perfect(GIGABIT, 0) };
+        let model = LinkModel { reorder: Probability::new(1.0).unwrap(), ..LinkModel::perfect(GBIT_PER_S, 0) };
         let mut wire = wire(model);
         for _ in 0..200 {
             let sent = wire.free_at_ps / PS_PER_NS;
@@ -263,11 +261,11 @@ mod tests {
     #[test]
     fn faults_are_counted() {
         let always = Probability::new(1.0).unwrap();
-        let mut lossy = wire(LinkModel { loss: always, duplicate: always, ..LinkModel::perfect(GIGABIT, 0) });
+        let mut lossy = wire(LinkModel { loss: always, duplicate: always, ..LinkModel::perfect(GBIT_PER_S, 0) });
         let fate = lossy.send(Instant::ZERO, 101);
         assert_eq!((fate.arrival, fate.again), (None, None));
         assert_eq!(lossy.counters, Counters { frames: 1, octets: 101, lost: 1, ..Counters::default() });
-        let mut doubling = wire(LinkModel { duplicate: always, ..LinkModel::perfect(GIGABIT, 0) });
+        let mut doubling = wire(LinkModel { duplicate: always, ..LinkModel::perfect(GBIT_PER_S, 0) });
         let fate = doubling.send(Instant::ZERO, 101);
         assert_eq!((fate.arrival, fate.again), (Some(Instant::from_ns(1000)), Some(Instant::from_ns(2000))));
         assert_eq!(doubling.counters.duplicated, 1);

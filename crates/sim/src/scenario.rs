@@ -89,7 +89,7 @@ impl Scenario {
             rules: Rules::default(),
             prune_retransmit: false,
             unlimited_retries: false,
-            time_limit: Instant::from_ns(u64::MAX),
+            time_limit: Instant::NEVER,
         }
     }
 

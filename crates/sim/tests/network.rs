@@ -3,15 +3,12 @@
 use srdma_dataplane::{Command, DropReason, EgressConfig, NextHop, Node, NodeConfig, PfcConfig, PortConfig};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_sim::{ElementId, LinkModel, Network, Probability, Station};
+use srdma_wire::units::GBIT_PER_S;
 use srdma_wire::{EtherType, Ethernet, Instant, Ipv6, MacAddress, NextHeader};
 use std::collections::VecDeque;
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
-
-const GIGABIT: u64 = 1_000_000_000;
 const PORT: PortId = PortId(0);
-const END: Instant = Instant::from_ns(u64::MAX);
-
 /// Sends what it was given and notes what comes.
 #[derive(Default)]
 struct Talker {
@@ -134,7 +131,7 @@ fn talker() -> Member {
 }
 
 fn run(network: &mut Network<Member>) {
-    while network.step(END).is_some() {}
+    while network.step(Instant::NEVER).is_some() {}
     assert_eq!(network.chunks_in_use(), 0);
 }
 
@@ -151,7 +148,7 @@ fn numbers(received: &[(u64, Vec<u8>)]) -> Vec<u32> {
 fn frames_keep_the_rate_in_both_directions_at_once() {
     let mut network = Network::new(1, 64);
     let (a, b) = (network.add(talker()), network.add(talker()));
-    let link = network.connect("A-B", (a, PORT), (b, PORT), LinkModel::perfect(GIGABIT, 500));
+    let link = network.connect("A-B", (a, PORT), (b, PORT), LinkModel::perfect(GBIT_PER_S, 500));
     for element in [a, b] {
         network.with(element, |member, _, _| member.talker().to_send = numbered(3));
     }
@@ -171,7 +168,7 @@ fn frames_keep_the_rate_in_both_directions_at_once() {
 fn a_sender_that_paces_itself_is_woken() {
     let mut network = Network::new(1, 64);
     let (a, b) = (network.add(talker()), network.add(talker()));
-    network.connect("A-B", (a, PORT), (b, PORT), LinkModel::perfect(GIGABIT, 500));
+    network.connect("A-B", (a, PORT), (b, PORT), LinkModel::perfect(GBIT_PER_S, 500));
     network.with(a, |member, _, _| (member.talker().to_send, member.talker().gap_ns) = (numbered(4), 20_000));
     run(&mut network);
     let times: Vec<u64> = network.element(b).received().iter().map(|(time, _)| *time).collect();
@@ -182,7 +179,7 @@ fn a_sender_that_paces_itself_is_woken() {
 fn faults_are_as_frequent_as_their_probabilities() {
     let (count, probability) = (50_000, 0.02);
     let chance = Probability::new(probability).unwrap();
-    let model = LinkModel { loss: chance, duplicate: chance, reorder: chance, ..LinkModel::perfect(GIGABIT, 500) };
+    let model = LinkModel { loss: chance, duplicate: chance, reorder: chance, ..LinkModel::perfect(GBIT_PER_S, 500) };
     let mut network = Network::new(5, 4096);
     let (a, b) = (network.add(talker()), network.add(talker()));
     let link = network.connect("A-B", (a, PORT), (b, PORT), model);
@@ -204,7 +201,7 @@ fn faults_are_as_frequent_as_their_probabilities() {
 #[test]
 fn a_link_more_changes_nothing_on_the_others() {
     let chance = Probability::new(0.1).unwrap();
-    let model = LinkModel { loss: chance, reorder: chance, ..LinkModel::perfect(GIGABIT, 500) };
+    let model = LinkModel { loss: chance, reorder: chance, ..LinkModel::perfect(GBIT_PER_S, 500) };
     let run_with = |others: bool| {
         let mut network = Network::new(3, 4096);
         if others {
@@ -224,7 +221,7 @@ fn a_link_more_changes_nothing_on_the_others() {
 #[test]
 fn frames_of_one_instant_make_one_batch() {
     // Each frame comes twice, the second time when the next one comes for the first time.
-    let model = LinkModel { duplicate: Probability::new(1.0).unwrap(), ..LinkModel::perfect(GIGABIT, 0) };
+    let model = LinkModel { duplicate: Probability::new(1.0).unwrap(), ..LinkModel::perfect(GBIT_PER_S, 0) };
     let mut network = Network::new(1, 64);
     let (a, b) = (network.add(talker()), network.add(talker()));
     network.connect("A-B", (a, PORT), (b, PORT), model);
@@ -287,8 +284,8 @@ fn squeezed(frames: usize, commands: impl IntoIterator<Item = Command>) -> (Netw
     let frame = [ethernet.emit().as_bytes(), ipv6.emit().as_bytes(), &[0; 976 - 54]].concat();
     let mut network = Network::new(1, 4096);
     let (a, n, b) = (network.add(talker()), network.add(Member::Node(Box::new(node))), network.add(talker()));
-    network.connect("A-N", (a, PORT), (n, PORT), LinkModel::perfect(10 * GIGABIT, 0));
-    network.connect("N-B", (n, PortId(1)), (b, PORT), LinkModel::perfect(GIGABIT, 0));
+    network.connect("A-N", (a, PORT), (n, PORT), LinkModel::perfect(10 * GBIT_PER_S, 0));
+    network.connect("N-B", (n, PortId(1)), (b, PORT), LinkModel::perfect(GBIT_PER_S, 0));
     network.with(a, |member, _, _| member.talker().to_send = vec![frame; frames].into());
     (network, [a, n, b])
 }
@@ -310,7 +307,7 @@ fn a_queue_limit_drops_what_does_not_fit() {
 #[test]
 fn a_resume_does_not_wait_for_the_next_arrival() {
     let pfc = PfcConfig { xoff_octets: 5 * 976, xon_octets: 2 * 976, headroom_octets: 30 * 976, quanta: 0xFFFF };
-    let mut egress = EgressConfig::new(GIGABIT, 100 * 976);
+    let mut egress = EgressConfig::new(GBIT_PER_S, 100 * 976);
     egress.classes[0].pfc = Some(pfc);
     let commands = [PORT, PortId(1)].map(|port| Command::SetEgress { port, egress: Box::new(egress.clone()) });
     let (mut network, [a, _, b]) = squeezed(20, commands);

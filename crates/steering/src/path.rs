@@ -152,11 +152,10 @@ impl State {
 
     /// When time alone changes it next.
     pub(crate) fn changes_at(&self) -> Instant {
-        const NEVER: Instant = Instant::from_ns(u64::MAX);
         match self {
             State::AssumedBad { until, why: Why::Congested | Why::Silent { answered: true } } => *until,
-            State::AssumedBad { why: Why::Silent { answered: false }, .. } => NEVER,
-            State::Unknown { .. } | State::Good { .. } | State::Denied => NEVER,
+            State::AssumedBad { why: Why::Silent { answered: false }, .. } => Instant::NEVER,
+            State::Unknown { .. } | State::Good { .. } | State::Denied => Instant::NEVER,
         }
     }
 }

@@ -14,9 +14,6 @@ pub const MAX_PATHS: usize = 64;
 /// Of the flows on a path, one in so many moves when the path itself, not a flow, is found to be congested: were all to
 /// move, the next path would be.
 const SHARE: u64 = 4;
-
-const NEVER: Instant = Instant::from_ns(u64::MAX);
-
 /// Why there is no such set of paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
@@ -108,7 +105,7 @@ impl PathSet {
             return Err(PathError::NoPath);
         }
         let entries = paths.iter().map(|path| Entry::new(now, path)).collect();
-        Ok(PathSet { entries, version: 0, changes_at: NEVER, is_probed: false })
+        Ok(PathSet { entries, version: 0, changes_at: Instant::NEVER, is_probed: false })
     }
 
     /// The same set with other paths. The state of those that stay is kept.
@@ -233,7 +230,7 @@ impl PathSet {
     }
 
     fn reckon(&mut self) {
-        self.changes_at = self.entries.iter().map(|entry| entry.state.changes_at()).min().unwrap_or(NEVER);
+        self.changes_at = self.entries.iter().map(|entry| entry.state.changes_at()).min().unwrap_or(Instant::NEVER);
     }
 
     /// What a flow on a path finds that reconsiders it. `seen` is the number of congestion rounds at its last packet; it gets
@@ -290,7 +287,7 @@ impl PathSet {
         let rank = self.rank(from);
         let better = self.entries.iter().filter(|entry| entry.path.rank < rank);
         let since = better.filter_map(|entry| good_since(&entry.state, self.is_probed)).min();
-        since.map_or(NEVER, |since| since.after_ns(patience_ns(config, key)))
+        since.map_or(Instant::NEVER, |since| since.after_ns(patience_ns(config, key)))
     }
 
     fn rank(&self, path: PathIndex) -> u16 {

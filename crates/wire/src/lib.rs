@@ -39,6 +39,7 @@ pub mod time;
 pub mod tlv;
 pub mod transport;
 pub mod udp;
+pub mod units;
 pub mod view;
 pub mod vlan;
 

@@ -28,12 +28,11 @@ use crate::checksum::Sum;
 use crate::ipv6::{Ipv6, Ipv6View, NextHeader};
 use crate::time::Instant;
 use crate::udp::{Udp, UdpView};
+use crate::units::NS_PER_S;
 use crate::view::{Truncated, View};
 use core::net::Ipv6Addr;
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
-const NS_PER_S: u32 = 1_000_000_000;
 
 /// A probe as it lies.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -58,7 +57,7 @@ impl ProbeView {
 
     /// The fields. Those that must be zero are not looked at (RFC 8972 section 3).
     pub fn value(&self) -> Probe {
-        let ns = u64::from(self.seconds.get()) * u64::from(NS_PER_S) + u64::from(self.nanoseconds.get());
+        let ns = u64::from(self.seconds.get()) * NS_PER_S + u64::from(self.nanoseconds.get());
         Probe { sequence: self.sequence.get(), sent: Instant::from_ns(ns), session: self.session.get() }
     }
 }
@@ -92,8 +91,8 @@ impl Probe {
         let ns = self.sent.as_ns();
         ProbeView {
             sequence: U32::new(self.sequence),
-            seconds: U32::new((ns / u64::from(NS_PER_S)) as u32),
-            nanoseconds: U32::new((ns % u64::from(NS_PER_S)) as u32),
+            seconds: U32::new((ns / NS_PER_S) as u32),
+            nanoseconds: U32::new((ns % NS_PER_S) as u32),
             error_estimate: U16::new(ProbeView::ERROR_ESTIMATE),
             session: U16::new(self.session),
             zero: [0; 28],
@@ -140,7 +139,7 @@ impl ProbePacket {
             return None;
         }
         let (view, _) = ProbeView::split(body).ok()?;
-        let probe = Some(view).filter(|view| view.nanoseconds.get() < NS_PER_S)?.value();
+        let probe = Some(view).filter(|view| u64::from(view.nanoseconds.get()) < NS_PER_S)?.value();
         Some(ProbePacket { address, traffic_class: ipv6.traffic_class(), hop_limit: ipv6.hop_limit, port, probe })
     }
 

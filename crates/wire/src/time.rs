@@ -11,6 +11,9 @@ impl Instant {
     /// The origin.
     pub const ZERO: Instant = Instant(0);
 
+    /// The end of time: a deadline that never comes.
+    pub const NEVER: Instant = Instant(u64::MAX);
+
     /// The instant `ns` nanoseconds after the origin.
     pub const fn from_ns(ns: u64) -> Self {
         Instant(ns)
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn time_neither_overflows_nor_runs_backwards() {
-        let end = Instant::from_ns(u64::MAX);
+        let end = Instant::NEVER;
         assert_eq!(end.after_ns(1), end);
         assert_eq!(Instant::ZERO + Duration::MAX, end);
         assert_eq!(Instant::ZERO.since(end), Duration::ZERO);

@@ -19,10 +19,9 @@ use srdma_sim::moment::PlaceMoment;
 use srdma_sim::program::Outgoing;
 use srdma_sim::replica::{Replica, Sha256Digest};
 use srdma_sim::shown::Shown;
+use srdma_wire::units::NS_PER_US;
 use srdma_wire::{Instant, Syndrome};
 use std::collections::BTreeMap;
-
-const NS_PER_US: u64 = 1000;
 
 /// From point to point of the time series.
 const EVERY_NS: u64 = 100_000;

@@ -23,13 +23,11 @@ use crate::scenario::{Arm, Scenario};
 use srdma_fabric::NextHops;
 use srdma_placement::Message;
 use srdma_wire::Instant;
+use srdma_wire::units::{NS_PER_US, PS_PER_NS};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 use wire::{Delay, Wire};
-
-const PS_PER_NS: u64 = 1000;
-const NS_PER_US: u64 = 1000;
 
 /// Events from progress report to progress report.
 const EVENTS_PER_REPORT: u64 = 1 << 18;

@@ -5,14 +5,13 @@ use crate::route::Leg;
 use crate::scenario::{Arm, Paths, Scenario};
 use srdma_fabric::Topology;
 use srdma_sim::link::{FRAMING_OCTETS, transmission_ps};
+use srdma_wire::units::PS_PER_NS;
 
 /// Octets of the outer header by which a NIC says which path its packets take (PP-4-3).
 const OUTER_OCTETS: u64 = 40;
 
 /// Octets of the immediate data by which a receiver learns that a message is there.
 const IMMEDIATE_OCTETS: u64 = 4;
-
-const PS_PER_NS: u64 = 1000;
 
 /// What packets of an arm are like.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,8 @@ use super::Whole;
 use serde::Deserialize;
 use srdma_fabric::{LinkId, NodeId, Topology};
 use srdma_toml_error::Problem;
+use srdma_wire::units::NS_PER_US;
 use toml::Spanned;
-
-const NS_PER_US: u64 = 1000;
 
 /// A failure as it is written.
 #[derive(Clone, Debug, Deserialize)]

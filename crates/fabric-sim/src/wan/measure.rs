@@ -20,8 +20,7 @@ use srdma_sim::link::FRAMING_OCTETS;
 use srdma_sim::random::Stream;
 use srdma_sim::shown::Shown;
 use srdma_wire::Instant;
-
-const NS_PER_US: u64 = 1000;
+use srdma_wire::units::NS_PER_US;
 
 /// From look to look at the congested queue, in nanoseconds.
 const STEP_NS: u64 = 1_000;

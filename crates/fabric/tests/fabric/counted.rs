@@ -3,9 +3,8 @@
 use petgraph::algo::{all_simple_paths, dijkstra, ford_fulkerson};
 use petgraph::graph::{DiGraph, NodeIndex};
 use srdma_fabric::{FatTree, HostId, LeafSpine, NextHops, NodeId, Speeds, SwitchId, Topology};
+use srdma_wire::units::GBIT_PER_S;
 use std::collections::hash_map::RandomState;
-
-const GBIT: u64 = 1_000_000_000;
 
 /// The topology as petgraph's: hosts first, then switches, an edge for each direction, weighted in Gbit/s. Hosts have
 /// edges only where they may: a host between two others would be a path through it, so `ends` alone have them.
@@ -18,8 +17,8 @@ fn graph(topology: &Topology, ends: &[HostId]) -> DiGraph<(), u64> {
         let may = |node| matches!(node, NodeId::Switch(_)) || ends.iter().any(|host| node == NodeId::Host(*host));
         if link.ends.iter().all(|end| may(end.node)) {
             let [a, b] = link.ends.map(|end| index(topology, end.node));
-            graph.add_edge(a, b, link.rate_bits_per_s / GBIT);
-            graph.add_edge(b, a, link.rate_bits_per_s / GBIT);
+            graph.add_edge(a, b, link.rate_bits_per_s / GBIT_PER_S);
+            graph.add_edge(b, a, link.rate_bits_per_s / GBIT_PER_S);
         }
     }
     graph
@@ -161,6 +160,6 @@ fn the_bisection_is_what_the_parameters_promise() {
     assert_eq!(bisection(&fat_tree(2, 8)), 16 * 100);
     let three_to_one = "kind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 12\noversubscription = 3\n";
     let topology = Topology::from_toml(three_to_one).unwrap();
-    assert_eq!(topology.links().last().unwrap().rate_bits_per_s, 100 * GBIT);
+    assert_eq!(topology.links().last().unwrap().rate_bits_per_s, 100 * GBIT_PER_S);
     assert_eq!(bisection(&topology), 24 * 100 / 3);
 }

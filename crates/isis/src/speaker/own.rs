@@ -9,10 +9,8 @@ use crate::origin::fragments;
 use crate::pdu::{GREATEST_LSP, Lsp, LspFlags};
 use crate::tlv::{LspEntry, Neighbour};
 use srdma_wire::Instant;
+use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 use std::collections::BTreeMap;
-
-const NS_PER_MS: u64 = 1_000_000;
-const NS_PER_S: u64 = 1_000_000_000;
 
 /// What is known of our own LSPs.
 pub(super) struct Own {

@@ -8,9 +8,7 @@ use crate::id::{LspId, NodeId};
 use crate::pdu::{Complete, GREATEST_LSP, Hello, Partial, PduKind, Range};
 use crate::tlv::LspEntry;
 use srdma_wire::Instant;
-
-const NS_PER_MS: u64 = 1_000_000;
-const NS_PER_S: u64 = 1_000_000_000;
+use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 
 impl Speaker {
     pub(super) fn say_hello(&mut self, now: Instant, id: CircuitId) {

@@ -7,8 +7,7 @@
 
 use super::{Event, RateControl, RateLimits};
 use srdma_wire::Instant;
-
-const NS_PER_S: u64 = 1_000_000_000;
+use srdma_wire::units::NS_PER_S;
 
 /// What may go out now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use srdma_rc::{
     Access, CNP_INTERVAL_NS, CompletedOperation, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey,
     Operation, QueuePairConfig, RateAlgorithm, RateControl, RateLimits, Receive, RemoteAddress, Status, WorkRequest,
 };
+use srdma_wire::units::GBIT_PER_S;
 use srdma_wire::{Instant, Opcode};
 
 const REGION_OCTETS: usize = 1 << 20;
-const GBIT: u64 = 1_000_000_000;
 
 /// Octets of a full WRITE Middle on the link: 4,096 of payload, 64 of headers and ICRC, 38 of Ethernet.
 const LINK_OCTETS: u64 = 4096 + 64 + 38;
@@ -45,19 +45,19 @@ fn departures(rig: &mut Rig, end_ns: u64) -> Vec<(u64, Opcode)> {
 
 #[test]
 fn packets_leave_when_they_are_due() {
-    let mut rig = Rig::new(fixed(8 * GBIT));
+    let mut rig = Rig::new(fixed(8 * GBIT_PER_S));
     let key = rig.region(REGION_OCTETS, Access::LOCAL);
     rig.endpoint.post_send(rig.qpn, write(key, 4 * 4096)).expect("posted");
     let times: Vec<u64> = departures(&mut rig, 1_000_000).into_iter().map(|(at, _)| at).collect();
     // The first has a RETH of 16 octets more; an octet takes a nanosecond.
     assert_eq!(times, [0, LINK_OCTETS + 16, 2 * LINK_OCTETS + 16, 3 * LINK_OCTETS + 16]);
-    let limits = RateLimits { rate_bits_per_s: Some(8 * GBIT), window_octets: None };
+    let limits = RateLimits { rate_bits_per_s: Some(8 * GBIT_PER_S), window_octets: None };
     assert_eq!(rig.endpoint.rate_limits(rig.now, rig.qpn), Some(limits));
 }
 
 #[test]
 fn a_request_posted_later_waits_no_longer_than_it_has_to() {
-    let mut rig = Rig::new(fixed(8 * GBIT));
+    let mut rig = Rig::new(fixed(8 * GBIT_PER_S));
     let key = rig.region(REGION_OCTETS, Access::LOCAL);
     rig.endpoint.post_send(rig.qpn, write(key, 4096)).expect("posted");
     assert_eq!(rig.psns(), [0]);
@@ -93,7 +93,7 @@ fn acknowledgements_and_cnps_are_never_paced() {
 
 #[test]
 fn read_responses_are_paced() {
-    let mut rig = Rig::new(fixed(8 * GBIT));
+    let mut rig = Rig::new(fixed(8 * GBIT_PER_S));
     let key = rig.region(REGION_OCTETS, Access::REMOTE);
     rig.give(&Given::new(Opcode::READ_REQUEST, 0, vec![]).reth(0x1000, key, 3 * 4096)).expect("good");
     let departures = departures(&mut rig, 1_000_000);
@@ -104,7 +104,7 @@ fn read_responses_are_paced() {
 
 #[test]
 fn a_cnp_cuts_the_rate_of_the_packet_that_waits() {
-    let mut parameters = DcqcnParameters::sigcomm_2015(8 * GBIT);
+    let mut parameters = DcqcnParameters::sigcomm_2015(8 * GBIT_PER_S);
     parameters.octets_per_increase = None;
     let mut rig = Rig::new(|config| config.rate = Some(RateAlgorithm::Dcqcn(parameters)));
     let key = rig.region(REGION_OCTETS, Access::LOCAL);
@@ -113,7 +113,7 @@ fn a_cnp_cuts_the_rate_of_the_packet_that_waits() {
     rig.give(&Given::response(99, 0x1F)).expect("acknowledges a hundred");
     rig.give(&Given::new(Opcode::CNP, 0, vec![])).expect("a CNP");
     let limits = rig.endpoint.rate_limits(rig.now, rig.qpn).expect("it has a rate control");
-    assert_eq!(limits.rate_bits_per_s, Some(4 * GBIT));
+    assert_eq!(limits.rate_bits_per_s, Some(4 * GBIT_PER_S));
     rig.endpoint.post_send(rig.qpn, write(key, 64 * 4096)).expect("posted");
     let times: Vec<u64> = departures(&mut rig, 50_000).into_iter().map(|(at, _)| at).collect();
     assert_eq!(times[..3], [0, 2 * LINK_OCTETS + 32, 4 * LINK_OCTETS + 32], "half the rate");
@@ -181,8 +181,8 @@ fn paced_transfers_arrive_over_a_bad_wire() {
         let endpoints = [0, 1].map(|side: usize| {
             let mut endpoint = Endpoint::new(EndpointConfig::new([OURS, PEER][side]));
             let rate = match (side + seed) % 3 {
-                0 => Some(RateAlgorithm::Fixed { bits_per_s: 5 * GBIT }),
-                1 => Some(RateAlgorithm::Dcqcn(DcqcnParameters::connectx(20 * GBIT))),
+                0 => Some(RateAlgorithm::Fixed { bits_per_s: 5 * GBIT_PER_S }),
+                1 => Some(RateAlgorithm::Dcqcn(DcqcnParameters::connectx(20 * GBIT_PER_S))),
                 _ => None,
             };
             let config = QueuePairConfig::new(numbers[side], [PEER, OURS][side], numbers[1 - side]);

@@ -1,6 +1,7 @@
 //! DCQCN's parameters, as published and as NICs have them.
 
 use crate::rate::{RateError, require, require_at_least, require_min_rate};
+use srdma_wire::units::{GBIT_PER_S, MBIT_PER_S};
 
 /// When α changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +56,6 @@ pub struct DcqcnParameters {
     pub released_at_line_rate: bool,
 }
 
-const MBIT: u64 = 1_000_000;
-const GBIT: u64 = 1000 * MBIT;
-
 impl DcqcnParameters {
     /// As published in the paper, SIGCOMM 2015, for ports of 40 Gbit/s: the reaction point's section and the parameters
     /// of its experiments. It gives no value for R_HAI and none for the least rate; these are QCN's, ten times R_AI and
@@ -65,7 +63,7 @@ impl DcqcnParameters {
     pub const fn sigcomm_2015(line_rate_bits_per_s: u64) -> Self {
         DcqcnParameters {
             line_rate_bits_per_s,
-            min_rate_bits_per_s: 10 * MBIT,
+            min_rate_bits_per_s: 10 * MBIT_PER_S,
             g: 1.0 / 256.0,
             initial_alpha: 1.0,
             alpha_interval_ns: 55_000,
@@ -75,8 +73,8 @@ impl DcqcnParameters {
             increase_timer_ns: 55_000,
             octets_per_increase: Some(10_000_000),
             fast_recovery_increases: 5,
-            additive_increase_bits_per_s: 40 * MBIT,
-            hyper_increase_bits_per_s: 400 * MBIT,
+            additive_increase_bits_per_s: 40 * MBIT_PER_S,
+            hyper_increase_bits_per_s: 400 * MBIT_PER_S,
             released_at_line_rate: false,
         }
     }
@@ -92,7 +90,7 @@ impl DcqcnParameters {
     pub const fn connectx(line_rate_bits_per_s: u64) -> Self {
         DcqcnParameters {
             line_rate_bits_per_s,
-            min_rate_bits_per_s: MBIT,
+            min_rate_bits_per_s: MBIT_PER_S,
             g: 5.0 / 1024.0,
             initial_alpha: 1023.0 / 1024.0,
             alpha_interval_ns: 1_000,
@@ -102,8 +100,8 @@ impl DcqcnParameters {
             increase_timer_ns: 300_000,
             octets_per_increase: Some(32_767 * 64),
             fast_recovery_increases: 1,
-            additive_increase_bits_per_s: 5 * MBIT,
-            hyper_increase_bits_per_s: 50 * MBIT,
+            additive_increase_bits_per_s: 5 * MBIT_PER_S,
+            hyper_increase_bits_per_s: 50 * MBIT_PER_S,
             released_at_line_rate: true,
         }
     }
@@ -112,15 +110,15 @@ impl DcqcnParameters {
     /// `run.py --cc dcqcn` of their simulator): as ConnectX, with steps in proportion to the port's rate, g = 1/256,
     /// no octet counter and at least 1 Gbit/s. Switches mark between 100 kB and 400 kB per 25 Gbit/s, with up to 0.2.
     pub const fn hpcc_vendor(line_rate_bits_per_s: u64) -> Self {
-        let mbit_per_s = line_rate_bits_per_s / MBIT;
+        let mbit_per_s = line_rate_bits_per_s / MBIT_PER_S;
         DcqcnParameters {
-            min_rate_bits_per_s: GBIT,
+            min_rate_bits_per_s: GBIT_PER_S,
             g: 1.0 / 256.0,
             initial_alpha: 1.0,
             octets_per_increase: None,
             released_at_line_rate: false,
-            additive_increase_bits_per_s: 5 * MBIT * mbit_per_s / 25_000,
-            hyper_increase_bits_per_s: 50 * MBIT * mbit_per_s / 25_000,
+            additive_increase_bits_per_s: 5 * MBIT_PER_S * mbit_per_s / 25_000,
+            hyper_increase_bits_per_s: 50 * MBIT_PER_S * mbit_per_s / 25_000,
             ..Self::connectx(line_rate_bits_per_s)
         }
     }
