@@ -112,3 +112,6 @@ impl World<'_> {
         self.flows.iter().all(Flow::is_finished)
     }
 }
+
+#[cfg(test)]
+mod tests;

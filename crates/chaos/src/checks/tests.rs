@@ -91,7 +91,11 @@ fn a_false_response_violates_safety() {
     assert_eq!(kinds.first(), Some(&ViolationKind::Safety));
     let kinds = violations(|world| inject_response(world, Syndrome::SEQUENCE_ERROR, last_sent(world)));
     assert_eq!(kinds.first(), Some(&ViolationKind::Safety));
-    assert_eq!(violations(|world| inject_response(world, Syndrome::ACK, Psn::new(4))), [], "a true response is no violation");
+    assert_eq!(
+        violations(|world| inject_response(world, Syndrome::ACK, Psn::new(4))),
+        [],
+        "a true response is no violation"
+    );
 }
 
 #[test]
