@@ -23,8 +23,8 @@ impl Schedule {
         schedule
     }
 
-    /// [`Schedule::without_attack`] with forged ACKs, NAKs, CNPs, receiver lists and data, and with replayed frames, while
-    /// the groups are active.
+    /// [`Schedule::without_attack`] with forged ACKs, NAKs, CNPs, receiver lists and data, and with replayed frames,
+    /// while the groups are active.
     pub fn under_attack(seed: u64) -> Schedule {
         let mut schedule = Schedule::without_attack(seed);
         let scale = Scale::of(&schedule);

@@ -25,8 +25,8 @@ pub enum TokenError {
     #[error("{0:?} does not begin with a version, as in v{VERSION}:4711 or v{VERSION}:{{\"seed\":4711, …}}")]
     NoVersion(String),
     #[error(
-        "the token has version {0}, this program has version {VERSION}, where seeds mean other schedules: use the program \
-         that wrote the token"
+        "the token has version {0}, this program has version {VERSION}, where seeds mean other schedules: use the \
+         program that wrote the token"
     )]
     OtherVersion(u32),
     #[error("expected a seed below 2^64 or a schedule in braces after the version: {0:?}")]

@@ -74,7 +74,7 @@ fn print(outcome: &Outcome, shrunk: Option<&str>) {
             (None, None) => "incomplete".to_owned(),
         };
         println!(
-            "group {position}: {end}; {} packets, {} of them retransmissions; {} timeouts of {} ns; {} ACKs, {} NAKs, {} CNPs",
+            "group {position}: {end}; {} packets, {} retransmissions; {} timeouts of {} ns; {} ACKs, {} NAKs, {} CNPs",
             grouped(group.packets_sent),
             grouped(group.packets_retransmitted),
             group.timeouts,
