@@ -1,4 +1,5 @@
-//! Which request a node sends to its controller next, and when: one at a time, so that orders and answers stay in order.
+//! Which request a node sends to its controller next, and when: one at a time, so that orders and answers stay in
+//! order.
 //!
 //! ```text
 //!                  registered

@@ -1,5 +1,5 @@
-//! The controller's state and decisions: requests go in; answers, writes for the store, orders for nodes and events come
-//! out. The [pipeline](crate::Pipeline) releases them once the writes are durable.
+//! The controller's state and decisions: requests go in; answers, writes for the store, orders for nodes and events
+//! come out. The [pipeline](crate::Pipeline) releases them once the writes are durable.
 
 mod commit;
 mod drive;

@@ -1,5 +1,5 @@
-//! The controller as a service: one lock around the [pipeline](srdma_controller_core::Pipeline), one thread that writes,
-//! and notifications for requests that wait.
+//! The controller as a service: one lock around the [pipeline](srdma_controller_core::Pipeline), one thread that
+//! writes, and notifications for requests that wait.
 //!
 //! ```text
 //!   request ──► transaction (locked) ──► writes ──► thread ──► store
@@ -94,8 +94,8 @@ impl Service {
         Ok(service)
     }
 
-    /// Goes on from what the store has, after it has refused a batch. Requests that wait for the batch receive the error
-    /// afterwards.
+    /// Goes on from what the store has, after it has refused a batch. Requests that wait for the batch receive the
+    /// error afterwards.
     fn recover(&self, error: &StoreError) {
         say(format_args!("{error}: what was not answered is undone"));
         let mut inner = self.lock();

@@ -1,5 +1,5 @@
-//! Configuration of each device at bring-up, which never changes: its SIDs, and the routes by which others' SIDs are reached
-//! (PP-4-2, PP-5.1-1, D80–D82).
+//! Configuration of each device at bring-up, which never changes: its SIDs, and the routes by which others' SIDs are
+//! reached (PP-4-2, PP-5.1-1, D80–D82).
 //!
 //! | a switch has | for programs by | prefix |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! LSPs that one circuit has to send and to acknowledge (ISO 10589 section 7.3.15, RFC 9681).
 //!
 //! The flag SRM of an LSP, "send it by this circuit until it is acknowledged", is its being in `waiting` or `sent`;
-//! SSN, "send an acknowledgement", its being in `to_acknowledge`. On a fresh adjacency thousands of LSPs may wait; of these
-//! a window is sent, and the next when acknowledgements come (RFC 9681 section 6.2).
+//! SSN, "send an acknowledgement", its being in `to_acknowledge`. On a fresh adjacency thousands of LSPs may wait; of
+//! these a window is sent, and the next when acknowledgements come (RFC 9681 section 6.2).
 
 use crate::id::LspId;
 use srdma_wire::Instant;

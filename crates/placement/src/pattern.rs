@@ -1,8 +1,8 @@
 //! The transfers of a collective, by position in its group.
 //!
 //! What a position sends is divided into lanes: lists of messages that go one after the other. A message may go when
-//! all of its lane before it have gone and enough has arrived; [`Pattern::ready_at_start`] and [`Pattern::follows`] give
-//! what that is.
+//! all of its lane before it have gone and enough has arrived; [`Pattern::ready_at_start`] and [`Pattern::follows`]
+//! give what that is.
 //!
 //! | kind | lanes | messages of a lane |
 //! |---|---|---|

@@ -64,8 +64,8 @@ pub struct EndpointConfig {
     pub cnp_traffic_class: u8,
     /// Whether the ICRC of received packets is verified. Off only where links are known not to damage packets.
     pub verify_icrc: bool,
-    /// Octets that a packet takes on the link beside its own: rates count octets on the link. 38 for Ethernet: preamble,
-    /// header, FCS and gap.
+    /// Octets that a packet takes on the link beside its own: rates count octets on the link. 38 for Ethernet:
+    /// preamble, header, FCS and gap.
     pub link_overhead_octets: u16,
     /// Accepted Fast CNPs; `None`: none (FC-5-4).
     pub fast_cnp: Option<FastCnpConfig>,

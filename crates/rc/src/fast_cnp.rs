@@ -2,8 +2,8 @@
 //! (draft-xiao-rtgwg-rocev2-fast-cnp, sections 4 and 5).
 //!
 //! Off by default (FC-5-4). A packet that is dropped changes nothing but its
-//! counter; one that is accepted costs one look-up, at most one reaction of the rate control, and at most one event in a
-//! queue of bounded length.
+//! counter; one that is accepted costs one look-up, at most one reaction of the rate control, and at most one event in
+//! a queue of bounded length.
 
 use crate::counters::DropReason;
 use core::net::Ipv6Addr;

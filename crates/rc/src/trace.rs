@@ -6,8 +6,8 @@
 //!      └────────────── Fast CNP with the trace, once in an interval ◄────────────────────┘
 //! ```
 //!
-//! The receiver's Fast CNP is one in form: its source is the original destination, which distinguishes it from a switch's
-//! (FC-4-8). It does not indicate congestion; a rate may grow as well as shrink. Extension headers are
+//! The receiver's Fast CNP is one in form: its source is the original destination, which distinguishes it from a
+//! switch's (FC-4-8). It does not indicate congestion; a rate may grow as well as shrink. Extension headers are
 //! left out of the ICRC (D43), as routers write to the trace.
 
 use crate::config::ConfigError;
@@ -71,8 +71,8 @@ impl TraceReturn {
         TraceReturn { interval_ns, next_at: Instant::ZERO, source_port: 0, len: 0, octets: [0; MAX_LEN] }
     }
 
-    /// Keeps the trace of a data packet to return it, if its time has come. Returns whether it could be kept; one that is
-    /// damaged, or too long for an option (D41), is not.
+    /// Keeps the trace of a data packet to return it, if its time has come. Returns whether it could be kept; one that
+    /// is damaged, or too long for an option (D41), is not.
     pub(crate) fn offer(&mut self, now: Instant, trace: &Trace<'_>, source_port: u16) -> bool {
         let octets = trace.octets();
         let is_whole = trace.nodes().all(|node| node.is_ok());

@@ -16,8 +16,8 @@ pub enum Mode {
 pub struct Config {
     /// When a flow that is to move does.
     pub mode: Mode,
-    /// A flow that has moved stays this long, whatever the signals of its new path but silence: the first ones are still
-    /// about the old one. 100 µs: several round trips within a fabric, two CNP intervals.
+    /// A flow that has moved stays this long, whatever the signals of its new path but silence: the first ones are
+    /// still about the old one. 100 µs: several round trips within a fabric, two CNP intervals.
     pub dwell_ns: u64,
     /// How long a path is assumed bad at first. 1 ms.
     pub hold_ns: u64,

@@ -13,8 +13,8 @@
 //!   Denied: by the scheduler that ranked the paths; no signal changes it
 //! ```
 //!
-//! Probes travel in a class of their own, so that a reply shows that a path forwards packets, not that it is free of congestion: it
-//! ends silence, but not congestion.
+//! Probes travel in a class of their own, so that a reply shows that a path forwards packets, not that it is free of
+//! congestion: it ends silence, but not congestion.
 
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;

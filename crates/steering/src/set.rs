@@ -233,8 +233,8 @@ impl PathSet {
         self.changes_at = self.entries.iter().map(|entry| entry.state.changes_at()).min().unwrap_or(Instant::NEVER);
     }
 
-    /// What a flow on a path finds that reconsiders it. `seen` is the number of congestion rounds at its last packet; it gets
-    /// how many there were.
+    /// What a flow on a path finds that reconsiders it. `seen` is the number of congestion rounds at its last packet;
+    /// it gets how many there were.
     pub(crate) fn look(&self, seed: u64, key: u64, path: PathIndex, seen: &mut u32) -> Finding {
         let Some(entry) = self.entries.get(path.index()) else { return Finding::Leave(Cause::Denied) };
         let is_new = std::mem::replace(seen, entry.rounds) != entry.rounds;

@@ -81,8 +81,8 @@ pub enum CmMessage {
 }
 
 impl CmMessage {
-    /// The queue pairs in the MAD at the front of `mad`, if it is one of the three messages. A ConnectRequest may also be
-    /// for a Reliable Datagram or XRC: their packets are not identified by (address, queue pair) alone.
+    /// The queue pairs in the MAD at the front of `mad`, if it is one of the three messages. A ConnectRequest may also
+    /// be for a Reliable Datagram or XRC: their packets are not identified by (address, queue pair) alone.
     pub fn parse(mad: &[u8]) -> Option<Self> {
         let (header, message) = mad.split_first_chunk::<MAD_HEADER_LEN>()?;
         if header.first_chunk() != Some(&MAD_BEGINNING) {

@@ -1,7 +1,8 @@
 //! Regular topologies, a file for each kind.
 //!
-//! Names and numbers give the position of an element, so that a fabric that grows by leaves, pods, spines or hosts keeps
-//! those that it had: `h3.7` is the seventh host of `leaf3`, `h2.1.4` the fourth of the first edge switch of pod 2.
+//! Names and numbers give the position of an element, so that a fabric that grows by leaves, pods, spines or hosts
+//! keeps those that it had: `h3.7` is the seventh host of `leaf3`, `h2.1.4` the fourth of the first edge switch of pod
+//! 2.
 
 mod data_centres;
 mod dual_homed;

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// Responses name their epoch by 14 bits, compared serially. A mark of a renewal that lies further back than this is
-/// set anew, long before the comparison turns round (at 2^13); the branch is unknown until its next response, as after a restart.
+/// set anew, long before the comparison turns round (at 2^13); the branch is unknown until its next response, as after
+/// a restart.
 const RENEWAL_LASTS_EPOCHS: u32 = 1 << 12;
 
 /// The next record, with nodes named by their loopbacks: positions change while the tree does.

@@ -124,8 +124,8 @@ impl Speaker {
         self.store_and_flood(now, lsp, None);
     }
 
-    /// Another system has an LSP of ours that is newer than ours, or that we do not originate: it is originated above its
-    /// number, or purged.
+    /// Another system has an LSP of ours that is newer than ours, or that we do not originate: it is originated above
+    /// its number, or purged.
     pub(super) fn outdo(&mut self, now: Instant, lsp: &Lsp) {
         let fragment = lsp.entry.id.fragment;
         let is_ours = lsp.entry.id.node == NodeId::of(self.config.system);

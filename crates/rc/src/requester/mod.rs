@@ -11,7 +11,8 @@
 //!            └──────────────── NotReady ───────────────────────────────────┘
 //! ```
 //!
-//! Packets are numbered without wrapping inside (`u64`); a PSN is such a number's low 24 bits. Four numbers are the state:
+//! Packets are numbered without wrapping inside (`u64`); a PSN is such a number's low 24 bits. Four numbers are the
+//! state:
 //! `unacknowledged` ≤ `next` ≤ `sent` ≤ `end`. Below the first everything is acknowledged, from the second on it is to
 //! be sent, from the third on it was never sent, from the fourth on nothing is posted. Going back sets `next` to
 //! `unacknowledged`, nothing else.
@@ -239,7 +240,8 @@ impl Requester {
         }
     }
 
-    /// Acknowledges all before `number`, but for a READ whose responses are missing; returns whether one was in the way.
+    /// Acknowledges all before `number`, but for a READ whose responses are missing; returns whether one was in the
+    /// way.
     fn acknowledge<M: Memory>(&mut self, context: &mut Context<'_, M>, number: u64) -> bool {
         let mut reached = number;
         let mut is_blocked = false;

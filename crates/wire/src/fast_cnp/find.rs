@@ -18,8 +18,8 @@ pub struct FastCnp<'a> {
 }
 
 impl<'a> FastCnp<'a> {
-    /// The contents of the Fast CNP option of `packet`; `None` when the packet has no such option. Any padding is accepted
-    /// (D40).
+    /// The contents of the Fast CNP option of `packet`; `None` when the packet has no such option. Any padding is
+    /// accepted (D40).
     ///
     /// # Errors
     ///

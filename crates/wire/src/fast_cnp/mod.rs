@@ -19,9 +19,9 @@
 //!                                         :            PadN to 8n             :
 //! ```
 //!
-//! The layout is D40's; the length D41's. Both options may have the same type, and are then distinguished by their length
-//! (D42). The ICRC is that of the packet without the Destination Options header (D43), so that a Fast CNP whose header
-//! is taken off is a standard CNP.
+//! The layout is D40's; the length D41's. Both options may have the same type, and are then distinguished by their
+//! length (D42). The ICRC is that of the packet without the Destination Options header (D43), so that a Fast CNP whose
+//! header is taken off is a standard CNP.
 //!
 //! [`FastCnp`] finds the option in a packet that has come; [`FastCnpValue`] makes a packet;
 //! [`standard_cnp`] turns one into what every host understands (D48).

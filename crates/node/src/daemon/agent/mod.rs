@@ -1,5 +1,5 @@
-//! The node's connection to its controller: the thread that speaks HTTP, and the status that it sends. What is decided is
-//! in `srdma-agent`.
+//! The node's connection to its controller: the thread that speaks HTTP, and the status that it sends. What is decided
+//! is in `srdma-agent`.
 //!
 //! ```text
 //!  controller ◄── register, sync ──┐                           ┌─────────┐
