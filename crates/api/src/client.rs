@@ -1,6 +1,8 @@
-//! Speaks to a controller: one request after the other, each waited for.
+//! The client of a controller: blocking, with failover between several controllers.
 
-use crate::problem::Problem;
+mod calls;
+
+use crate::problem::{Problem, ProblemType};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -12,37 +14,36 @@ use ureq::http::{Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, AsSendBody, Body};
 
-/// A controller's address, or those of several that stand in for one another, and the right to speak to it. Clones
-/// share connections.
+/// A controller, or several for high availability, with a bearer token. Clones share connections.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
     urls: Arc<[String]>,
-    /// The one that answered last.
+    /// Index of the controller that answered last.
     current: Arc<AtomicUsize>,
     token: Option<String>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<T> {
-    /// The answer.
+    /// Its body.
     pub value: T,
-    /// The version that `ETag` names.
+    /// The version in `ETag`.
     pub version: Option<u64>,
 }
 
-/// Why there is no answer.
+/// Why a request has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The URL is none of a controller.
+    /// Not the URL of a controller.
     #[error("{url}: expected the URL of a controller, such as http://[::1]:8470 or https://controller.example:8470")]
     Url {
         /// What was given.
         url: String,
     },
-    /// Certificates cannot be read.
+    /// A CA bundle or token file cannot be read.
     #[error("{file}: {reason}")]
     Authority {
         /// The file.
@@ -50,8 +51,8 @@ pub enum ClientError {
         /// Why.
         reason: String,
     },
-    /// The controller was not reached, or the connection broke. Whether a write was made is not known: the same
-    /// idempotency key may be sent again.
+    /// The controller was not reached, or the connection broke: the request may have taken effect, and may be sent again
+    /// with the same idempotency key.
     #[error("controller {url}: {reason}")]
     Unreachable {
         /// Its URL.
@@ -62,8 +63,8 @@ pub enum ClientError {
     /// The controller refused.
     #[error("{0}")]
     Refused(Box<Problem>),
-    /// Something answered that is no controller, or another version of one.
-    #[error("{url} does not answer as a controller does: {reason}")]
+    /// The response is not one of a controller of this version.
+    #[error("{url}: unexpected response for a controller: {reason}")]
     NoController {
         /// The URL.
         url: String,
@@ -83,20 +84,24 @@ impl ClientError {
             | ClientError::NoController { .. } => None,
         }
     }
+
+    /// Whether the controller has reported a problem of this type.
+    pub fn is(&self, problem_type: ProblemType) -> bool {
+        self.problem().and_then(Problem::problem_type) == Some(problem_type)
+    }
 }
 
-/// How long an answer may take beyond what a request asks the controller to wait.
-const PATIENCE: Duration = Duration::from_secs(70);
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of a response, longer than any wait that a request may ask for.
+const TIMEOUT: Duration = Duration::from_secs(70);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Client {
-    /// A client of the controller at this URL, or at one of several with commas between them: whichever leads is asked.
-    /// `authority`: a file of certificates in PEM that the controller's is
-    /// held against; without it those that the system trusts.
+    /// A client of the controllers at these URLs, separated by commas; requests go to the leader. `authority`: a CA
+    /// bundle (PEM) that verifies the controller's certificate [default: the system's].
     ///
     /// # Errors
     ///
-    /// When the URL is none, or the file has no certificate.
+    /// A URL is not one of a controller, or the file has no certificate.
     pub fn new(url: &str, token: Option<String>, authority: Option<&Path>) -> Result<Self, ClientError> {
         let urls: Arc<[String]> = url.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
         let is_wrong = |url: &&String| {
@@ -108,28 +113,28 @@ impl Client {
         }
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT_PATIENCE))
-            .timeout_global(Some(PATIENCE))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(TIMEOUT))
             .max_redirects(0);
         if let Some(file) = authority {
             let roots = RootCerts::from(certificates(file)?);
             config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
         }
-        Ok(Client { agent: config.build().into(), urls, current: Arc::default(), token, patience: PATIENCE })
+        Ok(Client { agent: config.build().into(), urls, current: Arc::default(), token, timeout: TIMEOUT })
     }
 
-    /// The same client, which waits so long for each answer.
+    /// The same client with another timeout for each response.
     #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Client { patience, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Client { timeout, ..self }
     }
 
-    /// Where the controller is that answered last.
+    /// The URL of the controller that answered last.
     pub fn url(&self) -> &str {
         &self.urls[self.current.load(Ordering::Relaxed) % self.urls.len()]
     }
 
-    /// Asks for something.
+    /// GET of a path.
     ///
     /// # Errors
     ///
@@ -138,7 +143,7 @@ impl Client {
         self.send("GET", path, &[], None)
     }
 
-    /// Asks for a change. The same key, sent again, gets the same answer and changes nothing more.
+    /// POST to a path. The same idempotency key, sent again, receives the same response and changes nothing more.
     ///
     /// # Errors
     ///
@@ -153,7 +158,7 @@ impl Client {
         self.send("POST", path, key.as_slice(), Some(self.written(body)?))
     }
 
-    /// Puts something where the path says; may be repeated.
+    /// PUT to a path; may be repeated.
     ///
     /// # Errors
     ///
@@ -162,7 +167,7 @@ impl Client {
         self.send("PUT", path, &[], Some(self.written(body)?))
     }
 
-    /// Takes something away; may be repeated.
+    /// DELETE of a path; may be repeated.
     ///
     /// # Errors
     ///
@@ -171,41 +176,12 @@ impl Client {
         self.send("DELETE", path, &[], None)
     }
 
-    /// The octets of an answer, as they come.
-    ///
-    /// # Errors
-    ///
-    /// See [`ClientError`].
-    pub fn stream(&self, path: &str) -> Result<impl std::io::Read + use<>, ClientError> {
-        self.open(path, &[])
-    }
-
-    /// The stream of events: those behind the one with the id `last`, or those to come. Where it is not had, the next
-    /// call asks the next controller.
-    ///
-    /// # Errors
-    ///
-    /// See [`ClientError`].
-    pub fn events(&self, last: Option<&str>) -> Result<impl std::io::Read + use<>, ClientError> {
-        let current = self.current.load(Ordering::Relaxed);
-        let opened = self.open("/v1/events", last.map(|last| ("last-event-id", last)).as_slice());
-        let goes_on = match &opened {
-            Err(ClientError::Refused(problem)) => problem.name() == "not-the-leader",
-            Err(ClientError::Unreachable { .. }) => true,
-            Ok(_) | Err(_) => false,
-        };
-        if goes_on {
-            self.go_on(current);
-        }
-        opened
-    }
-
-    /// The octets of an answer that begins in time, however long it lasts.
+    /// A response body as it arrives; the timeout is for its beginning.
     fn open(&self, path: &str, headers: &[(&str, &str)]) -> Result<impl std::io::Read + use<>, ClientError> {
         let request = self.request("GET", path, headers);
         let request = request.body(()).map_err(|error| self.unreachable(error))?;
         let request = self.agent.configure_request(request).timeout_global(None);
-        let request = request.timeout_recv_response(Some(self.patience)).build();
+        let request = request.timeout_recv_response(Some(self.timeout)).build();
         let mut response = self.agent.run(request).map_err(|error| self.unreachable(error))?;
         if response.status().is_success() {
             return Ok(response.into_body().into_reader());
@@ -229,7 +205,7 @@ impl Client {
         }
     }
 
-    /// Asks one controller after the other until one answers that leads.
+    /// Sends a request to one controller after the other until the leader responds.
     fn send<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -237,28 +213,30 @@ impl Client {
         headers: &[(&str, &str)],
         body: Option<String>,
     ) -> Result<Reply<T>, ClientError> {
-        // What may have been done and is no harmless repetition is for the caller to send again.
-        let is_harmless = method != "POST" || !headers.is_empty();
+        // A request that may have taken effect and is not idempotent is repeated by the caller alone.
+        let is_idempotent = method != "POST" || !headers.is_empty();
         for _ in 1..self.urls.len() {
             let current = self.current.load(Ordering::Relaxed);
-            let asked = self.send_once(method, path, headers, body.clone());
-            let goes_on = match &asked {
-                Err(Unanswered { error: ClientError::Refused(problem), .. }) => problem.name() == "not-the-leader",
-                Err(Unanswered { error: ClientError::Unreachable { .. }, is_sent }) => is_harmless || !is_sent,
+            let sent = self.send_once(method, path, headers, body.clone());
+            let fails_over = match &sent {
+                Err(Failed { error: ClientError::Refused(problem), .. }) => {
+                    problem.problem_type() == Some(ProblemType::NotLeader)
+                }
+                Err(Failed { error: ClientError::Unreachable { .. }, is_sent }) => is_idempotent || !is_sent,
                 Ok(_) | Err(_) => false,
             };
-            if asked.as_ref().is_err_and(|unanswered| goes_on || unanswered.is_unreachable()) {
-                self.go_on(current);
+            if sent.as_ref().is_err_and(|failed| fails_over || failed.is_unreachable()) {
+                self.fail_over(current);
             }
-            if !goes_on {
-                return asked.map_err(|unanswered| unanswered.error);
+            if !fails_over {
+                return sent.map_err(|failed| failed.error);
             }
         }
-        self.send_once(method, path, headers, body).map_err(|unanswered| unanswered.error)
+        self.send_once(method, path, headers, body).map_err(|failed| failed.error)
     }
 
-    /// Asks the next controller from now on. Another call may have gone on to it already.
-    fn go_on(&self, from: usize) {
+    /// Fails over to the next controller, unless another call has done so.
+    fn fail_over(&self, from: usize) {
         let _ = self.current.compare_exchange(from, from.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -268,7 +246,7 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
         body: Option<String>,
-    ) -> Result<Reply<T>, Unanswered> {
+    ) -> Result<Reply<T>, Failed> {
         let request = self.request(method, path, headers);
         let sent = match body {
             Some(body) => {
@@ -277,12 +255,11 @@ impl Client {
             }
             None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.run(request)),
         };
-        let mut response =
-            sent.map_err(|error| Unanswered { is_sent: is_sent(&error), error: self.unreachable(error) })?;
-        let answered = |error| Unanswered { error, is_sent: true };
+        let mut response = sent.map_err(|error| Failed { is_sent: is_sent(&error), error: self.unreachable(error) })?;
+        let answered = |error| Failed { error, is_sent: true };
         let status = response.status();
         let version = response.headers().get("etag").and_then(|tag| tag.to_str().ok()?.trim_matches('"').parse().ok());
-        let text = response.body_mut().with_config().limit(MOST_OCTETS).read_to_string();
+        let text = response.body_mut().with_config().limit(MAX_OCTETS).read_to_string();
         let text = text.map_err(|error| answered(self.unreachable(error)))?;
         if !status.is_success() {
             return Err(answered(self.refusal(status.as_u16(), &text)));
@@ -297,7 +274,7 @@ impl Client {
     }
 
     fn run(&self, request: Request<impl AsSendBody>) -> Result<Response<Body>, ureq::Error> {
-        let request = self.agent.configure_request(request).timeout_global(Some(self.patience)).build();
+        let request = self.agent.configure_request(request).timeout_global(Some(self.timeout)).build();
         self.agent.run(request)
     }
 
@@ -313,19 +290,19 @@ impl Client {
     }
 }
 
-/// Why a request has no answer, and whether it may have been read.
-struct Unanswered {
+/// A failed request, and whether the controller may have received it.
+struct Failed {
     error: ClientError,
     is_sent: bool,
 }
 
-impl Unanswered {
+impl Failed {
     fn is_unreachable(&self) -> bool {
         matches!(self.error, ClientError::Unreachable { .. })
     }
 }
 
-/// Whether somebody may have read what was to be sent.
+/// Whether the controller may have received the request.
 fn is_sent(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => false,
@@ -341,8 +318,8 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The longest answer that is read, octets.
-const MOST_OCTETS: u64 = 256 << 20;
+/// The longest response, octets.
+const MAX_OCTETS: u64 = 256 << 20;
 
 fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
     let refused = |reason: String| ClientError::Authority { file: file.display().to_string(), reason };

@@ -30,6 +30,6 @@ pub use node::{
     BranchStatus, DrainRequest, GroupStatus, Held, Hello, Link, Node, NodeAnswer, NodeOrder, NodePage, NodeStatus,
     PortStatus, Prefix, Session, Sync, SyncAnswer, Wish,
 };
-pub use problem::Problem;
+pub use problem::{Problem, ProblemType};
 pub use source::{SourceOrder, SourceReport, SourceState};
 pub use topology::{Topology, TopologyLink, TopologyNode};

@@ -1,32 +1,146 @@
-//! Why a request was refused, as RFC 9457 has it.
+//! Problem details (RFC 9457) of refused requests.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
 
-/// A refusal: `application/problem+json`.
+macro_rules! problem_types {
+    ($($kind:ident $name:literal $status:literal $title:literal,)*) => {
+        /// The types of problems that a controller reports.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ProblemType {
+            $(#[doc = $title] $kind,)*
+        }
+
+        impl ProblemType {
+            /// All types.
+            pub const ALL: &[ProblemType] = &[$(ProblemType::$kind,)*];
+
+            /// The name in the `type` URI; it does not change.
+            pub const fn name(self) -> &'static str {
+                match self { $(ProblemType::$kind => $name,)* }
+            }
+
+            /// The HTTP status.
+            pub const fn status(self) -> u16 {
+                match self { $(ProblemType::$kind => $status,)* }
+            }
+
+            /// A summary of the type.
+            pub const fn title(self) -> &'static str {
+                match self { $(ProblemType::$kind => $title,)* }
+            }
+        }
+    };
+}
+
+problem_types! {
+    InvalidRequest "invalid-request" 400 "The request does not match the API",
+    MissingToken "missing-token" 401 "A bearer token is required",
+    InvalidToken "invalid-token" 401 "The bearer token is not known",
+    Forbidden "forbidden" 403 "The token does not permit this request",
+    OtherTenant "other-tenant" 403 "The resource belongs to another tenant",
+    AddressNotPermitted "address-not-permitted" 403 "The address is outside the tenant's prefixes",
+    GroupQuotaExceeded "group-quota-exceeded" 403 "The tenant has reached its limit of groups",
+    ReceiverQuotaExceeded "receiver-quota-exceeded" 403 "The group has reached the tenant's limit of receivers",
+    UnknownPath "unknown-path" 404 "No resource has this path",
+    UnknownGroup "unknown-group" 404 "The group does not exist",
+    UnknownReceiver "unknown-receiver" 404 "The group has no such receiver",
+    UnknownNode "unknown-node" 404 "The node has not registered",
+    UnknownJob "unknown-job" 404 "The job does not exist",
+    NoFabric "no-fabric" 404 "No fabric is configured",
+    MethodNotAllowed "method-not-allowed" 405 "The resource does not support the method",
+    UnknownSession "unknown-session" 409 "The session has ended: the node has to register again",
+    NodeConflict "node-conflict" 409 "Another node has this name or loopback",
+    GroupClosing "group-closing" 409 "The group is being closed",
+    GroupEmpty "group-empty" 409 "The group has no receiver",
+    AlreadyCommitted "already-committed" 409 "The group is already committed",
+    AlreadyJoined "already-joined" 409 "The receiver has joined with other values",
+    PathMtuMismatch "path-mtu-mismatch" 409 "All members of a group have one path MTU",
+    QueuePairInUse "queue-pair-in-use" 409 "The queue pair belongs to another group",
+    AddressInUse "address-in-use" 409 "The address belongs to a group, a node or a member",
+    SourceEnded "source-ended" 409 "The group's source has ended",
+    TooFewReceivers "too-few-receivers" 409 "Too few receivers would remain",
+    NoPath "no-path" 409 "The topology has no tree for the group",
+    InvalidGroup "invalid-group" 409 "The group would not work",
+    JobConflict "job-conflict" 409 "The job cannot be placed",
+    IdempotencyKeyReused "idempotency-key-reused" 409 "The idempotency key was used for another request",
+    Busy "busy" 409 "Too many changes are pending",
+    VersionMismatch "version-mismatch" 412 "The resource has changed",
+    RequestTooLarge "request-too-large" 413 "The request is too large",
+    InvalidQpn "invalid-qpn" 422 "A queue pair number has 24 bits, and 0 and 1 are reserved",
+    InvalidPsn "invalid-psn" 422 "A PSN has 24 bits",
+    InvalidPathMtu "invalid-path-mtu" 422 "Not a path MTU of RDMA",
+    InvalidAddress "invalid-address" 422 "Not a unicast address of a host",
+    MissingRegion "missing-region" 422 "The group carries WRITE: each receiver needs a memory region",
+    NotLeader "not-leader" 503 "Another controller is the leader",
+    TooManyConnections "too-many-connections" 503 "The limit of open connections is reached",
+    StoreFailed "store-failed" 507 "The store cannot be written: nothing was changed",
+}
+
+/// What `type` URIs begin with.
+const PREFIX: &str = "/problems/";
+
+impl ProblemType {
+    /// The type with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        ProblemType::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// A problem of this type.
+    pub fn with(self, detail: impl Into<String>) -> Problem {
+        Problem {
+            kind: format!("{PREFIX}{}", self.name()),
+            title: self.title().to_owned(),
+            status: self.status(),
+            detail: detail.into(),
+        }
+    }
+}
+
+/// A refused request, as `application/problem+json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// What kind, a URI reference: `/problems/` and a name that does not change.
+    /// A URI reference: `/problems/` and the name of a [`ProblemType`].
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind in words.
+    /// A summary of the type.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// This case in words: what, where, and what to do.
+    /// This occurrence: what, where, and what to do.
     pub detail: String,
 }
 
 impl Problem {
-    /// The name of the kind.
+    /// The type; `None` for one that a newer controller may have added.
+    pub fn problem_type(&self) -> Option<ProblemType> {
+        ProblemType::from_name(self.name())
+    }
+
+    /// The name of the type.
     pub fn name(&self) -> &str {
-        self.kind.strip_prefix("/problems/").unwrap_or(&self.kind)
+        self.kind.strip_prefix(PREFIX).unwrap_or(&self.kind)
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}, {})", self.detail, self.name(), self.status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_distinct_names_and_are_found_by_them() {
+        for kind in ProblemType::ALL {
+            assert_eq!(kind.with("").problem_type(), Some(*kind));
+            assert!((400..600).contains(&kind.status()), "{}", kind.name());
+        }
+        let unknown = Problem { kind: "/problems/of-a-newer-controller".to_owned(), ..ProblemType::Busy.with("") };
+        assert_eq!(unknown.problem_type(), None);
     }
 }

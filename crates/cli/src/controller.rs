@@ -169,7 +169,7 @@ fn backup(arguments: &Backup) -> Result<ExitCode> {
         (None, Some(url)) => {
             let token = arguments.token_file.as_deref().map(token).transpose()?;
             let client = Client::new(url, token, arguments.ca.as_deref())?;
-            io::copy(&mut client.stream("/v1/backup")?, &mut out)?;
+            io::copy(&mut client.backup()?, &mut out)?;
         }
         (None, None) => bail!("one of --store and --controller is needed"),
     }

@@ -10,7 +10,7 @@ use crate::remote::{self, ControllerArguments};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use srdma_api::{Client, CommitRequest, Group, GroupPage, MemoryRegion, NewReceiver, Receiver};
+use srdma_api::{Client, Group, GroupPage, MemoryRegion, NewReceiver};
 use srdma_rc::PathMtu;
 use srdma_wire::Qpn;
 use std::net::Ipv6Addr;
@@ -160,25 +160,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-/// Asks for a group.
-pub(crate) fn get(client: &Client, group: u32) -> Result<Group> {
-    Ok(client.get(&format!("/v1/groups/{group}"))?.value)
-}
+/// The longest wait that the API allows.
+const MAX_WAIT_MS: u32 = 60_000;
 
-/// Has a receiver join.
-pub(crate) fn join_group(client: &Client, group: u32, address: Ipv6Addr, receiver: &NewReceiver) -> Result<Receiver> {
-    Ok(client.put(&format!("/v1/groups/{group}/receivers/{address}"), receiver)?.value)
-}
-
-/// Has a receiver leave.
-pub(crate) fn leave_group(client: &Client, group: u32, address: Ipv6Addr) -> Result<Receiver> {
-    Ok(client.delete(&format!("/v1/groups/{group}/receivers/{address}"))?.value)
-}
-
-/// Has the nodes take their parts; returns the group as it is when they have, or after so long.
+/// Installs a new group on all nodes; returns it as it is when they have it, or after so long.
 pub(crate) fn commit_group(client: &Client, group: u32, wait: Duration) -> Result<Group> {
-    let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).min(60_000);
-    Ok(client.post(&format!("/v1/groups/{group}/commit"), &CommitRequest { wait_ms }, None)?.value)
+    let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).min(MAX_WAIT_MS);
+    Ok(client.commit_group(group, wait_ms)?)
 }
 
 fn join(arguments: &Join) -> Result<ExitCode> {
@@ -189,14 +177,14 @@ fn join(arguments: &Join) -> Result<ExitCode> {
         path_mtu: arguments.path_mtu.octets() as u16,
         region: region.map(|(virtual_address, rkey)| MemoryRegion { virtual_address, rkey }),
     };
-    let joined = join_group(&output.controller.client()?, *group, *receiver, &new)?;
+    let joined = output.controller.client()?.join(*group, *receiver, &new)?;
     output.show(&joined, |joined| format!("{}\n", text::receiver(joined)))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn take_out(arguments: &Member) -> Result<ExitCode> {
     let Member { group, receiver, output } = arguments;
-    let left = leave_group(&output.controller.client()?, *group, *receiver)?;
+    let left = output.controller.client()?.leave(*group, *receiver)?;
     output.show(&left, |left| format!("{}\n", text::receiver(left)))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -213,13 +201,13 @@ fn commit(arguments: &Commit) -> Result<ExitCode> {
 }
 
 fn close(arguments: &One) -> Result<ExitCode> {
-    let group: Group = arguments.output.controller.client()?.delete(&format!("/v1/groups/{}", arguments.group))?.value;
+    let group = arguments.output.controller.client()?.close_group(arguments.group)?;
     arguments.output.show(&group, |group| format!("{}\n", text::summary(&group.summary)))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn show(arguments: &One) -> Result<ExitCode> {
-    let group = get(&arguments.output.controller.client()?, arguments.group)?;
+    let group = arguments.output.controller.client()?.group(arguments.group)?;
     arguments.output.show(&group, text::group)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -228,9 +216,8 @@ fn list(arguments: &List) -> Result<ExitCode> {
     let client = arguments.output.controller.client()?;
     let mut all: Option<GroupPage> = None;
     loop {
-        let after = all.as_ref().and_then(|page| page.next).map(|after| format!("&after={after}")).unwrap_or_default();
-        let tenant = arguments.tenant.as_ref().map(|tenant| format!("&tenant={tenant}")).unwrap_or_default();
-        let page: GroupPage = client.get(&format!("/v1/groups?limit=500{after}{tenant}"))?.value;
+        let after = all.as_ref().and_then(|page| page.next);
+        let page = client.groups(arguments.tenant.as_deref(), after, Some(500))?;
         let next = page.next;
         match &mut all {
             Some(all) => {

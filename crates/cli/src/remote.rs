@@ -1,7 +1,7 @@
 //! How a controller is reached: options that commands share, and what becomes of its refusals.
 
 use anyhow::{Context, Result, bail};
-use srdma_api::{Client, ClientError};
+use srdma_api::{Client, ClientError, ProblemType};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -87,10 +87,10 @@ pub(crate) fn finish(result: Result<ExitCode>) -> Result<ExitCode> {
     let Err(error) = &result else { return result };
     let problem = error.chain().find_map(|cause| cause.downcast_ref::<ClientError>()?.problem());
     let Some(problem) = problem else { return result };
-    let hint = match problem.name() {
-        "no-token" | "unknown-token" => ": name a file with your token by --token-file",
-        "version-differs" | "busy" => ": try again",
-        "unknown-group" => ": srdma group list names those that there are",
+    let hint = match problem.problem_type() {
+        Some(ProblemType::MissingToken | ProblemType::InvalidToken) => ": give a file with your token by --token-file",
+        Some(ProblemType::VersionMismatch | ProblemType::Busy) => ": try again",
+        Some(ProblemType::UnknownGroup) => ": srdma group list shows the groups",
         _ => "",
     };
     eprintln!("srdma: {error:#}{hint}");

@@ -3,7 +3,7 @@
 mod baton;
 
 use baton::Baton;
-use srdma_api::{Client, SourceOrder};
+use srdma_api::{Client, ClientError, ProblemType, SourceOrder};
 use srdma_host::{Gate, Passage, SourceState};
 use srdma_wire::Psn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ struct Shared {
 pub(crate) struct Source {
     shared: Arc<Shared>,
     client: Client,
-    path: String,
+    group: u32,
 }
 
 impl Source {
@@ -35,17 +35,16 @@ impl Source {
     pub(crate) fn start(client: Client, group: u32, initial_psn: Psn) -> std::io::Result<Self> {
         let shared = Arc::new(Shared { baton: Mutex::new(Baton::new(initial_psn)), changed: Condvar::new() });
         let of_thread = Arc::downgrade(&shared);
-        let path = format!("/v1/groups/{group}/source");
-        let source = Source { shared, client: client.clone(), path: path.clone() };
+        let source = Source { shared, client: client.clone(), group };
         thread::Builder::new().name("source".to_owned()).spawn(move || {
             while let Some(shared) = of_thread.upgrade() {
                 let report = shared.calmed().report(WAIT.as_millis() as u32);
-                match client.post::<SourceOrder>(&path, &report, None) {
-                    Ok(reply) => {
-                        shared.lock().take(reply.value);
+                match client.report_source(group, &report) {
+                    Ok(order) => {
+                        shared.lock().take(order);
                         shared.changed.notify_all();
                     }
-                    Err(error) if error.problem().is_some_and(|problem| is_over(problem.name())) => {
+                    Err(error) if is_ended(&error) => {
                         shared.lock().take(SourceOrder::Closed);
                         shared.changed.notify_all();
                         return;
@@ -94,7 +93,7 @@ impl Drop for Source {
         };
         let since = Instant::now();
         loop {
-            match self.client.post::<SourceOrder>(&self.path, &report, None) {
+            match self.client.report_source(self.group, &report) {
                 // A controller that is not told finds it out by the silence.
                 Err(error) if error.problem().is_none() && since.elapsed() < LAST_WORD => thread::sleep(RETRY),
                 Ok(_) | Err(_) => return,
@@ -103,9 +102,9 @@ impl Drop for Source {
     }
 }
 
-/// Whether a refusal of this name means that there is nothing to send for any more.
-fn is_over(name: &str) -> bool {
-    matches!(name, "unknown-group" | "source-ended")
+/// Whether the group or its source has ended.
+fn is_ended(error: &ClientError) -> bool {
+    error.is(ProblemType::UnknownGroup) || error.is(ProblemType::SourceEnded)
 }
 
 impl Shared {

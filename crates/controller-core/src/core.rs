@@ -16,10 +16,11 @@ mod views;
 use crate::jobs::Jobs;
 use crate::network::Network;
 use crate::principal::Principal;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow, Write};
 use crate::settings::Settings;
 use links::{Link, Load};
+use srdma_api::ProblemType;
 use srdma_api::{AuditEntry, Hello, News, NodeOrder, NodeStatus};
 use srdma_group::{Lifecycle, Newcomer, Record};
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,13 +170,13 @@ impl Core {
         let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
         principal.may_change(&group.row.tenant)?;
         if group.row.is_closing {
-            return Err(Refusal::new(Kind::GroupClosing, format!("group {id} is being closed")));
+            return Err(Refusal::new(ProblemType::GroupClosing, format!("group {id} is being closed")));
         }
         match version {
             Some(version) if version != group.row.version => {
                 let now = group.row.version;
                 let text = format!("group {id} has version {now}, not {version}: look at it again");
-                Err(Refusal::new(Kind::VersionDiffers, text))
+                Err(Refusal::new(ProblemType::VersionMismatch, text))
             }
             Some(_) | None => Ok(group),
         }
@@ -222,5 +223,5 @@ impl Core {
 const MOST_AUDITED: u64 = 1_000_000;
 
 fn unknown(id: u32) -> Refusal {
-    Refusal::new(Kind::UnknownGroup, format!("there is no group {id}"))
+    Refusal::new(ProblemType::UnknownGroup, format!("there is no group {id}"))
 }

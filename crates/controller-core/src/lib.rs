@@ -31,7 +31,7 @@ pub use jobs::{JobError, JobRow, Jobs, MOST_FLOWS};
 pub use migration::migrate;
 pub use pipeline::{Answer, Pipeline, Released, Transaction};
 pub use principal::{Principal, Role};
-pub use refusal::{Kind, Refusal};
+pub use refusal::Refusal;
 pub use rows::{
     AUDIT_PREFIX, AnswerRow, FORMAT, FORMAT_KEY, Row, RowError, STATE_PREFIXES, Write, audit_entry, audit_key,
     format_of,

@@ -1,8 +1,9 @@
 //! On whose behalf a request is made, and what it may do.
 
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::settings::DEFAULT_TENANT;
 use serde::Deserialize;
+use srdma_api::ProblemType;
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -100,10 +101,10 @@ impl Principal {
     }
 
     fn refusal(&self, what: &str) -> Refusal {
-        Refusal::new(Kind::NotAllowed, format!("token {} may not {what}", self.name))
+        Refusal::new(ProblemType::Forbidden, format!("token {} may not {what}", self.name))
     }
 
     fn other_tenant(&self) -> Refusal {
-        Refusal::new(Kind::OtherTenant, format!("token {} is of another tenant", self.name))
+        Refusal::new(ProblemType::OtherTenant, format!("token {} is of another tenant", self.name))
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::config::Config;
 use sha2::{Digest, Sha256};
-use srdma_controller_core::{Kind, Principal, Refusal, Role};
+use srdma_api::ProblemType;
+use srdma_controller_core::{Principal, Refusal, Role};
 use subtle::ConstantTimeEq;
 
 /// The tokens.
@@ -31,7 +32,7 @@ impl Access {
             return Ok(Principal { name: "local".to_owned(), role: Role::Admin, tenant: None, node: None });
         }
         let Some(token) = token else {
-            return Err(Refusal::new(Kind::NoToken, "expected the header `Authorization: Bearer TOKEN`"));
+            return Err(Refusal::new(ProblemType::MissingToken, "expected the header `Authorization: Bearer TOKEN`"));
         };
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         // All are compared, so that the time says nothing of which it was.
@@ -41,7 +42,9 @@ impl Access {
                 found = Some(principal);
             }
         }
-        found.cloned().ok_or_else(|| Refusal::new(Kind::UnknownToken, "the token is none of the configured ones"))
+        found
+            .cloned()
+            .ok_or_else(|| Refusal::new(ProblemType::InvalidToken, "the token is none of the configured ones"))
     }
 }
 

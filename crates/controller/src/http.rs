@@ -22,7 +22,8 @@ use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use serde::Serialize;
-use srdma_controller_core::{Kind, Refusal};
+use srdma_api::ProblemType;
+use srdma_controller_core::Refusal;
 use std::sync::Arc;
 
 /// The state that all handlers share.
@@ -61,11 +62,11 @@ pub(crate) fn router(app: App) -> Router {
 }
 
 async fn unknown_path() -> RequestError {
-    Refusal::new(Kind::UnknownPath, "the paths are listed at /v1/openapi.json").into()
+    Refusal::new(ProblemType::UnknownPath, "the paths are listed at /v1/openapi.json").into()
 }
 
 async fn wrong_method() -> RequestError {
-    Refusal::new(Kind::WrongMethod, "the methods of each path are listed at /v1/openapi.json").into()
+    Refusal::new(ProblemType::MethodNotAllowed, "the methods of each path are listed at /v1/openapi.json").into()
 }
 
 impl IntoResponse for RequestError {

@@ -11,10 +11,10 @@ use crate::config::Config;
 use crate::say::say;
 use crate::store::{Durability, Store, StoreError, Writer, format_of};
 use crate::watchers::Watchers;
+use srdma_api::ProblemType;
 use srdma_api::{Event, NodeOrder};
 use srdma_controller_core::{
-    Answer, Core, EventCursor, FORMAT, Jobs, Kind, Pipeline, Refusal, Released, Row, STATE_PREFIXES, Time, Write,
-    migrate,
+    Answer, Core, EventCursor, FORMAT, Jobs, Pipeline, Refusal, Released, Row, STATE_PREFIXES, Time, Write, migrate,
 };
 use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -265,7 +265,7 @@ impl From<Refusal> for RequestError {
 
 impl From<StoreError> for RequestError {
     fn from(error: StoreError) -> Self {
-        RequestError(Refusal::new(Kind::StoreFailed, error.to_string()))
+        RequestError(Refusal::new(ProblemType::StoreFailed, error.to_string()))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::endpoint;
 use crate::remote::idempotency_key;
 use anyhow::Result;
 use clap::Args;
-use srdma_api::{Client, ClientError, Group, NewGroup, Reply, SourceAddress, SourceRegion};
+use srdma_api::{Client, ClientError, Group, NewGroup, SourceAddress, SourceRegion};
 use srdma_group::Policy;
 use srdma_rc::PathMtu;
 use srdma_wire::{Psn, Qpn};
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// Asks once more when it is not known whether the first time has counted.
 fn create(client: &Client, new: &NewGroup) -> Result<Group, ClientError> {
     let key = idempotency_key();
-    let ask = || client.post("/v1/groups", new, Some(&key)).map(|reply: Reply<Group>| reply.value);
+    let ask = || client.create_group(new, Some(&key));
     match ask() {
         Err(ClientError::Unreachable { .. }) => ask(),
         answer => answer,

@@ -2,12 +2,12 @@
 
 mod follow;
 
-use super::{Output, get, text};
+use super::{Output, text};
 use crate::endpoint;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use follow::Follower;
-use srdma_api::{Client, ClientError, EVENT_SILENCE, Event, GroupState, News};
+use srdma_api::{Client, ClientError, EVENT_SILENCE, Event, GroupState, News, ProblemType};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -40,7 +40,7 @@ enum Until {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.output.controller.client()?.with_patience(EVENT_SILENCE);
+    let client = arguments.output.controller.client()?.with_timeout(EVENT_SILENCE);
     let end = arguments.timeout.map(|timeout| Instant::now() + timeout);
     let (sender, events) = mpsc::channel();
     let stream = client.events(None)?;
@@ -69,15 +69,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// Whether the group is as it is waited for.
 fn is_reached(arguments: &Arguments, client: &Client) -> Result<bool> {
     let (Some(group), Some(until)) = (arguments.group, arguments.until) else { return Ok(false) };
-    let state = match get(client, group) {
+    let state = match client.group(group) {
         Ok(group) => group.summary.state,
-        Err(error) => match error.downcast_ref::<ClientError>() {
-            Some(ClientError::Unreachable { .. }) => return Ok(false),
-            Some(refused) if refused.problem().is_some_and(|problem| problem.name() == "unknown-group") => {
-                GroupState::Closed
-            }
-            Some(_) | None => return Err(error),
-        },
+        Err(ClientError::Unreachable { .. }) => return Ok(false),
+        Err(error) if error.is(ProblemType::UnknownGroup) => GroupState::Closed,
+        Err(error) => return Err(error.into()),
     };
     Ok(match until {
         Until::Ready => state == GroupState::Ready,

@@ -1,6 +1,5 @@
 //! A receiver of a controller's group: it joins by itself, and is told where it joined.
 
-use crate::group::{get, join_group, leave_group};
 use crate::remote::{GroupUrl, TrustArguments};
 use anyhow::{Result, bail};
 use srdma_api::{Client, Group, GroupState, MemoryRegion, NewReceiver, ReceiverState};
@@ -29,7 +28,7 @@ impl GroupArguments {
         let Some(text) = &self.group else { return Ok(None) };
         let url = GroupUrl::parse(text)?;
         let client = self.trust.client(&url.controller)?;
-        let group = get(&client, url.id)?;
+        let group = client.group(url.id)?;
         Ok(Some(Membership { client, group, leaves: self.leave }))
     }
 }
@@ -54,9 +53,9 @@ impl Membership {
             path_mtu: info.path_mtu.octets() as u16,
             region: self.group.region.is_some().then_some(region),
         };
-        join_group(&self.client, id, info.address, &new)?;
+        self.client.join(id, info.address, &new)?;
         loop {
-            let group = get(&self.client, id)?;
+            let group = self.client.group(id)?;
             if matches!(group.summary.state, GroupState::Closing | GroupState::Closed) {
                 let why = group.failure.map(|failure| format!(": {failure}")).unwrap_or_default();
                 bail!("group {id} is closed{why}");
@@ -77,7 +76,7 @@ impl Membership {
     /// Leaves, if it was told to.
     pub(super) fn end(&self, address: Ipv6Addr) -> Result<()> {
         if self.leaves {
-            leave_group(&self.client, self.group.summary.id, address)?;
+            self.client.leave(self.group.summary.id, address)?;
         }
         Ok(())
     }

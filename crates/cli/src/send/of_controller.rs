@@ -1,6 +1,6 @@
 //! The group of a controller, as its source uses it.
 
-use crate::group::{commit_group, get};
+use crate::group::commit_group;
 use crate::remote::{GroupUrl, TrustArguments};
 use crate::source::Source;
 use anyhow::{Context, Result, bail};
@@ -56,17 +56,17 @@ impl ControlledGroup {
     /// Asks the controller for the group.
     pub(super) fn find(url: &GroupUrl, arguments: &SourceArguments) -> Result<Self> {
         let client = arguments.trust.client(&url.controller)?;
-        let group = get(&client, url.id)?;
+        let group = client.group(url.id)?;
         Ok(ControlledGroup { file: as_file(&group).context(NOT_A_GROUP)?, client, id: url.id })
     }
 
     /// Waits for receivers and nodes as it was told to, and until the source may send.
     pub(super) fn begin(&self, arguments: &SourceArguments) -> Result<Source> {
         let wanted = arguments.receivers.unwrap_or(0);
-        let mut group = get(&self.client, self.id)?;
+        let mut group = self.client.group(self.id)?;
         while group.members.len() < wanted as usize && !is_over(&group) {
             thread::sleep(PERIOD);
-            group = get(&self.client, self.id)?;
+            group = self.client.group(self.id)?;
         }
         if arguments.commit && group.summary.state == GroupState::Open {
             group = commit_group(&self.client, self.id, COMMIT_TIME)?;

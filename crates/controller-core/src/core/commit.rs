@@ -4,8 +4,9 @@ use super::groups::{check_path_mtu, check_qpn};
 use super::{Core, Group, unknown};
 use crate::network::Network;
 use crate::principal::Principal;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::tree::{Growing, NoTree, Step};
+use srdma_api::ProblemType;
 use srdma_api::{NewReceiver, SourceState};
 use srdma_group::{
     GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, ReceiverRegion, Record, Source, SourceRegion,
@@ -20,7 +21,7 @@ impl Core {
     pub fn commit_group(&mut self, principal: &Principal, id: u32, version: Option<u64>) -> Result<(), Refusal> {
         let group = self.changeable(id, principal, version)?;
         if group.lifecycle.is_some() {
-            return Err(Refusal::new(Kind::AlreadyCommitted, format!("group {id} is committed already")));
+            return Err(Refusal::new(ProblemType::AlreadyCommitted, format!("group {id} is committed already")));
         }
         self.begin(id)?;
         self.write_group(id);
@@ -35,7 +36,7 @@ impl Core {
         let (record, explanation) = record(&self.network, group)?;
         let epoch = record.epoch;
         let lifecycle = Lifecycle::create(record)
-            .map_err(|error| Refusal::new(Kind::CannotWork, format!("group {id}: {error}")))?;
+            .map_err(|error| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {error}")))?;
         group.row.last_epoch = epoch;
         group.row.failure = None;
         group.row.is_committed = true;
@@ -160,12 +161,12 @@ pub(super) fn growing(record: &Record) -> Growing {
 fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Refusal> {
     let (id, request) = (group.row.id, &group.row.request);
     if group.members.is_empty() {
-        return Err(Refusal::new(Kind::GroupEmpty, format!("group {id} has no receiver: let one join first")));
+        return Err(Refusal::new(ProblemType::GroupEmpty, format!("group {id} has no receiver: let one join first")));
     }
     let source = request.source;
     let Some(headend) = network.node_of_host(source.address) else {
         let text = format!("source {} is in no node's `hosts`: there is no headend for it", source.address);
-        return Err(Refusal::new(Kind::NoWay, text));
+        return Err(Refusal::new(ProblemType::NoPath, text));
     };
     let edges = edges_of(network, group.members.keys().copied())?;
     let mut wanted: Vec<Ipv6Addr> = edges.values().copied().collect();
@@ -186,7 +187,8 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Ref
         let parent = above.and_then(|above| position.get(&above)).map(|position| NodeIndex(*position));
         tree.push(tree_node(network, id, *node, parent, role)?);
     }
-    let tree = Tree::new(tree).map_err(|error| Refusal::new(Kind::CannotWork, format!("group {id}: {error}")))?;
+    let tree =
+        Tree::new(tree).map_err(|error| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {error}")))?;
     let receivers = group.members.iter().map(|(address, member)| {
         Ok(Receiver {
             address: *address,
@@ -226,12 +228,12 @@ fn edges_of(
     let edges = receivers.map(|receiver| {
         let Some(edge) = network.node_of_host(receiver) else {
             let text = format!("receiver {receiver} is in no node's `hosts`: no edge can deliver to it");
-            return Err(Refusal::new(Kind::NoWay, text));
+            return Err(Refusal::new(ProblemType::NoPath, text));
         };
         if network.node(edge).is_none_or(|node| node.end_mt.is_none()) {
             let name = network.name(edge);
             let text = format!("receiver {receiver} hangs on node {name}, which has no End.MT SID");
-            return Err(Refusal::new(Kind::NoWay, text));
+            return Err(Refusal::new(ProblemType::NoPath, text));
         }
         Ok((receiver, edge))
     });
@@ -253,7 +255,7 @@ fn tree_node(
     let Some(sid) = sid else {
         let name = network.name(loopback);
         let text = format!("node {name} has no `replication` prefix, so it cannot be headend or carry a tree");
-        return Err(Refusal::new(Kind::NoWay, text));
+        return Err(Refusal::new(ProblemType::NoPath, text));
     };
     Ok(TreeNode {
         name: network.name(loopback),
@@ -290,7 +292,7 @@ fn no_tree(network: &Network, error: &NoTree) -> Refusal {
             )
         }
     };
-    Refusal::new(Kind::NoWay, text)
+    Refusal::new(ProblemType::NoPath, text)
 }
 
 /// How a tree was found, in words.

@@ -2,8 +2,9 @@
 
 use super::{Core, Group};
 use crate::principal::Principal;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::rows::{self, AnswerRow, GroupRow, Write};
+use srdma_api::ProblemType;
 use srdma_api::{NewGroup, News, SourceState};
 use srdma_group::PathMtu;
 use srdma_wire::Qpn;
@@ -25,15 +26,18 @@ impl Core {
         let tenant = principal.tenant_of_new(tenant)?;
         let Some(limits) = self.settings.tenants.get(&tenant) else {
             let text = format!("there is no tenant {tenant}: the controller's file names them");
-            return Err(Refusal::new(Kind::OtherTenant, text));
+            return Err(Refusal::new(ProblemType::OtherTenant, text));
         };
         let has = self.groups_of_tenant.get(&tenant).copied().unwrap_or(0);
         if has >= limits.groups {
             let text = format!("tenant {tenant} has {has} groups, and may have {}: close one", limits.groups);
-            return Err(Refusal::new(Kind::TooManyGroups, text));
+            return Err(Refusal::new(ProblemType::GroupQuotaExceeded, text));
         }
         if self.site.last_group == u32::MAX {
-            return Err(Refusal::new(Kind::TooManyGroups, "the numbers of groups are used up: begin a new store"));
+            return Err(Refusal::new(
+                ProblemType::GroupQuotaExceeded,
+                "the numbers of groups are used up: begin a new store",
+            ));
         }
         let proxy = match request.proxy {
             Some(proxy) => proxy,
@@ -43,7 +47,7 @@ impl Core {
         let name = request.name.clone().unwrap_or_else(|| format!("group-{id}"));
         if name.len() > 128 || name.chars().any(char::is_control) {
             return Err(Refusal::new(
-                Kind::NotUnderstood,
+                ProblemType::InvalidRequest,
                 "name: expected at most 128 octets and no control characters",
             ));
         }
@@ -94,7 +98,7 @@ impl Core {
         match self.changeable(id, principal, version) {
             Ok(_) => {}
             // Asked for again.
-            Err(refusal) if refusal.kind == Kind::GroupClosing => return Ok(()),
+            Err(refusal) if refusal.kind == ProblemType::GroupClosing => return Ok(()),
             Err(refusal) => return Err(refusal),
         }
         self.audit(&principal.name, "close", format!("group {id}"));
@@ -145,7 +149,7 @@ impl Core {
         check_qpn("source.qpn", request.source.qpn)?;
         if request.initial_psn >= 1 << 24 {
             let text = format!("initial_psn {:#x} exceeds 24 bits", request.initial_psn);
-            return Err(Refusal::new(Kind::PsnOutOfRange, text));
+            return Err(Refusal::new(ProblemType::InvalidPsn, text));
         }
         for (what, address) in [("proxy", proxy), ("source.address", request.source.address)] {
             check_host(what, address)?;
@@ -153,14 +157,14 @@ impl Core {
         }
         if let Some(other) = self.proxies.get(&proxy) {
             let text = format!("proxy {proxy} is the Proxy Address of group {other}: each group has its own (D2)");
-            return Err(Refusal::new(Kind::AddressInUse, text));
+            return Err(Refusal::new(ProblemType::AddressInUse, text));
         }
         if proxy == request.source.address {
-            return Err(Refusal::new(Kind::AddressInUse, format!("proxy {proxy} is the source's own address")));
+            return Err(Refusal::new(ProblemType::AddressInUse, format!("proxy {proxy} is the source's own address")));
         }
         self.check_free("proxy", proxy)?;
         if self.queue_pairs.range((proxy, 0)..=(proxy, u32::MAX)).next().is_some() {
-            return Err(Refusal::new(Kind::AddressInUse, format!("proxy {proxy} is a member of a group (D2)")));
+            return Err(Refusal::new(ProblemType::AddressInUse, format!("proxy {proxy} is a member of a group (D2)")));
         }
         self.check_queue_pair("source", request.source.address, request.source.qpn, None)
     }
@@ -172,15 +176,16 @@ impl Core {
             return Ok(());
         }
         let text = format!("{what} {address} is in none of the prefixes of tenant {tenant}");
-        Err(Refusal::new(Kind::OutsidePrefix, text))
+        Err(Refusal::new(ProblemType::AddressNotPermitted, text))
     }
 
     /// That the address is no node's, and no SID.
     pub(super) fn check_free(&self, what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
         match self.network.owner_of(address) {
-            Some(node) => {
-                Err(Refusal::new(Kind::AddressInUse, format!("{what} {address} is an address or SID of node {node}")))
-            }
+            Some(node) => Err(Refusal::new(
+                ProblemType::AddressInUse,
+                format!("{what} {address} is an address or SID of node {node}"),
+            )),
             None => Ok(()),
         }
     }
@@ -195,12 +200,12 @@ impl Core {
     ) -> Result<(), Refusal> {
         if let Some(group) = self.proxies.get(&address) {
             let text = format!("{what} {address} is the Proxy Address of group {group} (D2)");
-            return Err(Refusal::new(Kind::AddressInUse, text));
+            return Err(Refusal::new(ProblemType::AddressInUse, text));
         }
         match self.queue_pairs.get(&(address, qpn)) {
             Some(group) if Some(*group) != own => {
                 let text = format!("{what} {address}: queue pair {qpn:#x} is in group {group} already (D8)");
-                Err(Refusal::new(Kind::QueuePairInUse, text))
+                Err(Refusal::new(ProblemType::QueuePairInUse, text))
             }
             Some(_) | None => Ok(()),
         }
@@ -211,12 +216,13 @@ impl Core {
         let pool = self.settings.tenants.get(tenant).and_then(|tenant| tenant.proxies);
         let Some(pool) = pool else {
             let text = format!("proxy: tenant {tenant} has no pool of Proxy Addresses, so the request is to name one");
-            return Err(Refusal::new(Kind::WrongAddress, text));
+            return Err(Refusal::new(ProblemType::InvalidAddress, text));
         };
         let first = pool.address().to_bits();
         let candidates = (1..=self.proxies.len() as u128 + 1).map(|offset| Ipv6Addr::from_bits(first | offset));
         let mut free = candidates.filter(|address| pool.contains(*address) && !self.proxies.contains_key(address));
-        free.next().ok_or_else(|| Refusal::new(Kind::WrongAddress, format!("proxy: the pool {pool} is used up")))
+        free.next()
+            .ok_or_else(|| Refusal::new(ProblemType::InvalidAddress, format!("proxy: the pool {pool} is used up")))
     }
 
     /// The answer that a key has got, if it came with the same request.
@@ -228,9 +234,10 @@ impl Core {
     ) -> Result<Option<&AnswerRow>, Refusal> {
         match self.answers.get(&rows::answer_key(&principal.name, key)) {
             Some(answer) if answer.request == request => Ok(Some(answer)),
-            Some(_) => {
-                Err(Refusal::new(Kind::KeyReused, format!("idempotency key {key} came with another request before")))
-            }
+            Some(_) => Err(Refusal::new(
+                ProblemType::IdempotencyKeyReused,
+                format!("idempotency key {key} came with another request before"),
+            )),
             None => Ok(None),
         }
     }
@@ -262,19 +269,19 @@ impl Core {
 pub(super) fn check_qpn(what: &str, qpn: u32) -> Result<Qpn, Refusal> {
     Qpn::new(qpn)
         .filter(|qpn| qpn.is_connected())
-        .ok_or_else(|| Refusal::new(Kind::QpnOutOfRange, format!("{what} {qpn:#x}: expected 2 to 0xffffff")))
+        .ok_or_else(|| Refusal::new(ProblemType::InvalidQpn, format!("{what} {qpn:#x}: expected 2 to 0xffffff")))
 }
 
 pub(super) fn check_path_mtu(octets: u16) -> Result<PathMtu, Refusal> {
     PathMtu::new(octets).ok_or_else(|| {
-        Refusal::new(Kind::WrongPathMtu, format!("path_mtu {octets}: expected 256, 512, 1024, 2048 or 4096"))
+        Refusal::new(ProblemType::InvalidPathMtu, format!("path_mtu {octets}: expected 256, 512, 1024, 2048 or 4096"))
     })
 }
 
 pub(super) fn check_host(what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
     if address.is_multicast() || address.is_unspecified() || address.is_loopback() {
         return Err(Refusal::new(
-            Kind::WrongAddress,
+            ProblemType::InvalidAddress,
             format!("{what} {address}: expected a unicast address of a host"),
         ));
     }

@@ -3,8 +3,9 @@
 use super::Core;
 use crate::jobs::{JobError, JobRow, Jobs};
 use crate::principal::Principal;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::rows::Write;
+use srdma_api::ProblemType;
 use srdma_api::{Job, JobPage, NewJob, News, WhatIf, WhatIfAnswer};
 
 /// Jobs of a page, if nobody says, and at most.
@@ -113,16 +114,16 @@ fn placer(jobs: &mut Option<Jobs>) -> Result<&mut Jobs, Refusal> {
 }
 
 fn no_fabric() -> Refusal {
-    Refusal::new(Kind::NoFabric, "the controller's file names no `fabric` to place jobs on")
+    Refusal::new(ProblemType::NoFabric, "the controller's file names no `fabric` to place jobs on")
 }
 
 fn refused(error: &JobError) -> Refusal {
     let kind = match error {
-        JobError::Unknown { .. } => Kind::UnknownJob,
+        JobError::Unknown { .. } => ProblemType::UnknownJob,
         JobError::NotJobs(_) | JobError::NoJobs | JobError::Name { .. } | JobError::SendsNothing { .. } => {
-            Kind::NotUnderstood
+            ProblemType::InvalidRequest
         }
-        _ => Kind::JobConflict,
+        _ => ProblemType::JobConflict,
     };
     Refusal::new(kind, error.to_string())
 }

@@ -3,8 +3,9 @@
 use super::groups::{check_host, check_qpn};
 use super::{Core, Group, unknown};
 use crate::principal::Principal;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::rows::{self, MemberRow, Write};
+use srdma_api::ProblemType;
 use srdma_api::{NewReceiver, News, SourceState};
 use srdma_group::ChangeError;
 use std::net::Ipv6Addr;
@@ -25,13 +26,13 @@ impl Core {
                 MemberRow { receiver: known, is_leaving: false } if *known == receiver => Ok(()),
                 MemberRow { is_leaving: true, .. } => {
                     let text = format!("receiver {address} is leaving group {id}: it can join again when it is out");
-                    Err(Refusal::new(Kind::JoinedAlready, text))
+                    Err(Refusal::new(ProblemType::AlreadyJoined, text))
                 }
                 MemberRow { is_leaving: false, .. } => {
                     let text = format!(
                         "receiver {address} has joined group {id} with another queue pair or region: it must leave"
                     );
-                    Err(Refusal::new(Kind::JoinedAlready, text))
+                    Err(Refusal::new(ProblemType::AlreadyJoined, text))
                 }
             };
         }
@@ -61,20 +62,20 @@ impl Core {
                 "receiver {address} has path MTU {}, group {id} has {}: one for all members (D28)",
                 receiver.path_mtu, request.path_mtu
             );
-            return Err(Refusal::new(Kind::PathMtuDiffers, text));
+            return Err(Refusal::new(ProblemType::PathMtuMismatch, text));
         }
         check_host("receiver", address)?;
         self.check_tenant(&group.row.tenant, "receiver", address)?;
         if address == request.source.address {
-            return Err(Refusal::new(Kind::AddressInUse, format!("receiver {address} is the group's source")));
+            return Err(Refusal::new(ProblemType::AddressInUse, format!("receiver {address} is the group's source")));
         }
         if request.region.is_some() && receiver.region.is_none() {
             let text = format!("receiver {address} names no region, but group {id} carries WRITE (D27)");
-            return Err(Refusal::new(Kind::MissingRegion, text));
+            return Err(Refusal::new(ProblemType::MissingRegion, text));
         }
         if group.row.source == SourceState::Ended {
             let text = format!("receiver {address} would hear nothing: the source of group {id} has ended");
-            return Err(Refusal::new(Kind::SourceEnded, text));
+            return Err(Refusal::new(ProblemType::SourceEnded, text));
         }
         self.check_free("receiver", address)?;
         self.check_queue_pair("receiver", address, receiver.qpn, None)?;
@@ -85,12 +86,12 @@ impl Core {
                 group.members.len(),
                 group.row.tenant
             );
-            return Err(Refusal::new(Kind::TooManyCopies, text));
+            return Err(Refusal::new(ProblemType::ReceiverQuotaExceeded, text));
         }
         // A group at work can only take in whom its network reaches.
         if group.lifecycle.is_some() && self.network.node_of_host(address).is_none() {
             let text = format!("receiver {address} is in no node's `hosts`: no edge can deliver to it");
-            return Err(Refusal::new(Kind::NoWay, text));
+            return Err(Refusal::new(ProblemType::NoPath, text));
         }
         Ok(())
     }
@@ -106,7 +107,7 @@ impl Core {
         let group = self.changeable(id, principal, version)?;
         let Some(member) = group.members.get(&address).copied() else {
             let text = format!("{address} is not a receiver of group {id}");
-            return Err(Refusal::new(Kind::UnknownReceiver, text));
+            return Err(Refusal::new(ProblemType::UnknownReceiver, text));
         };
         if member.is_leaving {
             return Ok(());
@@ -152,10 +153,10 @@ impl Core {
 /// Why a group's life does not take a change.
 pub(super) fn refused(id: u32, error: &ChangeError) -> Refusal {
     let kind = match error {
-        ChangeError::Closed => Kind::GroupClosing,
-        ChangeError::Busy => Kind::Busy,
-        ChangeError::NotAReceiver(_) => Kind::UnknownReceiver,
-        ChangeError::TooFew { .. } => Kind::TooFewReceivers,
+        ChangeError::Closed => ProblemType::GroupClosing,
+        ChangeError::Busy => ProblemType::Busy,
+        ChangeError::NotAReceiver(_) => ProblemType::UnknownReceiver,
+        ChangeError::TooFew { .. } => ProblemType::TooFewReceivers,
         ChangeError::Nothing
         | ChangeError::NotANode(_)
         | ChangeError::Headend(_)
@@ -163,7 +164,7 @@ pub(super) fn refused(id: u32, error: &ChangeError) -> Refusal {
         | ChangeError::Loop { .. }
         | ChangeError::LastEpoch(_)
         | ChangeError::Tree(_)
-        | ChangeError::Group(_) => Kind::CannotWork,
+        | ChangeError::Group(_) => ProblemType::InvalidGroup,
     };
     Refusal::new(kind, format!("group {id}: {error}"))
 }

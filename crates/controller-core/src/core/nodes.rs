@@ -2,8 +2,9 @@
 
 use super::{Core, Node, Session};
 use crate::principal::Principal;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use crate::rows::{self, NodeRow};
+use srdma_api::ProblemType;
 use srdma_api::{Held, Hello, News, NodeAnswer, NodeOrder, NodeStatus, Sync, Wish};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -44,8 +45,8 @@ impl Core {
     }
 
     fn check_hello(&self, hello: &Hello) -> Result<(), Refusal> {
-        let conflict = |text: String| Err(Refusal::new(Kind::NodeConflict, text));
-        let not_understood = |text: &str| Err(Refusal::new(Kind::NotUnderstood, text));
+        let conflict = |text: String| Err(Refusal::new(ProblemType::NodeConflict, text));
+        let not_understood = |text: &str| Err(Refusal::new(ProblemType::InvalidRequest, text));
         if hello.name.is_empty() || hello.name.len() > 64 || hello.name.contains(['/', '?', '#', ' ']) {
             return not_understood("name: expected 1 to 64 octets without /, ?, # and spaces");
         }
@@ -241,10 +242,10 @@ impl Core {
         let found = self.nodes.iter().find(|(_, node)| node.hello.name == name);
         found
             .map(|(loopback, _)| *loopback)
-            .ok_or_else(|| Refusal::new(Kind::UnknownNode, format!("no node {name} has said hello")))
+            .ok_or_else(|| Refusal::new(ProblemType::UnknownNode, format!("no node {name} has said hello")))
     }
 }
 
 fn ended(name: &str, session: u64) -> Refusal {
-    Refusal::new(Kind::UnknownSession, format!("session {session} of node {name} has ended: say hello again"))
+    Refusal::new(ProblemType::UnknownSession, format!("session {session} of node {name} has ended: say hello again"))
 }

@@ -2,7 +2,8 @@
 
 use super::{Core, unknown};
 use crate::principal::Principal;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
+use srdma_api::ProblemType;
 use srdma_api::{SourceOrder, SourceReport, SourceState};
 use srdma_group::Order;
 use srdma_wire::Psn;
@@ -19,7 +20,7 @@ impl Core {
         principal.may_change(&group.row.tenant)?;
         if group.row.source == SourceState::Ended && !report.ended {
             let text = format!("the source of group {id} has ended: whoever sends again needs another group");
-            return Err(Refusal::new(Kind::SourceEnded, text));
+            return Err(Refusal::new(ProblemType::SourceEnded, text));
         }
         self.hear_source(id, report.ended);
         let lifecycle = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut());

@@ -2,7 +2,8 @@
 
 use super::{Core, Group, Node};
 use crate::principal::Principal;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
+use srdma_api::ProblemType;
 use srdma_api::{
     BranchView, GroupPage, GroupState, GroupSummary, NodePage, NodeStatus, OverheadView, Receiver, ReceiverState,
     Topology, TopologyLink, TopologyNode, TreeNodeView, TreeView,
@@ -51,8 +52,9 @@ impl Core {
     pub fn receiver(&self, principal: &Principal, id: u32, address: Ipv6Addr) -> Result<(Receiver, u64), Refusal> {
         let group = self.seen(id, principal)?;
         let receiver = member(group, address);
-        let receiver = receiver
-            .ok_or_else(|| Refusal::new(Kind::UnknownReceiver, format!("{address} is not a receiver of group {id}")))?;
+        let receiver = receiver.ok_or_else(|| {
+            Refusal::new(ProblemType::UnknownReceiver, format!("{address} is not a receiver of group {id}"))
+        })?;
         Ok((receiver, group.row.version))
     }
 

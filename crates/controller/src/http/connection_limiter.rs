@@ -1,6 +1,7 @@
 //! The limit of connections, in all and from one place, so that one client alone cannot exhaust them.
 
-use srdma_controller_core::{Kind, Refusal};
+use srdma_api::ProblemType;
+use srdma_controller_core::Refusal;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,7 +46,7 @@ impl ConnectionLimiter {
                 return Ok(Permit { limiter: Arc::clone(self), place });
             }
         };
-        Err(Refusal::new(Kind::TooManyConnections, text))
+        Err(Refusal::new(ProblemType::TooManyConnections, text))
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {

@@ -5,7 +5,8 @@ use crate::service::RequestError;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use srdma_controller_core::{Kind, Refusal};
+use srdma_api::ProblemType;
+use srdma_controller_core::Refusal;
 use utoipa::OpenApi;
 
 /// Creates groups, and has the nodes carry them out.
@@ -52,8 +53,10 @@ pub(super) async fn openapi() -> Response {
 
 /// What a kind of problem means, in words.
 pub(super) async fn problem(Path(name): Path<String>) -> Response {
-    match Kind::ALL.iter().find(|kind| kind.name() == name) {
+    match ProblemType::from_name(&name) {
         Some(kind) => format!("{}: {}\n", kind.name(), kind.title()).into_response(),
-        None => RequestError(Refusal::new(Kind::UnknownPath, format!("there is no problem {name}"))).into_response(),
+        None => {
+            RequestError(Refusal::new(ProblemType::UnknownPath, format!("there is no problem {name}"))).into_response()
+        }
     }
 }

@@ -11,8 +11,9 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use srdma_api::ProblemType;
 use srdma_api::{AuditPage, EVENT_PULSE, Event, News};
-use srdma_controller_core::{AUDIT_PREFIX, EventCursor, Kind, Principal, Refusal, audit_entry, audit_key};
+use srdma_controller_core::{AUDIT_PREFIX, EventCursor, Principal, Refusal, audit_entry, audit_key};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -40,7 +41,7 @@ pub(super) async fn stream(
     let cursor = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(EventCursor::parse));
     if cursor == Some(None) {
         let text = "Last-Event-ID: expected the id of an event, or 0";
-        return Err(Refusal::new(Kind::NotUnderstood, text).into());
+        return Err(Refusal::new(ProblemType::InvalidRequest, text).into());
     }
     let Events { run, kept, mut coming } = app.service.events(cursor.flatten());
     let (sender, receiver) = mpsc::channel(64);
@@ -112,13 +113,13 @@ pub(super) async fn audit(
     principal: Principal,
     query: Result<Query<AuditQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Response, RequestError> {
-    let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
+    let Query(query) = query.map_err(|error| Refusal::new(ProblemType::InvalidRequest, error.to_string()))?;
     principal.may_read_network()?;
     let most = query.limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
     let after = query.after.map(audit_key);
     let service = std::sync::Arc::clone(&app.service);
     let read = tokio::task::spawn_blocking(move || service.rows(AUDIT_PREFIX, after.as_deref(), most + 1)).await;
-    let mut found = read.map_err(|error| Refusal::new(Kind::StoreFailed, error.to_string()))??;
+    let mut found = read.map_err(|error| Refusal::new(ProblemType::StoreFailed, error.to_string()))??;
     let has_more = found.len() > most;
     found.truncate(most);
     let entries = found.iter().map(audit_entry).collect::<Result<Vec<_>, _>>().map_err(StoreError::from)?;

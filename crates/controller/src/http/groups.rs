@@ -7,10 +7,11 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
+use srdma_api::ProblemType;
 use srdma_api::{
     CommitRequest, Group, GroupPage, GroupState, NewGroup, NewReceiver, Problem, Receiver, SourceOrder, SourceReport,
 };
-use srdma_controller_core::{Kind, Principal, Refusal};
+use srdma_controller_core::{Principal, Refusal};
 use std::time::{Duration, Instant};
 
 /// The longest wait of a commit.
@@ -41,7 +42,7 @@ pub(super) async fn list(
     principal: Principal,
     query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Response, RequestError> {
-    let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
+    let Query(query) = query.map_err(|error| Refusal::new(ProblemType::InvalidRequest, error.to_string()))?;
     let page = app.service.read(|core| core.groups(&principal, query.tenant.as_deref(), query.after, query.limit))?;
     Ok(answer(StatusCode::OK, &page, None))
 }
@@ -61,7 +62,7 @@ pub(super) async fn create(
     query: Result<Query<CreateQuery>, axum::extract::rejection::QueryRejection>,
     body: Body<NewGroup>,
 ) -> Result<Response, RequestError> {
-    let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
+    let Query(query) = query.map_err(|error| Refusal::new(ProblemType::InvalidRequest, error.to_string()))?;
     let Body { value, digest } = body;
     let (status, body, version) = app
         .service

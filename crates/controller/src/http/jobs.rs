@@ -7,8 +7,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
+use srdma_api::ProblemType;
 use srdma_api::{DrainLinks, Job, JobPage, NewJob, Problem, WhatIf, WhatIfAnswer};
-use srdma_controller_core::{Kind, Principal, Refusal};
+use srdma_controller_core::{Principal, Refusal};
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +27,7 @@ type Listed = Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>
 fn query(listed: Listed) -> Result<ListQuery, Refusal> {
     match listed {
         Ok(Query(query)) => Ok(query),
-        Err(error) => Err(Refusal::new(Kind::NotUnderstood, error.to_string())),
+        Err(error) => Err(Refusal::new(ProblemType::InvalidRequest, error.to_string())),
     }
 }
 

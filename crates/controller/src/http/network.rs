@@ -7,8 +7,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
+use srdma_api::ProblemType;
 use srdma_api::{DrainRequest, Hello, Node, NodePage, Problem, Session, Sync, SyncAnswer, Topology};
-use srdma_controller_core::{Kind, Principal, Refusal};
+use srdma_controller_core::{Principal, Refusal};
 use std::time::Duration;
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -27,7 +28,7 @@ pub(super) async fn list(
     principal: Principal,
     query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Response, RequestError> {
-    let Query(query) = query.map_err(|error| Refusal::new(Kind::NotUnderstood, error.to_string()))?;
+    let Query(query) = query.map_err(|error| Refusal::new(ProblemType::InvalidRequest, error.to_string()))?;
     let page = app.service.read(|core| core.nodes(&principal, query.after.as_deref(), query.limit))?;
     Ok(answer(StatusCode::OK, &page, None))
 }

@@ -9,7 +9,8 @@ use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, IF_MATCH};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use srdma_controller_core::{Kind, Principal, Refusal};
+use srdma_api::ProblemType;
+use srdma_controller_core::{Principal, Refusal};
 use std::net::Ipv6Addr;
 
 /// The longest body that is read, octets.
@@ -37,7 +38,10 @@ impl FromRequestParts<App> for AtVersion {
         let Some(text) = text(&parts.headers, IF_MATCH.as_str())? else { return Ok(AtVersion(None)) };
         let version = text.trim_matches('"').parse();
         let refusal = || {
-            Refusal::new(Kind::NotUnderstood, format!("If-Match: {text}: expected a version as ETag names it, \"7\""))
+            Refusal::new(
+                ProblemType::InvalidRequest,
+                format!("If-Match: {text}: expected a version as ETag names it, \"7\""),
+            )
         };
         Ok(AtVersion(Some(version.map_err(|_| refusal())?)))
     }
@@ -55,7 +59,7 @@ impl FromRequestParts<App> for IdempotencyKey {
                 if key.is_empty() || key.len() > LONGEST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) =>
             {
                 let text = format!("Idempotency-Key: expected 1 to {LONGEST_KEY} visible ASCII characters");
-                Err(Refusal::new(Kind::NotUnderstood, text).into())
+                Err(Refusal::new(ProblemType::InvalidRequest, text).into())
             }
             key => Ok(IdempotencyKey(key.map(str::to_owned))),
         }
@@ -64,7 +68,7 @@ impl FromRequestParts<App> for IdempotencyKey {
 
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Refusal> {
     let value = headers.get(name).map(|value| value.to_str());
-    value.transpose().map_err(|_| Refusal::new(Kind::NotUnderstood, format!("{name}: expected ASCII")))
+    value.transpose().map_err(|_| Refusal::new(ProblemType::InvalidRequest, format!("{name}: expected ASCII")))
 }
 
 /// A body of JSON, with its digest.
@@ -77,7 +81,8 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = RequestError;
 
     async fn from_request(request: Request, _: &App) -> Result<Self, RequestError> {
-        let too_large = || Refusal::new(Kind::TooLarge, format!("a body has at most {MOST_OCTETS} octets"));
+        let too_large =
+            || Refusal::new(ProblemType::RequestTooLarge, format!("a body has at most {MOST_OCTETS} octets"));
         let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: u64| length > MOST_OCTETS as u64) {
             return Err(too_large().into());
@@ -85,7 +90,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
         let body = to_bytes(request.into_body(), MOST_OCTETS).await.map_err(|_| too_large())?;
         let octets: &[u8] = if body.is_empty() { b"{}" } else { &body };
         let value = serde_json::from_slice(octets)
-            .map_err(|error| Refusal::new(Kind::NotUnderstood, format!("the body: {error}")))?;
+            .map_err(|error| Refusal::new(ProblemType::InvalidRequest, format!("the body: {error}")))?;
         let digest = Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect();
         Ok(Body { value, digest })
     }
@@ -93,10 +98,10 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
 /// The number of a group in a path.
 pub(crate) fn group_id(text: &str) -> Result<u32, Refusal> {
-    text.parse().map_err(|_| Refusal::new(Kind::UnknownGroup, format!("{text}: groups have numbers")))
+    text.parse().map_err(|_| Refusal::new(ProblemType::UnknownGroup, format!("{text}: groups have numbers")))
 }
 
 /// An address in a path.
 pub(crate) fn address(text: &str) -> Result<Ipv6Addr, Refusal> {
-    text.parse().map_err(|_| Refusal::new(Kind::WrongAddress, format!("{text}: expected an IPv6 address")))
+    text.parse().map_err(|_| Refusal::new(ProblemType::InvalidAddress, format!("{text}: expected an IPv6 address")))
 }

@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
-use srdma_controller_core::{Kind, Refusal};
+use srdma_api::ProblemType;
+use srdma_controller_core::Refusal;
 use tokio::sync::watch;
 
 /// Refuses all requests.
@@ -21,7 +22,7 @@ async fn refuse(State(leadership): State<watch::Receiver<Leadership>>) -> Respon
         Leadership::Ours => "this controller leads from now on, and reads its store: try again".to_owned(),
         Leadership::Unknown { reason } => format!("the leader is not known: {reason}"),
     };
-    let mut response = RequestError(Refusal::new(Kind::NotTheLeader, detail)).into_response();
+    let mut response = RequestError(Refusal::new(ProblemType::NotLeader, detail)).into_response();
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     // The next request on it would come here again, even when this one leads.
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

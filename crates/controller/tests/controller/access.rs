@@ -49,8 +49,8 @@ fn tokens_open_what_is_theirs() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let running = Running::start(guarded(), Arc::new(store), false);
-    assert_eq!(refusal(running.client().get::<GroupPage>("/v1/groups")), "no-token");
-    assert_eq!(refusal(client(&running, "nobody").get::<GroupPage>("/v1/groups")), "unknown-token");
+    assert_eq!(refusal(running.client().get::<GroupPage>("/v1/groups")), "missing-token");
+    assert_eq!(refusal(client(&running, "nobody").get::<GroupPage>("/v1/groups")), "invalid-token");
     let [a, b, node, eye, root] = ["a", "b", "node", "eye", "root"].map(|name| client(&running, name));
     let group = create(&a, 1).summary;
     assert_eq!(group.tenant, "a");
@@ -59,15 +59,15 @@ fn tokens_open_what_is_theirs() {
     assert_eq!(refusal(b.delete::<srdma_api::Group>(&path)), "other-tenant");
     let receiver = format!("{path}/receivers/{}", receiver_address(1));
     assert_eq!(refusal(b.put::<srdma_api::Receiver>(&receiver, &new_receiver(1))), "other-tenant");
-    assert_eq!(refusal(eye.delete::<srdma_api::Group>(&path)), "not-allowed");
-    assert_eq!(refusal(node.get::<GroupPage>("/v1/groups")), "not-allowed");
-    assert_eq!(refusal(a.get::<srdma_api::Topology>("/v1/topology")), "not-allowed");
-    assert_eq!(refusal(a.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::hello(1), None)), "not-allowed");
-    assert_eq!(refusal(a.post::<srdma_api::Group>("/v1/groups?tenant=b", &new_group(2), None)), "not-allowed");
+    assert_eq!(refusal(eye.delete::<srdma_api::Group>(&path)), "forbidden");
+    assert_eq!(refusal(node.get::<GroupPage>("/v1/groups")), "forbidden");
+    assert_eq!(refusal(a.get::<srdma_api::Topology>("/v1/topology")), "forbidden");
+    assert_eq!(refusal(a.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::hello(1), None)), "forbidden");
+    assert_eq!(refusal(a.post::<srdma_api::Group>("/v1/groups?tenant=b", &new_group(2), None)), "forbidden");
     node.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::hello(1), None).unwrap();
     assert_eq!(
         refusal(node.put::<srdma_api::Node>("/v1/nodes/N1/drain", &srdma_api::DrainRequest { drained: true })),
-        "not-allowed"
+        "forbidden"
     );
     let seen = |client: &Client| client.get::<GroupPage>("/v1/groups").unwrap().value.total;
     assert_eq!((seen(&a), seen(&b), seen(&eye), seen(&root)), (1, 0, 1, 1));
@@ -83,12 +83,12 @@ fn a_tenant_has_what_it_may() {
     let group = create(&a, 1).summary.id;
     (1..=2).for_each(|number| join(&a, group, number));
     let third = format!("/v1/groups/{group}/receivers/{}", receiver_address(3));
-    assert_eq!(refusal(a.put::<srdma_api::Receiver>(&third, &new_receiver(3))), "too-many-copies");
+    assert_eq!(refusal(a.put::<srdma_api::Receiver>(&third, &new_receiver(3))), "receiver-quota-exceeded");
     let pooled = srdma_api::NewGroup { proxy: None, ..new_group(2) };
     let second: srdma_api::Group = a.post("/v1/groups", &pooled, None).unwrap().value;
     assert_eq!(second.summary.proxy.to_string(), "2001:db8:cc:a::1");
-    assert_eq!(refusal(a.post::<srdma_api::Group>("/v1/groups", &new_group(3), None)), "too-many-groups");
-    assert_eq!(refusal(b.post::<srdma_api::Group>("/v1/groups", &new_group(3), None)), "outside-prefix");
+    assert_eq!(refusal(a.post::<srdma_api::Group>("/v1/groups", &new_group(3), None)), "group-quota-exceeded");
+    assert_eq!(refusal(b.post::<srdma_api::Group>("/v1/groups", &new_group(3), None)), "address-not-permitted");
 }
 
 /// TLS: who trusts the certificate gets in, who does not or speaks in the clear gets nothing.

@@ -3,8 +3,8 @@
 use crate::fleet::figure_1;
 use crate::life::ready;
 use crate::running::*;
+use srdma_api::ProblemType;
 use srdma_api::{Client, ClientError, MemoryRegion, NewGroup, NewReceiver, Receiver};
-use srdma_controller::Kind;
 
 fn name<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
     refused.unwrap_err().problem().expect("a problem").name().to_owned()
@@ -25,13 +25,13 @@ fn a_group_that_cannot_be_is_refused() {
         (nodes.nodes.len() == 6).then_some(())
     });
     let wrong: [(&str, Spoil); 11] = [
-        ("qpn-out-of-range", |group| group.designated_qpn = 1 << 24),
-        ("qpn-out-of-range", |group| group.source.qpn = 1),
-        ("psn-out-of-range", |group| group.initial_psn = 1 << 24),
-        ("wrong-path-mtu", |group| group.path_mtu = 1500),
-        ("wrong-address", |group| group.proxy = Some("ff02::1".parse().unwrap())),
-        ("wrong-address", |group| group.source.address = "::1".parse().unwrap()),
-        ("wrong-address", |group| group.proxy = None),
+        ("invalid-qpn", |group| group.designated_qpn = 1 << 24),
+        ("invalid-qpn", |group| group.source.qpn = 1),
+        ("invalid-psn", |group| group.initial_psn = 1 << 24),
+        ("invalid-path-mtu", |group| group.path_mtu = 1500),
+        ("invalid-address", |group| group.proxy = Some("ff02::1".parse().unwrap())),
+        ("invalid-address", |group| group.source.address = "::1".parse().unwrap()),
+        ("invalid-address", |group| group.proxy = None),
         ("address-in-use", |group| group.proxy = Some("2001:db8:cc::1".parse().unwrap())),
         ("address-in-use", |group| group.proxy = Some(group.source.address)),
         ("address-in-use", |group| group.proxy = Some("2001:db8:ff:4:f::9".parse().unwrap())),
@@ -63,18 +63,18 @@ fn a_join_that_cannot_be_is_refused() {
     let elsewhere = Some(MemoryRegion { virtual_address: 1, rkey: 1 });
     for (kind, group, address, receiver) in [
         ("unknown-group", 99, "2001:db8:bb::6", good),
-        ("joined-already", group, "2001:db8:bb::1", NewReceiver { qpn: 0x2000, ..good }),
-        ("joined-already", group, "2001:db8:bb::1", NewReceiver { region: elsewhere, ..new_receiver(1) }),
-        ("path-mtu-differs", group, "2001:db8:bb::6", NewReceiver { path_mtu: 1024, ..good }),
-        ("qpn-out-of-range", group, "2001:db8:bb::6", NewReceiver { qpn: 1 << 24, ..good }),
+        ("already-joined", group, "2001:db8:bb::1", NewReceiver { qpn: 0x2000, ..good }),
+        ("already-joined", group, "2001:db8:bb::1", NewReceiver { region: elsewhere, ..new_receiver(1) }),
+        ("path-mtu-mismatch", group, "2001:db8:bb::6", NewReceiver { path_mtu: 1024, ..good }),
+        ("invalid-qpn", group, "2001:db8:bb::6", NewReceiver { qpn: 1 << 24, ..good }),
         ("missing-region", group, "2001:db8:bb::6", NewReceiver { region: None, ..good }),
-        ("wrong-address", group, "ff02::1", good),
-        ("wrong-address", group, "nowhere", good),
+        ("invalid-address", group, "ff02::1", good),
+        ("invalid-address", group, "nowhere", good),
         ("address-in-use", group, "2001:db8:cc::2", good),
         ("address-in-use", group, "2001:db8:aa::1", good),
         ("address-in-use", group, "2001:db8:ff:4::1", good),
         ("queue-pair-in-use", other, "2001:db8:bb::1", new_receiver(1)),
-        ("no-way", group, "2001:db8:dd::1", good),
+        ("no-path", group, "2001:db8:dd::1", good),
     ] {
         assert_eq!(name(put(group, address, receiver)), kind, "{address} {receiver:?}");
     }
@@ -97,7 +97,7 @@ fn a_repeated_creation_creates_once() {
         |client: &Client, number: u16| client.post::<srdma_api::Group>("/v1/groups", &new_group(number), Some("k1"));
     let first = send(&running.client(), 1).unwrap().value;
     assert_eq!(send(&running.client(), 1).unwrap().value, first);
-    assert_eq!(name(send(&running.client(), 2)), "key-reused");
+    assert_eq!(name(send(&running.client(), 2)), "idempotency-key-reused");
     drop(running);
     let running = Running::on_disk(&file);
     assert_eq!(send(&running.client(), 1).unwrap().value, first, "also after a restart");
@@ -123,7 +123,7 @@ fn versions_are_compared() {
     let path = format!("/v1/groups/{}/receivers/{}", group.id, receiver_address(1));
     let body = serde_json::to_string(&new_receiver(1)).unwrap();
     let refused = running.raw(&request("PUT", &path, "if-match: \"77\"\r\n", &body));
-    assert!(refused.starts_with("HTTP/1.1 412") && refused.contains("/problems/version-differs"), "{refused}");
+    assert!(refused.starts_with("HTTP/1.1 412") && refused.contains("/problems/version-mismatch"), "{refused}");
     let header = format!("if-match: \"{}\"\r\n", group.version);
     let answer = running.raw(&request("PUT", &path, &header, &body));
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("etag: \"2\""), "{answer}");
@@ -134,14 +134,14 @@ fn what_is_no_request_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     for (method, path, headers, body, kind) in [
-        ("GET", "/v1/nowhere", "", "", Kind::UnknownPath),
-        ("PATCH", "/v1/groups", "", "", Kind::WrongMethod),
-        ("POST", "/v1/groups", "", "{", Kind::NotUnderstood),
-        ("POST", "/v1/groups", "", "{\"unknown\": 1}", Kind::NotUnderstood),
-        ("GET", "/v1/groups?limit=many", "", "", Kind::NotUnderstood),
-        ("GET", "/v1/groups/seven", "", "", Kind::UnknownGroup),
-        ("DELETE", "/v1/groups/1", "if-match: x\r\n", "", Kind::NotUnderstood),
-        ("POST", "/v1/groups", "idempotency-key: \r\n", "{}", Kind::NotUnderstood),
+        ("GET", "/v1/nowhere", "", "", ProblemType::UnknownPath),
+        ("PATCH", "/v1/groups", "", "", ProblemType::MethodNotAllowed),
+        ("POST", "/v1/groups", "", "{", ProblemType::InvalidRequest),
+        ("POST", "/v1/groups", "", "{\"unknown\": 1}", ProblemType::InvalidRequest),
+        ("GET", "/v1/groups?limit=many", "", "", ProblemType::InvalidRequest),
+        ("GET", "/v1/groups/seven", "", "", ProblemType::UnknownGroup),
+        ("DELETE", "/v1/groups/1", "if-match: x\r\n", "", ProblemType::InvalidRequest),
+        ("POST", "/v1/groups", "idempotency-key: \r\n", "{}", ProblemType::InvalidRequest),
     ] {
         let answer = running.raw(&request(method, path, headers, body));
         let status = format!("HTTP/1.1 {}", kind.status());
@@ -156,7 +156,7 @@ fn a_request_of_100_mb_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let told = running.raw(b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n{");
-    assert!(told.starts_with("HTTP/1.1 413") && told.contains("too-large"), "{told}");
+    assert!(told.starts_with("HTTP/1.1 413") && told.contains("request-too-large"), "{told}");
     let mut chunked = b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for _ in 0..6 {
         chunked.extend_from_slice(b"100000\r\n");
@@ -190,7 +190,7 @@ fn lists_come_in_pages() {
 #[test]
 fn problems_and_paths_are_described() {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/controller.md")).unwrap();
-    for kind in Kind::ALL {
+    for kind in ProblemType::ALL {
         let row = format!("| `{}` | {} | {} |", kind.name(), kind.status(), kind.title());
         assert!(text.contains(&row), "docs/controller.md lacks the row {row}");
     }

@@ -42,7 +42,7 @@ fn a_stream_goes_on_where_it_was_cut() {
     assert_eq!(more.iter().map(created).collect::<Vec<_>>(), [Some(ids[2]), Some(fourth)]);
     for wrong in ["yesterday", "1-2-3", "-1"] {
         let refused = client.events(Some(wrong)).map(drop).unwrap_err();
-        assert_eq!(refused.problem().map(|problem| problem.name()), Some("not-understood"), "{wrong}");
+        assert_eq!(refused.problem().map(|problem| problem.name()), Some("invalid-request"), "{wrong}");
     }
 }
 

@@ -44,7 +44,7 @@ fn jobs_are_placed_moved_and_kept() {
     assert_eq!(name(client.post::<WhatIfAnswer>("/v1/jobs", &figure_1_jobs(), None)), "job-conflict");
     assert_eq!(name(client.get::<Job>("/v1/jobs/nobody")), "unknown-job");
     let wrong = NewJob { jobs: "[[job]]\nname = 1\n".to_owned() };
-    assert_eq!(name(client.post::<WhatIfAnswer>("/v1/jobs", &wrong, None)), "not-understood");
+    assert_eq!(name(client.post::<WhatIfAnswer>("/v1/jobs", &wrong, None)), "invalid-request");
     drop(running);
     let running = Running::start(fabric(), Arc::new(opened(&file)), false);
     let client = running.client();

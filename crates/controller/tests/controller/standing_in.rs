@@ -60,7 +60,7 @@ impl Controller {
     fn refusal(&self) -> Option<String> {
         let error = self.client().get::<GroupPage>("/v1/groups").err()?;
         let problem = error.problem()?;
-        assert_eq!((problem.name(), problem.status), ("not-the-leader", 503));
+        assert_eq!((problem.name(), problem.status), ("not-leader", 503));
         Some(problem.detail.clone())
     }
 }

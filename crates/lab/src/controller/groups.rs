@@ -9,7 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::namespace;
 use crate::topology::{ControlledGroup, Operation, Transfer};
-use srdma_api::{Client, ClientError, CommitRequest, GroupState, MemoryRegion, NewGroup, NewReceiver, SourceAddress};
+use srdma_api::{Client, ClientError, GroupState, MemoryRegion, NewGroup, NewReceiver, SourceAddress};
 use srdma_group::Policy;
 use srdma_wire::Qpn;
 use std::fs;
@@ -59,7 +59,7 @@ impl CreatedGroup {
         };
         let receivers = plan.receivers.len();
         let mut group = CreatedGroup { client, namespace, access, id: 0, receivers, transfer: transfer.clone() };
-        group.id = group.ask(move |client| client.post::<srdma_api::Group>("/v1/groups", &new, None))?.summary.id;
+        group.id = group.ask(move |client| client.create_group(&new, None))?.summary.id;
         Ok(group)
     }
 
@@ -81,8 +81,8 @@ impl CreatedGroup {
             path_mtu: self.transfer.path_mtu,
             region: region.map(|region| MemoryRegion { virtual_address: region.base, rkey: region.rkey }),
         };
-        let path = format!("{}/receivers/{address}", self.path());
-        self.ask(move |client| client.put::<srdma_api::Receiver>(&path, &receiver)).map(drop)
+        let id = self.id;
+        self.ask(move |client| client.join(id, address, &receiver)).map(drop)
     }
 
     /// Waits until all receivers have joined; `check` says whether they still can.
@@ -100,8 +100,8 @@ impl CreatedGroup {
 
     /// Has the nodes take their parts, and waits until they have.
     pub(crate) fn commit(&self, interrupt: &Interrupt) -> Result<()> {
-        let path = format!("{}/commit", self.path());
-        self.ask(move |client| client.post::<srdma_api::Group>(&path, &CommitRequest { wait_ms: 0 }, None))?;
+        let id = self.id;
+        self.ask(move |client| client.commit_group(id, 0))?;
         self.wait("nodes to take their parts", NODE_PATIENCE, interrupt, |group| match group.summary.state {
             GroupState::Ready => Ok(true),
             GroupState::Creating | GroupState::Changing => Ok(false),
@@ -113,14 +113,14 @@ impl CreatedGroup {
 
     /// The group as the controller has it.
     pub(crate) fn view(&self) -> Result<srdma_api::Group> {
-        let path = self.path();
-        self.ask(move |client| client.get(&path))
+        let id = self.id;
+        self.ask(move |client| client.group(id))
     }
 
     /// Closes the group, and waits until no node has it.
     pub(crate) fn close(&self, interrupt: &Interrupt) -> Result<()> {
-        let path = self.path();
-        self.ask(move |client| client.delete::<srdma_api::Group>(&path))?;
+        let id = self.id;
+        self.ask(move |client| client.close_group(id))?;
         let closed = self.wait("nodes to let go of it", NODE_PATIENCE, interrupt, |group| {
             Ok(group.summary.state == GroupState::Closed)
         });
@@ -151,10 +151,6 @@ impl CreatedGroup {
         }
     }
 
-    fn path(&self) -> String {
-        format!("/v1/groups/{}", self.id)
-    }
-
     fn problem(&self, problem: String) -> LabError {
         LabError::Unexpected { who: format!("group {}", self.url()), problem }
     }
@@ -162,10 +158,10 @@ impl CreatedGroup {
     /// Asks the controller, in its namespace.
     fn ask<T: Send + 'static>(
         &self,
-        request: impl FnOnce(&Client) -> std::result::Result<srdma_api::Reply<T>, ClientError> + Send + 'static,
+        request: impl FnOnce(&Client) -> std::result::Result<T, ClientError> + Send + 'static,
     ) -> Result<T> {
         let client = self.client.clone();
-        Ok(namespace::enter(&self.namespace, move || request(&client))??.value)
+        Ok(namespace::enter(&self.namespace, move || request(&client))??)
     }
 }
 
@@ -174,5 +170,5 @@ fn writes(transfer: &Transfer) -> bool {
 }
 
 fn is_unknown(error: &ClientError) -> bool {
-    error.problem().is_some_and(|problem| problem.name() == "unknown-group")
+    error.is(srdma_api::ProblemType::UnknownGroup)
 }

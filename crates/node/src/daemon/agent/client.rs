@@ -2,7 +2,7 @@
 
 use crate::configuration::ControllerSettings;
 use srdma_agent::{ControllerSession, Failure, Report, Request};
-use srdma_api::{Client, ClientError, Hello, NodeAnswer, NodeOrder, Session, SyncAnswer};
+use srdma_api::{Client, ClientError, Hello, NodeAnswer, NodeOrder, ProblemType, Session};
 use std::io;
 use std::sync::mpsc as plain;
 use std::thread;
@@ -86,7 +86,7 @@ impl Thread {
     fn register(&mut self, client: &mut Option<Client>) -> Result<Result<(), ClientError>, Ended> {
         let hello = self.ask(ControllerEvent::Register)?;
         let registered = self.client().and_then(|client| {
-            let session = client.post::<Session>("/v1/nodes", &hello, None)?.value;
+            let session = client.register(&hello)?;
             Ok((client, session))
         });
         match registered {
@@ -104,10 +104,9 @@ impl Thread {
     fn sync(&mut self, client: Option<&Client>) -> Result<Result<(), ClientError>, Ended> {
         let Some(client) = client else { return Ok(Ok(())) };
         let sync = self.session.sync(self.ask(ControllerEvent::Report)?);
-        let path = format!("/v1/nodes/{}/sync", self.settings.name);
-        match client.post::<SyncAnswer>(&path, &sync, None) {
-            Ok(reply) => {
-                let answers = self.ask(|answers| ControllerEvent::Orders(reply.value.orders, answers))?;
+        match client.sync(&self.settings.name, &sync) {
+            Ok(answer) => {
+                let answers = self.ask(|answers| ControllerEvent::Orders(answer.orders, answers))?;
                 self.session.synced(answers);
                 Ok(Ok(()))
             }
@@ -142,7 +141,7 @@ impl Thread {
 fn failure(error: &ClientError) -> Failure {
     match error {
         ClientError::Unreachable { .. } => Failure::Unreachable,
-        error if error.problem().is_some_and(|problem| problem.name() == "unknown-session") => Failure::UnknownSession,
+        error if error.is(ProblemType::UnknownSession) => Failure::UnknownSession,
         _ => Failure::Refused,
     }
 }

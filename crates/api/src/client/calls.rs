@@ -1,0 +1,291 @@
+//! One method for each call of the API.
+
+use super::{Client, ClientError};
+use crate::{
+    AuditPage, CommitRequest, DrainLinks, DrainRequest, Group, GroupPage, Hello, Job, JobPage, NewGroup, NewJob,
+    NewReceiver, Node, NodePage, ProblemType, Receiver, Session, SourceOrder, SourceReport, Sync, SyncAnswer, Topology,
+    WhatIf, WhatIfAnswer,
+};
+use std::fmt::Display;
+use std::io::Read;
+use std::net::Ipv6Addr;
+use std::sync::atomic::Ordering;
+
+type Result<T> = std::result::Result<T, ClientError>;
+
+/// Groups.
+impl Client {
+    /// A page of the groups behind a number, of one tenant or of all.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn groups(&self, tenant: Option<&str>, after: Option<u32>, limit: Option<usize>) -> Result<GroupPage> {
+        let query = query([("tenant", text(tenant)), ("after", text(after)), ("limit", text(limit))]);
+        Ok(self.get(&format!("/v1/groups{query}"))?.value)
+    }
+
+    /// Creates a group. The same idempotency key, sent again, receives the same response and creates nothing more.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn create_group(&self, new: &NewGroup, idempotency_key: Option<&str>) -> Result<Group> {
+        Ok(self.post("/v1/groups", new, idempotency_key)?.value)
+    }
+
+    /// A group in full.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn group(&self, id: u32) -> Result<Group> {
+        Ok(self.get(&group(id))?.value)
+    }
+
+    /// Installs a new group on all nodes, and waits for them, up to 60 s.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn commit_group(&self, id: u32, wait_ms: u32) -> Result<Group> {
+        Ok(self.post(&format!("{}/commit", group(id)), &CommitRequest { wait_ms }, None)?.value)
+    }
+
+    /// Closes a group at all nodes; returns it as it was.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn close_group(&self, id: u32) -> Result<Group> {
+        Ok(self.delete(&group(id))?.value)
+    }
+
+    /// A receiver of a group.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn receiver(&self, id: u32, address: Ipv6Addr) -> Result<Receiver> {
+        Ok(self.get(&receiver(id, address))?.value)
+    }
+
+    /// Adds a receiver; may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn join(&self, id: u32, address: Ipv6Addr, new: &NewReceiver) -> Result<Receiver> {
+        Ok(self.put(&receiver(id, address), new)?.value)
+    }
+
+    /// Removes a receiver; may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn leave(&self, id: u32, address: Ipv6Addr) -> Result<Receiver> {
+        Ok(self.delete(&receiver(id, address))?.value)
+    }
+
+    /// Reports the state of a group's source; returns what it has to do.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn report_source(&self, id: u32, report: &SourceReport) -> Result<SourceOrder> {
+        Ok(self.post(&format!("{}/source", group(id)), report, None)?.value)
+    }
+}
+
+/// Nodes and the network.
+impl Client {
+    /// A page of the nodes behind a name.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn nodes(&self, after: Option<&str>, limit: Option<usize>) -> Result<NodePage> {
+        let query = query([("after", text(after)), ("limit", text(limit))]);
+        Ok(self.get(&format!("/v1/nodes{query}"))?.value)
+    }
+
+    /// A node.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn node(&self, name: &str) -> Result<Node> {
+        Ok(self.get(&node(name))?.value)
+    }
+
+    /// Registers a node.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn register(&self, hello: &Hello) -> Result<Session> {
+        Ok(self.post("/v1/nodes", hello, None)?.value)
+    }
+
+    /// Reports the state of a node; returns its orders, and waits for one.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn sync(&self, name: &str, sync: &Sync) -> Result<SyncAnswer> {
+        Ok(self.post(&format!("{}/sync", node(name)), sync, None)?.value)
+    }
+
+    /// Excludes a node from new trees, or admits it again; may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn drain_node(&self, name: &str, drained: bool) -> Result<Node> {
+        Ok(self.put(&format!("{}/drain", node(name)), &DrainRequest { drained })?.value)
+    }
+
+    /// Nodes and links with their load.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn topology(&self) -> Result<Topology> {
+        Ok(self.get("/v1/topology")?.value)
+    }
+}
+
+/// Jobs.
+impl Client {
+    /// A page of the jobs behind a name.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn jobs(&self, after: Option<&str>, limit: Option<usize>) -> Result<JobPage> {
+        let query = query([("after", text(after)), ("limit", text(limit))]);
+        Ok(self.get(&format!("/v1/jobs{query}"))?.value)
+    }
+
+    /// Places jobs: all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn place_jobs(&self, new: &NewJob) -> Result<WhatIfAnswer> {
+        Ok(self.post("/v1/jobs", new, None)?.value)
+    }
+
+    /// A job with its flows.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn job(&self, name: &str) -> Result<Job> {
+        Ok(self.get(&format!("/v1/jobs/{name}"))?.value)
+    }
+
+    /// Removes a job.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn remove_job(&self, name: &str) -> Result<WhatIfAnswer> {
+        Ok(self.delete(&format!("/v1/jobs/{name}"))?.value)
+    }
+
+    /// The effect of a change, without making it.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn what_if(&self, change: &WhatIf) -> Result<WhatIfAnswer> {
+        Ok(self.post("/v1/whatif", change, None)?.value)
+    }
+
+    /// Excludes switches or links of the fabric, or admits them again.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn drain_links(&self, drain: &DrainLinks) -> Result<WhatIfAnswer> {
+        Ok(self.put("/v1/fabric/drained", drain)?.value)
+    }
+}
+
+/// The controller itself.
+impl Client {
+    /// A page of the audit log behind a number.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn audit(&self, after: Option<u64>, limit: Option<usize>) -> Result<AuditPage> {
+        let query = query([("after", text(after)), ("limit", text(limit))]);
+        Ok(self.get(&format!("/v1/audit{query}"))?.value)
+    }
+
+    /// A backup of the store, as it arrives.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn backup(&self) -> Result<impl Read + use<>> {
+        self.open("/v1/backup", &[])
+    }
+
+    /// The event stream behind the event with the id `last`, or from now on. After a failure the next call asks the
+    /// next controller.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn events(&self, last: Option<&str>) -> Result<impl Read + use<>> {
+        let current = self.current.load(Ordering::Relaxed);
+        let opened = self.open("/v1/events", last.map(|last| ("last-event-id", last)).as_slice());
+        let fails_over = match &opened {
+            Err(error @ ClientError::Refused(_)) => error.is(ProblemType::NotLeader),
+            Err(ClientError::Unreachable { .. }) => true,
+            Ok(_) | Err(_) => false,
+        };
+        if fails_over {
+            self.fail_over(current);
+        }
+        opened
+    }
+}
+
+fn group(id: u32) -> String {
+    format!("/v1/groups/{id}")
+}
+
+fn receiver(id: u32, address: Ipv6Addr) -> String {
+    format!("{}/receivers/{address}", group(id))
+}
+
+fn node(name: &str) -> String {
+    format!("/v1/nodes/{name}")
+}
+
+fn text(value: Option<impl Display>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+/// The query of the parameters that are given. Names and numbers need no escape.
+fn query<const N: usize>(parameters: [(&str, Option<String>); N]) -> String {
+    let given = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    let query = given.collect::<Vec<_>>().join("&");
+    if query.is_empty() { query } else { format!("?{query}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_name_what_is_given() {
+        assert_eq!(query([("after", text(None::<u32>))]), "");
+        assert_eq!(query([("after", text(Some(7))), ("limit", text(Some("x")))]), "?after=7&limit=x");
+    }
+}
