@@ -25,7 +25,8 @@ fn a_node_that_restarts_is_given_its_part() {
 #[test]
 fn the_tree_goes_round_a_dead_node() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::on_disk(&folder.path().join("store"));
+    let store = Arc::new(opened(&folder.path().join("store")));
+    let running = Running::start(Config { node_dead_after_ms: 3000, ..config() }, store, false);
     let mut agents = figure_1(&running);
     let (group, client) = ready(&running);
     agents.remove(&4);
@@ -77,7 +78,7 @@ fn the_tree_goes_round_a_drained_node() {
         &srdma_api::CommitRequest::default(),
         None,
     );
-    assert_eq!(refused.unwrap_err().problem().unwrap().name(), "no-way");
+    assert_eq!(refused.unwrap_err().problem().unwrap().name(), "no-path");
 }
 
 /// Whatever was answered is there after a controller's death, nodes forward on and are told nothing.
@@ -142,7 +143,7 @@ fn a_creation_that_was_cut_is_made() {
 fn joins_do_not_wait_for_a_silent_source() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(opened(&folder.path().join("store")));
-    let running = Running::start(Config { source_silent_after_ms: 300, ..config() }, store, false);
+    let running = Running::start(Config { source_silent_after_ms: 2000, ..config() }, store, false);
     let _agents = figure_1(&running);
     let (group, client) = ready(&running);
     let path = format!("/v1/groups/{group}/source");
@@ -152,7 +153,7 @@ fn joins_do_not_wait_for_a_silent_source() {
     let given_up = until("R6 is out", || Some(show(&client, group)).filter(|group| group.summary.receivers == 5));
     assert_eq!(given_up.summary.state, GroupState::Ready);
     let failure = given_up.failure.expect("a reason");
-    assert!(failure.contains("silent for 300 ms"), "{failure}");
+    assert!(failure.contains("silent for 2000 ms"), "{failure}");
     let sending = SourceReport { round: Some(0), ..SourceReport::default() };
     assert_eq!(report(sending), SourceOrder::Pause { round: 1 });
     let quiet = SourceReport { round: Some(1), paused: true, quiet_at_psn: Some(9), ..SourceReport::default() };

@@ -1,9 +1,10 @@
 //! Nodes that say hello, carry out what they are told, and can be killed.
 
 use crate::running::Running;
-use srdma_api::{Client, Held, Hello, Link, NodeAnswer, NodeOrder, Session, Sync, SyncAnswer, Wish};
+use srdma_api::{Client, Event, Held, Hello, Link, News, NodeAnswer, NodeOrder, Session, Sync, SyncAnswer, Wish};
 use srdma_group::GroupEntry;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
 use std::net::Ipv6Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -99,9 +100,27 @@ impl Drop for Agent {
     }
 }
 
-/// All six.
+/// All six, registered.
 pub(crate) fn figure_1(running: &Running) -> BTreeMap<u16, Agent> {
-    (1..=6).map(|number| (number, Agent::start(running, number))).collect()
+    let agents = (1..=6).map(|number| (number, Agent::start(running, number))).collect();
+    until_registered(running, 6);
+    agents
+}
+
+/// Reads the event stream from its beginning until so many nodes have registered.
+pub(crate) fn until_registered(running: &Running, count: usize) {
+    let stream = running.client().events(Some("0")).unwrap();
+    let mut registered = BTreeSet::new();
+    let lines = BufReader::new(stream).lines().map(Result::unwrap);
+    for event in lines.filter_map(|line| Some(serde_json::from_str::<Event>(line.strip_prefix("data: ")?).unwrap())) {
+        if let News::NodeUp { node } = event.news {
+            registered.insert(node);
+        }
+        if registered.len() == count {
+            return;
+        }
+    }
+    panic!("the stream has ended, and {registered:?} alone have registered");
 }
 
 /// Says hello, and does as it is told until the session or the connection ends.

@@ -49,10 +49,6 @@ fn a_refused_creation_leaves_nothing() {
     let client = running.client();
     let group = create(&client, 1).summary.id;
     join(&client, group, 1);
-    until("nodes have said hello", || {
-        let nodes: srdma_api::NodePage = client.get("/v1/nodes").unwrap().value;
-        (nodes.nodes.len() == 6).then_some(())
-    });
     let refused = commit(&client, group);
     assert_eq!(refused.summary.state, GroupState::Open);
     assert!(refused.failure.unwrap().contains("no room"));
@@ -199,6 +195,7 @@ fn a_group_of_1024_receivers_is_created() {
         hello.hosts = vec![format!("2001:db8:bb:{edge:x}::/64").parse().unwrap()];
         agents.push(crate::fleet::Agent::with(running.client(), hello, std::sync::Arc::default()));
     }
+    crate::fleet::until_registered(&running, 1 + usize::from(edges));
     let group = create(&client, 1).summary.id;
     for receiver in 0..1024_u16 {
         let address = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xbb, receiver % edges, 0, 0, 0, 1 + receiver / edges);

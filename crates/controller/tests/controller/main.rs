@@ -1,6 +1,7 @@
 //! The controller over HTTP, with nodes and sources that answer as real ones do.
 
 mod access;
+mod at_rest;
 mod bad_input;
 mod connections;
 mod events;

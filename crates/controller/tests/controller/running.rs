@@ -16,7 +16,7 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn config() -> Config {
-    Config { listen: vec!["[::1]:0".parse().unwrap()], node_dead_after_ms: 1500, ..Config::default() }
+    Config { listen: vec!["[::1]:0".parse().unwrap()], node_dead_after_ms: 10_000, ..Config::default() }
 }
 
 impl Running {
@@ -97,7 +97,7 @@ pub(crate) fn join(client: &Client, group: u32, number: u16) {
 }
 
 pub(crate) fn commit(client: &Client, group: u32) -> Group {
-    let request = srdma_api::CommitRequest { wait_ms: 10_000 };
+    let request = srdma_api::CommitRequest { wait_ms: 60_000 };
     client.post(&format!("/v1/groups/{group}/commit"), &request, None).unwrap().value
 }
 
@@ -105,9 +105,9 @@ pub(crate) fn show(client: &Client, group: u32) -> Group {
     client.get(&format!("/v1/groups/{group}")).unwrap().value
 }
 
-/// Looks until it is so, for ten seconds.
+/// Polls until there is a value, for a minute.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(found) = look() {
             return found;

@@ -1,6 +1,6 @@
 //! Stores that fail, are cut, are opened twice, saved, restored and lost.
 
-use crate::fleet::{Agent, figure_1, hello};
+use crate::fleet::{Agent, figure_1, hello, until_registered};
 use crate::life::ready;
 use crate::running::*;
 use srdma_api::{GroupState, SourceState};
@@ -100,7 +100,7 @@ fn a_backup_is_restored_in_full_or_not_at_all() {
     let group = create(&client, 1).summary.id;
     (1..=5).for_each(|number| join(&client, group, number));
     let mut backup = Vec::new();
-    std::io::copy(&mut client.stream("/v1/backup").unwrap(), &mut backup).unwrap();
+    std::io::copy(&mut client.backup().unwrap(), &mut backup).unwrap();
     let before = show(&client, group);
     drop(running);
     {
@@ -209,6 +209,7 @@ fn a_rebuilt_store_has_the_groups() {
     let running = Running::start(config(), store, true);
     let agents: Vec<Agent> =
         states.into_iter().map(|(number, state)| Agent::with(running.client(), hello(number), state)).collect();
+    until_registered(&running, 6);
     let client = running.client();
     let path = format!("/v1/groups/{group}");
     let rebuilt = until("it is rebuilt", || client.get::<srdma_api::Group>(&path).ok()).value;
