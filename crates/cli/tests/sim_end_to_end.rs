@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 const FILE: &str = r#"
+kind = "end-to-end"
 title = "A <small> stream"
 
 [end_to_end]
@@ -120,8 +121,8 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{error}");
         assert!(error.contains(expected), "{error}");
     };
-    refused(&good, &["--level", "flow"], "is an end-to-end run, which has neither arms nor levels");
-    refused(&good, &["--arm", "both"], "--arm: ");
+    refused(&good, &["--level", "flow"], "a scenario of kind end-to-end has no levels");
+    refused(&good, &["--variant", "both"], "a scenario of kind end-to-end has no variants");
     let wrong = file("end-to-end-wrong.toml", &FILE.replace("edges = 2\n", "edges = 12\n"));
-    refused(&wrong, &[], "end-to-end-wrong.toml:10: 12 edges and 8 senders: expected 16 of both together at most");
+    refused(&wrong, &[], "end-to-end-wrong.toml:11: 12 edges and 8 senders: expected 16 of both together at most");
 }

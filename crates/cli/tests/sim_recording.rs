@@ -11,6 +11,7 @@ use std::process::{Command, Output};
 const FRAMING_OCTETS: f64 = 24.0;
 
 const FABRIC: &str = r#"
+kind = "fabric"
 title = "Four leaves"
 seeds = 2
 
@@ -21,14 +22,14 @@ spines = 2
 hosts_per_leaf = 4
 "#;
 
-const ARMS: &str = r#"
-[[arm]]
+const VARIANTS: &str = r#"
+[[variant]]
 name = "pfc"
 title = "PFC alone"
 signal = "none"
 control = "none"
 
-[[arm]]
+[[variant]]
 name = "fast"
 title = "Fast CNP, DCQCN"
 signal = "fast-cnp"
@@ -80,7 +81,7 @@ fn recorded(name: &str, text: &str, more: &[&str], pace: &[&str]) -> (Value, Rec
 
 #[test]
 fn a_permutation_is_recorded_without_a_change() {
-    let (json, recording) = recorded("recorded-permutation", &format!("{FABRIC}{PERMUTATION}{ARMS}"), &[], &[]);
+    let (json, recording) = recorded("recorded-permutation", &format!("{FABRIC}{PERMUTATION}{VARIANTS}"), &[], &[]);
     assert_eq!(json["runs"].as_array().unwrap().len(), 4);
     assert_eq!(recording.head["title"], "Four leaves: PFC alone, seed 1");
     assert_eq!((recording.places().len(), recording.links().len()), (4 + 2 + 16, 16 + 8));
@@ -96,10 +97,10 @@ fn a_permutation_is_recorded_without_a_change() {
 #[test]
 fn links_come_to_what_the_report_says() {
     let (json, recording) =
-        recorded("recorded-job", &format!("{FABRIC}{JOB}{ARMS}"), &["--arm", "fast", "--first", "5"], &[]);
+        recorded("recorded-job", &format!("{FABRIC}{JOB}{VARIANTS}"), &["--variant", "fast", "--first", "5"], &[]);
     assert_eq!(recording.head["title"], "Four leaves: Fast CNP, DCQCN, seed 5");
     let run = &json["runs"][0];
-    assert_eq!((&run["arm"], &run["seed"]), (&"fast".into(), &5.into()));
+    assert_eq!((&run["variant"], &run["seed"]), (&"fast".into(), &5.into()));
     let links = run["links"].as_array().unwrap();
     assert_eq!(links.len(), 2 * recording.octets.len());
     for (link, carried) in links.iter().zip(recording.octets.iter().flatten()) {
@@ -113,8 +114,8 @@ fn links_come_to_what_the_report_says() {
 /// MT-5.2-2: the group of a multicast flow is there with its tree, and its points move.
 #[test]
 fn a_group_is_recorded_with_its_branches() {
-    let text = format!("{FABRIC}{MULTICAST}{ARMS}");
-    let (json, recording) = recorded("recorded-group", &text, &["--arm", "fast"], &["--record-every", "30us"]);
+    let text = format!("{FABRIC}{MULTICAST}{VARIANTS}");
+    let (json, recording) = recorded("recorded-group", &text, &["--variant", "fast"], &["--record-every", "30us"]);
     let group = &recording.head["groups"][0];
     assert_eq!((&group["name"], &group["receivers"]), (&"weights".into(), &12.into()));
     assert_eq!(recording.head["root"], "h4.1");
@@ -134,7 +135,7 @@ fn a_group_is_recorded_with_its_branches() {
 
 #[test]
 fn what_cannot_be_recorded_is_refused() {
-    let job = format!("{FABRIC}{JOB}{ARMS}");
+    let job = format!("{FABRIC}{JOB}{VARIANTS}");
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("refused.jsonl");
     let refused = |more: &[&str], expected: &str| {
         let output = sim("recorded-refused", &job, more);
@@ -142,8 +143,8 @@ fn what_cannot_be_recorded_is_refused() {
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{error}");
         assert!(error.contains(expected), "{error}");
     };
-    let flow = ["--level", "flow", "--arm", "pfc", "--record", file.to_str().unwrap()];
-    refused(&flow, "is simulated at flow level, which has no packets");
+    let flow = ["--level", "flow", "--variant", "pfc", "--record", file.to_str().unwrap()];
+    refused(&flow, "is simulated at flow level, which has no packets to record");
     assert!(!file.exists());
     refused(&["--record-every", "1us"], "--record <FILE>");
     refused(&["--record", "/nowhere/at/all"], "cannot create /nowhere/at/all");

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 const STUDY: &str = r#"
+kind = "wan"
 title = "A <short> WAN"
 
 [wan]
@@ -24,11 +25,11 @@ round_trips = 1
 outstanding_packets = 1024
 verify_icrc = false
 
-[[arm]]
+[[variant]]
 name = "receiver-cnp"
 signal = "receiver-cnp"
 
-[[arm]]
+[[variant]]
 name = "both"
 title = "END.C and END.E"
 signal = "end-e"
@@ -54,10 +55,10 @@ fn a_study_is_run_and_reported() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     let runs = json["runs"].as_array().unwrap();
-    // Two arms, two seeds with the queue that is looked at closely, one with the other.
+    // Two variants, two seeds with the queue that is looked at closely, one with the other.
     assert_eq!(runs.len(), 2 * (2 + 1));
     assert!(runs.iter().all(|run| run["delivered_octets"].as_u64().unwrap() > 0));
-    assert!(runs.iter().any(|run| run["arm"] == "both" && run["notifications"].as_u64().unwrap() > 0));
+    assert!(runs.iter().any(|run| run["variant"] == "both" && run["notifications"].as_u64().unwrap() > 0));
     assert_eq!(json["claims"][0]["at"], "END.C and END.E, 10 km");
     let page = std::fs::read_to_string(report).unwrap();
     for text in
@@ -72,7 +73,7 @@ fn a_study_is_run_and_reported() {
 fn a_study_is_recorded_where_it_is_looked_at_closely() {
     let study = file("wan-recorded.toml", STUDY);
     let (json, recording) =
-        Recording::of_run("wan", &[], |record| sim(&study, &[&["--seeds", "1", "--arm", "both"], record].concat()));
+        Recording::of_run("wan", &[], |record| sim(&study, &[&["--seeds", "1", "--variant", "both"], record].concat()));
     assert_eq!(recording.head["title"], "A <short> WAN: END.C and END.E, 10 km, seed 1");
     let run = json["runs"].as_array().unwrap().iter().find(|run| run["buffer"] == 1.0).unwrap();
     let bottleneck = recording.links().iter().position(|link| link == "R1-R3").unwrap();
@@ -82,11 +83,11 @@ fn a_study_is_recorded_where_it_is_looked_at_closely() {
 
 #[test]
 fn people_get_tables_and_what_was_to_be_shown() {
-    let output = sim(&file("wan-text.toml", STUDY), &["--seeds", "1", "--arm", "both"]);
+    let output = sim(&file("wan-text.toml", STUDY), &["--seeds", "1", "--variant", "both"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("A <short> WAN\ncongestion at R1; 1 arm, 1 length, 2 queues, 1 seed\n"), "{text}");
+    assert!(text.starts_with("A <short> WAN\ncongestion at R1; 1 variant, 1 length, 2 queues, 1 seed\n"), "{text}");
     assert!(text.contains(" END.C and END.E, 10 km: no loss, 99 % used, with 1 of rate × round trip; "), "{text}");
-    assert!(text.contains("--first 1 --seeds 1 --arm both\n"), "{text}");
+    assert!(text.contains("--first 1 --seeds 1 --variant both\n"), "{text}");
 }
 
 #[test]
@@ -98,8 +99,8 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{error}");
         assert!(error.contains(expected), "{error}");
     };
-    refused(&study, &["--level", "flow"], "is a study of a WAN, which knows packets alone");
-    refused(&study, &["--arm", "end-e"], "has the arms receiver-cnp, both");
+    refused(&study, &["--level", "flow"], "a scenario of kind wan has no levels");
+    refused(&study, &["--variant", "end-e"], "there is no variant \"end-e\": expected one of receiver-cnp, both");
     let wrong = file("wan-wrong.toml", &STUDY.replace("buffer = 1\n", "buffer = 3\n"));
-    refused(&wrong, &[], "wan-wrong.toml:9: buffer 3: expected one of the buffers");
+    refused(&wrong, &[], "wan-wrong.toml:10: buffer 3: expected one of the buffers");
 }

@@ -1,7 +1,7 @@
-//! Runs one arm of a scenario with one seed and says how fast that was.
+//! Runs one variant of a scenario with one seed and says how fast that was.
 //!
 //! ```sh
-//! cargo run --release -p srdma-fabric-sim --example experiment -- scenarios/permutation.toml [ARM [SEED]]
+//! cargo run --release -p srdma-fabric-sim --example experiment -- scenarios/permutation.toml [VARIANT [SEED]]
 //! ```
 
 use srdma_fabric_sim::{Scenario, run};
@@ -11,19 +11,22 @@ use std::time::Instant;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let file = arguments.first().ok_or("which scenario? expected a file")?;
-    let scenario = Scenario::read(Path::new(file))?;
-    let arm = match arguments.get(1) {
-        Some(name) => scenario.arm(name).ok_or_else(|| format!("there is no arm {name}"))?,
+    let scenario = match Scenario::read(Path::new(file))? {
+        Scenario::Fabric(scenario) => scenario,
+        other => return Err(format!("kind {}: expected fabric or flow-level", other.kind()).into()),
+    };
+    let variant = match arguments.get(1) {
+        Some(name) => scenario.variant(name).ok_or_else(|| format!("there is no variant {name}"))?,
         None => scenario.baseline(),
     };
     let seed = arguments.get(2).map_or(Ok(1), |seed| seed.parse())?;
     let begin = Instant::now();
-    let result = run(&scenario, arm, seed, &mut |_| {})?;
+    let result = run(&scenario, variant, seed, &mut |_| {})?;
     let seconds = begin.elapsed().as_secs_f64();
     let millions = result.packet_hops as f64 / 1e6;
     println!(
         "{}: {seconds:.2} s, {millions:.2} million packet-hops, {:.2} million a second; {:.1} us simulated",
-        result.arm,
+        result.variant,
         millions / seconds,
         result.simulated_ns as f64 / 1e3
     );

@@ -1,37 +1,37 @@
 //! All runs of a scenario, on as many threads as one likes.
 
-use super::results::{ArmResult, Results};
+use super::results::{FabricResults, VariantResult};
 use super::run::{Progress, RunError, run_shown};
-use super::scenario::Scenario;
+use super::scenario::FabricScenario;
 use srdma_sim::shown::Shown;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Runs every arm with every seed. `progress` is told how far the run at which position is: they are counted arm by
-/// arm, seeds in their order. The first run, that of the first arm with the first seed, is shown to whom it is to be
+/// Runs every variant with every seed. `progress` is told how far the run at which position is: they are counted variant by
+/// variant, seeds in their order. The first run, that of the first variant with the first seed, is shown to whom it is to be
 /// shown. What comes out does not depend on that or on the number of threads.
 ///
 /// # Errors
 ///
 /// The first run's, in the same order, that was not possible.
 pub fn run_all(
-    scenario: &Scenario,
+    scenario: &FabricScenario,
     seeds: &[u64],
     threads: usize,
     progress: &(dyn Fn(usize, Progress) + Sync),
     shown: Option<&Mutex<Shown<'_>>>,
-) -> Result<Results, RunError> {
-    let results = in_parallel(scenario.arms.len() * seeds.len(), threads, &|position| {
-        let (arm, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
+) -> Result<FabricResults, RunError> {
+    let results = in_parallel(scenario.variants.len() * seeds.len(), threads, &|position| {
+        let (variant, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
         let mut shown = if position == 0 { shown.map(locked) } else { None };
-        run_shown(scenario, arm, seed, &mut |how_far| progress(position, how_far), shown.as_deref_mut())
+        run_shown(scenario, variant, seed, &mut |how_far| progress(position, how_far), shown.as_deref_mut())
     });
-    Ok(Results {
+    Ok(FabricResults {
         title: scenario.title.clone(),
         description: scenario.description.clone(),
         level: scenario.level,
-        baseline: scenario.arms[scenario.baseline()].name.clone(),
-        runs: results.into_iter().collect::<Result<Vec<ArmResult>, RunError>>()?,
+        baseline: scenario.variants[scenario.baseline()].name.clone(),
+        runs: results.into_iter().collect::<Result<Vec<VariantResult>, RunError>>()?,
     })
 }
 

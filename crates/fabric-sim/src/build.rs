@@ -5,7 +5,7 @@ use super::engine::Engine;
 use super::pages::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
 use super::programs;
 use super::queues;
-use super::scenario::{Arm, Scenario, Signal};
+use super::scenario::{FabricScenario, Signal, Variant};
 use super::server::{REGION_OCTETS, SERVER_PORT, Server, Workshop};
 use super::watch::Watch;
 use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
@@ -54,8 +54,8 @@ impl Fabric {
     ///
     /// Those of the switches' configuration.
     pub(super) fn new(
-        scenario: &Scenario,
-        arm: &Arm,
+        scenario: &FabricScenario,
+        variant: &Variant,
         next_hops: &NextHops,
         sids: Option<&SidPlan>,
         seed: u64,
@@ -64,8 +64,8 @@ impl Fabric {
         let mut network = Engine::new(POOL_CHUNKS);
         let mut switches = Vec::new();
         for switch in topology.switch_ids() {
-            let node = Box::new(Builder { scenario, arm, next_hops, sids, seed }.switch(switch, false)?);
-            switches.push(network.add(match queues::watch(scenario, arm, next_hops, switch) {
+            let node = Box::new(Builder { scenario, variant, next_hops, sids, seed }.switch(switch, false)?);
+            switches.push(network.add(match queues::watch(scenario, variant, next_hops, switch) {
                 Some(watch) => Device::Watched(node, Box::new(watch)),
                 None => Device::Switch(node),
             }));
@@ -74,7 +74,7 @@ impl Fabric {
         let workshop = Workshop::new(SharedPage::new(Rc::clone(&page)));
         let mut servers = Vec::new();
         for host in topology.host_ids() {
-            let server = server(scenario, arm, host, &page, &workshop);
+            let server = server(scenario, variant, host, &page, &workshop);
             servers.push(network.add(Device::Server(Box::new(server))));
         }
         let mut fabric = Fabric { network, switches, servers };
@@ -176,10 +176,10 @@ pub(super) fn attachment(topology: &Topology, host: HostId) -> (HostConfig, u64)
 }
 
 /// The endpoint of a host.
-pub(super) fn endpoint(scenario: &Scenario, arm: &Arm, host: HostId) -> EndpointConfig {
+pub(super) fn endpoint(scenario: &FabricScenario, variant: &Variant, host: HostId) -> EndpointConfig {
     let mut config = EndpointConfig::new(ADDRESSES.host(&scenario.topology, host));
     config.verify_icrc = scenario.hosts.verify_icrc;
-    if arm.signal == Signal::FastCnp {
+    if variant.signal == Signal::FastCnp {
         let everybody = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
         // A trace of the receiver's must not keep out the notice of a switch that comes at the same time.
         config.fast_cnp = Some(FastCnpConfig { min_interval_ns: 0, ..FastCnpConfig::new(everybody) });
@@ -188,8 +188,8 @@ pub(super) fn endpoint(scenario: &Scenario, arm: &Arm, host: HostId) -> Endpoint
 }
 
 pub(super) fn server(
-    scenario: &Scenario,
-    arm: &Arm,
+    scenario: &FabricScenario,
+    variant: &Variant,
     host: HostId,
     page: &Rc<[u8; PAGE_OCTETS]>,
     workshop: &Rc<RefCell<Workshop>>,
@@ -197,14 +197,14 @@ pub(super) fn server(
     let (HostConfig { mac, gateway, .. }, rate_bits_per_s) = attachment(&scenario.topology, host);
     let period = scenario.hosts.path_mtu().octets() as usize;
     let memory = PageMemory::new(Rc::clone(page), period, REGION_OCTETS);
-    Server::new(endpoint(scenario, arm, host), mac, gateway, rate_bits_per_s, memory, Rc::clone(workshop))
+    Server::new(endpoint(scenario, variant, host), mac, gateway, rate_bits_per_s, memory, Rc::clone(workshop))
 }
 
 /// What every switch is built from.
 #[derive(Clone, Copy)]
 pub(super) struct Builder<'a> {
-    pub(super) scenario: &'a Scenario,
-    pub(super) arm: &'a Arm,
+    pub(super) scenario: &'a FabricScenario,
+    pub(super) variant: &'a Variant,
     pub(super) next_hops: &'a NextHops,
     pub(super) sids: Option<&'a SidPlan>,
     pub(super) seed: u64,
@@ -235,7 +235,7 @@ impl Builder<'_> {
         config.restarted = restarted;
         config.marking_seed = Stream::new(self.seed, topology.name(node)).below(u64::MAX);
         let mut element = Node::new(config);
-        for command in queues::commands(self.scenario, self.arm, switch) {
+        for command in queues::commands(self.scenario, self.variant, switch) {
             element.control(command)?;
         }
         for port in ports {

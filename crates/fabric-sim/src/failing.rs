@@ -2,7 +2,7 @@
 
 use super::build::{route, routes};
 use super::run::{Run, RunError};
-use super::scenario::Scenario;
+use super::scenario::FabricScenario;
 use srdma_dataplane::{Command, TableId};
 use srdma_fabric::{LinkId, NextHops, SwitchId, Topology};
 use srdma_wire::Prefix;
@@ -38,7 +38,7 @@ pub(super) enum What {
 
 impl Turns {
     /// What a scenario says.
-    pub(super) fn new(scenario: &Scenario) -> Self {
+    pub(super) fn new(scenario: &FabricScenario) -> Self {
         let reconvergence_ns = scenario.switches.reconvergence_us.get() * NS_PER_US;
         let mut coming = Vec::new();
         for failure in &scenario.failures {

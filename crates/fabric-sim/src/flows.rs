@@ -1,7 +1,7 @@
 //! Which flows there are: what the workloads of a scenario come to for a seed.
 
 use super::results::FlowKind;
-use super::scenario::{Background, Incast, Scenario};
+use super::scenario::{Background, FabricScenario, Incast};
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_sim::random::Stream;
 use srdma_wire::units::NS_PER_US;
@@ -48,8 +48,8 @@ pub(super) enum FlowSize {
 /// The longest message, in octets. Longer flows than that do not occur in the distributions.
 const MAX_OCTETS: u64 = 1 << 30;
 
-/// All flows of a scenario, in the order of their beginnings. The arm has no say in it.
-pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
+/// All flows of a scenario, in the order of their beginnings. The variant has no say in it.
+pub(super) fn plan(scenario: &FabricScenario, seed: u64) -> Vec<PlannedFlow> {
     let mut flows = Vec::new();
     let end_ns = scenario.measures.duration_us.get() * NS_PER_US;
     for stream in &scenario.workloads.stream {
@@ -88,7 +88,13 @@ pub(super) fn plan(scenario: &Scenario, seed: u64) -> Vec<PlannedFlow> {
     flows
 }
 
-fn add_incast(scenario: &Scenario, incast: &Incast, end_ns: u64, chance: &mut Stream, flows: &mut Vec<PlannedFlow>) {
+fn add_incast(
+    scenario: &FabricScenario,
+    incast: &Incast,
+    end_ns: u64,
+    chance: &mut Stream,
+    flows: &mut Vec<PlannedFlow>,
+) {
     let topology = &scenario.topology;
     let Some(receiver) = incast.receiver(topology) else {
         return;

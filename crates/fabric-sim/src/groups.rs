@@ -8,7 +8,7 @@
 
 use super::build::{ADDRESSES, LINK_MTU, PREFIX};
 use super::flows::PlannedFlow;
-use super::scenario::Scenario;
+use super::scenario::FabricScenario;
 use super::server::{BASE_ADDRESS, REGION_OCTETS};
 use srdma_dataplane::{Command, NextHop, RouteAction, SidBehavior, TableId};
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
@@ -125,7 +125,7 @@ impl PlannedGroup {
     ///
     /// When the record makes no sense.
     pub(super) fn new(
-        scenario: &Scenario,
+        scenario: &FabricScenario,
         number: usize,
         flow: &PlannedFlow,
         qpn: Qpn,

@@ -2,7 +2,7 @@
 
 use super::programs;
 use super::run::{Run, RunError};
-use super::scenario::Scenario;
+use super::scenario::FabricScenario;
 use super::server::Server;
 use super::tasks::{Channel, SharedTask, tasks};
 use srdma_fabric::HostId;
@@ -48,7 +48,7 @@ impl Jobs {
     /// # Errors
     ///
     /// More queue pairs than there are numbers.
-    pub(super) fn new(scenario: &Scenario, lanes: usize) -> Result<Self, RunError> {
+    pub(super) fn new(scenario: &FabricScenario, lanes: usize) -> Result<Self, RunError> {
         let (tasks, channels) = tasks(scenario);
         if channels.len() * lanes > MOST_QUEUE_PAIRS {
             return Err(RunError::QueuePairs { found: channels.len() * lanes, most: MOST_QUEUE_PAIRS });
@@ -120,20 +120,20 @@ impl Run<'_> {
     /// Connects the NICs of all jobs, and gives them their programs.
     pub(super) fn set_up_jobs(&mut self) -> Result<(), RunError> {
         let channels = std::mem::take(&mut self.jobs.channels);
-        if self.arm.steering {
-            let interval_ns = self.arm.probe_interval_us.get() * NS_PER_US;
+        if self.variant.steering {
+            let interval_ns = self.variant.probe_interval_us.get() * NS_PER_US;
             for host in self.scenario.topology.host_ids() {
                 let seed = Stream::new(self.seed, &format!("steering {}", host.0)).below(u64::MAX);
                 self.fabric.with_server(host, |server| server.steer(interval_ns, seed));
             }
         }
-        let paths = programs::paths(self.scenario, self.arm, &self.next_hops, self.seed, &channels)?;
+        let paths = programs::paths(self.scenario, self.variant, &self.next_hops, self.seed, &channels)?;
         for (number, channel) in channels.iter().enumerate() {
             let lanes: Vec<Qpn> = self.lanes(number).collect();
             let task = Rc::clone(&self.jobs.states[channel.task].task);
             let tenant = self.scenario.jobs[task.borrow().job].0.tenant;
             let headers = self.sids.as_ref().zip(paths.get(number)).map(|(plan, paths)| {
-                programs::headers(&self.scenario.topology, plan, paths, tenant, self.arm.steering)
+                programs::headers(&self.scenario.topology, plan, paths, tenant, self.variant.steering)
             });
             let headers = headers.transpose()?;
             for qpn in &lanes {

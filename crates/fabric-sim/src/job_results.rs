@@ -5,7 +5,7 @@ use super::iterations::{Iteration, State};
 use super::path::full_packet_octets;
 use super::results::{IterationResult, JobResult, LinkResult, SlowestResult, Summary, percentile};
 use super::run::Run;
-use super::scenario::Scenario;
+use super::scenario::FabricScenario;
 use super::tasks::rate_of;
 use srdma_dataplane::Traffic;
 use srdma_fabric::{End, Link, NodeId, Topology};
@@ -89,7 +89,7 @@ impl Run<'_> {
         Summary {
             recovery_ns: recovery_ns(self.scenario, jobs),
             out_of_order: Some(self.out_of_order()),
-            path_changes: self.arm.steering.then(|| self.fabric.all_servers().map(|server| server.moves()).sum()),
+            path_changes: self.variant.steering.then(|| self.fabric.all_servers().map(|server| server.moves()).sum()),
             lost_on_links: (!self.scenario.failures.is_empty()).then(|| self.fabric.network.lost()),
             ..add_jobs(summary, jobs, links)
         }
@@ -97,7 +97,7 @@ impl Run<'_> {
 }
 
 /// What a task's iterations come to.
-pub(super) fn job_result(scenario: &Scenario, state: &State, slowest: Option<SlowestResult>) -> JobResult {
+pub(super) fn job_result(scenario: &FabricScenario, state: &State, slowest: Option<SlowestResult>) -> JobResult {
     let task = state.task.borrow();
     let result = |it: &Iteration| IterationResult { started_ns: it.started_ns, finished_ns: it.finished_ns };
     let octets = task.busiest_octets() as f64 / f64::from(task.begun().max(1));
@@ -148,7 +148,7 @@ pub(super) fn add_jobs(summary: Summary, jobs: &[JobResult], links: &[LinkResult
 }
 
 /// How long jobs suffer from the first failure; 0 if not at all, `None` if to the end.
-pub(super) fn recovery_ns(scenario: &Scenario, jobs: &[JobResult]) -> Option<f64> {
+pub(super) fn recovery_ns(scenario: &FabricScenario, jobs: &[JobResult]) -> Option<f64> {
     let failed_ns = scenario.failures.iter().map(|failure| failure.at_ns).min()?;
     let mut longest = 0.0_f64;
     for job in jobs {

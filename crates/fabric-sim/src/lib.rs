@@ -1,11 +1,11 @@
-//! Experiments: a fabric under load, once for each arm and seed, as a file says.
+//! Experiments: fabrics and WANs under load, run once for each variant and seed of a scenario file.
 //!
-//! A [`Scenario`] is read from TOML: a topology, workloads, and arms, which differ in how hosts learn of congestion and
-//! what they make of it. [`run`] runs one arm with one seed and gives an [`ArmResult`]; runs share nothing, so that as
-//! many as there are cores may run at once. [`Results`] has them all, and what to compare.
+//! A [`Scenario`] is parsed from TOML; its [`Kind`] decides what is simulated. Of a [`FabricScenario`], [`run`] runs one
+//! variant with one seed and gives a [`VariantResult`]; runs share nothing, so that as many as there are cores may run at
+//! once. [`Results`] holds the results of all runs, a [`Report`] presents them.
 //!
 //! ```text
-//!   scenario.toml ──► Scenario ──► run(scenario, arm, seed) ──► ArmResult ──► Results ──► JSON, report
+//!   scenario.toml ──► Scenario ──► Scenario::run(seeds) ──► Results ──► Report ──► JSON, table, HTML page
 //! ```
 
 mod all;
@@ -14,6 +14,7 @@ mod closing;
 mod device;
 pub mod end_to_end;
 mod engine;
+mod execute;
 mod failing;
 mod fair;
 mod flow_level;
@@ -51,8 +52,9 @@ pub mod wan;
 mod watch;
 
 pub use all::run_all;
+pub use execute::{Report, Results};
 pub use provenance::Provenance;
 pub use report::FabricReport;
-pub use results::{ArmResult, Results};
+pub use results::{FabricResults, VariantResult};
 pub use run::{Progress, RunError, run, run_shown};
-pub use scenario::{Level, Scenario};
+pub use scenario::{FabricScenario, Kind, Level, Scenario, SelectionError};

@@ -1,7 +1,7 @@
-//! What is compared between arms, for the table on the terminal and for the report.
+//! What is compared between variants, for the table on the terminal and for the report.
 
 use crate::results::Summary;
-use crate::{ArmResult, Results};
+use crate::{FabricResults, VariantResult};
 use srdma_report::{Better, Spread, Unit};
 
 /// A measure of a run.
@@ -13,7 +13,7 @@ pub(super) struct Measure {
     pub(super) unit: Unit,
     pub(super) better: Better,
     /// Its value; `None` where there was nothing of the kind.
-    pub(super) of: fn(&ArmResult) -> Option<f64>,
+    pub(super) of: fn(&VariantResult) -> Option<f64>,
 }
 
 impl Measure {
@@ -22,19 +22,19 @@ impl Measure {
         meaning: &'static str,
         unit: Unit,
         better: Better,
-        of: fn(&ArmResult) -> Option<f64>,
+        of: fn(&VariantResult) -> Option<f64>,
     ) -> Self {
         Measure { name, meaning, unit, better, of }
     }
 
-    /// Least, median and greatest over the seeds of an arm.
-    pub(super) fn spread(&self, results: &Results, arm: &str) -> Option<Spread> {
-        let values: Vec<f64> = results.of_arm(arm).filter_map(|run| (self.of)(run)).collect();
+    /// Least, median and greatest over the seeds of a variant.
+    pub(super) fn spread(&self, results: &FabricResults, variant: &str) -> Option<Spread> {
+        let values: Vec<f64> = results.of_variant(variant).filter_map(|run| (self.of)(run)).collect();
         Spread::of(&values)
     }
 }
 
-const fn summary(run: &ArmResult) -> &Summary {
+const fn summary(run: &VariantResult) -> &Summary {
     &run.summary
 }
 
@@ -228,7 +228,7 @@ pub(super) const MEASURES: &[Measure] = &[
     }),
 ];
 
-/// The measures of which some arm has a value that is not zero.
-pub(super) fn present(results: &Results) -> impl Iterator<Item = &'static Measure> {
+/// The measures of which some variant has a value that is not zero.
+pub(super) fn present(results: &FabricResults) -> impl Iterator<Item = &'static Measure> {
     MEASURES.iter().filter(|measure| results.runs.iter().any(|run| (measure.of)(run).is_some_and(|value| value != 0.0)))
 }

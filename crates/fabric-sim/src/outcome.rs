@@ -4,7 +4,7 @@ use super::build::ADDRESSES;
 use super::flows::{FlowSize, PlannedFlow};
 use super::groups::PlannedGroup;
 use super::path::{ACK_OCTETS, Path};
-use super::results::{ArmResult, FlowResult, NotificationResult, PortResult, Totals};
+use super::results::{FlowResult, NotificationResult, PortResult, Totals, VariantResult};
 use super::route::{Heading, Leg};
 use super::run::Run;
 use super::sample::port_name;
@@ -20,7 +20,7 @@ use srdma_wire::Instant;
 const FAST_CNP_OCTETS: u64 = ACK_OCTETS - 4 + 24 + 16;
 
 impl Run<'_> {
-    pub(super) fn result(self) -> ArmResult {
+    pub(super) fn result(self) -> VariantResult {
         let flows: Vec<FlowResult> = (0..self.begun).map(|number| self.flow_result(number)).collect();
         let topology = &self.scenario.topology;
         let ports: Vec<PortResult> = topology
@@ -48,9 +48,9 @@ impl Run<'_> {
         let (jobs, links) = (self.job_results(), self.link_results());
         let summary = self.with_jobs(measured.summary(), &jobs, &links);
         let full = u64::from(self.scenario.hosts.path_mtu().octets());
-        ArmResult {
-            arm: self.arm.name.clone(),
-            title: self.arm.title().to_owned(),
+        VariantResult {
+            variant: self.variant.name.clone(),
+            title: self.variant.title().to_owned(),
             seed: self.seed,
             simulated_ns: self.last_end.as_ns(),
             packet_hops: self.fabric.network.hops() + self.spared_hops,
@@ -117,7 +117,7 @@ impl Run<'_> {
         let (topology, flow, qpn) = (&self.scenario.topology, &self.flows[number], self.qpn(number));
         let met_at = |switch| Some((switch, *self.fabric.watch(switch)?.met().get(&qpn)?));
         let (switch, met) = topology.switch_ids().filter_map(met_at).min_by_key(|(_, met)| met.at)?;
-        let by = match self.arm.signal {
+        let by = match self.variant.signal {
             Signal::None => return None,
             Signal::ReceiverCnp => ADDRESSES.host(topology, flow.to),
             Signal::FastCnp => ADDRESSES.loopback(topology, switch),

@@ -4,7 +4,7 @@
 use super::build::ADDRESSES;
 use super::nic::{Outer, headend_path};
 use super::run::RunError;
-use super::scenario::{Arm, Paths, Scenario};
+use super::scenario::{FabricScenario, Paths, Variant};
 use super::tasks::Channel;
 use srdma_dataplane::{Command, Encaps, EncapsMode, Flavors, NextHop, RouteAction, SidBehavior, TableId};
 use srdma_fabric::sid::tenant_id;
@@ -30,13 +30,13 @@ pub(super) struct Headers {
     pub(super) back: Outer,
 }
 
-/// The SIDs of a fabric in arms whose hosts choose paths; `None` in others.
+/// The SIDs of a fabric in variants whose hosts choose paths; `None` in others.
 ///
 /// # Errors
 ///
 /// A fabric with more switches than there are ids.
-pub(super) fn sid_plan(scenario: &Scenario, arm: &Arm) -> Result<Option<SidPlan>, RunError> {
-    let is_needed = arm.paths != Paths::Ecmp || scenario.workloads.stream.iter().any(|stream| stream.via.is_some());
+pub(super) fn sid_plan(scenario: &FabricScenario, variant: &Variant) -> Result<Option<SidPlan>, RunError> {
+    let is_needed = variant.paths != Paths::Ecmp || scenario.workloads.stream.iter().any(|stream| stream.via.is_some());
     Ok(is_needed.then(|| SidPlan::new(&scenario.topology, SidPlan::BLOCK)).transpose()?)
 }
 
@@ -47,8 +47,8 @@ pub(super) fn sid_plan(scenario: &Scenario, arm: &Arm) -> Result<Option<SidPlan>
 ///
 /// Those of the placement.
 pub(super) fn paths(
-    scenario: &Scenario,
-    arm: &Arm,
+    scenario: &FabricScenario,
+    variant: &Variant,
     next_hops: &NextHops,
     seed: u64,
     channels: &[Channel],
@@ -59,11 +59,11 @@ pub(super) fn paths(
         Flow { from, to, rate_bits_per_s }
     };
     let flows: Vec<Flow> = channels.iter().map(flow).collect();
-    let how = match arm.paths {
+    let how = match variant.paths {
         Paths::Ecmp => return Ok(Vec::new()),
         Paths::Random => Choosing::Random(seed),
         Paths::Greedy => Choosing::Greedy,
-        Paths::Placed if arm.steering => {
+        Paths::Placed if variant.steering => {
             let placement = Placement::new(topology, &flows)?;
             let ids = (0..flows.len() as u32).map(FlowId);
             return Ok(ids.map(|id| placement.path(id).into_iter().chain(placement.backup(id)).collect()).collect());
@@ -115,7 +115,7 @@ fn outer(
 ///
 /// As for [`headers`].
 pub(super) fn stream_header(
-    scenario: &Scenario,
+    scenario: &FabricScenario,
     plan: &SidPlan,
     next_hops: &NextHops,
     [from, via, to]: [NodeId; 3],
@@ -132,7 +132,7 @@ pub(super) fn stream_header(
 
 /// What a switch is told when the fabric is set up: its own uN and uA, and the uN of its neighbours. A program names
 /// every switch on its way, so that none needs to know more.
-pub(super) fn commands(scenario: &Scenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
+pub(super) fn commands(scenario: &FabricScenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
     let topology = &scenario.topology;
     let node = NodeId::Switch(switch);
     let sid =
@@ -160,7 +160,7 @@ pub(super) fn commands(scenario: &Scenario, plan: &SidPlan, switch: SwitchId) ->
 }
 
 /// End.DT6 of the tenants with hosts at a switch, each with a table of these hosts alone (PP-7-2).
-fn tenants(scenario: &Scenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
+fn tenants(scenario: &FabricScenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
     let topology = &scenario.topology;
     let mut hosts: BTreeMap<u16, BTreeSet<HostId>> = BTreeMap::new();
     for (job, _) in &scenario.jobs {
@@ -187,19 +187,19 @@ fn tenants(scenario: &Scenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command
 
 #[cfg(test)]
 mod tests {
-    use crate::Scenario;
+    use crate::FabricScenario;
     use crate::run::Run;
     use std::path::Path;
 
     /// A job whose all-to-all has 240 flows, or none but four.
-    fn scenario(kind: &str) -> Scenario {
+    fn scenario(kind: &str) -> FabricScenario {
         let text = format!(
             "title = \"tables\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n\
              [[workload.job]]\nname = \"train\"\nnics = [\"h1.*\", \"h2.*\", \"h3.*\", \"h4.*\"]\ntensor = 8\n\
              [[workload.job.collective]]\nkind = \"{kind}\"\noctets = 65_536\n[measure]\nduration_us = 1\n\
-             [[arm]]\nname = \"placed\"\nsignal = \"none\"\ncontrol = \"none\"\npaths = \"placed\"\n"
+             [[variant]]\nname = \"placed\"\nsignal = \"none\"\ncontrol = \"none\"\npaths = \"placed\"\n"
         );
-        Scenario::parse(Path::new("file.toml"), &text).unwrap()
+        FabricScenario::parse(Path::new("file.toml"), &text).unwrap()
     }
 
     /// What each switch holds: prefixes, neighbours, SIDs with what they do.
@@ -220,7 +220,7 @@ mod tests {
         let mut found = Vec::new();
         for kind in ["all-to-all", "broadcast"] {
             let scenario = scenario(kind);
-            let mut run = Run::new(&scenario, &scenario.arms[0], 1).unwrap();
+            let mut run = Run::new(&scenario, &scenario.variants[0], 1).unwrap();
             let before = tables(&run);
             run.proceed(10_000_000, &mut |_| {}, None).unwrap();
             assert!(run.jobs.are_done());

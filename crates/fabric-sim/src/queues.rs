@@ -1,7 +1,7 @@
-//! The queues of a switch: classes, marks, pauses, notifications, as scenario and arm want them.
+//! The queues of a switch: classes, marks, pauses, notifications, as scenario and variant want them.
 
 use super::build::{ADDRESSES, PREFIX, PREFIX_LEN};
-use super::scenario::{Arm, Control, Scenario, Signal, Whole};
+use super::scenario::{Control, FabricScenario, Signal, Variant, Whole};
 use super::server::DATA_CLASS;
 use super::watch::{Watch, WatchedQueue};
 use srdma_dataplane::{
@@ -20,30 +20,30 @@ pub(super) const PAUSE_QUANTA: u16 = 0xFFFF;
 pub(super) const TRACE_NAMESPACE: u16 = 1;
 
 /// What a switch is told about its queues.
-pub(super) fn commands(scenario: &Scenario, arm: &Arm, switch: SwitchId) -> Vec<Command> {
+pub(super) fn commands(scenario: &FabricScenario, variant: &Variant, switch: SwitchId) -> Vec<Command> {
     let topology = &scenario.topology;
     let mut commands = vec![Command::SetClasses(ClassMap::by_precedence())];
     for port in topology.ports(NodeId::Switch(switch)) {
         let rate_bits_per_s = topology.links()[port.link.index()].rate_bits_per_s;
-        let thresholds = Thresholds::new(scenario, arm, port.peer.node);
-        let mut egress = Box::new(egress(scenario, arm, rate_bits_per_s, &thresholds));
+        let thresholds = Thresholds::new(scenario, variant, port.peer.node);
+        let mut egress = Box::new(egress(scenario, variant, rate_bits_per_s, &thresholds));
         if let Some(wan) = &scenario.wan {
             wan.egress(switch, &mut egress);
         }
         commands.push(Command::SetEgress { port: PortId(port.port), egress });
     }
-    if arm.signal == Signal::FastCnp && scenario.wan.is_none() {
-        commands.push(Command::SetFastCnp(Box::new(fast_cnp(scenario, arm))));
+    if variant.signal == Signal::FastCnp && scenario.wan.is_none() {
+        commands.push(Command::SetFastCnp(Box::new(fast_cnp(scenario, variant))));
     }
-    if arm.control == Control::Hpcc {
+    if variant.control == Control::Hpcc {
         commands.push(Command::SetIoam(Box::new(traces(topology, switch))));
     }
     commands
 }
 
 /// Every host may be notified, and knows what it is told.
-fn fast_cnp(scenario: &Scenario, arm: &Arm) -> FastCnpConfig {
-    let notification = arm.notification.unwrap_or(scenario.switches.notification);
+fn fast_cnp(scenario: &FabricScenario, variant: &Variant) -> FastCnpConfig {
+    let notification = variant.notification.unwrap_or(scenario.switches.notification);
     FastCnpConfig {
         interval: Duration::from_nanos(notification.interval_ns.get()),
         per_second: notification.per_second.get() as u32,
@@ -78,9 +78,14 @@ fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
     }
 }
 
-/// The queues of a switch on the way to the receiver of the first incast: above the threshold from which on the arm's
+/// The queues of a switch on the way to the receiver of the first incast: above the threshold from which on the variant's
 /// signal is given there.
-pub(super) fn watch(scenario: &Scenario, arm: &Arm, next_hops: &NextHops, switch: SwitchId) -> Option<Watch> {
+pub(super) fn watch(
+    scenario: &FabricScenario,
+    variant: &Variant,
+    next_hops: &NextHops,
+    switch: SwitchId,
+) -> Option<Watch> {
     let topology = &scenario.topology;
     if let Some(wan) = &scenario.wan {
         return wan.watch(topology, switch);
@@ -89,7 +94,7 @@ pub(super) fn watch(scenario: &Scenario, arm: &Arm, next_hops: &NextHops, switch
     let ports = next_hops.toward(switch, receiver).iter();
     let queues = ports.filter_map(|port| {
         let peer = topology.port(NodeId::Switch(switch), *port)?.peer.node;
-        let threshold_octets = Thresholds::new(scenario, arm, peer).of_signal(arm.signal)?;
+        let threshold_octets = Thresholds::new(scenario, variant, peer).of_signal(variant.signal)?;
         Some(WatchedQueue { port: PortId(*port), threshold_octets })
     });
     let queues: Vec<WatchedQueue> = queues.collect();
@@ -104,9 +109,9 @@ struct Thresholds {
 
 impl Thresholds {
     /// Those of a port toward this neighbour.
-    fn new(scenario: &Scenario, arm: &Arm, neighbour: NodeId) -> Self {
-        let ecn = arm.ecn.unwrap_or(scenario.switches.ecn);
-        let notification = arm.notification.unwrap_or(scenario.switches.notification);
+    fn new(scenario: &FabricScenario, variant: &Variant, neighbour: NodeId) -> Self {
+        let ecn = variant.ecn.unwrap_or(scenario.switches.ecn);
+        let notification = variant.notification.unwrap_or(scenario.switches.notification);
         let or = |of_host_port: u64, of_fabric_port: Option<u64>| match neighbour {
             NodeId::Host(_) => of_host_port as usize,
             NodeId::Switch(_) => of_fabric_port.unwrap_or(of_host_port) as usize,
@@ -134,12 +139,12 @@ impl Thresholds {
     }
 }
 
-fn egress(scenario: &Scenario, arm: &Arm, rate_bits_per_s: u64, thresholds: &Thresholds) -> EgressConfig {
+fn egress(scenario: &FabricScenario, variant: &Variant, rate_bits_per_s: u64, thresholds: &Thresholds) -> EgressConfig {
     let switches = &scenario.switches;
-    let pfc = arm.pfc_thresholds.unwrap_or(switches.pfc);
+    let pfc = variant.pfc_thresholds.unwrap_or(switches.pfc);
     let mut egress = EgressConfig::new(rate_bits_per_s, switches.queue_limit_octets.get() as usize);
     let data: &mut ClassConfig = &mut egress.classes[DATA_CLASS];
-    match arm.signal {
+    match variant.signal {
         Signal::None => {}
         Signal::ReceiverCnp => data.marking = Some(thresholds.marking),
         Signal::FastCnp => {
@@ -147,7 +152,7 @@ fn egress(scenario: &Scenario, arm: &Arm, rate_bits_per_s: u64, thresholds: &Thr
             data.notify_octets = Some(thresholds.notify_octets);
         }
     }
-    data.pfc = arm.pfc.then(|| PfcConfig {
+    data.pfc = variant.pfc.then(|| PfcConfig {
         xoff_octets: pfc.xoff_octets.get() as usize,
         xon_octets: pfc.xon_octets.get() as usize,
         headroom_octets: pfc.headroom_octets.get() as usize,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Everything that was run of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Results {
+pub struct FabricResults {
     /// The scenario's title.
     pub title: String,
     /// The scenario's description.
@@ -13,17 +13,17 @@ pub struct Results {
     /// How what is sent was simulated.
     #[serde(default)]
     pub level: Level,
-    /// The name of the arm that others are compared with.
+    /// The name of the variant that others are compared with.
     pub baseline: String,
-    /// Every run, arm by arm as the scenario has them, seeds in their order.
-    pub runs: Vec<ArmResult>,
+    /// Every run, variant by variant as the scenario has them, seeds in their order.
+    pub runs: Vec<VariantResult>,
 }
 
-/// One arm with one seed.
+/// One variant with one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ArmResult {
-    /// The arm's name.
-    pub arm: String,
+pub struct VariantResult {
+    /// The variant's name.
+    pub variant: String,
     /// What reports call it.
     pub title: String,
     /// The seed.
@@ -313,15 +313,15 @@ pub fn percentile(values: &mut [f64], share: f64) -> Option<f64> {
     values.get(rank.clamp(1, values.len().max(1)) - 1).copied()
 }
 
-impl Results {
-    /// The runs of an arm.
-    pub fn of_arm<'a>(&'a self, arm: &'a str) -> impl Iterator<Item = &'a ArmResult> {
-        self.runs.iter().filter(move |run| run.arm == arm)
+impl FabricResults {
+    /// The runs of a variant.
+    pub fn of_variant<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a VariantResult> {
+        self.runs.iter().filter(move |run| run.variant == variant)
     }
 
-    /// Least, median and greatest over the seeds of an arm of what `value` takes from a run's summary.
-    pub fn spread(&self, arm: &str, value: impl Fn(&Summary) -> Option<f64>) -> Option<[f64; 3]> {
-        let mut values: Vec<f64> = self.of_arm(arm).filter_map(|run| value(&run.summary)).collect();
+    /// Least, median and greatest over the seeds of a variant of what `value` takes from a run's summary.
+    pub fn spread(&self, variant: &str, value: impl Fn(&Summary) -> Option<f64>) -> Option<[f64; 3]> {
+        let mut values: Vec<f64> = self.of_variant(variant).filter_map(|run| value(&run.summary)).collect();
         let median = percentile(&mut values, 0.5)?;
         Some([*values.first()?, median, *values.last()?])
     }

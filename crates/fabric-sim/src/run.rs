@@ -1,4 +1,4 @@
-//! One run: an arm of a scenario with a seed.
+//! One run: a variant of a scenario with a seed.
 
 use super::build::{ADDRESSES, Fabric};
 use super::closing::Closing;
@@ -11,9 +11,9 @@ use super::nic::Outer;
 use super::path::{ACK_OCTETS, Path};
 use super::programs;
 use super::queues::TRACE_NAMESPACE;
-use super::results::{ArmResult, FlowKind};
+use super::results::{FlowKind, VariantResult};
 use super::sample::{SampledFlow, Sampler};
-use super::scenario::{Arm, Control, Level, Scenario, Signal};
+use super::scenario::{Control, FabricScenario, Level, Signal, Variant};
 use super::server::{DATA_DSCP, Ended, Server, Told};
 use super::showing::Showing;
 use srdma_fabric::{HostId, NextHops, NodeId, SidPlan};
@@ -41,6 +41,14 @@ pub struct Progress {
     pub packet_hops: u64,
     /// Queue pairs that there are, at all hosts.
     pub queue_pairs: usize,
+}
+
+impl Progress {
+    /// The share of the run that is done, from 0 to 1: in virtual time or in flows, whichever is further.
+    pub fn share(&self) -> f64 {
+        let share = |done: u64, all: u64| if all == 0 { 0.0 } else { done.min(all) as f64 / all as f64 };
+        share(self.now_ns, self.end_ns).max(share(self.ended as u64, self.flows as u64))
+    }
 }
 
 /// Why a run was not possible.
@@ -87,30 +95,30 @@ pub enum RunError {
     /// A run at flow level, which has no packets, is to be shown.
     #[error("a run at flow level has no packets that could be shown: simulate it packet by packet")]
     NoPackets,
-    /// There is no such arm.
-    #[error("the scenario has {arms} arms, counted from 0: there is no arm {found}")]
-    Arm {
+    /// There is no such variant.
+    #[error("the scenario has {variants} variants, counted from 0: there is no variant {found}")]
+    Variant {
         /// How many there are.
-        arms: usize,
+        variants: usize,
         /// What was asked for.
         found: usize,
     },
 }
 
-/// Runs an arm, by its position, with a seed. `progress` is called now and then.
+/// Runs a variant, by its position, with a seed. `progress` is called now and then.
 ///
 /// Everything that comes out follows from the arguments: no clock, no thread, no order of a hash table has a say.
 ///
 /// # Errors
 ///
-/// Those of [`RunError`]: of a checked scenario only an arm that it does not have.
+/// Those of [`RunError`]: of a checked scenario only a variant that it does not have.
 pub fn run(
-    scenario: &Scenario,
-    arm: usize,
+    scenario: &FabricScenario,
+    variant: usize,
     seed: u64,
     progress: &mut dyn FnMut(Progress),
-) -> Result<ArmResult, RunError> {
-    run_shown(scenario, arm, seed, progress, None)
+) -> Result<VariantResult, RunError> {
+    run_shown(scenario, variant, seed, progress, None)
 }
 
 /// The same, shown to somebody, which changes nothing of what comes out.
@@ -119,26 +127,26 @@ pub fn run(
 ///
 /// Those of [`RunError`]: those of who is shown it, and what is simulated as flows cannot be shown.
 pub fn run_shown(
-    scenario: &Scenario,
-    arm: usize,
+    scenario: &FabricScenario,
+    variant: usize,
     seed: u64,
     progress: &mut dyn FnMut(Progress),
     shown: Option<&mut Shown<'_>>,
-) -> Result<ArmResult, RunError> {
-    let arms = scenario.arms.len();
-    let arm = scenario.arms.get(arm).ok_or(RunError::Arm { arms, found: arm })?;
+) -> Result<VariantResult, RunError> {
+    let variants = scenario.variants.len();
+    let variant = scenario.variants.get(variant).ok_or(RunError::Variant { variants, found: variant })?;
     if scenario.level == Level::Flow {
         return match shown {
-            None => flow_level::run(scenario, arm, seed, progress),
+            None => flow_level::run(scenario, variant, seed, progress),
             Some(_) => Err(RunError::NoPackets),
         };
     }
     let measures = &scenario.measures;
     let duration_ns = measures.duration_us.get() * NS_PER_US;
     let end_ns = duration_ns + measures.drain_us.get() * NS_PER_US;
-    let mut run = Run::new(scenario, arm, seed)?;
+    let mut run = Run::new(scenario, variant, seed)?;
     if measures.keeps && !scenario.workloads.incast.is_empty() && scenario.workloads.has_endless() {
-        let mut twin = Run::new(scenario, arm, seed)?;
+        let mut twin = Run::new(scenario, variant, seed)?;
         twin.without_incasts = true;
         let whole_ns = duration_ns + end_ns;
         let of_twin = &mut |how_far| progress(Progress { end_ns: whole_ns, ..how_far });
@@ -160,8 +168,8 @@ pub fn run_shown(
 pub(super) const ECT_0: u8 = 2;
 
 pub(super) struct Run<'a> {
-    pub(super) scenario: &'a Scenario,
-    pub(super) arm: &'a Arm,
+    pub(super) scenario: &'a FabricScenario,
+    pub(super) variant: &'a Variant,
     pub(super) seed: u64,
     pub(super) next_hops: NextHops,
     pub(super) fabric: Fabric,
@@ -198,20 +206,20 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
-        Self::of_flows(scenario, arm, seed, plan(scenario, seed))
+    pub(super) fn new(scenario: &'a FabricScenario, variant: &'a Variant, seed: u64) -> Result<Self, RunError> {
+        Self::of_flows(scenario, variant, seed, plan(scenario, seed))
     }
 
     /// The same with these flows, in the order of their beginnings.
     pub(super) fn of_flows(
-        scenario: &'a Scenario,
-        arm: &'a Arm,
+        scenario: &'a FabricScenario,
+        variant: &'a Variant,
         seed: u64,
         flows: Vec<PlannedFlow>,
     ) -> Result<Self, RunError> {
         let next_hops = NextHops::new(&scenario.topology);
-        let sids = programs::sid_plan(scenario, arm)?;
-        let fabric = Fabric::new(scenario, arm, &next_hops, sids.as_ref(), seed)?;
+        let sids = programs::sid_plan(scenario, variant)?;
+        let fabric = Fabric::new(scenario, variant, &next_hops, sids.as_ref(), seed)?;
         let base_rtt_ns = base_rtt_ns(scenario, &next_hops);
         let first_qpn = first_qpn(seed);
         let mut rate_names: Vec<String> = flows.iter().filter_map(series_name).collect();
@@ -219,7 +227,7 @@ impl<'a> Run<'a> {
         rate_names.dedup();
         let mut run = Run {
             scenario,
-            arm,
+            variant,
             seed,
             next_hops,
             fabric,
@@ -236,7 +244,7 @@ impl<'a> Run<'a> {
             sampled: Vec::new(),
             turns: Turns::new(scenario),
             sids,
-            jobs: Jobs::new(scenario, arm.queue_pairs.get() as usize)?,
+            jobs: Jobs::new(scenario, variant.queue_pairs.get() as usize)?,
             base_rtt_ns,
             begun: 0,
             ended: 0,
@@ -388,25 +396,26 @@ impl<'a> Run<'a> {
         let (hosts, topology) = (&self.scenario.hosts, &self.scenario.topology);
         let link = topology.ports(NodeId::Host(own)).first().map(|port| &topology.links()[port.link.index()]);
         let line_rate_bits_per_s = link.map_or(1, |link| link.rate_bits_per_s);
-        let steered = self.arm.control == Control::Hpcc;
-        let ecn = if self.arm.signal == Signal::None { 0 } else { ECT_0 };
+        let steered = self.variant.control == Control::Hpcc;
+        let ecn = if self.variant.signal == Signal::None { 0 } else { ECT_0 };
         QueuePairConfig {
             path_mtu: hosts.path_mtu(),
             traffic_class: DATA_DSCP << 2 | ecn,
             ack_timeout: hosts.ack_timeout.get() as u8,
-            cnp_interval_ns: (self.arm.signal != Signal::None)
-                .then(|| self.arm.cnp_interval_ns.unwrap_or(hosts.cnp_interval_ns).get()),
-            rate: match self.arm.control {
+            cnp_interval_ns: (self.variant.signal != Signal::None)
+                .then(|| self.variant.cnp_interval_ns.unwrap_or(hosts.cnp_interval_ns).get()),
+            rate: match self.variant.control {
                 Control::None => None,
-                Control::Dcqcn => Some(RateAlgorithm::Dcqcn(self.arm.dcqcn.parameters(line_rate_bits_per_s))),
+                Control::Dcqcn => Some(RateAlgorithm::Dcqcn(self.variant.dcqcn.parameters(line_rate_bits_per_s))),
                 Control::Hpcc => {
-                    let parameters = self.arm.hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE);
+                    let parameters =
+                        self.variant.hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE);
                     Some(RateAlgorithm::Hpcc(parameters))
                 }
             },
             trace: steered
                 .then(|| TraceRequest::hpcc(TRACE_NAMESPACE, self.next_hops.diameter().saturating_sub(1) as u8)),
-            trace_return_interval_ns: steered.then(|| self.arm.hpcc.feedback_interval_ns()),
+            trace_return_interval_ns: steered.then(|| self.variant.hpcc.feedback_interval_ns()),
             habits: Habits {
                 max_outstanding_psns: hosts.outstanding_packets.get() as u32,
                 ack_request_interval: hosts.ack_every.get() as u32,
@@ -469,7 +478,7 @@ const LONGEST_HEADERS_OCTETS: u64 = 350;
 
 /// The longest round trip of a full packet and its ACK while nothing waits: between the first host and the one farthest
 /// from it, in a fabric where all such paths are alike.
-fn base_rtt_ns(scenario: &Scenario, next_hops: &NextHops) -> u64 {
+fn base_rtt_ns(scenario: &FabricScenario, next_hops: &NextHops) -> u64 {
     let topology = &scenario.topology;
     let first = HostId(0);
     let full = u64::from(scenario.hosts.path_mtu().octets()) + LONGEST_HEADERS_OCTETS;

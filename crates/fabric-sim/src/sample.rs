@@ -2,7 +2,7 @@
 
 use super::build::Fabric;
 use super::results::{Series, SeriesKind};
-use super::scenario::Scenario;
+use super::scenario::FabricScenario;
 use super::server::DATA_CLASS;
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
 use srdma_frame::PortId;
@@ -34,7 +34,7 @@ pub(super) struct Sampler {
 
 impl Sampler {
     /// Series for the queues that a scenario names, and for flows of these names.
-    pub(super) fn new(scenario: &Scenario, rate_names: Vec<String>) -> Self {
+    pub(super) fn new(scenario: &FabricScenario, rate_names: Vec<String>) -> Self {
         let (topology, step_ns) = (&scenario.topology, scenario.measures.sample_ns.get());
         let receivers = scenario.workloads.incast.iter().filter_map(|incast| incast.receiver(topology));
         let named = scenario.measures.queues_of.iter().filter_map(|name| topology.node(name.as_ref()));

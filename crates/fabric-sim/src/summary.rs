@@ -3,7 +3,7 @@
 use super::fair;
 use super::flows::PlannedFlow;
 use super::results::{FlowKind, FlowResult, NotificationResult, PortResult, Summary, Totals, percentile};
-use super::scenario::Scenario;
+use super::scenario::FabricScenario;
 use std::collections::BTreeMap;
 
 /// Octets of a full packet's frame on the wire beside its payload: Ethernet with preamble, FCS and gap, IPv6, UDP, BTH,
@@ -12,7 +12,7 @@ const OVERHEAD_OCTETS: f64 = (14 + 24 + 40 + 8 + 12 + 4) as f64;
 
 /// What a summary is made of.
 pub(super) struct Measured<'a> {
-    pub(super) scenario: &'a Scenario,
+    pub(super) scenario: &'a FabricScenario,
     pub(super) planned: &'a [PlannedFlow],
     pub(super) flows: &'a [FlowResult],
     /// The positions of the links that each flow's data take; empty without streams.

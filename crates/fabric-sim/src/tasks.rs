@@ -5,7 +5,7 @@
 //! that servers may be worked off one after the other; only where a collective follows another one all of them are told
 //! anew, when the run takes its next step.
 
-use super::scenario::Scenario;
+use super::scenario::FabricScenario;
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_placement::{Collective, Job, Message, Pace, Schedule};
 use srdma_wire::Instant;
@@ -53,7 +53,7 @@ pub(super) struct Task {
 }
 
 /// The tasks of all jobs, and the channels between their NICs: those of a task follow each other.
-pub(super) fn tasks(scenario: &Scenario) -> (Vec<Task>, Vec<Channel>) {
+pub(super) fn tasks(scenario: &FabricScenario) -> (Vec<Task>, Vec<Channel>) {
     let (mut tasks, mut channels) = (Vec::new(), Vec::new());
     for (number, (job, _)) in scenario.jobs.iter().enumerate() {
         let one_by_one: Vec<&Collective> = job.collectives.iter().filter(|own| own.period_us.is_none()).collect();

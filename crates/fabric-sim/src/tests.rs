@@ -1,12 +1,13 @@
 //! What is shown of results, with results that are made up so that everything occurs.
 
 use crate::results::{FlowKind, FlowResult, NotificationResult, PortResult, Series, SeriesKind, Summary, Totals};
-use crate::{ArmResult, Level, Results, Scenario, run_all};
 use crate::{FabricReport, Provenance};
+use crate::{FabricResults, FabricScenario, Level, VariantResult, run_all};
 use std::path::Path;
 use std::time::Duration;
 
 const FILE: &str = r#"
+kind = "fabric"
 title = "Two to one"
 description = "Two hosts send to a third. <Nothing> else."
 seeds = 2
@@ -27,22 +28,22 @@ start_us = 1
 [measure]
 duration_us = 20
 
-[[arm]]
+[[variant]]
 name = "old"
 title = "Receiver CNP, DCQCN"
 signal = "receiver-cnp"
 control = "dcqcn"
 baseline = true
 
-[[arm]]
+[[variant]]
 name = "new"
 title = "Fast CNP & DCQCN"
 signal = "fast-cnp"
 control = "dcqcn"
 "#;
 
-fn scenario() -> Scenario {
-    Scenario::parse(Path::new("two.toml"), FILE).unwrap()
+fn scenario() -> FabricScenario {
+    FabricScenario::parse(Path::new("two.toml"), FILE).unwrap()
 }
 
 /// A flow that took so many times as long as alone.
@@ -62,7 +63,7 @@ fn flow(kind: FlowKind, number: u64, size_octets: u64, slowdown: f64) -> FlowRes
 }
 
 /// A run in which everything is so many times as bad as it might be.
-fn made_up(arm: &str, title: &str, seed: u64, badness: f64) -> ArmResult {
+fn made_up(variant: &str, title: &str, seed: u64, badness: f64) -> VariantResult {
     let bad = badness * (1.0 + seed as f64 / 20.0);
     let kinds = [(FlowKind::Background, 50_000), (FlowKind::Background, 500_000), (FlowKind::Incast, 40_000)];
     let mut flows: Vec<FlowResult> = (0..60)
@@ -94,8 +95,8 @@ fn made_up(arm: &str, title: &str, seed: u64, badness: f64) -> ArmResult {
         changed_ns: (flow > 0).then(|| 5000 + 1300 + (900.0 * bad * flow as f64) as u64),
         way_back_ns: 1200,
     };
-    ArmResult {
-        arm: arm.to_owned(),
+    VariantResult {
+        variant: variant.to_owned(),
         title: title.to_owned(),
         seed,
         simulated_ns: 2_000_000,
@@ -132,17 +133,17 @@ fn made_up(arm: &str, title: &str, seed: u64, badness: f64) -> ArmResult {
     }
 }
 
-fn results() -> Results {
+fn results() -> FabricResults {
     let (mut runs, scenario) = (Vec::new(), scenario());
-    for (arm, badness) in scenario.arms.iter().zip([2.0, 1.0]) {
-        runs.extend([1, 2].map(|seed| made_up(&arm.name, arm.title(), seed, badness)));
+    for (variant, badness) in scenario.variants.iter().zip([2.0, 1.0]) {
+        runs.extend([1, 2].map(|seed| made_up(&variant.name, variant.title(), seed, badness)));
     }
     made_of(&scenario, runs)
 }
 
-fn made_of(scenario: &Scenario, runs: Vec<ArmResult>) -> Results {
+fn made_of(scenario: &FabricScenario, runs: Vec<VariantResult>) -> FabricResults {
     let (title, description) = (scenario.title.clone(), scenario.description.clone());
-    Results { title, description, level: Level::Packet, baseline: "old".to_owned(), runs }
+    FabricResults { title, description, level: Level::Packet, baseline: "old".to_owned(), runs }
 }
 
 fn provenance() -> Provenance<'static> {
@@ -166,7 +167,7 @@ fn the_table_compares_with_the_baseline() {
     let text = with_report(|report| report.to_string());
     insta::assert_snapshot!(text, @r#"
 Two to one
-4 hosts, 3 switches, 6 links; 2 arms, 2 seeds each
+4 hosts, 3 switches, 6 links; 2 variants, 2 seeds each
 
 median of the seeds                               old                  new
 short flows, slowdown p99                       34.4×        17.2× (-50 %)
@@ -200,9 +201,9 @@ fn the_report_shows_everything_that_was_measured() {
     }
     let plots = html.matches("<figure class=\"plot\">").count();
     // Four bars of measures; of three classes of flows two bars and three distributions; of rates, queues and pauses
-    // one each for both arms; the delay.
+    // one each for both variants; the delay.
     assert_eq!(plots, 4 + 2 + 3 + 6 + 1);
-    // Pauses and queues, of both arms.
+    // Pauses and queues, of both variants.
     assert_eq!(html.matches("<figure class=\"picture\">").count(), 4);
     for text in [
         "Fast CNP &amp; DCQCN: short flows, slowdown p99 17.2× instead of 34.4× (−50 %)",
@@ -226,13 +227,13 @@ fn a_scenario_that_gave_nothing_has_a_report_too() {
     assert!(!report.to_string().is_empty());
 }
 
-/// The same file, arms and seeds give the same results on any number of threads, in the order of arms and seeds.
+/// The same file, variants and seeds give the same results on any number of threads, in the order of variants and seeds.
 #[test]
 fn results_do_not_depend_on_threads() {
     let scenario = scenario();
     let run = |threads| run_all(&scenario, &[4, 2, 9], threads, &|_, _| (), None).unwrap();
     let alone = run(1);
-    let order: Vec<(&str, u64)> = alone.runs.iter().map(|run| (run.arm.as_str(), run.seed)).collect();
+    let order: Vec<(&str, u64)> = alone.runs.iter().map(|run| (run.variant.as_str(), run.seed)).collect();
     assert_eq!(order, [("old", 4), ("old", 2), ("old", 9), ("new", 4), ("new", 2), ("new", 9)]);
     let text = |results| serde_json::to_string(&results).unwrap();
     assert_eq!(text(alone), text(run(5)));

@@ -14,7 +14,7 @@ impl fmt::Display for FabricReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (results, scenario) = (self.results, self.scenario);
         let topology = &scenario.topology;
-        let seeds = results.runs.len() / scenario.arms.len().max(1);
+        let seeds = results.runs.len() / scenario.variants.len().max(1);
         writeln!(f, "{}", results.title)?;
         writeln!(
             f,
@@ -22,7 +22,7 @@ impl fmt::Display for FabricReport<'_> {
             count(topology.hosts().len() as u64, "host"),
             plural(topology.switches().len(), "switch", "switches"),
             count(topology.links().len() as u64, "link"),
-            count(scenario.arms.len() as u64, "arm"),
+            count(scenario.variants.len() as u64, "variant"),
             count(seeds as u64, "seed")
         )?;
         writeln!(f)?;
@@ -51,30 +51,31 @@ impl fmt::Display for FabricReport<'_> {
 }
 
 impl FabricReport<'_> {
-    /// A row for each measure, a column for each arm: the median, and the difference to the baseline.
+    /// A row for each measure, a column for each variant: the median, and the difference to the baseline.
     fn table(&self, f: &mut fmt::Formatter<'_>, seeds: usize) -> fmt::Result {
-        let arms: Vec<&str> = self.scenario.arms.iter().map(|arm| arm.name.as_str()).collect();
-        let width = arms.iter().map(|name| name.chars().count() + 2).max().unwrap_or(0).max(LEAST_COLUMN);
+        let variants: Vec<&str> = self.scenario.variants.iter().map(|variant| variant.name.as_str()).collect();
+        let width = variants.iter().map(|name| name.chars().count() + 2).max().unwrap_or(0).max(LEAST_COLUMN);
         write!(f, "{:<NAME_WIDTH$}", if seeds > 1 { "median of the seeds" } else { "" })?;
-        for name in &arms {
+        for name in &variants {
             write!(f, " {name:>width$}")?;
         }
         writeln!(f)?;
         for measure in measures::present(self.results) {
             write!(f, "{:<NAME_WIDTH$}", measure.name)?;
             let baseline = measure.spread(self.results, &self.results.baseline);
-            for name in &arms {
+            for name in &variants {
                 let spread = measure.spread(self.results, name);
                 let is_baseline = *name == self.results.baseline;
                 let value =
                     spread.map_or("–".to_owned(), |spread| measure.unit.format(spread.median)).replace('\u{a0}', " ");
-                let difference = spread.zip(baseline).filter(|_| !is_baseline && arms.len() > 1).and_then(difference);
+                let difference =
+                    spread.zip(baseline).filter(|_| !is_baseline && variants.len() > 1).and_then(difference);
                 let cell = difference.map_or(value.clone(), |difference| format!("{value} {difference:>7}"));
                 write!(f, " {cell:>width$}")?;
             }
             writeln!(f)?;
         }
-        if arms.len() > 1 {
+        if variants.len() > 1 {
             writeln!(f, "differences are to {}", self.results.baseline)?;
         }
         writeln!(f)

@@ -1,16 +1,16 @@
-//! How far all runs together are: a bar on a terminal, nothing elsewhere.
+//! Progress of all runs together: a bar on a terminal, nothing elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Parts of a run that the bar can show.
+/// Steps of the bar for each run.
 const PARTS: u64 = 1000;
 
 /// Progress of several runs at once.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    /// For each run how many of its parts are done.
+    /// Completed steps of each run.
     done: Vec<AtomicU64>,
 }
 
@@ -19,25 +19,15 @@ impl Progress {
         let bar = io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent} %, {eta} left");
             let bar = ProgressBar::new(runs as u64 * PARTS).with_message(format!("0 of {runs} runs"));
-            // The template is a constant; a bar in the default style is as good as none.
+            // The template is a constant, which parses.
             if let Ok(style) = style { bar.with_style(style.progress_chars("=> ")) } else { bar }
         });
         Progress { bar, done: (0..runs).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// A run is so far: in virtual time, or in flows that have ended, whichever is further.
-    pub(super) fn report(&self, run: usize, progress: &srdma_fabric_sim::Progress) {
-        let parts = |done: u64, all: u64| (done.min(all) * PARTS).checked_div(all).unwrap_or(0);
-        let time = parts(progress.now_ns, progress.end_ns);
-        self.set(run, time.max(parts(progress.ended as u64, progress.flows as u64)));
-    }
-
-    /// A run is over.
-    pub(super) fn done(&self, run: usize) {
-        self.set(run, PARTS);
-    }
-
-    fn set(&self, run: usize, parts: u64) {
+    /// Sets the share of a run that is done, from 0 to 1.
+    pub(super) fn set(&self, run: usize, share: f64) {
+        let parts = (share * PARTS as f64) as u64;
         let (Some(bar), Some(done)) = (&self.bar, self.done.get(run)) else { return };
         if done.swap(parts, Ordering::Relaxed) != parts {
             let all = || self.done.iter().map(|done| done.load(Ordering::Relaxed));
@@ -47,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// All runs are over.
+    /// Removes the bar.
     pub(super) fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

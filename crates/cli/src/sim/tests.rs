@@ -1,11 +1,12 @@
-//! The choice of arms and seeds by options.
+//! The choice of variants and seeds by options.
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, EXAMPLES};
 use clap::Parser;
 use srdma_fabric_sim::Scenario;
 use std::path::Path;
 
 const FILE: &str = r#"
+kind = "fabric"
 title = "Two to one"
 description = "Two hosts send to a third. <Nothing> else."
 seeds = 2
@@ -26,14 +27,14 @@ start_us = 1
 [measure]
 duration_us = 20
 
-[[arm]]
+[[variant]]
 name = "old"
 title = "Receiver CNP, DCQCN"
 signal = "receiver-cnp"
 control = "dcqcn"
 baseline = true
 
-[[arm]]
+[[variant]]
 name = "new"
 title = "Fast CNP & DCQCN"
 signal = "fast-cnp"
@@ -55,14 +56,29 @@ fn scenario() -> Scenario {
 }
 
 #[test]
-fn arms_and_seeds_can_be_chosen() {
+fn variants_and_seeds_can_be_chosen() {
     let mut scenario = scenario();
-    let chosen = arguments(&["--arm", "new", "--first", "7", "--seeds", "3"]);
-    chosen.choose_arms(&mut scenario).unwrap();
-    assert_eq!(scenario.arms.len(), 1);
-    assert_eq!(chosen.seeds(scenario.seeds), [7, 8, 9]);
-    assert_eq!(arguments(&[]).seeds(scenario.seeds), [1, 2]);
-    assert_eq!(chosen.command(3), "srdma sim two.toml --first 7 --seeds 3 --arm new");
-    let unknown = arguments(&["--arm", "fast"]).choose_arms(&mut self::scenario()).unwrap_err();
-    assert_eq!(unknown.to_string(), "--arm fast: two.toml has the arms old, new");
+    let chosen = arguments(&["--variant", "new", "--first", "7", "--seeds", "3"]);
+    chosen.select(&mut scenario).unwrap();
+    assert_eq!(scenario.runs(1), 1);
+    assert_eq!(chosen.seeds(scenario.seeds()), [7, 8, 9]);
+    assert_eq!(arguments(&[]).seeds(scenario.seeds()), [1, 2]);
+    assert_eq!(chosen.command(3), "srdma sim two.toml --first 7 --seeds 3 --variant new");
+    let unknown = arguments(&["--variant", "fast"]).select(&mut self::scenario()).unwrap_err();
+    assert_eq!(format!("{unknown:#}"), "--variant: two.toml: there is no variant \"fast\": expected one of old, new");
+}
+
+/// Every example of the help is a command line that parses, of a shipped scenario that has what it selects.
+#[test]
+fn the_examples_of_the_help_work() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let examples: Vec<&str> = EXAMPLES.lines().filter_map(|line| line.trim().strip_prefix("srdma ")).collect();
+    assert_eq!(examples.len(), 8);
+    for example in examples {
+        let command = example.split("  ").next().unwrap();
+        let arguments = CommandLine::try_parse_from(command.split(' ')).unwrap().arguments;
+        let mut scenario = Scenario::read(&root.join(&arguments.file)).unwrap();
+        arguments.select(&mut scenario).unwrap();
+        assert!(arguments.record.is_none() || scenario.recording_title(1).is_some(), "{command}");
+    }
 }

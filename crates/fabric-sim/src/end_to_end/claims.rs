@@ -1,6 +1,6 @@
 //! What every run was to show, and whether it did.
 
-use super::plan::EndToEnd;
+use super::plan::EndToEndScenario;
 use super::results::{EndToEndResults, EndToEndRun};
 use crate::wan::Claim;
 
@@ -10,7 +10,7 @@ const SHARES_OF_ONE: u64 = 2;
 
 impl EndToEndResults {
     /// What these runs were to show, seed by seed.
-    pub fn claims(&self, plan: &EndToEnd) -> Vec<Claim> {
+    pub fn claims(&self, plan: &EndToEndScenario) -> Vec<Claim> {
         self.runs.iter().flat_map(|run| run.claims(plan)).collect()
     }
 }
@@ -24,7 +24,7 @@ impl EndToEndRun {
         }
     }
 
-    fn claims(&self, plan: &EndToEnd) -> Vec<Claim> {
+    fn claims(&self, plan: &EndToEndScenario) -> Vec<Claim> {
         let mut claims = vec![self.finishes(plan), self.identical(plan), self.egress(), self.invariants()];
         claims.push(self.aggregated());
         if plan.section.senders.get() > 0 {
@@ -43,7 +43,7 @@ impl EndToEndRun {
         Claim { at: self.name(), expected, found, holds }
     }
 
-    fn finishes(&self, plan: &EndToEnd) -> Claim {
+    fn finishes(&self, plan: &EndToEndScenario) -> Claim {
         let limit_ms = plan.section.limit_ms.get();
         let found = match (self.completion_ns, &self.failure) {
             (Some(ns), _) => format!("{:.2} ms", ns as f64 / 1e6),
@@ -55,7 +55,7 @@ impl EndToEndRun {
     }
 
     /// MT-5.2-4 and all before it: every octet is where it belongs, and nothing else is.
-    fn identical(&self, plan: &EndToEnd) -> Claim {
+    fn identical(&self, plan: &EndToEndScenario) -> Claim {
         let same = self.receivers.iter().filter(|receiver| receiver.is_faithful && receiver.sha256 == self.sha256);
         let (same, all) = (same.count(), plan.section.receivers());
         let expected = format!("the memory of {all} receivers has the source's SHA-256");

@@ -24,7 +24,7 @@ mod text;
 mod watching;
 mod world;
 
-pub use plan::{EndToEnd, Restart, Section, is_end_to_end};
+pub use plan::{EndToEndScenario, Restart, Section};
 pub use report::EndToEndReport;
 pub use results::{EndToEndResults, EndToEndRun, ReceiverRun};
 
@@ -41,7 +41,7 @@ use world::World;
 ///
 /// The first run's, in the order of the seeds, that was not possible.
 pub fn run_end_to_end(
-    plan: &EndToEnd,
+    plan: &EndToEndScenario,
     seeds: &[u64],
     threads: usize,
     done: &(dyn Fn(usize) + Sync),

@@ -1,6 +1,6 @@
 //! Files of end-to-end runs: how they are written. `docs/scenarios.md` describes the keys.
 
-use crate::scenario::{DcqcnKeys, Fraction, Hosts, Switches, Whole, has_section, usual_seeds};
+use crate::scenario::{DcqcnKeys, Fraction, Hosts, Kind, Scenario, Switches, Whole, usual_seeds};
 use crate::wan::figure::{self, HOSTS_PER_LEAF, LEAVES};
 use crate::wan::{Congested, Distances};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use toml::Spanned;
 
 /// What is run end to end.
 #[derive(Clone, Debug)]
-pub struct EndToEnd {
+pub struct EndToEndScenario {
     /// What it is called, in a few words.
     pub title: String,
     /// What it shows, for the reader of a report.
@@ -109,6 +109,8 @@ fn limit_ms() -> Whole<1, 10_000> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(rename = "kind")]
+    _kind: Kind,
     title: String,
     #[serde(default)]
     description: String,
@@ -121,27 +123,25 @@ struct File {
     switches: Switches,
 }
 
-/// Whether a file is one of an end-to-end run, so far as it is TOML at all.
-pub fn is_end_to_end(text: &str) -> bool {
-    has_section(text, "end_to_end")
-}
-
-impl EndToEnd {
-    /// Reads the content of a file; `file` is for errors.
+impl EndToEndScenario {
+    /// Parses the content of a file of kind `end-to-end`; `file` is for errors.
     ///
     /// # Errors
     ///
-    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    /// Those of [`Scenario::parse`], and a file of another kind.
     pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
-        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
+        match Scenario::parse(file, text)? {
+            Scenario::EndToEnd(scenario) => Ok(*scenario),
+            other => Err(other.unexpected(file, text, "end-to-end")),
+        }
     }
 
-    fn resolve(text: &str) -> Result<Self, Problem> {
+    pub(crate) fn resolve(text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
-        let File { title, description, seeds, end_to_end: section, hosts, switches } = file;
+        let File { _kind, title, description, seeds, end_to_end: section, hosts, switches } = file;
         hosts.check()?;
         let restarting = section.check()?;
-        Ok(EndToEnd { title, description, seeds: seeds.get(), section, hosts, switches, restarting })
+        Ok(EndToEndScenario { title, description, seeds: seeds.get(), section, hosts, switches, restarting })
     }
 
     /// The switch that restarts with a seed.

@@ -1,7 +1,7 @@
 //! What a finished end-to-end run is shown from, on a terminal and as a page.
 
 use super::page;
-use super::{EndToEnd, EndToEndResults};
+use super::{EndToEndResults, EndToEndScenario};
 use crate::Provenance;
 use crate::wan::Claim;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use srdma_report::Page;
 #[derive(Serialize)]
 pub struct EndToEndReport<'a> {
     #[serde(skip)]
-    pub(super) plan: &'a EndToEnd,
+    pub(super) plan: &'a EndToEndScenario,
     #[serde(flatten)]
     pub(super) results: &'a EndToEndResults,
     pub(super) claims: Vec<Claim>,
@@ -21,7 +21,7 @@ pub struct EndToEndReport<'a> {
 
 impl<'a> EndToEndReport<'a> {
     /// Checks the results against what was to be shown.
-    pub fn new(plan: &'a EndToEnd, results: &'a EndToEndResults, provenance: &'a Provenance<'a>) -> Self {
+    pub fn new(plan: &'a EndToEndScenario, results: &'a EndToEndResults, provenance: &'a Provenance<'a>) -> Self {
         EndToEndReport { plan, results, claims: results.claims(plan), provenance }
     }
 

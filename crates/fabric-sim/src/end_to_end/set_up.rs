@@ -1,6 +1,6 @@
 //! How an end-to-end run comes up: nodes, hosts, links, the group, and the program of the source's NIC.
 
-use super::plan::EndToEnd;
+use super::plan::EndToEndScenario;
 use crate::build::{self, ADDRESSES, Builder};
 use crate::device::Device;
 use crate::groups::{self, Member as GroupMember, PlannedGroup, Terms};
@@ -8,7 +8,7 @@ use crate::member::Member;
 use crate::nic::Outer;
 use crate::pages::octets_of_page;
 use crate::run::{ECT_0, RunError};
-use crate::scenario::{Arm, Control, Scenario, Signal};
+use crate::scenario::{Control, FabricScenario, Signal, Variant};
 use crate::server::{DATA_DSCP, Workshop};
 use crate::wan::figure::{self, BOTTLENECK_RATE, GATEWAY_RATE, SPINES};
 use crate::wan::measure::{Load, around, backpressure};
@@ -68,7 +68,7 @@ pub(super) struct Other {
 
 /// Everything that stands and is joined, and how it came to be.
 pub(super) struct Site {
-    pub(super) scenario: Scenario,
+    pub(super) scenario: FabricScenario,
     pub(super) network: Network<Device>,
     pub(super) switches: Vec<ElementId>,
     pub(super) hosts: Vec<ElementId>,
@@ -91,12 +91,13 @@ impl Site {
     /// # Errors
     ///
     /// None but a defect's.
-    pub(super) fn new(plan: &EndToEnd, seed: u64) -> Result<Self, RunError> {
+    pub(super) fn new(plan: &EndToEndScenario, seed: u64) -> Result<Self, RunError> {
         let section = &plan.section;
-        let arm = Arm { dcqcn: section.dcqcn.clone(), ..Arm::new("end-to-end", Signal::FastCnp, Control::Dcqcn) };
+        let variant =
+            Variant { dcqcn: section.dcqcn.clone(), ..Variant::new("end-to-end", Signal::FastCnp, Control::Dcqcn) };
         let end_ns = section.limit_ms.get() * 1_000_000;
         let (hosts, switches) = (plan.hosts.clone(), plan.switches.clone());
-        let scenario = around(wan(plan), &section.distances(), arm, hosts, switches, end_ns)?;
+        let scenario = around(wan(plan), &section.distances(), variant, hosts, switches, end_ns)?;
         let sids = SidPlan::new(&scenario.topology, SidPlan::BLOCK)?;
         let mut data = vec![0; section.octets.get() as usize];
         Stream::new(seed, "data").fill(&mut data);
@@ -137,7 +138,9 @@ impl Site {
         for host in scenario.topology.host_ids() {
             let device = match of_group.iter().position(|(member, _)| *member == host) {
                 Some(place) => Device::Member(Box::new(of_group.swap_remove(place).1)),
-                None => Device::Server(Box::new(build::server(&scenario, &scenario.arms[0], host, &page, &workshop))),
+                None => {
+                    Device::Server(Box::new(build::server(&scenario, &scenario.variants[0], host, &page, &workshop)))
+                }
             };
             hosts.push(network.add(device));
         }
@@ -176,7 +179,7 @@ impl Site {
         let topology = &self.scenario.topology;
         let builder = Builder {
             scenario: &self.scenario,
-            arm: &self.scenario.arms[0],
+            variant: &self.scenario.variants[0],
             next_hops: &self.next_hops,
             sids: Some(&self.sids).filter(|_| switches_of(0).any(|near| near == switch)),
             seed: self.seed,
@@ -242,7 +245,7 @@ impl Site {
     }
 
     /// Connects the hosts that overload the WAN: one below each further leaf, to one below a leaf without receivers.
-    fn add_others(&mut self, plan: &EndToEnd) -> Result<(), RunError> {
+    fn add_others(&mut self, plan: &EndToEndScenario) -> Result<(), RunError> {
         let mut chance = Stream::new(self.seed, "other senders");
         let edges = plan.section.edges.get_ref().get() as u16;
         for number in 0..plan.section.senders.get() as u16 {
@@ -291,7 +294,7 @@ impl Site {
 
 /// The WAN: both ways to tell of congestion, and senders of whom the congested node does not know whether they
 /// understand, so that it marks packets as well (FC-4-5): receivers answer marks with CNPs, which the tree aggregates.
-fn wan(plan: &EndToEnd) -> Wan {
+fn wan(plan: &EndToEndScenario) -> Wan {
     let section = &plan.section;
     let distances = section.distances();
     let path_octets = octets_in(2 * distances.path_ns(), BOTTLENECK_RATE);
@@ -311,11 +314,11 @@ fn wan(plan: &EndToEnd) -> Wan {
 }
 
 /// The ACK timeout of everybody.
-fn ack_timeout(scenario: &Scenario) -> Duration {
+fn ack_timeout(scenario: &FabricScenario) -> Duration {
     Duration::from_nanos(4096 << scenario.hosts.ack_timeout.get())
 }
 
-fn terms(scenario: &Scenario, layout: &Layout, source: HostId, receivers: Vec<GroupMember>) -> Terms {
+fn terms(scenario: &FabricScenario, layout: &Layout, source: HostId, receivers: Vec<GroupMember>) -> Terms {
     Terms {
         root: Some(figure::gateway(1)),
         source: Source { address: ADDRESSES.host(&scenario.topology, source), qpn: plan::qpn_toward(SOURCE_RANK) },
@@ -330,7 +333,7 @@ fn terms(scenario: &Scenario, layout: &Layout, source: HostId, receivers: Vec<Gr
 
 /// A queue pair of a host toward an address, a queue pair there, and the PSN that both begin with.
 fn queue_pair(
-    scenario: &Scenario,
+    scenario: &FabricScenario,
     own: HostId,
     qpn: Qpn,
     (address, remote, psn): (Ipv6Addr, Qpn, Psn),
@@ -343,7 +346,7 @@ fn queue_pair(
         traffic_class: DATA_DSCP << 2 | ECT_0,
         ack_timeout: hosts.ack_timeout.get() as u8,
         cnp_interval_ns: Some(hosts.cnp_interval_ns.get()),
-        rate: Some(RateAlgorithm::Dcqcn(scenario.arms[0].dcqcn.parameters(rate_bits_per_s))),
+        rate: Some(RateAlgorithm::Dcqcn(scenario.variants[0].dcqcn.parameters(rate_bits_per_s))),
         habits: Habits {
             max_outstanding_psns: hosts.outstanding_packets.get() as u32,
             ack_request_interval: hosts.ack_every.get() as u32,
@@ -354,17 +357,17 @@ fn queue_pair(
 }
 
 /// A queue pair toward the group (MT-5.1-1), which begins at the group's first PSN (D28).
-fn of_group(scenario: &Scenario, layout: &Layout, own: HostId, qpn: Qpn) -> QueuePairConfig {
+fn of_group(scenario: &FabricScenario, layout: &Layout, own: HostId, qpn: Qpn) -> QueuePairConfig {
     queue_pair(scenario, own, qpn, (groups::proxy(GROUP_NUMBER), plan::designated_qpn(), layout.first_psn))
 }
 
-fn member(scenario: &Scenario, host: HostId) -> Member {
+fn member(scenario: &FabricScenario, host: HostId) -> Member {
     let (attachment, rate_bits_per_s) = build::attachment(&scenario.topology, host);
-    Member::new(&attachment, build::endpoint(scenario, &scenario.arms[0], host), rate_bits_per_s)
+    Member::new(&attachment, build::endpoint(scenario, &scenario.variants[0], host), rate_bits_per_s)
 }
 
 fn receiver(
-    scenario: &Scenario,
+    scenario: &FabricScenario,
     layout: &Layout,
     host: HostId,
     rank: usize,
@@ -378,7 +381,7 @@ fn receiver(
 
 /// The source, whose NIC leads its packets through the fabric: leaf, this spine, gateway (PP-4-3).
 fn sender(
-    scenario: &Scenario,
+    scenario: &FabricScenario,
     layout: &Layout,
     sids: &SidPlan,
     host: HostId,

@@ -1,6 +1,6 @@
 //! A run with a seed: time passes, a switch restarts, everything is watched.
 
-use super::plan::EndToEnd;
+use super::plan::EndToEndScenario;
 use super::results::{EndToEndRun, ReceiverRun};
 use super::set_up::Site;
 use super::watching::{Counted, Holds, Paused};
@@ -45,7 +45,7 @@ enum Turn {
 
 /// A run under way.
 pub(super) struct World<'a> {
-    plan: &'a EndToEnd,
+    plan: &'a EndToEndScenario,
     seed: u64,
     site: Site,
     /// What is still to happen, the first thing last.
@@ -74,7 +74,7 @@ impl<'a> World<'a> {
     /// # Errors
     ///
     /// None but a defect's.
-    pub(super) fn new(plan: &'a EndToEnd, seed: u64) -> Result<Self, RunError> {
+    pub(super) fn new(plan: &'a EndToEndScenario, seed: u64) -> Result<Self, RunError> {
         let site = Site::new(plan, seed)?;
         let mut turns: Vec<(Instant, Turn)> =
             site.others.iter().enumerate().map(|(place, other)| (other.start, Turn::Begins(place))).collect();

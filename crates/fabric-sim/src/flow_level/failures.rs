@@ -22,7 +22,7 @@ impl FluidRun<'_> {
             Some((What::Fails, _)) => self.fail(),
             // Everybody is where he was, unless he went elsewhere.
             Some((What::Works, _)) => self.lay_if(|run, pipe| Some(run.states[pipe].way)),
-            Some((What::Converges, _)) if self.arm.paths == Paths::Ecmp => self.converge(),
+            Some((What::Converges, _)) if self.variant.paths == Paths::Ecmp => self.converge(),
             // Programs say where to go; routes do not matter to them.
             Some((What::Converges, _)) => {}
         }
@@ -35,8 +35,8 @@ impl FluidRun<'_> {
                 self.pipes.shut(self.now_ps, PipeId(pipe as u32));
             }
         }
-        if self.arm.steering {
-            let wait_ps = PROBES * self.arm.probe_interval_us.get() * NS_PER_US * PS_PER_NS;
+        if self.variant.steering {
+            let wait_ps = PROBES * self.variant.probe_interval_us.get() * NS_PER_US * PS_PER_NS;
             let there_and_back = |state: &PipeState| 2 * state.delay.ps(self.wire.ack_octets());
             let longest_ps = self.states.iter().map(there_and_back).max().unwrap_or(0);
             self.plan(self.now_ps + wait_ps + longest_ps, Event::Noticed);
@@ -51,7 +51,7 @@ impl FluidRun<'_> {
     /// Switches go by what works: every queue pair may get other links.
     fn converge(&mut self) {
         let Some(next_hops) = self.turns.working(&self.scenario.topology) else { return };
-        let Ok(ways) = ways(self.scenario, self.arm, &next_hops, self.seed, &self.jobs.channels) else { return };
+        let Ok(ways) = ways(self.scenario, self.variant, &next_hops, self.seed, &self.jobs.channels) else { return };
         for (pipe, ways) in ways.into_iter().enumerate() {
             if self.states[pipe].ways != ways {
                 self.lay(pipe, ways, 0);

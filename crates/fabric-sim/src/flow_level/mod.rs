@@ -16,10 +16,10 @@ mod wire;
 use crate::failing::Turns;
 use crate::iterations::Jobs;
 use crate::max_min::{PipeId, Pipes};
-use crate::results::ArmResult;
+use crate::results::VariantResult;
 use crate::route::Leg;
 use crate::run::{Progress, RunError};
-use crate::scenario::{Arm, Scenario};
+use crate::scenario::{FabricScenario, Variant};
 use srdma_fabric::NextHops;
 use srdma_placement::Message;
 use srdma_wire::Instant;
@@ -32,25 +32,25 @@ use wire::{Delay, Wire};
 /// Events from progress report to progress report.
 const EVENTS_PER_REPORT: u64 = 1 << 18;
 
-/// Runs an arm with a seed at flow level. `progress` is called now and then.
+/// Runs a variant with a seed at flow level. `progress` is called now and then.
 ///
 /// # Errors
 ///
 /// Those of [`RunError`] that jobs and paths have.
 pub(super) fn run(
-    scenario: &Scenario,
-    arm: &Arm,
+    scenario: &FabricScenario,
+    variant: &Variant,
     seed: u64,
     progress: &mut dyn FnMut(Progress),
-) -> Result<ArmResult, RunError> {
-    let mut run = FluidRun::new(scenario, arm, seed)?;
+) -> Result<VariantResult, RunError> {
+    let mut run = FluidRun::new(scenario, variant, seed)?;
     run.proceed(progress)?;
     Ok(run.result())
 }
 
 struct FluidRun<'a> {
-    scenario: &'a Scenario,
-    arm: &'a Arm,
+    scenario: &'a FabricScenario,
+    variant: &'a Variant,
     seed: u64,
     /// What fails and is repaired.
     turns: Turns,
@@ -120,24 +120,24 @@ enum Event {
 }
 
 impl<'a> FluidRun<'a> {
-    fn new(scenario: &'a Scenario, arm: &'a Arm, seed: u64) -> Result<Self, RunError> {
+    fn new(scenario: &'a FabricScenario, variant: &'a Variant, seed: u64) -> Result<Self, RunError> {
         let topology = &scenario.topology;
         let next_hops = NextHops::new(topology);
-        let jobs = Jobs::new(scenario, arm.queue_pairs.get() as usize)?;
+        let jobs = Jobs::new(scenario, variant.queue_pairs.get() as usize)?;
         let rates = topology.links().iter().flat_map(|link| [link.rate_bits_per_s; 2]);
         let mut pipes = Pipes::new(rates);
         let mut states = Vec::new();
-        for ways in ways::ways(scenario, arm, &next_hops, seed, &jobs.channels)? {
+        for ways in ways::ways(scenario, variant, &next_hops, seed, &jobs.channels)? {
             let first = ways.first().map_or(&[][..], Vec::as_slice);
             pipes.add(&positions(first));
             states.push(PipeState { delay: Delay::along(topology, first), ways, way: 0, octets: 0, arrives_ps: 0 });
         }
         Ok(FluidRun {
             scenario,
-            arm,
+            variant,
             seed,
             turns: Turns::new(scenario),
-            wire: Wire::new(scenario, arm),
+            wire: Wire::new(scenario, variant),
             sent: vec![Sent::default(); jobs.channels.len()],
             jobs,
             pipes,
@@ -210,7 +210,7 @@ impl<'a> FluidRun<'a> {
     /// A rank sends a message: a piece by each of the channel's pipes.
     fn send(&mut self, task: usize, message: Message) {
         let Some(channel) = self.jobs.states()[task].task.borrow_mut().sent(&message) else { return };
-        let lanes = self.arm.queue_pairs.get();
+        let lanes = self.variant.queue_pairs.get();
         let pieces = lanes as u32;
         let under_way = UnderWay { message, task, channel, pieces, arrives_ps: 0 };
         let place = match self.unused.pop() {
@@ -237,7 +237,7 @@ impl<'a> FluidRun<'a> {
 
     /// A piece has left its source.
     fn piece_gone(&mut self, pipe: PipeId, place: u32) {
-        let lanes = self.arm.queue_pairs.get();
+        let lanes = self.variant.queue_pairs.get();
         let own = &mut self.under_way[place as usize];
         let octets = self.wire.piece_octets(own.message.octets, u64::from(pipe.0) % lanes, lanes);
         let state = &mut self.states[pipe.0 as usize];
@@ -254,7 +254,7 @@ impl<'a> FluidRun<'a> {
 
     fn arrived(&mut self, place: u32) {
         let UnderWay { task, channel, .. } = self.under_way[place as usize];
-        let pipe = channel * self.arm.queue_pairs.get() as usize;
+        let pipe = channel * self.variant.queue_pairs.get() as usize;
         let back_ps = self.states[pipe].delay.ps(self.wire.ack_octets());
         self.plan(self.now_ps + back_ps, Event::Acknowledged(place));
         let mut more = Vec::new();

@@ -3,11 +3,11 @@
 use super::{FluidRun, PS_PER_NS};
 use crate::job_results::{add_jobs, job_result, link_result, recovery_ns};
 use crate::max_min::PipeId;
-use crate::results::{ArmResult, JobResult, LinkResult, SlowestResult, Summary, Totals};
+use crate::results::{JobResult, LinkResult, SlowestResult, Summary, Totals, VariantResult};
 use srdma_fabric::NodeId;
 
 impl FluidRun<'_> {
-    pub(super) fn result(mut self) -> ArmResult {
+    pub(super) fn result(mut self) -> VariantResult {
         (0..self.states.len()).for_each(|pipe| self.count(PipeId(pipe as u32)));
         let states = self.jobs.states().iter().enumerate();
         let jobs: Vec<JobResult> =
@@ -16,9 +16,9 @@ impl FluidRun<'_> {
         let summary =
             Summary { recovery_ns: recovery_ns(self.scenario, &jobs), ..add_jobs(Summary::default(), &jobs, &links) };
         let octets = self.sent.iter().map(|sent| sent.octets).sum();
-        ArmResult {
-            arm: self.arm.name.clone(),
-            title: self.arm.title().to_owned(),
+        VariantResult {
+            variant: self.variant.name.clone(),
+            title: self.variant.title().to_owned(),
             seed: self.seed,
             simulated_ns: self.now_ps / PS_PER_NS,
             packet_hops: 0,

@@ -6,7 +6,7 @@ use crate::programs;
 use crate::queues::TRACE_NAMESPACE;
 use crate::route::{Heading, Leg};
 use crate::run::{RunError, first_qpn};
-use crate::scenario::{Arm, Control, Paths, Scenario};
+use crate::scenario::{Control, FabricScenario, Paths, Variant};
 use crate::tasks::Channel;
 use srdma_fabric::{NextHops, Topology};
 use srdma_placement::directions;
@@ -19,36 +19,36 @@ use srdma_wire::Qpn;
 ///
 /// Those of the placement.
 pub(super) fn ways(
-    scenario: &Scenario,
-    arm: &Arm,
+    scenario: &FabricScenario,
+    variant: &Variant,
     next_hops: &NextHops,
     seed: u64,
     channels: &[Channel],
 ) -> Result<Vec<Vec<Vec<Leg>>>, RunError> {
     let topology = &scenario.topology;
-    if arm.paths != Paths::Ecmp {
-        let paths = programs::paths(scenario, arm, next_hops, seed, channels)?;
+    if variant.paths != Paths::Ecmp {
+        let paths = programs::paths(scenario, variant, next_hops, seed, channels)?;
         let legs = |path| {
             let along = directions(topology, path).into_iter();
             along.map(|direction| Leg { link: direction.link, backwards: direction.is_backward }).collect()
         };
         return Ok(paths.iter().map(|paths| paths.iter().map(legs).collect()).collect());
     }
-    let lanes = arm.queue_pairs.get() as usize;
+    let lanes = variant.queue_pairs.get() as usize;
     let first = first_qpn(seed) as usize + plan(scenario, seed).len();
     let mut ways = Vec::with_capacity(channels.len() * lanes);
     for (number, channel) in channels.iter().enumerate() {
         for lane in 0..lanes {
             let Some(qpn) = Qpn::new((first + number * lanes + lane) as u32) else { continue };
-            ways.push(vec![hashed(topology, arm, next_hops, qpn, channel)]);
+            ways.push(vec![hashed(topology, variant, next_hops, qpn, channel)]);
         }
     }
     Ok(ways)
 }
 
 /// The links that switches choose for a queue pair.
-fn hashed(topology: &Topology, arm: &Arm, next_hops: &NextHops, qpn: Qpn, channel: &Channel) -> Vec<Leg> {
+fn hashed(topology: &Topology, variant: &Variant, next_hops: &NextHops, qpn: Qpn, channel: &Channel) -> Vec<Leg> {
     let mut data = QueuePairConfig::new(qpn, ADDRESSES.host(topology, channel.to), qpn);
-    data.trace = (arm.control == Control::Hpcc).then(|| TraceRequest::hpcc(TRACE_NAMESPACE, 1));
+    data.trace = (variant.control == Control::Hpcc).then(|| TraceRequest::hpcc(TRACE_NAMESPACE, 1));
     Heading::of_data(topology, channel.from, &data).hashed(topology, next_hops, [channel.from, channel.to])
 }

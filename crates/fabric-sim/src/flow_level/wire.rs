@@ -2,7 +2,7 @@
 
 use crate::path::{ACK_OCTETS, HEADERS_OCTETS, RETH_OCTETS};
 use crate::route::Leg;
-use crate::scenario::{Arm, Paths, Scenario};
+use crate::scenario::{FabricScenario, Paths, Variant};
 use srdma_fabric::Topology;
 use srdma_sim::link::{FRAMING_OCTETS, transmission_ps};
 use srdma_wire::units::PS_PER_NS;
@@ -13,7 +13,7 @@ const OUTER_OCTETS: u64 = 40;
 /// Octets of the immediate data by which a receiver learns that a message is there.
 const IMMEDIATE_OCTETS: u64 = 4;
 
-/// What packets of an arm are like.
+/// What packets of a variant are like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     mtu_octets: u64,
@@ -30,11 +30,11 @@ pub(super) struct Delay {
 }
 
 impl Wire {
-    pub(super) fn new(scenario: &Scenario, arm: &Arm) -> Self {
+    pub(super) fn new(scenario: &FabricScenario, variant: &Variant) -> Self {
         Wire {
             mtu_octets: scenario.hosts.path_mtu().octets().into(),
             ack_every: scenario.hosts.ack_every.get(),
-            outer_octets: if arm.paths == Paths::Ecmp { 0 } else { OUTER_OCTETS },
+            outer_octets: if variant.paths == Paths::Ecmp { 0 } else { OUTER_OCTETS },
         }
     }
 

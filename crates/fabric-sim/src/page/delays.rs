@@ -1,7 +1,7 @@
 //! How soon senders knew of congestion.
 
-use super::{ArmView, Material};
-use crate::ArmResult;
+use super::{Material, VariantView};
+use crate::VariantResult;
 use crate::results::{NotificationResult, percentile};
 use srdma_report::{
     Axis, Better, Block, Comparison, ComparisonRow, LinePlot, Scale, Section, Series, Shape, Unit, cumulative,
@@ -23,14 +23,16 @@ fn excess_ns(notification: &NotificationResult) -> Option<f64> {
     Some(delay_ns(notification)? - notification.way_back_ns as f64)
 }
 
-fn values(run: &ArmResult, of: fn(&NotificationResult) -> Option<f64>) -> Vec<f64> {
+fn values(run: &VariantResult, of: fn(&NotificationResult) -> Option<f64>) -> Vec<f64> {
     run.notifications.iter().filter_map(of).collect()
 }
 
 /// The section; `None` if no sender was told of anything.
 pub(super) fn section(material: &Material<'_>) -> Option<Section> {
-    let told = |arm: &ArmView<'_>| arm.runs.iter().any(|run| run.notifications.iter().any(|n| n.changed_ns.is_some()));
-    if !material.arms.iter().any(told) {
+    let told = |variant: &VariantView<'_>| {
+        variant.runs.iter().any(|run| run.notifications.iter().any(|n| n.changed_ns.is_some()))
+    };
+    if !material.variants.iter().any(told) {
         return None;
     }
     let lead = "From the moment at which a sender's first packet met a queue above the threshold to the moment at \
@@ -40,18 +42,19 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     Some(Section::new("Notification delay", lead, blocks))
 }
 
-fn distribution(material: &Material<'_>, told: impl Fn(&ArmView<'_>) -> bool) -> Block {
-    let all = |arm: &ArmView<'_>, of| -> Vec<f64> { arm.runs.iter().flat_map(|run| values(run, of)).collect() };
-    let arms = material.arms.iter().enumerate().filter(|(_, arm)| told(arm));
-    let mut series: Vec<Series> = arms
-        .map(|(colour, arm)| Series {
-            name: arm.title().to_owned(),
+fn distribution(material: &Material<'_>, told: impl Fn(&VariantView<'_>) -> bool) -> Block {
+    let all =
+        |variant: &VariantView<'_>, of| -> Vec<f64> { variant.runs.iter().flat_map(|run| values(run, of)).collect() };
+    let variants = material.variants.iter().enumerate().filter(|(_, variant)| told(variant));
+    let mut series: Vec<Series> = variants
+        .map(|(colour, variant)| Series {
+            name: variant.title().to_owned(),
             colour,
             shape: Shape::Steps,
-            points: cumulative(&all(arm, delay_ns)),
+            points: cumulative(&all(variant, delay_ns)),
         })
         .collect();
-    let bounds: Vec<f64> = material.arms.iter().flat_map(|arm| all(arm, way_back_ns)).collect();
+    let bounds: Vec<f64> = material.variants.iter().flat_map(|variant| all(variant, way_back_ns)).collect();
     series.push(Series {
         name: "the way back alone".to_owned(),
         colour: BOUND_COLOUR,
@@ -72,18 +75,18 @@ fn distribution(material: &Material<'_>, told: impl Fn(&ArmView<'_>) -> bool) ->
 }
 
 fn table(material: &Material<'_>) -> Block {
-    let row = |measure: &str, unit, better, of: &dyn Fn(&ArmResult) -> Option<f64>| ComparisonRow {
+    let row = |measure: &str, unit, better, of: &dyn Fn(&VariantResult) -> Option<f64>| ComparisonRow {
         measure: measure.to_owned(),
         meaning: String::new(),
         unit,
         better,
-        values: material.arms.iter().map(|arm| arm.spread(of)).collect(),
+        values: material.variants.iter().map(|variant| variant.spread(of)).collect(),
     };
     let of = |measure: &str, better, of: fn(&NotificationResult) -> Option<f64>, share: f64| {
         row(measure, Unit::Nanoseconds, better, &|run| percentile(&mut values(run, of), share))
     };
     let count = |is_told: bool| {
-        move |run: &ArmResult| {
+        move |run: &VariantResult| {
             let counted = run.notifications.iter().filter(|notification| notification.changed_ns.is_some() == is_told);
             (!run.notifications.is_empty()).then(|| counted.count() as f64)
         }

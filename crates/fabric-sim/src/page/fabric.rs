@@ -1,7 +1,7 @@
 //! The fabric, coloured by where it hurt.
 
-use super::{ArmView, Material};
-use crate::ArmResult;
+use super::{Material, VariantView};
+use crate::VariantResult;
 use crate::results::PortResult;
 use srdma_fabric::NodeId;
 use srdma_report::{Block, Picture, PictureLink, PictureNode, Section, Unit};
@@ -12,7 +12,7 @@ struct Colouring {
     measure: &'static str,
     unit: Unit,
     /// The value of each direction of a link, by the name of the port that sends there.
-    of: fn(&ArmResult) -> Vec<(&str, u64)>,
+    of: fn(&VariantResult) -> Vec<(&str, u64)>,
     look_for: &'static str,
 }
 
@@ -37,7 +37,7 @@ const LOAD: Colouring = Colouring {
     look_for: "What links carried. Placed well, all between two tiers have the same colour.",
 };
 
-fn of_ports(run: &ArmResult, of: fn(&PortResult) -> u64) -> Vec<(&str, u64)> {
+fn of_ports(run: &VariantResult, of: fn(&PortResult) -> u64) -> Vec<(&str, u64)> {
     run.ports.iter().map(|port| (port.name.as_str(), of(port))).collect()
 }
 
@@ -56,7 +56,7 @@ pub(super) fn section(material: &Material<'_>) -> Section {
     let topology = &material.scenario.topology;
     let lead = format!(
         "{} hosts (dots) below {} switches (boxes) in {} tiers. A link's colour shows the larger value of both its \
-         directions, with seed {}, on the same scale in all arms; queues and pauses of hosts' own ports are not part \
+         directions, with seed {}, on the same scale in all variants; queues and pauses of hosts' own ports are not part \
          of it.",
         topology.hosts().len(),
         topology.switches().len(),
@@ -66,27 +66,28 @@ pub(super) fn section(material: &Material<'_>) -> Section {
     Section { heading: "The fabric".to_owned(), lead, blocks }
 }
 
-/// A picture of the baseline, and those of the other arms on demand.
+/// A picture of the baseline, and those of the other variants on demand.
 fn pictures(material: &Material<'_>, colouring: &Colouring) -> Vec<Block> {
-    let values = material.arms.iter().filter_map(|arm| arm.runs.first()).flat_map(|run| (colouring.of)(run));
+    let values =
+        material.variants.iter().filter_map(|variant| variant.runs.first()).flat_map(|run| (colouring.of)(run));
     let greatest = values.map(|(_, value)| value).max().unwrap_or(0) as f64;
-    let picture = |arm| Block::Picture(picture(material, arm, colouring, greatest));
-    let mut blocks: Vec<Block> = material.arms.get(material.baseline).map(picture).into_iter().collect();
-    let others = material.arms.iter().enumerate().filter(|(index, _)| *index != material.baseline);
-    let others: Vec<Block> = others.map(|(_, arm)| picture(arm)).collect();
+    let picture = |variant| Block::Picture(picture(material, variant, colouring, greatest));
+    let mut blocks: Vec<Block> = material.variants.get(material.baseline).map(picture).into_iter().collect();
+    let others = material.variants.iter().enumerate().filter(|(index, _)| *index != material.baseline);
+    let others: Vec<Block> = others.map(|(_, variant)| picture(variant)).collect();
     if !others.is_empty() {
-        blocks.push(Block::Folded(format!("The {} of the other arms", colouring.measure), others));
+        blocks.push(Block::Folded(format!("The {} of the other variants", colouring.measure), others));
     }
     blocks
 }
 
-fn picture(material: &Material<'_>, arm: &ArmView<'_>, colouring: &Colouring, greatest: f64) -> Picture {
+fn picture(material: &Material<'_>, variant: &VariantView<'_>, colouring: &Colouring, greatest: f64) -> Picture {
     let topology = &material.scenario.topology;
     let mut values: BTreeMap<&str, f64> = BTreeMap::new();
-    for (name, value) in arm.runs.first().into_iter().flat_map(|run| (colouring.of)(run)) {
+    for (name, value) in variant.runs.first().into_iter().flat_map(|run| (colouring.of)(run)) {
         values.insert(name, value as f64);
     }
-    let roles = roles(material, arm);
+    let roles = roles(material, variant);
     let host_node = |host: &srdma_fabric::Host| PictureNode {
         name: host.name.clone(),
         tier: 0,
@@ -109,7 +110,7 @@ fn picture(material: &Material<'_>, arm: &ArmView<'_>, colouring: &Colouring, gr
         PictureLink { ends: link.ends.map(|end| position(end.node)), value: Some(value) }
     };
     Picture {
-        title: format!("{}: {}", arm.title(), colouring.measure),
+        title: format!("{}: {}", variant.title(), colouring.measure),
         look_for: colouring.look_for.to_owned(),
         nodes: topology.hosts().iter().map(host_node).chain(topology.switches().iter().map(switch_node)).collect(),
         links: topology.links().iter().map(link).collect(),
@@ -120,10 +121,10 @@ fn picture(material: &Material<'_>, arm: &ArmView<'_>, colouring: &Colouring, gr
 }
 
 /// What hosts are in the run that is shown, as far as they are anything in particular.
-fn roles<'a>(material: &'a Material<'_>, arm: &ArmView<'a>) -> BTreeMap<&'a str, &'static str> {
+fn roles<'a>(material: &'a Material<'_>, variant: &VariantView<'a>) -> BTreeMap<&'a str, &'static str> {
     let (scenario, mut roles) = (material.scenario, BTreeMap::new());
     let name = |host| scenario.topology.name(NodeId::Host(host));
-    for flow in arm.runs.first().into_iter().flat_map(|run| &run.flows) {
+    for flow in variant.runs.first().into_iter().flat_map(|run| &run.flows) {
         if flow.kind == crate::results::FlowKind::Incast {
             roles.insert(flow.source.as_str(), "sends into the incast");
         }

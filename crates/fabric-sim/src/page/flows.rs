@@ -1,7 +1,7 @@
 //! How long flows took.
 
 use super::Material;
-use crate::ArmResult;
+use crate::VariantResult;
 use crate::results::{FlowKind, FlowResult, percentile};
 use srdma_report::units;
 use srdma_report::{
@@ -26,7 +26,7 @@ impl Class {
     }
 
     /// A percentile over the flows of a run that have ended.
-    fn percentile(&self, run: &ArmResult, share: f64, of: fn(&FlowResult) -> Option<f64>) -> Option<f64> {
+    fn percentile(&self, run: &VariantResult, share: f64, of: fn(&FlowResult) -> Option<f64>) -> Option<f64> {
         let mut values: Vec<f64> = run.flows.iter().filter(|flow| self.has(flow)).filter_map(of).collect();
         percentile(&mut values, share)
     }
@@ -86,7 +86,11 @@ fn octets(limit: u64) -> String {
 fn bars(material: &Material<'_>, classes: &[Class], title: &str, look_for: &str, share: f64) -> Block {
     let group = |class: &Class| BarGroup {
         name: class.name.clone(),
-        bars: material.arms.iter().map(|arm| arm.spread(|run| class.percentile(run, share, slowdown))).collect(),
+        bars: material
+            .variants
+            .iter()
+            .map(|variant| variant.spread(|run| class.percentile(run, share, slowdown)))
+            .collect(),
     };
     Block::Bars(BarPlot {
         title: title.to_owned(),
@@ -99,17 +103,17 @@ fn bars(material: &Material<'_>, classes: &[Class], title: &str, look_for: &str,
 }
 
 fn distribution(material: &Material<'_>, class: &Class) -> Block {
-    let series = |(colour, arm): (usize, &super::ArmView<'_>)| {
-        let flows = arm.runs.iter().flat_map(|run| &run.flows).filter(|flow| class.has(flow));
+    let series = |(colour, variant): (usize, &super::VariantView<'_>)| {
+        let flows = variant.runs.iter().flat_map(|run| &run.flows).filter(|flow| class.has(flow));
         let values: Vec<f64> = flows.filter_map(slowdown).collect();
-        Series { name: arm.title().to_owned(), colour, shape: Shape::Steps, points: cumulative(&values) }
+        Series { name: variant.title().to_owned(), colour, shape: Shape::Steps, points: cumulative(&values) }
     };
     Block::Lines(LinePlot {
         title: format!("Slowdown of flows: {}", class.name),
         look_for: "Which share of the flows stays below a slowdown, over all seeds. Further left is better.".to_owned(),
         x: Axis { scale: Scale::Logarithmic, ..Axis::new("slowdown", Unit::Times) },
         y: Axis { greatest: Some(100.0), ..Axis::new("flows", Unit::Percent) },
-        series: material.arms.iter().enumerate().map(series).collect(),
+        series: material.variants.iter().enumerate().map(series).collect(),
         references: Vec::new(),
     })
 }
@@ -118,8 +122,11 @@ fn table(material: &Material<'_>, classes: &[Class]) -> Block {
     let mut rows = Vec::new();
     for class in classes {
         for (name, share) in [("median", 0.5), ("p99", 0.99)] {
-            let values: Vec<Option<Spread>> =
-                material.arms.iter().map(|arm| arm.spread(|run| class.percentile(run, share, completion_ns))).collect();
+            let values: Vec<Option<Spread>> = material
+                .variants
+                .iter()
+                .map(|variant| variant.spread(|run| class.percentile(run, share, completion_ns)))
+                .collect();
             rows.push(ComparisonRow {
                 measure: format!("{}, {name}", class.name),
                 meaning: String::new(),

@@ -1,7 +1,7 @@
 //! Iterations of jobs, and how evenly links are loaded.
 
-use super::{ArmView, Material};
-use crate::ArmResult;
+use super::{Material, VariantView};
+use crate::VariantResult;
 use crate::results::IterationResult;
 use srdma_report::{Axis, Block, LinePlot, Scale, Section, Series, Shape, Table, Unit, cumulative};
 
@@ -20,7 +20,7 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
 /// Times that differ by such a factor are shown on a logarithmic axis.
 const WIDE: f64 = 20.0;
 
-fn iterations(run: &ArmResult) -> impl Iterator<Item = &IterationResult> {
+fn iterations(run: &VariantResult) -> impl Iterator<Item = &IterationResult> {
     run.jobs.iter().flat_map(|job| &job.iterations)
 }
 
@@ -28,14 +28,14 @@ fn took_ns(iteration: &IterationResult) -> Option<f64> {
     Some(iteration.finished_ns?.checked_sub(iteration.started_ns)? as f64)
 }
 
-fn series(material: &Material<'_>, shape: Shape, points: impl Fn(&ArmView<'_>) -> Vec<(f64, f64)>) -> Vec<Series> {
-    let series = |(colour, arm): (usize, &ArmView<'_>)| Series {
-        name: arm.title().to_owned(),
+fn series(material: &Material<'_>, shape: Shape, points: impl Fn(&VariantView<'_>) -> Vec<(f64, f64)>) -> Vec<Series> {
+    let series = |(colour, variant): (usize, &VariantView<'_>)| Series {
+        name: variant.title().to_owned(),
         colour,
         shape,
-        points: points(arm),
+        points: points(variant),
     };
-    material.arms.iter().enumerate().map(series).collect()
+    material.variants.iter().enumerate().map(series).collect()
 }
 
 /// An axis of iteration times: logarithmic where some take very much longer than others.
@@ -47,8 +47,8 @@ fn axis(material: &Material<'_>, name: &str) -> Axis {
 }
 
 fn distribution(material: &Material<'_>) -> Block {
-    let points = |arm: &ArmView<'_>| {
-        let iterations = arm.runs.iter().flat_map(|run| iterations(run));
+    let points = |variant: &VariantView<'_>| {
+        let iterations = variant.runs.iter().flat_map(|run| iterations(run));
         cumulative(&iterations.filter_map(took_ns).collect::<Vec<f64>>())
     };
     Block::Lines(LinePlot {
@@ -62,8 +62,8 @@ fn distribution(material: &Material<'_>) -> Block {
 }
 
 fn over_time(material: &Material<'_>) -> Block {
-    let points = |arm: &ArmView<'_>| {
-        let iterations = arm.runs.first().into_iter().flat_map(|run| iterations(run));
+    let points = |variant: &VariantView<'_>| {
+        let iterations = variant.runs.first().into_iter().flat_map(|run| iterations(run));
         let mut points: Vec<(f64, f64)> =
             iterations.filter_map(|it| Some((it.started_ns as f64, took_ns(it)?))).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -81,12 +81,13 @@ fn over_time(material: &Material<'_>) -> Block {
 
 /// How long links between switches were in use, by the busiest link of a NIC in the same run.
 fn loads(material: &Material<'_>) -> Block {
-    let of_run = |run: &ArmResult| -> Vec<f64> {
+    let of_run = |run: &VariantResult| -> Vec<f64> {
         let nics = run.links.iter().filter(|link| !link.in_fabric).map(|link| link.busy_ns).max();
         let nics = nics.unwrap_or(0).max(1) as f64;
         run.links.iter().filter(|link| link.in_fabric).map(|link| link.busy_ns as f64 / nics).collect()
     };
-    let points = |arm: &ArmView<'_>| cumulative(&arm.runs.iter().flat_map(|run| of_run(run)).collect::<Vec<f64>>());
+    let points =
+        |variant: &VariantView<'_>| cumulative(&variant.runs.iter().flat_map(|run| of_run(run)).collect::<Vec<f64>>());
     Block::Lines(LinePlot {
         title: "Loads of links between switches".to_owned(),
         look_for:
@@ -102,11 +103,11 @@ fn loads(material: &Material<'_>) -> Block {
 
 fn slowest(material: &Material<'_>) -> Table {
     let mut rows = Vec::new();
-    for arm in &material.arms {
-        for job in arm.runs.first().into_iter().flat_map(|run| &run.jobs) {
+    for variant in &material.variants {
+        for job in variant.runs.first().into_iter().flat_map(|run| &run.jobs) {
             let Some(slowest) = &job.slowest else { continue };
             rows.push(vec![
-                arm.title().to_owned(),
+                variant.title().to_owned(),
                 job.name.clone(),
                 format!("{} → {}", slowest.source, slowest.destination),
                 Unit::BitsPerSecond.format(slowest.bits_per_s),
@@ -115,7 +116,7 @@ fn slowest(material: &Material<'_>) -> Table {
     }
     Table {
         caption: format!("The slowest flows, seed {}", material.shown_seed()),
-        columns: ["arm", "job", "from and to", "rate"].map(str::to_owned).to_vec(),
+        columns: ["variant", "job", "from and to", "rate"].map(str::to_owned).to_vec(),
         rows,
     }
 }

@@ -10,43 +10,43 @@ mod words;
 
 use crate::FabricReport;
 use crate::measures::{self, Measure};
-use crate::scenario::{Arm, Signal};
-use crate::{ArmResult, Level, Results, Scenario};
+use crate::scenario::{Signal, Variant};
+use crate::{FabricResults, FabricScenario, Level, VariantResult};
 use srdma_report::{
     Axis, BarGroup, BarPlot, Better, Block, Comparison, ComparisonRow, Page, Reference, Section, Spread,
 };
 
 /// What all parts of a report are made of.
 struct Material<'a> {
-    scenario: &'a Scenario,
-    results: &'a Results,
-    arms: Vec<ArmView<'a>>,
-    /// The position of the baseline among the arms.
+    scenario: &'a FabricScenario,
+    results: &'a FabricResults,
+    variants: Vec<VariantView<'a>>,
+    /// The position of the baseline among the variants.
     baseline: usize,
 }
 
-/// An arm with its runs. Its position is its colour.
-struct ArmView<'a> {
-    arm: &'a Arm,
-    runs: Vec<&'a ArmResult>,
+/// A variant with its runs. Its position is its colour.
+struct VariantView<'a> {
+    variant: &'a Variant,
+    runs: Vec<&'a VariantResult>,
 }
 
-impl ArmView<'_> {
+impl VariantView<'_> {
     fn title(&self) -> &str {
-        self.arm.title()
+        self.variant.title()
     }
 
     /// Least, median and greatest over the seeds.
-    fn spread(&self, of: impl Fn(&ArmResult) -> Option<f64>) -> Option<Spread> {
+    fn spread(&self, of: impl Fn(&VariantResult) -> Option<f64>) -> Option<Spread> {
         let values: Vec<f64> = self.runs.iter().filter_map(|run| of(run)).collect();
         Spread::of(&values)
     }
 }
 
 impl Material<'_> {
-    /// Names and colours of the arms.
+    /// Names and colours of the variants.
     fn legend(&self) -> Vec<(String, usize)> {
-        self.arms.iter().enumerate().map(|(colour, arm)| (arm.title().to_owned(), colour)).collect()
+        self.variants.iter().enumerate().map(|(colour, variant)| (variant.title().to_owned(), colour)).collect()
     }
 
     /// The seed that is shown where one run stands for all.
@@ -54,9 +54,9 @@ impl Material<'_> {
         self.results.runs.first().map_or(0, |run| run.seed)
     }
 
-    /// Bars of a measure, one for each arm.
-    fn bars(&self, title: &str, look_for: &str, y: Axis, of: impl Fn(&ArmResult) -> Option<f64>) -> BarPlot {
-        let bars = self.arms.iter().map(|arm| arm.spread(&of)).collect();
+    /// Bars of a measure, one for each variant.
+    fn bars(&self, title: &str, look_for: &str, y: Axis, of: impl Fn(&VariantResult) -> Option<f64>) -> BarPlot {
+        let bars = self.variants.iter().map(|variant| variant.spread(&of)).collect();
         BarPlot {
             title: title.to_owned(),
             look_for: look_for.to_owned(),
@@ -71,8 +71,12 @@ impl Material<'_> {
 /// The report.
 pub(crate) fn page(experiment: &FabricReport<'_>) -> Page {
     let (scenario, results) = (experiment.scenario, experiment.results);
-    let arms = scenario.arms.iter().map(|arm| ArmView { arm, runs: results.of_arm(&arm.name).collect() }).collect();
-    let material = Material { scenario, results, arms, baseline: scenario.baseline() };
+    let variants = scenario
+        .variants
+        .iter()
+        .map(|variant| VariantView { variant, runs: results.of_variant(&variant.name).collect() })
+        .collect();
+    let material = Material { scenario, results, variants, baseline: scenario.baseline() };
     let mut sections = vec![overview(&material)];
     sections.extend(jobs::section(&material));
     sections.extend(flows::section(&material));
@@ -94,29 +98,29 @@ fn summary(material: &Material<'_>) -> Vec<String> {
     let mut summary: Vec<String> = Vec::new();
     let description = material.results.description.trim();
     summary.extend((!description.is_empty()).then(|| description.to_owned()));
-    let arms = material.arms.len();
-    let seeds = material.arms.first().map_or(0, |arm| arm.runs.len());
-    let baseline = material.arms.get(material.baseline).map_or("", ArmView::title);
+    let variants = material.variants.len();
+    let seeds = material.variants.first().map_or(0, |variant| variant.runs.len());
+    let baseline = material.variants.get(material.baseline).map_or("", VariantView::title);
     let seeds = if seeds == 1 { "one seed".to_owned() } else { format!("{seeds} seeds") };
     let has_jobs = !material.scenario.jobs.is_empty();
     let what = if has_jobs { "choose paths, and to handle congestion and failures" } else { "handle congestion" };
-    summary.push(match arms {
+    summary.push(match variants {
         1 => format!("“{baseline}” was simulated with {seeds}; a seed draws everything that is left to chance."),
         _ => format!(
-            "{arms} ways to {what} (“arms”) were simulated on the same fabric with the same traffic, each with \
+            "{variants} ways to {what} (“variants”) were simulated on the same fabric with the same traffic, each with \
              {seeds}; a seed draws everything that is left to chance. All are compared with “{baseline}”."
         ),
     });
     if material.results.level == Level::Flow {
         let text = "It was simulated at flow level: what is sent is a fluid, and flows that share a link share it \
-                    fairly. There are no packets, so there are no queues, losses or pauses, and no arm reacts to \
+                    fairly. There are no packets, so there are no queues, losses or pauses, and no variant reacts to \
                     congestion.";
         summary.push(text.to_owned());
     }
-    for (index, arm) in material.arms.iter().enumerate().filter(|(index, _)| *index != material.baseline) {
+    for (index, variant) in material.variants.iter().enumerate().filter(|(index, _)| *index != material.baseline) {
         let told: Vec<String> = HEADLINES.iter().filter_map(|name| headline(material, index, name)).collect();
         if !told.is_empty() {
-            summary.push(format!("{}: {}.", arm.title(), told.join("; ")));
+            summary.push(format!("{}: {}.", variant.title(), told.join("; ")));
         }
     }
     if material.results.runs.iter().any(|run| !run.verified_icrc) {
@@ -142,8 +146,8 @@ const HEADLINES: [&str; 9] = [
 /// `peak queue 1.2 MiB instead of 3 MiB (−60 %)`.
 fn headline(material: &Material<'_>, index: usize, name: &str) -> Option<String> {
     let measure = measures::MEASURES.iter().find(|measure| measure.name == name)?;
-    let value = material.arms.get(index)?.spread(measure.of)?.median;
-    let baseline = material.arms.get(material.baseline)?.spread(measure.of)?.median;
+    let value = material.variants.get(index)?.spread(measure.of)?.median;
+    let baseline = material.variants.get(material.baseline)?.spread(measure.of)?.median;
     if value == 0.0 && baseline == 0.0 {
         return None;
     }
@@ -162,7 +166,7 @@ fn overview(material: &Material<'_>) -> Section {
         meaning: measure.meaning.to_owned(),
         unit: measure.unit,
         better: measure.better,
-        values: material.arms.iter().map(|arm| arm.spread(measure.of)).collect(),
+        values: material.variants.iter().map(|variant| variant.spread(measure.of)).collect(),
     };
     let rows: Vec<ComparisonRow> = measures::present(material.results).map(row).collect();
     let lead = "Medians over the seeds, below them the least and the greatest. ✓ is better than the baseline, ✗ worse.";
@@ -202,16 +206,16 @@ const BARS: &[(&str, &str)] = &[
     ("PAUSE frames", "How often PFC had to stop whole links, with everybody on them."),
 ];
 
-/// From how many octets in a queue on an arm's senders are told, and what that threshold is called.
-fn threshold(scenario: &Scenario, arm: &Arm) -> Option<(&'static str, u64)> {
-    match arm.signal {
+/// From how many octets in a queue on a variant's senders are told, and what that threshold is called.
+fn threshold(scenario: &FabricScenario, variant: &Variant) -> Option<(&'static str, u64)> {
+    match variant.signal {
         Signal::None => None,
         Signal::ReceiverCnp => {
-            let ecn = arm.ecn.unwrap_or(scenario.switches.ecn);
+            let ecn = variant.ecn.unwrap_or(scenario.switches.ecn);
             Some(("ECN marks from here on", ecn.k_min_octets.get()))
         }
         Signal::FastCnp => {
-            let notification = arm.notification.unwrap_or(scenario.switches.notification);
+            let notification = variant.notification.unwrap_or(scenario.switches.notification);
             Some(("Fast CNPs from here on", notification.threshold_octets.get()))
         }
     }

@@ -1,7 +1,7 @@
-//! Rates, queues and pauses over time, arm beside arm.
+//! Rates, queues and pauses over time, variant beside variant.
 
-use super::{ArmView, Material, threshold};
-use crate::ArmResult;
+use super::{Material, VariantView, threshold};
+use crate::VariantResult;
 use crate::results::{Series as Measured, SeriesKind};
 use srdma_report::{Axis, Block, LinePlot, Reference, Section, Series, Shape, Unit};
 
@@ -58,25 +58,25 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
         }
     }
     let lead = format!(
-        "One run of each arm, with seed {}, all on the same scales. Point at a plot, or move through it with the arrow \
+        "One run of each variant, with seed {}, all on the same scales. Point at a plot, or move through it with the arrow \
          keys, to read its values.",
         material.shown_seed()
     );
     (!blocks.is_empty()).then(|| Section { heading: "Over time".to_owned(), lead, blocks })
 }
 
-fn shown_run<'a>(arm: &ArmView<'a>) -> Option<&'a ArmResult> {
-    arm.runs.first().copied()
+fn shown_run<'a>(variant: &VariantView<'a>) -> Option<&'a VariantResult> {
+    variant.runs.first().copied()
 }
 
-fn of_kind<'a>(arm: &ArmView<'a>, kind: SeriesKind) -> impl Iterator<Item = &'a Measured> + use<'a> {
-    shown_run(arm).into_iter().flat_map(|run| &run.series).filter(move |series| series.kind == kind)
+fn of_kind<'a>(variant: &VariantView<'a>, kind: SeriesKind) -> impl Iterator<Item = &'a Measured> + use<'a> {
+    shown_run(variant).into_iter().flat_map(|run| &run.series).filter(move |series| series.kind == kind)
 }
 
-/// The names of the series that are worth a line: those that come highest in any arm; none if all are zero throughout.
+/// The names of the series that are worth a line: those that come highest in any variant; none if all are zero throughout.
 fn names(material: &Material<'_>, kind: SeriesKind) -> Vec<String> {
     let mut peaks: Vec<(String, f64)> = Vec::new();
-    for series in material.arms.iter().flat_map(|arm| of_kind(arm, kind)) {
+    for series in material.variants.iter().flat_map(|variant| of_kind(variant, kind)) {
         let peak = series.values.iter().copied().fold(0.0, f64::max);
         match peaks.iter_mut().find(|(name, _)| *name == series.name) {
             Some((_, known)) => *known = known.max(peak),
@@ -91,29 +91,30 @@ fn names(material: &Material<'_>, kind: SeriesKind) -> Vec<String> {
 }
 
 fn plots(material: &Material<'_>, show: &Show, names: &[String]) -> Vec<Block> {
-    let shown = || material.arms.iter().flat_map(|arm| of_kind(arm, show.kind)).filter(|s| names.contains(&s.name));
+    let shown =
+        || material.variants.iter().flat_map(|variant| of_kind(variant, show.kind)).filter(|s| names.contains(&s.name));
     let greatest = shown().flat_map(|series| &series.values).copied().fold(0.0, f64::max) * show.factor;
     let end_ns = shown().map(|series| (series.values.len() as u64 * series.step_ns) as f64).fold(0.0, f64::max);
-    let plot = |arm: &ArmView<'_>| {
+    let plot = |variant: &VariantView<'_>| {
         let line = |series: &Measured| Series {
             name: series.name.clone(),
             colour: names.iter().position(|name| *name == series.name).unwrap_or(0),
             shape: Shape::Line,
             points: points(series, show.factor),
         };
-        let threshold = threshold(material.scenario, arm.arm).filter(|_| show.kind == SeriesKind::Queue);
+        let threshold = threshold(material.scenario, variant.variant).filter(|_| show.kind == SeriesKind::Queue);
         let references = threshold.map(|(name, octets)| Reference { name: name.to_owned(), value: octets as f64 });
         Block::Lines(LinePlot {
-            title: arm.title().to_owned(),
+            title: variant.title().to_owned(),
             look_for: String::new(),
             x: Axis { greatest: Some(end_ns), ..Axis::new("time", Unit::Nanoseconds) },
             y: Axis { greatest: Some(greatest * 1.05), ..Axis::new(show.axis, show.unit) },
-            series: of_kind(arm, show.kind).filter(|series| names.contains(&series.name)).map(line).collect(),
+            series: of_kind(variant, show.kind).filter(|series| names.contains(&series.name)).map(line).collect(),
             // A threshold far above everything would flatten the plot.
             references: references.into_iter().filter(|reference| reference.value <= greatest).collect(),
         })
     };
-    material.arms.iter().map(plot).collect()
+    material.variants.iter().map(plot).collect()
 }
 
 fn points(series: &Measured, factor: f64) -> Vec<(f64, f64)> {

@@ -11,7 +11,7 @@ pub(super) fn section(experiment: &FabricReport<'_>) -> Section {
         Block::Text("The same command gives the same results on every machine:".to_owned()),
         Block::Code(experiment.provenance.command.clone()),
         fabric(experiment),
-        arms(experiment),
+        variants(experiment),
         Block::Folded("Every run".to_owned(), vec![runs(experiment)]),
         Block::Folded("The scenario file".to_owned(), vec![Block::Code(experiment.provenance.file_text.to_owned())]),
     ];
@@ -42,30 +42,30 @@ fn fabric(experiment: &FabricReport<'_>) -> Block {
     Block::table("Fabric", &["", "value"], rows.into_iter().map(Vec::from).collect())
 }
 
-fn arms(experiment: &FabricReport<'_>) -> Block {
+fn variants(experiment: &FabricReport<'_>) -> Block {
     let scenario = experiment.scenario;
-    let row = |arm: &crate::scenario::Arm| {
-        let ecn = arm.ecn.unwrap_or(scenario.switches.ecn);
-        let pfc = arm.pfc_thresholds.unwrap_or(scenario.switches.pfc);
-        let notification = arm.notification.unwrap_or(scenario.switches.notification);
-        let pfc = if arm.pfc {
+    let row = |variant: &crate::scenario::Variant| {
+        let ecn = variant.ecn.unwrap_or(scenario.switches.ecn);
+        let pfc = variant.pfc_thresholds.unwrap_or(scenario.switches.pfc);
+        let notification = variant.notification.unwrap_or(scenario.switches.notification);
+        let pfc = if variant.pfc {
             format!("{} / {}", grouped(pfc.xoff_octets.get()), grouped(pfc.xon_octets.get()))
         } else {
             "off".to_owned()
         };
         let (k_min, k_max) = (grouped(ecn.k_min_octets.get()), grouped(ecn.k_max_octets.get()));
         vec![
-            arm.title().to_owned(),
-            arm.name.clone(),
-            format!("{:?}", arm.signal),
-            format!("{:?}", arm.control),
+            variant.title().to_owned(),
+            variant.name.clone(),
+            format!("{:?}", variant.signal),
+            format!("{:?}", variant.control),
             pfc,
             format!("{k_min} / {k_max}, {}", ecn.p_max.get()),
             grouped(notification.threshold_octets.get()),
         ]
     };
     let columns = [
-        "arm",
+        "variant",
         "name",
         "signal",
         "control",
@@ -73,11 +73,11 @@ fn arms(experiment: &FabricReport<'_>) -> Block {
         "ECN: Kmin / Kmax, octets, Pmax",
         "Fast CNP from, octets",
     ];
-    Block::table("Arms", &columns, scenario.arms.iter().map(row).collect())
+    Block::table("Variants", &columns, scenario.variants.iter().map(row).collect())
 }
 
 fn runs(experiment: &FabricReport<'_>) -> Block {
-    let row = |run: &crate::ArmResult| {
+    let row = |run: &crate::VariantResult| {
         vec![
             run.title.clone(),
             run.seed.to_string(),
@@ -87,6 +87,6 @@ fn runs(experiment: &FabricReport<'_>) -> Block {
             grouped(run.summary.unfinished),
         ]
     };
-    let columns = ["arm", "seed", "simulated", "packet-hops", "flows", "unfinished"];
+    let columns = ["variant", "seed", "simulated", "packet-hops", "flows", "unfinished"];
     Block::table("Every run", &columns, experiment.results.runs.iter().map(row).collect())
 }

@@ -3,7 +3,7 @@
 use srdma_report::{Block, Section};
 
 const WORDS: &[(&str, &str)] = &[
-    ("arm", "One of the ways to handle congestion that are compared. Fabric and traffic are the same in all."),
+    ("variant", "One of the ways to handle congestion that are compared. Fabric and traffic are the same in all."),
     ("incast", "Many hosts send to one at the same time, more than its link can carry."),
     ("victim", "A flow that shares links with the congestion but does not cause it."),
     ("ECN mark", "A switch sets Congestion Experienced in a packet that met a long queue."),

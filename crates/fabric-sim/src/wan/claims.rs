@@ -2,7 +2,7 @@
 
 use super::nodes::WanSignal;
 use super::results::{ENOUGH, WanResults, WanRun};
-use super::study::{Study, WanArm};
+use super::study::{WanScenario, WanVariant};
 use serde::Serialize;
 
 /// How much sooner a sender is to hear of congestion near the ingress PE, from this length of the path on.
@@ -15,7 +15,7 @@ const NEAR: f64 = 0.15;
 /// Something that a study was to show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// Where: the arm, and the length of the path.
+    /// Where: the variant, and the length of the path.
     pub at: String,
     /// What was to be.
     pub expected: String,
@@ -27,18 +27,18 @@ pub struct Claim {
 
 impl WanResults {
     /// What this study was to show.
-    pub fn claims(&self, study: &Study) -> Vec<Claim> {
+    pub fn claims(&self, study: &WanScenario) -> Vec<Claim> {
         let mut claims = Vec::new();
         for total_km in self.lengths() {
             claims.extend(self.sooner(study, total_km));
         }
-        for arm in &study.arms {
+        for variant in &study.variants {
             for total_km in self.lengths() {
-                if arm.end_c {
-                    claims.extend(self.arithmetic(study, arm, total_km));
+                if variant.end_c {
+                    claims.extend(self.arithmetic(study, variant, total_km));
                 }
-                if arm.end_c && arm.signal == WanSignal::EndE {
-                    claims.extend(self.both(study, arm, total_km));
+                if variant.end_c && variant.signal == WanSignal::EndE {
+                    claims.extend(self.both(study, variant, total_km));
                 }
             }
         }
@@ -46,23 +46,23 @@ impl WanResults {
     }
 
     /// END.E against the CNPs of receivers: the least of the factors over the seeds, and (2 − f) / f.
-    fn sooner(&self, study: &Study, total_km: f64) -> Option<Claim> {
+    fn sooner(&self, study: &WanScenario, total_km: f64) -> Option<Claim> {
         let buffer = *study.wan.buffer.get_ref();
-        let alone = |signal| study.arms.iter().find(|arm| arm.signal == signal && !arm.end_c);
+        let alone = |signal| study.variants.iter().find(|variant| variant.signal == signal && !variant.end_c);
         let told = |signal| {
-            let arm = alone(signal)?;
-            let told: Vec<Option<f64>> = self.at(&arm.name, total_km, buffer).map(|run| run.told_ns).collect();
-            Some((arm, told))
+            let variant = alone(signal)?;
+            let told: Vec<Option<f64>> = self.at(&variant.name, total_km, buffer).map(|run| run.told_ns).collect();
+            Some((variant, told))
         };
-        let ((_, late), (arm, early)) = (told(WanSignal::ReceiverCnp)?, told(WanSignal::EndE)?);
+        let ((_, late), (variant, early)) = (told(WanSignal::ReceiverCnp)?, told(WanSignal::EndE)?);
         let factors = late.iter().zip(&early).filter_map(|(late, early)| Some((*late)? / (*early)?));
         let least = factors.reduce(f64::min)?;
-        let share = self.at(&arm.name, total_km, buffer).next()?.share;
+        let share = self.at(&variant.name, total_km, buffer).next()?.share;
         let arithmetic = (2.0 - share) / share;
         let is_near = study.wan.first_hop_km.is_some() && total_km >= FROM_KM;
         let must = if is_near { format!("{SOONER}× sooner at least; ") } else { String::new() };
         Some(Claim {
-            at: format!("{}, {total_km} km", arm.title()),
+            at: format!("{}, {total_km} km", variant.title()),
             expected: format!("{must}(2 − f) / f = {arithmetic:.1}× by arithmetic, ± {:.0} %", 100.0 * NEAR),
             found: format!("a CNP of the receiver comes {least:.1}× later"),
             holds: (!is_near || least >= SOONER) && (least / arithmetic - 1.0).abs() <= NEAR,
@@ -70,13 +70,13 @@ impl WanResults {
     }
 
     /// Nothing lost, next to nothing idle.
-    fn both(&self, study: &Study, arm: &WanArm, total_km: f64) -> Option<Claim> {
+    fn both(&self, study: &WanScenario, variant: &WanVariant, total_km: f64) -> Option<Claim> {
         let buffer = *study.wan.buffer.get_ref();
-        let runs: Vec<&WanRun> = self.at(&arm.name, total_km, buffer).collect();
+        let runs: Vec<&WanRun> = self.at(&variant.name, total_km, buffer).collect();
         let dropped: u64 = runs.iter().map(|run| run.dropped).sum();
         let used = runs.iter().filter_map(|run| run.utilisation).reduce(f64::min)?;
         Some(Claim {
-            at: format!("{}, {total_km} km", arm.title()),
+            at: format!("{}, {total_km} km", variant.title()),
             expected: format!("no loss, {:.0} % used, with {buffer} of rate × round trip", 100.0 * ENOUGH),
             found: format!("{dropped} lost, {:.2} % used", 100.0 * used),
             holds: runs.iter().all(|run| run.is_enough()),
@@ -84,9 +84,9 @@ impl WanResults {
     }
 
     /// What END.C took beyond XOFF and below XON, where there was room for it to be seen.
-    fn arithmetic(&self, study: &Study, arm: &WanArm, total_km: f64) -> Vec<Claim> {
+    fn arithmetic(&self, study: &WanScenario, variant: &WanVariant, total_km: f64) -> Vec<Claim> {
         let buffer = self.buffers().into_iter().next_back().unwrap_or(0.0);
-        let runs: Vec<&WanRun> = self.at(&arm.name, total_km, buffer).collect();
+        let runs: Vec<&WanRun> = self.at(&variant.name, total_km, buffer).collect();
         let Some(share) = runs.first().map(|run| run.share) else { return Vec::new() };
         let stop = |run: &WanRun| Some(run.peak_octets.checked_sub(run.xoff_octets?)? as f64 / run.path_octets as f64);
         let restart =
@@ -96,14 +96,14 @@ impl WanResults {
             let most = runs.iter().filter_map(|run| of(run)).reduce(f64::max)?;
             let beyond = most / arithmetic - 1.0;
             Some(Claim {
-                at: format!("{}, {total_km} km", arm.title()),
+                at: format!("{}, {total_km} km", variant.title()),
                 expected: format!("{what} {arithmetic:.3} of rate × round trip, ± {:.0} %", 100.0 * NEAR),
                 found: format!("{most:.3} at most, {:+.0} %", 100.0 * beyond),
                 holds: beyond.abs() <= NEAR,
             })
         };
         // Where senders slow down by themselves, less comes than the arithmetic has it.
-        if arm.signal != WanSignal::None {
+        if variant.signal != WanSignal::None {
             return Vec::new();
         }
         let overload = study.wan.overload();

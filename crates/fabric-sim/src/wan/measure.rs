@@ -1,14 +1,14 @@
-//! One run of a study: an arm at a length of the path and a size of the congested queue, with a seed.
+//! One run of a study: a variant at a length of the path and a size of the congested queue, with a seed.
 
 use super::figure::{self, BOTTLENECK_RATE, Distances, HOSTS_PER_LEAF, LEAVES};
 use super::nodes::{PE_XOFF_OCTETS, Wan, WanSignal, port_toward};
 use super::results::WanRun;
-use super::study::{Study, WanArm};
+use super::study::{WanScenario, WanVariant};
 use crate::build::ADDRESSES;
 use crate::flows::{FlowSize, PlannedFlow};
 use crate::results::{FlowKind, percentile};
 use crate::run::{Run, RunError};
-use crate::scenario::{Arm, Control, Hosts, Level, Measures, Scenario, Signal, Switches, Whole, Workloads};
+use crate::scenario::{Control, FabricScenario, Hosts, Level, Measures, Signal, Switches, Variant, Whole, Workloads};
 use crate::server::DATA_CLASS;
 use crate::showing::Showing;
 use srdma_dataplane::headroom::{PausedLink, WanNode, octets_in};
@@ -50,7 +50,7 @@ const MESSAGE_OCTETS: u32 = 64 << 20;
 /// Where a study is run: everything but the seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point<'a> {
-    pub(super) arm: &'a WanArm,
+    pub(super) variant: &'a WanVariant,
     pub(super) total_km: f64,
     /// Of rate times round trip.
     pub(super) buffer: f64,
@@ -62,7 +62,7 @@ pub(super) struct Point<'a> {
 ///
 /// Those of a run, and of who is shown it.
 pub(super) fn measure(
-    study: &Study,
+    study: &WanScenario,
     point: Point<'_>,
     seed: u64,
     shown: Option<&mut Shown<'_>>,
@@ -76,11 +76,11 @@ pub(super) fn measure(
     let load = Load { in_bits_per_s, path_mtu: study.hosts.path_mtu() };
     let propagation_ns = distances.node_ns(congested);
     let backpressure =
-        point.arm.end_c.then(|| backpressure(load, propagation_ns, buffer_octets, point.arm.early_resume));
+        point.variant.end_c.then(|| backpressure(load, propagation_ns, buffer_octets, point.variant.early_resume));
     let wan = Wan {
         congested,
         buffer_octets,
-        signal: point.arm.signal,
+        signal: point.variant.signal,
         // Senders are told where the gateway is paused: below, the queue holds what keeps the bottleneck busy then.
         threshold_octets: backpressure.map_or(study.wan.threshold_octets.get() as usize, |known| known.xoff_octets),
         backpressure,
@@ -89,8 +89,8 @@ pub(super) fn measure(
     };
     let end_ns = (study.wan.round_trips.get() * round_trip_ns).max(study.wan.least_us.get() * NS_PER_US);
     let scenario = scenario(study, point, wan.clone(), end_ns)?;
-    let Some(arm) = scenario.arms.first() else { return Err(RunError::Arm { arms: 0, found: 0 }) };
-    let mut run = Run::of_flows(&scenario, arm, seed, flows(study, end_ns, seed))?;
+    let Some(variant) = scenario.variants.first() else { return Err(RunError::Variant { variants: 0, found: 0 }) };
+    let mut run = Run::of_flows(&scenario, variant, seed, flows(study, end_ns, seed))?;
     let mut watch = Watching::new(&wan, &scenario, end_ns);
     let mut showing = Showing::new(shown, &run, watch.every_ns)?;
     let mut now_ns = 0;
@@ -138,18 +138,18 @@ pub(crate) fn backpressure(load: Load, propagation_ns: u64, buffer_octets: usize
     Backpressure { xoff_octets, xon_octets: early.unwrap_or(xoff_octets - apart) }
 }
 
-fn scenario(study: &Study, point: Point<'_>, wan: Wan, end_ns: u64) -> Result<Scenario, RunError> {
-    let (signal, control) = match point.arm.signal {
+fn scenario(study: &WanScenario, point: Point<'_>, wan: Wan, end_ns: u64) -> Result<FabricScenario, RunError> {
+    let (signal, control) = match point.variant.signal {
         WanSignal::None => (Signal::None, Control::None),
         WanSignal::ReceiverCnp => (Signal::ReceiverCnp, Control::Dcqcn),
         WanSignal::EndE => (Signal::FastCnp, Control::Dcqcn),
     };
-    let arm = Arm { dcqcn: point.arm.dcqcn.clone(), ..Arm::new(&point.arm.name, signal, control) };
+    let variant = Variant { dcqcn: point.variant.dcqcn.clone(), ..Variant::new(&point.variant.name, signal, control) };
     let distances = study.distances(point.total_km);
-    Ok(around(wan, &distances, arm, study.hosts.clone(), study.switches.clone(), end_ns)?)
+    Ok(around(wan, &distances, variant, study.hosts.clone(), study.switches.clone(), end_ns)?)
 }
 
-/// The scenario of a WAN, its two data centres and one arm, which says nothing of what is sent.
+/// The scenario of a WAN, its two data centres and one variant, which says nothing of what is sent.
 ///
 /// # Errors
 ///
@@ -157,12 +157,12 @@ fn scenario(study: &Study, point: Point<'_>, wan: Wan, end_ns: u64) -> Result<Sc
 pub(crate) fn around(
     wan: Wan,
     distances: &Distances,
-    arm: Arm,
+    variant: Variant,
     hosts: Hosts,
     switches: Switches,
     end_ns: u64,
-) -> Result<Scenario, TopologyError> {
-    Ok(Scenario {
+) -> Result<FabricScenario, TopologyError> {
+    Ok(FabricScenario {
         title: String::new(),
         description: String::new(),
         level: Level::Packet,
@@ -174,14 +174,14 @@ pub(crate) fn around(
         jobs: Vec::new(),
         failures: Vec::new(),
         measures: Measures::lasting(Whole(end_ns / NS_PER_US)),
-        arms: vec![arm],
+        variants: vec![variant],
         wan: Some(wan),
     })
 }
 
 /// One sender below each leaf, each to a host below another leaf of the other data centre; and flows that stay where
 /// they are, between hosts that do nothing else.
-fn flows(study: &Study, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
+fn flows(study: &WanScenario, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
     let mut chance = Stream::new(seed, "wan");
     let mut number = || chance.below(u64::from(HOSTS_PER_LEAF - 1)) as u16;
     let places: Vec<(u16, u16, u16)> = (0..LEAVES).map(|leaf| (leaf, number(), number())).collect();
@@ -233,7 +233,7 @@ struct Watching {
 }
 
 impl Watching {
-    fn new(wan: &Wan, scenario: &Scenario, end_ns: u64) -> Self {
+    fn new(wan: &Wan, scenario: &FabricScenario, end_ns: u64) -> Self {
         let (topology, none) = (&scenario.topology, PortId(0));
         Watching {
             switch: wan.congested.switch(),
@@ -289,14 +289,14 @@ impl Watching {
         let counters = counters.unwrap_or_default();
         let sent = run.fabric.switch(self.switch).map(Node::notification_counters).unwrap_or_default();
         let mut told: Vec<f64> =
-            (0..run.begun).filter_map(|number| self.told_ns(run, point.arm.signal, number)).collect();
+            (0..run.begun).filter_map(|number| self.told_ns(run, point.variant.signal, number)).collect();
         let of_kind = |kind| (0..run.begun).filter(move |number| run.flows[*number].kind == kind);
         let streams = || of_kind(FlowKind::Stream);
         let innocents: Vec<_> = of_kind(FlowKind::Background).map(|number| run.flow_result(number)).collect();
         let mut slowdowns: Vec<f64> = innocents.iter().filter_map(|flow| flow.slowdown).collect();
         let onset_ns = self.begun.map(|(at, _)| at);
         WanRun {
-            arm: point.arm.name.clone(),
+            variant: point.variant.name.clone(),
             seed,
             total_km: point.total_km,
             share,

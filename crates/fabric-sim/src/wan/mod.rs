@@ -1,7 +1,7 @@
 //! Studies of a WAN between data centres that tells senders, and the gateway, of its congestion (CN-3-1, D60–D67).
 //!
 //! ```text
-//!   wan.toml ──► Study ──► measure(arm, length, buffer, seed) ──► WanRun ──► WanResults ──► JSON, report
+//!   wan.toml ──► WanScenario ──► measure(variant, length, buffer, seed) ──► WanRun ──► WanResults ──► JSON, report
 //! ```
 //!
 //! The network is that of Figure 1 of draft rocev2-fcn, of the nodes and hosts that run elsewhere. What is asked is how
@@ -22,7 +22,7 @@ pub use figure::{Congested, Distances};
 pub use nodes::WanSignal;
 pub use report::WanReport;
 pub use results::{WanResults, WanRun};
-pub use study::{Study, WanArm, is_study};
+pub use study::{WanScenario, WanVariant};
 
 pub(crate) use nodes::Wan;
 
@@ -32,20 +32,20 @@ use measure::Point;
 use srdma_sim::shown::Shown;
 use std::sync::Mutex;
 
-impl Study {
+impl WanScenario {
     /// How many runs there are with so many seeds.
     pub fn runs(&self, seeds: usize) -> usize {
         self.points(&vec![0; seeds]).len()
     }
 
-    /// The run that is shown, if one is: its arm and the length of its path, in kilometres. It is the first with the
+    /// The run that is shown, if one is: its variant and the length of its path, in kilometres. It is the first with the
     /// queue that is looked at closely.
-    pub fn shown(&self) -> Option<(&WanArm, f64)> {
+    pub fn observed(&self) -> Option<(&WanVariant, f64)> {
         let points = self.points(&[0]);
-        points.get(self.shown_position(&[0])).map(|(point, _)| (point.arm, point.total_km))
+        points.get(self.observed_position(&[0])).map(|(point, _)| (point.variant, point.total_km))
     }
 
-    fn shown_position(&self, seeds: &[u64]) -> usize {
+    fn observed_position(&self, seeds: &[u64]) -> usize {
         let is_close = |(point, _): &(Point<'_>, u64)| point.buffer == *self.wan.buffer.get_ref();
         self.points(seeds).iter().position(is_close).unwrap_or(0)
     }
@@ -53,12 +53,12 @@ impl Study {
     /// Every point with its seeds: all of them with the queue that is looked at closely, the first ones with others.
     fn points(&self, seeds: &[u64]) -> Vec<(Point<'_>, u64)> {
         let mut points = Vec::new();
-        for arm in &self.arms {
+        for variant in &self.variants {
             for total_km in self.wan.total_km.get_ref() {
                 for buffer in self.wan.buffers.get_ref() {
                     let is_close = buffer == self.wan.buffer.get_ref();
                     let most = if is_close { seeds.len() } else { self.wan.sweep_seeds.get() as usize };
-                    let point = Point { arm, total_km: *total_km, buffer: *buffer };
+                    let point = Point { variant, total_km: *total_km, buffer: *buffer };
                     points.extend(seeds.iter().take(most).map(|seed| (point, *seed)));
                 }
             }
@@ -67,20 +67,20 @@ impl Study {
     }
 }
 
-/// Runs a study at all its points. `done` is told of each run that has ended. The run that [`Study::shown`] names is
+/// Runs a study at all its points. `done` is told of each run that has ended. The run that [`WanScenario::observed`] names is
 /// shown to whom it is to be shown. What comes out does not depend on that or on the number of threads.
 ///
 /// # Errors
 ///
 /// The first run's, in their order, that was not possible.
-pub fn run_study(
-    study: &Study,
+pub fn run_wan(
+    study: &WanScenario,
     seeds: &[u64],
     threads: usize,
     done: &(dyn Fn(usize) + Sync),
     shown: Option<&Mutex<Shown<'_>>>,
 ) -> Result<WanResults, RunError> {
-    let (points, first) = (study.points(seeds), study.shown_position(seeds));
+    let (points, first) = (study.points(seeds), study.observed_position(seeds));
     let runs = in_parallel(points.len(), threads, &|position| {
         let (point, seed) = points[position];
         let mut shown = if position == first { shown.map(locked) } else { None };

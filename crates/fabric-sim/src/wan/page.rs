@@ -2,7 +2,7 @@
 
 use super::WanReport;
 use crate::wan::results::ENOUGH;
-use crate::wan::{WanArm, WanRun};
+use crate::wan::{WanRun, WanVariant};
 use srdma_report::{
     Axis, BarGroup, BarPlot, Block, LinePlot, Page, Reference, Scale, Section, Series, Shape, Spread, Unit,
 };
@@ -26,10 +26,10 @@ fn summary(studied: &WanReport<'_>) -> Vec<String> {
     let description = studied.study.description.trim();
     let mut summary: Vec<String> = (!description.is_empty()).then(|| description.to_owned()).into_iter().collect();
     summary.push(format!(
-        "{} ways to handle congestion at {:?} (“arms”) were simulated packet by packet on the network of Figure 1 of \
+        "{} ways to handle congestion at {:?} (“variants”) were simulated packet by packet on the network of Figure 1 of \
          the draft, over {} lengths of the path, with {} sizes of the congested queue, {} seeds each. Sizes are shares \
          of the bottleneck's rate times the round trip between the gateways.",
-        studied.study.arms.len(),
+        studied.study.variants.len(),
         studied.study.wan.congested,
         studied.results.lengths().len(),
         studied.results.buffers().len(),
@@ -55,7 +55,7 @@ fn claims(studied: &WanReport<'_>) -> Option<Section> {
 
 fn hearing(studied: &WanReport<'_>) -> Option<Section> {
     let plot = |title: &str, look_for: &str, of: fn(&WanRun) -> Option<f64>| {
-        let series = per_length(studied, |arm, km| Some(Spread::of(&studied.values(arm, km, of))?.median));
+        let series = per_length(studied, |variant, km| Some(Spread::of(&studied.values(variant, km, of))?.median));
         (!series.is_empty()).then(|| {
             Block::Lines(LinePlot {
                 title: title.to_owned(),
@@ -83,9 +83,9 @@ fn hearing(studied: &WanReport<'_>) -> Option<Section> {
 }
 
 fn room(studied: &WanReport<'_>) -> Option<Section> {
-    let mut needed = per_length(studied, |arm, km| studied.results.needed(&arm.name, km));
+    let mut needed = per_length(studied, |variant, km| studied.results.needed(&variant.name, km));
     let lengths = studied.results.lengths();
-    if studied.study.arms.iter().any(|arm| arm.end_c) {
+    if studied.study.variants.iter().any(|variant| variant.end_c) {
         needed.push(Series {
             name: "END.C by arithmetic".to_owned(),
             colour: ARITHMETIC,
@@ -107,7 +107,7 @@ fn room(studied: &WanReport<'_>) -> Option<Section> {
         look_for: "Whatever idles. No line: none that was tried is large enough.".to_owned(),
         x: Axis { scale: Scale::Logarithmic, ..Axis::new("path, km", Unit::Count) },
         y: Axis { scale: Scale::Logarithmic, ..Axis::new("of rate × round trip", Unit::Times) },
-        series: per_length(studied, |arm, km| studied.results.lossless(&arm.name, km)),
+        series: per_length(studied, |variant, km| studied.results.lossless(&variant.name, km)),
         references: Vec::new(),
     });
     let mut blocks = vec![Block::Beside(vec![needed, lossless])];
@@ -151,9 +151,9 @@ fn by_buffer(title: &str, look_for: &str, series: Vec<Series>, line: Option<f64>
     })
 }
 
-/// The run of an arm that stands for all.
-fn shown<'a>(studied: &'a WanReport<'_>, arm: &'a WanArm, km: f64) -> Option<&'a WanRun> {
-    studied.results.at(&arm.name, km, studied.buffer()).next()
+/// The run of a variant that stands for all.
+fn shown<'a>(studied: &'a WanReport<'_>, variant: &'a WanVariant, km: f64) -> Option<&'a WanRun> {
+    studied.results.at(&variant.name, km, studied.buffer()).next()
 }
 
 fn over_time(studied: &WanReport<'_>) -> Option<Section> {
@@ -163,16 +163,16 @@ fn over_time(studied: &WanReport<'_>) -> Option<Section> {
     let mut shown_lengths = vec![*lengths.first()?, *lengths.last()?];
     shown_lengths.dedup();
     for km in shown_lengths {
-        let plots = studied.study.arms.iter().enumerate().filter_map(|(colour, arm)| {
-            let run = shown(studied, arm, km)?;
+        let plots = studied.study.variants.iter().enumerate().filter_map(|(colour, variant)| {
+            let run = shown(studied, variant, km)?;
             let at = |index: usize| ((index as u64 + 1) * run.every_ns) as f64;
             let points = run.queue.iter().enumerate().map(|(index, octets)| (at(index), *octets)).collect();
             Some(Block::Lines(LinePlot {
-                title: arm.title().to_owned(),
+                title: variant.title().to_owned(),
                 look_for: String::new(),
                 x: Axis::new("time", Unit::Nanoseconds),
                 y: Axis::new("waiting", Unit::Octets),
-                series: vec![Series { name: arm.title().to_owned(), colour, shape: Shape::Line, points }],
+                series: vec![Series { name: variant.title().to_owned(), colour, shape: Shape::Line, points }],
                 references: vec![Reference { name: "room".to_owned(), value: buffer * run.path_octets as f64 }],
             }))
         });
@@ -191,9 +191,9 @@ fn innocents(studied: &WanReport<'_>) -> Option<Section> {
         name: format!("{km} km"),
         bars: studied
             .study
-            .arms
+            .variants
             .iter()
-            .map(|arm| Spread::of(&studied.values(arm, km, |run| run.innocent_slowdown_p99)))
+            .map(|variant| Spread::of(&studied.values(variant, km, |run| run.innocent_slowdown_p99)))
             .collect(),
     };
     let groups: Vec<BarGroup> = studied.results.lengths().into_iter().map(group).collect();
@@ -204,7 +204,13 @@ fn innocents(studied: &WanReport<'_>) -> Option<Section> {
             "Time taken over time alone. A paused gateway holds up who only shares its switches. Lower is better."
                 .to_owned(),
         y: Axis::new("slowdown", Unit::Times),
-        series: studied.study.arms.iter().enumerate().map(|(colour, arm)| (arm.title().to_owned(), colour)).collect(),
+        series: studied
+            .study
+            .variants
+            .iter()
+            .enumerate()
+            .map(|(colour, variant)| (variant.title().to_owned(), colour))
+            .collect(),
         groups,
         references: Vec::new(),
     };
@@ -214,31 +220,31 @@ fn innocents(studied: &WanReport<'_>) -> Option<Section> {
 
 fn setting(studied: &WanReport<'_>) -> Section {
     let cell = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
-    let median = |arm: &WanArm, km, unit: Unit, of: fn(&WanRun) -> Option<f64>| {
-        cell(Spread::of(&studied.values(arm, km, of)).map(|spread| unit.format(spread.median)))
+    let median = |variant: &WanVariant, km, unit: Unit, of: fn(&WanRun) -> Option<f64>| {
+        cell(Spread::of(&studied.values(variant, km, of)).map(|spread| unit.format(spread.median)))
     };
     let mut rows = Vec::new();
-    for arm in &studied.study.arms {
+    for variant in &studied.study.variants {
         for km in studied.results.lengths() {
-            let used = Spread::of(&studied.values(arm, km, |run| run.utilisation));
+            let used = Spread::of(&studied.values(variant, km, |run| run.utilisation));
             rows.push(vec![
-                arm.title().to_owned(),
+                variant.title().to_owned(),
                 km.to_string(),
-                median(arm, km, Unit::Nanoseconds, |run| run.told_ns),
-                median(arm, km, Unit::Nanoseconds, |run| run.paused_ns),
+                median(variant, km, Unit::Nanoseconds, |run| run.told_ns),
+                median(variant, km, Unit::Nanoseconds, |run| run.paused_ns),
                 cell(used.map(|used| Unit::Percent.format(100.0 * used.least))),
-                median(arm, km, Unit::Count, |run| Some(run.dropped as f64)),
-                median(arm, km, Unit::Octets, |run| Some(run.peak_octets as f64)),
-                median(arm, km, Unit::Octets, |run| run.least_octets.map(|octets| octets as f64)),
-                median(arm, km, Unit::Count, |run| Some(run.notifications as f64)),
-                median(arm, km, Unit::Octets, |run| Some(run.delivered_octets as f64)),
-                cell(studied.results.lossless(&arm.name, km).map(|least| least.to_string())),
-                cell(studied.results.needed(&arm.name, km).map(|needed| needed.to_string())),
+                median(variant, km, Unit::Count, |run| Some(run.dropped as f64)),
+                median(variant, km, Unit::Octets, |run| Some(run.peak_octets as f64)),
+                median(variant, km, Unit::Octets, |run| run.least_octets.map(|octets| octets as f64)),
+                median(variant, km, Unit::Count, |run| Some(run.notifications as f64)),
+                median(variant, km, Unit::Octets, |run| Some(run.delivered_octets as f64)),
+                cell(studied.results.lossless(&variant.name, km).map(|least| least.to_string())),
+                cell(studied.results.needed(&variant.name, km).map(|needed| needed.to_string())),
             ]);
         }
     }
     let columns = [
-        "arm",
+        "variant",
         "path, km",
         "sender told",
         "gateway paused",
@@ -281,22 +287,28 @@ fn words() -> Section {
     Section::new("Words", "", vec![Block::definitions(WORDS)])
 }
 
-/// A line for each arm of which anything is known, over the length of the path.
-fn per_length(studied: &WanReport<'_>, of: impl Fn(&WanArm, f64) -> Option<f64>) -> Vec<Series> {
-    per_arm(studied, |arm| studied.results.lengths().into_iter().filter_map(|km| Some((km, of(arm, km)?))).collect())
+/// A line for each variant of which anything is known, over the length of the path.
+fn per_length(studied: &WanReport<'_>, of: impl Fn(&WanVariant, f64) -> Option<f64>) -> Vec<Series> {
+    per_variant(studied, |variant| {
+        studied.results.lengths().into_iter().filter_map(|km| Some((km, of(variant, km)?))).collect()
+    })
 }
 
 /// The same over the size of the queue, at a length.
 fn per_buffer(studied: &WanReport<'_>, km: f64, of: impl Fn(&[&WanRun]) -> Option<f64>) -> Vec<Series> {
-    per_arm(studied, |arm| {
-        let at = |buffer| studied.results.at(&arm.name, km, buffer).collect::<Vec<&WanRun>>();
+    per_variant(studied, |variant| {
+        let at = |buffer| studied.results.at(&variant.name, km, buffer).collect::<Vec<&WanRun>>();
         studied.results.buffers().into_iter().filter_map(|buffer| Some((buffer, of(&at(buffer))?))).collect()
     })
 }
 
-fn per_arm(studied: &WanReport<'_>, of: impl Fn(&WanArm) -> Vec<(f64, f64)>) -> Vec<Series> {
-    let arms = studied.study.arms.iter().enumerate();
-    let series =
-        arms.map(|(colour, arm)| Series { name: arm.title().to_owned(), colour, shape: Shape::Line, points: of(arm) });
+fn per_variant(studied: &WanReport<'_>, of: impl Fn(&WanVariant) -> Vec<(f64, f64)>) -> Vec<Series> {
+    let variants = studied.study.variants.iter().enumerate();
+    let series = variants.map(|(colour, variant)| Series {
+        name: variant.title().to_owned(),
+        colour,
+        shape: Shape::Line,
+        points: of(variant),
+    });
     series.filter(|series| !series.points.is_empty()).collect()
 }

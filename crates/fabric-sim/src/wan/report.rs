@@ -1,7 +1,7 @@
 //! What a finished study is shown from, on a terminal and as a page.
 
 use super::page;
-use super::{Claim, Study, WanArm, WanResults, WanRun};
+use super::{Claim, WanResults, WanRun, WanScenario, WanVariant};
 use crate::Provenance;
 use serde::Serialize;
 use srdma_report::Page;
@@ -10,7 +10,7 @@ use srdma_report::Page;
 #[derive(Serialize)]
 pub struct WanReport<'a> {
     #[serde(skip)]
-    pub(super) study: &'a Study,
+    pub(super) study: &'a WanScenario,
     #[serde(flatten)]
     pub(super) results: &'a WanResults,
     pub(super) claims: Vec<Claim>,
@@ -20,7 +20,7 @@ pub struct WanReport<'a> {
 
 impl<'a> WanReport<'a> {
     /// Checks the results against what was to be shown.
-    pub fn new(study: &'a Study, results: &'a WanResults, provenance: &'a Provenance<'a>) -> Self {
+    pub fn new(study: &'a WanScenario, results: &'a WanResults, provenance: &'a Provenance<'a>) -> Self {
         WanReport { study, results, claims: results.claims(study), provenance }
     }
 
@@ -34,9 +34,9 @@ impl<'a> WanReport<'a> {
         *self.study.wan.buffer.get_ref()
     }
 
-    /// What the runs of an arm at a length gave, with the queue that is looked at closely.
-    pub(super) fn values(&self, arm: &WanArm, total_km: f64, of: impl Fn(&WanRun) -> Option<f64>) -> Vec<f64> {
-        self.results.at(&arm.name, total_km, self.buffer()).filter_map(of).collect()
+    /// What the runs of a variant at a length gave, with the queue that is looked at closely.
+    pub(super) fn values(&self, variant: &WanVariant, total_km: f64, of: impl Fn(&WanRun) -> Option<f64>) -> Vec<f64> {
+        self.results.at(&variant.name, total_km, self.buffer()).filter_map(of).collect()
     }
 
     /// 4f or so: what END.C needs by arithmetic, in rate times round trip.

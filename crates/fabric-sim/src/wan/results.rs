@@ -9,15 +9,15 @@ pub struct WanResults {
     pub title: String,
     /// The study's description.
     pub description: String,
-    /// Every run: arm by arm as the study has them, in each the lengths, buffers and seeds in their order.
+    /// Every run: variant by variant as the study has them, in each the lengths, buffers and seeds in their order.
     pub runs: Vec<WanRun>,
 }
 
-/// One arm at one length of the path with one size of the congested queue and one seed.
+/// One variant at one length of the path with one size of the congested queue and one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WanRun {
-    /// The arm's name.
-    pub arm: String,
+    /// The variant's name.
+    pub variant: String,
     /// The seed.
     pub seed: u64,
     /// Kilometres between the PEs.
@@ -81,9 +81,9 @@ impl WanRun {
 }
 
 impl WanResults {
-    /// The runs of an arm at a length and with a buffer, one for each seed.
-    pub fn at<'a>(&'a self, arm: &'a str, total_km: f64, buffer: f64) -> impl Iterator<Item = &'a WanRun> {
-        self.runs.iter().filter(move |run| run.arm == arm && run.total_km == total_km && run.buffer == buffer)
+    /// The runs of a variant at a length and with a buffer, one for each seed.
+    pub fn at<'a>(&'a self, variant: &'a str, total_km: f64, buffer: f64) -> impl Iterator<Item = &'a WanRun> {
+        self.runs.iter().filter(move |run| run.variant == variant && run.total_km == total_km && run.buffer == buffer)
     }
 
     /// The sizes of the queue, in rising order.
@@ -97,19 +97,19 @@ impl WanResults {
     }
 
     /// The least queue from which on all that were tried are enough with every seed; `None` if the largest is not.
-    pub fn needed(&self, arm: &str, total_km: f64) -> Option<f64> {
-        self.least(arm, total_km, WanRun::is_enough)
+    pub fn needed(&self, variant: &str, total_km: f64) -> Option<f64> {
+        self.least(variant, total_km, WanRun::is_enough)
     }
 
     /// The least queue from which on nothing was lost with any of those that were tried, whatever was idle.
-    pub fn lossless(&self, arm: &str, total_km: f64) -> Option<f64> {
-        self.least(arm, total_km, |run| run.dropped == 0)
+    pub fn lossless(&self, variant: &str, total_km: f64) -> Option<f64> {
+        self.least(variant, total_km, |run| run.dropped == 0)
     }
 
-    fn least(&self, arm: &str, total_km: f64, is_well: impl Fn(&WanRun) -> bool) -> Option<f64> {
+    fn least(&self, variant: &str, total_km: f64, is_well: impl Fn(&WanRun) -> bool) -> Option<f64> {
         let mut least = None;
         for buffer in self.buffers().into_iter().rev() {
-            let mut runs = self.at(arm, total_km, buffer).peekable();
+            let mut runs = self.at(variant, total_km, buffer).peekable();
             if runs.peek().is_none() || !runs.all(&is_well) {
                 break;
             }
@@ -132,7 +132,7 @@ mod tests {
 
     fn run(buffer: f64, seed: u64, dropped: u64, utilisation: f64) -> WanRun {
         WanRun {
-            arm: "a".to_owned(),
+            variant: "a".to_owned(),
             seed,
             total_km: 100.0,
             share: 0.05,

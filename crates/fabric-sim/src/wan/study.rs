@@ -1,18 +1,18 @@
 //! Files of studies of a WAN: how they are written. `docs/scenarios.md` describes the keys.
 //!
-//! A study is run at points: an arm, a length of the path, and a size of the congested node's queue.
+//! A study is run at points: a variant, a length of the path, and a size of the congested node's queue.
 
 use super::figure::{BOTTLENECK_RATE, Congested, Distances, HOST_RATE};
 use super::nodes::WanSignal;
-use crate::scenario::{DcqcnKeys, Hosts, Switches, Whole, has_section, usual_seeds};
+use crate::scenario::{DcqcnKeys, Hosts, Kind, Scenario, Switches, Whole, usual_seeds};
 use serde::Deserialize;
 use srdma_toml_error::{FileError, Problem};
 use std::path::Path;
 use toml::Spanned;
 
-/// A study: what is measured at which points, and which arms are compared.
+/// A study: what is measured at which points, and which variants are compared.
 #[derive(Clone, Debug)]
-pub struct Study {
+pub struct WanScenario {
     /// What it is called, in a few words.
     pub title: String,
     /// What it shows, for the reader of a report.
@@ -26,7 +26,7 @@ pub struct Study {
     /// What switches of the data centres are like.
     pub switches: Switches,
     /// What is compared; at least one.
-    pub arms: Vec<WanArm>,
+    pub variants: Vec<WanVariant>,
 }
 
 /// What is measured, and where.
@@ -89,10 +89,10 @@ fn innocent_octets() -> Whole<1, 1_073_741_824> {
     Whole(65_536)
 }
 
-/// An arm: what is done about congestion in the WAN.
+/// A variant: what is done about congestion in the WAN.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WanArm {
+pub struct WanVariant {
     /// A short name, unique in the study.
     pub name: String,
     /// What reports call it; without it, its name.
@@ -111,7 +111,7 @@ pub struct WanArm {
     pub dcqcn: DcqcnKeys,
 }
 
-impl WanArm {
+impl WanVariant {
     /// What reports call it.
     pub fn title(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
@@ -122,6 +122,8 @@ impl WanArm {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(rename = "kind")]
+    _kind: Kind,
     title: String,
     #[serde(default)]
     description: String,
@@ -132,43 +134,52 @@ struct File {
     hosts: Hosts,
     #[serde(default)]
     switches: Switches,
-    arm: Vec<Spanned<WanArm>>,
+    variant: Vec<Spanned<WanVariant>>,
 }
 
-/// Whether a file is one of a study, so far as it is TOML at all.
-pub fn is_study(text: &str) -> bool {
-    has_section(text, "wan")
-}
-
-impl Study {
-    /// Reads the content of a file; `file` is for errors.
+impl WanScenario {
+    /// Parses the content of a file of kind `wan`; `file` is for errors.
     ///
     /// # Errors
     ///
-    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    /// Those of [`Scenario::parse`], and a file of another kind.
     pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
-        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
+        match Scenario::parse(file, text)? {
+            Scenario::Wan(scenario) => Ok(*scenario),
+            other => Err(other.unexpected(file, text, "wan")),
+        }
     }
 
-    fn resolve(text: &str) -> Result<Self, Problem> {
+    pub(crate) fn resolve(text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
         file.wan.check()?;
         file.hosts.check()?;
-        if file.arm.is_empty() {
-            return Err(Problem::new(text.len(), "no arm: expected at least one [[arm]]"));
+        if file.variant.is_empty() {
+            return Err(Problem::new(text.len(), "no variant: expected at least one [[variant]]"));
         }
-        for (position, arm) in file.arm.iter().enumerate() {
-            let name = &arm.as_ref().name;
-            if file.arm[..position].iter().any(|other| other.as_ref().name == *name) {
-                return Err(Problem::new(arm.span().start, format!("two arms are called {name:?}: rename one")));
+        for (position, variant) in file.variant.iter().enumerate() {
+            let name = &variant.as_ref().name;
+            if file.variant[..position].iter().any(|other| other.as_ref().name == *name) {
+                return Err(Problem::new(
+                    variant.span().start,
+                    format!("two variants are called {name:?}: rename one"),
+                ));
             }
-            if arm.as_ref().early_resume && !arm.as_ref().end_c {
-                return Err(Problem::new(arm.span().start, "early_resume without end_c: nobody is paused"));
+            if variant.as_ref().early_resume && !variant.as_ref().end_c {
+                return Err(Problem::new(variant.span().start, "early_resume without end_c: nobody is paused"));
             }
         }
         let (title, description, seeds) = (file.title, file.description, file.seeds.get());
-        let arms = file.arm.into_iter().map(Spanned::into_inner).collect();
-        Ok(Study { title, description, seeds, wan: file.wan, hosts: file.hosts, switches: file.switches, arms })
+        let variants = file.variant.into_iter().map(Spanned::into_inner).collect();
+        Ok(WanScenario {
+            title,
+            description,
+            seeds,
+            wan: file.wan,
+            hosts: file.hosts,
+            switches: file.switches,
+            variants,
+        })
     }
 
     /// The hops of the path of this length.

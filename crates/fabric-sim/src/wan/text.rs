@@ -1,7 +1,7 @@
 //! The results of a study as people read them on a terminal.
 
 use super::WanReport;
-use crate::wan::{WanArm, WanRun};
+use crate::wan::{WanRun, WanVariant};
 use srdma_report::units::count;
 use srdma_report::{Spread, Unit};
 use std::fmt;
@@ -13,34 +13,39 @@ impl fmt::Display for WanReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (study, results) = (self.study, self.results);
         writeln!(f, "{}", study.title)?;
-        let (arms, lengths) = (count(study.arms.len() as u64, "arm"), count(results.lengths().len() as u64, "length"));
+        let (variants, lengths) =
+            (count(study.variants.len() as u64, "variant"), count(results.lengths().len() as u64, "length"));
         let queues = count(results.buffers().len() as u64, "queue");
         writeln!(
             f,
-            "congestion at {:?}; {arms}, {lengths}, {queues}, {}",
+            "congestion at {:?}; {variants}, {lengths}, {queues}, {}",
             study.wan.congested,
             count(self.provenance.seeds as u64, "seed")
         )?;
         let buffer = self.buffer();
         let near = format!("a queue of {buffer} of rate × round trip");
-        self.table(f, "sender told after, median", |arm, km| {
-            self.spread(arm, km, Unit::Nanoseconds, |run| run.told_ns)
+        self.table(f, "sender told after, median", |variant, km| {
+            self.spread(variant, km, Unit::Nanoseconds, |run| run.told_ns)
         })?;
-        self.table(f, "gateway paused after", |arm, km| self.spread(arm, km, Unit::Nanoseconds, |run| run.paused_ns))?;
+        self.table(f, "gateway paused after", |variant, km| {
+            self.spread(variant, km, Unit::Nanoseconds, |run| run.paused_ns)
+        })?;
         let or_more = |size: Option<f64>| Some(size.map_or_else(|| "more".to_owned(), |size| size.to_string()));
-        self.table(f, "queue that loses nothing", |arm, km| or_more(results.lossless(&arm.name, km)))?;
-        self.table(f, "and uses 99 %", |arm, km| or_more(results.needed(&arm.name, km)))?;
+        self.table(f, "queue that loses nothing", |variant, km| or_more(results.lossless(&variant.name, km)))?;
+        self.table(f, "and uses 99 %", |variant, km| or_more(results.needed(&variant.name, km)))?;
         writeln!(f, "\nwith {near}:")?;
-        self.table(f, "bottleneck used, least", |arm, km| {
-            let used = Spread::of(&self.values(arm, km, |run| run.utilisation))?;
+        self.table(f, "bottleneck used, least", |variant, km| {
+            let used = Spread::of(&self.values(variant, km, |run| run.utilisation))?;
             Some(Unit::Percent.format(100.0 * used.least))
         })?;
-        self.table(f, "packets dropped", |arm, km| self.spread(arm, km, Unit::Count, |run| Some(run.dropped as f64)))?;
-        self.table(f, "peak of the queue", |arm, km| {
-            self.spread(arm, km, Unit::Times, |run| Some(run.peak_octets as f64 / run.path_octets as f64))
+        self.table(f, "packets dropped", |variant, km| {
+            self.spread(variant, km, Unit::Count, |run| Some(run.dropped as f64))
         })?;
-        self.table(f, "innocents, slowdown p99", |arm, km| {
-            self.spread(arm, km, Unit::Times, |run| run.innocent_slowdown_p99)
+        self.table(f, "peak of the queue", |variant, km| {
+            self.spread(variant, km, Unit::Times, |run| Some(run.peak_octets as f64 / run.path_octets as f64))
+        })?;
+        self.table(f, "innocents, slowdown p99", |variant, km| {
+            self.spread(variant, km, Unit::Times, |run| run.innocent_slowdown_p99)
         })?;
         self.told(f)?;
         let hops: u64 = results.runs.iter().map(|run| run.packet_hops).sum();
@@ -52,19 +57,23 @@ impl fmt::Display for WanReport<'_> {
 
 impl WanReport<'_> {
     /// The median of the seeds.
-    fn spread(&self, arm: &WanArm, km: f64, unit: Unit, of: impl Fn(&WanRun) -> Option<f64>) -> Option<String> {
-        Some(unit.format(Spread::of(&self.values(arm, km, of))?.median).replace('\u{a0}', " "))
+    fn spread(&self, variant: &WanVariant, km: f64, unit: Unit, of: impl Fn(&WanRun) -> Option<f64>) -> Option<String> {
+        Some(unit.format(Spread::of(&self.values(variant, km, of))?.median).replace('\u{a0}', " "))
     }
 
-    /// A row for each arm of which anything is known, a column for each length.
+    /// A row for each variant of which anything is known, a column for each length.
     fn table(
         &self,
         f: &mut fmt::Formatter<'_>,
         what: &str,
-        of: impl Fn(&WanArm, f64) -> Option<String>,
+        of: impl Fn(&WanVariant, f64) -> Option<String>,
     ) -> fmt::Result {
         let lengths = self.results.lengths();
-        let rows = self.study.arms.iter().map(|arm| (arm, lengths.iter().map(|km| of(arm, *km)).collect::<Vec<_>>()));
+        let rows = self
+            .study
+            .variants
+            .iter()
+            .map(|variant| (variant, lengths.iter().map(|km| of(variant, *km)).collect::<Vec<_>>()));
         let rows: Vec<_> = rows.filter(|(_, cells)| cells.iter().any(Option::is_some)).collect();
         if rows.is_empty() {
             return Ok(());
@@ -74,8 +83,8 @@ impl WanReport<'_> {
             write!(f, " {:>COLUMN$}", format!("{km} km"))?;
         }
         writeln!(f)?;
-        for (arm, cells) in rows {
-            write!(f, "  {:<width$}", arm.name, width = NAME_WIDTH - 2)?;
+        for (variant, cells) in rows {
+            write!(f, "  {:<width$}", variant.name, width = NAME_WIDTH - 2)?;
             for cell in cells {
                 write!(f, " {:>COLUMN$}", cell.unwrap_or_else(|| "–".to_owned()))?;
             }

@@ -10,7 +10,7 @@ use srdma_report::{
 fn page() -> Page {
     let section = |heading: &str, lead: &str, blocks| Section { heading: heading.into(), lead: lead.into(), blocks };
     Page {
-        title: "Two arms & a <victim>".into(),
+        title: "Two variants & a <victim>".into(),
         summary: vec!["The \"new\" one is faster.".into(), "It's <b>not</b> slower.".into()],
         sections: vec![
             section("Result", "What came out.", vec![comparison(), table()]),
@@ -35,7 +35,7 @@ fn comparison() -> Block {
         values,
     };
     Block::Comparison(Comparison {
-        caption: "Arms".into(),
+        caption: "Variants".into(),
         columns: vec![("old".into(), 0), ("new".into(), 1), ("none".into(), 2)],
         baseline: 0,
         rows: vec![
@@ -179,7 +179,7 @@ fn the_document_is_well_formed() {
     let texts = |selector: &str| -> Vec<String> {
         html.select(&Selector::parse(selector).unwrap()).map(|element| element.text().collect()).collect()
     };
-    assert_eq!(texts("h1"), ["Two arms & a <victim>"]);
+    assert_eq!(texts("h1"), ["Two variants & a <victim>"]);
     assert_eq!(texts(".summary"), ["The \"new\" one is faster.", "It's <b>not</b> slower."]);
     assert_eq!(texts("details code"), ["srdma sim 'a b' && rm <x>"]);
     assert_eq!(texts("h2"), ["Result", "Over time", "Where", "How"]);

@@ -1,10 +1,11 @@
 //! Jobs in scenarios: what their collectives come to, for each way to choose paths, and when something fails.
 
-use srdma_fabric_sim::{ArmResult, Scenario, run};
+use srdma_fabric_sim::{FabricScenario, VariantResult, run};
 use std::path::Path;
 
 /// Four leaves below four spines, with four hosts each.
-const FABRIC: &str = "title = \"four leaves\"
+const FABRIC: &str = "kind = \"fabric\"
+title = \"four leaves\"
 [topology]
 kind = \"leaf-spine\"
 leaves = 4
@@ -28,17 +29,17 @@ group = \"data\"
 octets = 1_048_576
 ";
 
-fn arm(keys: &str) -> String {
-    format!("[[arm]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n{keys}\n")
+fn variant(keys: &str) -> String {
+    format!("[[variant]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n{keys}\n")
 }
 
-fn run_of(job: &str, arm_keys: &str, seed: u64) -> ArmResult {
-    let text = format!("{FABRIC}{job}{}", arm(arm_keys));
-    let scenario = Scenario::parse(Path::new("file.toml"), &text).unwrap();
+fn run_of(job: &str, variant_keys: &str, seed: u64) -> VariantResult {
+    let text = format!("{FABRIC}{job}{}", variant(variant_keys));
+    let scenario = FabricScenario::parse(Path::new("file.toml"), &text).unwrap();
     run(&scenario, 0, seed, &mut |_| {}).unwrap()
 }
 
-fn is_whole(result: &ArmResult) {
+fn is_whole(result: &VariantResult) {
     let totals = &result.totals;
     assert_eq!((totals.octets_differing, totals.lost_by_simulator, totals.dropped), (0, 0, 0));
     assert_eq!(result.summary.unfinished, 0);
@@ -116,15 +117,15 @@ fn a_collective_begins_when_the_one_before_has_ended() {
 }
 
 /// A switch that fails takes what goes through it along, until routing has found out: 5 ms later, of which nobody
-/// knows but the hashes' arm. The Local ACK timeout, code 9, is 2.1 ms.
+/// knows but the hashes' variant. The Local ACK timeout, code 9, is 2.1 ms.
 #[test]
 fn hashed_flows_recover_when_routing_has_converged() {
     let failing = format!(
         "{}[switches]\nreconvergence_us = 5000\n[[failure]]\nname = \"spine2\"\nat_us = 700\n",
         RINGS.replace("iterations = 2", "iterations = 12")
     );
-    let text = format!("{FABRIC}{failing}{}", arm("")).replace("ack_every = 8", "ack_every = 8\nack_timeout = 9");
-    let scenario = Scenario::parse(Path::new("file.toml"), &text).unwrap();
+    let text = format!("{FABRIC}{failing}{}", variant("")).replace("ack_every = 8", "ack_every = 8\nack_timeout = 9");
+    let scenario = FabricScenario::parse(Path::new("file.toml"), &text).unwrap();
     let result = run(&scenario, 0, 1, &mut |_| {}).unwrap();
     is_whole(&result);
     let summary = &result.summary;
@@ -141,8 +142,8 @@ fn steered_flows_leave_a_dead_spine_by_themselves() {
     let failure = "[[failure]]\nname = \"spine2\"\nat_us = 700\nuntil_us = 15_000\n";
     let fabric = FABRIC.replace("spines = 4", "spines = 5").replace("ack_every = 8", "ack_every = 8\nack_timeout = 6");
     let recovery_ns = |keys: &str| {
-        let text = format!("{fabric}{job}{failure}{}", arm(keys));
-        let result = run(&Scenario::parse(Path::new("file.toml"), &text).unwrap(), 0, 1, &mut |_| {}).unwrap();
+        let text = format!("{fabric}{job}{failure}{}", variant(keys));
+        let result = run(&FabricScenario::parse(Path::new("file.toml"), &text).unwrap(), 0, 1, &mut |_| {}).unwrap();
         is_whole(&result);
         assert!(result.summary.lost_on_links.unwrap() > 0, "{keys}");
         (result.summary.recovery_ns.unwrap(), result.summary.path_changes)
@@ -168,10 +169,10 @@ fn steered_flows_leave_a_spine_that_others_fill() {
     });
     let streams: String = streams.collect();
     let longest_ns = |keys: &str| {
-        let arm =
-            arm(keys).replace("signal = \"none\"\ncontrol = \"none\"", "signal = \"fast-cnp\"\ncontrol = \"dcqcn\"");
-        let text = format!("{}{job}{streams}{arm}", fabric.replace("duration_us = 1", "duration_us = 50_000"));
-        let result = run(&Scenario::parse(Path::new("file.toml"), &text).unwrap(), 0, 1, &mut |_| {}).unwrap();
+        let variant = variant(keys)
+            .replace("signal = \"none\"\ncontrol = \"none\"", "signal = \"fast-cnp\"\ncontrol = \"dcqcn\"");
+        let text = format!("{}{job}{streams}{variant}", fabric.replace("duration_us = 1", "duration_us = 50_000"));
+        let result = run(&FabricScenario::parse(Path::new("file.toml"), &text).unwrap(), 0, 1, &mut |_| {}).unwrap();
         is_whole(&result);
         result.jobs[0].iterations.last().and_then(|it| Some(it.finished_ns? - it.started_ns)).unwrap()
     };

@@ -1,10 +1,11 @@
 //! Jobs at flow level beside the same jobs packet by packet.
 
-use srdma_fabric_sim::{ArmResult, Level, Scenario, run};
+use srdma_fabric_sim::{FabricScenario, Level, VariantResult, run};
 use std::path::Path;
 
 /// Eight leaves below eight spines: 64 hosts.
-const FABRIC: &str = "title = \"eight leaves\"
+const FABRIC: &str = "kind = \"fabric\"
+title = \"eight leaves\"
 [topology]
 kind = \"leaf-spine\"
 leaves = 8
@@ -26,13 +27,14 @@ fn job(kind: &str, octets: u64) -> String {
     )
 }
 
-fn scenario(job: &str, arm_keys: &str) -> Scenario {
-    let text = format!("{FABRIC}{job}[[arm]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n{arm_keys}\n");
-    Scenario::parse(Path::new("file.toml"), &text).unwrap()
+fn scenario(job: &str, variant_keys: &str) -> FabricScenario {
+    let text =
+        format!("{FABRIC}{job}[[variant]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n{variant_keys}\n");
+    FabricScenario::parse(Path::new("file.toml"), &text).unwrap()
 }
 
 /// The same run at both levels: as fluids, and packet by packet.
-fn both(mut scenario: Scenario, seed: u64) -> [ArmResult; 2] {
+fn both(mut scenario: FabricScenario, seed: u64) -> [VariantResult; 2] {
     [Level::Flow, Level::Packet].map(|level| {
         scenario.set_level(level).unwrap();
         let result = run(&scenario, 0, seed, &mut |_| {}).unwrap();
@@ -41,7 +43,7 @@ fn both(mut scenario: Scenario, seed: u64) -> [ArmResult; 2] {
     })
 }
 
-const ARMS: [&str; 5] = ["", "queue_pairs = 4", "paths = \"random\"", "paths = \"greedy\"", "paths = \"placed\""];
+const VARIANTS: [&str; 5] = ["", "queue_pairs = 4", "paths = \"random\"", "paths = \"greedy\"", "paths = \"placed\""];
 
 /// How far the times of an iteration may be apart. In a tree a rank has several flows at once, and what packets do to
 /// each other in queues counts for more.
@@ -54,18 +56,20 @@ fn limit(kind: &str) -> f64 {
 fn iterations_and_links_are_those_of_packets() {
     let mut wrong = Vec::new();
     for kind in ["all-reduce-ring", "all-reduce-tree", "all-gather", "all-to-all", "broadcast", "send-recv"] {
-        for arm in ARMS {
-            let [flow, packet] = both(scenario(&job(kind, 4 << 20), arm), 1);
+        for variant in VARIANTS {
+            let [flow, packet] = both(scenario(&job(kind, 4 << 20), variant), 1);
             let [own, expected] = [&flow, &packet].map(|result| result.summary.iteration_p50_ns.unwrap());
             if (own / expected - 1.0).abs() > limit(kind) {
-                wrong.push(format!("{kind}, {arm}: {own} ns, packet by packet {expected}"));
+                wrong.push(format!("{kind}, {variant}: {own} ns, packet by packet {expected}"));
             }
             let most = packet.links.iter().map(|link| link.octets).max().unwrap() as f64;
             let both = flow.links.iter().zip(&packet.links);
             let is_apart = |own: u64, expected: u64| (own as f64 - expected as f64).abs() > 0.03 * most;
             let apart =
                 both.filter(|(own, expected)| own.name != expected.name || is_apart(own.octets, expected.octets));
-            wrong.extend(apart.map(|(own, expected)| format!("{kind}, {arm}: {own:?}, packet by packet {expected:?}")));
+            wrong.extend(
+                apart.map(|(own, expected)| format!("{kind}, {variant}: {own:?}, packet by packet {expected:?}")),
+            );
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -95,7 +99,7 @@ fn flows_leave_what_has_failed_as_late_as_packets() {
     assert!((1_000.0..3_000.0).contains(&hashed), "{hashed} us");
 }
 
-fn at_flow_level(mut scenario: Scenario) -> Scenario {
+fn at_flow_level(mut scenario: FabricScenario) -> FabricScenario {
     scenario.set_level(Level::Flow).unwrap();
     scenario
 }
@@ -110,9 +114,10 @@ fn the_same_seed_gives_the_same_result() {
 #[test]
 fn other_workloads_are_refused_with_the_line() {
     let text = format!(
-        "level = \"flow\"\n{FABRIC}[[workload.permutation]]\nsize_octets = 1\n\
-         [[arm]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n"
+        "{}[[workload.permutation]]\nsize_octets = 1\n\
+         [[variant]]\nname = \"a\"\nsignal = \"none\"\ncontrol = \"none\"\n",
+        FABRIC.replace("\"fabric\"", "\"flow-level\"")
     );
-    let error = Scenario::parse(Path::new("file.toml"), &text).unwrap_err().to_string();
-    assert!(error.starts_with("file.toml:1: level flow: expected [[workload.job]] and no other workload"), "{error}");
+    let error = FabricScenario::parse(Path::new("file.toml"), &text).unwrap_err().to_string();
+    assert!(error.starts_with("file.toml:1: flow level: expected [[workload.job]] and no other workload"), "{error}");
 }

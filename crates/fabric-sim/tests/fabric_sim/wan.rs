@@ -1,10 +1,11 @@
 //! A WAN between data centres tells senders and gateways of congestion (CN-3-1, CN-4.1-2, CN-4.1-3, CN-4.2-2).
 
-use srdma_fabric_sim::wan::{Study, WanResults, WanRun, run_study};
+use srdma_fabric_sim::wan::{WanResults, WanRun, WanScenario, run_wan};
 use std::path::Path;
 
 /// A short path, of which 5 km of 40 lie before the congested node: f = 0.127.
 const FILE: &str = r#"
+kind = "wan"
 title = "t"
 
 [wan]
@@ -22,44 +23,44 @@ outstanding_packets = 4096
 verify_icrc = false
 "#;
 
-const ARMS: &str = r#"
-[[arm]]
+const VARIANTS: &str = r#"
+[[variant]]
 name = "none"
 signal = "none"
 
-[[arm]]
+[[variant]]
 name = "receiver-cnp"
 signal = "receiver-cnp"
 
-[[arm]]
+[[variant]]
 name = "end-e"
 signal = "end-e"
 
-[[arm]]
+[[variant]]
 name = "end-c"
 signal = "none"
 end_c = true
 "#;
 
-fn study(text: &str) -> Result<Study, String> {
-    Study::parse(Path::new("wan.toml"), text).map_err(|error| error.to_string())
+fn study(text: &str) -> Result<WanScenario, String> {
+    WanScenario::parse(Path::new("wan.toml"), text).map_err(|error| error.to_string())
 }
 
 fn results() -> WanResults {
-    run_study(&study(&format!("{FILE}{ARMS}")).unwrap(), &[1], 2, &|_| (), None).unwrap()
+    run_wan(&study(&format!("{FILE}{VARIANTS}")).unwrap(), &[1], 2, &|_| (), None).unwrap()
 }
 
-fn close<'a>(results: &'a WanResults, arm: &'a str) -> &'a WanRun {
-    results.at(arm, 40.0, 0.7).next().unwrap()
+fn close<'a>(results: &'a WanResults, variant: &'a str) -> &'a WanRun {
+    results.at(variant, 40.0, 0.7).next().unwrap()
 }
 
-/// One run of all arms, for it takes a while: data arrive through the tunnel, the sender hears of congestion from the
+/// One run of all variants, for it takes a while: data arrive through the tunnel, the sender hears of congestion from the
 /// congested node long before the receiver tells it, and a queue of 0.7 loses nothing where END.C pauses the gateway.
 #[test]
 fn senders_hear_sooner_and_paused_gateways_lose_nothing() {
     let results = results();
     assert!(results.runs.iter().all(|run| run.delivered_octets > 1_000_000 && run.lost_by_simulator == 0));
-    let told = |arm| close(&results, arm).told_ns.unwrap();
+    let told = |variant| close(&results, variant).told_ns.unwrap();
     // Light needs 25 µs from R1 to the PE, and 200 + 175 µs for the way to the receiver and back to the sender.
     assert!((25_000.0..32_000.0).contains(&told("end-e")), "{}", told("end-e"));
     assert!((375_000.0..410_000.0).contains(&told("receiver-cnp")), "{}", told("receiver-cnp"));
@@ -73,9 +74,9 @@ fn senders_hear_sooner_and_paused_gateways_lose_nothing() {
 /// D67: 3f of rate times round trip to stop at 4:1, f to restart, within 15 %.
 #[test]
 fn end_c_takes_what_the_arithmetic_says() {
-    let end_c = &ARMS[ARMS.find("[[arm]]\nname = \"end-c\"").unwrap()..];
+    let end_c = &VARIANTS[VARIANTS.find("[[variant]]\nname = \"end-c\"").unwrap()..];
     let study = study(&format!("{FILE}{end_c}")).unwrap();
-    let results = run_study(&study, &[3], 1, &|_| (), None).unwrap();
+    let results = run_wan(&study, &[3], 1, &|_| (), None).unwrap();
     let claims = results.claims(&study);
     assert_eq!(claims.len(), 2);
     for claim in claims {
@@ -86,12 +87,12 @@ fn end_c_takes_what_the_arithmetic_says() {
 /// A queue of 3f and a little is enough where the gateway is let go early; 4f are needed where it is not.
 #[test]
 fn an_early_resume_spares_the_restart() {
-    let end_c = &ARMS[ARMS.find("[[arm]]\nname = \"end-c\"").unwrap()..];
+    let end_c = &VARIANTS[VARIANTS.find("[[variant]]\nname = \"end-c\"").unwrap()..];
     let early = end_c.replace("end-c", "early") + "early_resume = true\n";
     let tight = FILE.replace("buffers = [0.7, 1]\nbuffer = 0.7", "buffers = [0.41]\nbuffer = 0.41");
     let longer = tight.replace("least_us = 1200", "least_us = 4000");
-    let results = run_study(&study(&format!("{longer}{end_c}{early}")).unwrap(), &[1], 2, &|_| (), None).unwrap();
-    let of = |arm| results.at(arm, 40.0, 0.41).next().unwrap();
+    let results = run_wan(&study(&format!("{longer}{end_c}{early}")).unwrap(), &[1], 2, &|_| (), None).unwrap();
+    let of = |variant| results.at(variant, 40.0, 0.41).next().unwrap();
     assert_eq!((of("end-c").dropped, of("early").dropped), (0, 0));
     let (late, early) = (of("end-c").utilisation.unwrap(), of("early").utilisation.unwrap());
     assert!(late < 0.95 && early > 0.99, "{late} {early}");
@@ -101,32 +102,32 @@ fn an_early_resume_spares_the_restart() {
 /// Same seed same octets, on any number of threads.
 #[test]
 fn results_do_not_depend_on_threads() {
-    let end_c = &ARMS[ARMS.find("[[arm]]\nname = \"end-c\"").unwrap()..];
+    let end_c = &VARIANTS[VARIANTS.find("[[variant]]\nname = \"end-c\"").unwrap()..];
     let study = study(&format!("{FILE}{end_c}")).unwrap();
-    let run = |threads| run_study(&study, &[7], threads, &|_| (), None).unwrap();
+    let run = |threads| run_wan(&study, &[7], threads, &|_| (), None).unwrap();
     assert_eq!(run(1), run(3));
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_with_its_line() {
-    let refused = |from: &str, to: &str| study(&format!("{FILE}{ARMS}").replace(from, to)).unwrap_err();
+    let refused = |from: &str, to: &str| study(&format!("{FILE}{VARIANTS}").replace(from, to)).unwrap_err();
     assert_eq!(
         refused("total_km = [40]", "total_km = [40, 5]"),
-        "wan.toml:6: total_km 5: expected hops of 0.1 to 40000 km"
+        "wan.toml:7: total_km 5: expected hops of 0.1 to 40000 km"
     );
-    assert_eq!(refused("total_km = [40]", "total_km = []"), "wan.toml:6: total_km: expected one length at least");
+    assert_eq!(refused("total_km = [40]", "total_km = []"), "wan.toml:7: total_km: expected one length at least");
     assert_eq!(
         refused("buffers = [0.7, 1]", "buffers = [1, 0.7]"),
-        "wan.toml:8: buffers: expected them in rising order"
+        "wan.toml:9: buffers: expected them in rising order"
     );
-    assert_eq!(refused("buffer = 0.7", "buffer = 0.8"), "wan.toml:9: buffer 0.8: expected one of the buffers");
+    assert_eq!(refused("buffer = 0.7", "buffer = 0.8"), "wan.toml:10: buffer 0.8: expected one of the buffers");
     assert_eq!(
         refused("buffers = [0.7, 1]", "buffers = [0, 0.7]"),
-        "wan.toml:8: buffers: 0: expected 0.001 to 100 of rate times round trip"
+        "wan.toml:9: buffers: 0: expected 0.001 to 100 of rate times round trip"
     );
-    assert!(refused("\"end-c\"", "\"none\"").ends_with("two arms are called \"none\": rename one"));
+    assert!(refused("\"end-c\"", "\"none\"").ends_with("two variants are called \"none\": rename one"));
     assert!(refused("signal = \"end-e\"", "signal = \"end-e\"\nearly_resume = true").contains("nobody is paused"));
-    assert!(refused("congested = \"R1\"", "congested = \"R2\"").contains("wan.toml:5: "));
+    assert!(refused("congested = \"R1\"", "congested = \"R2\"").contains("wan.toml:6: "));
     assert!(refused("least_us", "leest_us").contains("unknown key `leest_us`"));
-    assert!(study(FILE).unwrap_err().contains("arm"));
+    assert!(study(FILE).unwrap_err().contains("variant"));
 }

@@ -1,13 +1,13 @@
-//! Arms: how hosts learn of congestion, and what they make of it.
+//! Variants: how hosts learn of congestion, and what they make of it.
 
 use super::{Ecn, Fraction, Notification, Pfc, Whole};
 use serde::Deserialize;
 use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 
-/// An arm of a comparison.
+/// A variant of a comparison.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Arm {
+pub struct Variant {
     /// A short name, unique in the scenario.
     pub name: String,
     /// What reports call it; without it, its name.
@@ -20,7 +20,7 @@ pub struct Arm {
     /// Whether switches pause their neighbours.
     #[serde(default = "yes")]
     pub pfc: bool,
-    /// Whether others are compared with this arm.
+    /// Whether others are compared with this variant.
     #[serde(default)]
     pub baseline: bool,
     /// ECN marking in place of that of the switches.
@@ -211,15 +211,15 @@ fn yes() -> bool {
     true
 }
 
-impl Arm {
+impl Variant {
     /// What reports call it.
     pub fn title(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
 
-    /// An arm with this signal and control, and everything else as it is where a file says nothing.
+    /// A variant with this signal and control, and everything else as it is where a file says nothing.
     pub(crate) fn new(name: &str, signal: Signal, control: Control) -> Self {
-        Arm {
+        Variant {
             name: name.to_owned(),
             title: String::new(),
             signal,
@@ -243,25 +243,28 @@ impl Arm {
     pub(super) fn check(&self) -> Result<(), String> {
         if self.queue_pairs.get() > 1 && self.paths != Paths::Ecmp {
             return Err(format!(
-                "arm {:?}: several queue pairs help hashes alone: expected paths = \"ecmp\"",
+                "variant {:?}: several queue pairs help hashes alone: expected paths = \"ecmp\"",
                 self.name
             ));
         }
         if self.steering && self.paths != Paths::Placed {
-            return Err(format!("arm {:?}: steering begins with placed paths: expected paths = \"placed\"", self.name));
+            return Err(format!(
+                "variant {:?}: steering begins with placed paths: expected paths = \"placed\"",
+                self.name
+            ));
         }
         match (self.signal, self.control) {
             (Signal::None, Control::None)
             | (Signal::ReceiverCnp | Signal::FastCnp, Control::Dcqcn)
             | (Signal::FastCnp, Control::Hpcc) => Ok(()),
             (Signal::None, Control::Dcqcn | Control::Hpcc) => {
-                Err(format!("arm {:?}: its control needs a signal", self.name))
+                Err(format!("variant {:?}: its control needs a signal", self.name))
             }
             (Signal::ReceiverCnp | Signal::FastCnp, Control::None) => {
-                Err(format!("arm {:?}: nothing listens to its signal", self.name))
+                Err(format!("variant {:?}: nothing listens to its signal", self.name))
             }
             (Signal::ReceiverCnp, Control::Hpcc) => {
-                Err(format!("arm {:?}: CNPs of receivers bring no trace, which HPCC++ needs", self.name))
+                Err(format!("variant {:?}: CNPs of receivers bring no trace, which HPCC++ needs", self.name))
             }
         }
     }

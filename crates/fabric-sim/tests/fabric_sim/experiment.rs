@@ -1,9 +1,10 @@
 //! Scenarios: what is refused, and what comes out of small ones.
 
-use srdma_fabric_sim::{ArmResult, Scenario, run, run_all};
+use srdma_fabric_sim::{FabricScenario, VariantResult, run, run_all};
 use std::path::Path;
 
-const FABRIC: &str = "title = \"two leaves\"
+const FABRIC: &str = "kind = \"fabric\"
+title = \"two leaves\"
 [topology]
 kind = \"leaf-spine\"
 leaves = 2
@@ -11,13 +12,13 @@ spines = 2
 hosts_per_leaf = 4
 ";
 
-const ARM: &str = "[[arm]]\nname = \"plain\"\nsignal = \"none\"\ncontrol = \"none\"\n";
+const VARIANT: &str = "[[variant]]\nname = \"plain\"\nsignal = \"none\"\ncontrol = \"none\"\n";
 
-fn scenario(rest: &str) -> Result<Scenario, String> {
-    Scenario::parse(Path::new("file.toml"), &format!("{FABRIC}{rest}")).map_err(|error| error.to_string())
+fn scenario(rest: &str) -> Result<FabricScenario, String> {
+    FabricScenario::parse(Path::new("file.toml"), &format!("{FABRIC}{rest}")).map_err(|error| error.to_string())
 }
 
-fn run_once(scenario: &Scenario, seed: u64) -> ArmResult {
+fn run_once(scenario: &FabricScenario, seed: u64) -> VariantResult {
     run(scenario, 0, seed, &mut |_| {}).unwrap()
 }
 
@@ -27,31 +28,34 @@ fn a_mistake_names_its_line() {
     let permutation = "[[workload.permutation]]\nsize_octets = 100000\n";
     let measure = "[measure]\nduration_us = 10\n";
     let cases = [
-        (format!("{permutation}[measure]\nduration = 10\n{ARM}"), "file.toml:10: unknown key `duration`"),
-        (format!("{permutation}[measure]\nduration_us = 0\n{ARM}"), "file.toml:10: invalid value: integer `0`"),
-        (format!("{measure}{ARM}"), "file.toml:13: nothing is sent"),
-        (format!("{permutation}{measure}"), "file.toml:1: missing key `arm`"),
+        (format!("{permutation}[measure]\nduration = 10\n{VARIANT}"), "file.toml:11: unknown key `duration`"),
+        (format!("{permutation}[measure]\nduration_us = 0\n{VARIANT}"), "file.toml:11: invalid value: integer `0`"),
+        (format!("{measure}{VARIANT}"), "file.toml:14: nothing is sent"),
+        (format!("{permutation}{measure}"), "file.toml:1: missing key `variant`"),
         (
-            format!("[[workload.stream]]\nname = \"a\"\nfrom = \"h1.1\"\nto = \"h9.9\"\n{measure}{ARM}"),
-            "file.toml:10: there is no host \"h9.9\"",
+            format!("[[workload.stream]]\nname = \"a\"\nfrom = \"h1.1\"\nto = \"h9.9\"\n{measure}{VARIANT}"),
+            "file.toml:11: there is no host \"h9.9\"",
         ),
         (
-            format!("[[workload.stream]]\nname = \"a\"\nfrom = \"h1.1\"\nto = \"h1.1\"\n{measure}{ARM}"),
-            "file.toml:10: \"h1.1\" sends to itself",
+            format!("[[workload.stream]]\nname = \"a\"\nfrom = \"h1.1\"\nto = \"h1.1\"\n{measure}{VARIANT}"),
+            "file.toml:11: \"h1.1\" sends to itself",
         ),
         (
             format!(
                 "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 8\nmin_octets = 1\nmax_octets = 2\nstart_us = 0\n\
-                 {measure}{ARM}"
+                 {measure}{VARIANT}"
             ),
-            "file.toml:9: 8 senders: expected 1 to 7, of 8 hosts",
+            "file.toml:10: 8 senders: expected 1 to 7, of 8 hosts",
         ),
-        (format!("{permutation}{measure}{ARM}{ARM}"), "file.toml:15: two arms are called \"plain\""),
+        (format!("{permutation}{measure}{VARIANT}{VARIANT}"), "file.toml:16: two variants are called \"plain\""),
         (
-            format!("{permutation}{measure}{ARM}").replace("control = \"none\"", "control = \"dcqcn\""),
-            "file.toml:11: arm \"plain\": its control needs a signal",
+            format!("{permutation}{measure}{VARIANT}").replace("control = \"none\"", "control = \"dcqcn\""),
+            "file.toml:12: variant \"plain\": its control needs a signal",
         ),
-        (format!("[hosts]\npath_mtu = 1500\n{permutation}{measure}{ARM}"), "file.toml:8: path_mtu 1500: expected 256"),
+        (
+            format!("[hosts]\npath_mtu = 1500\n{permutation}{measure}{VARIANT}"),
+            "file.toml:9: path_mtu 1500: expected 256",
+        ),
     ];
     for (text, expected) in cases {
         let found = scenario(&text).unwrap_err();
@@ -59,30 +63,36 @@ fn a_mistake_names_its_line() {
     }
 }
 
-/// The keys of jobs, arms with paths, and failures: the job has lines 7 to 11.
+/// The keys of jobs, variants with paths, and failures: the job has lines 7 to 11.
 #[test]
 fn a_mistake_in_a_job_or_a_failure_names_its_line() {
     let nics = "[[workload.job]]\nname = \"train\"\nnics = [\"h1.*\", \"h2.1\"]\n";
     let job = &format!("{nics}[[workload.job.collective]]\nkind = \"all-to-all\"\n");
     let measure = "[measure]\nduration_us = 1\n";
-    let arm = |keys: &str| format!("{ARM}{keys}\n");
-    let failure = |keys: &str| format!("{job}[[failure]]\n{keys}\n{measure}{ARM}");
+    let variant = |keys: &str| format!("{VARIANT}{keys}\n");
+    let failure = |keys: &str| format!("{job}[[failure]]\n{keys}\n{measure}{VARIANT}");
     let cases = [
-        (format!("{}{measure}{ARM}", job.replace("h2.1", "h7.1")), "file.toml:9: h7.1 is no NIC of this fabric"),
-        (format!("{}{measure}{ARM}", job.replace("h2.1", "h1.1")), "file.toml:7: job train has two ranks at NIC h1.1"),
-        (format!("{nics}{measure}{ARM}"), "file.toml:7: job train sends nothing"),
-        (format!("{nics}iterations = 0\n{measure}{ARM}"), "file.toml:10: iterations 0: expected 1 to 1000000"),
-        (format!("{job}{measure}{}", arm("paths = \"best\"")), "file.toml:18: unknown value `best`"),
+        (format!("{}{measure}{VARIANT}", job.replace("h2.1", "h7.1")), "file.toml:10: h7.1 is no NIC of this fabric"),
         (
-            format!("{job}{measure}{}", arm("queue_pairs = 4\npaths = \"random\"")),
-            "file.toml:14: arm \"plain\": several",
+            format!("{}{measure}{VARIANT}", job.replace("h2.1", "h1.1")),
+            "file.toml:8: job train has two ranks at NIC h1.1",
         ),
-        (format!("{job}{measure}{}", arm("steering = true")), "file.toml:14: arm \"plain\": steering begins with"),
-        (failure("name = \"h1.1\"\nat_us = 1"), "file.toml:13: there is no switch or link \"h1.1\""),
-        (failure("name = \"leaf1-leaf2\"\nat_us = 1"), "file.toml:13: there is no switch or link \"leaf1-leaf2\""),
+        (format!("{nics}{measure}{VARIANT}"), "file.toml:8: job train sends nothing"),
+        (format!("{nics}iterations = 0\n{measure}{VARIANT}"), "file.toml:11: iterations 0: expected 1 to 1000000"),
+        (format!("{job}{measure}{}", variant("paths = \"best\"")), "file.toml:19: unknown value `best`"),
+        (
+            format!("{job}{measure}{}", variant("queue_pairs = 4\npaths = \"random\"")),
+            "file.toml:15: variant \"plain\": several",
+        ),
+        (
+            format!("{job}{measure}{}", variant("steering = true")),
+            "file.toml:15: variant \"plain\": steering begins with",
+        ),
+        (failure("name = \"h1.1\"\nat_us = 1"), "file.toml:14: there is no switch or link \"h1.1\""),
+        (failure("name = \"leaf1-leaf2\"\nat_us = 1"), "file.toml:14: there is no switch or link \"leaf1-leaf2\""),
         (
             failure("name = \"spine1\"\nat_us = 9\nuntil_us = 9"),
-            "file.toml:15: until_us 9: expected more than at_us, 9",
+            "file.toml:16: until_us 9: expected more than at_us, 9",
         ),
     ];
     for (text, expected) in cases {
@@ -95,14 +105,14 @@ fn a_mistake_in_a_job_or_a_failure_names_its_line() {
 
 #[test]
 fn a_mistake_in_the_topology_names_its_line() {
-    let text = format!("{FABRIC}[measure]\nduration_us = 1\n{ARM}").replace("leaves = 2", "leaves = 0");
-    let found = Scenario::parse(Path::new("file.toml"), &text).unwrap_err().to_string();
-    assert!(found.starts_with("file.toml:4: "), "{found}");
+    let text = format!("{FABRIC}[measure]\nduration_us = 1\n{VARIANT}").replace("leaves = 2", "leaves = 0");
+    let found = FabricScenario::parse(Path::new("file.toml"), &text).unwrap_err().to_string();
+    assert!(found.starts_with("file.toml:5: "), "{found}");
 }
 
 #[test]
 fn every_octet_that_is_sent_arrives_once() {
-    let text = format!("[[workload.permutation]]\nsize_octets = 300001\n[measure]\nduration_us = 10\n{ARM}");
+    let text = format!("[[workload.permutation]]\nsize_octets = 300001\n[measure]\nduration_us = 10\n{VARIANT}");
     let result = run_once(&scenario(&text).unwrap(), 3);
     assert_eq!(result.flows.len(), 8);
     assert!(result.flows.iter().all(|flow| flow.finished_ns.is_some() && flow.retransmitted == 0));
@@ -119,7 +129,7 @@ fn an_idle_fabric_gives_the_ideal_time() {
     for size in [1, 4096, 4097, 1_000_000] {
         let text = format!(
             "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 1\nmin_octets = {size}\nmax_octets = {size}\n\
-             start_us = 3\n[measure]\nduration_us = 10\n{ARM}"
+             start_us = 3\n[measure]\nduration_us = 10\n{VARIANT}"
         );
         let result = run_once(&scenario(&text).unwrap(), 1);
         let [flow] = &result.flows[..] else { panic!("one flow") };
@@ -130,7 +140,8 @@ fn an_idle_fabric_gives_the_ideal_time() {
 
 #[test]
 fn the_same_seed_gives_the_same_result() {
-    let text = format!("[[workload.background]]\nload = 0.5\nsizes = \"hadoop\"\n[measure]\nduration_us = 200\n{ARM}");
+    let text =
+        format!("[[workload.background]]\nload = 0.5\nsizes = \"hadoop\"\n[measure]\nduration_us = 200\n{VARIANT}");
     let scenario = scenario(&text).unwrap();
     let json = |seed| serde_json::to_string(&run_once(&scenario, seed)).unwrap();
     let first = json(1);
@@ -146,7 +157,7 @@ fn the_same_seed_gives_the_same_result() {
 fn a_queue_of_two_senders_grows_by_hand() {
     let text = format!(
         "[hosts]\npath_mtu = 1024\n[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 2\nmin_octets = 66560\n\
-         max_octets = 66560\nstart_us = 0\n[measure]\nduration_us = 100\n{ARM}"
+         max_octets = 66560\nstart_us = 0\n[measure]\nduration_us = 100\n{VARIANT}"
     );
     let result = run_once(&scenario(&text).unwrap(), 1);
     let peak = result.ports.iter().find(|port| port.name == "leaf1-h1.1").unwrap().peak_octets;
@@ -157,12 +168,12 @@ fn a_queue_of_two_senders_grows_by_hand() {
 /// The same with PFC from 20 frames on and with marks from 10 frames on.
 #[test]
 fn thresholds_pause_and_mark() {
-    let arm = "[[arm]]\nname = \"ecn\"\nsignal = \"receiver-cnp\"\ncontrol = \"dcqcn\"\n\
+    let variant = "[[variant]]\nname = \"ecn\"\nsignal = \"receiver-cnp\"\ncontrol = \"dcqcn\"\n\
                ecn = { k_min_octets = 11020, k_max_octets = 11020, p_max = 1.0 }\n\
                pfc_thresholds = { xoff_octets = 22040, xon_octets = 11020, headroom_octets = 200000 }\n";
     let text = format!(
         "[hosts]\npath_mtu = 1024\n[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 4\nmin_octets = 66560\n\
-         max_octets = 66560\nstart_us = 0\n[measure]\nduration_us = 100\n{arm}"
+         max_octets = 66560\nstart_us = 0\n[measure]\nduration_us = 100\n{variant}"
     );
     let result = run_once(&scenario(&text).unwrap(), 1);
     assert!(result.totals.marked > 0 && result.totals.cnps > 0, "{:?}", result.totals);
@@ -180,7 +191,7 @@ fn thresholds_pause_and_mark() {
 #[test]
 fn queue_pairs_of_flows_that_have_ended_go_away() {
     let text =
-        format!("[[workload.background]]\nload = 0.3\nsizes = \"hadoop\"\n[measure]\nduration_us = 12000\n{ARM}");
+        format!("[[workload.background]]\nload = 0.3\nsizes = \"hadoop\"\n[measure]\nduration_us = 12000\n{VARIANT}");
     let (mut early, mut late, mut last) = (0, 0, 0);
     let result = run(&scenario(&text).unwrap(), 0, 1, &mut |progress| {
         let most = if progress.now_ns <= 6_000_000 { &mut early } else { &mut late };
@@ -195,7 +206,8 @@ fn queue_pairs_of_flows_that_have_ended_go_away() {
 
 #[test]
 fn threads_have_no_say_in_results() {
-    let text = format!("[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\n[measure]\nduration_us = 100\n{ARM}");
+    let text =
+        format!("[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\n[measure]\nduration_us = 100\n{VARIANT}");
     let scenario = scenario(&text).unwrap();
     let json = |threads| {
         let results = run_all(&scenario, &[1, 2, 3], threads, &|_, _| {}, None).unwrap();
@@ -210,9 +222,9 @@ fn threads_have_no_say_in_results() {
 /// which has to see the marked packet first, later than by the whole queue in front of that.
 #[test]
 fn a_switch_tells_senders_at_once() {
-    let arm = |name: &str, signal: &str, control: &str| {
+    let variant = |name: &str, signal: &str, control: &str| {
         format!(
-            "[[arm]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\n\
+            "[[variant]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\n\
              ecn = {{ k_min_octets = 50000, k_max_octets = 50000, p_max = 1.0 }}\n\
              notification = {{ threshold_octets = 50000, interval_ns = 50000 }}\n"
         )
@@ -220,71 +232,71 @@ fn a_switch_tells_senders_at_once() {
     let text = format!(
         "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 4\nmin_octets = 1000000\nmax_octets = 1000000\n\
          start_us = 0\n[measure]\nduration_us = 10\n{}{}{}",
-        arm("slow", "receiver-cnp", "dcqcn"),
-        arm("fast", "fast-cnp", "dcqcn"),
-        arm("traced", "fast-cnp", "hpcc")
+        variant("slow", "receiver-cnp", "dcqcn"),
+        variant("fast", "fast-cnp", "dcqcn"),
+        variant("traced", "fast-cnp", "hpcc")
     );
     let results = run_all(&scenario(&text).unwrap(), &[1, 2], 2, &|_, _| {}, None).unwrap();
     for result in &results.runs {
-        assert_eq!(result.notifications.len(), 4, "{}", result.arm);
+        assert_eq!(result.notifications.len(), 4, "{}", result.variant);
         assert_eq!((result.summary.unfinished, result.totals.dropped, result.totals.octets_differing), (0, 0, 0));
         for notification in &result.notifications {
             // What receivers' traces say may have slowed a sender already.
             let Some(changed_ns) = notification.changed_ns else {
-                assert_eq!(result.arm, "traced");
+                assert_eq!(result.variant, "traced");
                 continue;
             };
             let delay_ns = changed_ns - notification.met_ns;
             // Another switch on the way may have told the sender before.
             let late_ns = delay_ns.saturating_sub(notification.way_back_ns);
-            match result.arm.as_str() {
+            match result.variant.as_str() {
                 "slow" => assert!(late_ns > 50_000 * 8 / 100, "{notification:?}"),
-                _ => assert!(late_ns <= 1000, "{}: {late_ns} ns late", result.arm),
+                _ => assert!(late_ns <= 1000, "{}: {late_ns} ns late", result.variant),
             }
         }
     }
-    let peak = |arm: &str| results.spread(arm, |summary| Some(summary.peak_queue_octets as f64)).unwrap()[1];
+    let peak = |variant: &str| results.spread(variant, |summary| Some(summary.peak_queue_octets as f64)).unwrap()[1];
     assert!(peak("traced") < peak("slow"), "{} {}", peak("traced"), peak("slow"));
 }
 
-fn group_arms(arms: &[(&str, &str, &str)]) -> String {
-    let arm = |(name, signal, control): &(&str, &str, &str)| {
+fn group_variants(variants: &[(&str, &str, &str)]) -> String {
+    let variant = |(name, signal, control): &(&str, &str, &str)| {
         format!(
-            "[[arm]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\n\
+            "[[variant]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\n\
              ecn = {{ k_min_octets = 50000, k_max_octets = 50000, p_max = 1.0 }}\n\
              notification = {{ threshold_octets = 50000, interval_ns = 4000 }}\n"
         )
     };
-    arms.iter().map(arm).collect()
+    variants.iter().map(variant).collect()
 }
 
 /// D46: a group of four has a receiver that an incast congests. Its source is told by the edge, which counts for the branch
 /// what it would have told it of, or by the receivers' CNPs; every octet gets to all four.
 #[test]
 fn a_group_meets_an_incast() {
-    let arms = [("slow", "receiver-cnp", "dcqcn"), ("fast", "fast-cnp", "dcqcn"), ("traced", "fast-cnp", "hpcc")];
+    let variants = [("slow", "receiver-cnp", "dcqcn"), ("fast", "fast-cnp", "dcqcn"), ("traced", "fast-cnp", "hpcc")];
     let text = format!(
         "[[workload.multicast]]\nname = \"group\"\nfrom = \"h1.1\"\nreceivers_below = [\"leaf2\"]\n\
          message_octets = 40000\n[[workload.incast]]\nreceiver = \"h2.1\"\nsenders = 3\nmin_octets = 400000\n\
          max_octets = 400000\nstart_us = 20\n[measure]\nduration_us = 200\nkeeps = true\n{}",
-        group_arms(&arms)
+        group_variants(&variants)
     );
     let results = run_all(&scenario(&text).unwrap(), &[1], 2, &|_, _| {}, None).unwrap();
     for result in &results.runs {
-        let (arm, totals) = (&result.arm, &result.totals);
+        let (variant, totals) = (&result.variant, &result.totals);
         let group = result.flows.iter().find(|flow| flow.name.as_deref() == Some("group")).unwrap();
         assert_eq!((group.source.as_str(), group.destination.as_str()), ("h1.1", "group"));
-        assert!(group.size_octets > 500_000, "{arm}: {group:?}");
-        assert_eq!((totals.dropped, totals.octets_differing, totals.lost_by_simulator), (0, 0, 0), "{arm}");
+        assert!(group.size_octets > 500_000, "{variant}: {group:?}");
+        assert_eq!((totals.dropped, totals.octets_differing, totals.lost_by_simulator), (0, 0, 0), "{variant}");
         // What is still on its way when the run ends, of four copies each, is less than a window.
         let sent = 4 * (totals.octets_sent - 1_200_000) + 1_200_000;
         assert!(
             totals.octets_delivered <= sent && totals.octets_delivered + 4 * 128 * 4096 > sent,
-            "{arm}: {totals:?}"
+            "{variant}: {totals:?}"
         );
         let (keeps, share) = (result.summary.group_keeps.unwrap(), result.summary.group_share.unwrap());
-        assert!(keeps < 0.95, "{arm}: {keeps}: the source was not told");
-        assert!(share > 0.1 && share < 1.1, "{arm}: {share}");
+        assert!(keeps < 0.95, "{variant}: {keeps}: the source was not told");
+        assert!(share > 0.1 && share < 1.1, "{variant}: {share}");
         assert!(result.summary.victim_share.is_none());
     }
 }
@@ -293,24 +305,24 @@ fn a_group_meets_an_incast() {
 fn a_group_that_cannot_be_names_its_line() {
     let group = |below: &str| {
         format!(
-            "[[workload.multicast]]\nname = \"g\"\nfrom = \"h1.1\"\nreceivers_below = [{below}]\n[measure]\nduration_us = 1\n{ARM}"
+            "[[workload.multicast]]\nname = \"g\"\nfrom = \"h1.1\"\nreceivers_below = [{below}]\n[measure]\nduration_us = 1\n{VARIANT}"
         )
     };
     let cases = [
-        ("\"leaf1\"", "file.toml:10: receivers_below: \"leaf1\" is the source's own switch"),
-        ("\"leaf2\", \"leaf9\"", "file.toml:10: receivers_below: there is no switch \"leaf9\" with hosts"),
-        ("\"spine1\"", "file.toml:10: receivers_below: there is no switch \"spine1\" with hosts"),
-        ("\"h2.1\"", "file.toml:10: receivers_below: there is no switch \"h2.1\" with hosts"),
-        ("", "file.toml:10: receivers_below: nobody receives"),
+        ("\"leaf1\"", "file.toml:11: receivers_below: \"leaf1\" is the source's own switch"),
+        ("\"leaf2\", \"leaf9\"", "file.toml:11: receivers_below: there is no switch \"leaf9\" with hosts"),
+        ("\"spine1\"", "file.toml:11: receivers_below: there is no switch \"spine1\" with hosts"),
+        ("\"h2.1\"", "file.toml:11: receivers_below: there is no switch \"h2.1\" with hosts"),
+        ("", "file.toml:11: receivers_below: nobody receives"),
     ];
     for (below, expected) in cases {
         let found = scenario(&group(below)).unwrap_err();
         assert!(found.starts_with(expected), "{found}\n  expected: {expected}");
     }
     let text = format!(
-        "[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\nexcept = [\"h9.9\"]\n[measure]\nduration_us = 1\n{ARM}"
+        "[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\nexcept = [\"h9.9\"]\n[measure]\nduration_us = 1\n{VARIANT}"
     );
-    assert!(scenario(&text).unwrap_err().starts_with("file.toml:10: there is no host \"h9.9\""));
+    assert!(scenario(&text).unwrap_err().starts_with("file.toml:11: there is no host \"h9.9\""));
 }
 
 /// By hand: a stream alone on its links gets all that headers leave of them, and an incast to another host of its leaf,
@@ -321,7 +333,7 @@ fn a_victim_keeps_what_is_fair_without_control_of_anything() {
         "[[workload.stream]]\nname = \"victim\"\nfrom = \"h1.1\"\nto = \"h2.1\"\n[[workload.incast]]\n\
          receiver = \"h2.2\"\nsenders = 1\nmin_octets = 100000\nmax_octets = 100000\nstart_us = 50\n\
          [[workload.background]]\nload = 0.0\nsizes = \"hadoop\"\nexcept = [\"h1.1\", \"h2.1\"]\n\
-         [measure]\nduration_us = 400\nkeeps = true\n{ARM}"
+         [measure]\nduration_us = 400\nkeeps = true\n{VARIANT}"
     );
     // With some seed the two flows share no link.
     let scenario = scenario(&text).unwrap();

@@ -1,11 +1,12 @@
 //! One stream from end to end: placed by its NIC, tunnelled through a congested WAN, replicated, over links that lose,
 //! past a restart.
 
-use srdma_fabric_sim::end_to_end::{EndToEnd, EndToEndRun, run_end_to_end};
+use srdma_fabric_sim::end_to_end::{EndToEndRun, EndToEndScenario, run_end_to_end};
 use std::path::Path;
 
 /// A small stream to four receivers over a short WAN.
 const FILE: &str = r#"
+kind = "end-to-end"
 title = "t"
 
 [end_to_end]
@@ -25,8 +26,8 @@ ack_timeout = 9
 
 const SENDERS: &str = "receivers_per_edge = 2\nsenders = 8\nhold_us = 300\n";
 
-fn plan(text: &str) -> Result<EndToEnd, String> {
-    EndToEnd::parse(Path::new("e.toml"), text).map_err(|error| error.to_string())
+fn plan(text: &str) -> Result<EndToEndScenario, String> {
+    EndToEndScenario::parse(Path::new("e.toml"), text).map_err(|error| error.to_string())
 }
 
 /// Everything that was to be shown has to hold.
@@ -89,15 +90,15 @@ fn what_comes_out_follows_from_the_seed() {
 #[test]
 fn what_makes_no_sense_is_refused_at_its_line() {
     let refused = |from: &str, to: &str| plan(&FILE.replace(from, to)).unwrap_err();
-    assert_eq!(refused("total_km = 10", "total_km = 1"), "e.toml:6: total_km 1: expected hops of 0.1 to 40000 km");
+    assert_eq!(refused("total_km = 10", "total_km = 1"), "e.toml:7: total_km 1: expected hops of 0.1 to 40000 km");
     let many = refused("receivers_per_edge = 2", "receivers_per_edge = 2\nsenders = 15");
-    assert_eq!(many, "e.toml:10: 2 edges and 15 senders: expected 16 of both together at most");
+    assert_eq!(many, "e.toml:11: 2 edges and 15 senders: expected 16 of both together at most");
     let wrong = refused("receivers_per_edge = 2", "receivers_per_edge = 2\nbuffer = 0");
-    assert_eq!(wrong, "e.toml:12: buffer 0: expected 0.001 to 100 of rate times round trip");
+    assert_eq!(wrong, "e.toml:13: buffer 0: expected 0.001 to 100 of rate times round trip");
     let restart = "[end_to_end.restart]\nnodes = [\"R9\"]\nat_us = 1\ndown_us = 1\n[hosts]\n";
     let unknown = refused("[hosts]\n", restart);
-    assert_eq!(unknown, "e.toml:14: \"R9\" is no switch of the network, as dc2.leaf1 or R1 are");
-    assert!(refused("edges = 2", "edges = 17").starts_with("e.toml:10: "));
+    assert_eq!(unknown, "e.toml:15: \"R9\" is no switch of the network, as dc2.leaf1 or R1 are");
+    assert!(refused("edges = 2", "edges = 17").starts_with("e.toml:11: "));
 }
 
 /// D62: a congested node that has restarted takes nothing back; the pause that it has asked for ends with its hold time.

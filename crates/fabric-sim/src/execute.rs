@@ -1,0 +1,123 @@
+//! Runs of a scenario of any kind, and what presents their results.
+
+use crate::all::run_all;
+use crate::end_to_end::{EndToEndReport, EndToEndResults, EndToEndScenario, run_end_to_end};
+use crate::wan::{WanReport, WanResults, WanScenario, run_wan};
+use crate::{FabricReport, FabricResults, FabricScenario, Level, Provenance, RunError, Scenario};
+use serde::Serialize;
+use srdma_report::Page;
+use srdma_sim::shown::Shown;
+use std::fmt;
+use std::sync::Mutex;
+
+/// A scenario with the results of its runs.
+pub enum Results<'a> {
+    /// Of a fabric.
+    Fabric(&'a FabricScenario, FabricResults),
+    /// Of a WAN.
+    Wan(&'a WanScenario, WanResults),
+    /// Of end-to-end runs.
+    EndToEnd(&'a EndToEndScenario, EndToEndResults),
+}
+
+/// Results as JSON (`Serialize`), as a table for a terminal (`Display`) and as an HTML page.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Report<'a> {
+    /// Of a fabric.
+    Fabric(FabricReport<'a>),
+    /// Of a WAN.
+    Wan(WanReport<'a>),
+    /// Of end-to-end runs.
+    EndToEnd(EndToEndReport<'a>),
+}
+
+impl Scenario {
+    /// The number of runs with this number of seeds.
+    pub fn runs(&self, seeds: usize) -> usize {
+        match self {
+            Scenario::Fabric(scenario) => scenario.variants.len() * seeds,
+            Scenario::Wan(scenario) => scenario.runs(seeds),
+            Scenario::EndToEnd(_) => seeds,
+        }
+    }
+
+    /// The title of a recording with this first seed; `None` at flow level, where there are no packets to record.
+    pub fn recording_title(&self, seed: u64) -> Option<String> {
+        match self {
+            Scenario::Fabric(scenario) if scenario.level == Level::Flow => None,
+            Scenario::Fabric(scenario) => {
+                let variant = scenario.variants.first().map_or("", |variant| variant.title());
+                Some(format!("{}: {variant}, seed {seed}", scenario.title))
+            }
+            Scenario::Wan(scenario) => {
+                let run = scenario.observed().map(|(variant, km)| format!("{}, {km} km", variant.title()));
+                Some(format!("{}: {}, seed {seed}", scenario.title, run.unwrap_or_default()))
+            }
+            Scenario::EndToEnd(scenario) => Some(format!("{}, seed {seed}", scenario.title)),
+        }
+    }
+
+    /// Runs everything with these seeds. `progress` gets the position of a run and the share of it that is done, from 0
+    /// to 1. One run is observed: that of the first variant with the first seed; of a WAN, at its first length with the
+    /// reference buffer. Neither the observer nor the number of threads changes the results.
+    ///
+    /// # Errors
+    ///
+    /// That of the first run, in their order, that was not possible.
+    pub fn run(
+        &self,
+        seeds: &[u64],
+        threads: usize,
+        progress: &(dyn Fn(usize, f64) + Sync),
+        observer: Option<&Mutex<Shown<'_>>>,
+    ) -> Result<Results<'_>, RunError> {
+        Ok(match self {
+            Scenario::Fabric(scenario) => {
+                let progress = |run, so_far: crate::Progress| progress(run, so_far.share());
+                Results::Fabric(scenario, run_all(scenario, seeds, threads, &progress, observer)?)
+            }
+            Scenario::Wan(scenario) => {
+                Results::Wan(scenario, run_wan(scenario, seeds, threads, &|run| progress(run, 1.0), observer)?)
+            }
+            Scenario::EndToEnd(scenario) => {
+                let results = run_end_to_end(scenario, seeds, threads, &|run| progress(run, 1.0), observer)?;
+                Results::EndToEnd(scenario, results)
+            }
+        })
+    }
+}
+
+impl Results<'_> {
+    /// Their report.
+    pub fn report<'r>(&'r self, provenance: &'r Provenance<'r>) -> Report<'r> {
+        match self {
+            Results::Fabric(scenario, results) => Report::Fabric(FabricReport { scenario, results, provenance }),
+            Results::Wan(scenario, results) => Report::Wan(WanReport::new(scenario, results, provenance)),
+            Results::EndToEnd(scenario, results) => {
+                Report::EndToEnd(EndToEndReport::new(scenario, results, provenance))
+            }
+        }
+    }
+}
+
+impl Report<'_> {
+    /// The HTML page.
+    pub fn page(&self) -> Page {
+        match self {
+            Report::Fabric(report) => report.page(),
+            Report::Wan(report) => report.page(),
+            Report::EndToEnd(report) => report.page(),
+        }
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Report::Fabric(report) => report.fmt(f),
+            Report::Wan(report) => report.fmt(f),
+            Report::EndToEnd(report) => report.fmt(f),
+        }
+    }
+}

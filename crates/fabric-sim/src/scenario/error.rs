@@ -1,0 +1,25 @@
+//! Why a selection from a scenario was refused.
+
+use super::Kind;
+
+/// Why variants or a level cannot be selected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// No variant of this name.
+    #[error("there is no variant {name:?}: expected one of {}", known.join(", "))]
+    UnknownVariant {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The kind has no variants.
+    #[error("a scenario of kind {0} has no variants")]
+    NoVariants(Kind),
+    /// The kind is always simulated packet by packet.
+    #[error("a scenario of kind {0} has no levels: it is simulated packet by packet")]
+    NoLevels(Kind),
+    /// The workloads cannot be simulated at this level.
+    #[error("{0}")]
+    Level(String),
+}

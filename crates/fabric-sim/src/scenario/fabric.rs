@@ -1,0 +1,176 @@
+//! Scenarios of kind `fabric` and `flow-level`: a fabric, workloads, failures, and the variants to compare.
+
+use super::failure::{Failure, FailureSection};
+use super::number::usual_seeds;
+use super::{Hosts, Kind, Measures, Scenario, Switches, Variant, Whole, Workloads, jobs};
+use crate::wan::Wan;
+use serde::{Deserialize, Serialize};
+use srdma_fabric::{HostId, NodeId, Topology, TopologySection};
+use srdma_placement::Job;
+use srdma_placement::job_file::Repetition;
+use srdma_toml_error::{FileError, Problem};
+use std::path::Path;
+use toml::Spanned;
+
+/// A scenario: what is built, what is sent, and which variants are compared.
+#[derive(Clone, Debug)]
+pub struct FabricScenario {
+    /// What it is called, in a few words.
+    pub title: String,
+    /// What it shows, for the reader of a report.
+    pub description: String,
+    /// How what is sent is simulated.
+    pub level: Level,
+    /// How many seeds are run unless somebody asks for another number: 1, 2, and so on.
+    pub seeds: u64,
+    /// The fabric.
+    pub topology: Topology,
+    /// What hosts are like.
+    pub hosts: Hosts,
+    /// What switches are like, in all variants that do not say otherwise.
+    pub switches: Switches,
+    /// What is sent.
+    pub workloads: Workloads,
+    /// The jobs among it, with how often they run.
+    pub jobs: Vec<(Job, Repetition)>,
+    /// What fails, and when.
+    pub failures: Vec<Failure>,
+    /// What is measured, and how long.
+    pub measures: Measures,
+    /// What is compared; at least one.
+    pub variants: Vec<Variant>,
+    /// The WAN that is part of the fabric, if one is.
+    pub(crate) wan: Option<Wan>,
+}
+
+/// How what is sent is simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Packet by packet, by the switches and hosts that run elsewhere.
+    #[default]
+    Packet,
+    /// As fluids that share links fairly: jobs alone.
+    Flow,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    kind: Spanned<Kind>,
+    title: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default = "usual_seeds")]
+    seeds: Whole<1, 1000>,
+    topology: Spanned<TopologySection>,
+    #[serde(default)]
+    hosts: Hosts,
+    #[serde(default)]
+    switches: Switches,
+    #[serde(default)]
+    workload: Workloads,
+    #[serde(default)]
+    failure: Vec<FailureSection>,
+    measure: Measures,
+    variant: Vec<Spanned<Variant>>,
+}
+
+impl FabricScenario {
+    /// Parses the content of a file of kind `fabric` or `flow-level`; `file` is for errors.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Scenario::parse`], and a file of another kind.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
+        match Scenario::parse(file, text)? {
+            Scenario::Fabric(scenario) => Ok(*scenario),
+            other => Err(other.unexpected(file, text, "fabric or flow-level")),
+        }
+    }
+
+    /// The variant of this name, by its position.
+    pub fn variant(&self, name: &str) -> Option<usize> {
+        self.variants.iter().position(|variant| variant.name == name)
+    }
+
+    /// The variant that others are compared with: the one marked so, or the first.
+    pub fn baseline(&self) -> usize {
+        self.variants.iter().position(|variant| variant.baseline).unwrap_or(0)
+    }
+
+    /// Chooses how what is sent is simulated.
+    ///
+    /// # Errors
+    ///
+    /// Something else than jobs is sent, and the level is that of flows.
+    pub fn set_level(&mut self, level: Level) -> Result<(), String> {
+        if level == Level::Flow && !self.workloads.is_jobs_alone() {
+            let text = "flow level: expected [[workload.job]] and no other workload; others need packet level";
+            return Err(text.to_owned());
+        }
+        self.level = level;
+        Ok(())
+    }
+
+    pub(super) fn resolve(text: &str) -> Result<Self, Problem> {
+        let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
+        let topology_at = file.topology.span().start;
+        let topology = file.topology.as_ref().topology()?;
+        let has_one_port = |host: HostId| topology.ports(NodeId::Host(host)).len() == 1;
+        if let Some(host) = topology.host_ids().find(|host| !has_one_port(*host)) {
+            let name = topology.name(NodeId::Host(host));
+            return Err(Problem::new(
+                topology_at,
+                format!("host {name} has several links: expected one for each host"),
+            ));
+        }
+        if topology.links().iter().any(|link| link.delay_ns == 0) {
+            return Err(Problem::new(topology_at, "a link has no delay: expected 1 ns at least"));
+        }
+        check_variants(&file.variant, text)?;
+        file.hosts.check()?;
+        file.workload.check(&topology, text)?;
+        file.measure.check(&topology)?;
+        let jobs = jobs::resolve(&file.workload.job, &topology)?;
+        let failures = file.failure.iter().map(|section| section.resolve(&topology));
+        let failures = failures.collect::<Result<Vec<Failure>, Problem>>()?;
+        let kind_at = file.kind.span().start;
+        let level = if *file.kind.as_ref() == Kind::FlowLevel { Level::Flow } else { Level::Packet };
+        let mut scenario = FabricScenario {
+            title: file.title,
+            description: file.description,
+            level: Level::Packet,
+            seeds: file.seeds.get(),
+            topology,
+            hosts: file.hosts,
+            switches: file.switches,
+            workloads: file.workload,
+            jobs,
+            failures,
+            measures: file.measure,
+            variants: file.variant.into_iter().map(Spanned::into_inner).collect(),
+            wan: None,
+        };
+        scenario.set_level(level).map_err(|problem| Problem::new(kind_at, problem))?;
+        Ok(scenario)
+    }
+}
+
+fn check_variants(variants: &[Spanned<Variant>], text: &str) -> Result<(), Problem> {
+    if variants.is_empty() {
+        return Err(Problem::new(text.len(), "no variant: expected at least one [[variant]]"));
+    }
+    for (position, variant) in variants.iter().enumerate() {
+        let (at, variant) = (variant.span().start, variant.as_ref());
+        if variants[..position].iter().any(|other| other.as_ref().name == variant.name) {
+            return Err(Problem::new(at, format!("two variants are called {:?}: give one another name", variant.name)));
+        }
+        if variant.baseline && variants[..position].iter().any(|other| other.as_ref().baseline) {
+            return Err(Problem::new(at, "a second variant is the baseline: expected one at most"));
+        }
+        variant.check().map_err(|problem| Problem::new(at, problem))?;
+    }
+    Ok(())
+}
