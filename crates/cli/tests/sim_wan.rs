@@ -18,7 +18,7 @@ first_hop_km = 1
 buffers = [1, 4]
 buffer = 1
 senders = 8
-least_us = 300
+min_duration_us = 300
 round_trips = 1
 
 [hosts]

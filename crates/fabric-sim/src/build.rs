@@ -2,12 +2,12 @@
 
 use super::device::Device;
 use super::engine::Engine;
-use super::pages::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
+use super::page_memory::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
 use super::programs;
+use super::queue_monitor::QueueMonitor;
 use super::queues;
 use super::scenario::{FabricScenario, Signal, Variant};
-use super::server::{REGION_OCTETS, SERVER_PORT, Server, Workshop};
-use super::watch::Watch;
+use super::server::{REGION_OCTETS, SERVER_PORT, Scratch, Server};
 use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
 use srdma_fabric::{AddressPlan, End, HostId, LinkId, NextHops, NodeId, SidPlan, SwitchId, Topology};
 use srdma_frame::PortId;
@@ -65,16 +65,16 @@ impl Fabric {
         let mut switches = Vec::new();
         for switch in topology.switch_ids() {
             let node = Box::new(Builder { scenario, variant, next_hops, sids, seed }.switch(switch, false)?);
-            switches.push(network.add(match queues::watch(scenario, variant, next_hops, switch) {
-                Some(watch) => Device::Watched(node, Box::new(watch)),
+            switches.push(network.add(match queues::queue_monitor(scenario, variant, next_hops, switch) {
+                Some(queue_monitor) => Device::Monitored(node, Box::new(queue_monitor)),
                 None => Device::Switch(node),
             }));
         }
         let page = octets_of_page();
-        let workshop = Workshop::new(SharedPage::new(Rc::clone(&page)));
+        let scratch = Scratch::new(SharedPage::new(Rc::clone(&page)));
         let mut servers = Vec::new();
         for host in topology.host_ids() {
-            let server = server(scenario, variant, host, &page, &workshop);
+            let server = server(scenario, variant, host, &page, &scratch);
             servers.push(network.add(Device::Server(Box::new(server))));
         }
         let mut fabric = Fabric { network, switches, servers };
@@ -117,8 +117,8 @@ impl Fabric {
     }
 
     /// What is watched at a switch.
-    pub(super) fn watch(&self, switch: SwitchId) -> Option<&Watch> {
-        self.network.element(self.switches[switch.index()]).watch()
+    pub(super) fn queue_monitor(&self, switch: SwitchId) -> Option<&QueueMonitor> {
+        self.network.element(self.switches[switch.index()]).queue_monitor()
     }
 
     /// All servers, in the order of the topology's hosts.
@@ -192,12 +192,12 @@ pub(super) fn server(
     variant: &Variant,
     host: HostId,
     page: &Rc<[u8; PAGE_OCTETS]>,
-    workshop: &Rc<RefCell<Workshop>>,
+    scratch: &Rc<RefCell<Scratch>>,
 ) -> Server {
     let (HostConfig { mac, gateway, .. }, rate_bits_per_s) = attachment(&scenario.topology, host);
     let period = scenario.hosts.path_mtu().octets() as usize;
     let memory = PageMemory::new(Rc::clone(page), period, REGION_OCTETS);
-    Server::new(endpoint(scenario, variant, host), mac, gateway, rate_bits_per_s, memory, Rc::clone(workshop))
+    Server::new(endpoint(scenario, variant, host), mac, gateway, rate_bits_per_s, memory, Rc::clone(scratch))
 }
 
 /// What every switch is built from.

@@ -1,8 +1,8 @@
 //! What stands at the ends of an experiment's links: switches and servers.
 
 use super::member::Member;
+use super::queue_monitor::QueueMonitor;
 use super::server::Server;
-use super::watch::Watch;
 use srdma_dataplane::Node;
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_sim::network::Station;
@@ -15,7 +15,7 @@ pub(super) enum Device {
     /// A switch.
     Switch(Box<Node>),
     /// A switch with a queue that is watched.
-    Watched(Box<Node>, Box<Watch>),
+    Monitored(Box<Node>, Box<QueueMonitor>),
     /// A server.
     Server(Box<Server>),
     /// A host with memory of its own, the source of a group or a receiver.
@@ -27,22 +27,22 @@ impl Device {
     pub(super) fn server(&self) -> Option<&Server> {
         match self {
             Device::Server(server) => Some(server),
-            Device::Absent | Device::Switch(_) | Device::Watched(..) | Device::Member(_) => None,
+            Device::Absent | Device::Switch(_) | Device::Monitored(..) | Device::Member(_) => None,
         }
     }
 
     /// The switch; `None` when it is something else.
     pub(super) fn switch(&self) -> Option<&Node> {
         match self {
-            Device::Switch(node) | Device::Watched(node, _) => Some(node),
+            Device::Switch(node) | Device::Monitored(node, _) => Some(node),
             Device::Absent | Device::Server(_) | Device::Member(_) => None,
         }
     }
 
     /// What is watched at it.
-    pub(super) fn watch(&self) -> Option<&Watch> {
+    pub(super) fn queue_monitor(&self) -> Option<&QueueMonitor> {
         match self {
-            Device::Watched(_, watch) => Some(watch),
+            Device::Monitored(_, queue_monitor) => Some(queue_monitor),
             Device::Switch(_) | Device::Absent | Device::Server(_) | Device::Member(_) => None,
         }
     }
@@ -51,7 +51,7 @@ impl Device {
     pub(super) fn member(&self) -> Option<&Member> {
         match self {
             Device::Member(member) => Some(member),
-            Device::Absent | Device::Switch(_) | Device::Watched(..) | Device::Server(_) => None,
+            Device::Absent | Device::Switch(_) | Device::Monitored(..) | Device::Server(_) => None,
         }
     }
 
@@ -59,14 +59,14 @@ impl Device {
     pub(super) fn member_mut(&mut self) -> Option<&mut Member> {
         match self {
             Device::Member(member) => Some(member),
-            Device::Absent | Device::Switch(_) | Device::Watched(..) | Device::Server(_) => None,
+            Device::Absent | Device::Switch(_) | Device::Monitored(..) | Device::Server(_) => None,
         }
     }
 
     /// The switch, to change it; `None` when it is something else.
     pub(super) fn switch_mut(&mut self) -> Option<&mut Node> {
         match self {
-            Device::Switch(node) | Device::Watched(node, _) => Some(node),
+            Device::Switch(node) | Device::Monitored(node, _) => Some(node),
             Device::Absent | Device::Server(_) | Device::Member(_) => None,
         }
     }
@@ -75,7 +75,7 @@ impl Device {
     pub(super) fn server_mut(&mut self) -> Option<&mut Server> {
         match self {
             Device::Server(server) => Some(server),
-            Device::Absent | Device::Switch(_) | Device::Watched(..) | Device::Member(_) => None,
+            Device::Absent | Device::Switch(_) | Device::Monitored(..) | Device::Member(_) => None,
         }
     }
 }
@@ -86,8 +86,8 @@ impl Element for Device {
         match self {
             Device::Absent => frames.drain(..).for_each(|frame| frame.release(pool)),
             Device::Switch(node) => node.receive(now, port, frames, pool),
-            Device::Watched(node, watch) => {
-                watch.look(now, frames, node, pool);
+            Device::Monitored(node, queue_monitor) => {
+                queue_monitor.look(now, frames, node, pool);
                 node.receive(now, port, frames, pool);
             }
             Device::Server(server) => server.receive(now, port, frames, pool),
@@ -98,7 +98,7 @@ impl Element for Device {
     fn tick(&mut self, now: Instant, pool: &mut Pool) {
         match self {
             Device::Absent => {}
-            Device::Switch(node) | Device::Watched(node, _) => node.tick(now, pool),
+            Device::Switch(node) | Device::Monitored(node, _) => node.tick(now, pool),
             Device::Server(server) => server.tick(now, pool),
             Device::Member(member) => member.tick(now, pool),
         }
@@ -108,7 +108,7 @@ impl Element for Device {
     fn next_deadline(&self) -> Option<Instant> {
         match self {
             Device::Absent => None,
-            Device::Switch(node) | Device::Watched(node, _) => node.next_deadline(),
+            Device::Switch(node) | Device::Monitored(node, _) => node.next_deadline(),
             Device::Server(server) => server.next_deadline(),
             Device::Member(member) => member.next_deadline(),
         }
@@ -118,7 +118,7 @@ impl Element for Device {
     fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
         match self {
             Device::Absent => None,
-            Device::Switch(node) | Device::Watched(node, _) => node.dequeue(now, port, pool),
+            Device::Switch(node) | Device::Monitored(node, _) => node.dequeue(now, port, pool),
             Device::Server(server) => server.dequeue(now, port, pool),
             Device::Member(member) => member.dequeue(now, port, pool),
         }
@@ -128,7 +128,7 @@ impl Element for Device {
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {
         match self {
             Device::Absent => {}
-            Device::Switch(node) | Device::Watched(node, _) => node.take_ready(wake),
+            Device::Switch(node) | Device::Monitored(node, _) => node.take_ready(wake),
             Device::Server(server) => server.take_ready(wake),
             Device::Member(member) => member.take_ready(wake),
         }
@@ -151,7 +151,7 @@ impl Station for Device {
 
     fn fetch<'f>(&self, frames: impl Iterator<Item = &'f Frame>, pool: &Pool) {
         match self {
-            Device::Switch(node) | Device::Watched(node, _) => node.fetch(frames, pool),
+            Device::Switch(node) | Device::Monitored(node, _) => node.fetch(frames, pool),
             Device::Absent | Device::Server(_) | Device::Member(_) => {}
         }
     }

@@ -39,7 +39,7 @@ pub(super) struct Engine<S> {
     hops: u64,
     starved: u64,
     lost: u64,
-    workplace: Workplace,
+    buffers_of_batch: Buffers,
 }
 
 struct Attached<S> {
@@ -77,7 +77,7 @@ struct Coming {
     frame: Frame,
 }
 
-/// A time in whole nanoseconds, then a port: in the order in which the ports of an element have their turns. One word,
+/// A time in whole nanoseconds, then a port: in the order in which the ports of an element have their failure_schedule. One word,
 /// so that moments are compared at once; the time has 48 bits, three days.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment(u64);
@@ -107,7 +107,7 @@ impl Moment {
 
 /// What is kept for its memory.
 #[derive(Default)]
-struct Workplace {
+struct Buffers {
     /// Frames that arrive at an element within the window.
     arrived: Vec<Option<Frame>>,
     /// In what order: when, and place in `arrived`, where those of one wire are in theirs.
@@ -129,7 +129,7 @@ impl<S: Station> Engine<S> {
             hops: 0,
             starved: 0,
             lost: 0,
-            workplace: Workplace::default(),
+            buffers_of_batch: Buffers::default(),
         }
     }
 
@@ -217,9 +217,9 @@ impl<S: Station> Engine<S> {
 
     /// Lets everything happen to an element that happens to it before a time.
     fn work_off(&mut self, position: usize, end_ns: u64) {
-        let mut workplace = std::mem::take(&mut self.workplace);
-        let later_ns = self.gather(position, end_ns, &mut workplace);
-        let mut coming = workplace.order.iter().copied().peekable();
+        let mut buffers_of_batch = std::mem::take(&mut self.buffers_of_batch);
+        let later_ns = self.gather(position, end_ns, &mut buffers_of_batch);
+        let mut coming = buffers_of_batch.order.iter().copied().peekable();
         loop {
             let arrival_ns = coming.peek().map_or(NEVER_NS, |(moment, _)| moment.time_ns());
             let attached = &mut self.elements[position];
@@ -230,34 +230,39 @@ impl<S: Station> Engine<S> {
             }
             if arrival_ns == now_ns {
                 let Some((moment, place)) = coming.next() else { break };
-                workplace.batch.extend(workplace.arrived[place as usize].take());
+                buffers_of_batch.batch.extend(buffers_of_batch.arrived[place as usize].take());
                 while let Some((_, place)) = coming.next_if(|(other, _)| *other == moment) {
-                    workplace.batch.extend(workplace.arrived[place as usize].take());
+                    buffers_of_batch.batch.extend(buffers_of_batch.arrived[place as usize].take());
                 }
-                attached.station.receive(Instant::from_ns(now_ns), moment.port(), &mut workplace.batch, &mut self.pool);
-                self.serve_with(position, now_ns, &mut workplace.ready);
+                attached.station.receive(
+                    Instant::from_ns(now_ns),
+                    moment.port(),
+                    &mut buffers_of_batch.batch,
+                    &mut self.pool,
+                );
+                self.serve_with(position, now_ns, &mut buffers_of_batch.ready);
             } else if free_ns == now_ns {
                 if let Some(port) = attached.take_free() {
                     let answers = attached.station.answers_departures();
                     self.transmit(position, port, now_ns);
                     if answers {
-                        self.serve_with(position, now_ns, &mut workplace.ready);
+                        self.serve_with(position, now_ns, &mut buffers_of_batch.ready);
                     }
                 }
             } else {
                 attached.station.tick(Instant::from_ns(now_ns), &mut self.pool);
-                self.serve_with(position, now_ns, &mut workplace.ready);
+                self.serve_with(position, now_ns, &mut buffers_of_batch.ready);
             }
         }
-        self.workplace = workplace;
+        self.buffers_of_batch = buffers_of_batch;
         self.next_ns[position] = self.elements[position].next_ns().min(later_ns);
     }
 
     /// Takes the frames off an element's wires that arrive before a time, and sorts them. Returns when the first of the
     /// others arrives.
-    fn gather(&mut self, position: usize, end_ns: u64, workplace: &mut Workplace) -> u64 {
-        workplace.arrived.clear();
-        workplace.order.clear();
+    fn gather(&mut self, position: usize, end_ns: u64, buffers_of_batch: &mut Buffers) -> u64 {
+        buffers_of_batch.arrived.clear();
+        buffers_of_batch.order.clear();
         let copy = self.elements[position].station.wants_driver_layout();
         let end = Moment::before(end_ns);
         let mut later_ns = NEVER_NS;
@@ -270,12 +275,12 @@ impl<S: Station> Engine<S> {
         for Coming { moment, frame } in self.coming[position].extract_if(.., is_due) {
             let frame = if copy { frame.across_wire(&mut self.pool) } else { Some(frame) };
             self.starved += u64::from(frame.is_none());
-            workplace.order.push((moment, workplace.arrived.len() as u32));
-            workplace.arrived.push(frame);
+            buffers_of_batch.order.push((moment, buffers_of_batch.arrived.len() as u32));
+            buffers_of_batch.arrived.push(frame);
         }
-        self.hops += workplace.order.len() as u64;
-        workplace.order.sort_unstable();
-        self.fetch(position, &workplace.arrived);
+        self.hops += buffers_of_batch.order.len() as u64;
+        buffers_of_batch.order.sort_unstable();
+        self.fetch(position, &buffers_of_batch.arrived);
         later_ns
     }
 
@@ -295,9 +300,9 @@ impl<S: Station> Engine<S> {
     }
 
     fn serve(&mut self, position: usize, now_ns: u64) {
-        let mut ready = std::mem::take(&mut self.workplace.ready);
+        let mut ready = std::mem::take(&mut self.buffers_of_batch.ready);
         self.serve_with(position, now_ns, &mut ready);
-        self.workplace.ready = ready;
+        self.buffers_of_batch.ready = ready;
     }
 
     /// Sends what an element has become ready to send by the call that was just made.

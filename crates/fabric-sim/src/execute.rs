@@ -1,7 +1,7 @@
 //! Runs of a scenario of any kind, and what presents their results.
 
-use crate::all::run_all;
 use crate::end_to_end::{EndToEndReport, EndToEndResults, EndToEndScenario, run_end_to_end};
+use crate::parallel::run_all;
 use crate::wan::{WanReport, WanResults, WanScenario, run_wan};
 use crate::{FabricReport, FabricResults, FabricScenario, Level, Provenance, RunError, Scenario};
 use serde::Serialize;

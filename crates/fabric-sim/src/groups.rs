@@ -4,7 +4,7 @@
 //!   source ── switch of the source (headend) ── switches between (End.Replicate) ── switches of receivers (End.MT)
 //! ```
 //!
-//! The tree is one of shortest paths. Where several are equally short groups take turns.
+//! The tree is one of shortest paths. Where several are equally short groups take failure_schedule.
 
 use super::build::{ADDRESSES, LINK_MTU, PREFIX};
 use super::flows::PlannedFlow;
@@ -53,7 +53,7 @@ struct Branches {
 }
 
 impl Branches {
-    /// The shortest paths from `root` to the switches of `receivers`; the group's number turns the order in which equal
+    /// The shortest paths from `root` to the switches of `receivers`; the group's number failure_schedule the order in which equal
     /// ones are tried.
     fn new(topology: &Topology, number: usize, root: Option<SwitchId>, receivers: &[Member]) -> Self {
         let mut above: BTreeMap<SwitchId, (SwitchId, PortId)> = BTreeMap::new();

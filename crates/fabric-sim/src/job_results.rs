@@ -1,12 +1,12 @@
 //! What iterations of jobs come to, once a run is over.
 
-use super::closing::Tally;
 use super::iterations::{Iteration, State};
 use super::path::full_packet_octets;
 use super::results::{IterationResult, JobResult, LinkResult, SlowestResult, Summary, percentile};
 use super::run::Run;
 use super::scenario::FabricScenario;
 use super::tasks::rate_of;
+use super::teardown::QueuePairTotals;
 use srdma_dataplane::Traffic;
 use srdma_fabric::{End, Link, NodeId, Topology};
 use srdma_frame::PortId;
@@ -34,12 +34,12 @@ impl Run<'_> {
     }
 
     /// What each queue pair of jobs counted at its sender.
-    pub(super) fn channel_tallies(&self) -> impl Iterator<Item = Tally> {
+    pub(super) fn channel_totals(&self) -> impl Iterator<Item = QueuePairTotals> {
         let channels = self.jobs.channels.iter().enumerate();
         channels.flat_map(|(number, channel)| {
             let sender = self.fabric.server(channel.from);
             let counters = self.lanes(number).filter_map(move |qpn| sender?.endpoint().counters(qpn));
-            counters.map(|counters| Tally::of(counters, 0)).collect::<Vec<Tally>>()
+            counters.map(|counters| QueuePairTotals::of(counters, 0)).collect::<Vec<QueuePairTotals>>()
         })
     }
 

@@ -8,16 +8,15 @@
 //!   scenario.toml ──► Scenario ──► Scenario::run(seeds) ──► Results ──► Report ──► JSON, table, HTML page
 //! ```
 
-mod all;
 mod build;
-mod closing;
 mod device;
 pub mod end_to_end;
 mod engine;
 mod execute;
-mod failing;
-mod fair;
+mod failure_schedule;
+mod fair_share;
 mod flow_level;
+mod flow_sizes;
 mod flows;
 mod groups;
 mod iterations;
@@ -26,14 +25,17 @@ pub mod max_min;
 mod measures;
 mod member;
 mod nic;
+mod observe;
 mod outcome;
 mod page;
-mod pages;
-mod part;
+mod page_memory;
+mod parallel;
 mod path;
 mod programs;
 pub mod provenance;
+mod queue_monitor;
 mod queues;
+mod rank;
 pub mod report;
 pub mod results;
 mod route;
@@ -41,20 +43,18 @@ mod run;
 mod sample;
 pub mod scenario;
 mod server;
-mod showing;
-mod sizes;
 mod summary;
 mod tasks;
+mod teardown;
 #[cfg(test)]
 mod tests;
 mod text;
 pub mod wan;
-mod watch;
 
-pub use all::run_all;
 pub use execute::{Report, Results};
+pub use parallel::run_all;
 pub use provenance::Provenance;
 pub use report::FabricReport;
 pub use results::{FabricResults, VariantResult};
-pub use run::{Progress, RunError, run, run_shown};
+pub use run::{Progress, RunError, run, run_observed};
 pub use scenario::{FabricScenario, Kind, Level, Scenario, SelectionError};

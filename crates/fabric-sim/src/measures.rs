@@ -149,7 +149,7 @@ pub(super) const MEASURES: &[Measure] = &[
         "of what it gets when the bursts are left out, all else being the same",
         Unit::Percent,
         Better::Higher,
-        |run| summary(run).victim_keeps.map(|kept| kept * 100.0),
+        |run| summary(run).victim_retained.map(|kept| kept * 100.0),
     ),
     Measure::new("victim's share", "of the rate that would be fair", Unit::Percent, Better::Higher, |run| {
         summary(run).victim_share.map(|share| share * 100.0)
@@ -166,7 +166,7 @@ pub(super) const MEASURES: &[Measure] = &[
         "of what it gets when the bursts are left out, all else being the same",
         Unit::Percent,
         Better::Higher,
-        |run| summary(run).group_keeps.map(|kept| kept * 100.0),
+        |run| summary(run).group_retained.map(|kept| kept * 100.0),
     ),
     Measure::new(
         "group's share",

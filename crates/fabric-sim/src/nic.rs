@@ -2,7 +2,7 @@
 //! dataplane's headend chooses (PP-4-3, PP-4-6).
 
 use super::build::ADDRESSES;
-use super::watch::dest_qpn;
+use super::queue_monitor::dest_qpn;
 use srdma_dataplane::Encaps;
 use srdma_dataplane::fast_cnp::Connection;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendError, HeadendPath, Incoming, ProbeConfig};

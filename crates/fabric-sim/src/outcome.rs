@@ -40,7 +40,7 @@ impl Run<'_> {
             flows: &flows,
             routes: &routes,
             delivered: &self.delivered,
-            spared: self.spared.as_deref(),
+            control_delivered: self.control_delivered.as_deref(),
             ports: &ports,
             notifications: &notifications,
             totals,
@@ -53,7 +53,7 @@ impl Run<'_> {
             title: self.variant.title().to_owned(),
             seed: self.seed,
             simulated_ns: self.last_end.as_ns(),
-            packet_hops: self.fabric.network.hops() + self.spared_hops,
+            packet_hops: self.fabric.network.hops() + self.control_hops,
             verified_icrc: self.scenario.hosts.verify_icrc,
             flows,
             ports: ports.into_iter().filter(|port| port.peak_octets > 2 * full).collect(),
@@ -76,17 +76,17 @@ impl Run<'_> {
             lost_by_simulator: self.fabric.network.starved(),
             ..Totals::default()
         };
-        for tally in (0..self.begun).map(|number| self.tally(number)) {
-            totals.data_packets += tally.sent;
-            totals.retransmitted += tally.retransmitted;
-            totals.octets_sent += tally.octets_sent;
-            totals.cnps += tally.cnps;
+        for totals_of in (0..self.begun).map(|number| self.totals_of(number)) {
+            totals.data_packets += totals_of.sent;
+            totals.retransmitted += totals_of.retransmitted;
+            totals.octets_sent += totals_of.octets_sent;
+            totals.cnps += totals_of.cnps;
         }
-        for tally in self.channel_tallies() {
-            totals.data_packets += tally.sent;
-            totals.retransmitted += tally.retransmitted;
-            totals.octets_sent += tally.octets_sent;
-            totals.cnps += tally.cnps;
+        for totals_of in self.channel_totals() {
+            totals.data_packets += totals_of.sent;
+            totals.retransmitted += totals_of.retransmitted;
+            totals.octets_sent += totals_of.octets_sent;
+            totals.cnps += totals_of.cnps;
         }
         for server in self.fabric.all_servers() {
             totals.lost_by_simulator += server.misdelivered() + server.starved();
@@ -115,7 +115,7 @@ impl Run<'_> {
     /// from the receiver.
     fn notification(&self, number: usize) -> Option<NotificationResult> {
         let (topology, flow, qpn) = (&self.scenario.topology, &self.flows[number], self.qpn(number));
-        let met_at = |switch| Some((switch, *self.fabric.watch(switch)?.met().get(&qpn)?));
+        let met_at = |switch| Some((switch, *self.fabric.queue_monitor(switch)?.met().get(&qpn)?));
         let (switch, met) = topology.switch_ids().filter_map(met_at).min_by_key(|(_, met)| met.at)?;
         let by = match self.variant.signal {
             Signal::None => return None,
@@ -130,9 +130,9 @@ impl Run<'_> {
         Some(NotificationResult {
             flow: number,
             port: port_name(topology, switch, met.port),
-            met_ns: met.at.as_ns(),
-            changed_ns: told.filter(|told| told.slows).map(|told| told.at.as_ns()),
-            way_back_ns: Path::along(topology, &legs).frame_ns(octets),
+            congested_ns: met.at.as_ns(),
+            reacted_ns: told.filter(|told| told.slows).map(|told| told.at.as_ns()),
+            return_path_ns: Path::along(topology, &legs).frame_ns(octets),
         })
     }
 
@@ -178,11 +178,11 @@ impl Run<'_> {
             Some(name) if !flow.receivers.is_empty() => name.clone(),
             Some(_) | None => name_of(flow.to),
         };
-        let tally = self.tally(number);
+        let totals_of = self.totals_of(number);
         let mtu_octets = u64::from(self.scenario.hosts.path_mtu().octets());
         let size_octets = match flow.size {
             FlowSize::Octets(octets) => u64::from(octets),
-            FlowSize::Endless(_) => tally.acknowledged * mtu_octets,
+            FlowSize::Endless(_) => totals_of.acknowledged * mtu_octets,
         };
         let path = Path::between(topology, &self.next_hops, flow.from, flow.to);
         let ideal_ns = path.flow_ns(size_octets, mtu_octets);
@@ -197,7 +197,7 @@ impl Run<'_> {
             finished_ns,
             ideal_ns,
             slowdown: finished_ns.map(|finished| ((finished - flow.start_ns) as f64 / ideal_ns as f64).max(1.0)),
-            retransmitted: tally.retransmitted,
+            retransmitted: totals_of.retransmitted,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The queues of a switch: classes, marks, pauses, notifications, as scenario and variant want them.
 
 use super::build::{ADDRESSES, PREFIX, PREFIX_LEN};
+use super::queue_monitor::{MonitoredQueue, QueueMonitor};
 use super::scenario::{Control, FabricScenario, Signal, Variant, Whole};
 use super::server::DATA_CLASS;
-use super::watch::{Watch, WatchedQueue};
 use srdma_dataplane::{
     ClassConfig, ClassMap, Command, EgressConfig, FastCnpConfig, IoamConfig, IoamInterface, IoamNamespace, Marking,
     PfcConfig, TimestampFormat, WideData,
@@ -80,25 +80,25 @@ fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
 
 /// The queues of a switch on the way to the receiver of the first incast: above the threshold from which on the variant's
 /// signal is given there.
-pub(super) fn watch(
+pub(super) fn queue_monitor(
     scenario: &FabricScenario,
     variant: &Variant,
     next_hops: &NextHops,
     switch: SwitchId,
-) -> Option<Watch> {
+) -> Option<QueueMonitor> {
     let topology = &scenario.topology;
     if let Some(wan) = &scenario.wan {
-        return wan.watch(topology, switch);
+        return wan.queue_monitor(topology, switch);
     }
     let receiver = scenario.workloads.incast.first()?.receiver(topology)?;
     let ports = next_hops.toward(switch, receiver).iter();
     let queues = ports.filter_map(|port| {
         let peer = topology.port(NodeId::Switch(switch), *port)?.peer.node;
         let threshold_octets = Thresholds::new(scenario, variant, peer).of_signal(variant.signal)?;
-        Some(WatchedQueue { port: PortId(*port), threshold_octets })
+        Some(MonitoredQueue { port: PortId(*port), threshold_octets })
     });
-    let queues: Vec<WatchedQueue> = queues.collect();
-    (!queues.is_empty()).then(|| Watch::new(ADDRESSES.host(topology, receiver), queues))
+    let queues: Vec<MonitoredQueue> = queues.collect();
+    (!queues.is_empty()).then(|| QueueMonitor::new(ADDRESSES.host(topology, receiver), queues))
 }
 
 /// From which depth on a queue gives which signal.

@@ -194,11 +194,11 @@ pub struct NotificationResult {
     /// The port, `SWITCH-PEER`, whose queue the packet met above the threshold.
     pub port: String,
     /// When the flow's first packet above the threshold was queued there.
-    pub met_ns: u64,
+    pub congested_ns: u64,
     /// When the sender changed its rate, if it did.
-    pub changed_ns: Option<u64>,
+    pub reacted_ns: Option<u64>,
     /// The way back on idle links: propagation and the notification's serialisation on each.
-    pub way_back_ns: u64,
+    pub return_path_ns: u64,
 }
 
 /// Sums over the fabric.
@@ -251,7 +251,7 @@ pub struct Summary {
     /// What streams delivered, of what they deliver when the incasts are left out, the least of them; `None` unless the
     /// scenario asks for it.
     #[serde(default)]
-    pub victim_keeps: Option<f64>,
+    pub victim_retained: Option<f64>,
     /// Payload that streams delivered, in bits a second, the least of them.
     pub victim_bits_per_s: Option<f64>,
     /// What multicast flows got of their fair rate, the least of them.
@@ -260,7 +260,7 @@ pub struct Summary {
     /// What multicast flows delivered to every receiver, of what they deliver when the incasts are left out, the least
     /// of them; `None` unless the scenario asks for it.
     #[serde(default)]
-    pub group_keeps: Option<f64>,
+    pub group_retained: Option<f64>,
     /// Payload that multicast flows delivered to every receiver, in bits a second, the least of them.
     #[serde(default)]
     pub group_bits_per_s: Option<f64>,

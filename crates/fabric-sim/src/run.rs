@@ -1,21 +1,21 @@
 //! One run: a variant of a scenario with a seed.
 
 use super::build::{ADDRESSES, Fabric};
-use super::closing::Closing;
-use super::failing::Turns;
+use super::failure_schedule::FailureSchedule;
 use super::flow_level;
 use super::flows::{FlowSize, PlannedFlow, plan};
 use super::groups::{self, PlannedGroup, SetUpError};
 use super::iterations::Jobs;
 use super::nic::Outer;
+use super::observe::Observation;
 use super::path::{ACK_OCTETS, Path};
 use super::programs;
 use super::queues::TRACE_NAMESPACE;
 use super::results::{FlowKind, VariantResult};
 use super::sample::{SampledFlow, Sampler};
 use super::scenario::{Control, FabricScenario, Level, Signal, Variant};
-use super::server::{DATA_DSCP, Ended, Server, Told};
-use super::showing::Showing;
+use super::server::{DATA_DSCP, Ended, Notice, Server};
+use super::teardown::Teardown;
 use srdma_fabric::{HostId, NextHops, NodeId, SidPlan};
 use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, QueuePairConfig, TraceRequest};
@@ -118,7 +118,7 @@ pub fn run(
     seed: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<VariantResult, RunError> {
-    run_shown(scenario, variant, seed, progress, None)
+    run_observed(scenario, variant, seed, progress, None)
 }
 
 /// The same, shown to somebody, which changes nothing of what comes out.
@@ -126,17 +126,17 @@ pub fn run(
 /// # Errors
 ///
 /// Those of [`RunError`]: those of who is shown it, and what is simulated as flows cannot be shown.
-pub fn run_shown(
+pub fn run_observed(
     scenario: &FabricScenario,
     variant: usize,
     seed: u64,
     progress: &mut dyn FnMut(Progress),
-    shown: Option<&mut Shown<'_>>,
+    observer: Option<&mut Shown<'_>>,
 ) -> Result<VariantResult, RunError> {
     let variants = scenario.variants.len();
     let variant = scenario.variants.get(variant).ok_or(RunError::Variant { variants, found: variant })?;
     if scenario.level == Level::Flow {
-        return match shown {
+        return match observer {
             None => flow_level::run(scenario, variant, seed, progress),
             Some(_) => Err(RunError::NoPackets),
         };
@@ -145,21 +145,21 @@ pub fn run_shown(
     let duration_ns = measures.duration_us.get() * NS_PER_US;
     let end_ns = duration_ns + measures.drain_us.get() * NS_PER_US;
     let mut run = Run::new(scenario, variant, seed)?;
-    if measures.keeps && !scenario.workloads.incast.is_empty() && scenario.workloads.has_endless() {
-        let mut twin = Run::new(scenario, variant, seed)?;
-        twin.without_incasts = true;
+    if measures.control_run && !scenario.workloads.incast.is_empty() && scenario.workloads.has_endless() {
+        let mut control = Run::new(scenario, variant, seed)?;
+        control.without_incasts = true;
         let whole_ns = duration_ns + end_ns;
-        let of_twin = &mut |how_far| progress(Progress { end_ns: whole_ns, ..how_far });
-        twin.proceed(duration_ns, of_twin, None)?;
-        (run.spared, run.spared_hops) = (Some(twin.delivered), twin.fabric.network.hops());
-        let before = run.spared_hops;
-        let of_run = &mut |how_far: Progress| {
+        let control_progress = &mut |how_far| progress(Progress { end_ns: whole_ns, ..how_far });
+        control.proceed(duration_ns, control_progress, None)?;
+        (run.control_delivered, run.control_hops) = (Some(control.delivered), control.fabric.network.hops());
+        let before = run.control_hops;
+        let run_progress = &mut |how_far: Progress| {
             let (now_ns, packet_hops) = (how_far.now_ns + duration_ns, how_far.packet_hops + before);
             progress(Progress { now_ns, end_ns: whole_ns, packet_hops, ..how_far });
         };
-        run.proceed(end_ns, of_run, shown)?;
+        run.proceed(end_ns, run_progress, observer)?;
     } else {
-        run.proceed(end_ns, progress, shown)?;
+        run.proceed(end_ns, progress, observer)?;
     }
     Ok(run.result())
 }
@@ -176,24 +176,24 @@ pub(super) struct Run<'a> {
     pub(super) flows: Vec<PlannedFlow>,
     pub(super) finished: Vec<Option<Instant>>,
     /// How senders were told of congestion first, by queue pair and who told them.
-    pub(super) told: BTreeMap<(Qpn, Ipv6Addr), Told>,
+    pub(super) told: BTreeMap<(Qpn, Ipv6Addr), Notice>,
     /// Octets that each flow had delivered when no further flow began.
     pub(super) delivered: Vec<u64>,
     /// The same without the incasts, if that was tried, and the frames that arrived there.
-    pub(super) spared: Option<Vec<u64>>,
-    pub(super) spared_hops: u64,
+    pub(super) control_delivered: Option<Vec<u64>>,
+    pub(super) control_hops: u64,
     /// The groups that have been set up, by the numbers of their flows.
     pub(super) groups: BTreeMap<usize, PlannedGroup>,
     /// Whether the incasts are left out.
     without_incasts: bool,
     pub(super) sampler: Sampler,
     pub(super) sampled: Vec<SampledFlow>,
-    pub(super) closing: Closing,
+    pub(super) teardown: Teardown,
     pub(super) jobs: Jobs,
     /// The fabric's SIDs, if hosts choose paths.
     pub(super) sids: Option<SidPlan>,
     /// What fails and is repaired.
-    pub(super) turns: Turns,
+    pub(super) failure_schedule: FailureSchedule,
     /// The longest round trip while nothing waits anywhere.
     base_rtt_ns: u64,
     /// Flows that have begun.
@@ -232,17 +232,17 @@ impl<'a> Run<'a> {
             next_hops,
             fabric,
             finished: vec![None; flows.len()],
-            closing: Closing::new(flows.len()),
+            teardown: Teardown::new(flows.len()),
             flows,
             told: BTreeMap::new(),
             delivered: Vec::new(),
-            spared: None,
-            spared_hops: 0,
+            control_delivered: None,
+            control_hops: 0,
             groups: BTreeMap::new(),
             without_incasts: false,
             sampler: Sampler::new(scenario, rate_names),
             sampled: Vec::new(),
-            turns: Turns::new(scenario),
+            failure_schedule: FailureSchedule::new(scenario),
             sids,
             jobs: Jobs::new(scenario, variant.queue_pairs.get() as usize)?,
             base_rtt_ns,
@@ -260,13 +260,13 @@ impl<'a> Run<'a> {
         &mut self,
         end_ns: u64,
         progress: &mut dyn FnMut(Progress),
-        shown: Option<&mut Shown<'_>>,
+        observer: Option<&mut Shown<'_>>,
     ) -> Result<(), RunError> {
         let measures = &self.scenario.measures;
         let duration_ns = measures.duration_us.get() * NS_PER_US;
         let step_ns = measures.sample_ns.get();
         let flows = self.flows.iter().filter(|flow| matches!(flow.size, FlowSize::Octets(_))).count();
-        let mut showing = Showing::new(shown, self, step_ns)?;
+        let mut observe = Observation::new(observer, self, step_ns)?;
         let mut now_ns = 0;
         let has_jobs = !self.scenario.jobs.is_empty();
         while now_ns < end_ns && (!has_jobs && now_ns < duration_ns || self.ended < flows || !self.jobs.are_done()) {
@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
             self.collect_iterations(now_ns)?;
             self.sampler.sample(&self.fabric, &self.sampled);
             self.close(Instant::from_ns(now_ns));
-            showing.look(self, now_ns)?;
+            observe.look(self, now_ns)?;
             let packet_hops = self.fabric.network.hops();
             let queue_pairs = self.fabric.all_servers().map(|server| server.endpoint().queue_pairs()).sum();
             let (iterations, of) = self.jobs.progress();
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         if self.delivered.is_empty() {
             self.finish_endless();
         }
-        showing.end(self, now_ns)
+        observe.end(self, now_ns)
     }
 
     /// Begins what begins before a time, and lets everything happen that happens before it.
@@ -298,14 +298,14 @@ impl<'a> Run<'a> {
         loop {
             let flow_ns = self.flows.get(self.begun).map_or(u64::MAX, |flow| flow.start_ns);
             let (job_ns, job) = self.jobs.next_start().unwrap_or((u64::MAX, 0));
-            let turn_ns = self.turns.next_ns();
-            let next_ns = flow_ns.min(job_ns).min(turn_ns);
+            let failure_ns = self.failure_schedule.next_ns();
+            let next_ns = flow_ns.min(job_ns).min(failure_ns);
             if next_ns >= until_ns {
                 break;
             }
             self.fabric.network.proceed_until(Instant::from_ns(next_ns));
-            if turn_ns == next_ns {
-                self.take_turn()?;
+            if failure_ns == next_ns {
+                self.apply_failure()?;
             } else if flow_ns == next_ns {
                 self.begin(self.begun)?;
                 self.begun += 1;
@@ -427,7 +427,7 @@ impl<'a> Run<'a> {
 
     /// What was asked of flows until now counts; streams end.
     pub(super) fn finish_endless(&mut self) {
-        self.delivered = (0..self.begun).map(|number| self.tally(number).delivered_octets).collect();
+        self.delivered = (0..self.begun).map(|number| self.totals_of(number).delivered_octets).collect();
         for host in self.scenario.topology.host_ids() {
             self.fabric.with_server(host, Server::finish_endless);
         }
@@ -438,7 +438,7 @@ impl<'a> Run<'a> {
         for host in self.scenario.topology.host_ids() {
             let news = self.fabric.with_server(host, |server| {
                 let ended: Vec<Ended> = server.take_ended().collect();
-                let told: Vec<Told> = server.take_told().collect();
+                let told: Vec<Notice> = server.take_notices().collect();
                 (ended, told)
             });
             let Some((ended, told)) = news else { continue };
@@ -446,7 +446,7 @@ impl<'a> Run<'a> {
                 if matches!(self.flows[flow].size, FlowSize::Octets(_)) {
                     self.ended += 1;
                     if self.flows[flow].receivers.is_empty() {
-                        self.closing.has_ended(flow, now);
+                        self.teardown.schedule(flow, now);
                     }
                     self.finished[flow] = Some(at).filter(|_| !failed);
                     self.last_end = self.last_end.max(at);

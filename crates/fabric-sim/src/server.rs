@@ -1,8 +1,8 @@
 //! A server of an experiment: an RC endpoint behind one port, with as many queue pairs as it has flows.
 
 use super::nic::{Nic, Outer};
-use super::pages::{PageMemory, SharedPage};
-use super::part::{Means, Part, Sent};
+use super::page_memory::{PageMemory, SharedPage};
+use super::rank::{Rank, RankContext, Sent};
 use super::tasks::SharedTask;
 use srdma_dataplane::Pauses;
 use srdma_dataplane::headend::HeadendError;
@@ -47,16 +47,16 @@ const SHORT_PACKET_OCTETS: usize = 256;
 
 /// What all servers of a simulation use, one at a time.
 #[derive(Debug)]
-pub(super) struct Workshop {
+pub(super) struct Scratch {
     /// Where a packet is written before it is laid into chunks.
     packet: Vec<u8>,
     page: SharedPage,
 }
 
-impl Workshop {
+impl Scratch {
     /// For servers whose memory holds this page.
     pub(super) fn new(page: SharedPage) -> Rc<RefCell<Self>> {
-        Rc::new(RefCell::new(Workshop { packet: Vec::new(), page }))
+        Rc::new(RefCell::new(Scratch { packet: Vec::new(), page }))
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Ended {
 
 /// A sender was told of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Notice {
     /// The queue pair.
     pub(super) qpn: Qpn,
     /// When.
@@ -100,12 +100,12 @@ pub(super) struct Server {
     endpoint: Endpoint<PageMemory>,
     mac: MacAddress,
     ethernet: EthernetView,
-    workshop: Rc<RefCell<Workshop>>,
+    scratch: Rc<RefCell<Scratch>>,
     region: MemoryKey,
     endless: Vec<EndlessFlow>,
     ended: Vec<Ended>,
-    told: Vec<Told>,
-    part: Part,
+    told: Vec<Notice>,
+    part: Rank,
     nic: Nic,
     mtu_octets: u64,
     pauses: Pauses,
@@ -121,7 +121,7 @@ impl Server {
         gateway: MacAddress,
         rate_bits_per_s: u64,
         memory: PageMemory,
-        workshop: Rc<RefCell<Workshop>>,
+        scratch: Rc<RefCell<Scratch>>,
     ) -> Self {
         let address = config.address;
         let mut endpoint = Endpoint::new(config);
@@ -132,12 +132,12 @@ impl Server {
             endpoint,
             mac,
             ethernet,
-            workshop,
+            scratch,
             region,
             endless: Vec::new(),
             ended: Vec::new(),
             told: Vec::new(),
-            part: Part::default(),
+            part: Rank::default(),
             nic: Nic::new(address),
             mtu_octets: memory_period,
             pauses: Pauses::new(rate_bits_per_s, 1 << DATA_CLASS, None),
@@ -153,10 +153,10 @@ impl Server {
     /// Those of the endpoint.
     pub(super) fn connect(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
         self.endpoint.add_queue_pair(config)?;
-        let mut workshop = self.workshop.borrow_mut();
+        let mut scratch = self.scratch.borrow_mut();
         let needed = EthernetView::LEN + self.endpoint.max_packet_octets();
-        if workshop.packet.len() < needed {
-            workshop.packet.resize(needed, 0);
+        if scratch.packet.len() < needed {
+            scratch.packet.resize(needed, 0);
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Server {
     ///
     /// Those of the endpoint.
     pub(super) fn receive_channel(&mut self, channel: usize, task: SharedTask, lanes: &[Qpn]) -> Result<(), PostError> {
-        self.with_part(Instant::ZERO, |part, means| part.add_incoming(channel, task, lanes, means))
+        self.with_rank(Instant::ZERO, |part, context| part.add_incoming(channel, task, lanes, context))
     }
 
     /// Takes part in a channel as the one that sends.
@@ -230,7 +230,7 @@ impl Server {
     ///
     /// Those of the endpoint.
     pub(super) fn send(&mut self, task: &SharedTask, messages: &[Message], now: Instant) -> Result<(), PostError> {
-        self.with_part(now, |part, means| part.send(task, messages, means))
+        self.with_rank(now, |part, context| part.send(task, messages, context))
     }
 
     /// What is known of each channel that begins here, by its number.
@@ -238,9 +238,9 @@ impl Server {
         self.part.sent()
     }
 
-    fn with_part<R>(&mut self, now: Instant, action: impl FnOnce(&mut Part, &mut Means<'_>) -> R) -> R {
+    fn with_rank<R>(&mut self, now: Instant, action: impl FnOnce(&mut Rank, &mut RankContext<'_>) -> R) -> R {
         let Server { endpoint, part, region, mtu_octets, .. } = self;
-        action(part, &mut Means { endpoint, region: *region, mtu_octets: *mtu_octets, now })
+        action(part, &mut RankContext { endpoint, region: *region, mtu_octets: *mtu_octets, now })
     }
 
     /// The flows that have ended since the last call.
@@ -249,7 +249,7 @@ impl Server {
     }
 
     /// When senders were told of congestion since the last call.
-    pub(super) fn take_told(&mut self) -> impl Iterator<Item = Told> {
+    pub(super) fn take_notices(&mut self) -> impl Iterator<Item = Notice> {
         self.told.drain(..)
     }
 
@@ -292,7 +292,7 @@ impl Server {
     fn on_completion(&mut self, completion: &Completion, now: Instant) {
         if self.part.has(completion.qpn) {
             // What cannot be posted because a queue pair has failed is never sent: the iteration does not end.
-            let _ = self.with_part(now, |part, means| part.on_completion(completion, means));
+            let _ = self.with_rank(now, |part, context| part.on_completion(completion, context));
             return;
         }
         let flow = completion.wr_id as usize;
@@ -312,14 +312,15 @@ impl Server {
         match EthernetView::split(pieces[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
                 pieces[0] = packet;
-                let told = if count <= 2 && packet.len() <= SHORT_PACKET_OCTETS { told_by(packet, now) } else { None };
+                let told =
+                    if count <= 2 && packet.len() <= SHORT_PACKET_OCTETS { notice_of(packet, now) } else { None };
                 let limits = told.and_then(|told| self.endpoint.rate_limits(now, told.qpn));
                 // A refusal is counted by the endpoint.
                 let outcome = self.endpoint.receive(now, &pieces[..count]);
                 if let (Ok(()), Some(told), Some(before)) = (outcome, told, limits)
                     && let Some(after) = self.endpoint.rate_limits(now, told.qpn)
                 {
-                    self.told.push(Told { slows: is_slower(after, before), ..told });
+                    self.told.push(Notice { slows: is_slower(after, before), ..told });
                 }
             }
             Ok((ethernet, octets)) if ethernet.ethertype() == EtherType::MAC_CONTROL => match Pfc::parse(octets) {
@@ -332,11 +333,11 @@ impl Server {
 }
 
 /// Who a CNP, fast or not, comes from, and which queue pair it is for: those of a connection have one number.
-fn told_by(packet: &[u8], now: Instant) -> Option<Told> {
+fn notice_of(packet: &[u8], now: Instant) -> Option<Notice> {
     let octets = EthernetView::LEN + packet.len();
     let packet = Packet::parse(packet, packet.len()).ok()?;
     let (qpn, by) = (packet.bth.dest_qpn(), packet.ipv6.source());
-    (packet.bth.opcode() == Opcode::CNP).then_some(Told { qpn, at: now, by, octets, slows: false })
+    (packet.bth.opcode() == Opcode::CNP).then_some(Notice { qpn, at: now, by, octets, slows: false })
 }
 
 /// Whether rate or window have become less.
@@ -386,15 +387,15 @@ impl Element for Server {
         if !self.endpoint.may_transmit() {
             return None;
         }
-        let workshop = &mut *self.workshop.borrow_mut();
-        let into = &mut workshop.packet[EthernetView::LEN..];
+        let scratch = &mut *self.scratch.borrow_mut();
+        let into = &mut scratch.packet[EthernetView::LEN..];
         let packet_len = if self.pauses.paused(now) >> DATA_CLASS & 1 == 0 {
             self.endpoint.poll_transmit(now, into)?
         } else {
             self.endpoint.poll_cnp(now, into)?
         };
-        workshop.packet[..EthernetView::LEN].copy_from_slice(self.ethernet.as_bytes());
-        let octets = &workshop.packet[..EthernetView::LEN + packet_len];
+        scratch.packet[..EthernetView::LEN].copy_from_slice(self.ethernet.as_bytes());
+        let octets = &scratch.packet[..EthernetView::LEN + packet_len];
         let frame = if packet_len <= SHORT_PACKET_OCTETS {
             Frame::small(octets, pool)
         } else {
@@ -402,7 +403,7 @@ impl Element for Server {
                 Ok(packet) => {
                     let range = packet.payload_range();
                     let payload = EthernetView::LEN + range.start..EthernetView::LEN + range.end;
-                    workshop.page.frame(octets, payload, pool)
+                    scratch.page.frame(octets, payload, pool)
                 }
                 Err(_) => Frame::from_octets(octets, pool),
             }

@@ -1,6 +1,6 @@
 //! What reports compare, out of everything that was measured.
 
-use super::fair;
+use super::fair_share;
 use super::flows::PlannedFlow;
 use super::results::{FlowKind, FlowResult, NotificationResult, PortResult, Summary, Totals, percentile};
 use super::scenario::FabricScenario;
@@ -20,7 +20,7 @@ pub(super) struct Measured<'a> {
     /// Octets that each flow had delivered when no further flow began.
     pub(super) delivered: &'a [u64],
     /// The same without the incasts, if that was tried.
-    pub(super) spared: Option<&'a [u64]>,
+    pub(super) control_delivered: Option<&'a [u64]>,
     pub(super) ports: &'a [PortResult],
     pub(super) notifications: &'a [NotificationResult],
     pub(super) totals: Totals,
@@ -41,10 +41,10 @@ impl Measured<'_> {
         let mut delays: Vec<f64> = Vec::new();
         let mut excesses: Vec<f64> = Vec::new();
         for notification in self.notifications {
-            if let Some(changed_ns) = notification.changed_ns {
-                let delay_ns = changed_ns.saturating_sub(notification.met_ns);
+            if let Some(reacted_ns) = notification.reacted_ns {
+                let delay_ns = reacted_ns.saturating_sub(notification.congested_ns);
                 delays.push(delay_ns as f64);
-                excesses.push(delay_ns as f64 - notification.way_back_ns as f64);
+                excesses.push(delay_ns as f64 - notification.return_path_ns as f64);
             }
         }
         let endless = |flow: &FlowResult| matches!(flow.kind, FlowKind::Stream | FlowKind::Multicast);
@@ -57,10 +57,10 @@ impl Measured<'_> {
             peak_queue_octets: self.ports.iter().map(|port| port.peak_octets).max().unwrap_or(0),
             pauses: self.totals.pauses,
             victim_share: victim.share,
-            victim_keeps: victim.keeps,
+            victim_retained: victim.control_run,
             victim_bits_per_s: victim.bits_per_s,
             group_share: group.share,
-            group_keeps: group.keeps,
+            group_retained: group.control_run,
             group_bits_per_s: group.bits_per_s,
             notification_p50_ns: percentile(&mut delays, 0.5),
             notification_p99_ns: percentile(&mut delays, 0.99),
@@ -96,7 +96,7 @@ impl Measured<'_> {
             .map(|link| link.rate_bits_per_s as f64 / 8e9 * mtu / (mtu + OVERHEAD_OCTETS))
             .flat_map(|octets_per_ns| [octets_per_ns; 2])
             .collect();
-        fair::delivered(self.planned, self.routes, &octets_per_ns, self.end_ns())
+        fair_share::delivered(self.planned, self.routes, &octets_per_ns, self.end_ns())
     }
 
     fn end_ns(&self) -> u64 {
@@ -107,14 +107,14 @@ impl Measured<'_> {
     fn least(&self, kind: FlowKind, fair: &[f64]) -> Least {
         let of_kind = || (0..self.flows.len()).filter(|number| self.planned[*number].kind == kind);
         let delivered = |number: usize| self.delivered[number] as f64;
-        let keeps = |number: usize| Some(delivered(number) / (self.spared?[number] as f64).max(1.0));
+        let control_run = |number: usize| Some(delivered(number) / (self.control_delivered?[number] as f64).max(1.0));
         let rate = |number: usize| {
             let time_ns = self.end_ns().saturating_sub(self.planned[number].start_ns).max(1);
             delivered(number) * 8e9 / time_ns as f64
         };
         Least {
             share: of_kind().map(|number| delivered(number) / fair[number].max(1.0)).reduce(f64::min),
-            keeps: of_kind().filter_map(keeps).reduce(f64::min),
+            control_run: of_kind().filter_map(control_run).reduce(f64::min),
             bits_per_s: of_kind().map(rate).reduce(f64::min),
         }
     }
@@ -123,6 +123,6 @@ impl Measured<'_> {
 /// The least of some flows without end: of its fair rate, of its rate without the incasts, and its rate.
 struct Least {
     share: Option<f64>,
-    keeps: Option<f64>,
+    control_run: Option<f64>,
     bits_per_s: Option<f64>,
 }

@@ -40,12 +40,12 @@ pub(super) struct Task {
     /// The first of its channels: the others follow.
     first_channel: usize,
     /// By channel, messages that have been sent and have not arrived.
-    under_way: Vec<VecDeque<Message>>,
+    in_flight: Vec<VecDeque<Message>>,
     /// What a collective begins with that follows another one.
     to_begin: Vec<Message>,
     /// When the last message arrived, and whether it was the last of the iteration.
     last_arrival: Instant,
-    has_ended: bool,
+    schedule: bool,
     /// Octets that each rank has been given to send and to receive, in all iterations.
     octets: Vec<[u64; 2]>,
     /// Kept for its memory.
@@ -95,10 +95,10 @@ impl Task {
             nics: job.nics.clone(),
             channels: of_ranks,
             first_channel,
-            under_way: vec![VecDeque::new(); count],
+            in_flight: vec![VecDeque::new(); count],
             to_begin: Vec::new(),
             last_arrival: Instant::ZERO,
-            has_ended: false,
+            schedule: false,
             octets: vec![[0; 2]; job.nics.len()],
             sends: Vec::new(),
         }
@@ -112,7 +112,7 @@ impl Task {
     /// Begins an iteration: what is sent first is to be fetched by [`Task::take_first`].
     pub(super) fn begin(&mut self) {
         self.schedule.begin(&mut self.to_begin);
-        self.has_ended = !self.schedule.is_running();
+        self.schedule = !self.schedule.is_running();
     }
 
     /// What is sent first of a collective, with who sends it; nothing in the midst of one.
@@ -126,7 +126,7 @@ impl Task {
 
     /// When the iteration ended, once.
     pub(super) fn take_end(&mut self) -> Option<Instant> {
-        std::mem::take(&mut self.has_ended).then_some(self.last_arrival)
+        std::mem::take(&mut self.schedule).then_some(self.last_arrival)
     }
 
     /// A message goes out: by this channel.
@@ -134,7 +134,7 @@ impl Task {
         let peers = self.channels.get(message.from as usize)?;
         let place = peers.binary_search_by_key(&message.to, |(peer, _)| *peer).ok()?;
         let channel = peers[place].1;
-        self.under_way[channel - self.first_channel].push_back(*message);
+        self.in_flight[channel - self.first_channel].push_back(*message);
         self.octets[message.from as usize][0] += message.octets;
         self.octets[message.to as usize][1] += message.octets;
         Some(channel)
@@ -142,11 +142,11 @@ impl Task {
 
     /// The next message of a channel has arrived: adds what its receiver may send now.
     pub(super) fn arrived(&mut self, now: Instant, channel: usize, more: &mut Vec<Message>) {
-        let Some(message) = self.under_way[channel - self.first_channel].pop_front() else {
+        let Some(message) = self.in_flight[channel - self.first_channel].pop_front() else {
             return;
         };
         self.last_arrival = self.last_arrival.max(now);
-        self.has_ended |= self.schedule.arrived(&message, &mut self.sends);
+        self.schedule |= self.schedule.arrived(&message, &mut self.sends);
         let goes_on = |next: &Message| next.collective == message.collective;
         more.extend(self.sends.iter().filter(|next| goes_on(next)));
         self.to_begin.extend(self.sends.drain(..).filter(|next| !goes_on(next)));

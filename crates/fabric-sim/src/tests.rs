@@ -91,9 +91,9 @@ fn made_up(variant: &str, title: &str, seed: u64, badness: f64) -> VariantResult
     let notification = |flow: usize| NotificationResult {
         flow,
         port: "leaf1-h1.1".to_owned(),
-        met_ns: 5000,
-        changed_ns: (flow > 0).then(|| 5000 + 1300 + (900.0 * bad * flow as f64) as u64),
-        way_back_ns: 1200,
+        congested_ns: 5000,
+        reacted_ns: (flow > 0).then(|| 5000 + 1300 + (900.0 * bad * flow as f64) as u64),
+        return_path_ns: 1200,
     };
     VariantResult {
         variant: variant.to_owned(),

@@ -1,7 +1,7 @@
 //! What every run was to show, and whether it did.
 
-use super::plan::EndToEndScenario;
 use super::results::{EndToEndResults, EndToEndRun};
+use super::scenario::EndToEndScenario;
 use crate::wan::Claim;
 
 /// How much of what receivers send may reach the source, at most, by the number of receivers: as much as one of them
@@ -28,7 +28,7 @@ impl EndToEndRun {
         let mut claims = vec![self.finishes(plan), self.identical(plan), self.egress(), self.invariants()];
         claims.push(self.aggregated());
         if plan.section.senders.get() > 0 {
-            claims.extend([self.senders_told(), self.gateway_paused(), self.pauses_end()]);
+            claims.extend([self.notified_senders(), self.gateway_paused(), self.pauses_end()]);
         }
         if plan.section.loss.get() > 0.0 {
             claims.push(self.lost());
@@ -104,7 +104,7 @@ impl EndToEndRun {
     }
 
     /// CN-4.2-2.
-    fn senders_told(&self) -> Claim {
+    fn notified_senders(&self) -> Claim {
         let (sent, source, others) = (self.end_e_sent, self.fast_cnps_at_source, self.fast_cnps_at_others);
         let found = format!("{sent} sent by END.E, {source} taken by the source, {others} by the other senders");
         let holds = sent > 0 && source > 0 && others > 0 && source + others <= sent;

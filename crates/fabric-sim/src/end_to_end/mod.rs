@@ -14,21 +14,21 @@
 //! dataplane, hosts are RC endpoints, and the receivers' memory is compared octet by octet.
 
 mod claims;
+mod observe;
 mod page;
-mod plan;
 mod report;
 mod results;
+mod scenario;
 mod set_up;
-mod showing;
 mod text;
-mod watching;
+mod totals;
 mod world;
 
-pub use plan::{EndToEndScenario, Restart, Section};
 pub use report::EndToEndReport;
 pub use results::{EndToEndResults, EndToEndRun, ReceiverRun};
+pub use scenario::{EndToEndScenario, Restart, Section};
 
-use super::all::{in_parallel, locked};
+use super::parallel::{in_parallel, locked};
 use super::run::RunError;
 use srdma_sim::shown::Shown;
 use std::sync::Mutex;
@@ -45,11 +45,11 @@ pub fn run_end_to_end(
     seeds: &[u64],
     threads: usize,
     done: &(dyn Fn(usize) + Sync),
-    shown: Option<&Mutex<Shown<'_>>>,
+    observer: Option<&Mutex<Shown<'_>>>,
 ) -> Result<EndToEndResults, RunError> {
     let runs = in_parallel(seeds.len(), threads, &|position| {
-        let mut shown = if position == 0 { shown.map(locked) } else { None };
-        let run = World::new(plan, seeds[position]).and_then(|world| world.run(shown.as_deref_mut()));
+        let mut observer = if position == 0 { observer.map(locked) } else { None };
+        let run = World::new(plan, seeds[position]).and_then(|world| world.run(observer.as_deref_mut()));
         done(position);
         run
     });

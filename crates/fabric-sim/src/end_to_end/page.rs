@@ -27,16 +27,16 @@ fn claims(ran: &EndToEndReport<'_>) -> Section {
         let mark = if claim.holds { "✓" } else { "✗" };
         format!("{mark} {}: {}", claim.expected, claim.found)
     };
-    let of_run =
+    let run_progress =
         |claims: &[Claim]| [Block::Heading(claims[0].at.clone()), Block::List(claims.iter().map(line).collect())];
     let runs = ran.claims.chunk_by(|before, after| before.at == after.at);
-    Section::new("What was to be shown", "Seed by seed.", runs.flat_map(of_run).collect())
+    Section::new("What was to be shown", "Seed by seed.", runs.flat_map(run_progress).collect())
 }
 
 fn over_time(ran: &EndToEndReport<'_>) -> Section {
     let plot = |title: &str, look_for: &str, name: &str, of: fn(&EndToEndRun) -> &Vec<f64>| {
         let series = ran.results.runs.iter().enumerate().map(|(colour, run)| {
-            let at = |index: usize| ((index as u64 + 1) * run.every_ns) as f64;
+            let at = |index: usize| ((index as u64 + 1) * run.step_ns) as f64;
             let points = of(run).iter().enumerate().map(|(index, octets)| (at(index), *octets)).collect();
             Series { name: run.name(), colour, shape: Shape::Line, points }
         });

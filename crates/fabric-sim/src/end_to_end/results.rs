@@ -98,7 +98,7 @@ pub struct EndToEndRun {
     /// Frames lost for want of the simulator's memory. Nothing but a defect makes them.
     pub lost_by_simulator: u64,
     /// Nanoseconds from point to point of the time series.
-    pub every_ns: u64,
+    pub step_ns: u64,
     /// Octets acknowledged.
     pub acknowledged: Vec<f64>,
     /// The most that waited in the congested queue within each such time, in octets.

@@ -1,15 +1,15 @@
 //! How an end-to-end run comes up: nodes, hosts, links, the group, and the program of the source's NIC.
 
-use super::plan::EndToEndScenario;
+use super::scenario::EndToEndScenario;
 use crate::build::{self, ADDRESSES, Builder};
 use crate::device::Device;
 use crate::groups::{self, Member as GroupMember, PlannedGroup, Terms};
 use crate::member::Member;
 use crate::nic::Outer;
-use crate::pages::octets_of_page;
+use crate::page_memory::octets_of_page;
 use crate::run::{ECT_0, RunError};
 use crate::scenario::{Control, FabricScenario, Signal, Variant};
-use crate::server::{DATA_DSCP, Workshop};
+use crate::server::{DATA_DSCP, Scratch};
 use crate::wan::figure::{self, BOTTLENECK_RATE, GATEWAY_RATE, SPINES};
 use crate::wan::measure::{Load, around, backpressure};
 use crate::wan::nodes::{WanSignal, proxy_commands};
@@ -59,7 +59,7 @@ const HOP_LIMIT: u8 = 64;
 
 /// A host that sends without end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Other {
+pub(super) struct BackgroundSender {
     pub(super) number: usize,
     pub(super) from: HostId,
     pub(super) qpn: Qpn,
@@ -80,7 +80,7 @@ pub(super) struct Site {
     /// The source's data.
     pub(super) data: Rc<Vec<u8>>,
     pub(super) layout: Layout,
-    pub(super) others: Vec<Other>,
+    pub(super) others: Vec<BackgroundSender>,
     next_hops: NextHops,
     sids: SidPlan,
     group: PlannedGroup,
@@ -127,7 +127,7 @@ impl Site {
         let from_spine = figure::spine(0, (seed % u64::from(SPINES)) as u16);
         let sender = sender(&scenario, &layout, &sids, source, from_spine, &data)?;
         let page = octets_of_page();
-        let workshop = Workshop::new(crate::pages::SharedPage::new(Rc::clone(&page)));
+        let scratch = Scratch::new(crate::page_memory::SharedPage::new(Rc::clone(&page)));
         let mut keys = Vec::new();
         let mut of_group: Vec<(HostId, Member)> = vec![(source, sender)];
         for (host, region, member) in made {
@@ -139,7 +139,7 @@ impl Site {
             let device = match of_group.iter().position(|(member, _)| *member == host) {
                 Some(place) => Device::Member(Box::new(of_group.swap_remove(place).1)),
                 None => {
-                    Device::Server(Box::new(build::server(&scenario, &scenario.variants[0], host, &page, &workshop)))
+                    Device::Server(Box::new(build::server(&scenario, &scenario.variants[0], host, &page, &scratch)))
                 }
             };
             hosts.push(network.add(device));
@@ -259,7 +259,7 @@ impl Site {
                 self.with_server(host, |server| server.connect(config)).transpose()?;
             }
             let start = Instant::from_ns(chance.below(20_000));
-            self.others.push(Other { number: usize::from(number), from, qpn, start });
+            self.others.push(BackgroundSender { number: usize::from(number), from, qpn, start });
         }
         self.others.sort_by_key(|other| other.start);
         Ok(())
@@ -270,7 +270,7 @@ impl Site {
     /// # Errors
     ///
     /// Those of the endpoint.
-    pub(super) fn begin(&mut self, other: Other) -> Result<(), RunError> {
+    pub(super) fn begin(&mut self, other: BackgroundSender) -> Result<(), RunError> {
         let begin =
             |server: &mut crate::server::Server| server.begin_endless(other.number, other.qpn, OTHER_MESSAGE_OCTETS);
         self.with_server(other.from, begin).transpose()?;

@@ -1,9 +1,9 @@
 //! A run with a seed: time passes, a switch restarts, everything is watched.
 
-use super::plan::EndToEndScenario;
 use super::results::{EndToEndRun, ReceiverRun};
+use super::scenario::EndToEndScenario;
 use super::set_up::Site;
-use super::watching::{Counted, Holds, Paused};
+use super::totals::{HoldTracker, NodeTotals, PauseTracker};
 use crate::device::Device;
 use crate::run::RunError;
 use crate::server::{DATA_CLASS, Server};
@@ -51,9 +51,9 @@ pub(super) struct World<'a> {
     /// What is still to happen, the first thing last.
     turns: Vec<(Instant, Turn)>,
     checker: Checker,
-    counted: Counted,
-    holds: Holds,
-    paused: Paused,
+    counted: NodeTotals,
+    holds: HoldTracker,
+    paused: PauseTracker,
     restarts: u64,
     /// Octets that were acknowledged when the switch went down.
     acknowledged_at_restart: Option<u64>,
@@ -91,9 +91,9 @@ impl<'a> World<'a> {
             site,
             turns,
             checker,
-            counted: Counted::default(),
-            holds: Holds::default(),
-            paused: Paused::default(),
+            counted: NodeTotals::default(),
+            holds: HoldTracker::default(),
+            paused: PauseTracker::default(),
             restarts: 0,
             acknowledged_at_restart: None,
             acks_at_source: 0,
@@ -111,9 +111,9 @@ impl<'a> World<'a> {
     /// # Errors
     ///
     /// Those of a switch that is configured again, none but a defect's; and of who is shown it.
-    pub(super) fn run(mut self, mut shown: Option<&mut Shown<'_>>) -> Result<EndToEndRun, RunError> {
-        if let Some(shown) = &mut shown {
-            shown.begin(&self.site.scene(), SHOWN_EVERY_NS)?;
+    pub(super) fn run(mut self, mut observer: Option<&mut Shown<'_>>) -> Result<EndToEndRun, RunError> {
+        if let Some(observer) = &mut observer {
+            observer.begin(&self.site.scene(), SHOWN_EVERY_NS)?;
         }
         let limit_ns = self.plan.section.limit_ms.get() * 1_000_000;
         for host in self.site.receivers.iter().map(|(host, _)| *host).chain([self.site.source]).collect::<Vec<_>>() {
@@ -122,16 +122,16 @@ impl<'a> World<'a> {
         let mut now_ns = 0;
         while now_ns < limit_ns && !self.is_over() {
             now_ns += EVERY_NS;
-            self.proceed_until(Instant::from_ns(now_ns), &mut shown)?;
+            self.proceed_until(Instant::from_ns(now_ns), &mut observer)?;
             self.acknowledged.push(self.acknowledged_octets() as f64);
             self.queue.push(std::mem::take(&mut self.most) as f64);
         }
         for other in self.site.others.clone() {
             self.site.with_server(other.from, Server::finish_endless);
         }
-        self.proceed_until(Instant::from_ns(now_ns + DRAIN_NS), &mut shown)?;
-        if let Some(shown) = shown {
-            shown.end(&self.site.moment(self.last_event, &self.forgotten))?;
+        self.proceed_until(Instant::from_ns(now_ns + DRAIN_NS), &mut observer)?;
+        if let Some(observer) = observer {
+            observer.end(&self.site.moment(self.last_event, &self.forgotten))?;
         }
         Ok(self.result())
     }
@@ -149,15 +149,15 @@ impl<'a> World<'a> {
     }
 
     /// Lets everything happen that happens until a time.
-    fn proceed_until(&mut self, until: Instant, shown: &mut Option<&mut Shown<'_>>) -> Result<(), RunError> {
+    fn proceed_until(&mut self, until: Instant, observer: &mut Option<&mut Shown<'_>>) -> Result<(), RunError> {
         loop {
             let turn = self.turns.last().copied().filter(|(at, _)| *at <= until);
             let stop = turn.map_or(until, |(at, _)| at);
             while let Some(element) = self.site.network.step(stop) {
                 self.look(element);
                 self.last_event = self.site.network.now();
-                if let Some(shown) = shown {
-                    shown.look(self.last_event.as_ns(), || self.site.moment(self.last_event, &self.forgotten))?;
+                if let Some(observer) = observer {
+                    observer.look(self.last_event.as_ns(), || self.site.moment(self.last_event, &self.forgotten))?;
                 }
             }
             self.site.network.wait_until(stop);
@@ -306,7 +306,7 @@ impl<'a> World<'a> {
             (1..).zip(&site.receivers).filter_map(|(rank, _)| self.receiver(rank, sha256)).collect();
         let on_link = site.link_of(site.source).map(|link| site.network.counters(link)[1]).unwrap_or_default();
         let frames = site.links.iter().flat_map(|link| site.network.counters(*link));
-        let fast_cnps = |other: &super::set_up::Other| {
+        let fast_cnps = |other: &super::set_up::BackgroundSender| {
             let server = site.network.element(site.hosts[other.from.index()]).server()?;
             Some(server.endpoint().counters(other.qpn)?.fast_cnps_received)
         };
@@ -353,7 +353,7 @@ impl<'a> World<'a> {
             still_paused,
             packet_hops: site.network.hops(),
             lost_by_simulator: site.network.starved(),
-            every_ns: EVERY_NS,
+            step_ns: EVERY_NS,
             acknowledged: self.acknowledged,
             queue: self.queue,
         }

@@ -1,87 +1,87 @@
-//! What fails at flow level: pipes are shut that lead over cut links, until somebody lays them elsewhere.
+//! What fails at flow level: flows are shut that lead over cut links, until somebody lays them elsewhere.
 //!
-//! What had left its source arrives all the same; what had not goes on where the pipe is laid next. So nothing is lost,
+//! What had left its source arrives all the same; what had not goes on where the flow is laid next. So nothing is lost,
 //! and no time passes until a loss is noticed: only until the failure is.
 
-use super::ways::ways;
+use super::paths::paths;
 use super::wire::Delay;
-use super::{Event, FluidRun, NS_PER_US, PS_PER_NS, PipeState, positions};
-use crate::failing::What;
-use crate::max_min::PipeId;
+use super::{Event, FlowLevelRun, FlowState, NS_PER_US, PS_PER_NS, positions};
+use crate::failure_schedule::Action;
+use crate::max_min::FlowId;
 use crate::route::Leg;
 use crate::scenario::Paths;
 
 /// Probes that a path must leave unanswered before its NIC takes it for broken (D85).
 const PROBES: u64 = 3;
 
-impl FluidRun<'_> {
+impl FlowLevelRun<'_> {
     /// Does what happens to links next.
     pub(super) fn turn(&mut self) {
-        match self.turns.take() {
+        match self.failure_schedule.take() {
             None => {}
-            Some((What::Fails, _)) => self.fail(),
+            Some((Action::Fail, _)) => self.fail(),
             // Everybody is where he was, unless he went elsewhere.
-            Some((What::Works, _)) => self.lay_if(|run, pipe| Some(run.states[pipe].way)),
-            Some((What::Converges, _)) if self.variant.paths == Paths::Ecmp => self.converge(),
+            Some((Action::Repair, _)) => self.reroute_if(|run, flow| Some(run.states[flow].path)),
+            Some((Action::Converge, _)) if self.variant.paths == Paths::Ecmp => self.converge(),
             // Programs say where to go; routes do not matter to them.
-            Some((What::Converges, _)) => {}
+            Some((Action::Converge, _)) => {}
         }
     }
 
     fn fail(&mut self) {
-        for pipe in 0..self.states.len() {
-            let state = &self.states[pipe];
-            if self.is_cut(&state.ways[state.way]) {
-                self.pipes.shut(self.now_ps, PipeId(pipe as u32));
+        for flow in 0..self.states.len() {
+            let state = &self.states[flow];
+            if self.is_cut(&state.paths[state.path]) {
+                self.flows.block(self.now_ps, FlowId(flow as u32));
             }
         }
         if self.variant.steering {
             let wait_ps = PROBES * self.variant.probe_interval_us.get() * NS_PER_US * PS_PER_NS;
-            let there_and_back = |state: &PipeState| 2 * state.delay.ps(self.wire.ack_octets());
+            let there_and_back = |state: &FlowState| 2 * state.delay.ps(self.wire.ack_octets());
             let longest_ps = self.states.iter().map(there_and_back).max().unwrap_or(0);
-            self.plan(self.now_ps + wait_ps + longest_ps, Event::Noticed);
+            self.plan(self.now_ps + wait_ps + longest_ps, Event::FailureDetected);
         }
     }
 
     /// NICs leave paths that are broken for others that are not.
-    pub(super) fn noticed(&mut self) {
-        self.lay_if(|run, pipe| run.states[pipe].ways.iter().position(|way| !run.is_cut(way)));
+    pub(super) fn failure_detected(&mut self) {
+        self.reroute_if(|run, flow| run.states[flow].paths.iter().position(|path| !run.is_cut(path)));
     }
 
     /// Switches go by what works: every queue pair may get other links.
     fn converge(&mut self) {
-        let Some(next_hops) = self.turns.working(&self.scenario.topology) else { return };
-        let Ok(ways) = ways(self.scenario, self.variant, &next_hops, self.seed, &self.jobs.channels) else { return };
-        for (pipe, ways) in ways.into_iter().enumerate() {
-            if self.states[pipe].ways != ways {
-                self.lay(pipe, ways, 0);
+        let Some(next_hops) = self.failure_schedule.working(&self.scenario.topology) else { return };
+        let Ok(paths) = paths(self.scenario, self.variant, &next_hops, self.seed, &self.jobs.channels) else { return };
+        for (flow, paths) in paths.into_iter().enumerate() {
+            if self.states[flow].paths != paths {
+                self.reroute(flow, paths, 0);
             }
         }
     }
 
-    /// Lays each pipe that is shut along the way that is said, if that works.
-    fn lay_if(&mut self, way: impl Fn(&Self, usize) -> Option<usize>) {
-        for pipe in 0..self.states.len() {
-            let way = way(self, pipe).filter(|way| !self.is_cut(&self.states[pipe].ways[*way]));
-            if let Some(way) = way.filter(|_| self.pipes.is_shut(PipeId(pipe as u32))) {
-                let ways = std::mem::take(&mut self.states[pipe].ways);
-                self.lay(pipe, ways, way);
+    /// Lays each flow that is shut along the path that is said, if that works.
+    fn reroute_if(&mut self, path: impl Fn(&Self, usize) -> Option<usize>) {
+        for flow in 0..self.states.len() {
+            let path = path(self, flow).filter(|path| !self.is_cut(&self.states[flow].paths[*path]));
+            if let Some(path) = path.filter(|_| self.flows.is_blocked(FlowId(flow as u32))) {
+                let paths = std::mem::take(&mut self.states[flow].paths);
+                self.reroute(flow, paths, path);
             }
         }
     }
 
-    fn lay(&mut self, pipe: usize, ways: Vec<Vec<Leg>>, way: usize) {
-        self.count(PipeId(pipe as u32));
-        let state = &mut self.states[pipe];
-        state.delay = Delay::along(&self.scenario.topology, &ways[way]);
-        self.pipes.lay(self.now_ps, PipeId(pipe as u32), &positions(&ways[way]));
-        (state.ways, state.way) = (ways, way);
-        if self.is_cut(&self.states[pipe].ways[way]) {
-            self.pipes.shut(self.now_ps, PipeId(pipe as u32));
+    fn reroute(&mut self, flow: usize, paths: Vec<Vec<Leg>>, path: usize) {
+        self.count(FlowId(flow as u32));
+        let state = &mut self.states[flow];
+        state.delay = Delay::along(&self.scenario.topology, &paths[path]);
+        self.flows.reroute(self.now_ps, FlowId(flow as u32), &positions(&paths[path]));
+        (state.paths, state.path) = (paths, path);
+        if self.is_cut(&self.states[flow].paths[path]) {
+            self.flows.block(self.now_ps, FlowId(flow as u32));
         }
     }
 
     fn is_cut(&self, legs: &[Leg]) -> bool {
-        legs.iter().any(|leg| self.turns.is_cut(leg.link))
+        legs.iter().any(|leg| self.failure_schedule.is_cut(leg.link))
     }
 }

@@ -1,7 +1,7 @@
 //! A run of jobs at flow level: the same messages on the same links, as fluids.
 //!
 //! ```text
-//!   Task ──▶ message ──▶ a piece for each queue pair ──▶ Pipes ──▶ gone ──▶ arrived ──▶ Task
+//!   Task ──▶ message ──▶ a piece for each queue pair ──▶ Pipes ──▶ completed ──▶ arrived ──▶ Task
 //!                                                                             └──▶ acknowledged ──▶ Task
 //! ```
 //!
@@ -10,12 +10,12 @@
 
 mod failures;
 mod outcome;
-mod ways;
+mod paths;
 mod wire;
 
-use crate::failing::Turns;
+use crate::failure_schedule::FailureSchedule;
 use crate::iterations::Jobs;
-use crate::max_min::{PipeId, Pipes};
+use crate::max_min::{FlowId, Flows};
 use crate::results::VariantResult;
 use crate::route::Leg;
 use crate::run::{Progress, RunError};
@@ -43,28 +43,28 @@ pub(super) fn run(
     seed: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<VariantResult, RunError> {
-    let mut run = FluidRun::new(scenario, variant, seed)?;
+    let mut run = FlowLevelRun::new(scenario, variant, seed)?;
     run.proceed(progress)?;
     Ok(run.result())
 }
 
-struct FluidRun<'a> {
+struct FlowLevelRun<'a> {
     scenario: &'a FabricScenario,
     variant: &'a Variant,
     seed: u64,
     /// What fails and is repaired.
-    turns: Turns,
+    failure_schedule: FailureSchedule,
     wire: Wire,
     jobs: Jobs,
-    pipes: Pipes<u32>,
-    /// For each pipe.
-    states: Vec<PipeState>,
+    flows: Flows<u32>,
+    /// For each flow.
+    states: Vec<FlowState>,
     /// For each channel.
     sent: Vec<Sent>,
     calendar: BinaryHeap<Reverse<(u64, u64, Event)>>,
     /// Events so far: what is planned first is done first of what comes at one time.
     events: u64,
-    under_way: Vec<UnderWay>,
+    in_flight: Vec<InFlight>,
     /// Places among those that nothing uses.
     unused: Vec<u32>,
     /// Octets that each link has carried.
@@ -72,14 +72,14 @@ struct FluidRun<'a> {
     now_ps: u64,
 }
 
-struct PipeState {
+struct FlowState {
     /// The links of each path that it can take, and the one that it takes.
-    ways: Vec<Vec<Leg>>,
-    way: usize,
+    paths: Vec<Vec<Leg>>,
+    path: usize,
     delay: Delay,
     /// Octets that went through it since it was laid.
     octets: u64,
-    /// When the last piece arrives that has gone: none overtakes it.
+    /// When the last piece arrives that has completed: none overtakes it.
     arrives_ps: u64,
 }
 
@@ -98,14 +98,14 @@ fn positions(legs: &[Leg]) -> Vec<u32> {
     legs.iter().map(|leg| leg.index() as u32).collect()
 }
 
-/// A message that is under way.
-struct UnderWay {
+/// A message that is under path.
+struct InFlight {
     message: Message,
     task: usize,
     channel: usize,
-    /// Pieces that have not gone.
+    /// Pieces that have not completed.
     pieces: u32,
-    /// When the last of those that have gone arrives.
+    /// When the last of those that have completed arrives.
     arrives_ps: u64,
 }
 
@@ -116,35 +116,35 @@ enum Event {
     /// Its sender knows.
     Acknowledged(u32),
     /// NICs that steer know what has failed.
-    Noticed,
+    FailureDetected,
 }
 
-impl<'a> FluidRun<'a> {
+impl<'a> FlowLevelRun<'a> {
     fn new(scenario: &'a FabricScenario, variant: &'a Variant, seed: u64) -> Result<Self, RunError> {
         let topology = &scenario.topology;
         let next_hops = NextHops::new(topology);
         let jobs = Jobs::new(scenario, variant.queue_pairs.get() as usize)?;
         let rates = topology.links().iter().flat_map(|link| [link.rate_bits_per_s; 2]);
-        let mut pipes = Pipes::new(rates);
+        let mut flows = Flows::new(rates);
         let mut states = Vec::new();
-        for ways in ways::ways(scenario, variant, &next_hops, seed, &jobs.channels)? {
-            let first = ways.first().map_or(&[][..], Vec::as_slice);
-            pipes.add(&positions(first));
-            states.push(PipeState { delay: Delay::along(topology, first), ways, way: 0, octets: 0, arrives_ps: 0 });
+        for paths in paths::paths(scenario, variant, &next_hops, seed, &jobs.channels)? {
+            let first = paths.first().map_or(&[][..], Vec::as_slice);
+            flows.add(&positions(first));
+            states.push(FlowState { delay: Delay::along(topology, first), paths, path: 0, octets: 0, arrives_ps: 0 });
         }
-        Ok(FluidRun {
+        Ok(FlowLevelRun {
             scenario,
             variant,
             seed,
-            turns: Turns::new(scenario),
+            failure_schedule: FailureSchedule::new(scenario),
             wire: Wire::new(scenario, variant),
             sent: vec![Sent::default(); jobs.channels.len()],
             jobs,
-            pipes,
+            flows,
             states,
             calendar: BinaryHeap::new(),
             events: 0,
-            under_way: Vec::new(),
+            in_flight: Vec::new(),
             unused: Vec::new(),
             carried: vec![0; 2 * topology.links().len()],
             now_ps: 0,
@@ -155,29 +155,29 @@ impl<'a> FluidRun<'a> {
     fn proceed(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
         let measures = &self.scenario.measures;
         let end_ns = (measures.duration_us.get() + measures.drain_us.get()) * NS_PER_US;
-        let mut gone = Vec::new();
+        let mut completed = Vec::new();
         let mut reported = 0;
         while let Some(next_ps) = self.next_ps().filter(|next_ps| *next_ps < end_ns * PS_PER_NS) {
             self.now_ps = next_ps;
-            self.pipes.take_gone(next_ps, &mut gone);
-            gone.drain(..).for_each(|(pipe, place)| self.piece_gone(pipe, place));
+            self.flows.take_completed(next_ps, &mut completed);
+            completed.drain(..).for_each(|(flow, place)| self.piece_sent(flow, place));
             while let Some(Reverse((_, _, event))) = self.calendar.peek().filter(|Reverse((at, ..))| *at == next_ps) {
                 let event = *event;
                 self.calendar.pop();
                 match event {
                     Event::Arrived(place) => self.arrived(place),
                     Event::Acknowledged(place) => self.acknowledged(place),
-                    Event::Noticed => self.noticed(),
+                    Event::FailureDetected => self.failure_detected(),
                 }
             }
             while let Some((at_ns, task)) = self.jobs.next_start().filter(|(at, _)| at * PS_PER_NS <= next_ps) {
                 self.jobs.start(task, at_ns);
                 self.follow_up(task);
             }
-            while self.turns.next_ns().saturating_mul(PS_PER_NS) <= next_ps {
+            while self.failure_schedule.next_ns().saturating_mul(PS_PER_NS) <= next_ps {
                 self.turn();
             }
-            self.pipes.settle(next_ps);
+            self.flows.settle(next_ps);
             if self.events - reported >= EVENTS_PER_REPORT {
                 reported = self.events;
                 self.report(end_ns, progress);
@@ -190,9 +190,9 @@ impl<'a> FluidRun<'a> {
     fn next_ps(&mut self) -> Option<u64> {
         let start = self.jobs.next_start().map(|(at_ns, _)| at_ns * PS_PER_NS);
         let event = self.calendar.peek().map(|Reverse((at_ps, ..))| *at_ps);
-        let busy = [start, event, self.pipes.next_ps()].into_iter().flatten().min();
+        let busy = [start, event, self.flows.next_ps()].into_iter().flatten().min();
         // What fails matters while something is to be sent.
-        let turn = Some(self.turns.next_ns()).filter(|at_ns| *at_ns < u64::MAX && !self.jobs.are_done());
+        let turn = Some(self.failure_schedule.next_ns()).filter(|at_ns| *at_ns < u64::MAX && !self.jobs.are_done());
         busy.into_iter().chain(turn.map(|at_ns| at_ns.saturating_mul(PS_PER_NS))).min()
     }
 
@@ -207,20 +207,20 @@ impl<'a> FluidRun<'a> {
         self.calendar.push(Reverse((at_ps, self.events, event)));
     }
 
-    /// A rank sends a message: a piece by each of the channel's pipes.
+    /// A rank sends a message: a piece by each of the channel's flows.
     fn send(&mut self, task: usize, message: Message) {
         let Some(channel) = self.jobs.states()[task].task.borrow_mut().sent(&message) else { return };
         let lanes = self.variant.queue_pairs.get();
         let pieces = lanes as u32;
-        let under_way = UnderWay { message, task, channel, pieces, arrives_ps: 0 };
+        let in_flight = InFlight { message, task, channel, pieces, arrives_ps: 0 };
         let place = match self.unused.pop() {
             Some(place) => {
-                self.under_way[place as usize] = under_way;
+                self.in_flight[place as usize] = in_flight;
                 place
             }
             None => {
-                self.under_way.push(under_way);
-                self.under_way.len() as u32 - 1
+                self.in_flight.push(in_flight);
+                self.in_flight.len() as u32 - 1
             }
         };
         let sent = &mut self.sent[channel];
@@ -230,17 +230,17 @@ impl<'a> FluidRun<'a> {
         sent.messages += 1;
         for lane in 0..lanes {
             let octets = self.wire.wire_octets(self.wire.piece_octets(message.octets, lane, lanes));
-            let pipe = PipeId((channel as u64 * lanes + lane) as u32);
-            self.pipes.send(self.now_ps, pipe, octets as f64, place);
+            let flow = FlowId((channel as u64 * lanes + lane) as u32);
+            self.flows.send(self.now_ps, flow, octets as f64, place);
         }
     }
 
     /// A piece has left its source.
-    fn piece_gone(&mut self, pipe: PipeId, place: u32) {
+    fn piece_sent(&mut self, flow: FlowId, place: u32) {
         let lanes = self.variant.queue_pairs.get();
-        let own = &mut self.under_way[place as usize];
-        let octets = self.wire.piece_octets(own.message.octets, u64::from(pipe.0) % lanes, lanes);
-        let state = &mut self.states[pipe.0 as usize];
+        let own = &mut self.in_flight[place as usize];
+        let octets = self.wire.piece_octets(own.message.octets, u64::from(flow.0) % lanes, lanes);
+        let state = &mut self.states[flow.0 as usize];
         state.octets += self.wire.wire_octets(octets);
         let arrives_ps = self.now_ps + state.delay.ps(self.wire.last_frame_octets(octets));
         state.arrives_ps = state.arrives_ps.max(arrives_ps);
@@ -253,9 +253,9 @@ impl<'a> FluidRun<'a> {
     }
 
     fn arrived(&mut self, place: u32) {
-        let UnderWay { task, channel, .. } = self.under_way[place as usize];
-        let pipe = channel * self.variant.queue_pairs.get() as usize;
-        let back_ps = self.states[pipe].delay.ps(self.wire.ack_octets());
+        let InFlight { task, channel, .. } = self.in_flight[place as usize];
+        let flow = channel * self.variant.queue_pairs.get() as usize;
+        let back_ps = self.states[flow].delay.ps(self.wire.ack_octets());
         self.plan(self.now_ps + back_ps, Event::Acknowledged(place));
         let mut more = Vec::new();
         let now = Instant::from_ns(self.now_ps.div_ceil(PS_PER_NS));
@@ -265,7 +265,7 @@ impl<'a> FluidRun<'a> {
     }
 
     fn acknowledged(&mut self, place: u32) {
-        let UnderWay { message, task, channel, .. } = self.under_way[place as usize];
+        let InFlight { message, task, channel, .. } = self.in_flight[place as usize];
         self.unused.push(place);
         let sent = &mut self.sent[channel];
         sent.octets += message.octets;

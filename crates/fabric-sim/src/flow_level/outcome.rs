@@ -1,14 +1,14 @@
 //! What a run at flow level comes to.
 
-use super::{FluidRun, PS_PER_NS};
+use super::{FlowLevelRun, PS_PER_NS};
 use crate::job_results::{add_jobs, job_result, link_result, recovery_ns};
-use crate::max_min::PipeId;
+use crate::max_min::FlowId;
 use crate::results::{JobResult, LinkResult, SlowestResult, Summary, Totals, VariantResult};
 use srdma_fabric::NodeId;
 
-impl FluidRun<'_> {
+impl FlowLevelRun<'_> {
     pub(super) fn result(mut self) -> VariantResult {
-        (0..self.states.len()).for_each(|pipe| self.count(PipeId(pipe as u32)));
+        (0..self.states.len()).for_each(|flow| self.count(FlowId(flow as u32)));
         let states = self.jobs.states().iter().enumerate();
         let jobs: Vec<JobResult> =
             states.map(|(task, state)| job_result(self.scenario, state, self.slowest(task))).collect();
@@ -34,10 +34,10 @@ impl FluidRun<'_> {
         }
     }
 
-    /// Takes what has gone through a pipe for its links.
-    pub(super) fn count(&mut self, pipe: PipeId) {
-        let octets = std::mem::take(&mut self.states[pipe.0 as usize].octets);
-        self.pipes.links(pipe).for_each(|link| self.carried[link as usize] += octets);
+    /// Takes what has completed through a flow for its links.
+    pub(super) fn count(&mut self, flow: FlowId) {
+        let octets = std::mem::take(&mut self.states[flow.0 as usize].octets);
+        self.flows.links(flow).for_each(|link| self.carried[link as usize] += octets);
     }
 
     fn links(&self) -> Vec<LinkResult> {
@@ -52,7 +52,7 @@ impl FluidRun<'_> {
         both.collect()
     }
 
-    /// Of a task's channels the slowest while it had something under way.
+    /// Of a task's channels the slowest while it had something under path.
     fn slowest(&self, task: usize) -> Option<SlowestResult> {
         let channels = self.jobs.channels.iter().zip(&self.sent);
         let of_task = channels.filter(|(channel, sent)| channel.task == task && sent.busy_ps > 0);

@@ -11,16 +11,16 @@ use srdma_report::{
 const BOUND_COLOUR: usize = 5;
 
 fn delay_ns(notification: &NotificationResult) -> Option<f64> {
-    Some(notification.changed_ns?.checked_sub(notification.met_ns)? as f64)
+    Some(notification.reacted_ns?.checked_sub(notification.congested_ns)? as f64)
 }
 
-fn way_back_ns(notification: &NotificationResult) -> Option<f64> {
-    delay_ns(notification).map(|_| notification.way_back_ns as f64)
+fn return_path_ns(notification: &NotificationResult) -> Option<f64> {
+    delay_ns(notification).map(|_| notification.return_path_ns as f64)
 }
 
 /// Time beyond the way back; less than nothing if a sender knew from another packet.
 fn excess_ns(notification: &NotificationResult) -> Option<f64> {
-    Some(delay_ns(notification)? - notification.way_back_ns as f64)
+    Some(delay_ns(notification)? - notification.return_path_ns as f64)
 }
 
 fn values(run: &VariantResult, of: fn(&NotificationResult) -> Option<f64>) -> Vec<f64> {
@@ -30,7 +30,7 @@ fn values(run: &VariantResult, of: fn(&NotificationResult) -> Option<f64>) -> Ve
 /// The section; `None` if no sender was told of anything.
 pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     let told = |variant: &VariantView<'_>| {
-        variant.runs.iter().any(|run| run.notifications.iter().any(|n| n.changed_ns.is_some()))
+        variant.runs.iter().any(|run| run.notifications.iter().any(|n| n.reacted_ns.is_some()))
     };
     if !material.variants.iter().any(told) {
         return None;
@@ -54,7 +54,7 @@ fn distribution(material: &Material<'_>, told: impl Fn(&VariantView<'_>) -> bool
             points: cumulative(&all(variant, delay_ns)),
         })
         .collect();
-    let bounds: Vec<f64> = material.variants.iter().flat_map(|variant| all(variant, way_back_ns)).collect();
+    let bounds: Vec<f64> = material.variants.iter().flat_map(|variant| all(variant, return_path_ns)).collect();
     series.push(Series {
         name: "the way back alone".to_owned(),
         colour: BOUND_COLOUR,
@@ -87,7 +87,7 @@ fn table(material: &Material<'_>) -> Block {
     };
     let count = |is_told: bool| {
         move |run: &VariantResult| {
-            let counted = run.notifications.iter().filter(|notification| notification.changed_ns.is_some() == is_told);
+            let counted = run.notifications.iter().filter(|notification| notification.reacted_ns.is_some() == is_told);
             (!run.notifications.is_empty()).then(|| counted.count() as f64)
         }
     };
@@ -98,7 +98,7 @@ fn table(material: &Material<'_>) -> Block {
         rows: vec![
             of("delay, median", Better::Lower, delay_ns, 0.5),
             of("delay, p99", Better::Lower, delay_ns, 0.99),
-            of("way back on idle links, p99", Better::Neither, way_back_ns, 0.99),
+            of("way back on idle links, p99", Better::Neither, return_path_ns, 0.99),
             of("delay beyond the way back, p99", Better::Lower, excess_ns, 0.99),
             row("senders that were told", Unit::Count, Better::Neither, &count(true)),
             row("senders that were not", Unit::Count, Better::Neither, &count(false)),

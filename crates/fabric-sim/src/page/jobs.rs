@@ -81,13 +81,14 @@ fn over_time(material: &Material<'_>) -> Block {
 
 /// How long links between switches were in use, by the busiest link of a NIC in the same run.
 fn loads(material: &Material<'_>) -> Block {
-    let of_run = |run: &VariantResult| -> Vec<f64> {
+    let run_progress = |run: &VariantResult| -> Vec<f64> {
         let nics = run.links.iter().filter(|link| !link.in_fabric).map(|link| link.busy_ns).max();
         let nics = nics.unwrap_or(0).max(1) as f64;
         run.links.iter().filter(|link| link.in_fabric).map(|link| link.busy_ns as f64 / nics).collect()
     };
-    let points =
-        |variant: &VariantView<'_>| cumulative(&variant.runs.iter().flat_map(|run| of_run(run)).collect::<Vec<f64>>());
+    let points = |variant: &VariantView<'_>| {
+        cumulative(&variant.runs.iter().flat_map(|run| run_progress(run)).collect::<Vec<f64>>())
+    };
     Block::Lines(LinePlot {
         title: "Loads of links between switches".to_owned(),
         look_for:

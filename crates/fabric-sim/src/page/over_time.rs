@@ -91,10 +91,10 @@ fn names(material: &Material<'_>, kind: SeriesKind) -> Vec<String> {
 }
 
 fn plots(material: &Material<'_>, show: &Show, names: &[String]) -> Vec<Block> {
-    let shown =
+    let displayed =
         || material.variants.iter().flat_map(|variant| of_kind(variant, show.kind)).filter(|s| names.contains(&s.name));
-    let greatest = shown().flat_map(|series| &series.values).copied().fold(0.0, f64::max) * show.factor;
-    let end_ns = shown().map(|series| (series.values.len() as u64 * series.step_ns) as f64).fold(0.0, f64::max);
+    let greatest = displayed().flat_map(|series| &series.values).copied().fold(0.0, f64::max) * show.factor;
+    let end_ns = displayed().map(|series| (series.values.len() as u64 * series.step_ns) as f64).fold(0.0, f64::max);
     let plot = |variant: &VariantView<'_>| {
         let line = |series: &Measured| Series {
             name: series.name.clone(),

@@ -176,7 +176,7 @@ pub struct Measures {
     /// Whether each run is compared with one from which the incasts are left out: what streams keep of their rate. A
     /// run takes that much longer.
     #[serde(default)]
-    pub keeps: bool,
+    pub control_run: bool,
 }
 
 fn default_drain() -> Whole<0, 10_000_000> {
@@ -200,7 +200,7 @@ impl Measures {
             sample_ns: default_sample(),
             short_flow_octets: default_short(),
             queues_of: Vec::new(),
-            keeps: false,
+            control_run: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::nodes::WanSignal;
 use super::results::{ENOUGH, WanResults, WanRun};
-use super::study::{WanScenario, WanVariant};
+use super::scenario::{WanScenario, WanVariant};
 use serde::Serialize;
 
 /// How much sooner a sender is to hear of congestion near the ingress PE, from this length of the path on.
@@ -51,7 +51,7 @@ impl WanResults {
         let alone = |signal| study.variants.iter().find(|variant| variant.signal == signal && !variant.end_c);
         let told = |signal| {
             let variant = alone(signal)?;
-            let told: Vec<Option<f64>> = self.at(&variant.name, total_km, buffer).map(|run| run.told_ns).collect();
+            let told: Vec<Option<f64>> = self.at(&variant.name, total_km, buffer).map(|run| run.notified_ns).collect();
             Some((variant, told))
         };
         let ((_, late), (variant, early)) = (told(WanSignal::ReceiverCnp)?, told(WanSignal::EndE)?);
@@ -90,7 +90,7 @@ impl WanResults {
         let Some(share) = runs.first().map(|run| run.share) else { return Vec::new() };
         let stop = |run: &WanRun| Some(run.peak_octets.checked_sub(run.xoff_octets?)? as f64 / run.path_octets as f64);
         let restart =
-            |run: &WanRun| Some(run.xon_octets?.saturating_sub(run.least_octets?) as f64 / run.path_octets as f64);
+            |run: &WanRun| Some(run.xon_octets?.saturating_sub(run.min_octets?) as f64 / run.path_octets as f64);
         let claim = |what: &str, of: &dyn Fn(&WanRun) -> Option<f64>, arithmetic: f64| {
             // Room must be there for the seed that takes most.
             let most = runs.iter().filter_map(|run| of(run)).reduce(f64::max)?;

@@ -3,14 +3,14 @@
 use super::figure::{self, BOTTLENECK_RATE, Distances, HOSTS_PER_LEAF, LEAVES};
 use super::nodes::{PE_XOFF_OCTETS, Wan, WanSignal, port_toward};
 use super::results::WanRun;
-use super::study::{WanScenario, WanVariant};
+use super::scenario::{WanScenario, WanVariant};
 use crate::build::ADDRESSES;
 use crate::flows::{FlowSize, PlannedFlow};
+use crate::observe::Observation;
 use crate::results::{FlowKind, percentile};
 use crate::run::{Run, RunError};
 use crate::scenario::{Control, FabricScenario, Hosts, Level, Measures, Signal, Switches, Variant, Whole, Workloads};
 use crate::server::DATA_CLASS;
-use crate::showing::Showing;
 use srdma_dataplane::headroom::{PausedLink, WanNode, octets_in};
 use srdma_dataplane::{Backpressure, Node, NotificationConfig};
 use srdma_fabric::{SwitchId, TopologyError};
@@ -65,7 +65,7 @@ pub(super) fn measure(
     study: &WanScenario,
     point: Point<'_>,
     seed: u64,
-    shown: Option<&mut Shown<'_>>,
+    observer: Option<&mut Shown<'_>>,
 ) -> Result<WanRun, RunError> {
     let distances = study.distances(point.total_km);
     let congested = study.wan.congested;
@@ -87,26 +87,26 @@ pub(super) fn measure(
         hold: NotificationConfig::new().hold,
         knows_senders: true,
     };
-    let end_ns = (study.wan.round_trips.get() * round_trip_ns).max(study.wan.least_us.get() * NS_PER_US);
+    let end_ns = (study.wan.round_trips.get() * round_trip_ns).max(study.wan.min_duration_us.get() * NS_PER_US);
     let scenario = scenario(study, point, wan.clone(), end_ns)?;
     let Some(variant) = scenario.variants.first() else { return Err(RunError::Variant { variants: 0, found: 0 }) };
     let mut run = Run::of_flows(&scenario, variant, seed, flows(study, end_ns, seed))?;
-    let mut watch = Watching::new(&wan, &scenario, end_ns);
-    let mut showing = Showing::new(shown, &run, watch.every_ns)?;
+    let mut queue_monitor = Watching::new(&wan, &scenario, end_ns);
+    let mut observe = Observation::new(observer, &run, queue_monitor.step_ns)?;
     let mut now_ns = 0;
     while now_ns < end_ns {
         now_ns += STEP_NS;
         run.proceed_until(now_ns)?;
-        watch.look(&run, now_ns);
-        showing.look(&run, now_ns)?;
+        queue_monitor.look(&run, now_ns);
+        observe.look(&run, now_ns)?;
         if now_ns.is_multiple_of(LOOKS * STEP_NS) {
             run.collect(Instant::from_ns(now_ns));
             run.close(Instant::from_ns(now_ns));
         }
     }
     run.collect(Instant::from_ns(now_ns));
-    showing.end(&run, now_ns)?;
-    Ok(watch.result(&mut run, point, seed, distances.share(congested), path_octets))
+    observe.end(&run, now_ns)?;
+    Ok(queue_monitor.result(&mut run, point, seed, distances.share(congested), path_octets))
 }
 
 /// What comes to the congested node.
@@ -195,8 +195,8 @@ fn flows(study: &WanScenario, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
             PlannedFlow::new(FlowKind::Stream, from, to, start_ns, FlowSize::Endless(MESSAGE_OCTETS))
         })
         .collect();
-    let every_us = study.wan.innocent_every_us.map_or(u64::MAX, Whole::get);
-    let size = FlowSize::Octets(study.wan.innocent_octets.get() as u32);
+    let every_us = study.wan.local_every_us.map_or(u64::MAX, Whole::get);
+    let size = FlowSize::Octets(study.wan.local_octets.get() as u32);
     let mut start_ns = BEGIN_NS;
     while every_us < u64::MAX && start_ns + LAST_NS < end_ns {
         let from = chance.below(u64::from(LEAVES)) as u16;
@@ -222,11 +222,11 @@ struct Watching {
     /// When the gateway was first paused, and what had left the queue then.
     paused: Option<(u64, u64)>,
     /// The least that has waited since then.
-    least_octets: Option<usize>,
+    min_octets: Option<usize>,
     now_ns: u64,
     /// What had left by now.
     left_octets: u64,
-    every_ns: u64,
+    step_ns: u64,
     /// The most that waited within each part of the run.
     queue: Vec<f64>,
     most: usize,
@@ -243,10 +243,10 @@ impl Watching {
             backpressure: wan.backpressure,
             begun: None,
             paused: None,
-            least_octets: None,
+            min_octets: None,
             now_ns: 0,
             left_octets: 0,
-            every_ns: end_ns.div_ceil(POINTS).next_multiple_of(STEP_NS),
+            step_ns: end_ns.div_ceil(POINTS).next_multiple_of(STEP_NS),
             queue: Vec::new(),
             most: 0,
         }
@@ -267,10 +267,10 @@ impl Watching {
             self.paused.get_or_insert(state);
         }
         if self.begun.is_some() {
-            self.least_octets = Some(self.least_octets.map_or(waiting, |least| least.min(waiting)));
+            self.min_octets = Some(self.min_octets.map_or(waiting, |least| least.min(waiting)));
         }
         self.most = self.most.max(waiting);
-        if now_ns.is_multiple_of(self.every_ns) {
+        if now_ns.is_multiple_of(self.step_ns) {
             self.queue.push(std::mem::take(&mut self.most) as f64);
         }
     }
@@ -289,11 +289,11 @@ impl Watching {
         let counters = counters.unwrap_or_default();
         let sent = run.fabric.switch(self.switch).map(Node::notification_counters).unwrap_or_default();
         let mut told: Vec<f64> =
-            (0..run.begun).filter_map(|number| self.told_ns(run, point.variant.signal, number)).collect();
+            (0..run.begun).filter_map(|number| self.notified_ns(run, point.variant.signal, number)).collect();
         let of_kind = |kind| (0..run.begun).filter(move |number| run.flows[*number].kind == kind);
         let streams = || of_kind(FlowKind::Stream);
-        let innocents: Vec<_> = of_kind(FlowKind::Background).map(|number| run.flow_result(number)).collect();
-        let mut slowdowns: Vec<f64> = innocents.iter().filter_map(|flow| flow.slowdown).collect();
+        let local_flows: Vec<_> = of_kind(FlowKind::Background).map(|number| run.flow_result(number)).collect();
+        let mut slowdowns: Vec<f64> = local_flows.iter().filter_map(|flow| flow.slowdown).collect();
         let onset_ns = self.begun.map(|(at, _)| at);
         WanRun {
             variant: point.variant.name.clone(),
@@ -302,33 +302,33 @@ impl Watching {
             share,
             path_octets,
             buffer: point.buffer,
-            told_ns: percentile(&mut told, 0.5),
-            told_last_ns: percentile(&mut told, 1.0),
+            notified_ns: percentile(&mut told, 0.5),
+            notified_last_ns: percentile(&mut told, 1.0),
             paused_ns: self.paused.zip(onset_ns).map(|((at, _), onset)| at.saturating_sub(onset) as f64),
             dropped: counters.full_drops + counters.headroom_drops + counters.storm_drops,
             peak_octets: counters.peak_octets as u64,
-            least_octets: self.least_octets.map(|least| least as u64),
+            min_octets: self.min_octets.map(|least| least as u64),
             xoff_octets: self.backpressure.map(|known| known.xoff_octets as u64),
             xon_octets: self.backpressure.map(|known| known.xon_octets as u64),
             notifications: sent.pauses_sent + sent.refreshes_sent + sent.resumes_sent,
             utilisation: self.utilisation(self.paused.or(self.begun)),
-            delivered_octets: streams().map(|number| run.tally(number).delivered_octets).sum(),
-            retransmitted: streams().map(|number| run.tally(number).retransmitted).sum(),
-            innocent_slowdown_p50: percentile(&mut slowdowns, 0.5),
-            innocent_slowdown_p99: percentile(&mut slowdowns, 0.99),
-            innocents_unfinished: innocents.iter().filter(|flow| flow.finished_ns.is_none()).count() as u64,
+            delivered_octets: streams().map(|number| run.totals_of(number).delivered_octets).sum(),
+            retransmitted: streams().map(|number| run.totals_of(number).retransmitted).sum(),
+            local_slowdown_p50: percentile(&mut slowdowns, 0.5),
+            local_slowdown_p99: percentile(&mut slowdowns, 0.99),
+            local_unfinished: local_flows.iter().filter(|flow| flow.finished_ns.is_none()).count() as u64,
             packet_hops: run.fabric.network.hops(),
             lost_by_simulator: run.fabric.network.starved(),
-            every_ns: self.every_ns,
+            step_ns: self.step_ns,
             queue: self.queue,
         }
     }
 
     /// From the moment at which a flow's first packet met the queue above the threshold to the first CNP that its
     /// sender got for it.
-    fn told_ns(&self, run: &Run<'_>, signal: WanSignal, number: usize) -> Option<f64> {
+    fn notified_ns(&self, run: &Run<'_>, signal: WanSignal, number: usize) -> Option<f64> {
         let qpn = run.qpn(number);
-        let met = run.fabric.watch(self.switch)?.met().get(&qpn)?;
+        let met = run.fabric.queue_monitor(self.switch)?.met().get(&qpn)?;
         let receiver = ADDRESSES.host(&run.scenario.topology, run.flows[number].to);
         let told = run.told.iter().filter(|((told, by), _)| {
             *told == qpn

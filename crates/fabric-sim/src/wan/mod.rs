@@ -14,7 +14,7 @@ pub(super) mod nodes;
 mod page;
 mod report;
 pub mod results;
-pub mod study;
+pub mod scenario;
 mod text;
 
 pub use claims::Claim;
@@ -22,11 +22,11 @@ pub use figure::{Congested, Distances};
 pub use nodes::WanSignal;
 pub use report::WanReport;
 pub use results::{WanResults, WanRun};
-pub use study::{WanScenario, WanVariant};
+pub use scenario::{WanScenario, WanVariant};
 
 pub(crate) use nodes::Wan;
 
-use super::all::{in_parallel, locked};
+use super::parallel::{in_parallel, locked};
 use super::run::RunError;
 use measure::Point;
 use srdma_sim::shown::Shown;
@@ -78,13 +78,13 @@ pub fn run_wan(
     seeds: &[u64],
     threads: usize,
     done: &(dyn Fn(usize) + Sync),
-    shown: Option<&Mutex<Shown<'_>>>,
+    observer: Option<&Mutex<Shown<'_>>>,
 ) -> Result<WanResults, RunError> {
     let (points, first) = (study.points(seeds), study.observed_position(seeds));
     let runs = in_parallel(points.len(), threads, &|position| {
         let (point, seed) = points[position];
-        let mut shown = if position == first { shown.map(locked) } else { None };
-        let result = measure::measure(study, point, seed, shown.as_deref_mut());
+        let mut observer = if position == first { observer.map(locked) } else { None };
+        let result = measure::measure(study, point, seed, observer.as_deref_mut());
         done(position);
         result
     });

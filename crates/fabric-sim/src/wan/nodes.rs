@@ -8,9 +8,9 @@
 
 use super::figure::{self, BOTTLENECK_RATE, Congested, HOSTS_PER_LEAF, LEAVES, TUNNEL};
 use crate::build::ADDRESSES;
+use crate::queue_monitor::{MonitoredQueue, QueueMonitor};
 use crate::queues::{PAUSE_QUANTA, fast_cnp_for_all};
 use crate::server::DATA_CLASS;
-use crate::watch::{Watch, WatchedQueue};
 use srdma_dataplane::{
     Backpressure, Command, EgressConfig, EncapsMode, FastCnpConfig, Marking, NextHop, NotificationConfig,
     NotificationSids, PfcConfig, PriorityMapping, RouteAction, SidBehavior, TableId,
@@ -209,9 +209,9 @@ impl Wan {
     }
 
     /// The congested queue, watched for packets in a tunnel.
-    pub(crate) fn watch(&self, topology: &Topology, switch: SwitchId) -> Option<Watch> {
+    pub(crate) fn queue_monitor(&self, topology: &Topology, switch: SwitchId) -> Option<QueueMonitor> {
         let port = self.bottleneck(topology).filter(|_| switch == self.congested.switch())?;
-        Some(Watch::of_tunnels(vec![WatchedQueue { port, threshold_octets: self.threshold_octets }]))
+        Some(QueueMonitor::for_tunnels(vec![MonitoredQueue { port, threshold_octets: self.threshold_octets }]))
     }
 }
 

@@ -13,7 +13,7 @@ const ARITHMETIC: usize = 6;
 /// The report.
 pub(crate) fn page(studied: &WanReport<'_>) -> Page {
     let study = studied.study;
-    let sections = vec![claims(studied), hearing(studied), room(studied), over_time(studied), innocents(studied)];
+    let sections = vec![claims(studied), hearing(studied), room(studied), over_time(studied), local_flows(studied)];
     Page {
         title: study.title.clone(),
         summary: summary(studied),
@@ -70,7 +70,7 @@ fn hearing(studied: &WanReport<'_>) -> Option<Section> {
     let told = plot(
         "Until the sender hears of it",
         "A receiver's CNP goes to the far end and all the way back; END.E comes from the congested node itself.",
-        |run| run.told_ns,
+        |run| run.notified_ns,
     );
     let paused = plot(
         "Until the gateway is paused",
@@ -152,7 +152,7 @@ fn by_buffer(title: &str, look_for: &str, series: Vec<Series>, line: Option<f64>
 }
 
 /// The run of a variant that stands for all.
-fn shown<'a>(studied: &'a WanReport<'_>, variant: &'a WanVariant, km: f64) -> Option<&'a WanRun> {
+fn displayed<'a>(studied: &'a WanReport<'_>, variant: &'a WanVariant, km: f64) -> Option<&'a WanRun> {
     studied.results.at(&variant.name, km, studied.buffer()).next()
 }
 
@@ -164,8 +164,8 @@ fn over_time(studied: &WanReport<'_>) -> Option<Section> {
     shown_lengths.dedup();
     for km in shown_lengths {
         let plots = studied.study.variants.iter().enumerate().filter_map(|(colour, variant)| {
-            let run = shown(studied, variant, km)?;
-            let at = |index: usize| ((index as u64 + 1) * run.every_ns) as f64;
+            let run = displayed(studied, variant, km)?;
+            let at = |index: usize| ((index as u64 + 1) * run.step_ns) as f64;
             let points = run.queue.iter().enumerate().map(|(index, octets)| (at(index), *octets)).collect();
             Some(Block::Lines(LinePlot {
                 title: variant.title().to_owned(),
@@ -186,14 +186,14 @@ fn over_time(studied: &WanReport<'_>) -> Option<Section> {
     Some(Section::new("The queue over time", &lead, blocks))
 }
 
-fn innocents(studied: &WanReport<'_>) -> Option<Section> {
+fn local_flows(studied: &WanReport<'_>) -> Option<Section> {
     let group = |km: f64| BarGroup {
         name: format!("{km} km"),
         bars: studied
             .study
             .variants
             .iter()
-            .map(|variant| Spread::of(&studied.values(variant, km, |run| run.innocent_slowdown_p99)))
+            .map(|variant| Spread::of(&studied.values(variant, km, |run| run.local_slowdown_p99)))
             .collect(),
     };
     let groups: Vec<BarGroup> = studied.results.lengths().into_iter().map(group).collect();
@@ -230,12 +230,12 @@ fn setting(studied: &WanReport<'_>) -> Section {
             rows.push(vec![
                 variant.title().to_owned(),
                 km.to_string(),
-                median(variant, km, Unit::Nanoseconds, |run| run.told_ns),
+                median(variant, km, Unit::Nanoseconds, |run| run.notified_ns),
                 median(variant, km, Unit::Nanoseconds, |run| run.paused_ns),
                 cell(used.map(|used| Unit::Percent.format(100.0 * used.least))),
                 median(variant, km, Unit::Count, |run| Some(run.dropped as f64)),
                 median(variant, km, Unit::Octets, |run| Some(run.peak_octets as f64)),
-                median(variant, km, Unit::Octets, |run| run.least_octets.map(|octets| octets as f64)),
+                median(variant, km, Unit::Octets, |run| run.min_octets.map(|octets| octets as f64)),
                 median(variant, km, Unit::Count, |run| Some(run.notifications as f64)),
                 median(variant, km, Unit::Octets, |run| Some(run.delivered_octets as f64)),
                 cell(studied.results.lossless(&variant.name, km).map(|least| least.to_string())),

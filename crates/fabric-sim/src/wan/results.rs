@@ -30,9 +30,9 @@ pub struct WanRun {
     pub buffer: f64,
     /// From the first packet of a flow that met the queue above the threshold to the first CNP that its sender got: the
     /// median of the flows, in nanoseconds.
-    pub told_ns: Option<f64>,
+    pub notified_ns: Option<f64>,
     /// The same, the longest.
-    pub told_last_ns: Option<f64>,
+    pub notified_last_ns: Option<f64>,
     /// From the moment at which the queue first held more than the threshold to the gateway's first pause.
     pub paused_ns: Option<f64>,
     /// Packets that found no room in the congested queue.
@@ -40,7 +40,7 @@ pub struct WanRun {
     /// The most octets that ever waited there.
     pub peak_octets: u64,
     /// The least that has waited there since it first held more than the threshold.
-    pub least_octets: Option<u64>,
+    pub min_octets: Option<u64>,
     /// XOFF and XON of END.C.
     pub xoff_octets: Option<u64>,
     /// XON of END.C.
@@ -55,17 +55,17 @@ pub struct WanRun {
     /// Packets that were sent there more than once.
     pub retransmitted: u64,
     /// Slowdown of flows that stay in the first data centre, the median.
-    pub innocent_slowdown_p50: Option<f64>,
+    pub local_slowdown_p50: Option<f64>,
     /// The same, the 99th percentile.
-    pub innocent_slowdown_p99: Option<f64>,
+    pub local_slowdown_p99: Option<f64>,
     /// Such flows that had not ended with the run.
-    pub innocents_unfinished: u64,
+    pub local_unfinished: u64,
     /// Frames that have arrived anywhere.
     pub packet_hops: u64,
     /// Frames lost for want of the simulator's memory. Nothing but a defect makes them.
     pub lost_by_simulator: u64,
     /// Nanoseconds from point to point of `queue`.
-    pub every_ns: u64,
+    pub step_ns: u64,
     /// The most that waited in the congested queue within each such time, in octets.
     pub queue: Vec<f64>,
 }
@@ -138,24 +138,24 @@ mod tests {
             share: 0.05,
             path_octets: 1,
             buffer,
-            told_ns: None,
-            told_last_ns: None,
+            notified_ns: None,
+            notified_last_ns: None,
             paused_ns: None,
             dropped,
             peak_octets: 0,
-            least_octets: None,
+            min_octets: None,
             xoff_octets: None,
             xon_octets: None,
             notifications: 0,
             utilisation: Some(utilisation),
             delivered_octets: 0,
             retransmitted: 0,
-            innocent_slowdown_p50: None,
-            innocent_slowdown_p99: None,
-            innocents_unfinished: 0,
+            local_slowdown_p50: None,
+            local_slowdown_p99: None,
+            local_unfinished: 0,
             packet_hops: 0,
             lost_by_simulator: 0,
-            every_ns: 1,
+            step_ns: 1,
             queue: Vec::new(),
         }
     }

@@ -25,7 +25,7 @@ impl fmt::Display for WanReport<'_> {
         let buffer = self.buffer();
         let near = format!("a queue of {buffer} of rate × round trip");
         self.table(f, "sender told after, median", |variant, km| {
-            self.spread(variant, km, Unit::Nanoseconds, |run| run.told_ns)
+            self.spread(variant, km, Unit::Nanoseconds, |run| run.notified_ns)
         })?;
         self.table(f, "gateway paused after", |variant, km| {
             self.spread(variant, km, Unit::Nanoseconds, |run| run.paused_ns)
@@ -45,7 +45,7 @@ impl fmt::Display for WanReport<'_> {
             self.spread(variant, km, Unit::Times, |run| Some(run.peak_octets as f64 / run.path_octets as f64))
         })?;
         self.table(f, "innocents, slowdown p99", |variant, km| {
-            self.spread(variant, km, Unit::Times, |run| run.innocent_slowdown_p99)
+            self.spread(variant, km, Unit::Times, |run| run.local_slowdown_p99)
         })?;
         self.told(f)?;
         let hops: u64 = results.runs.iter().map(|run| run.packet_hops).sum();

@@ -181,8 +181,8 @@ fn thresholds_pause_and_mark() {
     assert_eq!((result.totals.dropped, result.totals.retransmitted, result.summary.unfinished), (0, 0, 0));
     assert_eq!(result.notifications.len(), 4);
     for notification in &result.notifications {
-        let delay_ns = notification.changed_ns.unwrap() - notification.met_ns;
-        assert!(delay_ns >= notification.way_back_ns, "{notification:?}");
+        let delay_ns = notification.reacted_ns.unwrap() - notification.congested_ns;
+        assert!(delay_ns >= notification.return_path_ns, "{notification:?}");
     }
 }
 
@@ -242,13 +242,13 @@ fn a_switch_tells_senders_at_once() {
         assert_eq!((result.summary.unfinished, result.totals.dropped, result.totals.octets_differing), (0, 0, 0));
         for notification in &result.notifications {
             // What receivers' traces say may have slowed a sender already.
-            let Some(changed_ns) = notification.changed_ns else {
+            let Some(reacted_ns) = notification.reacted_ns else {
                 assert_eq!(result.variant, "traced");
                 continue;
             };
-            let delay_ns = changed_ns - notification.met_ns;
+            let delay_ns = reacted_ns - notification.congested_ns;
             // Another switch on the way may have told the sender before.
-            let late_ns = delay_ns.saturating_sub(notification.way_back_ns);
+            let late_ns = delay_ns.saturating_sub(notification.return_path_ns);
             match result.variant.as_str() {
                 "slow" => assert!(late_ns > 50_000 * 8 / 100, "{notification:?}"),
                 _ => assert!(late_ns <= 1000, "{}: {late_ns} ns late", result.variant),
@@ -294,8 +294,8 @@ fn a_group_meets_an_incast() {
             totals.octets_delivered <= sent && totals.octets_delivered + 4 * 128 * 4096 > sent,
             "{variant}: {totals:?}"
         );
-        let (keeps, share) = (result.summary.group_keeps.unwrap(), result.summary.group_share.unwrap());
-        assert!(keeps < 0.95, "{variant}: {keeps}: the source was not told");
+        let (control_run, share) = (result.summary.group_retained.unwrap(), result.summary.group_share.unwrap());
+        assert!(control_run < 0.95, "{variant}: {control_run}: the source was not told");
         assert!(share > 0.1 && share < 1.1, "{variant}: {share}");
         assert!(result.summary.victim_share.is_none());
     }
@@ -340,8 +340,11 @@ fn a_victim_keeps_what_is_fair_without_control_of_anything() {
     let shares: Vec<(f64, f64)> = (1..=4)
         .map(|seed| {
             let summary = run_once(&scenario, seed).summary;
-            (summary.victim_share.unwrap(), summary.victim_keeps.unwrap())
+            (summary.victim_share.unwrap(), summary.victim_retained.unwrap())
         })
         .collect();
-    assert!(shares.iter().any(|(share, keeps)| *share > 0.97 && *share < 1.0 && *keeps == 1.0), "{shares:?}");
+    assert!(
+        shares.iter().any(|(share, control_run)| *share > 0.97 && *share < 1.0 && *control_run == 1.0),
+        "{shares:?}"
+    );
 }

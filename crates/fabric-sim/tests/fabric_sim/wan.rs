@@ -14,9 +14,9 @@ total_km = [40]
 first_hop_km = 5
 buffers = [0.7, 1]
 buffer = 0.7
-least_us = 1200
+min_duration_us = 1200
 round_trips = 1
-innocent_every_us = 100
+local_every_us = 100
 
 [hosts]
 outstanding_packets = 4096
@@ -60,11 +60,11 @@ fn close<'a>(results: &'a WanResults, variant: &'a str) -> &'a WanRun {
 fn senders_hear_sooner_and_paused_gateways_lose_nothing() {
     let results = results();
     assert!(results.runs.iter().all(|run| run.delivered_octets > 1_000_000 && run.lost_by_simulator == 0));
-    let told = |variant| close(&results, variant).told_ns.unwrap();
+    let told = |variant| close(&results, variant).notified_ns.unwrap();
     // Light needs 25 µs from R1 to the PE, and 200 + 175 µs for the way to the receiver and back to the sender.
     assert!((25_000.0..32_000.0).contains(&told("end-e")), "{}", told("end-e"));
     assert!((375_000.0..410_000.0).contains(&told("receiver-cnp")), "{}", told("receiver-cnp"));
-    assert!(close(&results, "none").told_ns.is_none() && close(&results, "none").dropped > 0);
+    assert!(close(&results, "none").notified_ns.is_none() && close(&results, "none").dropped > 0);
     let paused = close(&results, "end-c");
     assert_eq!((paused.dropped, paused.retransmitted), (0, 0));
     assert!((25_000.0..29_000.0).contains(&paused.paused_ns.unwrap()), "{:?}", paused.paused_ns);
@@ -90,7 +90,7 @@ fn an_early_resume_spares_the_restart() {
     let end_c = &VARIANTS[VARIANTS.find("[[variant]]\nname = \"end-c\"").unwrap()..];
     let early = end_c.replace("end-c", "early") + "early_resume = true\n";
     let tight = FILE.replace("buffers = [0.7, 1]\nbuffer = 0.7", "buffers = [0.41]\nbuffer = 0.41");
-    let longer = tight.replace("least_us = 1200", "least_us = 4000");
+    let longer = tight.replace("min_duration_us = 1200", "min_duration_us = 4000");
     let results = run_wan(&study(&format!("{longer}{end_c}{early}")).unwrap(), &[1], 2, &|_| (), None).unwrap();
     let of = |variant| results.at(variant, 40.0, 0.41).next().unwrap();
     assert_eq!((of("end-c").dropped, of("early").dropped), (0, 0));
@@ -128,6 +128,6 @@ fn what_makes_no_sense_is_refused_with_its_line() {
     assert!(refused("\"end-c\"", "\"none\"").ends_with("two variants are called \"none\": rename one"));
     assert!(refused("signal = \"end-e\"", "signal = \"end-e\"\nearly_resume = true").contains("nobody is paused"));
     assert!(refused("congested = \"R1\"", "congested = \"R2\"").contains("wan.toml:6: "));
-    assert!(refused("least_us", "leest_us").contains("unknown key `leest_us`"));
+    assert!(refused("min_duration_us", "leest_us").contains("unknown key `leest_us`"));
     assert!(study(FILE).unwrap_err().contains("variant"));
 }

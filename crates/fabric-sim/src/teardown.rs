@@ -15,7 +15,7 @@ const LINGER_NS: u64 = 2_000_000;
 
 /// What the queue pairs of a flow have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct QueuePairTotals {
     /// Packets sent, those sent again included.
     pub(super) sent: u64,
     /// Packets sent again.
@@ -30,9 +30,9 @@ pub(super) struct Tally {
     pub(super) delivered_octets: u64,
 }
 
-impl Tally {
+impl QueuePairTotals {
     pub(super) fn of(sender: &QueuePairCounters, delivered_octets: u64) -> Self {
-        Tally {
+        QueuePairTotals {
             sent: sender.packets_sent,
             retransmitted: sender.packets_retransmitted,
             octets_sent: sender.payload_octets_sent,
@@ -45,21 +45,21 @@ impl Tally {
 
 /// Flows whose queue pairs are gone, or about to go. Those of multicast groups stay: a file does not name many.
 #[derive(Debug)]
-pub(super) struct Closing {
+pub(super) struct Teardown {
     /// Flows that have ended, in the order in which their queue pairs go, and when.
     leaving: VecDeque<(Instant, usize)>,
     /// By the flow's number: what its queue pairs had counted, if they are gone.
-    gone: Vec<Option<Tally>>,
+    gone: Vec<Option<QueuePairTotals>>,
 }
 
-impl Closing {
+impl Teardown {
     /// Of so many flows none has ended.
     pub(super) fn new(flows: usize) -> Self {
-        Closing { leaving: VecDeque::new(), gone: vec![None; flows] }
+        Teardown { leaving: VecDeque::new(), gone: vec![None; flows] }
     }
 
     /// A flow has ended by `now`, which never runs backwards.
-    pub(super) fn has_ended(&mut self, flow: usize, now: Instant) {
+    pub(super) fn schedule(&mut self, flow: usize, now: Instant) {
         self.leaving.push_back((now.after_ns(LINGER_NS), flow));
     }
 
@@ -71,29 +71,29 @@ impl Closing {
 
 impl Run<'_> {
     /// What the queue pairs of a flow have counted; nothing, if it has not begun.
-    pub(super) fn tally(&self, number: usize) -> Tally {
-        if let Some(tally) = self.closing.gone[number] {
-            return tally;
+    pub(super) fn totals_of(&self, number: usize) -> QueuePairTotals {
+        if let Some(totals_of) = self.teardown.gone[number] {
+            return totals_of;
         }
         let (flow, qpn) = (&self.flows[number], self.qpn(number));
         let counters = |host| self.fabric.server(host).and_then(|server| server.endpoint().counters(qpn));
         let receivers = flow.receivers.iter().copied().chain([flow.to]).filter_map(counters);
         let delivered_octets = receivers.map(|counters| counters.payload_octets_received).min().unwrap_or(0);
-        counters(flow.from).map(|sender| Tally::of(sender, delivered_octets)).unwrap_or_default()
+        counters(flow.from).map(|sender| QueuePairTotals::of(sender, delivered_octets)).unwrap_or_default()
     }
 
     /// Removes the queue pairs of flows that ended long enough ago.
     pub(super) fn close(&mut self, now: Instant) {
-        while let Some(number) = self.closing.due(now) {
-            let tally = self.tally(number);
-            self.closing.gone[number] = Some(tally);
+        while let Some(number) = self.teardown.due(now) {
+            let totals_of = self.totals_of(number);
+            self.teardown.gone[number] = Some(totals_of);
             let qpn = self.qpn(number);
             for host in [self.flows[number].from, self.flows[number].to] {
                 self.fabric.with_server(host, |server: &mut Server| server.disconnect(qpn));
             }
             if let Some(place) = self.sampled.iter().position(|flow| flow.qpn == qpn) {
                 let flow = self.sampled.swap_remove(place);
-                self.sampler.keep(&flow, tally.delivered_octets);
+                self.sampler.keep(&flow, totals_of.delivered_octets);
             }
         }
     }

@@ -17,21 +17,21 @@ use std::collections::BTreeSet;
 const CLASSES: usize = 8;
 
 /// Who is shown a run, if anybody is, and the groups that will come up in it.
-pub(super) struct Showing<'s, 'a>(Option<(&'s mut Shown<'a>, Vec<PlannedGroup>)>);
+pub(super) struct Observation<'s, 'a>(Option<(&'s mut Shown<'a>, Vec<PlannedGroup>)>);
 
-impl<'s, 'a> Showing<'s, 'a> {
+impl<'s, 'a> Observation<'s, 'a> {
     /// A run begins, whose own steps are so long.
     ///
     /// # Errors
     ///
     /// Those of who is shown it.
-    pub(super) fn new(shown: Option<&'s mut Shown<'a>>, run: &Run<'_>, step_ns: u64) -> Result<Self, RunError> {
-        let Some(shown) = shown else { return Ok(Showing(None)) };
+    pub(super) fn new(observer: Option<&'s mut Shown<'a>>, run: &Run<'_>, step_ns: u64) -> Result<Self, RunError> {
+        let Some(observer) = observer else { return Ok(Observation(None)) };
         let planned = run.groups_to_come()?;
         let groups = planned.iter().map(|(name, group)| scene_group(name, group)).collect();
         let groups_only: Vec<PlannedGroup> = planned.into_iter().map(|(_, group)| group).collect();
-        shown.begin(&scene(&run.scenario.topology, groups, &groups_only), step_ns)?;
-        Ok(Showing(Some((shown, groups_only))))
+        observer.begin(&scene(&run.scenario.topology, groups, &groups_only), step_ns)?;
+        Ok(Observation(Some((observer, groups_only))))
     }
 
     /// Shows how things are, if it is time for that.
@@ -40,8 +40,8 @@ impl<'s, 'a> Showing<'s, 'a> {
     ///
     /// The same.
     pub(super) fn look(&mut self, run: &Run<'_>, now_ns: u64) -> Result<(), RunError> {
-        if let Some((shown, groups)) = &mut self.0 {
-            shown.look(now_ns, || run.moment(groups, now_ns))?;
+        if let Some((observer, groups)) = &mut self.0 {
+            observer.look(now_ns, || run.moment(groups, now_ns))?;
         }
         Ok(())
     }
@@ -52,8 +52,8 @@ impl<'s, 'a> Showing<'s, 'a> {
     ///
     /// The same.
     pub(super) fn end(self, run: &Run<'_>, now_ns: u64) -> Result<(), RunError> {
-        if let Some((shown, groups)) = self.0 {
-            shown.end(&run.moment(&groups, now_ns))?;
+        if let Some((observer, groups)) = self.0 {
+            observer.end(&run.moment(&groups, now_ns))?;
         }
         Ok(())
     }

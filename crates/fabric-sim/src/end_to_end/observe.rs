@@ -1,7 +1,7 @@
 //! An end-to-end run as it is shown: all switches and hosts, what links have carried, the group's tree.
 
 use super::set_up::Site;
-use crate::showing;
+use crate::observe;
 use srdma_fabric::SwitchId;
 use srdma_sim::moment::{self, Moment, PlaceMoment};
 use srdma_sim::scene::Scene;
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 impl Site {
     /// Where it takes place.
     pub(super) fn scene(&self) -> Scene {
-        let group = showing::scene_group("the stream", self.group());
-        showing::scene(&self.scenario.topology, vec![group], std::slice::from_ref(self.group()))
+        let group = observe::scene_group("the stream", self.group());
+        observe::scene(&self.scenario.topology, vec![group], std::slice::from_ref(self.group()))
     }
 
     /// How things are at a time; `forgotten` is what switches had dropped in earlier lives.

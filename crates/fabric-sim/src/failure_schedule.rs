@@ -9,56 +9,60 @@ use srdma_wire::Prefix;
 use srdma_wire::units::NS_PER_US;
 use std::collections::BTreeMap;
 
-/// What happens to links, in the order of time.
+/// Action happens to links, in the order of time.
 #[derive(Debug)]
-pub(super) struct Turns {
-    coming: std::vec::IntoIter<Turn>,
+pub(super) struct FailureSchedule {
+    coming: std::vec::IntoIter<Change>,
     /// For each link how many failures it has now.
     failures: Vec<u32>,
-    /// What routing goes by since it converged last.
+    /// Action routing goes by since it converged last.
     routing: Option<NextHops>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
+struct Change {
     at_ns: u64,
-    what: What,
+    what: Action,
     links: Vec<LinkId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum Action {
     /// Links carry nothing from now on.
-    Fails,
+    Fail,
     /// They do again.
-    Works,
+    Repair,
     /// Routing has found out what works and what does not.
-    Converges,
+    Converge,
 }
 
-impl Turns {
-    /// What a scenario says.
+impl FailureSchedule {
+    /// Action a scenario says.
     pub(super) fn new(scenario: &FabricScenario) -> Self {
         let reconvergence_ns = scenario.switches.reconvergence_us.get() * NS_PER_US;
         let mut coming = Vec::new();
         for failure in &scenario.failures {
-            let until = failure.until_ns.map(|until_ns| (until_ns, What::Works));
-            for (at_ns, what) in [(failure.at_ns, What::Fails)].into_iter().chain(until) {
-                coming.push(Turn { at_ns, what, links: failure.links.clone() });
-                coming.push(Turn { at_ns: at_ns + reconvergence_ns, what: What::Converges, links: Vec::new() });
+            let until = failure.until_ns.map(|until_ns| (until_ns, Action::Repair));
+            for (at_ns, what) in [(failure.at_ns, Action::Fail)].into_iter().chain(until) {
+                coming.push(Change { at_ns, what, links: failure.links.clone() });
+                coming.push(Change { at_ns: at_ns + reconvergence_ns, what: Action::Converge, links: Vec::new() });
             }
         }
         coming.sort();
-        Turns { coming: coming.into_iter(), failures: vec![0; scenario.topology.links().len()], routing: None }
+        FailureSchedule {
+            coming: coming.into_iter(),
+            failures: vec![0; scenario.topology.links().len()],
+            routing: None,
+        }
     }
 
     /// Lets happen what comes next, and says what it is.
-    pub(super) fn take(&mut self) -> Option<(What, Vec<LinkId>)> {
-        let Turn { what, links, .. } = self.coming.next()?;
+    pub(super) fn take(&mut self) -> Option<(Action, Vec<LinkId>)> {
+        let Change { what, links, .. } = self.coming.next()?;
         let change = match what {
-            What::Fails => 1,
-            What::Works => -1,
-            What::Converges => 0,
+            Action::Fail => 1,
+            Action::Repair => -1,
+            Action::Converge => 0,
         };
         for link in &links {
             let failures = &mut self.failures[link.index()];
@@ -86,13 +90,13 @@ impl Turns {
 
 impl Run<'_> {
     /// Does what happens to links next.
-    pub(super) fn take_turn(&mut self) -> Result<(), RunError> {
-        match self.turns.take() {
+    pub(super) fn apply_failure(&mut self) -> Result<(), RunError> {
+        match self.failure_schedule.take() {
             None => {}
-            Some((What::Converges, _)) => return self.converge(),
-            Some((What::Fails | What::Works, links)) => {
+            Some((Action::Converge, _)) => return self.converge(),
+            Some((Action::Fail | Action::Repair, links)) => {
                 for link in links {
-                    self.fabric.cut(&self.scenario.topology, link, self.turns.is_cut(link));
+                    self.fabric.cut(&self.scenario.topology, link, self.failure_schedule.is_cut(link));
                 }
             }
         }
@@ -103,10 +107,10 @@ impl Run<'_> {
     fn converge(&mut self) -> Result<(), RunError> {
         let topology = &self.scenario.topology;
         // Where hosts are cut off from each other, routing leaves everything as it is.
-        let Some(after) = self.turns.working(topology) else { return Ok(()) };
-        let before = self.turns.routing.replace(after);
+        let Some(after) = self.failure_schedule.working(topology) else { return Ok(()) };
+        let before = self.failure_schedule.routing.replace(after);
         let before = before.as_ref().unwrap_or(&self.next_hops);
-        let Some(after) = &self.turns.routing else { return Ok(()) };
+        let Some(after) = &self.failure_schedule.routing else { return Ok(()) };
         for switch in topology.switch_ids() {
             for command in changes(topology, switch, before, after) {
                 self.fabric.with_switch(switch, |node| node.control(command)).transpose()?;
@@ -116,7 +120,7 @@ impl Run<'_> {
     }
 }
 
-/// What a switch is told when its shortest paths change.
+/// Action a switch is told when its shortest paths change.
 fn changes(topology: &Topology, switch: SwitchId, before: &NextHops, after: &NextHops) -> Vec<Command> {
     let table = TableId(0);
     let before: BTreeMap<Prefix, Vec<u16>> = routes(topology, before, switch).into_iter().collect();

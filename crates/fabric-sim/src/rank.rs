@@ -7,7 +7,7 @@
 //! A channel may be divided over several queue pairs, its lanes: then each message is, and has come in when all its
 //! pieces have.
 
-use super::pages::PageMemory;
+use super::page_memory::PageMemory;
 use super::server::write;
 use super::tasks::SharedTask;
 use srdma_placement::Message;
@@ -20,7 +20,7 @@ const RECEIVES_AHEAD: usize = 4;
 
 /// What a server does for the tasks that it takes part in.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct Rank {
     incoming: BTreeMap<usize, Incoming>,
     outgoing: BTreeMap<usize, Outgoing>,
     lanes: BTreeMap<Qpn, Lane>,
@@ -60,14 +60,14 @@ struct Outgoing {
     lanes: Vec<Qpn>,
     acknowledged: Pieces,
     /// Messages that are posted and not acknowledged.
-    under_way: VecDeque<Message>,
+    in_flight: VecDeque<Message>,
     /// Since when something is posted, as far as that has not been counted.
     busy_since: Instant,
     sent: Sent,
 }
 
 /// What posting takes.
-pub(super) struct Means<'a> {
+pub(super) struct RankContext<'a> {
     /// The endpoint of the server.
     pub(super) endpoint: &'a mut Endpoint<PageMemory>,
     /// The region of all its messages; that of peers has the same key.
@@ -91,7 +91,7 @@ impl Pieces {
     }
 }
 
-impl Part {
+impl Rank {
     /// Takes part in a channel as the one that receives, by these queue pairs.
     ///
     /// # Errors
@@ -102,11 +102,11 @@ impl Part {
         channel: usize,
         task: SharedTask,
         lanes: &[Qpn],
-        means: &mut Means<'_>,
+        context: &mut RankContext<'_>,
     ) -> Result<(), PostError> {
         for (lane, qpn) in lanes.iter().enumerate() {
             self.lanes.insert(*qpn, Lane { channel, lane, comes_in: true });
-            (0..RECEIVES_AHEAD).try_for_each(|_| means.endpoint.post_receive(*qpn, token(means.region)))?;
+            (0..RECEIVES_AHEAD).try_for_each(|_| context.endpoint.post_receive(*qpn, token(context.region)))?;
         }
         self.incoming.insert(channel, Incoming { task, arrived: Pieces::none(lanes.len()) });
         Ok(())
@@ -121,7 +121,7 @@ impl Part {
             task,
             lanes: lanes.to_vec(),
             acknowledged: Pieces::none(lanes.len()),
-            under_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             busy_since: Instant::ZERO,
             sent: Sent::default(),
         };
@@ -138,7 +138,11 @@ impl Part {
     /// # Errors
     ///
     /// Those of the endpoint.
-    pub(super) fn on_completion(&mut self, completion: &Completion, means: &mut Means<'_>) -> Result<(), PostError> {
+    pub(super) fn on_completion(
+        &mut self,
+        completion: &Completion,
+        context: &mut RankContext<'_>,
+    ) -> Result<(), PostError> {
         let Some(Lane { channel, lane, comes_in }) = self.lanes.get(&completion.qpn).copied() else {
             return Ok(());
         };
@@ -149,18 +153,18 @@ impl Part {
         }
         let mut more = std::mem::take(&mut self.more);
         let task = if comes_in {
-            means.endpoint.post_receive(completion.qpn, token(means.region))?;
+            context.endpoint.post_receive(completion.qpn, token(context.region))?;
             let Some(incoming) = self.incoming.get_mut(&channel) else { return Ok(()) };
             for _ in 0..incoming.arrived.add(lane) {
-                incoming.task.borrow_mut().arrived(means.now, channel, &mut more);
+                incoming.task.borrow_mut().arrived(context.now, channel, &mut more);
             }
             SharedTask::clone(&incoming.task)
         } else {
             let Some(outgoing) = self.outgoing.get_mut(&channel) else { return Ok(()) };
-            outgoing.on_acknowledged(lane, completion.length_octets, means.now, &mut more);
+            outgoing.on_acknowledged(lane, completion.length_octets, context.now, &mut more);
             SharedTask::clone(&outgoing.task)
         };
-        let posted = self.send(&task, &more, means);
+        let posted = self.send(&task, &more, context);
         more.clear();
         self.more = more;
         posted
@@ -175,12 +179,12 @@ impl Part {
         &mut self,
         task: &SharedTask,
         messages: &[Message],
-        means: &mut Means<'_>,
+        context: &mut RankContext<'_>,
     ) -> Result<(), PostError> {
         for message in messages {
             let channel = task.borrow_mut().sent(message);
             if let Some(outgoing) = channel.and_then(|channel| self.outgoing.get_mut(&channel)) {
-                outgoing.post(message, means)?;
+                outgoing.post(message, context)?;
             }
         }
         Ok(())
@@ -194,16 +198,16 @@ impl Part {
 
 impl Outgoing {
     /// Posts a message, a piece on each lane: whole packets, as even as they can be.
-    fn post(&mut self, message: &Message, means: &mut Means<'_>) -> Result<(), PostError> {
-        if self.under_way.is_empty() {
-            self.busy_since = means.now;
+    fn post(&mut self, message: &Message, context: &mut RankContext<'_>) -> Result<(), PostError> {
+        if self.in_flight.is_empty() {
+            self.busy_since = context.now;
         }
-        self.under_way.push_back(*message);
-        let piece = message.octets.div_ceil(means.mtu_octets).div_ceil(self.lanes.len() as u64) * means.mtu_octets;
+        self.in_flight.push_back(*message);
+        let piece = message.octets.div_ceil(context.mtu_octets).div_ceil(self.lanes.len() as u64) * context.mtu_octets;
         for (lane, qpn) in (0..).zip(&self.lanes) {
             let length = message.octets.saturating_sub(lane * piece).min(piece);
             let immediate = Some(message.step.to_be_bytes());
-            means.endpoint.post_send(*qpn, write(0, means.region, length as u32, immediate))?;
+            context.endpoint.post_send(*qpn, write(0, context.region, length as u32, immediate))?;
         }
         Ok(())
     }
@@ -211,7 +215,7 @@ impl Outgoing {
     fn on_acknowledged(&mut self, lane: usize, octets: u32, now: Instant, more: &mut Vec<Message>) {
         self.sent.octets += u64::from(octets);
         for _ in 0..self.acknowledged.add(lane) {
-            if let Some(message) = self.under_way.pop_front() {
+            if let Some(message) = self.in_flight.pop_front() {
                 self.task.borrow_mut().acknowledged(&message, more);
             }
         }

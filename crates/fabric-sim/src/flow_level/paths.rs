@@ -18,7 +18,7 @@ use srdma_wire::Qpn;
 /// # Errors
 ///
 /// Those of the placement.
-pub(super) fn ways(
+pub(super) fn paths(
     scenario: &FabricScenario,
     variant: &Variant,
     next_hops: &NextHops,
@@ -36,14 +36,14 @@ pub(super) fn ways(
     }
     let lanes = variant.queue_pairs.get() as usize;
     let first = first_qpn(seed) as usize + plan(scenario, seed).len();
-    let mut ways = Vec::with_capacity(channels.len() * lanes);
+    let mut paths = Vec::with_capacity(channels.len() * lanes);
     for (number, channel) in channels.iter().enumerate() {
         for lane in 0..lanes {
             let Some(qpn) = Qpn::new((first + number * lanes + lane) as u32) else { continue };
-            ways.push(vec![hashed(topology, variant, next_hops, qpn, channel)]);
+            paths.push(vec![hashed(topology, variant, next_hops, qpn, channel)]);
         }
     }
-    Ok(ways)
+    Ok(paths)
 }
 
 /// The links that switches choose for a queue pair.

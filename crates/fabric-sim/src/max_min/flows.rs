@@ -1,26 +1,26 @@
 //! Pipes with what is to go through them, in virtual time.
 
-use super::sharing::Sharing;
+use super::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A pipe: octets in it go one after the other.
+/// A flow: octets in it go one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PipeId(pub u32);
+pub struct FlowId(pub u32);
 
 /// How much of the mean duration of transfers passes at least from one time that rates are found anew to the next: so
 /// long what ends leaves its share to what begins in its place, and no more.
-const PATIENCE: f64 = 0.005;
+const MIN_INTERVAL: f64 = 0.005;
 
 /// How many transfers the mean is over, more or less.
-const REMEMBERED: f64 = 64.0;
+const MEAN_OVER: f64 = 64.0;
 
 /// Pipes over links. `T` says what a transfer is to whoever wants it.
 #[derive(Clone, Debug)]
-pub struct Pipes<T> {
-    sharing: Sharing,
-    pipes: Vec<Pipe<T>>,
-    /// When pipes will have done their first transfer, with which of their plans says so: others are outdated.
+pub struct Flows<T> {
+    rates: Rates,
+    flows: Vec<Flow<T>>,
+    /// When flows will have done their first transfer, with which of their plans says so: others are outdated.
     ends: BinaryHeap<Reverse<(u64, u32, u32)>>,
     changed: Vec<(u32, f64)>,
     /// How long transfers took, in the mean.
@@ -31,7 +31,7 @@ pub struct Pipes<T> {
 }
 
 #[derive(Clone, Debug)]
-struct Pipe<T> {
+struct Flow<T> {
     waiting: VecDeque<(T, f64)>,
     /// Octets of the first of them that had not gone at `since_ps`.
     left: f64,
@@ -40,16 +40,16 @@ struct Pipe<T> {
     octets_per_ps: f64,
     plan: u32,
     /// Whether nothing goes through it although something waits.
-    is_shut: bool,
+    is_blocked: bool,
 }
 
-impl<T: Copy> Pipes<T> {
-    /// Links of these rates, in bits a second, and no pipes.
+impl<T: Copy> Flows<T> {
+    /// Links of these rates, in bits a second, and no flows.
     pub fn new(bits_per_s: impl IntoIterator<Item = u64>) -> Self {
         let octets_per_ps = |bits_per_s: u64| bits_per_s as f64 / 8e12;
-        Pipes {
-            sharing: Sharing::new(bits_per_s.into_iter().map(octets_per_ps)),
-            pipes: Vec::new(),
+        Flows {
+            rates: Rates::new(bits_per_s.into_iter().map(octets_per_ps)),
+            flows: Vec::new(),
             ends: BinaryHeap::new(),
             changed: Vec::new(),
             mean_ps: 0.0,
@@ -58,70 +58,70 @@ impl<T: Copy> Pipes<T> {
         }
     }
 
-    /// Adds a pipe along these links, by their positions. Each may be there once.
-    pub fn add(&mut self, links: &[u32]) -> PipeId {
-        self.sharing.add(links);
-        self.pipes.push(Pipe {
+    /// Adds a flow along these links, by their positions. Each may be there once.
+    pub fn add(&mut self, links: &[u32]) -> FlowId {
+        self.rates.add(links);
+        self.flows.push(Flow {
             waiting: VecDeque::new(),
             left: 0.0,
             begun_ps: 0,
             since_ps: 0,
             octets_per_ps: 0.0,
             plan: 0,
-            is_shut: false,
+            is_blocked: false,
         });
-        PipeId(self.pipes.len() as u32 - 1)
+        FlowId(self.flows.len() as u32 - 1)
     }
 
-    /// The links of a pipe.
-    pub fn links(&self, pipe: PipeId) -> impl Iterator<Item = u32> + '_ {
-        self.sharing.links(pipe.0)
+    /// The links of a flow.
+    pub fn links(&self, flow: FlowId) -> impl Iterator<Item = u32> + '_ {
+        self.rates.links(flow.0)
     }
 
-    /// Puts so many octets behind what waits at a pipe, more than 0.
-    pub fn send(&mut self, now_ps: u64, pipe: PipeId, octets: f64, what: T) {
-        let own = &mut self.pipes[pipe.0 as usize];
+    /// Puts so many octets behind what waits at a flow, more than 0.
+    pub fn send(&mut self, now_ps: u64, flow: FlowId, octets: f64, what: T) {
+        let own = &mut self.flows[flow.0 as usize];
         own.waiting.push_back((what, octets));
         if own.waiting.len() == 1 {
             (own.left, own.octets_per_ps) = (octets, 0.0);
             (own.begun_ps, own.since_ps) = (now_ps, now_ps);
-            if !own.is_shut {
-                self.sharing.begin(pipe.0);
+            if !own.is_blocked {
+                self.rates.begin(flow.0);
             }
         }
     }
 
-    /// Nothing goes through a pipe until it is [laid](Pipes::lay) anew. What waits goes on waiting.
-    pub fn shut(&mut self, now_ps: u64, pipe: PipeId) {
-        let own = &mut self.pipes[pipe.0 as usize];
+    /// Nothing goes through a flow until it is [laid](Pipes::lay) anew. What waits goes on waiting.
+    pub fn block(&mut self, now_ps: u64, flow: FlowId) {
+        let own = &mut self.flows[flow.0 as usize];
         own.progress(now_ps);
-        (own.octets_per_ps, own.is_shut) = (0.0, true);
+        (own.octets_per_ps, own.is_blocked) = (0.0, true);
         own.plan = own.plan.wrapping_add(1);
-        if self.sharing.is_in_use(pipe.0) {
-            self.sharing.end(pipe.0);
+        if self.rates.is_in_use(flow.0) {
+            self.rates.end(flow.0);
         }
     }
 
-    /// Whether nothing goes through a pipe.
-    pub fn is_shut(&self, pipe: PipeId) -> bool {
-        self.pipes[pipe.0 as usize].is_shut
+    /// Whether nothing goes through a flow.
+    pub fn is_blocked(&self, flow: FlowId) -> bool {
+        self.flows[flow.0 as usize].is_blocked
     }
 
-    /// Lays a pipe along other links; what waits goes on there.
-    pub fn lay(&mut self, now_ps: u64, pipe: PipeId, links: &[u32]) {
-        self.shut(now_ps, pipe);
-        self.sharing.lay(pipe.0, links);
-        let own = &mut self.pipes[pipe.0 as usize];
-        own.is_shut = false;
+    /// Lays a flow along other links; what waits goes on there.
+    pub fn reroute(&mut self, now_ps: u64, flow: FlowId, links: &[u32]) {
+        self.block(now_ps, flow);
+        self.rates.reroute(flow.0, links);
+        let own = &mut self.flows[flow.0 as usize];
+        own.is_blocked = false;
         if !own.waiting.is_empty() {
-            self.sharing.begin(pipe.0);
+            self.rates.begin(flow.0);
         }
     }
 
     /// When something happens next, in picoseconds: a transfer has gone, or rates are to be [settled](Pipes::settle).
     pub fn next_ps(&mut self) -> Option<u64> {
-        while let Some(Reverse((at_ps, pipe, plan))) = self.ends.peek() {
-            if self.pipes[*pipe as usize].plan == *plan {
+        while let Some(Reverse((at_ps, flow, plan))) = self.ends.peek() {
+            if self.flows[*flow as usize].plan == *plan {
                 return Some(self.due_ps.map_or(*at_ps, |due_ps| due_ps.min(*at_ps)));
             }
             self.ends.pop();
@@ -129,57 +129,57 @@ impl<T: Copy> Pipes<T> {
         self.due_ps
     }
 
-    /// Takes out what has gone by now: adds it in the order of the pipes.
-    pub fn take_gone(&mut self, now_ps: u64, gone: &mut Vec<(PipeId, T)>) {
+    /// Takes out what has gone by now: adds it in the order of the flows.
+    pub fn take_completed(&mut self, now_ps: u64, gone: &mut Vec<(FlowId, T)>) {
         while let Some(Reverse((at_ps, number, plan))) = self.ends.peek().copied() {
-            let pipe = &mut self.pipes[number as usize];
-            if pipe.plan == plan && at_ps > now_ps {
+            let flow = &mut self.flows[number as usize];
+            if flow.plan == plan && at_ps > now_ps {
                 return;
             }
             self.ends.pop();
-            if pipe.plan != plan {
+            if flow.plan != plan {
                 continue;
             }
-            let Some((what, _)) = pipe.waiting.pop_front() else { continue };
-            gone.push((PipeId(number), what));
-            self.mean_ps += ((now_ps - pipe.begun_ps) as f64 - self.mean_ps) / REMEMBERED;
-            (pipe.begun_ps, pipe.since_ps) = (now_ps, now_ps);
-            match pipe.waiting.front() {
+            let Some((what, _)) = flow.waiting.pop_front() else { continue };
+            gone.push((FlowId(number), what));
+            self.mean_ps += ((now_ps - flow.begun_ps) as f64 - self.mean_ps) / MEAN_OVER;
+            (flow.begun_ps, flow.since_ps) = (now_ps, now_ps);
+            match flow.waiting.front() {
                 Some((_, octets)) => {
-                    pipe.left = *octets;
-                    self.ends.push(Reverse(pipe.next_end(number)));
+                    flow.left = *octets;
+                    self.ends.push(Reverse(flow.next_end(number)));
                 }
                 None => {
-                    pipe.plan = pipe.plan.wrapping_add(1);
-                    self.sharing.end(number);
+                    flow.plan = flow.plan.wrapping_add(1);
+                    self.rates.end(number);
                 }
             }
         }
     }
 
-    /// Gives pipes their rates after what has begun and ended now.
+    /// Gives flows their rates after what has begun and ended now.
     pub fn settle(&mut self, now_ps: u64) {
-        self.sharing.take_up(&mut self.changed);
+        self.rates.take_begun(&mut self.changed);
         self.due_ps = None;
-        if self.sharing.is_touched() {
-            let due_ps = self.settled_ps + (self.mean_ps * PATIENCE) as u64;
+        if self.rates.has_changes() {
+            let due_ps = self.settled_ps + (self.mean_ps * MIN_INTERVAL) as u64;
             if due_ps <= now_ps {
                 self.settled_ps = now_ps;
-                self.sharing.settle(&mut self.changed);
+                self.rates.settle(&mut self.changed);
             } else {
                 self.due_ps = Some(due_ps);
             }
         }
         for (number, octets_per_ps) in self.changed.drain(..) {
-            let pipe = &mut self.pipes[number as usize];
-            pipe.progress(now_ps);
-            pipe.octets_per_ps = octets_per_ps;
-            self.ends.push(Reverse(pipe.next_end(number)));
+            let flow = &mut self.flows[number as usize];
+            flow.progress(now_ps);
+            flow.octets_per_ps = octets_per_ps;
+            self.ends.push(Reverse(flow.next_end(number)));
         }
     }
 }
 
-impl<T> Pipe<T> {
+impl<T> Flow<T> {
     /// Lets time pass up to now.
     fn progress(&mut self, now_ps: u64) {
         self.left -= self.octets_per_ps * (now_ps - self.since_ps) as f64;

@@ -1,7 +1,7 @@
 //! All runs of a scenario, on as many threads as one likes.
 
 use super::results::{FabricResults, VariantResult};
-use super::run::{Progress, RunError, run_shown};
+use super::run::{Progress, RunError, run_observed};
 use super::scenario::FabricScenario;
 use srdma_sim::shown::Shown;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,12 +19,12 @@ pub fn run_all(
     seeds: &[u64],
     threads: usize,
     progress: &(dyn Fn(usize, Progress) + Sync),
-    shown: Option<&Mutex<Shown<'_>>>,
+    observer: Option<&Mutex<Shown<'_>>>,
 ) -> Result<FabricResults, RunError> {
     let results = in_parallel(scenario.variants.len() * seeds.len(), threads, &|position| {
         let (variant, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
-        let mut shown = if position == 0 { shown.map(locked) } else { None };
-        run_shown(scenario, variant, seed, &mut |how_far| progress(position, how_far), shown.as_deref_mut())
+        let mut observer = if position == 0 { observer.map(locked) } else { None };
+        run_observed(scenario, variant, seed, &mut |how_far| progress(position, how_far), observer.as_deref_mut())
     });
     Ok(FabricResults {
         title: scenario.title.clone(),

@@ -16,7 +16,7 @@ const UDP: usize = 8;
 
 /// A queue that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WatchedQueue {
+pub(super) struct MonitoredQueue {
     /// The port.
     pub(super) port: PortId,
     /// Octets in it from which on it counts.
@@ -25,7 +25,7 @@ pub(super) struct WatchedQueue {
 
 /// Where and when a packet met a queue above the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct CongestionPoint {
     /// The port.
     pub(super) port: PortId,
     /// When.
@@ -34,35 +34,35 @@ pub(super) struct Met {
 
 /// The queues of a switch that lie on the way to a host, or that tunnels take.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct QueueMonitor {
     /// Nobody else's packets count.
     receiver: Option<[u8; 16]>,
     /// Octets of the headers that a tunnel has put in front.
     outer_octets: usize,
-    queues: Vec<WatchedQueue>,
-    met: BTreeMap<Qpn, Met>,
+    queues: Vec<MonitoredQueue>,
+    met: BTreeMap<Qpn, CongestionPoint>,
 }
 
-impl Watch {
+impl QueueMonitor {
     /// Watches the queues at ports toward a host.
-    pub(super) fn new(receiver: Ipv6Addr, queues: Vec<WatchedQueue>) -> Self {
-        Watch { receiver: Some(receiver.octets()), outer_octets: 0, queues, met: BTreeMap::new() }
+    pub(super) fn new(receiver: Ipv6Addr, queues: Vec<MonitoredQueue>) -> Self {
+        QueueMonitor { receiver: Some(receiver.octets()), outer_octets: 0, queues, met: BTreeMap::new() }
     }
 
     /// Watches queues for whatever comes in a tunnel without an SRH.
-    pub(super) fn of_tunnels(queues: Vec<WatchedQueue>) -> Self {
-        Watch { receiver: None, outer_octets: AFTER_IPV6 - IPV6, queues, met: BTreeMap::new() }
+    pub(super) fn for_tunnels(queues: Vec<MonitoredQueue>) -> Self {
+        QueueMonitor { receiver: None, outer_octets: AFTER_IPV6 - IPV6, queues, met: BTreeMap::new() }
     }
 
     /// What the first data packet to each queue pair has met here.
-    pub(super) fn met(&self) -> &BTreeMap<Qpn, Met> {
+    pub(super) fn met(&self) -> &BTreeMap<Qpn, CongestionPoint> {
         &self.met
     }
 
     /// Looks at frames that the switch is about to take.
     pub(super) fn look(&mut self, now: Instant, frames: &[Frame], node: &Node, pool: &Pool) {
         let is_full =
-            |queue: &WatchedQueue| node.class_octets(queue.port, DATA_CLASS).unwrap_or(0) >= queue.threshold_octets;
+            |queue: &MonitoredQueue| node.class_octets(queue.port, DATA_CLASS).unwrap_or(0) >= queue.threshold_octets;
         if !self.queues.iter().any(is_full) {
             return;
         }
@@ -76,7 +76,7 @@ impl Watch {
                 && let Some(port) = node.port_toward(head)
                 && self.queues.iter().any(|queue| queue.port == port && is_full(queue))
             {
-                self.met.insert(qpn, Met { port, at: now });
+                self.met.insert(qpn, CongestionPoint { port, at: now });
             }
         }
     }

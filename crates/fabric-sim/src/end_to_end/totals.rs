@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// How long pauses have lasted: those that END.C asks for at the ingress PE.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Holds {
+pub(super) struct HoldTracker {
     /// Pauses that the PE had taken when it was looked at last.
     taken: u64,
     /// When the last pause was taken that still lasts.
@@ -18,7 +18,7 @@ pub(super) struct Holds {
     pub(super) longest_ns: u64,
 }
 
-impl Holds {
+impl HoldTracker {
     /// Looks at the PE.
     pub(super) fn look(&mut self, pe: &Node, now: Instant) {
         let taken = pe.notification_counters().pauses_taken;
@@ -41,12 +41,12 @@ impl Holds {
 
 /// How long a port has been paused altogether.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Paused {
+pub(super) struct PauseTracker {
     since: Option<Instant>,
     pub(super) total_ns: u64,
 }
 
-impl Paused {
+impl PauseTracker {
     /// Looks at the port's node.
     pub(super) fn look(&mut self, node: Option<&Node>, port: PortId, now: Instant) {
         let is_paused = node.is_some_and(|node| node.paused_classes(port) >> DATA_CLASS & 1 == 1);
@@ -63,7 +63,7 @@ impl Paused {
 
 /// What nodes have counted, those that have restarted in all their lives.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct NodeTotals {
     /// END.C, sent and taken.
     pub(super) notifications: NotificationCounters,
     /// Fast CNPs that went out by END.E.
@@ -74,7 +74,7 @@ pub(super) struct Counted {
     pub(super) dropped: BTreeMap<String, u64>,
 }
 
-impl Counted {
+impl NodeTotals {
     /// Adds a node with so many ports that goes down, or at the end; of a headend the group's counters as well.
     pub(super) fn add(&mut self, name: &str, node: &Node, ports: usize, group: Option<GroupId>) {
         let of_node = node.notification_counters();

@@ -54,15 +54,15 @@ pub struct WanSection {
     pub round_trips: Whole<1, 1000>,
     /// How long a run is at least, in microseconds.
     #[serde(default = "ten_milliseconds")]
-    pub least_us: Whole<1, 10_000_000>,
+    pub min_duration_us: Whole<1, 10_000_000>,
     /// Octets in the congested queue from which on senders are told, where END.C has no say in it.
     #[serde(default = "threshold")]
     pub threshold_octets: Whole<0, 1_000_000_000>,
     /// Microseconds between two flows that stay in the first data centre; none without it.
-    pub innocent_every_us: Option<Whole<1, 1_000_000>>,
+    pub local_every_us: Option<Whole<1, 1_000_000>>,
     /// Their octets.
-    #[serde(default = "innocent_octets")]
-    pub innocent_octets: Whole<1, 1_073_741_824>,
+    #[serde(default = "local_octets")]
+    pub local_octets: Whole<1, 1_073_741_824>,
 }
 
 fn one() -> Whole<1, 1000> {
@@ -85,7 +85,7 @@ fn threshold() -> Whole<0, 1_000_000_000> {
     Whole(100_000)
 }
 
-fn innocent_octets() -> Whole<1, 1_073_741_824> {
+fn local_octets() -> Whole<1, 1_073_741_824> {
     Whole(65_536)
 }
 
