@@ -62,8 +62,7 @@ fn a_stream_is_run_and_reported() {
         assert_eq!(run["lost_by_simulator"], 0);
     }
     let page = std::fs::read_to_string(report).unwrap();
-    for text in ["A &lt;small&gt; stream", ">What was to be shown</h2>", ">Over time</h2>", ">What every host has</h2>"]
-    {
+    for text in ["A &lt;small&gt; stream", ">Checks</h2>", ">Over time</h2>", ">Memory of every host</h2>"] {
         assert!(page.contains(text), "{text}");
     }
     assert!(!page.contains("NaN") && !page.contains("inf "));

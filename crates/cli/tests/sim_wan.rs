@@ -62,7 +62,7 @@ fn a_study_is_run_and_reported() {
     assert_eq!(json["claims"][0]["at"], "END.C and END.E, 10 km");
     let page = std::fs::read_to_string(report).unwrap();
     for text in
-        ["A &lt;short&gt; WAN", ">What was to be shown</h2>", ">How soon</h2>", ">How much room</h2>", ">Words</h2>"]
+        ["A &lt;short&gt; WAN", ">Checks</h2>", ">Notification delay</h2>", ">Required buffer</h2>", ">Terms</h2>"]
     {
         assert!(page.contains(text), "{text}");
     }
@@ -86,7 +86,10 @@ fn people_get_tables_and_what_was_to_be_shown() {
     let output = sim(&file("wan-text.toml", STUDY), &["--seeds", "1", "--variant", "both"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("A <short> WAN\ncongestion at R1; 1 variant, 1 length, 2 queues, 1 seed\n"), "{text}");
-    assert!(text.contains(" END.C and END.E, 10 km: no loss, 99 % used, with 1 of rate × round trip; "), "{text}");
+    assert!(
+        text.contains(" END.C and END.E, 10 km: no loss, 99 % utilisation with 1 of rate × round trip; "),
+        "{text}"
+    );
     assert!(text.contains("--first 1 --seeds 1 --variant both\n"), "{text}");
 }
 

@@ -42,69 +42,69 @@ const fn summary(run: &VariantResult) -> &Summary {
 pub(super) const MEASURES: &[Measure] = &[
     Measure::new(
         "iteration, median",
-        "from the beginning of a job's collectives to their last octet",
+        "from the start of a job's collectives to their last octet",
         Unit::Nanoseconds,
         Better::Lower,
         |run| summary(run).iteration_p50_ns,
     ),
-    Measure::new("iteration, longest", "the worst of all iterations", Unit::Nanoseconds, Better::Lower, |run| {
+    Measure::new("iteration, longest", "the longest of all iterations", Unit::Nanoseconds, Better::Lower, |run| {
         summary(run).iteration_longest_ns
     }),
     Measure::new(
-        "iteration, by the ideal",
-        "the median by the time for which the busiest NIC's link is needed at least",
+        "iteration relative to ideal",
+        "median relative to the minimum busy time of the busiest NIC's link",
         Unit::Times,
         Better::Lower,
         |run| summary(run).iteration_over_ideal,
     ),
     Measure::new(
         "slowest flow",
-        "of all that NICs of jobs send each other, while they had anything to send",
+        "lowest rate between two NICs of a job while data were outstanding",
         Unit::BitsPerSecond,
         Better::Higher,
         |run| summary(run).slowest_bits_per_s,
     ),
     Measure::new(
         "busiest link",
-        "how long the busiest link between switches was in use, by the busiest link of a NIC",
+        "busy time of the busiest link between switches relative to the busiest NIC link",
         Unit::Times,
         Better::Lower,
         |run| summary(run).busiest_link,
     ),
     Measure::new(
-        "busiest link, by the mean",
-        "the same by the mean of all links between switches that carried anything",
+        "busiest link relative to mean",
+        "the same relative to the mean of all used links between switches",
         Unit::Times,
         Better::Lower,
         |run| summary(run).link_over_mean,
     ),
     Measure::new(
         "recovery",
-        "from the first failure to the end of the last iteration that took a tenth longer than usual",
+        "from the first failure to the end of the last iteration that took 10 % longer than the median before",
         Unit::Nanoseconds,
         Better::Lower,
         |run| summary(run).recovery_ns,
     ),
     Measure::new(
         "out of order",
-        "negative acknowledgements of receivers that got a packet before another one",
+        "NAKs of receivers because of reordering or loss",
         Unit::Count,
         Better::Lower,
         |run| summary(run).out_of_order.map(|naks| naks as f64),
     ),
     Measure::new(
-        "changes of path",
-        "by NICs that steer, data and acknowledgements together",
+        "path changes",
+        "by steering NICs, for data and acknowledgements",
         Unit::Count,
         Better::Neither,
         |run| summary(run).path_changes.map(|changes| changes as f64),
     ),
-    Measure::new("lost on cut links", "frames that were sent there", Unit::Count, Better::Lower, |run| {
+    Measure::new("lost on failed links", "frames", Unit::Count, Better::Lower, |run| {
         summary(run).lost_on_links.map(|lost| lost as f64)
     }),
     Measure::new(
         "short flows, slowdown p99",
-        "time taken over time alone; 99 of 100 short background flows stay below",
+        "99 % of short background flows stay below",
         Unit::Times,
         Better::Lower,
         |run| summary(run).short_slowdown_p99,
@@ -132,98 +132,98 @@ pub(super) const MEASURES: &[Measure] = &[
     ),
     Measure::new(
         "incast completion, median",
-        "from the beginning of a burst from many senders to its last octet",
+        "from the start of a burst to its last octet",
         Unit::Nanoseconds,
         Better::Lower,
         |run| summary(run).incast_completion_p50_ns,
     ),
     Measure::new(
         "victim's rate",
-        "what the stream that is not to blame for the congestion got",
+        "rate of the stream that does not cause the congestion",
         Unit::BitsPerSecond,
         Better::Higher,
         |run| summary(run).victim_bits_per_s,
     ),
     Measure::new(
-        "victim keeps",
-        "of what it gets when the bursts are left out, all else being the same",
+        "victim retains",
+        "of its rate in the control run without incasts",
         Unit::Percent,
         Better::Higher,
         |run| summary(run).victim_retained.map(|kept| kept * 100.0),
     ),
-    Measure::new("victim's share", "of the rate that would be fair", Unit::Percent, Better::Higher, |run| {
+    Measure::new("victim's share", "of its max-min fair rate", Unit::Percent, Better::Higher, |run| {
         summary(run).victim_share.map(|share| share * 100.0)
     }),
     Measure::new(
         "group's rate",
-        "what the slowest receiver of the multicast group got",
+        "rate of the slowest receiver of the multicast group",
         Unit::BitsPerSecond,
         Better::Higher,
         |run| summary(run).group_bits_per_s,
     ),
     Measure::new(
-        "group keeps",
-        "of what it gets when the bursts are left out, all else being the same",
+        "group retains",
+        "of its rate in the control run without incasts",
         Unit::Percent,
         Better::Higher,
         |run| summary(run).group_retained.map(|kept| kept * 100.0),
     ),
     Measure::new(
         "group's share",
-        "of the rate that would be fair on all links of its tree",
+        "of its max-min fair rate on the links of its tree",
         Unit::Percent,
         Better::Higher,
         |run| summary(run).group_share.map(|share| share * 100.0),
     ),
-    Measure::new(
-        "peak queue",
-        "the most that ever waited at one port of a switch",
-        Unit::Octets,
-        Better::Lower,
-        |run| Some(summary(run).peak_queue_octets as f64),
-    ),
-    Measure::new("PAUSE frames", "how often a switch told a neighbour to stop", Unit::Count, Better::Lower, |run| {
+    Measure::new("peak queue", "maximum queue length at a switch port", Unit::Octets, Better::Lower, |run| {
+        Some(summary(run).peak_queue_octets as f64)
+    }),
+    Measure::new("PAUSE frames", "sent by switches", Unit::Count, Better::Lower, |run| {
         Some(summary(run).pauses as f64)
     }),
-    Measure::new("time paused", "of all ports of switches together", Unit::Nanoseconds, Better::Lower, |run| {
+    Measure::new("time paused", "sum over all switch ports", Unit::Nanoseconds, Better::Lower, |run| {
         Some(run.ports.iter().map(|port| port.paused_ns as f64).sum())
     }),
     Measure::new(
         "notification delay, median",
-        "from a sender's first packet that met the queue to the change of its rate",
+        "from a sender's first packet in the congested queue to its change of rate",
         Unit::Nanoseconds,
         Better::Lower,
         |run| summary(run).notification_p50_ns,
     ),
-    Measure::new("notification delay, p99", "99 of 100 senders knew sooner", Unit::Nanoseconds, Better::Lower, |run| {
-        summary(run).notification_p99_ns
-    }),
     Measure::new(
-        "delay beyond the way back, p99",
-        "the part of it that is not propagation and serialisation on idle links",
+        "notification delay, p99",
+        "99 % of the senders stay below",
+        Unit::Nanoseconds,
+        Better::Lower,
+        |run| summary(run).notification_p99_ns,
+    ),
+    Measure::new(
+        "delay above return path, p99",
+        "excess over propagation and serialisation on idle links",
         Unit::Nanoseconds,
         Better::Lower,
         |run| summary(run).notification_excess_p99_ns,
     ),
-    Measure::new("packets sent again", "lost, or behind one that was", Unit::Count, Better::Lower, |run| {
+    Measure::new("retransmitted packets", "because of loss", Unit::Count, Better::Lower, |run| {
         Some(summary(run).retransmitted as f64)
     }),
-    Measure::new("packets dropped", "by switches, for want of room", Unit::Count, Better::Lower, |run| {
+    Measure::new("packets dropped", "by switches, queue full", Unit::Count, Better::Lower, |run| {
         Some(run.totals.dropped as f64)
     }),
     Measure::new("packets marked", "with Congestion Experienced", Unit::Count, Better::Neither, |run| {
         Some(run.totals.marked as f64)
     }),
-    Measure::new("CNPs", "that senders got from receivers", Unit::Count, Better::Neither, |run| {
+    Measure::new("CNPs", "received by senders, from receivers", Unit::Count, Better::Neither, |run| {
         Some(run.totals.cnps as f64)
     }),
-    Measure::new("Fast CNPs", "that senders got from switches", Unit::Count, Better::Neither, |run| {
+    Measure::new("Fast CNPs", "received by senders, from switches", Unit::Count, Better::Neither, |run| {
         Some(run.totals.fast_cnps as f64)
     }),
-    Measure::new("flows unfinished", "when the run ended", Unit::Count, Better::Lower, |run| {
+    Measure::new("flows unfinished", "at the end of the run", Unit::Count, Better::Lower, |run| {
         Some(summary(run).unfinished as f64)
     }),
-    Measure::new("data delivered", "payload that receivers put into memory", Unit::Octets, Better::Neither, |run| {
+    Measure::new("data delivered", "payload written to memory of receivers", Unit::Octets, Better::Neither, |run| {
         Some(run.totals.octets_delivered as f64)
     }),
 ];

@@ -183,7 +183,7 @@ packets marked                                     10           10     (=)
 data delivered                               9.54 MiB     9.54 MiB     (=)
 differences are to old
 
-hosts did not verify the ICRC of what they received
+hosts did not verify the ICRC of received packets
 simulated   49,380 packet-hops, 2.000 ms at most, in 0.1 s on 2 threads: 493,800 packet-hops a second
 again       srdma sim two.toml --first 1 --seeds 2
 "#);
@@ -193,7 +193,7 @@ again       srdma sim two.toml --first 1 --seeds 2
 fn the_report_shows_everything_that_was_measured() {
     let html = with_report(|report| report.page().html());
     let sections =
-        ["Results", "Flow completion", "Over time", "Notification delay", "The fabric", "How it was run", "Words"];
+        ["Results", "Flow completion", "Over time", "Notification delay", "Fabric", "Configuration", "Terms"];
     let mut rest = html.as_str();
     for section in sections {
         let heading = format!(">{section}</h2>");
@@ -210,7 +210,7 @@ fn the_report_shows_everything_that_was_measured() {
         "&lt;Nothing&gt; else.",
         "srdma sim two.toml --first 1 --seeds 2",
         "Hosts did not verify the ICRC",
-        "sends into the incast",
+        "incast sender",
     ] {
         assert!(html.contains(text), "{text}");
     }
@@ -223,7 +223,7 @@ fn a_scenario_that_gave_nothing_has_a_report_too() {
     let results = made_of(&scenario, Vec::new());
     let provenance = Provenance { wall: Duration::ZERO, threads: 1, ..provenance() };
     let report = FabricReport { scenario: &scenario, results: &results, provenance: &provenance };
-    assert!(report.page().html().contains("How it was run"));
+    assert!(report.page().html().contains("Configuration"));
     assert!(!report.to_string().is_empty());
 }
 

@@ -28,7 +28,7 @@ impl fmt::Display for FabricReport<'_> {
         writeln!(f)?;
         self.table(f, seeds)?;
         if results.runs.iter().any(|run| !run.verified_icrc) {
-            writeln!(f, "hosts did not verify the ICRC of what they received")?;
+            writeln!(f, "hosts did not verify the ICRC of received packets")?;
         }
         let hops: u64 = results.runs.iter().map(|run| run.packet_hops).sum();
         let longest_ns = results.runs.iter().map(|run| run.simulated_ns).max().unwrap_or(0);

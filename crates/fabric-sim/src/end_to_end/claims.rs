@@ -68,7 +68,7 @@ impl EndToEndRun {
         let (packets, again, frames) = (self.packets, self.retransmitted, self.source_frames);
         let times = frames as f64 / (packets + again).max(1) as f64;
         let found = format!(
-            "{frames} frames for {packets} packets and {again} sent again: {times:.2}×; {} came to the headend",
+            "{frames} frames for {packets} packets and {again} retransmissions: {times:.2}×; {} arrived at the headend",
             self.headend_packets
         );
         let holds = frames == packets + again && self.packets_sent == frames && self.headend_packets <= frames;
@@ -81,7 +81,7 @@ impl EndToEndRun {
             None => format!("{} violations in {} responses", self.invariant_violations, self.responses_checked),
             Some(first) => format!("{} violations: {first}", self.invariant_violations),
         };
-        let expected = "no response tells the source more than every receiver has".to_owned();
+        let expected = "no ACK reaches the source for a PSN that a receiver has not acknowledged".to_owned();
         self.claim(expected, found, self.invariant_violations == 0 && self.responses_checked > 0)
     }
 
@@ -99,40 +99,39 @@ impl EndToEndRun {
             self.cnps_at_source,
             self.cnps_of_receivers
         );
-        let expected = format!("responses are aggregated: {most} at most reach the source");
+        let expected = format!("responses are aggregated: at most {most} reach the source");
         self.claim(expected, found, at_source > 0 && at_source <= most)
     }
 
     /// CN-4.2-2.
     fn notified_senders(&self) -> Claim {
         let (sent, source, others) = (self.end_e_sent, self.fast_cnps_at_source, self.fast_cnps_at_others);
-        let found = format!("{sent} sent by END.E, {source} taken by the source, {others} by the other senders");
+        let found = format!("{sent} sent by END.E, {source} received by the source, {others} by the other senders");
         let holds = sent > 0 && source > 0 && others > 0 && source + others <= sent;
-        self.claim("the congested node tells the senders, and they hear it".to_owned(), found, holds)
+        self.claim("the congested node notifies the senders by END.E".to_owned(), found, holds)
     }
 
     /// CN-4.1-2, CN-4.1-3.
     fn gateway_paused(&self) -> Claim {
         let (sent, taken, paused_us) = (self.end_c_sent, self.end_c_taken, self.gateway_paused_ns as f64 / 1e3);
-        let found = format!("{sent} pauses asked for by END.C, {taken} taken, gateway paused for {paused_us:.0} µs");
+        let found =
+            format!("{sent} pause notifications to END.C sent, {taken} accepted, gateway paused for {paused_us:.0} µs");
         let holds = sent > 0 && taken > 0 && taken <= sent && self.gateway_paused_ns > 0;
-        self.claim("the congested node has the gateway paused".to_owned(), found, holds)
+        self.claim("the congested node pauses the gateway by END.C".to_owned(), found, holds)
     }
 
     /// D62.
     fn pauses_end(&self) -> Claim {
         let (longest_us, hold_us) = (self.longest_hold_ns as f64 / 1e3, self.hold_ns as f64 / 1e3);
-        let still = if self.still_paused.is_empty() { "nobody".to_owned() } else { self.still_paused.join("; ") };
+        let still = if self.still_paused.is_empty() { "none".to_owned() } else { self.still_paused.join("; ") };
         let (expired, resumes) = (self.end_c_expired, self.end_c_resumes);
-        let found = format!(
-            "{longest_us:.0} µs at most, {resumes} resumed, {expired} ended by their hold time; still paused: {still}"
-        );
+        let found = format!("at most {longest_us:.0} µs, {resumes} resumed, {expired} expired; still paused: {still}");
         let holds = self.longest_hold_ns <= self.hold_ns && self.still_paused.is_empty() && self.end_c_barred == 0;
-        self.claim(format!("no pause lasts longer than its hold of {hold_us:.0} µs, none is left"), found, holds)
+        self.claim(format!("no pause lasts longer than its hold time of {hold_us:.0} µs, none remains"), found, holds)
     }
 
     fn lost(&self) -> Claim {
-        let found = format!("{} lost on links, {} sent again", self.lost_on_links, self.retransmitted);
+        let found = format!("{} lost on links, {} retransmitted", self.lost_on_links, self.retransmitted);
         self.claim("frames are lost".to_owned(), found, self.lost_on_links > 0 && self.retransmitted > 0)
     }
 
@@ -141,10 +140,10 @@ impl EndToEndRun {
         let before = self.acknowledged_at_restart.unwrap_or(0);
         let share = 100.0 * before as f64 / self.octets as f64;
         let found = match &self.restarted {
-            Some(node) => format!("{node}, when {share:.0} % was acknowledged; {} timeouts", self.timeouts),
+            Some(node) => format!("{node}, at {share:.0} % acknowledged; {} timeouts", self.timeouts),
             None => "nothing restarted".to_owned(),
         };
         let holds = self.restarted.is_some() && before > 0 && before < self.octets;
-        self.claim("a switch restarts in the middle".to_owned(), found, holds)
+        self.claim("a switch restarts during the transfer".to_owned(), found, holds)
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn page(ran: &EndToEndReport<'_>) -> Page {
 fn summary(ran: &EndToEndReport<'_>) -> Vec<String> {
     let (description, runs) = (ran.plan.description.trim(), ran.results.runs.len());
     let held = ran.claims.iter().filter(|claim| claim.holds).count();
-    let held = format!("{runs} seeds were run. Of {} things that were to be shown {held} hold.", ran.claims.len());
+    let held = format!("{runs} seeds were run. {held} of {} checks pass.", ran.claims.len());
     Some(description.to_owned()).filter(|text| !text.is_empty()).into_iter().chain([held]).collect()
 }
 
@@ -30,7 +30,7 @@ fn claims(ran: &EndToEndReport<'_>) -> Section {
     let run_progress =
         |claims: &[Claim]| [Block::Heading(claims[0].at.clone()), Block::List(claims.iter().map(line).collect())];
     let runs = ran.claims.chunk_by(|before, after| before.at == after.at);
-    Section::new("What was to be shown", "Seed by seed.", runs.flat_map(run_progress).collect())
+    Section::new("Checks", "For each seed.", runs.flat_map(run_progress).collect())
 }
 
 fn over_time(ran: &EndToEndReport<'_>) -> Section {
@@ -51,14 +51,16 @@ fn over_time(ran: &EndToEndReport<'_>) -> Section {
     };
     let acknowledged = plot(
         "The stream",
-        "What all receivers have confirmed. A flat stretch is a loss or the restart.",
+        "Octets that all receivers have acknowledged. A flat section is a loss or the restart.",
         "acknowledged",
         |run| &run.acknowledged,
     );
-    let queue =
-        plot("The congested queue", "The most that waited; END.C and END.E keep it from its room.", "waiting", |run| {
-            &run.queue
-        });
+    let queue = plot(
+        "The congested queue",
+        "Maximum length; END.C and END.E keep it below its limit.",
+        "queue length",
+        |run| &run.queue,
+    );
     Section::new("Over time", "", vec![Block::Beside(vec![acknowledged, queue])])
 }
 
@@ -69,7 +71,7 @@ const COLUMNS: &[Column] = &[
     ("run", |run| run.name()),
     ("finished", |run| run.completion_ns.map_or("–".to_owned(), |ns| Unit::Nanoseconds.format(ns as f64))),
     ("packets", |run| run.packets.to_string()),
-    ("sent again", |run| run.retransmitted.to_string()),
+    ("retransmitted", |run| run.retransmitted.to_string()),
     ("timeouts", |run| run.timeouts.to_string()),
     ("lost on links", |run| run.lost_on_links.to_string()),
     ("dropped by switches", |run| run.dropped.values().sum::<u64>().to_string()),
@@ -85,7 +87,7 @@ const COLUMNS: &[Column] = &[
 fn figures(ran: &EndToEndReport<'_>) -> Section {
     let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     let rows = ran.results.runs.iter().map(|run| COLUMNS.iter().map(|(_, of)| of(run)).collect()).collect();
-    Section::new("All figures", "", vec![Block::table("Seed by seed", &names, rows)])
+    Section::new("Results", "", vec![Block::table("All seeds", &names, rows)])
 }
 
 fn receivers(ran: &EndToEndReport<'_>) -> Section {
@@ -98,7 +100,7 @@ fn receivers(ran: &EndToEndReport<'_>) -> Section {
         std::iter::once(source).chain(receivers).map(Vec::from).collect::<Vec<_>>()
     });
     let table = Block::table("SHA-256 of memory", &["run", "host", "octets", "SHA-256"], rows.collect());
-    Section::new("What every host has", "", vec![Block::Folded("Every receiver".to_owned(), vec![table])])
+    Section::new("Memory of every host", "", vec![Block::Folded("All receivers".to_owned(), vec![table])])
 }
 
 fn again(ran: &EndToEndReport<'_>) -> Section {
@@ -107,19 +109,22 @@ fn again(ran: &EndToEndReport<'_>) -> Section {
         Block::Code(ran.provenance.command.clone()),
         Block::Folded("The file".to_owned(), vec![Block::Code(ran.provenance.file_text.to_owned())]),
     ];
-    Section::new("How it was run", "", blocks)
+    Section::new("Configuration", "", blocks)
 }
 
 const WORDS: &[(&str, &str)] = &[
-    ("uSID", "An id of 16 bits in the outer destination address: a switch on the way, chosen by the sender's NIC."),
-    ("Proxy Address", "The address that source and receivers take for their only peer; the group's headend owns it."),
-    ("headend", "The node that puts the group's outer header around the source's packets."),
-    ("End.MT", "The behaviour of the last node of the tree: a rewritten copy for each receiver."),
-    ("END.C", "A SID of the ingress PE: at a notification the PE pauses its gateway by PFC."),
-    ("END.E", "A SID of the ingress PE: a Fast CNP that is sent there is handed on to the sender."),
-    ("hold", "How long a pause lasts if nothing more is said."),
+    (
+        "uSID",
+        "A 16-bit segment identifier in the outer destination address: a switch on the path, selected by the sender's NIC.",
+    ),
+    ("Proxy Address", "The address of the only peer that source and receivers see; owned by the group's headend."),
+    ("headend", "The node that encapsulates the source's packets for the group."),
+    ("End.MT", "The behaviour of the edge nodes of the tree: a rewritten copy for each receiver."),
+    ("END.C", "A SID of the ingress PE: on a notification the PE pauses its gateway by PFC."),
+    ("END.E", "A SID of the ingress PE: it forwards a Fast CNP to the sender."),
+    ("hold time", "Duration of a pause unless it is refreshed or ended."),
 ];
 
 fn words() -> Section {
-    Section::new("Words", "", vec![Block::definitions(WORDS)])
+    Section::new("Terms", "", vec![Block::definitions(WORDS)])
 }

@@ -28,7 +28,7 @@ impl fmt::Display for EndToEndReport<'_> {
             writeln!(f, "{mark} {}: {}", claim.expected, claim.found)?;
         }
         let held = self.claims.iter().filter(|claim| claim.holds).count();
-        writeln!(f, "\n{held} of {} hold", self.claims.len())?;
+        writeln!(f, "\n{held} of {} checks pass", self.claims.len())?;
         let hops: u64 = runs.iter().map(|run| run.packet_hops).sum();
         writeln!(f)?;
         self.provenance.write_speed(f, hops)?;

@@ -1,4 +1,4 @@
-//! How soon senders knew of congestion.
+//! Delay of congestion notifications.
 
 use super::{Material, VariantView};
 use crate::VariantResult;
@@ -35,9 +35,7 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     if !material.variants.iter().any(told) {
         return None;
     }
-    let lead = "From the moment at which a sender's first packet met a queue above the threshold to the moment at \
-                which that sender changed its rate. No message can be faster than the way back from that switch: \
-                propagation and serialisation on idle links.";
+    let lead = "Time from the first packet of a sender that entered a queue above the threshold until that sender changed its rate. The lower bound is the return path from that switch: propagation and serialisation on idle links.";
     let blocks = vec![Block::Beside(vec![distribution(material, told)]), table(material)];
     Some(Section::new("Notification delay", lead, blocks))
 }
@@ -56,7 +54,7 @@ fn distribution(material: &Material<'_>, told: impl Fn(&VariantView<'_>) -> bool
         .collect();
     let bounds: Vec<f64> = material.variants.iter().flat_map(|variant| all(variant, return_path_ns)).collect();
     series.push(Series {
-        name: "the way back alone".to_owned(),
+        name: "return path only".to_owned(),
         colour: BOUND_COLOUR,
         shape: Shape::Steps,
         points: cumulative(&bounds),
@@ -64,8 +62,7 @@ fn distribution(material: &Material<'_>, told: impl Fn(&VariantView<'_>) -> bool
     Block::Lines(LinePlot {
         title: "Delay from congestion to reaction".to_owned(),
         look_for:
-            "Which share of the senders knew within a time, over all seeds. The closer a line is to that of the way \
-                   back, the less there is left to gain."
+            "Cumulative distribution over the senders of all seeds. The closer a line is to that of the return path, the better."
                 .to_owned(),
         x: Axis { scale: Scale::Logarithmic, ..Axis::new("delay", Unit::Nanoseconds) },
         y: Axis { greatest: Some(100.0), ..Axis::new("senders", Unit::Percent) },
@@ -98,10 +95,10 @@ fn table(material: &Material<'_>) -> Block {
         rows: vec![
             of("delay, median", Better::Lower, delay_ns, 0.5),
             of("delay, p99", Better::Lower, delay_ns, 0.99),
-            of("way back on idle links, p99", Better::Neither, return_path_ns, 0.99),
-            of("delay beyond the way back, p99", Better::Lower, excess_ns, 0.99),
-            row("senders that were told", Unit::Count, Better::Neither, &count(true)),
-            row("senders that were not", Unit::Count, Better::Neither, &count(false)),
+            of("return path on idle links, p99", Better::Neither, return_path_ns, 0.99),
+            of("delay above the return path, p99", Better::Lower, excess_ns, 0.99),
+            row("notified senders", Unit::Count, Better::Neither, &count(true)),
+            row("senders without notification", Unit::Count, Better::Neither, &count(false)),
         ],
     })
 }

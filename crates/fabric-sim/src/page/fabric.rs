@@ -20,21 +20,21 @@ const PAUSE: Colouring = Colouring {
     measure: "time paused",
     unit: Unit::Nanoseconds,
     of: |run| of_ports(run, |port| port.paused_ns),
-    look_for: "Where links stood still. Colour far from the receiver means that congestion has spread.",
+    look_for: "Paused links. Colour far from the receiver means that congestion has spread.",
 };
 
 const QUEUE: Colouring = Colouring {
     measure: "peak queue",
     unit: Unit::Octets,
     of: |run| of_ports(run, |port| port.peak_octets),
-    look_for: "Where packets waited. Strong colours should stand at the receiver alone.",
+    look_for: "Queues. Strong colours should appear at the receiver only.",
 };
 
 const LOAD: Colouring = Colouring {
-    measure: "time in use",
+    measure: "busy time",
     unit: Unit::Nanoseconds,
     of: |run| run.links.iter().map(|link| (link.name.as_str(), link.busy_ns)).collect(),
-    look_for: "What links carried. Placed well, all between two tiers have the same colour.",
+    look_for: "Load of links. With good placement all links between two tiers have the same colour.",
 };
 
 fn of_ports(run: &VariantResult, of: fn(&PortResult) -> u64) -> Vec<(&str, u64)> {
@@ -55,15 +55,13 @@ pub(super) fn section(material: &Material<'_>) -> Section {
     }
     let topology = &material.scenario.topology;
     let lead = format!(
-        "{} hosts (dots) below {} switches (boxes) in {} tiers. A link's colour shows the larger value of both its \
-         directions, with seed {}, on the same scale in all variants; queues and pauses of hosts' own ports are not part \
-         of it.",
+        "{} hosts (dots) below {} switches (boxes) in {} tiers. The colour of a link shows the larger value of its two directions, with seed {}, on the same scale in all variants; queues and pauses at ports of hosts are not included.",
         topology.hosts().len(),
         topology.switches().len(),
         topology.tiers(),
         material.shown_seed()
     );
-    Section { heading: "The fabric".to_owned(), lead, blocks }
+    Section { heading: "Fabric".to_owned(), lead, blocks }
 }
 
 /// A picture of the baseline, and those of the other variants on demand.
@@ -76,7 +74,7 @@ fn pictures(material: &Material<'_>, colouring: &Colouring) -> Vec<Block> {
     let others = material.variants.iter().enumerate().filter(|(index, _)| *index != material.baseline);
     let others: Vec<Block> = others.map(|(_, variant)| picture(variant)).collect();
     if !others.is_empty() {
-        blocks.push(Block::Folded(format!("The {} of the other variants", colouring.measure), others));
+        blocks.push(Block::Folded(format!("The other variants: {}", colouring.measure), others));
     }
     blocks
 }
@@ -126,15 +124,15 @@ fn roles<'a>(material: &'a Material<'_>, variant: &VariantView<'a>) -> BTreeMap<
     let name = |host| scenario.topology.name(NodeId::Host(host));
     for flow in variant.runs.first().into_iter().flat_map(|run| &run.flows) {
         if flow.kind == crate::results::FlowKind::Incast {
-            roles.insert(flow.source.as_str(), "sends into the incast");
+            roles.insert(flow.source.as_str(), "incast sender");
         }
     }
     for (from, to) in scenario.workloads.stream.iter().filter_map(|stream| stream.ends(&scenario.topology)) {
-        roles.insert(name(from), "end of the victim stream");
-        roles.insert(name(to), "end of the victim stream");
+        roles.insert(name(from), "endpoint of the victim stream");
+        roles.insert(name(to), "endpoint of the victim stream");
     }
     for receiver in scenario.workloads.incast.iter().filter_map(|incast| incast.receiver(&scenario.topology)) {
-        roles.insert(name(receiver), "receives the incast");
+        roles.insert(name(receiver), "incast receiver");
     }
     roles
 }

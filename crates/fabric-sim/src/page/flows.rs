@@ -47,14 +47,13 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
         return None;
     }
     let mut blocks = vec![Block::Beside(vec![
-        bars(material, &classes, "Slowdown, median", "How the usual flow of each size fares.", 0.5),
-        bars(material, &classes, "Slowdown, p99", "How the worst of a hundred flows of each size fares.", 0.99),
+        bars(material, &classes, "Slowdown, median", "Half of the flows of each size stay below.", 0.5),
+        bars(material, &classes, "Slowdown, p99", "99 % of the flows of each size stay below.", 0.99),
     ])];
     let distributions = classes.iter().map(|class| distribution(material, class)).collect();
     blocks.push(Block::Beside(distributions));
     blocks.push(table(material, &classes));
-    let lead = "A flow's slowdown is the time it took over the time it would have taken alone on an idle fabric: 1 is \
-                perfect. Small flows suffer most from queues, large ones from low rates.";
+    let lead = "The slowdown of a flow is its completion time divided by the completion time alone on an idle fabric: 1 is optimal. Small flows suffer most from queues, large ones from low rates.";
     Some(Section::new("Flow completion", lead, blocks))
 }
 
@@ -98,7 +97,7 @@ fn bars(material: &Material<'_>, classes: &[Class], title: &str, look_for: &str,
         y: Axis::new("slowdown", Unit::Times),
         series: material.legend(),
         groups: classes.iter().map(group).collect(),
-        references: vec![Reference { name: "alone on the fabric".to_owned(), value: 1.0 }],
+        references: vec![Reference { name: "idle fabric".to_owned(), value: 1.0 }],
     })
 }
 

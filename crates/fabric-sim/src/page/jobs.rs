@@ -12,8 +12,7 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     }
     let plots = vec![distribution(material), over_time(material), loads(material)];
     let blocks = vec![Block::Beside(plots), Block::Table(slowest(material))];
-    let lead = "In an iteration a job does its collectives once. It ends with the last message of all, so that the \
-                slowest flow decides, and the slowest flow is one that shares a link.";
+    let lead = "In an iteration a job runs its collectives once. It ends with the last message, so the slowest flow decides its duration, and flows that share a link are the slowest.";
     Some(Section::new("Iterations", lead, blocks))
 }
 
@@ -53,8 +52,8 @@ fn distribution(material: &Material<'_>) -> Block {
     };
     Block::Lines(LinePlot {
         title: "Iteration times".to_owned(),
-        look_for: "Which share of all iterations took no longer, over all seeds. Further left is better.".to_owned(),
-        x: axis(material, "iteration"),
+        look_for: "Cumulative distribution over all seeds. Further left is better.".to_owned(),
+        x: axis(material, "duration"),
         y: Axis { greatest: Some(100.0), ..Axis::new("iterations", Unit::Percent) },
         series: series(material, Shape::Steps, points),
         references: Vec::new(),
@@ -70,10 +69,10 @@ fn over_time(material: &Material<'_>) -> Block {
         points
     };
     Block::Lines(LinePlot {
-        title: format!("Iterations one after the other, seed {}", material.shown_seed()),
-        look_for: "How long each took, by when it began. Steps show when something changed.".to_owned(),
-        x: Axis::new("began", Unit::Nanoseconds),
-        y: axis(material, "took"),
+        title: format!("Iterations in sequence, seed {}", material.shown_seed()),
+        look_for: "Duration of each iteration by its start time. Steps show when conditions changed.".to_owned(),
+        x: Axis::new("start", Unit::Nanoseconds),
+        y: axis(material, "duration"),
         series: series(material, Shape::Steps, points),
         references: Vec::new(),
     })
@@ -90,12 +89,11 @@ fn loads(material: &Material<'_>) -> Block {
         cumulative(&variant.runs.iter().flat_map(|run| run_progress(run)).collect::<Vec<f64>>())
     };
     Block::Lines(LinePlot {
-        title: "Loads of links between switches".to_owned(),
+        title: "Load of links between switches".to_owned(),
         look_for:
-            "Which share of the links was in use no longer, by the busiest link of a NIC, over all seeds. An upright \
-                   line is even; what is right of 1 holds somebody up."
+            "Cumulative distribution of busy time relative to the busiest NIC link, over all seeds. A vertical line means an even load; links to the right of 1 are bottlenecks."
                 .to_owned(),
-        x: Axis::new("in use", Unit::Times),
+        x: Axis::new("busy time", Unit::Times),
         y: Axis { greatest: Some(100.0), ..Axis::new("links", Unit::Percent) },
         series: series(material, Shape::Steps, points),
         references: Vec::new(),
@@ -117,7 +115,7 @@ fn slowest(material: &Material<'_>) -> Table {
     }
     Table {
         caption: format!("The slowest flows, seed {}", material.shown_seed()),
-        columns: ["variant", "job", "from and to", "rate"].map(str::to_owned).to_vec(),
+        columns: ["variant", "job", "source → destination", "rate"].map(str::to_owned).to_vec(),
         rows,
     }
 }

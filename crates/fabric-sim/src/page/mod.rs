@@ -103,18 +103,15 @@ fn summary(material: &Material<'_>) -> Vec<String> {
     let baseline = material.variants.get(material.baseline).map_or("", VariantView::title);
     let seeds = if seeds == 1 { "one seed".to_owned() } else { format!("{seeds} seeds") };
     let has_jobs = !material.scenario.jobs.is_empty();
-    let what = if has_jobs { "choose paths, and to handle congestion and failures" } else { "handle congestion" };
+    let what = if has_jobs { "path selection, congestion control and failure handling" } else { "congestion handling" };
     summary.push(match variants {
-        1 => format!("“{baseline}” was simulated with {seeds}; a seed draws everything that is left to chance."),
+        1 => format!("“{baseline}” was simulated with {seeds}; a seed determines all random choices."),
         _ => format!(
-            "{variants} ways to {what} (“variants”) were simulated on the same fabric with the same traffic, each with \
-             {seeds}; a seed draws everything that is left to chance. All are compared with “{baseline}”."
+            "{variants} variants of {what} were simulated on the same fabric with the same traffic, each with {seeds}; a seed determines all random choices. The baseline is “{baseline}”."
         ),
     });
     if material.results.level == Level::Flow {
-        let text = "It was simulated at flow level: what is sent is a fluid, and flows that share a link share it \
-                    fairly. There are no packets, so there are no queues, losses or pauses, and no variant reacts to \
-                    congestion.";
+        let text = "The simulation was at flow level: rates are max-min fair. There are no packets, so there are no queues, losses or pauses, and no variant reacts to congestion.";
         summary.push(text.to_owned());
     }
     for (index, variant) in material.variants.iter().enumerate().filter(|(index, _)| *index != material.baseline) {
@@ -124,8 +121,7 @@ fn summary(material: &Material<'_>) -> Vec<String> {
         }
     }
     if material.results.runs.iter().any(|run| !run.verified_icrc) {
-        summary
-            .push("Hosts did not verify the ICRC of what they received: that made the simulation faster.".to_owned());
+        summary.push("Hosts did not verify the ICRC of received packets, which made the simulation faster.".to_owned());
     }
     summary
 }
@@ -153,7 +149,7 @@ fn headline(material: &Material<'_>, index: usize, name: &str) -> Option<String>
     }
     let [now, before] = [value, baseline].map(|value| measure.unit.format(value));
     if now == before {
-        return Some(format!("{name} {now} as before"));
+        return Some(format!("{name} {now}, as the baseline"));
     }
     let percent = (value / baseline - 1.0) * 100.0;
     let change = if baseline == 0.0 { String::new() } else { format!(" ({percent:+.0} %)").replace('-', "−") };
@@ -169,7 +165,7 @@ fn overview(material: &Material<'_>) -> Section {
         values: material.variants.iter().map(|variant| variant.spread(measure.of)).collect(),
     };
     let rows: Vec<ComparisonRow> = measures::present(material.results).map(row).collect();
-    let lead = "Medians over the seeds, below them the least and the greatest. ✓ is better than the baseline, ✗ worse.";
+    let lead = "Medians over the seeds, with minimum and maximum below. ✓: better than the baseline, ✗: worse.";
     let mut plots = Vec::new();
     for (name, look_for) in BARS {
         if let Some(measure) = measures::present(material.results).find(|measure| measure.name == *name) {
@@ -193,17 +189,17 @@ fn overview(material: &Material<'_>) -> Section {
 
 /// The measures that are drawn as bars, with what to look for.
 const BARS: &[(&str, &str)] = &[
-    ("iteration, median", "How long the collectives of a job take."),
-    ("recovery", "How long jobs suffer from a failure."),
+    ("iteration, median", "Duration of the collectives of a job."),
+    ("recovery", "Time for which a failure slows jobs down."),
     (
         "busiest link",
-        "How much more the worst link between switches carries than a NIC sends: at 1 nothing is in the way.",
+        "Load of the busiest link between switches relative to that of the busiest NIC link: at 1 the fabric is no bottleneck.",
     ),
-    ("slowest flow", "The pair of NICs that all others wait for."),
-    ("short flows, slowdown p99", "How much longer short flows take than alone, in the worst of a hundred."),
-    ("victim's rate", "What is left to a stream that did not cause the congestion."),
-    ("peak queue", "How much buffer the worst port needed."),
-    ("PAUSE frames", "How often PFC had to stop whole links, with everybody on them."),
+    ("slowest flow", "Rate of the slowest pair of NICs, which all others wait for."),
+    ("short flows, slowdown p99", "Completion time of short flows relative to an idle fabric; 99 % stay below."),
+    ("victim's rate", "Rate of a stream that does not cause the congestion."),
+    ("peak queue", "Buffer occupancy of the worst port."),
+    ("PAUSE frames", "Number of PFC pauses, each of which stops all flows of a link."),
 ];
 
 /// From how many octets in a queue on a variant's senders are told, and what that threshold is called.
@@ -212,11 +208,11 @@ fn threshold(scenario: &FabricScenario, variant: &Variant) -> Option<(&'static s
         Signal::None => None,
         Signal::ReceiverCnp => {
             let ecn = variant.ecn.unwrap_or(scenario.switches.ecn);
-            Some(("ECN marks from here on", ecn.k_min_octets.get()))
+            Some(("ECN marking threshold", ecn.k_min_octets.get()))
         }
         Signal::FastCnp => {
             let notification = variant.notification.unwrap_or(scenario.switches.notification);
-            Some(("Fast CNPs from here on", notification.threshold_octets.get()))
+            Some(("Fast CNP threshold", notification.threshold_octets.get()))
         }
     }
 }

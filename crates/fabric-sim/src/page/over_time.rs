@@ -23,7 +23,7 @@ const SHOWN: [Show; 3] = [
     Show {
         kind: SeriesKind::Rate,
         heading: "Rates",
-        look_for: "What arrives. A steady line is good; one that falls while others send is held back by them.",
+        look_for: "Delivered payload. A steady line is good; a line that falls while others send shows interference.",
         unit: Unit::BitsPerSecond,
         axis: "payload delivered",
         factor: 1.0,
@@ -31,15 +31,15 @@ const SHOWN: [Show; 3] = [
     Show {
         kind: SeriesKind::Queue,
         heading: "Queues",
-        look_for: "What waits at switches. A low line is good: everything behind it waits as long as it is high.",
+        look_for: "Queue length at switches. A low line is good: packets behind a long queue are delayed.",
         unit: Unit::Octets,
-        axis: "waiting",
+        axis: "queue length",
         factor: 1.0,
     },
     Show {
         kind: SeriesKind::Pause,
         heading: "Pauses",
-        look_for: "How much of the time a port had to stand still. None is good: it stops flows that are not to blame.",
+        look_for: "Share of the time for which a port was paused. Zero is good: pauses also stop flows that do not cause the congestion.",
         unit: Unit::Percent,
         axis: "time paused",
         factor: 100.0,
@@ -58,8 +58,7 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
         }
     }
     let lead = format!(
-        "One run of each variant, with seed {}, all on the same scales. Point at a plot, or move through it with the arrow \
-         keys, to read its values.",
+        "One run of each variant with seed {}, on the same scales. Point at a plot, or use the arrow keys, to read its values.",
         material.shown_seed()
     );
     (!blocks.is_empty()).then(|| Section { heading: "Over time".to_owned(), lead, blocks })

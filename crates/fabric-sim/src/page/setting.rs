@@ -12,11 +12,11 @@ pub(super) fn section(experiment: &FabricReport<'_>) -> Section {
         Block::Code(experiment.provenance.command.clone()),
         fabric(experiment),
         variants(experiment),
-        Block::Folded("Every run".to_owned(), vec![runs(experiment)]),
+        Block::Folded("All runs".to_owned(), vec![runs(experiment)]),
         Block::Folded("The scenario file".to_owned(), vec![Block::Code(experiment.provenance.file_text.to_owned())]),
     ];
-    let lead = "Everything that decides the results, and the command that gives them again.";
-    Section::new("How it was run", lead, blocks)
+    let lead = "All parameters that determine the results, and the command that reproduces them.";
+    Section::new("Configuration", lead, blocks)
 }
 
 fn fabric(experiment: &FabricReport<'_>) -> Block {
@@ -36,8 +36,8 @@ fn fabric(experiment: &FabricReport<'_>) -> Block {
     let (switches, hosts) = (&scenario.switches, &scenario.hosts);
     rows.extend([
         ["path MTU".to_owned(), format!("{} octets", hosts.path_mtu().octets())],
-        ["room in a queue".to_owned(), format!("{} octets", grouped(switches.queue_limit_octets.get()))],
-        ["time simulated".to_owned(), time(scenario.measures.duration_us.get() * 1000)],
+        ["queue limit".to_owned(), format!("{} octets", grouped(switches.queue_limit_octets.get()))],
+        ["duration".to_owned(), time(scenario.measures.duration_us.get() * 1000)],
     ]);
     Block::table("Fabric", &["", "value"], rows.into_iter().map(Vec::from).collect())
 }
@@ -88,5 +88,5 @@ fn runs(experiment: &FabricReport<'_>) -> Block {
         ]
     };
     let columns = ["variant", "seed", "simulated", "packet-hops", "flows", "unfinished"];
-    Block::table("Every run", &columns, experiment.results.runs.iter().map(row).collect())
+    Block::table("All runs", &columns, experiment.results.runs.iter().map(row).collect())
 }

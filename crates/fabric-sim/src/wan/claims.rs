@@ -60,10 +60,10 @@ impl WanResults {
         let share = self.at(&variant.name, total_km, buffer).next()?.share;
         let arithmetic = (2.0 - share) / share;
         let is_near = study.wan.first_hop_km.is_some() && total_km >= FROM_KM;
-        let must = if is_near { format!("{SOONER}× sooner at least; ") } else { String::new() };
+        let must = if is_near { format!("at least {SOONER}× sooner; ") } else { String::new() };
         Some(Claim {
             at: format!("{}, {total_km} km", variant.title()),
-            expected: format!("{must}(2 − f) / f = {arithmetic:.1}× by arithmetic, ± {:.0} %", 100.0 * NEAR),
+            expected: format!("{must}(2 − f) / f = {arithmetic:.1}× calculated, ± {:.0} %", 100.0 * NEAR),
             found: format!("a CNP of the receiver comes {least:.1}× later"),
             holds: (!is_near || least >= SOONER) && (least / arithmetic - 1.0).abs() <= NEAR,
         })
@@ -77,8 +77,8 @@ impl WanResults {
         let used = runs.iter().filter_map(|run| run.utilisation).reduce(f64::min)?;
         Some(Claim {
             at: format!("{}, {total_km} km", variant.title()),
-            expected: format!("no loss, {:.0} % used, with {buffer} of rate × round trip", 100.0 * ENOUGH),
-            found: format!("{dropped} lost, {:.2} % used", 100.0 * used),
+            expected: format!("no loss, {:.0} % utilisation with {buffer} of rate × round trip", 100.0 * ENOUGH),
+            found: format!("{dropped} lost, {:.2} % utilisation", 100.0 * used),
             holds: runs.iter().all(|run| run.is_enough()),
         })
     }
@@ -98,7 +98,7 @@ impl WanResults {
             Some(Claim {
                 at: format!("{}, {total_km} km", variant.title()),
                 expected: format!("{what} {arithmetic:.3} of rate × round trip, ± {:.0} %", 100.0 * NEAR),
-                found: format!("{most:.3} at most, {:+.0} %", 100.0 * beyond),
+                found: format!("at most {most:.3}, {:+.0} %", 100.0 * beyond),
                 holds: beyond.abs() <= NEAR,
             })
         };

@@ -26,7 +26,7 @@ fn summary(studied: &WanReport<'_>) -> Vec<String> {
     let description = studied.study.description.trim();
     let mut summary: Vec<String> = (!description.is_empty()).then(|| description.to_owned()).into_iter().collect();
     summary.push(format!(
-        "{} ways to handle congestion at {:?} (“variants”) were simulated packet by packet on the network of Figure 1 of \
+        "{} variants of congestion handling at {:?} were simulated packet by packet on the network of Figure 1 of \
          the draft, over {} lengths of the path, with {} sizes of the congested queue, {} seeds each. Sizes are shares \
          of the bottleneck's rate times the round trip between the gateways.",
         studied.study.variants.len(),
@@ -37,7 +37,7 @@ fn summary(studied: &WanReport<'_>) -> Vec<String> {
     ));
     let held = studied.claims.iter().filter(|claim| claim.holds).count();
     if !studied.claims.is_empty() {
-        summary.push(format!("Of {} things that were to be shown {held} hold with every seed.", studied.claims.len()));
+        summary.push(format!("{held} of {} checks pass with every seed.", studied.claims.len()));
     }
     summary
 }
@@ -47,10 +47,9 @@ fn claims(studied: &WanReport<'_>) -> Option<Section> {
         let mark = if claim.holds { "✓" } else { "✗" };
         vec![format!("{mark} {}", claim.at), claim.expected.clone(), claim.found.clone()]
     };
-    let table =
-        Block::table("What was to be shown", &["where", "expected", "found"], studied.claims.iter().map(row).collect());
-    let lead = "What the arithmetic says, and what came out in the worst of the seeds.";
-    (!studied.claims.is_empty()).then(|| Section::new("What was to be shown", lead, vec![table]))
+    let table = Block::table("Checks", &["where", "expected", "found"], studied.claims.iter().map(row).collect());
+    let lead = "Expected values by calculation, and the worst of the seeds.";
+    (!studied.claims.is_empty()).then(|| Section::new("Checks", lead, vec![table]))
 }
 
 fn hearing(studied: &WanReport<'_>) -> Option<Section> {
@@ -68,18 +67,19 @@ fn hearing(studied: &WanReport<'_>) -> Option<Section> {
         })
     };
     let told = plot(
-        "Until the sender hears of it",
-        "A receiver's CNP goes to the far end and all the way back; END.E comes from the congested node itself.",
+        "Delay to the sender",
+        "A receiver's CNP travels to the far end and back; END.E starts at the congested node.",
         |run| run.notified_ns,
     );
     let paused = plot(
-        "Until the gateway is paused",
-        "From the first moment above XOFF; what then still comes is what the queue needs room for.",
+        "Delay to the pause of the gateway",
+        "From the first time above XOFF; the queue needs headroom for what arrives until then.",
         |run| run.paused_ns,
     );
     let blocks: Vec<Block> = told.into_iter().chain(paused).collect();
-    let lead = "From the first packet that met the congested queue above its threshold, medians over flows and seeds.";
-    (!blocks.is_empty()).then(|| Section::new("How soon", lead, vec![Block::Beside(blocks)]))
+    let lead =
+        "From the first packet that entered the congested queue above its threshold; medians over flows and seeds.";
+    (!blocks.is_empty()).then(|| Section::new("Notification delay", lead, vec![Block::Beside(blocks)]))
 }
 
 fn room(studied: &WanReport<'_>) -> Option<Section> {
@@ -87,24 +87,24 @@ fn room(studied: &WanReport<'_>) -> Option<Section> {
     let lengths = studied.results.lengths();
     if studied.study.variants.iter().any(|variant| variant.end_c) {
         needed.push(Series {
-            name: "END.C by arithmetic".to_owned(),
+            name: "END.C, calculated".to_owned(),
             colour: ARITHMETIC,
             shape: Shape::Line,
             points: lengths.iter().map(|km| (*km, studied.arithmetic(*km))).collect(),
         });
     }
-    let least = format!("Loses nothing and uses {:.0} % at least, with every seed. Lower is better.", 100.0 * ENOUGH);
+    let least = format!("No loss and at least {:.0} % utilisation with every seed. Lower is better.", 100.0 * ENOUGH);
     let needed = Block::Lines(LinePlot {
-        title: "Queue that is enough".to_owned(),
-        look_for: format!("{least} No line: none that was tried is enough."),
+        title: "Sufficient buffer".to_owned(),
+        look_for: format!("{least} No line: no tested size is sufficient."),
         x: Axis { scale: Scale::Logarithmic, ..Axis::new("path, km", Unit::Count) },
         y: Axis { scale: Scale::Logarithmic, ..Axis::new("of rate × round trip", Unit::Times) },
         series: needed,
         references: Vec::new(),
     });
     let lossless = Block::Lines(LinePlot {
-        title: "Queue that loses nothing".to_owned(),
-        look_for: "Whatever idles. No line: none that was tried is large enough.".to_owned(),
+        title: "Lossless buffer".to_owned(),
+        look_for: "Regardless of utilisation. No line: no tested size is lossless.".to_owned(),
         x: Axis { scale: Scale::Logarithmic, ..Axis::new("path, km", Unit::Count) },
         y: Axis { scale: Scale::Logarithmic, ..Axis::new("of rate × round trip", Unit::Times) },
         series: per_length(studied, |variant, km| studied.results.lossless(&variant.name, km)),
@@ -122,16 +122,21 @@ fn room(studied: &WanReport<'_>) -> Option<Section> {
         blocks.push(Block::Heading(format!("{km} km")));
         blocks.push(Block::Beside(vec![
             by_buffer(
-                "Bottleneck used",
-                "The worst seed. Below the line the queue is too small, or senders slow down too much.",
+                "Bottleneck utilisation",
+                "Worst seed. Below the line the buffer is too small, or senders slow down too much.",
                 used,
                 Some(ENOUGH * 100.0),
             ),
-            by_buffer("Packets lost", "Of those that came to the queue, the worst seed. None is good.", lost, None),
+            by_buffer(
+                "Packets lost",
+                "Share of the packets that arrived at the queue, worst seed. Zero is good.",
+                lost,
+                None,
+            ),
         ]));
     }
-    let lead = "How large the congested node's queue must be.";
-    Some(Section::new("How much room", lead, blocks))
+    let lead = "Required size of the congested node's queue.";
+    Some(Section::new("Required buffer", lead, blocks))
 }
 
 /// Packets dropped, by those that were sent again or arrived.
@@ -144,10 +149,10 @@ fn by_buffer(title: &str, look_for: &str, series: Vec<Series>, line: Option<f64>
     Block::Lines(LinePlot {
         title: title.to_owned(),
         look_for: look_for.to_owned(),
-        x: Axis { scale: Scale::Logarithmic, ..Axis::new("queue, of rate × round trip", Unit::Times) },
+        x: Axis { scale: Scale::Logarithmic, ..Axis::new("buffer, of rate × round trip", Unit::Times) },
         y: Axis { least: line.map(|_| 80.0), ..Axis::new("share", Unit::Percent) },
         series,
-        references: line.map(|value| Reference { name: "enough".to_owned(), value }).into_iter().collect(),
+        references: line.map(|value| Reference { name: "sufficient".to_owned(), value }).into_iter().collect(),
     })
 }
 
@@ -171,19 +176,18 @@ fn over_time(studied: &WanReport<'_>) -> Option<Section> {
                 title: variant.title().to_owned(),
                 look_for: String::new(),
                 x: Axis::new("time", Unit::Nanoseconds),
-                y: Axis::new("waiting", Unit::Octets),
+                y: Axis::new("queue length", Unit::Octets),
                 series: vec![Series { name: variant.title().to_owned(), colour, shape: Shape::Line, points }],
-                references: vec![Reference { name: "room".to_owned(), value: buffer * run.path_octets as f64 }],
+                references: vec![Reference { name: "limit".to_owned(), value: buffer * run.path_octets as f64 }],
             }))
         });
         blocks.push(Block::Heading(format!("{km} km")));
         blocks.push(Block::Beside(plots.collect()));
     }
     let lead = format!(
-        "What waits at the congested node, with room for {buffer} of rate × round trip; one seed. A queue at its room \
-         loses; one at zero may idle."
+        "Length of the congested queue with a buffer of {buffer} of rate × round trip; one seed. A queue at its limit drops packets; at zero the link may idle."
     );
-    Some(Section::new("The queue over time", &lead, blocks))
+    Some(Section::new("Queue over time", &lead, blocks))
 }
 
 fn local_flows(studied: &WanReport<'_>) -> Option<Section> {
@@ -201,7 +205,7 @@ fn local_flows(studied: &WanReport<'_>) -> Option<Section> {
     let plot = BarPlot {
         title: "Slowdown, p99".to_owned(),
         look_for:
-            "Time taken over time alone. A paused gateway holds up who only shares its switches. Lower is better."
+            "Completion time relative to an idle network. A paused gateway delays flows that only share its switches. Lower is better."
                 .to_owned(),
         y: Axis::new("slowdown", Unit::Times),
         series: studied
@@ -214,8 +218,8 @@ fn local_flows(studied: &WanReport<'_>) -> Option<Section> {
         groups,
         references: Vec::new(),
     };
-    let lead = "Flows that never leave the first data centre, and use the priority that END.C pauses.";
-    known.then(|| Section::new("Innocent flows", lead, vec![Block::Beside(vec![Block::Bars(plot)])]))
+    let lead = "Flows within the first data centre, of the priority that END.C pauses.";
+    known.then(|| Section::new("Local flows", lead, vec![Block::Beside(vec![Block::Bars(plot)])]))
 }
 
 fn setting(studied: &WanReport<'_>) -> Section {
@@ -246,16 +250,16 @@ fn setting(studied: &WanReport<'_>) -> Section {
     let columns = [
         "variant",
         "path, km",
-        "sender told",
+        "sender notified",
         "gateway paused",
-        "used, least",
+        "utilisation, minimum",
         "dropped",
-        "peak of the queue",
-        "least of the queue",
-        "notifications of END.C",
+        "queue, maximum",
+        "queue, minimum",
+        "END.C notifications",
         "delivered",
-        "no loss from, of rate × round trip",
-        "enough from, of rate × round trip",
+        "lossless from, of rate × round trip",
+        "sufficient from, of rate × round trip",
     ];
     let blocks = vec![
         Block::table(&format!("With a queue of {} of rate × round trip, medians", studied.buffer()), &columns, rows),
@@ -263,28 +267,28 @@ fn setting(studied: &WanReport<'_>) -> Section {
         Block::Code(studied.provenance.command.clone()),
         Block::Folded("The file".to_owned(), vec![Block::Code(studied.provenance.file_text.to_owned())]),
     ];
-    Section::new("All figures, and how it was run", "", blocks)
+    Section::new("Results and configuration", "", blocks)
 }
 
 const WORDS: &[(&str, &str)] = &[
-    (
-        "END.C",
-        "A SID of the ingress PE: the congested node sends it a notification, and the PE pauses its gateway by PFC.",
-    ),
+    ("END.C", "A SID of the ingress PE: on a notification from the congested node the PE pauses its gateway by PFC."),
     (
         "END.E",
-        "A SID of the ingress PE: the congested node sends a Fast CNP there, and the PE hands it on to the sender.",
+        "A SID of the ingress PE: the congested node sends a Fast CNP there, and the PE forwards it to the sender.",
     ),
-    ("CNP of the receiver", "The congested node marks packets, the receiver sees the mark and tells the sender."),
-    ("DCQCN", "A rate control of senders: slower with each CNP, faster again without."),
+    ("CNP of the receiver", "The congested node marks packets, and the receiver sends a CNP to the sender."),
+    ("DCQCN", "Rate control of senders: each CNP reduces the rate, its absence increases it."),
     ("f", "The congested node's share of the path between the gateways."),
     ("rate × round trip", "What the bottleneck carries in the time to the far gateway and back."),
-    ("XOFF, XON", "Octets in the queue from which on the gateway is paused, and below which it is let on."),
-    ("innocent", "A flow that shares switches with the congested ones, but not the congestion."),
+    ("XOFF, XON", "Queue lengths above which the gateway is paused, and below which it is resumed."),
+    (
+        "local flow",
+        "A flow within the first data centre: it shares switches with the congested flows, but not the congestion.",
+    ),
 ];
 
 fn words() -> Section {
-    Section::new("Words", "", vec![Block::definitions(WORDS)])
+    Section::new("Terms", "", vec![Block::definitions(WORDS)])
 }
 
 /// A line for each variant of which anything is known, over the length of the path.

@@ -23,28 +23,28 @@ impl fmt::Display for WanReport<'_> {
             count(self.provenance.seeds as u64, "seed")
         )?;
         let buffer = self.buffer();
-        let near = format!("a queue of {buffer} of rate × round trip");
-        self.table(f, "sender told after, median", |variant, km| {
+        let near = format!("a buffer of {buffer} of rate × round trip");
+        self.table(f, "sender notified after, median", |variant, km| {
             self.spread(variant, km, Unit::Nanoseconds, |run| run.notified_ns)
         })?;
         self.table(f, "gateway paused after", |variant, km| {
             self.spread(variant, km, Unit::Nanoseconds, |run| run.paused_ns)
         })?;
         let or_more = |size: Option<f64>| Some(size.map_or_else(|| "more".to_owned(), |size| size.to_string()));
-        self.table(f, "queue that loses nothing", |variant, km| or_more(results.lossless(&variant.name, km)))?;
-        self.table(f, "and uses 99 %", |variant, km| or_more(results.needed(&variant.name, km)))?;
+        self.table(f, "lossless buffer", |variant, km| or_more(results.lossless(&variant.name, km)))?;
+        self.table(f, "and 99 % utilisation", |variant, km| or_more(results.needed(&variant.name, km)))?;
         writeln!(f, "\nwith {near}:")?;
-        self.table(f, "bottleneck used, least", |variant, km| {
+        self.table(f, "utilisation, minimum", |variant, km| {
             let used = Spread::of(&self.values(variant, km, |run| run.utilisation))?;
             Some(Unit::Percent.format(100.0 * used.least))
         })?;
         self.table(f, "packets dropped", |variant, km| {
             self.spread(variant, km, Unit::Count, |run| Some(run.dropped as f64))
         })?;
-        self.table(f, "peak of the queue", |variant, km| {
+        self.table(f, "queue, maximum", |variant, km| {
             self.spread(variant, km, Unit::Times, |run| Some(run.peak_octets as f64 / run.path_octets as f64))
         })?;
-        self.table(f, "innocents, slowdown p99", |variant, km| {
+        self.table(f, "local flows, slowdown p99", |variant, km| {
             self.spread(variant, km, Unit::Times, |run| run.local_slowdown_p99)
         })?;
         self.told(f)?;
@@ -93,7 +93,7 @@ impl WanReport<'_> {
         Ok(())
     }
 
-    /// What was to be shown.
+    /// The checks.
     fn told(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.claims.is_empty() {
             writeln!(f)?;
