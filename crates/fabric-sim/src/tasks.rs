@@ -45,7 +45,7 @@ pub(super) struct Task {
     to_begin: Vec<Message>,
     /// When the last message arrived, and whether it was the last of the iteration.
     last_arrival: Instant,
-    schedule: bool,
+    has_ended: bool,
     /// Octets that each rank has been given to send and to receive, in all iterations.
     octets: Vec<[u64; 2]>,
     /// Kept for its memory.
@@ -98,7 +98,7 @@ impl Task {
             in_flight: vec![VecDeque::new(); count],
             to_begin: Vec::new(),
             last_arrival: Instant::ZERO,
-            schedule: false,
+            has_ended: false,
             octets: vec![[0; 2]; job.nics.len()],
             sends: Vec::new(),
         }
@@ -112,7 +112,7 @@ impl Task {
     /// Begins an iteration: what is sent first is to be fetched by [`Task::take_first`].
     pub(super) fn begin(&mut self) {
         self.schedule.begin(&mut self.to_begin);
-        self.schedule = !self.schedule.is_running();
+        self.has_ended = !self.schedule.is_running();
     }
 
     /// What is sent first of a collective, with who sends it; nothing in the midst of one.
@@ -126,7 +126,7 @@ impl Task {
 
     /// When the iteration ended, once.
     pub(super) fn take_end(&mut self) -> Option<Instant> {
-        std::mem::take(&mut self.schedule).then_some(self.last_arrival)
+        std::mem::take(&mut self.has_ended).then_some(self.last_arrival)
     }
 
     /// A message goes out: by this channel.
@@ -146,7 +146,7 @@ impl Task {
             return;
         };
         self.last_arrival = self.last_arrival.max(now);
-        self.schedule |= self.schedule.arrived(&message, &mut self.sends);
+        self.has_ended |= self.schedule.arrived(&message, &mut self.sends);
         let goes_on = |next: &Message| next.collective == message.collective;
         more.extend(self.sends.iter().filter(|next| goes_on(next)));
         self.to_begin.extend(self.sends.drain(..).filter(|next| !goes_on(next)));
