@@ -1,4 +1,4 @@
-//! The first line of a recording: where the run takes place, and its groups.
+//! The header, the first line of a recording: the network and its groups.
 
 use serde::Serialize;
 use srdma_api::{
@@ -9,7 +9,8 @@ use srdma_group::{Group, NodeIndex, NodeRole};
 use srdma_sim::Scene;
 use srdma_sim::scene::{Place as ScenePlace, PlaceKind, SceneGroup, SceneLink};
 
-const VERSION: u32 = 1;
+/// The format, raised when members are renamed or change their meaning.
+const VERSION: u32 = 2;
 
 #[derive(Serialize)]
 pub(super) struct Head<'a> {

@@ -36,6 +36,9 @@ export interface Moment {
   events: News[];
 }
 
+/** The format of recordings that this page replays. */
+const VERSION = 2;
+
 const KEYFRAME = 64;
 
 /** Everything that samples change. */
@@ -58,8 +61,11 @@ export class Recording {
   constructor(text: string) {
     const lines = text.split("\n").filter((line) => line.trim() !== "");
     const header = parse<Header>(lines[0] ?? "", 1);
-    if (header.recording !== "srdma" || header.version !== 1 || !Array.isArray(header.topology?.links)) {
-      throw new NoRecording("line 1: expected the head of a recording of srdma, version 1");
+    if (header.recording !== "srdma" || !Array.isArray(header.topology?.links)) {
+      throw new NoRecording("line 1: expected the header of a recording of srdma");
+    }
+    if (header.version !== VERSION) {
+      throw new NoRecording(`line 1: a recording of format ${header.version}: expected format ${VERSION}; record it again`);
     }
     this.#header = header;
     this.title = header.title;

@@ -8,7 +8,7 @@ const node = (name: string, number: number): unknown =>
   ({ name, loopback: `2001:db8::${number}`, is_alive: true, is_drained: false, is_edge: false, drops: 0 });
 const HEAD = {
   recording: "srdma",
-  version: 1,
+  version: 2,
   title: "a transfer",
   root: "A",
   topology: {
@@ -53,8 +53,8 @@ test("a time has the sample at or before it", () => {
 test("what is no recording is refused with the line", () => {
   const cases: [string, RegExp][] = [
     ["", /line 1: expected JSON/],
-    ["{}", /line 1: expected the head/],
-    [text({ ...HEAD, version: 2 }, SAMPLES), /version 1/],
+    ["{}", /line 1: expected the header/],
+    [text({ ...HEAD, version: 1 }, SAMPLES), /format 1: expected format 2/],
     [text(HEAD, []), /no sample/],
     [text(HEAD, [{ t_ns: 5 }, { t_ns: 5 }]), /line 3: expected a time after/],
     [text(HEAD, [{ t_ns: 5, links: [[1, 0, 0]] }]), /line 2: there is no link 1/],

@@ -55,7 +55,7 @@ impl Recording {
         let text = std::fs::read_to_string(path).unwrap();
         let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let head = lines.next().unwrap();
-        assert_eq!((&head["recording"], &head["version"]), (&"srdma".into(), &1.into()));
+        assert_eq!((&head["recording"], &head["version"]), (&"srdma".into(), &2.into()));
         let links = head["topology"]["links"].as_array().unwrap().len();
         let mut recording = Recording {
             head,
