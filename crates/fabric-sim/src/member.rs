@@ -1,5 +1,6 @@
-//! A host of a group whose memory holds what it has received, octet by octet: the host of the multicast engine, behind
-//! the NIC of the experiments' servers, which puts programs around packets (PP-4-3) and obeys pauses.
+//! A host of a group in end-to-end runs: [`Host`], whose memory holds what it has received and which the checker of the
+//! invariants inspects, behind the NIC of the servers, which adds programs (PP-4-3), with PFC. `server` says why there are
+//! two host models.
 
 use super::nic::{Nic, Outer};
 use super::server::{DATA_CLASS, SERVER_PORT};

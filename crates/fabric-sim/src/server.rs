@@ -1,4 +1,10 @@
-//! A server of an experiment: an RC endpoint behind one port, with as many queue pairs as it has flows.
+//! A server: an RC endpoint behind one port, with as many queue pairs as it has flows.
+//!
+//! It is one of two host models. [`srdma_sim::host::Host`] keeps a copy of the received data in memory, octet by octet, with
+//! its SHA-256: right for a few dozen receivers of one stream, and used here by end-to-end runs (`member`).
+//! Thousands of servers with tens of thousands of flows cannot afford that, so the memory of a server repeats one page
+//! that all frames share, and received octets are compared with it. Around the endpoint both have the same NIC
+//! (`nic`), and both use the endpoint of crate `rc` unchanged.
 
 use super::nic::{Nic, Outer};
 use super::page_memory::{PageMemory, SharedPage};
