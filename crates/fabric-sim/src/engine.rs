@@ -11,8 +11,8 @@
 //!    ├──── element 3: × ×    ××  ┤
 //! ```
 //!
-//! What comes out is what would come out event by event, but an element's state is fetched once for some dozens of
-//! frames rather than for each: in a fabric of a thousand hosts nothing else costs as much.
+//! The result is the same as event by event, but the state of an element is fetched once for some dozens of frames: in
+//! a fabric of a thousand hosts these cache misses dominate the run time.
 
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_sim::link::{LinkModel, transmission_ps};
@@ -45,7 +45,7 @@ pub(super) struct Engine<S> {
 struct Attached<S> {
     station: S,
     ports: Vec<Port>,
-    /// When ports that send become free, the latest first: nobody has to look at those that do not send.
+    /// When ports that send become free, the latest first: idle ports are not inspected.
     sending: Vec<Moment>,
     /// When it was last called.
     called_ns: u64,
@@ -77,8 +77,8 @@ struct Coming {
     frame: Frame,
 }
 
-/// A time in whole nanoseconds, then a port: in the order in which the ports of an element have their failure_schedule. One word,
-/// so that moments are compared at once; the time has 48 bits, three days.
+/// A time in whole nanoseconds, then a port: in the order in which the ports of an element have their failure_schedule.
+/// One word, so that moments are compared at once; the time has 48 bits, three days.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment(u64);
 
@@ -105,7 +105,7 @@ impl Moment {
     }
 }
 
-/// What is kept for its memory.
+/// Buffers that are reused.
 #[derive(Default)]
 struct Buffers {
     /// Frames that arrive at an element within the window.

@@ -1,4 +1,4 @@
-//! Failures: links that are cut and joined again, and routes that follow some time later.
+//! Failures and repairs of links, and the convergence of routes after them.
 
 use super::build::{route, routes};
 use super::run::{Run, RunError};
@@ -9,13 +9,13 @@ use srdma_wire::Prefix;
 use srdma_wire::units::NS_PER_US;
 use std::collections::BTreeMap;
 
-/// Action happens to links, in the order of time.
+/// Failures, repairs and convergences of a run, in order of time.
 #[derive(Debug)]
 pub(super) struct FailureSchedule {
     coming: std::vec::IntoIter<Change>,
-    /// For each link how many failures it has now.
+    /// Active failures of each link.
     failures: Vec<u32>,
-    /// Action routing goes by since it converged last.
+    /// Next hops since the last convergence.
     routing: Option<NextHops>,
 }
 
@@ -28,16 +28,16 @@ struct Change {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Action {
-    /// Links carry nothing from now on.
+    /// Links fail.
     Fail,
-    /// They do again.
+    /// Links are repaired.
     Repair,
-    /// Routing has found out what works and what does not.
+    /// Routes change to the working links.
     Converge,
 }
 
 impl FailureSchedule {
-    /// Action a scenario says.
+    /// The schedule of a scenario.
     pub(super) fn new(scenario: &FabricScenario) -> Self {
         let reconvergence_ns = scenario.switches.reconvergence_us.get() * NS_PER_US;
         let mut coming = Vec::new();
@@ -56,7 +56,7 @@ impl FailureSchedule {
         }
     }
 
-    /// Lets happen what comes next, and says what it is.
+    /// Takes the next change and updates the counts of failures.
     pub(super) fn take(&mut self) -> Option<(Action, Vec<LinkId>)> {
         let Change { what, links, .. } = self.coming.next()?;
         let change = match what {
@@ -71,25 +71,25 @@ impl FailureSchedule {
         Some((what, links))
     }
 
-    /// Whether a link carries nothing now.
+    /// True if the link has failed.
     pub(super) fn is_cut(&self, link: LinkId) -> bool {
         self.failures[link.index()] > 0
     }
 
-    /// A fabric's shortest paths along what works; `None` where hosts are cut off from each other.
+    /// Shortest paths along working links; `None` if the fabric is partitioned.
     pub(super) fn working(&self, topology: &Topology) -> Option<NextHops> {
         let cut: Vec<LinkId> = topology.link_ids().filter(|link| self.is_cut(*link)).collect();
         Some(NextHops::new(&topology.clone().without(&cut).ok()?))
     }
 
-    /// When the next one is, in nanoseconds.
+    /// Time of the next change, in nanoseconds.
     pub(super) fn next_ns(&self) -> u64 {
         self.coming.as_slice().first().map_or(u64::MAX, |turn| turn.at_ns)
     }
 }
 
 impl Run<'_> {
-    /// Does what happens to links next.
+    /// Applies the next change.
     pub(super) fn apply_failure(&mut self) -> Result<(), RunError> {
         match self.failure_schedule.take() {
             None => {}
@@ -103,10 +103,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Gives the switches routes along what works.
+    /// Installs routes along the working links.
     fn converge(&mut self) -> Result<(), RunError> {
         let topology = &self.scenario.topology;
-        // Where hosts are cut off from each other, routing leaves everything as it is.
+        // Routing does not change while the fabric is partitioned.
         let Some(after) = self.failure_schedule.working(topology) else { return Ok(()) };
         let before = self.failure_schedule.routing.replace(after);
         let before = before.as_ref().unwrap_or(&self.next_hops);
@@ -120,7 +120,7 @@ impl Run<'_> {
     }
 }
 
-/// Action a switch is told when its shortest paths change.
+/// Commands that update the routes of a switch.
 fn changes(topology: &Topology, switch: SwitchId, before: &NextHops, after: &NextHops) -> Vec<Command> {
     let table = TableId(0);
     let before: BTreeMap<Prefix, Vec<u16>> = routes(topology, before, switch).into_iter().collect();

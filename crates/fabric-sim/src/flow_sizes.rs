@@ -1,4 +1,4 @@
-//! Published distributions of the sizes of flows.
+//! Published distributions of flow sizes.
 
 use super::scenario::FlowSizes;
 use srdma_sim::random::Stream;

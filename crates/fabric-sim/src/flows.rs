@@ -41,7 +41,7 @@ impl PlannedFlow {
 pub(super) enum FlowSize {
     /// So many octets.
     Octets(u32),
-    /// No end: messages of so many octets.
+    /// Endless, in messages of this size.
     Endless(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Multicast groups in a fabric: the tree that a group's data take, and what its nodes are told.
+//! Multicast groups in a fabric: the tree of a group, and the configuration of its nodes.
 //!
 //! ```text
 //!   source ── switch of the source (headend) ── switches between (End.Replicate) ── switches of receivers (End.MT)
@@ -53,8 +53,8 @@ struct Branches {
 }
 
 impl Branches {
-    /// The shortest paths from `root` to the switches of `receivers`; the group's number failure_schedule the order in which equal
-    /// ones are tried.
+    /// The shortest paths from `root` to the switches of `receivers`; the group's number failure_schedule the order in
+    /// which equal ones are tried.
     fn new(topology: &Topology, number: usize, root: Option<SwitchId>, receivers: &[Member]) -> Self {
         let mut above: BTreeMap<SwitchId, (SwitchId, PortId)> = BTreeMap::new();
         let mut waiting: VecDeque<SwitchId> = root.into_iter().collect();
@@ -215,7 +215,7 @@ impl PlannedGroup {
         self.group.record().id
     }
 
-    /// What each switch of the tree is told.
+    /// Commands for each switch of the tree.
     pub(super) fn commands(&self) -> Vec<(SwitchId, Command)> {
         let mut commands = Vec::new();
         let nodes = self.group.record().tree.nodes();

@@ -43,7 +43,7 @@ pub(super) struct State {
 }
 
 impl Jobs {
-    /// The jobs of a scenario, with so many queue pairs a channel.
+    /// The jobs of a scenario, with this number of queue pairs per channel.
     ///
     /// # Errors
     ///

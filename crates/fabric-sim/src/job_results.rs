@@ -111,7 +111,7 @@ pub(super) fn job_result(scenario: &FabricScenario, state: &State, slowest: Opti
     }
 }
 
-/// What a link came to that carried so many octets from one of its ends to the other.
+/// The result of a link in one direction, by the octets that it carried.
 pub(super) fn link_result(topology: &Topology, link: &Link, [from, to]: [End; 2], octets: u64) -> LinkResult {
     LinkResult {
         name: format!("{}-{}", topology.name(from.node), topology.name(to.node)),

@@ -1,8 +1,8 @@
 //! Experiments: fabrics and WANs under load, run once for each variant and seed of a scenario file.
 //!
-//! A [`Scenario`] is parsed from TOML; its [`Kind`] decides what is simulated. Of a [`FabricScenario`], [`run`] runs one
-//! variant with one seed and gives a [`VariantResult`]; runs share nothing, so that as many as there are cores may run at
-//! once. [`Results`] holds the results of all runs, a [`Report`] presents them.
+//! A [`Scenario`] is parsed from TOML; its [`Kind`] decides what is simulated. Of a [`FabricScenario`], [`run`] runs
+//! one variant with one seed and gives a [`VariantResult`]; runs share nothing, so that as many as there are cores may
+//! run at once. [`Results`] holds the results of all runs, a [`Report`] presents them.
 //!
 //! ```text
 //!   scenario.toml ──► Scenario ──► Scenario::run(seeds) ──► Results ──► Report ──► JSON, table, HTML page

@@ -1,6 +1,6 @@
 //! A host of a group in end-to-end runs: [`Host`], whose memory holds what it has received and which the checker of the
-//! invariants inspects, behind the NIC of the servers, which adds programs (PP-4-3), with PFC. `server` says why there are
-//! two host models.
+//! invariants inspects, behind the NIC of the servers, which adds programs (PP-4-3), with PFC. `server` says why there
+//! are two host models.
 
 use super::nic::{Nic, Outer};
 use super::server::{DATA_CLASS, SERVER_PORT};

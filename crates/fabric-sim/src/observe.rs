@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// Traffic classes of a port.
 const CLASSES: usize = 8;
 
-/// Who is shown a run, if anybody is, and the groups that will come up in it.
+/// The observer of a run, if there is one, and the groups of the run.
 pub(super) struct Observation<'s, 'a>(Option<(&'s mut Shown<'a>, Vec<PlannedGroup>)>);
 
 impl<'s, 'a> Observation<'s, 'a> {
@@ -24,7 +24,7 @@ impl<'s, 'a> Observation<'s, 'a> {
     ///
     /// # Errors
     ///
-    /// Those of who is shown it.
+    /// Those of the observer.
     pub(super) fn new(observer: Option<&'s mut Shown<'a>>, run: &Run<'_>, step_ns: u64) -> Result<Self, RunError> {
         let Some(observer) = observer else { return Ok(Observation(None)) };
         let planned = run.groups_to_come()?;

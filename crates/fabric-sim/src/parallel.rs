@@ -1,4 +1,4 @@
-//! All runs of a scenario, on as many threads as one likes.
+//! All runs of a scenario, on several threads.
 
 use super::results::{FabricResults, VariantResult};
 use super::run::{Progress, RunError, run_observed};
@@ -7,9 +7,9 @@ use srdma_sim::shown::Shown;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Runs every variant with every seed. `progress` is told how far the run at which position is: they are counted variant by
-/// variant, seeds in their order. The first run, that of the first variant with the first seed, is shown to whom it is to be
-/// shown. What comes out does not depend on that or on the number of threads.
+/// Runs every variant with every seed. `progress` gets the position of a run, which counts variant by variant with
+/// seeds in order, and its progress. The first run is observed. The results depend neither on the observer nor on the
+/// number of threads.
 ///
 /// # Errors
 ///
@@ -35,12 +35,12 @@ pub fn run_all(
     })
 }
 
-/// What a lock holds. A run that panicked ends them all: nobody looks at what it has left.
+/// The content of a lock, poisoned or not: a run that panics ends all runs.
 pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// What `make` makes of each position below `count`, in their order, on so many threads.
+/// The results of `make` for each position below `count`, in order, computed on `threads` threads.
 pub(super) fn in_parallel<T: Send>(count: usize, threads: usize, make: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {

@@ -53,7 +53,7 @@ impl Path {
         self.0.iter().map(|link| link.delay_ns).sum()
     }
 
-    /// Nanoseconds for which a flow of so many octets, in packets with up to `mtu_octets` of payload, takes alone: its
+    /// Nanoseconds for which a flow of this size, in packets with up to `mtu_octets` of payload, takes alone: its
     /// first packet over every link, the others behind it over the slowest, and an ACK back.
     pub(super) fn flow_ns(&self, size_octets: u64, mtu_octets: u64) -> u64 {
         let packets = size_octets.div_ceil(mtu_octets).max(1);

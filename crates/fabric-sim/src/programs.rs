@@ -21,7 +21,7 @@ const SID_BITS: u8 = 48;
 /// Outer hop limit.
 const HOP_LIMIT: u8 = 64;
 
-/// Paths by chance that are looked at for one by a certain switch.
+/// Random paths drawn to find one through a given switch.
 const ATTEMPTS: u64 = 100_000;
 
 /// What goes around the packets of a channel: around its data, and around what answers them (D86).
@@ -130,7 +130,7 @@ pub(super) fn stream_header(
     paths.find(passes).map(|path| outer(topology, plan, &[path], None, false)).transpose()
 }
 
-/// What a switch is told when the fabric is set up: its own uN and uA, and the uN of its neighbours. A program names
+/// SIDs of a switch when the fabric is set up: its own uN and uA, and the uN of its neighbours. A program names
 /// every switch on its way, so that none needs to know more.
 pub(super) fn commands(scenario: &FabricScenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
     let topology = &scenario.topology;

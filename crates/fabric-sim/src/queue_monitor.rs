@@ -1,4 +1,4 @@
-//! When a flow's first packet meets a queue above the threshold: seen at the switch, before it enters.
+//! Detects the first packet of each flow that enters a queue above the threshold.
 
 use super::server::DATA_CLASS;
 use srdma_dataplane::Node;
@@ -14,16 +14,16 @@ const AFTER_IPV6: usize = IPV6 + 40;
 /// Octets of the UDP header.
 const UDP: usize = 8;
 
-/// A queue that is watched.
+/// A monitored queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MonitoredQueue {
     /// The port.
     pub(super) port: PortId,
-    /// Octets in it from which on it counts.
+    /// Threshold, in octets.
     pub(super) threshold_octets: usize,
 }
 
-/// Where and when a packet met a queue above the threshold.
+/// Place and time of the first packet in a queue above the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CongestionPoint {
     /// The port.
@@ -32,10 +32,10 @@ pub(super) struct CongestionPoint {
     pub(super) at: Instant,
 }
 
-/// The queues of a switch that lie on the way to a host, or that tunnels take.
+/// Monitored queues of a switch: those towards a host, or those of tunnels.
 #[derive(Debug)]
 pub(super) struct QueueMonitor {
-    /// Nobody else's packets count.
+    /// Packets to other addresses are ignored.
     receiver: Option<[u8; 16]>,
     /// Octets of the headers that a tunnel has put in front.
     outer_octets: usize,
@@ -44,22 +44,22 @@ pub(super) struct QueueMonitor {
 }
 
 impl QueueMonitor {
-    /// Watches the queues at ports toward a host.
+    /// Monitors queues at ports toward a host.
     pub(super) fn new(receiver: Ipv6Addr, queues: Vec<MonitoredQueue>) -> Self {
         QueueMonitor { receiver: Some(receiver.octets()), outer_octets: 0, queues, met: BTreeMap::new() }
     }
 
-    /// Watches queues for whatever comes in a tunnel without an SRH.
+    /// Monitors queues for packets in a tunnel without an SRH.
     pub(super) fn for_tunnels(queues: Vec<MonitoredQueue>) -> Self {
         QueueMonitor { receiver: None, outer_octets: AFTER_IPV6 - IPV6, queues, met: BTreeMap::new() }
     }
 
-    /// What the first data packet to each queue pair has met here.
+    /// Result for each queue pair.
     pub(super) fn met(&self) -> &BTreeMap<Qpn, CongestionPoint> {
         &self.met
     }
 
-    /// Looks at frames that the switch is about to take.
+    /// Inspects frames that the switch is about to receive.
     pub(super) fn look(&mut self, now: Instant, frames: &[Frame], node: &Node, pool: &Pool) {
         let is_full =
             |queue: &MonitoredQueue| node.class_octets(queue.port, DATA_CLASS).unwrap_or(0) >= queue.threshold_octets;

@@ -19,7 +19,7 @@ pub(super) const PAUSE_QUANTA: u16 = 0xFFFF;
 /// The IOAM namespace of all traces.
 pub(super) const TRACE_NAMESPACE: u16 = 1;
 
-/// What a switch is told about its queues.
+/// Commands that configure the queues of a switch.
 pub(super) fn commands(scenario: &FabricScenario, variant: &Variant, switch: SwitchId) -> Vec<Command> {
     let topology = &scenario.topology;
     let mut commands = vec![Command::SetClasses(ClassMap::by_precedence())];
@@ -41,7 +41,7 @@ pub(super) fn commands(scenario: &FabricScenario, variant: &Variant, switch: Swi
     commands
 }
 
-/// Every host may be notified, and knows what it is told.
+/// Every host may be notified and supports Fast CNP.
 fn fast_cnp(scenario: &FabricScenario, variant: &Variant) -> FastCnpConfig {
     let notification = variant.notification.unwrap_or(scenario.switches.notification);
     FastCnpConfig {
@@ -78,8 +78,8 @@ fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
     }
 }
 
-/// The queues of a switch on the way to the receiver of the first incast: above the threshold from which on the variant's
-/// signal is given there.
+/// The queues of a switch on the way to the receiver of the first incast: above the threshold from which on the
+/// variant's signal is given there.
 pub(super) fn queue_monitor(
     scenario: &FabricScenario,
     variant: &Variant,

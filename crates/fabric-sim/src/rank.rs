@@ -1,11 +1,11 @@
-//! A server's part in tasks: the messages that it sends, each as soon as what it waits for has come in.
+//! A server as a rank of collectives: it sends each message as soon as the message's dependencies have arrived.
 //!
 //! ```text
 //!   WRITE with immediate comes in ──► task: arrived ──► messages of this rank that waited for it go out
 //! ```
 //!
-//! A channel may be divided over several queue pairs, its lanes: then each message is, and has come in when all its
-//! pieces have.
+//! A channel may be divided over several queue pairs, its lanes. Each message is divided alike, and has arrived when
+//! all pieces have.
 
 use super::page_memory::PageMemory;
 use super::server::write;
@@ -15,10 +15,10 @@ use srdma_rc::{CompletedOperation, Completion, Endpoint, LocalRange, MemoryKey, 
 use srdma_wire::{Instant, Qpn};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Receives that are posted ahead on each lane. One is posted again the moment that one is used up.
+/// Receives posted in advance on each lane; each is replaced when it is used.
 const RECEIVES_AHEAD: usize = 4;
 
-/// What a server does for the tasks that it takes part in.
+/// The channels of a server in all tasks.
 #[derive(Default)]
 pub(super) struct Rank {
     incoming: BTreeMap<usize, Incoming>,
@@ -28,7 +28,7 @@ pub(super) struct Rank {
     more: Vec<Message>,
 }
 
-/// What is known of a channel at its sender.
+/// Counters of a channel at its sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     /// Octets of the messages that were acknowledged.
@@ -66,7 +66,7 @@ struct Outgoing {
     sent: Sent,
 }
 
-/// What posting takes.
+/// Context of posting.
 pub(super) struct RankContext<'a> {
     /// The endpoint of the server.
     pub(super) endpoint: &'a mut Endpoint<PageMemory>,
@@ -92,7 +92,7 @@ impl Pieces {
 }
 
 impl Rank {
-    /// Takes part in a channel as the one that receives, by these queue pairs.
+    /// Adds a channel as receiver, with these queue pairs.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl Rank {
         Ok(())
     }
 
-    /// Takes part in a channel as the one that sends.
+    /// Adds a channel as sender.
     pub(super) fn add_outgoing(&mut self, channel: usize, task: SharedTask, lanes: &[Qpn]) {
         for (lane, qpn) in lanes.iter().enumerate() {
             self.lanes.insert(*qpn, Lane { channel, lane, comes_in: false });
@@ -128,12 +128,12 @@ impl Rank {
         self.outgoing.insert(channel, outgoing);
     }
 
-    /// Whether a queue pair is one of a channel's.
+    /// True if the queue pair belongs to a channel.
     pub(super) fn has(&self, qpn: Qpn) -> bool {
         self.lanes.contains_key(&qpn)
     }
 
-    /// A piece of a message has come in or was acknowledged: what follows from it is sent. What fails stays undone.
+    /// Handles a received or acknowledged piece and sends the messages that depend on it.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Outgoing {
     }
 }
 
-/// What a WRITE with immediate data uses up.
+/// The receive that a WRITE with immediate data consumes.
 fn token(region: MemoryKey) -> Receive {
     Receive { wr_id: 0, local: LocalRange { key: region, offset: 0, length_octets: 0 } }
 }

@@ -1,19 +1,19 @@
-//! What a finished experiment in a fabric is shown from, on a terminal and as a page.
+//! The report of a fabric scenario.
 
 use crate::{FabricResults, FabricScenario, Provenance, page};
 use serde::Serialize;
 use srdma_report::Page;
 
-/// An experiment in a fabric with its results.
+/// A fabric scenario with its results.
 #[derive(Serialize)]
 pub struct FabricReport<'a> {
-    /// What was run.
+    /// The scenario.
     #[serde(skip)]
     pub scenario: &'a FabricScenario,
-    /// What came out.
+    /// Its results.
     #[serde(flatten)]
     pub results: &'a FabricResults,
-    /// How.
+    /// Command, file and duration.
     #[serde(skip)]
     pub provenance: &'a Provenance<'a>,
 }

@@ -1,4 +1,4 @@
-//! What comes out of an experiment.
+//! Results of a fabric scenario.
 
 use super::scenario::Level;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ pub struct FabricResults {
     pub title: String,
     /// The scenario's description.
     pub description: String,
-    /// How what is sent was simulated.
+    /// Level of simulation.
     #[serde(default)]
     pub level: Level,
     /// The name of the variant that others are compared with.
@@ -24,7 +24,7 @@ pub struct FabricResults {
 pub struct VariantResult {
     /// The variant's name.
     pub variant: String,
-    /// What reports call it.
+    /// Title in reports.
     pub title: String,
     /// The seed.
     pub seed: u64,

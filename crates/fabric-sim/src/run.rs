@@ -26,7 +26,7 @@ use srdma_wire::{Instant, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Virtual time that has passed, in nanoseconds.
@@ -89,11 +89,11 @@ pub enum RunError {
         /// What there is.
         most: usize,
     },
-    /// Who was shown the run has failed.
+    /// The observer failed.
     #[error("a recording cannot be written: {0}")]
     Shown(#[from] std::io::Error),
-    /// A run at flow level, which has no packets, is to be shown.
-    #[error("a run at flow level has no packets that could be shown: simulate it packet by packet")]
+    /// A run at flow level cannot be observed.
+    #[error("a run at flow level has no packets to record: use packet level")]
     NoPackets,
     /// There is no such variant.
     #[error("the scenario has {variants} variants, counted from 0: there is no variant {found}")]
@@ -107,7 +107,7 @@ pub enum RunError {
 
 /// Runs a variant, by its position, with a seed. `progress` is called now and then.
 ///
-/// Everything that comes out follows from the arguments: no clock, no thread, no order of a hash table has a say.
+/// The result depends on the arguments only: not on a clock, threads or the order of a hash table.
 ///
 /// # Errors
 ///
@@ -121,11 +121,11 @@ pub fn run(
     run_observed(scenario, variant, seed, progress, None)
 }
 
-/// The same, shown to somebody, which changes nothing of what comes out.
+/// [`run`] with an observer, which does not change the results.
 ///
 /// # Errors
 ///
-/// Those of [`RunError`]: those of who is shown it, and what is simulated as flows cannot be shown.
+/// Those of [`RunError`], including failures of the observer.
 pub fn run_observed(
     scenario: &FabricScenario,
     variant: usize,
@@ -175,7 +175,7 @@ pub(super) struct Run<'a> {
     pub(super) fabric: Fabric,
     pub(super) flows: Vec<PlannedFlow>,
     pub(super) finished: Vec<Option<Instant>>,
-    /// How senders were told of congestion first, by queue pair and who told them.
+    /// The first notification of each sender, by queue pair and origin.
     pub(super) told: BTreeMap<(Qpn, Ipv6Addr), Notice>,
     /// Octets that each flow had delivered when no further flow began.
     pub(super) delivered: Vec<u64>,
@@ -433,7 +433,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes in which flows have ended, and who was told of congestion.
+    /// Collects completed flows and congestion notifications.
     pub(super) fn collect(&mut self, now: Instant) {
         for host in self.scenario.topology.host_ids() {
             let news = self.fabric.with_server(host, |server| {

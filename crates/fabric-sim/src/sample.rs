@@ -1,4 +1,4 @@
-//! Time series: what is looked at each time a step is over.
+//! Time series, sampled at the end of each step.
 
 use super::build::Fabric;
 use super::results::{Series, SeriesKind};
@@ -83,7 +83,7 @@ impl Sampler {
         self.paused_ns = paused_ns;
     }
 
-    /// A flow is sampled no longer: so many octets it has delivered.
+    /// Ends the sampling of a flow that has delivered `delivered_octets`.
     pub(super) fn keep(&mut self, flow: &SampledFlow, delivered_octets: u64) {
         if let Some(place) = self.rate_names.iter().position(|name| *name == flow.name) {
             self.kept_octets[place] += delivered_octets;

@@ -1,10 +1,10 @@
 //! A server: an RC endpoint behind one port, with as many queue pairs as it has flows.
 //!
-//! It is one of two host models. [`srdma_sim::host::Host`] keeps a copy of the received data in memory, octet by octet, with
-//! its SHA-256: right for a few dozen receivers of one stream, and used here by end-to-end runs (`member`).
+//! It is one of two host models. [`srdma_sim::host::Host`] keeps a copy of the received data in memory, octet by octet,
+//! with its SHA-256: right for a few dozen receivers of one stream, and used here by end-to-end runs (`member`).
 //! Thousands of servers with tens of thousands of flows cannot afford that, so the memory of a server repeats one page
-//! that all frames share, and received octets are compared with it. Around the endpoint both have the same NIC
-//! (`nic`), and both use the endpoint of crate `rc` unchanged.
+//! that all frames share, and received octets are compared with it. Around the endpoint both have the same NIC (`nic`),
+//! and both use the endpoint of crate `rc` unchanged.
 
 use super::nic::{Nic, Outer};
 use super::page_memory::{PageMemory, SharedPage};
@@ -30,7 +30,7 @@ use zerocopy::IntoBytes;
 /// The only port of a server.
 pub(super) const SERVER_PORT: PortId = PortId(0);
 
-/// Where every region begins, in the eyes of peers.
+/// Virtual address of every region.
 pub(super) const BASE_ADDRESS: u64 = 0x1000_0000;
 
 /// Length of the regions: no message is longer.
@@ -51,7 +51,7 @@ pub(super) const DATA_DSCP: u8 = 26;
 /// Packets longer than this have a payload that is worth sharing.
 const SHORT_PACKET_OCTETS: usize = 256;
 
-/// What all servers of a simulation use, one at a time.
+/// Scratch memory that all servers of a simulation share.
 #[derive(Debug)]
 pub(super) struct Scratch {
     /// Where a packet is written before it is laid into chunks.
@@ -77,14 +77,14 @@ pub(super) struct Ended {
     pub(super) failed: bool,
 }
 
-/// A sender was told of congestion.
+/// A congestion notification that reached a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Notice {
     /// The queue pair.
     pub(super) qpn: Qpn,
     /// When.
     pub(super) at: Instant,
-    /// By whom: the source address of the CNP.
+    /// Source address of the CNP.
     pub(super) by: Ipv6Addr,
     /// Octets of its frame.
     pub(super) octets: usize,
@@ -172,7 +172,7 @@ impl Server {
         self.endpoint.remove_queue_pair(qpn);
     }
 
-    /// Begins a flow of so many octets on a queue pair.
+    /// Begins a flow of `size_octets` on a queue pair.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Server {
         self.endpoint.post_send(qpn, write(flow, self.region, size_octets, None))
     }
 
-    /// Begins a flow without end on a queue pair, in messages of so many octets.
+    /// Begins an endless flow on a queue pair, in messages of `message_octets`.
     ///
     /// # Errors
     ///
@@ -254,7 +254,7 @@ impl Server {
         self.ended.drain(..)
     }
 
-    /// When senders were told of congestion since the last call.
+    /// Congestion notifications since the last call.
     pub(super) fn take_notices(&mut self) -> impl Iterator<Item = Notice> {
         self.told.drain(..)
     }
@@ -279,7 +279,7 @@ impl Server {
         self.endpoint.memory(self.region)
     }
 
-    /// Frames that were for somebody else, or no IPv6 packets.
+    /// Frames for another destination, or without an IPv6 packet.
     pub(super) fn misdelivered(&self) -> u64 {
         self.misdelivered
     }

@@ -18,9 +18,9 @@ use std::rc::Rc;
 pub(super) struct Channel {
     /// The task, by its position.
     pub(super) task: usize,
-    /// Who sends.
+    /// The sending host.
     pub(super) from: HostId,
-    /// Who receives.
+    /// The receiving host.
     pub(super) to: HostId,
     /// What the scheduler takes it for, in bits a second.
     pub(super) rate_bits_per_s: u64,
@@ -115,7 +115,7 @@ impl Task {
         self.has_ended = !self.schedule.is_running();
     }
 
-    /// What is sent first of a collective, with who sends it; nothing in the midst of one.
+    /// The first messages of a collective by sender; empty during a collective.
     pub(super) fn take_first(&mut self) -> BTreeMap<HostId, Vec<Message>> {
         let mut of_nics: BTreeMap<HostId, Vec<Message>> = BTreeMap::new();
         for message in self.to_begin.drain(..) {

@@ -1,8 +1,7 @@
-//! The end of queue pairs: those of a flow that has ended go away, so that memory grows with the flows that there are
-//! at a time, not with all that ever were.
+//! Removal of the queue pairs of completed flows, so that memory grows with concurrent flows rather than with all
+//! flows.
 //!
-//! They stay for a while after the end: what is still on its way to them, such as a CNP, finds them as it would have
-//! before.
+//! They remain for some time after the end, so that packets in flight, such as a CNP, still reach them.
 
 use super::run::Run;
 use super::server::Server;
@@ -10,10 +9,10 @@ use srdma_rc::QueuePairCounters;
 use srdma_wire::Instant;
 use std::collections::VecDeque;
 
-/// How long queue pairs stay behind the end of their flow: some hundred round trips, nanoseconds.
+/// Time between the end of a flow and the removal of its queue pairs, in nanoseconds: some hundred round trips.
 const LINGER_NS: u64 = 2_000_000;
 
-/// What the queue pairs of a flow have counted.
+/// Counters of the queue pairs of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct QueuePairTotals {
     /// Packets sent, those sent again included.
@@ -43,7 +42,7 @@ impl QueuePairTotals {
     }
 }
 
-/// Flows whose queue pairs are gone, or about to go. Those of multicast groups stay: a file does not name many.
+/// Flows whose queue pairs are removed or scheduled for removal. Those of multicast groups stay.
 #[derive(Debug)]
 pub(super) struct Teardown {
     /// Flows that have ended, in the order in which their queue pairs go, and when.
@@ -53,17 +52,17 @@ pub(super) struct Teardown {
 }
 
 impl Teardown {
-    /// Of so many flows none has ended.
+    /// No flow has ended.
     pub(super) fn new(flows: usize) -> Self {
         Teardown { leaving: VecDeque::new(), gone: vec![None; flows] }
     }
 
-    /// A flow has ended by `now`, which never runs backwards.
+    /// Schedules the removal for a flow that has ended by `now`, which does not decrease.
     pub(super) fn schedule(&mut self, flow: usize, now: Instant) {
         self.leaving.push_back((now.after_ns(LINGER_NS), flow));
     }
 
-    /// A flow whose queue pairs go by now.
+    /// The next flow that is due.
     fn due(&mut self, now: Instant) -> Option<usize> {
         self.leaving.pop_front_if(|(at, _)| *at <= now).map(|(_, flow)| flow)
     }

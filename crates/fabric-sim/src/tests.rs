@@ -227,7 +227,8 @@ fn a_scenario_that_gave_nothing_has_a_report_too() {
     assert!(!report.to_string().is_empty());
 }
 
-/// The same file, variants and seeds give the same results on any number of threads, in the order of variants and seeds.
+/// The same file, variants and seeds give the same results on any number of threads, in the order of variants and
+/// seeds.
 #[test]
 fn results_do_not_depend_on_threads() {
     let scenario = scenario();

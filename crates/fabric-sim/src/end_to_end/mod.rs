@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The network is that of the studies of a WAN. The source's NIC writes the path through its own fabric into the outer
-//! destination address (PP-4-3); the ingress PE puts the packets into its tunnel (CN-3-1), the egress PE hands them to
-//! the gateway that owns the group's Proxy Address, from where they are replicated (MT-5.2-2). Other hosts overload the
+//! destination address (PP-4-3); the ingress PE puts the packets into its tunnel (CN-3-1), the egress PE forwards them
+//! to the gateway that owns the group's Proxy Address, where replication begins (MT-5.2-2). Other hosts overload the
 //! WAN, so that R1 sends to END.E and END.C (CN-4.1-2, CN-4.2-2). Nothing is mocked: switches are nodes of the
 //! dataplane, hosts are RC endpoints, and the receivers' memory is compared octet by octet.
 
@@ -34,8 +34,8 @@ use srdma_sim::shown::Shown;
 use std::sync::Mutex;
 use world::World;
 
-/// Runs it with every seed. `done` is told of each run that has ended. The run with the first seed is shown to whom it
-/// is to be shown. What comes out does not depend on that or on the number of threads.
+/// Runs every seed. `done` gets the position of each completed run. The run with the first seed is observed. The
+/// results depend neither on the observer nor on the number of threads.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The report of an end-to-end run, for a reader who knows networks but not this program.
+//! The HTML report of end-to-end runs.
 
 use super::EndToEndReport;
 use crate::end_to_end::EndToEndRun;
@@ -115,7 +115,8 @@ fn again(ran: &EndToEndReport<'_>) -> Section {
 const WORDS: &[(&str, &str)] = &[
     (
         "uSID",
-        "A 16-bit segment identifier in the outer destination address: a switch on the path, selected by the sender's NIC.",
+        "A 16-bit segment identifier in the outer destination address: a switch on the path, selected by the sender's \
+         NIC.",
     ),
     ("Proxy Address", "The address of the only peer that source and receivers see; owned by the group's headend."),
     ("headend", "The node that encapsulates the source's packets for the group."),

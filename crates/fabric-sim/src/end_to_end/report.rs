@@ -1,4 +1,4 @@
-//! What a finished end-to-end run is shown from, on a terminal and as a page.
+//! The report of end-to-end runs.
 
 use super::page;
 use super::{EndToEndResults, EndToEndScenario};
@@ -7,7 +7,7 @@ use crate::wan::Claim;
 use serde::Serialize;
 use srdma_report::Page;
 
-/// An end-to-end run with its results.
+/// An end-to-end scenario with its results.
 #[derive(Serialize)]
 pub struct EndToEndReport<'a> {
     #[serde(skip)]
@@ -20,7 +20,7 @@ pub struct EndToEndReport<'a> {
 }
 
 impl<'a> EndToEndReport<'a> {
-    /// Checks the results against what was to be shown.
+    /// Evaluates the checks.
     pub fn new(plan: &'a EndToEndScenario, results: &'a EndToEndResults, provenance: &'a Provenance<'a>) -> Self {
         EndToEndReport { plan, results, claims: results.claims(plan), provenance }
     }

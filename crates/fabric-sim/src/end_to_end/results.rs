@@ -61,7 +61,7 @@ pub struct EndToEndRun {
     pub naks_of_receivers: u64,
     /// CNPs.
     pub cnps_of_receivers: u64,
-    /// Responses that told the source more than was true.
+    /// Responses that acknowledged more than every receiver had.
     pub invariant_violations: u64,
     /// The first of them.
     pub first_violation: Option<String>,
@@ -91,7 +91,7 @@ pub struct EndToEndRun {
     pub longest_hold_ns: u64,
     /// How long the gateway's data were paused, in nanoseconds.
     pub gateway_paused_ns: u64,
-    /// Who was still paused when nothing was on its way any more.
+    /// Ports still paused at the end of the run.
     pub still_paused: Vec<String>,
     /// Frames that have arrived anywhere.
     pub packet_hops: u64,

@@ -1,4 +1,4 @@
-//! Files of end-to-end runs: how they are written. `docs/scenarios.md` describes the keys.
+//! Scenarios of kind `end-to-end`. `docs/scenarios.md` describes the keys.
 
 use crate::scenario::{DcqcnKeys, Fraction, Hosts, Kind, Scenario, Switches, Whole, usual_seeds};
 use crate::wan::figure::{self, HOSTS_PER_LEAF, LEAVES};
@@ -12,17 +12,17 @@ use toml::Spanned;
 /// What is run end to end.
 #[derive(Clone, Debug)]
 pub struct EndToEndScenario {
-    /// What it is called, in a few words.
+    /// Title of tables and reports.
     pub title: String,
-    /// What it shows, for the reader of a report.
+    /// Introduction of the report.
     pub description: String,
-    /// How many seeds are run unless somebody asks for another number: 1, 2, and so on.
+    /// Default number of seeds: 1, 2, and so on.
     pub seeds: u64,
     /// What is sent, and what stands in its way.
     pub section: Section,
-    /// What hosts are like.
+    /// Parameters of hosts.
     pub hosts: Hosts,
-    /// What switches of the data centres are like.
+    /// Parameters of the switches in the data centres.
     pub switches: Switches,
     /// The switches that may restart, as `section.restart` names them.
     pub(super) restarting: Vec<SwitchId>,
@@ -47,19 +47,19 @@ pub struct Section {
     pub edges: Spanned<Whole<1, { LEAVES as u64 }>>,
     /// Receivers below each.
     pub receivers_per_edge: Whole<1, { HOSTS_PER_LEAF as u64 }>,
-    /// How probably a frame does not arrive, on each link and in each direction.
+    /// Probability of losing a frame, on each link and in each direction.
     #[serde(default = "never")]
     pub loss: Fraction,
-    /// How many other hosts send to the second data centre, at their rate and for as long as the stream lasts.
+    /// Number of other senders to the second data centre, at line rate until the stream ends.
     #[serde(default = "nobody")]
     pub senders: Whole<0, 15>,
     /// Size of the congested queue, as a share of its rate times the round trip between the gateways.
     #[serde(default = "whole_path")]
     buffer: Spanned<f64>,
-    /// How long a pause by END.C lasts if nothing more is said, in microseconds.
+    /// Hold time of END.C, in microseconds.
     #[serde(default = "hold_us")]
     pub hold_us: Whole<10, 10_000_000>,
-    /// When a run ends at the latest, in milliseconds.
+    /// Maximum duration of a run, in milliseconds.
     #[serde(default = "limit_ms")]
     pub limit_ms: Whole<1, 10_000>,
     /// Parameters of DCQCN that differ from the published ones.
@@ -69,15 +69,15 @@ pub struct Section {
     pub restart: Option<Restart>,
 }
 
-/// A switch that restarts: it forgets everything, and is configured again as it was.
+/// A switch that restarts without its state and is configured as before.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restart {
-    /// Switches that may: the seeds take turns.
+    /// Switches that restart, in turn by seed.
     pub nodes: Vec<Spanned<String>>,
-    /// When it goes down, in microseconds.
+    /// Start of the restart, in microseconds.
     pub at_us: Whole<1, 10_000_000>,
-    /// How long it is down, in microseconds.
+    /// Duration of the restart, in microseconds.
     pub down_us: Whole<1, 10_000_000>,
 }
 

@@ -1,4 +1,4 @@
-//! What is seen of nodes while time passes: pauses, and counters that a restart would take along.
+//! Totals over a run: durations of pauses, and counters of nodes across restarts.
 
 use crate::server::DATA_CLASS;
 use srdma_dataplane::{FastCnpCounters, GroupCounters, Node, NotificationCounters};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// How long pauses have lasted: those that END.C asks for at the ingress PE.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HoldTracker {
-    /// Pauses that the PE had taken when it was looked at last.
+    /// Accepted pauses of the PE at the last update.
     taken: u64,
     /// When the last pause was taken that still lasts.
     asked: Option<Instant>,
@@ -75,7 +75,7 @@ pub(super) struct NodeTotals {
 }
 
 impl NodeTotals {
-    /// Adds a node with so many ports that goes down, or at the end; of a headend the group's counters as well.
+    /// Adds the counters of a node that goes down or at the end of the run; of a headend also those of the group.
     pub(super) fn add(&mut self, name: &str, node: &Node, ports: usize, group: Option<GroupId>) {
         let of_node = node.notification_counters();
         let FastCnpCounters { sent_by_end_e, .. } = node.fast_cnp_counters();

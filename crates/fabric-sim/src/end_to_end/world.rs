@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 /// From point to point of the time series.
 const EVERY_NS: u64 = 100_000;
 
-/// From moment to moment that is shown, if nobody asks for more or less, in nanoseconds.
+/// Interval of observations, in nanoseconds.
 const SHOWN_EVERY_NS: u64 = 20_000;
 
 /// What is let happen after the stream has ended, at most: other flows end, timers run out.
@@ -110,7 +110,7 @@ impl<'a> World<'a> {
     ///
     /// # Errors
     ///
-    /// Those of a switch that is configured again, none but a defect's; and of who is shown it.
+    /// Those of a switch that is configured again, and of the observer.
     pub(super) fn run(mut self, mut observer: Option<&mut Shown<'_>>) -> Result<EndToEndRun, RunError> {
         if let Some(observer) = &mut observer {
             observer.begin(&self.site.scene(), SHOWN_EVERY_NS)?;
@@ -243,7 +243,7 @@ impl<'a> World<'a> {
         self.bottleneck().and_then(|(node, port)| node.class_octets(port, DATA_CLASS)).unwrap_or(0)
     }
 
-    /// Compares what the source was just told with what the receivers have.
+    /// Compares the responses at the source with the memory of the receivers.
     fn check_responses(&mut self, now: Instant) {
         if !self.site.member(self.site.source).is_some_and(|source| source.host.has_news()) {
             return;

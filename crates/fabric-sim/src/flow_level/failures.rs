@@ -1,4 +1,4 @@
-//! What fails at flow level: flows are shut that lead over cut links, until somebody lays them elsewhere.
+//! Failures at flow level: flows over failed links are blocked until they are rerouted.
 //!
 //! What had left its source arrives all the same; what had not goes on where the flow is laid next. So nothing is lost,
 //! and no time passes until a loss is noticed: only until the failure is.

@@ -1,4 +1,4 @@
-//! A run of jobs at flow level: the same messages on the same links, as fluids.
+//! A run of jobs at flow level: the same messages on the same links, with max-min fair rates.
 //!
 //! ```text
 //!   Task ──▶ message ──▶ a piece for each queue pair ──▶ Pipes ──▶ completed ──▶ arrived ──▶ Task
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A piece has arrived when all of its packets have left their source and the last one has passed all links; the
-//! message when all its pieces have. What the fluid leaves out is what packets do to each other in queues.
+//! message when all its pieces have. Queueing is not modelled.
 
 mod failures;
 mod outcome;

@@ -1,4 +1,4 @@
-//! The links that each queue pair of the jobs takes: those that it takes packet by packet.
+//! The paths of the queue pairs of jobs: the same as at packet level.
 
 use crate::build::ADDRESSES;
 use crate::flows::plan;

@@ -48,8 +48,8 @@ impl Wire {
         octets.div_ceil(self.mtu_octets).max(1)
     }
 
-    /// What a piece takes of links in all, in octets. Acknowledgements go the other path, where as much data goes and is
-    /// acknowledged on this one: so the own ones are counted here.
+    /// What a piece takes of links in all, in octets. Acknowledgements go the other path, where as much data goes and
+    /// is acknowledged on this one: so the own ones are counted here.
     pub(super) fn wire_octets(&self, octets: u64) -> u64 {
         let packets = self.packets(octets);
         let around = HEADERS_OCTETS + FRAMING_OCTETS + self.outer_octets;

@@ -1,31 +1,32 @@
-//! Progressive filling: all rates grow together, and whoever meets a full link stays at what it has.
+//! Max-min fair allocation by progressive filling: all rates grow together; a flow that reaches a full link keeps its
+//! rate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A link that may be in the way.
+/// A link that may be a bottleneck.
 #[derive(Clone, Debug)]
 pub(super) struct BottleneckLink {
-    /// What it carries, less what has been given out.
+    /// Capacity that is not allocated.
     pub(super) left: f64,
     /// The flows that use it, by their positions.
     pub(super) users: Vec<u32>,
-    /// How many of them have no rate yet.
+    /// Number of them without a rate.
     pub(super) waiting: u32,
 }
 
-/// A flow that wants a rate.
+/// The demand of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
-    /// What it gets if nothing is in its way.
+    /// Its rate without competition.
     pub(super) limit: f64,
     /// The bottlenecks links that it uses, by their positions.
     pub(super) links: Vec<u32>,
-    /// What it gets.
+    /// Its rate.
     pub(super) rate: Option<f64>,
 }
 
-/// Gives each flow its rate.
+/// Allocates a rate to each flow.
 pub(super) fn allocate(links: &mut [BottleneckLink], flows: &mut [Demand]) {
     let mut by_limit: Vec<u32> = (0..flows.len() as u32).collect();
     by_limit.sort_by(|one, other| flows[*one as usize].limit.total_cmp(&flows[*other as usize].limit));
@@ -44,7 +45,7 @@ pub(super) fn allocate(links: &mut [BottleneckLink], flows: &mut [Demand]) {
         };
         open.pop();
         let link = &links[number as usize];
-        // What was given out since has left more for each of the others.
+        // Allocations since have increased the share of the others.
         let now = share(link);
         if now.to_bits() > bits {
             open.push(Reverse((now.to_bits(), number)));

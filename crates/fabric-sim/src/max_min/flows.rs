@@ -1,21 +1,21 @@
-//! Pipes with what is to go through them, in virtual time.
+//! Flows with their queued transfers, in simulated time.
 
 use super::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A flow: octets in it go one after the other.
+/// A flow: its transfers are sent in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
-/// How much of the mean duration of transfers passes at least from one time that rates are found anew to the next: so
-/// long what ends leaves its share to what begins in its place, and no more.
+/// Minimum interval between two allocations, as a share of the mean duration of transfers. Until then a new transfer
+/// gets unused capacity only.
 const MIN_INTERVAL: f64 = 0.005;
 
-/// How many transfers the mean is over, more or less.
+/// Weight of the moving average, in transfers.
 const MEAN_OVER: f64 = 64.0;
 
-/// Pipes over links. `T` says what a transfer is to whoever wants it.
+/// Flows over links. `T` identifies a transfer for the caller.
 #[derive(Clone, Debug)]
 pub struct Flows<T> {
     rates: Rates,
@@ -23,7 +23,7 @@ pub struct Flows<T> {
     /// When flows will have done their first transfer, with which of their plans says so: others are outdated.
     ends: BinaryHeap<Reverse<(u64, u32, u32)>>,
     changed: Vec<(u32, f64)>,
-    /// How long transfers took, in the mean.
+    /// Mean duration of transfers.
     mean_ps: f64,
     /// When rates were found anew, and when they will be if they have to be.
     settled_ps: u64,
@@ -78,7 +78,7 @@ impl<T: Copy> Flows<T> {
         self.rates.links(flow.0)
     }
 
-    /// Puts so many octets behind what waits at a flow, more than 0.
+    /// Queues a transfer of `octets` > 0 at a flow.
     pub fn send(&mut self, now_ps: u64, flow: FlowId, octets: f64, what: T) {
         let own = &mut self.flows[flow.0 as usize];
         own.waiting.push_back((what, octets));

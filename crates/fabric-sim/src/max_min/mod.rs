@@ -1,14 +1,13 @@
-//! Transfers as fluids: what takes hours packet by packet takes seconds.
+//! Max-min fair allocation: transfers without packets, in seconds rather than hours.
 //!
-//! Octets flow along [`Flows`] as water does; flows that share links share their rates so that they are max-min fair
-//! (Bertsekas and Gallager, "Data Networks", section 6.5.2). What happens is that a transfer ends or begins: then the
-//! rates of the flows that share links with it, directly or by others, are found anew, and those of no others.
+//! [`Flows`] that share links have max-min fair rates (Bertsekas and Gallager, "Data Networks", section 6.5.2). When a
+//! transfer begins or ends, the rates of the flows that share links with it, directly or transitively, are recomputed,
+//! and no others.
 //!
-//! Where much happens at once, rates are not found anew each time but after half a hundredth of the time that a
-//! transfer takes.
+//! With many events, rates are recomputed at most once per 0.5 % of the mean duration of a transfer.
 //!
-//! There are no packets here, so no queue, no loss, no PAUSE and no congestion control: the result is what a network
-//! comes to whose senders share its links perfectly.
+//! There are no packets, so no queues, losses, PAUSE frames or congestion control: the result is that of ideal rate
+//! control.
 
 mod allocation;
 mod flows;

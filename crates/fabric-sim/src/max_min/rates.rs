@@ -2,7 +2,7 @@
 
 use super::allocation::{BottleneckLink, Demand, allocate};
 
-/// How much more than its capacity a link must be asked for to be in somebody's way: less is rounding.
+/// Relative demand above which a link is a bottleneck; a smaller excess is rounding.
 const TOLERANCE: f64 = 1.0 + 1e-9;
 
 /// Links with their capacities, and the flows over them. Rates and capacities have one unit, whatever it is.
@@ -84,7 +84,7 @@ impl Rates {
         self.flows[flow as usize].links.iter().map(|(link, _)| *link)
     }
 
-    /// A flow is in use from now on: with what nobody uses, as soon as [`Rates::take_begun`] says so.
+    /// Activates a flow with the unused capacity of its links, which [`Rates::take_begun`] reports.
     pub(super) fn begin(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         (flow.is_in_use, flow.rate) = (true, 0.0);
@@ -130,7 +130,7 @@ impl Rates {
         changed.extend(self.begun.drain(..).filter(|(number, _)| self.flows[*number as usize].is_in_use));
     }
 
-    /// Whether something has begun or ended where somebody is in somebody's way.
+    /// True if a flow has begun or ended on a bottleneck link.
     pub(super) fn has_changes(&self) -> bool {
         !self.changed_links.is_empty()
     }
@@ -152,8 +152,8 @@ impl Rates {
         }
     }
 
-    /// The flows that share links with those that were changed_links, directly or by others, as far as these links can be in
-    /// anybody's way; their bottlenecks links and what they want are laid out for filling.
+    /// The flows that share links with those that were changed_links, directly or by others, as far as these links can
+    /// be in anybody's way; their bottlenecks links and what they want are laid out for filling.
     fn affected(&mut self) -> Vec<u32> {
         self.round += 1;
         self.bottlenecks.clear();

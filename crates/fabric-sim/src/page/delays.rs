@@ -27,7 +27,7 @@ fn values(run: &VariantResult, of: fn(&NotificationResult) -> Option<f64>) -> Ve
     run.notifications.iter().filter_map(of).collect()
 }
 
-/// The section; `None` if no sender was told of anything.
+/// The section; `None` if no sender was notified.
 pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     let told = |variant: &VariantView<'_>| {
         variant.runs.iter().any(|run| run.notifications.iter().any(|n| n.reacted_ns.is_some()))
@@ -35,7 +35,9 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     if !material.variants.iter().any(told) {
         return None;
     }
-    let lead = "Time from the first packet of a sender that entered a queue above the threshold until that sender changed its rate. The lower bound is the return path from that switch: propagation and serialisation on idle links.";
+    let lead = "Time from the first packet of a sender that entered a queue above the threshold until that sender \
+                changed its rate. The lower bound is the return path from that switch: propagation and serialisation \
+                on idle links.";
     let blocks = vec![Block::Beside(vec![distribution(material, told)]), table(material)];
     Some(Section::new("Notification delay", lead, blocks))
 }
@@ -62,7 +64,8 @@ fn distribution(material: &Material<'_>, told: impl Fn(&VariantView<'_>) -> bool
     Block::Lines(LinePlot {
         title: "Delay from congestion to reaction".to_owned(),
         look_for:
-            "Cumulative distribution over the senders of all seeds. The closer a line is to that of the return path, the better."
+            "Cumulative distribution over the senders of all seeds. The closer a line is to that of the return path, \
+             the better."
                 .to_owned(),
         x: Axis { scale: Scale::Logarithmic, ..Axis::new("delay", Unit::Nanoseconds) },
         y: Axis { greatest: Some(100.0), ..Axis::new("senders", Unit::Percent) },

@@ -55,7 +55,9 @@ pub(super) fn section(material: &Material<'_>) -> Section {
     }
     let topology = &material.scenario.topology;
     let lead = format!(
-        "{} hosts (dots) below {} switches (boxes) in {} tiers. The colour of a link shows the larger value of its two directions, with seed {}, on the same scale in all variants; queues and pauses at ports of hosts are not included.",
+        "{} hosts (dots) below {} switches (boxes) in {} tiers. The colour of a link shows the larger value of its two \
+         directions, with seed {}, on the same scale in all variants; queues and pauses at ports of hosts are not \
+         included.",
         topology.hosts().len(),
         topology.switches().len(),
         topology.tiers(),

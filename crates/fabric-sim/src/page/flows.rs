@@ -1,4 +1,4 @@
-//! How long flows took.
+//! Completion times of flows.
 
 use super::Material;
 use crate::VariantResult;
@@ -12,7 +12,7 @@ use srdma_report::{
 /// Flows above this are the longest class.
 const LONG_OCTETS: u64 = 1_000_000;
 
-/// Flows that are looked at together.
+/// A class of flows, by kind and size.
 struct Class {
     name: String,
     kind: FlowKind,
@@ -53,7 +53,8 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     let distributions = classes.iter().map(|class| distribution(material, class)).collect();
     blocks.push(Block::Beside(distributions));
     blocks.push(table(material, &classes));
-    let lead = "The slowdown of a flow is its completion time divided by the completion time alone on an idle fabric: 1 is optimal. Small flows suffer most from queues, large ones from low rates.";
+    let lead = "The slowdown of a flow is its completion time divided by the completion time alone on an idle fabric: \
+                1 is optimal. Small flows suffer most from queues, large ones from low rates.";
     Some(Section::new("Flow completion", lead, blocks))
 }
 

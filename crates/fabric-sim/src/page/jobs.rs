@@ -12,7 +12,8 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
     }
     let plots = vec![distribution(material), over_time(material), loads(material)];
     let blocks = vec![Block::Beside(plots), Block::Table(slowest(material))];
-    let lead = "In an iteration a job runs its collectives once. It ends with the last message, so the slowest flow decides its duration, and flows that share a link are the slowest.";
+    let lead = "In an iteration a job runs its collectives once. It ends with the last message, so the slowest flow \
+                decides its duration, and flows that share a link are the slowest.";
     Some(Section::new("Iterations", lead, blocks))
 }
 
@@ -91,7 +92,8 @@ fn loads(material: &Material<'_>) -> Block {
     Block::Lines(LinePlot {
         title: "Load of links between switches".to_owned(),
         look_for:
-            "Cumulative distribution of busy time relative to the busiest NIC link, over all seeds. A vertical line means an even load; links to the right of 1 are bottlenecks."
+            "Cumulative distribution of busy time relative to the busiest NIC link, over all seeds. A vertical line \
+             means an even load; links to the right of 1 are bottlenecks."
                 .to_owned(),
         x: Axis::new("busy time", Unit::Times),
         y: Axis { greatest: Some(100.0), ..Axis::new("links", Unit::Percent) },

@@ -1,4 +1,4 @@
-//! The report of a scenario, for a reader who knows networks but not this program.
+//! The HTML report of a fabric scenario.
 
 mod delays;
 mod fabric;
@@ -16,7 +16,7 @@ use srdma_report::{
     Axis, BarGroup, BarPlot, Better, Block, Comparison, ComparisonRow, Page, Reference, Section, Spread,
 };
 
-/// What all parts of a report are made of.
+/// Input of all sections.
 struct Material<'a> {
     scenario: &'a FabricScenario,
     results: &'a FabricResults,
@@ -49,7 +49,7 @@ impl Material<'_> {
         self.variants.iter().enumerate().map(|(colour, variant)| (variant.title().to_owned(), colour)).collect()
     }
 
-    /// The seed that is shown where one run stands for all.
+    /// The seed shown where one run represents all.
     fn shown_seed(&self) -> u64 {
         self.results.runs.first().map_or(0, |run| run.seed)
     }
@@ -93,7 +93,7 @@ pub(crate) fn page(experiment: &FabricReport<'_>) -> Page {
     }
 }
 
-/// What was done and what came of it, in whole sentences.
+/// Introduction and main results.
 fn summary(material: &Material<'_>) -> Vec<String> {
     let mut summary: Vec<String> = Vec::new();
     let description = material.results.description.trim();
@@ -107,11 +107,13 @@ fn summary(material: &Material<'_>) -> Vec<String> {
     summary.push(match variants {
         1 => format!("“{baseline}” was simulated with {seeds}; a seed determines all random choices."),
         _ => format!(
-            "{variants} variants of {what} were simulated on the same fabric with the same traffic, each with {seeds}; a seed determines all random choices. The baseline is “{baseline}”."
+            "{variants} variants of {what} were simulated on the same fabric with the same traffic, each with {seeds}; \
+             a seed determines all random choices. The baseline is “{baseline}”."
         ),
     });
     if material.results.level == Level::Flow {
-        let text = "The simulation was at flow level: rates are max-min fair. There are no packets, so there are no queues, losses or pauses, and no variant reacts to congestion.";
+        let text = "The simulation was at flow level: rates are max-min fair. There are no packets, so there are no \
+                    queues, losses or pauses, and no variant reacts to congestion.";
         summary.push(text.to_owned());
     }
     for (index, variant) in material.variants.iter().enumerate().filter(|(index, _)| *index != material.baseline) {
@@ -126,7 +128,7 @@ fn summary(material: &Material<'_>) -> Vec<String> {
     summary
 }
 
-/// The measures that the summary tells of.
+/// The measures of the summary.
 const HEADLINES: [&str; 9] = [
     "iteration, median",
     "iteration, longest",
@@ -193,7 +195,8 @@ const BARS: &[(&str, &str)] = &[
     ("recovery", "Time for which a failure slows jobs down."),
     (
         "busiest link",
-        "Load of the busiest link between switches relative to that of the busiest NIC link: at 1 the fabric is no bottleneck.",
+        "Load of the busiest link between switches relative to that of the busiest NIC link: at 1 the fabric is no \
+         bottleneck.",
     ),
     ("slowest flow", "Rate of the slowest pair of NICs, which all others wait for."),
     ("short flows, slowdown p99", "Completion time of short flows relative to an idle fabric; 99 % stay below."),
@@ -202,7 +205,7 @@ const BARS: &[(&str, &str)] = &[
     ("PAUSE frames", "Number of PFC pauses, each of which stops all flows of a link."),
 ];
 
-/// From how many octets in a queue on a variant's senders are told, and what that threshold is called.
+/// The notification threshold of a variant, in octets, with its label.
 fn threshold(scenario: &FabricScenario, variant: &Variant) -> Option<(&'static str, u64)> {
     match variant.signal {
         Signal::None => None,

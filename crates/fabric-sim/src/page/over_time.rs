@@ -5,7 +5,7 @@ use crate::VariantResult;
 use crate::results::{Series as Measured, SeriesKind};
 use srdma_report::{Axis, Block, LinePlot, Reference, Section, Series, Shape, Unit};
 
-/// Lines in a plot, at most: the colours that can be told apart.
+/// Maximum lines in a plot: the number of distinguishable colours.
 const MOST_LINES: usize = 5;
 
 /// What is shown of a kind of series.
@@ -39,7 +39,8 @@ const SHOWN: [Show; 3] = [
     Show {
         kind: SeriesKind::Pause,
         heading: "Pauses",
-        look_for: "Share of the time for which a port was paused. Zero is good: pauses also stop flows that do not cause the congestion.",
+        look_for: "Share of the time for which a port was paused. Zero is good: pauses also stop flows that do not \
+                   cause the congestion.",
         unit: Unit::Percent,
         axis: "time paused",
         factor: 100.0,
@@ -58,7 +59,8 @@ pub(super) fn section(material: &Material<'_>) -> Option<Section> {
         }
     }
     let lead = format!(
-        "One run of each variant with seed {}, on the same scales. Point at a plot, or use the arrow keys, to read its values.",
+        "One run of each variant with seed {}, on the same scales. Point at a plot, or use the arrow keys, to read its \
+         values.",
         material.shown_seed()
     );
     (!blocks.is_empty()).then(|| Section { heading: "Over time".to_owned(), lead, blocks })
@@ -72,7 +74,8 @@ fn of_kind<'a>(variant: &VariantView<'a>, kind: SeriesKind) -> impl Iterator<Ite
     shown_run(variant).into_iter().flat_map(|run| &run.series).filter(move |series| series.kind == kind)
 }
 
-/// The names of the series that are worth a line: those that come highest in any variant; none if all are zero throughout.
+/// The names of the series that are worth a line: those that come highest in any variant; none if all are zero
+/// throughout.
 fn names(material: &Material<'_>, kind: SeriesKind) -> Vec<String> {
     let mut peaks: Vec<(String, f64)> = Vec::new();
     for series in material.variants.iter().flat_map(|variant| of_kind(variant, kind)) {

@@ -12,45 +12,45 @@ use srdma_toml_error::{FileError, Problem};
 use std::path::Path;
 use toml::Spanned;
 
-/// A scenario: what is built, what is sent, and which variants are compared.
+/// A fabric, its workloads and failures, and the variants to compare.
 #[derive(Clone, Debug)]
 pub struct FabricScenario {
-    /// What it is called, in a few words.
+    /// Title of tables and reports.
     pub title: String,
-    /// What it shows, for the reader of a report.
+    /// Introduction of the report.
     pub description: String,
-    /// How what is sent is simulated.
+    /// Level of simulation.
     pub level: Level,
-    /// How many seeds are run unless somebody asks for another number: 1, 2, and so on.
+    /// Default number of seeds: 1, 2, and so on.
     pub seeds: u64,
     /// The fabric.
     pub topology: Topology,
-    /// What hosts are like.
+    /// Parameters of hosts.
     pub hosts: Hosts,
-    /// What switches are like, in all variants that do not say otherwise.
+    /// Parameters of switches, unless a variant overrides them.
     pub switches: Switches,
-    /// What is sent.
+    /// Traffic.
     pub workloads: Workloads,
-    /// The jobs among it, with how often they run.
+    /// The jobs of the workloads, with their repetition.
     pub jobs: Vec<(Job, Repetition)>,
-    /// What fails, and when.
+    /// Failures of links and switches.
     pub failures: Vec<Failure>,
-    /// What is measured, and how long.
+    /// Duration and measures.
     pub measures: Measures,
-    /// What is compared; at least one.
+    /// The variants; at least one.
     pub variants: Vec<Variant>,
     /// The WAN that is part of the fabric, if one is.
     pub(crate) wan: Option<Wan>,
 }
 
-/// How what is sent is simulated.
+/// Level of simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// Packet by packet, by the switches and hosts that run elsewhere.
+    /// Packet by packet.
     #[default]
     Packet,
-    /// As fluids that share links fairly: jobs alone.
+    /// By max-min fair rates, for jobs only.
     Flow,
 }
 
@@ -100,11 +100,11 @@ impl FabricScenario {
         self.variants.iter().position(|variant| variant.baseline).unwrap_or(0)
     }
 
-    /// Chooses how what is sent is simulated.
+    /// Sets the level of simulation.
     ///
     /// # Errors
     ///
-    /// Something else than jobs is sent, and the level is that of flows.
+    /// Flow level with workloads other than jobs.
     pub fn set_level(&mut self, level: Level) -> Result<(), String> {
         if level == Level::Flow && !self.workloads.is_jobs_alone() {
             let text = "flow level: expected [[workload.job]] and no other workload; others need packet level";

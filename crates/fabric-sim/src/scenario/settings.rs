@@ -15,7 +15,7 @@ pub struct Hosts {
     path_mtu: Spanned<u32>,
     /// Packets that a queue pair may have outstanding.
     pub outstanding_packets: Whole<1, 4_194_304>,
-    /// An acknowledgement is asked for by the last packet of a message and by every so many-th.
+    /// The last packet of a message and every n-th packet request an acknowledgement.
     pub ack_every: Whole<1, 4_194_304>,
     /// Whether hosts verify the ICRC of what they receive. A report says so when they do not.
     pub verify_icrc: bool,
@@ -61,9 +61,9 @@ pub struct Switches {
     pub queue_limit_octets: Whole<1, 1_000_000_000>,
     /// When packets are marked as having met congestion.
     pub ecn: Ecn,
-    /// When the neighbour is told to pause.
+    /// PFC thresholds.
     pub pfc: Pfc,
-    /// When a switch tells senders itself.
+    /// Fast CNP parameters.
     pub notification: Notification,
     /// Microseconds after which routes avoid what has failed, or use again what works again.
     pub reconvergence_us: Whole<0, 10_000_000>,
@@ -110,7 +110,7 @@ impl Default for Ecn {
     }
 }
 
-/// 802.1Qbb: when a switch tells a neighbour to pause the class of the data.
+/// 802.1Qbb: thresholds for pausing the data class of a neighbour.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Pfc {
@@ -132,7 +132,7 @@ impl Default for Pfc {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Notification {
-    /// Octets in a queue from which on a packet's sender is told.
+    /// Queue length from which on Fast CNPs are sent, in octets.
     pub threshold_octets: Whole<0, 1_000_000_000>,
     /// The same at ports toward other switches, if it is another one there: a queue in front of a host holds only what
     /// goes to that host, one between switches also packets of flows that are not to blame.

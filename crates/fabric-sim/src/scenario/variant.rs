@@ -186,7 +186,7 @@ pub struct HpccKeys {
     pub feedback_interval_ns: Option<Whole<0, 1_000_000_000>>,
 }
 
-/// Nanoseconds from trace to trace that a receiver sends back, unless somebody wants another interval.
+/// Default interval of returned traces, in nanoseconds.
 const FEEDBACK_INTERVAL_NS: u64 = 5_000;
 
 impl HpccKeys {

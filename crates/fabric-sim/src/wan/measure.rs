@@ -25,7 +25,7 @@ use srdma_wire::units::NS_PER_US;
 /// From look to look at the congested queue, in nanoseconds.
 const STEP_NS: u64 = 1_000;
 
-/// From look to look at what senders were told, in steps.
+/// Interval between collections of notices, in steps.
 const LOOKS: u64 = 100;
 
 /// Points of the time series of a run.
@@ -60,7 +60,7 @@ pub(super) struct Point<'a> {
 ///
 /// # Errors
 ///
-/// Those of a run, and of who is shown it.
+/// Those of a run, and of its observer.
 pub(super) fn measure(
     study: &WanScenario,
     point: Point<'_>,
@@ -81,7 +81,7 @@ pub(super) fn measure(
         congested,
         buffer_octets,
         signal: point.variant.signal,
-        // Senders are told where the gateway is paused: below, the queue holds what keeps the bottleneck busy then.
+        // Senders are notified where the gateway is paused: below, the queue holds what keeps the bottleneck busy then.
         threshold_octets: backpressure.map_or(study.wan.threshold_octets.get() as usize, |known| known.xoff_octets),
         backpressure,
         hold: NotificationConfig::new().hold,

@@ -1,11 +1,11 @@
-//! Studies of a WAN between data centres that tells senders, and the gateway, of its congestion (CN-3-1, D60–D67).
+//! Congestion notification in a WAN between data centres, to senders and to the gateway (CN-3-1, D60–D67).
 //!
 //! ```text
 //!   wan.toml ──► WanScenario ──► measure(variant, length, buffer, seed) ──► WanRun ──► WanResults ──► JSON, report
 //! ```
 //!
-//! The network is that of Figure 1 of draft rocev2-fcn, of the nodes and hosts that run elsewhere. What is asked is how
-//! soon senders hear of congestion, and how large the congested node's queue must be to lose nothing and never idle.
+//! The network is that of Figure 1 of draft rocev2-fcn, of the nodes and hosts that run elsewhere. Measured are the
+//! delay of notifications, and the size of the congested queue that is lossless and never idles.
 
 mod claims;
 pub(super) mod figure;
@@ -33,13 +33,13 @@ use srdma_sim::shown::Shown;
 use std::sync::Mutex;
 
 impl WanScenario {
-    /// How many runs there are with so many seeds.
+    /// Number of runs with this number of seeds.
     pub fn runs(&self, seeds: usize) -> usize {
         self.points(&vec![0; seeds]).len()
     }
 
-    /// The run that is shown, if one is: its variant and the length of its path, in kilometres. It is the first with the
-    /// queue that is looked at closely.
+    /// The run that is shown, if one is: its variant and the length of its path, in kilometres. It is the first with
+    /// the reference buffer.
     pub fn observed(&self) -> Option<(&WanVariant, f64)> {
         let points = self.points(&[0]);
         points.get(self.observed_position(&[0])).map(|(point, _)| (point.variant, point.total_km))
@@ -50,7 +50,7 @@ impl WanScenario {
         self.points(seeds).iter().position(is_close).unwrap_or(0)
     }
 
-    /// Every point with its seeds: all of them with the queue that is looked at closely, the first ones with others.
+    /// Every point with its seeds: all seeds with the reference buffer, the first ones with other sizes.
     fn points(&self, seeds: &[u64]) -> Vec<(Point<'_>, u64)> {
         let mut points = Vec::new();
         for variant in &self.variants {
@@ -67,8 +67,8 @@ impl WanScenario {
     }
 }
 
-/// Runs a study at all its points. `done` is told of each run that has ended. The run that [`WanScenario::observed`] names is
-/// shown to whom it is to be shown. What comes out does not depend on that or on the number of threads.
+/// Runs all points. `done` gets the position of each completed run. The run that [`WanScenario::observed`] names is
+/// observed. The results depend neither on the observer nor on the number of threads.
 ///
 /// # Errors
 ///

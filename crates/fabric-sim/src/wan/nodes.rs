@@ -1,4 +1,4 @@
-//! What the nodes of the WAN are told: tunnels, SIDs, and what the congested one does.
+//! Configuration of the WAN nodes: tunnels, SIDs, and the queues of the congested node.
 //!
 //! | SID, below a PE's locator | what |
 //! |---|---|
@@ -35,7 +35,7 @@ pub(crate) const PE_XOFF_OCTETS: u64 = 32_768;
 /// How many notifications the PE takes in a second of each node: more than any queue here gives reason for (D66).
 const PER_SECOND: u32 = 1_000_000;
 
-/// How long a flow is not told of congestion again, by whoever tells (D45).
+/// Minimum interval between two notifications of a flow (D45).
 const INTERVAL: Duration = Duration::from_micros(50);
 
 /// The WAN of a run: where it is congested, and what is done about it.
@@ -102,7 +102,7 @@ impl Wan {
         egress
     }
 
-    /// What a switch is told besides what every switch is.
+    /// Commands for a switch in addition to those of every switch.
     pub(crate) fn commands(&self, topology: &Topology, switch: SwitchId) -> Vec<Command> {
         let mut commands = Vec::new();
         for (site, other) in [(0, 1), (1, 0)] {

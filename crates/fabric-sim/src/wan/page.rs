@@ -1,4 +1,4 @@
-//! The report of a study, for a reader who knows networks but not this program.
+//! The HTML report of a WAN scenario.
 
 use super::WanReport;
 use crate::wan::results::ENOUGH;
@@ -185,7 +185,8 @@ fn over_time(studied: &WanReport<'_>) -> Option<Section> {
         blocks.push(Block::Beside(plots.collect()));
     }
     let lead = format!(
-        "Length of the congested queue with a buffer of {buffer} of rate × round trip; one seed. A queue at its limit drops packets; at zero the link may idle."
+        "Length of the congested queue with a buffer of {buffer} of rate × round trip; one seed. A queue at its limit \
+         drops packets; at zero the link may idle."
     );
     Some(Section::new("Queue over time", &lead, blocks))
 }
@@ -205,7 +206,8 @@ fn local_flows(studied: &WanReport<'_>) -> Option<Section> {
     let plot = BarPlot {
         title: "Slowdown, p99".to_owned(),
         look_for:
-            "Completion time relative to an idle network. A paused gateway delays flows that only share its switches. Lower is better."
+            "Completion time relative to an idle network. A paused gateway delays flows that only share its switches. \
+             Lower is better."
                 .to_owned(),
         y: Axis::new("slowdown", Unit::Times),
         series: studied

@@ -1,4 +1,4 @@
-//! What a finished study is shown from, on a terminal and as a page.
+//! The report of a WAN scenario.
 
 use super::page;
 use super::{Claim, WanResults, WanRun, WanScenario, WanVariant};
@@ -6,7 +6,7 @@ use crate::Provenance;
 use serde::Serialize;
 use srdma_report::Page;
 
-/// A study with its results.
+/// A WAN scenario with its results.
 #[derive(Serialize)]
 pub struct WanReport<'a> {
     #[serde(skip)]
@@ -19,7 +19,7 @@ pub struct WanReport<'a> {
 }
 
 impl<'a> WanReport<'a> {
-    /// Checks the results against what was to be shown.
+    /// Evaluates the checks.
     pub fn new(study: &'a WanScenario, results: &'a WanResults, provenance: &'a Provenance<'a>) -> Self {
         WanReport { study, results, claims: results.claims(study), provenance }
     }
@@ -29,17 +29,17 @@ impl<'a> WanReport<'a> {
         page::page(self)
     }
 
-    /// The size of the queue that is looked at closely.
+    /// The reference buffer.
     pub(super) fn buffer(&self) -> f64 {
         *self.study.wan.buffer.get_ref()
     }
 
-    /// What the runs of a variant at a length gave, with the queue that is looked at closely.
+    /// Values of the runs of a variant at a length, with the reference buffer.
     pub(super) fn values(&self, variant: &WanVariant, total_km: f64, of: impl Fn(&WanRun) -> Option<f64>) -> Vec<f64> {
         self.results.at(&variant.name, total_km, self.buffer()).filter_map(of).collect()
     }
 
-    /// 4f or so: what END.C needs by arithmetic, in rate times round trip.
+    /// Calculated buffer of END.C, about 4f, in rate times round trip.
     pub(super) fn arithmetic(&self, total_km: f64) -> f64 {
         let share = self.results.runs.iter().find(|run| run.total_km == total_km).map_or(0.0, |run| run.share);
         self.study.wan.overload() * share

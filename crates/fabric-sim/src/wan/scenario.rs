@@ -1,6 +1,6 @@
-//! Files of studies of a WAN: how they are written. `docs/scenarios.md` describes the keys.
+//! Scenarios of kind `wan`. `docs/scenarios.md` describes the keys.
 //!
-//! A study is run at points: a variant, a length of the path, and a size of the congested node's queue.
+//! It is run at points: a variant, a length of the path, and a size of the congested node's queue.
 
 use super::figure::{BOTTLENECK_RATE, Congested, Distances, HOST_RATE};
 use super::nodes::WanSignal;
@@ -13,19 +13,19 @@ use toml::Spanned;
 /// A study: what is measured at which points, and which variants are compared.
 #[derive(Clone, Debug)]
 pub struct WanScenario {
-    /// What it is called, in a few words.
+    /// Title of tables and reports.
     pub title: String,
-    /// What it shows, for the reader of a report.
+    /// Introduction of the report.
     pub description: String,
-    /// How many seeds are run unless somebody asks for another number: 1, 2, and so on.
+    /// Default number of seeds: 1, 2, and so on.
     pub seeds: u64,
     /// Where and how long.
     pub wan: WanSection,
-    /// What hosts are like.
+    /// Parameters of hosts.
     pub hosts: Hosts,
-    /// What switches of the data centres are like.
+    /// Parameters of the switches in the data centres.
     pub switches: Switches,
-    /// What is compared; at least one.
+    /// The variants; at least one.
     pub variants: Vec<WanVariant>,
 }
 
@@ -41,9 +41,9 @@ pub struct WanSection {
     pub first_hop_km: Option<Spanned<f64>>,
     /// Sizes of the congested node's queue, as shares of its rate times the round trip between the gateways.
     pub buffers: Spanned<Vec<f64>>,
-    /// That of them which is looked at closely.
+    /// The reference size, which is run with all seeds.
     pub buffer: Spanned<f64>,
-    /// How many seeds are run with the other sizes, at most.
+    /// Maximum number of seeds with the other sizes.
     #[serde(default = "one")]
     pub sweep_seeds: Whole<1, 1000>,
     /// How many hosts send to the other data centre without end, each to one host: one below each leaf, at most.
@@ -55,7 +55,7 @@ pub struct WanSection {
     /// How long a run is at least, in microseconds.
     #[serde(default = "ten_milliseconds")]
     pub min_duration_us: Whole<1, 10_000_000>,
-    /// Octets in the congested queue from which on senders are told, where END.C has no say in it.
+    /// Notification threshold of the congested queue without END.C, in octets.
     #[serde(default = "threshold")]
     pub threshold_octets: Whole<0, 1_000_000_000>,
     /// Microseconds between two flows that stay in the first data centre; none without it.

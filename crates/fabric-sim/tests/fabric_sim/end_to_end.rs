@@ -101,7 +101,8 @@ fn what_makes_no_sense_is_refused_at_its_line() {
     assert!(refused("edges = 2", "edges = 17").starts_with("e.toml:11: "));
 }
 
-/// D62: a congested node that has restarted takes nothing back; the pause that it has asked for ends with its hold time.
+/// D62: a congested node that has restarted takes nothing back; the pause that it has asked for ends with its hold
+/// time.
 #[test]
 fn a_pause_ends_although_who_asked_for_it_has_forgotten() {
     let restart = "\n[end_to_end.restart]\nnodes = [\"R1\"]\nat_us = 150\ndown_us = 50\n";

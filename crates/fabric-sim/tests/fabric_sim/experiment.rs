@@ -149,10 +149,10 @@ fn the_same_seed_gives_the_same_result() {
     assert_ne!(first, json(2));
 }
 
-/// By hand: two hosts send 65 packets of 1,024 octets each to a third at the same time; in a queue each has 1,102 octets,
-/// the first of each 16 more for its RETH. Of the first pair one frame goes out at once. That takes 1.3 ns longer than
-/// until the second pair comes, so that each pair but the first finds the port busy: after pair n, n + 1 frames wait until
-/// one leaves; 66 after the last, and the longer ones have gone.
+/// By hand: two hosts send 65 packets of 1,024 octets each to a third at the same time; in a queue each has 1,102
+/// octets, the first of each 16 more for its RETH. Of the first pair one frame goes out at once. That takes 1.3 ns
+/// longer than until the second pair comes, so that each pair but the first finds the port busy: after pair n, n + 1
+/// frames wait until one leaves; 66 after the last, and the longer ones have gone.
 #[test]
 fn a_queue_of_two_senders_grows_by_hand() {
     let text = format!(
@@ -186,8 +186,8 @@ fn thresholds_pause_and_mark() {
     }
 }
 
-/// Short flows come and go for 12 ms, 2 ms longer than the queue pairs of each stay behind its end: how many there are at a
-/// time depends on the load, not on how many there have been.
+/// Short flows come and go for 12 ms, 2 ms longer than the queue pairs of each stay behind its end: how many there are
+/// at a time depends on the load, not on how many there have been.
 #[test]
 fn queue_pairs_of_flows_that_have_ended_go_away() {
     let text =
@@ -218,8 +218,8 @@ fn threads_have_no_say_in_results() {
     assert_eq!(one.matches("\"seed\":").count(), 3);
 }
 
-/// FC-4-1, FC-4-9: a sender is told by the switch within the way back and 1 µs, whatever it makes of that; by the receiver,
-/// which has to see the marked packet first, later than by the whole queue in front of that.
+/// FC-4-1, FC-4-9: a sender is told by the switch within the way back and 1 µs, whatever it makes of that; by the
+/// receiver, which has to see the marked packet first, later than by the whole queue in front of that.
 #[test]
 fn a_switch_tells_senders_at_once() {
     let variant = |name: &str, signal: &str, control: &str| {
@@ -270,8 +270,8 @@ fn group_variants(variants: &[(&str, &str, &str)]) -> String {
     variants.iter().map(variant).collect()
 }
 
-/// D46: a group of four has a receiver that an incast congests. Its source is told by the edge, which counts for the branch
-/// what it would have told it of, or by the receivers' CNPs; every octet gets to all four.
+/// D46: a group of four has a receiver that an incast congests. Its source is told by the edge, which counts for the
+/// branch what it would have told it of, or by the receivers' CNPs; every octet gets to all four.
 #[test]
 fn a_group_meets_an_incast() {
     let variants = [("slow", "receiver-cnp", "dcqcn"), ("fast", "fast-cnp", "dcqcn"), ("traced", "fast-cnp", "hpcc")];

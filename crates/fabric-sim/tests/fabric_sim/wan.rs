@@ -54,8 +54,9 @@ fn close<'a>(results: &'a WanResults, variant: &'a str) -> &'a WanRun {
     results.at(variant, 40.0, 0.7).next().unwrap()
 }
 
-/// One run of all variants, for it takes a while: data arrive through the tunnel, the sender hears of congestion from the
-/// congested node long before the receiver tells it, and a queue of 0.7 loses nothing where END.C pauses the gateway.
+/// One run of all variants, for it takes a while: data arrive through the tunnel, the sender hears of congestion from
+/// the congested node long before the receiver tells it, and a queue of 0.7 loses nothing where END.C pauses the
+/// gateway.
 #[test]
 fn senders_hear_sooner_and_paused_gateways_lose_nothing() {
     let results = results();
