@@ -30,16 +30,16 @@ pub(super) struct Engine<S> {
     now_ns: u64,
     pool: Pool,
     elements: Vec<Attached<S>>,
-    /// When something happens to each element, at the earliest.
+    /// Earliest event of each element.
     next_ns: Vec<u64>,
-    /// The frames on the wires to each element: together, for that is how they are taken off.
-    coming: Vec<Vec<Coming>>,
+    /// Frames in flight to each element.
+    arrivals: Vec<Vec<Arrival>>,
     /// The shortest delay of a link.
     lookahead_ns: u64,
     hops: u64,
     starved: u64,
     lost: u64,
-    buffers_of_batch: Buffers,
+    buffers: Buffers,
 }
 
 struct Attached<S> {
@@ -47,7 +47,7 @@ struct Attached<S> {
     ports: Vec<Port>,
     /// When ports that send become free, the latest first: idle ports are not inspected.
     sending: Vec<Moment>,
-    /// When it was last called.
+    /// Time of the last call.
     called_ns: u64,
 }
 
@@ -71,8 +71,8 @@ impl Port {
         Port { peer: None, is_sending: false, free_at_ps: 0, rate_bits_per_s: 0, delay_ps: 0, is_cut: false };
 }
 
-/// A frame on its way to a port, and when it arrives.
-struct Coming {
+/// A frame in flight to a port, with its arrival time.
+struct Arrival {
     moment: Moment,
     frame: Frame,
 }
@@ -124,12 +124,12 @@ impl<S: Station> Engine<S> {
             pool: Pool::new(chunks),
             elements: Vec::new(),
             next_ns: Vec::new(),
-            coming: Vec::new(),
+            arrivals: Vec::new(),
             lookahead_ns: NEVER_NS,
             hops: 0,
             starved: 0,
             lost: 0,
-            buffers_of_batch: Buffers::default(),
+            buffers: Buffers::default(),
         }
     }
 
@@ -137,7 +137,7 @@ impl<S: Station> Engine<S> {
     pub(super) fn add(&mut self, station: S) -> ElementId {
         self.elements.push(Attached { station, ports: Vec::new(), sending: Vec::new(), called_ns: 0 });
         self.next_ns.push(NEVER_NS);
-        self.coming.push(Vec::new());
+        self.arrivals.push(Vec::new());
         ElementId::of_position(self.elements.len() - 1)
     }
 
@@ -168,7 +168,7 @@ impl<S: Station> Engine<S> {
         let (position, now_ns) = (id.position(), self.now_ns);
         let result = action(&mut self.elements[position].station, Instant::from_ns(now_ns), &mut self.pool);
         self.serve(position, now_ns);
-        let coming_ns = self.coming[position].iter().map(|coming| coming.moment.time_ns()).min();
+        let coming_ns = self.arrivals[position].iter().map(|arrivals| arrivals.moment.time_ns()).min();
         self.next_ns[position] = self.elements[position].next_ns().min(coming_ns.unwrap_or(NEVER_NS));
         result
     }
@@ -207,7 +207,7 @@ impl<S: Station> Engine<S> {
             let window_end_ns = self.now_ns.saturating_add(self.lookahead_ns.max(1)).min(end_ns);
             for position in 0..self.elements.len() {
                 if self.next_ns[position] < window_end_ns {
-                    self.work_off(position, window_end_ns);
+                    self.process(position, window_end_ns);
                 }
             }
             self.now_ns = window_end_ns;
@@ -215,13 +215,13 @@ impl<S: Station> Engine<S> {
         self.now_ns = self.now_ns.max(end_ns);
     }
 
-    /// Lets everything happen to an element that happens to it before a time.
-    fn work_off(&mut self, position: usize, end_ns: u64) {
-        let mut buffers_of_batch = std::mem::take(&mut self.buffers_of_batch);
-        let later_ns = self.gather(position, end_ns, &mut buffers_of_batch);
-        let mut coming = buffers_of_batch.order.iter().copied().peekable();
+    /// Processes all events of an element before a time.
+    fn process(&mut self, position: usize, end_ns: u64) {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let later_ns = self.gather(position, end_ns, &mut buffers);
+        let mut arrivals = buffers.order.iter().copied().peekable();
         loop {
-            let arrival_ns = coming.peek().map_or(NEVER_NS, |(moment, _)| moment.time_ns());
+            let arrival_ns = arrivals.peek().map_or(NEVER_NS, |(moment, _)| moment.time_ns());
             let attached = &mut self.elements[position];
             let free_ns = attached.next_free_ns();
             let now_ns = arrival_ns.min(free_ns).min(attached.deadline_ns());
@@ -229,63 +229,56 @@ impl<S: Station> Engine<S> {
                 break;
             }
             if arrival_ns == now_ns {
-                let Some((moment, place)) = coming.next() else { break };
-                buffers_of_batch.batch.extend(buffers_of_batch.arrived[place as usize].take());
-                while let Some((_, place)) = coming.next_if(|(other, _)| *other == moment) {
-                    buffers_of_batch.batch.extend(buffers_of_batch.arrived[place as usize].take());
+                let Some((moment, place)) = arrivals.next() else { break };
+                buffers.batch.extend(buffers.arrived[place as usize].take());
+                while let Some((_, place)) = arrivals.next_if(|(other, _)| *other == moment) {
+                    buffers.batch.extend(buffers.arrived[place as usize].take());
                 }
-                attached.station.receive(
-                    Instant::from_ns(now_ns),
-                    moment.port(),
-                    &mut buffers_of_batch.batch,
-                    &mut self.pool,
-                );
-                self.serve_with(position, now_ns, &mut buffers_of_batch.ready);
+                attached.station.receive(Instant::from_ns(now_ns), moment.port(), &mut buffers.batch, &mut self.pool);
+                self.serve_with(position, now_ns, &mut buffers.ready);
             } else if free_ns == now_ns {
-                if let Some(port) = attached.take_free() {
+                if let Some(port) = attached.pop_free() {
                     let answers = attached.station.answers_departures();
                     self.transmit(position, port, now_ns);
                     if answers {
-                        self.serve_with(position, now_ns, &mut buffers_of_batch.ready);
+                        self.serve_with(position, now_ns, &mut buffers.ready);
                     }
                 }
             } else {
                 attached.station.tick(Instant::from_ns(now_ns), &mut self.pool);
-                self.serve_with(position, now_ns, &mut buffers_of_batch.ready);
+                self.serve_with(position, now_ns, &mut buffers.ready);
             }
         }
-        self.buffers_of_batch = buffers_of_batch;
+        self.buffers = buffers;
         self.next_ns[position] = self.elements[position].next_ns().min(later_ns);
     }
 
-    /// Takes the frames off an element's wires that arrive before a time, and sorts them. Returns when the first of the
-    /// others arrives.
-    fn gather(&mut self, position: usize, end_ns: u64, buffers_of_batch: &mut Buffers) -> u64 {
-        buffers_of_batch.arrived.clear();
-        buffers_of_batch.order.clear();
+    /// Takes the frames that arrive at an element before a time, sorted. Returns the arrival time of the next one.
+    fn gather(&mut self, position: usize, end_ns: u64, buffers: &mut Buffers) -> u64 {
+        buffers.arrived.clear();
+        buffers.order.clear();
         let copy = self.elements[position].station.wants_driver_layout();
         let end = Moment::before(end_ns);
         let mut later_ns = NEVER_NS;
-        let is_due = |coming: &mut Coming| {
-            if coming.moment >= end {
-                later_ns = later_ns.min(coming.moment.time_ns());
+        let is_due = |arrivals: &mut Arrival| {
+            if arrivals.moment >= end {
+                later_ns = later_ns.min(arrivals.moment.time_ns());
             }
-            coming.moment < end
+            arrivals.moment < end
         };
-        for Coming { moment, frame } in self.coming[position].extract_if(.., is_due) {
+        for Arrival { moment, frame } in self.arrivals[position].extract_if(.., is_due) {
             let frame = if copy { frame.across_wire(&mut self.pool) } else { Some(frame) };
             self.starved += u64::from(frame.is_none());
-            buffers_of_batch.order.push((moment, buffers_of_batch.arrived.len() as u32));
-            buffers_of_batch.arrived.push(frame);
+            buffers.order.push((moment, buffers.arrived.len() as u32));
+            buffers.arrived.push(frame);
         }
-        self.hops += buffers_of_batch.order.len() as u64;
-        buffers_of_batch.order.sort_unstable();
-        self.fetch(position, &buffers_of_batch.arrived);
+        self.hops += buffers.order.len() as u64;
+        buffers.order.sort_unstable();
+        self.fetch(position, &buffers.arrived);
         later_ns
     }
 
-    /// Reads what it will take to work off the frames that have arrived at an element, so that it is fetched side by
-    /// side rather than piece by piece. Where few have arrived, not all would be needed.
+    /// Prefetches the memory that the processing of the arrived frames needs, so that cache misses overlap. For few frames it is not worthwhile.
     fn fetch(&self, position: usize, arrived: &[Option<Frame>]) {
         let attached = &self.elements[position];
         let mut sum = 0;
@@ -300,12 +293,12 @@ impl<S: Station> Engine<S> {
     }
 
     fn serve(&mut self, position: usize, now_ns: u64) {
-        let mut ready = std::mem::take(&mut self.buffers_of_batch.ready);
+        let mut ready = std::mem::take(&mut self.buffers.ready);
         self.serve_with(position, now_ns, &mut ready);
-        self.buffers_of_batch.ready = ready;
+        self.buffers.ready = ready;
     }
 
-    /// Sends what an element has become ready to send by the call that was just made.
+    /// Transmits on the ports that the previous call has made ready.
     fn serve_with(&mut self, position: usize, now_ns: u64, ready: &mut Vec<PortId>) {
         let attached = &mut self.elements[position];
         attached.called_ns = now_ns;
@@ -338,13 +331,13 @@ impl<S: Station> Engine<S> {
         let arrival_ns = (port.free_at_ps + port.delay_ps).div_ceil(PS_PER_NS);
         let free = Moment::new(port.free_at_ps.div_ceil(PS_PER_NS), number);
         let is_cut = port.is_cut;
-        attached.keep_sending(free);
+        attached.push_sending(free);
         if is_cut {
             self.lost += 1;
             frame.release(&mut self.pool);
             return;
         }
-        self.coming[peer as usize].push(Coming { moment: Moment::new(arrival_ns, peer_port), frame });
+        self.arrivals[peer as usize].push(Arrival { moment: Moment::new(arrival_ns, peer_port), frame });
         let next_ns = &mut self.next_ns[peer as usize];
         *next_ns = (*next_ns).min(arrival_ns);
     }
@@ -357,17 +350,17 @@ impl<S: Station> Attached<S> {
         self.sending.last().map_or(NEVER_NS, |moment| moment.time_ns())
     }
 
-    /// The first port that becomes free: now it is.
+    /// Removes the first port that becomes free.
     #[inline]
-    fn take_free(&mut self) -> Option<PortId> {
+    fn pop_free(&mut self) -> Option<PortId> {
         let port = self.sending.pop()?.port();
         self.ports[port.index()].is_sending = false;
         Some(port)
     }
 
-    /// Puts a port among those that send.
+    /// Adds a sending port.
     #[inline]
-    fn keep_sending(&mut self, free: Moment) {
+    fn push_sending(&mut self, free: Moment) {
         let place = self.sending.iter().position(|other| *other < free).unwrap_or(self.sending.len());
         self.sending.insert(place, free);
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Failures, repairs and convergences of a run, in order of time.
 #[derive(Debug)]
 pub(super) struct FailureSchedule {
-    coming: std::vec::IntoIter<Change>,
+    arrivals: std::vec::IntoIter<Change>,
     /// Active failures of each link.
     failures: Vec<u32>,
     /// Next hops since the last convergence.
@@ -40,17 +40,17 @@ impl FailureSchedule {
     /// The schedule of a scenario.
     pub(super) fn new(scenario: &FabricScenario) -> Self {
         let reconvergence_ns = scenario.switches.reconvergence_us.get() * NS_PER_US;
-        let mut coming = Vec::new();
+        let mut arrivals = Vec::new();
         for failure in &scenario.failures {
             let until = failure.until_ns.map(|until_ns| (until_ns, Action::Repair));
             for (at_ns, what) in [(failure.at_ns, Action::Fail)].into_iter().chain(until) {
-                coming.push(Change { at_ns, what, links: failure.links.clone() });
-                coming.push(Change { at_ns: at_ns + reconvergence_ns, what: Action::Converge, links: Vec::new() });
+                arrivals.push(Change { at_ns, what, links: failure.links.clone() });
+                arrivals.push(Change { at_ns: at_ns + reconvergence_ns, what: Action::Converge, links: Vec::new() });
             }
         }
-        coming.sort();
+        arrivals.sort();
         FailureSchedule {
-            coming: coming.into_iter(),
+            arrivals: arrivals.into_iter(),
             failures: vec![0; scenario.topology.links().len()],
             routing: None,
         }
@@ -58,7 +58,7 @@ impl FailureSchedule {
 
     /// Takes the next change and updates the counts of failures.
     pub(super) fn take(&mut self) -> Option<(Action, Vec<LinkId>)> {
-        let Change { what, links, .. } = self.coming.next()?;
+        let Change { what, links, .. } = self.arrivals.next()?;
         let change = match what {
             Action::Fail => 1,
             Action::Repair => -1,
@@ -84,7 +84,7 @@ impl FailureSchedule {
 
     /// Time of the next change, in nanoseconds.
     pub(super) fn next_ns(&self) -> u64 {
-        self.coming.as_slice().first().map_or(u64::MAX, |turn| turn.at_ns)
+        self.arrivals.as_slice().first().map_or(u64::MAX, |turn| turn.at_ns)
     }
 }
 

@@ -21,10 +21,10 @@ pub(super) fn delivered(flows: &[PlannedFlow], routes: &[Vec<usize>], octets_per
     let flows = &flows[..routes.len().min(flows.len())];
     let mut delivered = vec![0.0; flows.len()];
     let mut active: Vec<Active> = Vec::new();
-    let mut coming = flows.iter().enumerate().peekable();
+    let mut arrivals = flows.iter().enumerate().peekable();
     let (mut now, end) = (0.0_f64, end_ns as f64);
     while now < end {
-        while let Some((number, flow)) = coming.next_if(|(_, flow)| flow.start_ns as f64 <= now) {
+        while let Some((number, flow)) = arrivals.next_if(|(_, flow)| flow.start_ns as f64 <= now) {
             let left = match flow.size {
                 FlowSize::Octets(octets) => Some(f64::from(octets)),
                 FlowSize::Endless(_) => None,
@@ -32,7 +32,7 @@ pub(super) fn delivered(flows: &[PlannedFlow], routes: &[Vec<usize>], octets_per
             active.push(Active { number, left, octets_per_ns: 0.0 });
         }
         share(routes, octets_per_ns, &mut active);
-        let begins = coming.peek().map_or(end, |(_, flow)| flow.start_ns as f64);
+        let begins = arrivals.peek().map_or(end, |(_, flow)| flow.start_ns as f64);
         let ends = active.iter().filter_map(|flow| Some(now + flow.left? / flow.octets_per_ns));
         let next = ends.fold(begins.min(end), f64::min);
         for flow in &mut active {

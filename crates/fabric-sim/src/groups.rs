@@ -98,9 +98,9 @@ pub(super) struct Member {
     pub(super) region: ReceiverRegion,
 }
 
-/// What a group is made of, but for its tree.
+/// A group without its tree.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct GroupSpec {
     /// The switch that the source's data come to, which owns the Proxy Address.
     pub(super) root: Option<SwitchId>,
     pub(super) source: Source,
@@ -134,7 +134,7 @@ impl PlannedGroup {
         let topology = &scenario.topology;
         let member =
             |host: &HostId| Member { host: *host, qpn, region: ReceiverRegion { base: BASE_ADDRESS, rkey: region.0 } };
-        let terms = Terms {
+        let spec = GroupSpec {
             root: topology.attached_to(flow.from).next(),
             source: Source { address: ADDRESSES.host(topology, flow.from), qpn },
             region: SourceRegion { base: BASE_ADDRESS, length: REGION_OCTETS, rkey: region.0 },
@@ -144,7 +144,7 @@ impl PlannedGroup {
             path_mtu: scenario.hosts.path_mtu(),
             policy: Policy { lists: ListMode::Provisioned, ..Policy::default() },
         };
-        Self::on_terms(topology, number, terms)
+        Self::with_spec(topology, number, spec)
     }
 
     /// The group with a number and these terms.
@@ -152,13 +152,13 @@ impl PlannedGroup {
     /// # Errors
     ///
     /// When the record makes no sense.
-    pub(super) fn on_terms(topology: &Topology, number: usize, terms: Terms) -> Result<Self, SetUpError> {
-        let branches = Branches::new(topology, number, terms.root, &terms.receivers);
+    pub(super) fn with_spec(topology: &Topology, number: usize, spec: GroupSpec) -> Result<Self, SetUpError> {
+        let branches = Branches::new(topology, number, spec.root, &spec.receivers);
         let edge_of = |host: HostId| {
             let edge = topology.attached_to(host).next();
             branches.switches.iter().position(|switch| Some(*switch) == edge)
         };
-        let members = terms.receivers.iter().filter_map(|member| {
+        let members = spec.receivers.iter().filter_map(|member| {
             Some(Receiver {
                 address: ADDRESSES.host(topology, member.host),
                 qpn: member.qpn,
@@ -187,15 +187,15 @@ impl PlannedGroup {
             id: GroupId(number as u32 + 1),
             epoch: 1,
             proxy: proxy(number),
-            designated_qpn: terms.designated_qpn,
-            initial_psn: terms.initial_psn,
-            path_mtu: PathMtu::new(terms.path_mtu.octets() as u16).expect("both crates know the same five"),
+            designated_qpn: spec.designated_qpn,
+            initial_psn: spec.initial_psn,
+            path_mtu: PathMtu::new(spec.path_mtu.octets() as u16).expect("both crates know the same five"),
             link_mtu: LINK_MTU,
-            source: terms.source,
-            region: Some(terms.region),
+            source: spec.source,
+            region: Some(spec.region),
             receivers: members,
             tree,
-            policy: terms.policy,
+            policy: spec.policy,
         })?;
         Ok(PlannedGroup { group, branches })
     }

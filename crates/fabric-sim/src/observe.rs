@@ -27,7 +27,7 @@ impl<'s, 'a> Observation<'s, 'a> {
     /// Those of the observer.
     pub(super) fn new(observer: Option<&'s mut Shown<'a>>, run: &Run<'_>, step_ns: u64) -> Result<Self, RunError> {
         let Some(observer) = observer else { return Ok(Observation(None)) };
-        let planned = run.groups_to_come()?;
+        let planned = run.planned_groups()?;
         let groups = planned.iter().map(|(name, group)| scene_group(name, group)).collect();
         let groups_only: Vec<PlannedGroup> = planned.into_iter().map(|(_, group)| group).collect();
         observer.begin(&scene(&run.scenario.topology, groups, &groups_only), step_ns)?;
@@ -87,7 +87,7 @@ fn links_of(topology: &Topology, planned: &PlannedGroup) -> Vec<usize> {
 
 impl Run<'_> {
     /// The groups of all multicast flows, with their names, as they will be set up one after the other.
-    fn groups_to_come(&self) -> Result<Vec<(String, PlannedGroup)>, RunError> {
+    fn planned_groups(&self) -> Result<Vec<(String, PlannedGroup)>, RunError> {
         let flows = self.flows.iter().enumerate().filter(|(_, flow)| flow.kind == FlowKind::Multicast);
         let mut groups = Vec::new();
         for (group_number, (number, flow)) in flows.enumerate() {

@@ -111,27 +111,27 @@ impl Run<'_> {
         })
     }
 
-    /// Where a flow first met a queue above the threshold, and how its sender learnt of that: from the switch there, or
+    /// Where a flow first entered a queue above the threshold, and how its sender was notified: by the switch there, or
     /// from the receiver.
     fn notification(&self, number: usize) -> Option<NotificationResult> {
         let (topology, flow, qpn) = (&self.scenario.topology, &self.flows[number], self.qpn(number));
-        let met_at = |switch| Some((switch, *self.fabric.queue_monitor(switch)?.met().get(&qpn)?));
-        let (switch, met) = topology.switch_ids().filter_map(met_at).min_by_key(|(_, met)| met.at)?;
+        let point_at = |switch| Some((switch, *self.fabric.queue_monitor(switch)?.congestion_points().get(&qpn)?));
+        let (switch, point) = topology.switch_ids().filter_map(point_at).min_by_key(|(_, point)| point.at)?;
         let by = match self.variant.signal {
             Signal::None => return None,
             Signal::ReceiverCnp => ADDRESSES.host(topology, flow.to),
             Signal::FastCnp => ADDRESSES.loopback(topology, switch),
         };
-        let told = self.told.get(&(qpn, by));
+        let notice = self.notices.get(&(qpn, by));
         let data = self.queue_pair(qpn, flow.from, flow.to);
         let heading = Heading::of_fast_cnp(topology, switch, flow.from, &data);
         let legs = heading.legs(topology, &self.fabric, NodeId::Switch(switch), flow.from);
-        let octets = told.map_or(FAST_CNP_OCTETS, |told| told.octets as u64);
+        let octets = notice.map_or(FAST_CNP_OCTETS, |notice| notice.octets as u64);
         Some(NotificationResult {
             flow: number,
-            port: port_name(topology, switch, met.port),
-            congested_ns: met.at.as_ns(),
-            reacted_ns: told.filter(|told| told.slows).map(|told| told.at.as_ns()),
+            port: port_name(topology, switch, point.port),
+            congested_ns: point.at.as_ns(),
+            reacted_ns: notice.filter(|notice| notice.slows).map(|notice| notice.at.as_ns()),
             return_path_ns: Path::along(topology, &legs).frame_ns(octets),
         })
     }

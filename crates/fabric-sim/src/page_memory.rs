@@ -52,7 +52,7 @@ impl PageMemory {
     }
 
     /// The octets from `offset` on, as far as they are the page's.
-    fn stretch(&self, offset: u64) -> &[u8] {
+    fn slice_from(&self, offset: u64) -> &[u8] {
         &self.page[(offset % self.period as u64) as usize..self.period]
     }
 }
@@ -65,9 +65,9 @@ impl Memory for PageMemory {
     fn write(&mut self, offset: u64, octets: &[u8]) {
         let (mut offset, mut left) = (offset, octets);
         while !left.is_empty() {
-            let stretch = self.stretch(offset);
-            let (piece, rest) = left.split_at(left.len().min(stretch.len()));
-            if *piece != stretch[..piece.len()] {
+            let slice_from = self.slice_from(offset);
+            let (piece, rest) = left.split_at(left.len().min(slice_from.len()));
+            if *piece != slice_from[..piece.len()] {
                 self.differing_octets += piece.len() as u64;
             }
             offset += piece.len() as u64;
@@ -79,10 +79,10 @@ impl Memory for PageMemory {
     fn read(&self, offset: u64, into: &mut [u8]) {
         let (mut offset, mut left) = (offset, into);
         while !left.is_empty() {
-            let stretch = self.stretch(offset);
-            let len = left.len().min(stretch.len());
+            let slice_from = self.slice_from(offset);
+            let len = left.len().min(slice_from.len());
             let (piece, rest) = left.split_at_mut(len);
-            piece.copy_from_slice(&stretch[..len]);
+            piece.copy_from_slice(&slice_from[..len]);
             offset += len as u64;
             left = rest;
         }

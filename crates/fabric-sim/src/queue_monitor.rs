@@ -40,23 +40,23 @@ pub(super) struct QueueMonitor {
     /// Octets of the headers that a tunnel has put in front.
     outer_octets: usize,
     queues: Vec<MonitoredQueue>,
-    met: BTreeMap<Qpn, CongestionPoint>,
+    congestion_points: BTreeMap<Qpn, CongestionPoint>,
 }
 
 impl QueueMonitor {
     /// Monitors queues at ports toward a host.
     pub(super) fn new(receiver: Ipv6Addr, queues: Vec<MonitoredQueue>) -> Self {
-        QueueMonitor { receiver: Some(receiver.octets()), outer_octets: 0, queues, met: BTreeMap::new() }
+        QueueMonitor { receiver: Some(receiver.octets()), outer_octets: 0, queues, congestion_points: BTreeMap::new() }
     }
 
     /// Monitors queues for packets in a tunnel without an SRH.
     pub(super) fn for_tunnels(queues: Vec<MonitoredQueue>) -> Self {
-        QueueMonitor { receiver: None, outer_octets: AFTER_IPV6 - IPV6, queues, met: BTreeMap::new() }
+        QueueMonitor { receiver: None, outer_octets: AFTER_IPV6 - IPV6, queues, congestion_points: BTreeMap::new() }
     }
 
     /// Result for each queue pair.
-    pub(super) fn met(&self) -> &BTreeMap<Qpn, CongestionPoint> {
-        &self.met
+    pub(super) fn congestion_points(&self) -> &BTreeMap<Qpn, CongestionPoint> {
+        &self.congestion_points
     }
 
     /// Inspects frames that the switch is about to receive.
@@ -72,11 +72,11 @@ impl QueueMonitor {
             let is_meant = |receiver: [u8; 16]| inner.get(IPV6 + 24..AFTER_IPV6) == Some(&receiver[..]);
             if self.receiver.is_none_or(is_meant)
                 && let Some(qpn) = dest_qpn(inner)
-                && !self.met.contains_key(&qpn)
+                && !self.congestion_points.contains_key(&qpn)
                 && let Some(port) = node.port_toward(head)
                 && self.queues.iter().any(|queue| queue.port == port && is_full(queue))
             {
-                self.met.insert(qpn, CongestionPoint { port, at: now });
+                self.congestion_points.insert(qpn, CongestionPoint { port, at: now });
             }
         }
     }

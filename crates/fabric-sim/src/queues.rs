@@ -47,12 +47,12 @@ fn fast_cnp(scenario: &FabricScenario, variant: &Variant) -> FastCnpConfig {
     FastCnpConfig {
         interval: Duration::from_nanos(notification.interval_ns.get()),
         per_second: notification.per_second.get() as u32,
-        ..fast_cnp_for_all()
+        ..fast_cnp_config()
     }
 }
 
 /// Every host knows Fast CNP, and none is beyond it.
-pub(super) fn fast_cnp_for_all() -> FastCnpConfig {
+pub(super) fn fast_cnp_config() -> FastCnpConfig {
     let everybody: Vec<Prefix> = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
     FastCnpConfig {
         senders: everybody.clone(),
@@ -94,7 +94,7 @@ pub(super) fn queue_monitor(
     let ports = next_hops.toward(switch, receiver).iter();
     let queues = ports.filter_map(|port| {
         let peer = topology.port(NodeId::Switch(switch), *port)?.peer.node;
-        let threshold_octets = Thresholds::new(scenario, variant, peer).of_signal(variant.signal)?;
+        let threshold_octets = Thresholds::new(scenario, variant, peer).threshold_of(variant.signal)?;
         Some(MonitoredQueue { port: PortId(*port), threshold_octets })
     });
     let queues: Vec<MonitoredQueue> = queues.collect();
@@ -130,7 +130,7 @@ impl Thresholds {
     }
 
     /// From where on a signal is possible; `None` without one.
-    fn of_signal(&self, signal: Signal) -> Option<usize> {
+    fn threshold_of(&self, signal: Signal) -> Option<usize> {
         match signal {
             Signal::None => None,
             Signal::ReceiverCnp => Some(self.marking.k_min_octets),

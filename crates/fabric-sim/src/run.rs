@@ -176,7 +176,7 @@ pub(super) struct Run<'a> {
     pub(super) flows: Vec<PlannedFlow>,
     pub(super) finished: Vec<Option<Instant>>,
     /// The first notification of each sender, by queue pair and origin.
-    pub(super) told: BTreeMap<(Qpn, Ipv6Addr), Notice>,
+    pub(super) notices: BTreeMap<(Qpn, Ipv6Addr), Notice>,
     /// Octets that each flow had delivered when no further flow began.
     pub(super) delivered: Vec<u64>,
     /// The same without the incasts, if that was tried, and the frames that arrived there.
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
             finished: vec![None; flows.len()],
             teardown: Teardown::new(flows.len()),
             flows,
-            told: BTreeMap::new(),
+            notices: BTreeMap::new(),
             delivered: Vec::new(),
             control_delivered: None,
             control_hops: 0,
@@ -436,12 +436,12 @@ impl<'a> Run<'a> {
     /// Collects completed flows and congestion notifications.
     pub(super) fn collect(&mut self, now: Instant) {
         for host in self.scenario.topology.host_ids() {
-            let news = self.fabric.with_server(host, |server| {
+            let collected = self.fabric.with_server(host, |server| {
                 let ended: Vec<Ended> = server.take_ended().collect();
-                let told: Vec<Notice> = server.take_notices().collect();
-                (ended, told)
+                let notices: Vec<Notice> = server.take_notices().collect();
+                (ended, notices)
             });
-            let Some((ended, told)) = news else { continue };
+            let Some((ended, notices)) = collected else { continue };
             for Ended { flow, at, failed } in ended {
                 if matches!(self.flows[flow].size, FlowSize::Octets(_)) {
                     self.ended += 1;
@@ -452,8 +452,8 @@ impl<'a> Run<'a> {
                     self.last_end = self.last_end.max(at);
                 }
             }
-            for told in told {
-                self.told.entry((told.qpn, told.by)).or_insert(told);
+            for notice in notices {
+                self.notices.entry((notice.qpn, notice.by)).or_insert(notice);
             }
         }
     }

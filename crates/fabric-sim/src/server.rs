@@ -110,7 +110,7 @@ pub(super) struct Server {
     region: MemoryKey,
     endless: Vec<EndlessFlow>,
     ended: Vec<Ended>,
-    told: Vec<Notice>,
+    notices: Vec<Notice>,
     part: Rank,
     nic: Nic,
     mtu_octets: u64,
@@ -142,7 +142,7 @@ impl Server {
             region,
             endless: Vec::new(),
             ended: Vec::new(),
-            told: Vec::new(),
+            notices: Vec::new(),
             part: Rank::default(),
             nic: Nic::new(address),
             mtu_octets: memory_period,
@@ -256,7 +256,7 @@ impl Server {
 
     /// Congestion notifications since the last call.
     pub(super) fn take_notices(&mut self) -> impl Iterator<Item = Notice> {
-        self.told.drain(..)
+        self.notices.drain(..)
     }
 
     /// Nanoseconds for which its data were paused, without a pause that still lasts.
@@ -318,15 +318,15 @@ impl Server {
         match EthernetView::split(pieces[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
                 pieces[0] = packet;
-                let told =
+                let notice =
                     if count <= 2 && packet.len() <= SHORT_PACKET_OCTETS { notice_of(packet, now) } else { None };
-                let limits = told.and_then(|told| self.endpoint.rate_limits(now, told.qpn));
+                let limits = notice.and_then(|notice| self.endpoint.rate_limits(now, notice.qpn));
                 // A refusal is counted by the endpoint.
                 let outcome = self.endpoint.receive(now, &pieces[..count]);
-                if let (Ok(()), Some(told), Some(before)) = (outcome, told, limits)
-                    && let Some(after) = self.endpoint.rate_limits(now, told.qpn)
+                if let (Ok(()), Some(notice), Some(before)) = (outcome, notice, limits)
+                    && let Some(after) = self.endpoint.rate_limits(now, notice.qpn)
                 {
-                    self.told.push(Notice { slows: is_slower(after, before), ..told });
+                    self.notices.push(Notice { slows: is_slower(after, before), ..notice });
                 }
             }
             Ok((ethernet, octets)) if ethernet.ethertype() == EtherType::MAC_CONTROL => match Pfc::parse(octets) {

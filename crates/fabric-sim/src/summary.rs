@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// ICRC.
 const OVERHEAD_OCTETS: f64 = (14 + 24 + 40 + 8 + 12 + 4) as f64;
 
-/// What a summary is made of.
+/// Input of a summary.
 pub(super) struct Measured<'a> {
     pub(super) scenario: &'a FabricScenario,
     pub(super) planned: &'a [PlannedFlow],
@@ -53,7 +53,7 @@ impl Measured<'_> {
             short_slowdown_p99: slowdown(&short, 0.99),
             long_slowdown_p50: slowdown(&long, 0.5),
             long_slowdown_p99: slowdown(&long, 0.99),
-            incast_completion_p50_ns: percentile(&mut self.bursts(), 0.5),
+            incast_completion_p50_ns: percentile(&mut self.burst_durations(), 0.5),
             peak_queue_octets: self.ports.iter().map(|port| port.peak_octets).max().unwrap_or(0),
             pauses: self.totals.pauses,
             victim_share: victim.share,
@@ -72,8 +72,8 @@ impl Measured<'_> {
         }
     }
 
-    /// How long each burst took that was delivered whole.
-    fn bursts(&self) -> Vec<f64> {
+    /// Durations of completely delivered bursts.
+    fn burst_durations(&self) -> Vec<f64> {
         let mut ends: BTreeMap<usize, Option<u64>> = BTreeMap::new();
         for (planned, flow) in self.planned.iter().zip(self.flows) {
             if let Some(burst) = planned.burst {

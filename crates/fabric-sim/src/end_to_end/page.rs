@@ -10,7 +10,7 @@ pub(super) fn page(ran: &EndToEndReport<'_>) -> Page {
     Page {
         title: ran.plan.title.clone(),
         summary: summary(ran),
-        sections: vec![claims(ran), over_time(ran), figures(ran), receivers(ran), again(ran), words()],
+        sections: vec![claims(ran), over_time(ran), figures(ran), receivers(ran), configuration(ran), words()],
         colophon: format!("Written by srdma {}.", env!("CARGO_PKG_VERSION")),
     }
 }
@@ -103,7 +103,7 @@ fn receivers(ran: &EndToEndReport<'_>) -> Section {
     Section::new("Memory of every host", "", vec![Block::Folded("All receivers".to_owned(), vec![table])])
 }
 
-fn again(ran: &EndToEndReport<'_>) -> Section {
+fn configuration(ran: &EndToEndReport<'_>) -> Section {
     let blocks = vec![
         Block::Text("The same command gives the same results on every machine:".to_owned()),
         Block::Code(ran.provenance.command.clone()),

@@ -1,6 +1,6 @@
 //! Scenarios of kind `end-to-end`. `docs/scenarios.md` describes the keys.
 
-use crate::scenario::{DcqcnKeys, Fraction, Hosts, Kind, Scenario, Switches, Whole, usual_seeds};
+use crate::scenario::{DcqcnKeys, Fraction, Hosts, Kind, Scenario, Switches, Whole, default_seeds};
 use crate::wan::figure::{self, HOSTS_PER_LEAF, LEAVES};
 use crate::wan::{Congested, Distances};
 use serde::Deserialize;
@@ -48,13 +48,13 @@ pub struct Section {
     /// Receivers below each.
     pub receivers_per_edge: Whole<1, { HOSTS_PER_LEAF as u64 }>,
     /// Probability of losing a frame, on each link and in each direction.
-    #[serde(default = "never")]
+    #[serde(default = "no_loss")]
     pub loss: Fraction,
     /// Number of other senders to the second data centre, at line rate until the stream ends.
-    #[serde(default = "nobody")]
+    #[serde(default = "no_senders")]
     pub senders: Whole<0, 15>,
     /// Size of the congested queue, as a share of its rate times the round trip between the gateways.
-    #[serde(default = "whole_path")]
+    #[serde(default = "default_buffer")]
     buffer: Spanned<f64>,
     /// Hold time of END.C, in microseconds.
     #[serde(default = "hold_us")]
@@ -85,15 +85,15 @@ fn message_octets() -> Whole<1, 1_073_741_824> {
     Whole(1 << 20)
 }
 
-fn never() -> Fraction {
+fn no_loss() -> Fraction {
     Fraction::ZERO
 }
 
-fn nobody() -> Whole<0, 15> {
+fn no_senders() -> Whole<0, 15> {
     Whole(0)
 }
 
-fn whole_path() -> Spanned<f64> {
+fn default_buffer() -> Spanned<f64> {
     Spanned::new(0..0, 1.0)
 }
 
@@ -114,7 +114,7 @@ struct File {
     title: String,
     #[serde(default)]
     description: String,
-    #[serde(default = "usual_seeds")]
+    #[serde(default = "default_seeds")]
     seeds: Whole<1, 1000>,
     end_to_end: Section,
     #[serde(default)]

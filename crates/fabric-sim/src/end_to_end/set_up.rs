@@ -3,7 +3,7 @@
 use super::scenario::EndToEndScenario;
 use crate::build::{self, ADDRESSES, Builder};
 use crate::device::Device;
-use crate::groups::{self, Member as GroupMember, PlannedGroup, Terms};
+use crate::groups::{self, GroupSpec, Member as GroupMember, PlannedGroup};
 use crate::member::Member;
 use crate::nic::Outer;
 use crate::page_memory::octets_of_page;
@@ -121,7 +121,7 @@ impl Site {
             made.push((host, region, member));
         }
         let group =
-            PlannedGroup::on_terms(&scenario.topology, GROUP_NUMBER, terms(&scenario, &layout, source, members))?;
+            PlannedGroup::with_spec(&scenario.topology, GROUP_NUMBER, spec(&scenario, &layout, source, members))?;
         let next_hops = NextHops::new(&scenario.topology);
         let switches: Vec<ElementId> = scenario.topology.switch_ids().map(|_| network.add(Device::Absent)).collect();
         let from_spine = figure::spine(0, (seed % u64::from(SPINES)) as u16);
@@ -165,7 +165,7 @@ impl Site {
             site.set_device(switch, Device::Switch(Box::new(node)));
         }
         site.join(Probability::new(section.loss.get()).unwrap_or(Probability::ZERO));
-        site.add_others(plan)?;
+        site.add_background_senders(plan)?;
         Ok(site)
     }
 
@@ -245,7 +245,7 @@ impl Site {
     }
 
     /// Connects the hosts that overload the WAN: one below each further leaf, to one below a leaf without receivers.
-    fn add_others(&mut self, plan: &EndToEndScenario) -> Result<(), RunError> {
+    fn add_background_senders(&mut self, plan: &EndToEndScenario) -> Result<(), RunError> {
         let mut chance = Stream::new(self.seed, "other senders");
         let edges = plan.section.edges.get_ref().get() as u16;
         for number in 0..plan.section.senders.get() as u16 {
@@ -318,8 +318,8 @@ fn ack_timeout(scenario: &FabricScenario) -> Duration {
     Duration::from_nanos(4096 << scenario.hosts.ack_timeout.get())
 }
 
-fn terms(scenario: &FabricScenario, layout: &Layout, source: HostId, receivers: Vec<GroupMember>) -> Terms {
-    Terms {
+fn spec(scenario: &FabricScenario, layout: &Layout, source: HostId, receivers: Vec<GroupMember>) -> GroupSpec {
+    GroupSpec {
         root: Some(figure::gateway(1)),
         source: Source { address: ADDRESSES.host(&scenario.topology, source), qpn: plan::qpn_toward(SOURCE_RANK) },
         region: SourceRegion { base: GROUP_REGION_BASE, length: layout.size_octets, rkey: GROUP_RKEY.0 },

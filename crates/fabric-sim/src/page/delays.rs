@@ -29,23 +29,23 @@ fn values(run: &VariantResult, of: fn(&NotificationResult) -> Option<f64>) -> Ve
 
 /// The section; `None` if no sender was notified.
 pub(super) fn section(material: &Material<'_>) -> Option<Section> {
-    let told = |variant: &VariantView<'_>| {
+    let is_notified = |variant: &VariantView<'_>| {
         variant.runs.iter().any(|run| run.notifications.iter().any(|n| n.reacted_ns.is_some()))
     };
-    if !material.variants.iter().any(told) {
+    if !material.variants.iter().any(is_notified) {
         return None;
     }
     let lead = "Time from the first packet of a sender that entered a queue above the threshold until that sender \
                 changed its rate. The lower bound is the return path from that switch: propagation and serialisation \
                 on idle links.";
-    let blocks = vec![Block::Beside(vec![distribution(material, told)]), table(material)];
+    let blocks = vec![Block::Beside(vec![distribution(material, is_notified)]), table(material)];
     Some(Section::new("Notification delay", lead, blocks))
 }
 
-fn distribution(material: &Material<'_>, told: impl Fn(&VariantView<'_>) -> bool) -> Block {
+fn distribution(material: &Material<'_>, is_notified: impl Fn(&VariantView<'_>) -> bool) -> Block {
     let all =
         |variant: &VariantView<'_>, of| -> Vec<f64> { variant.runs.iter().flat_map(|run| values(run, of)).collect() };
-    let variants = material.variants.iter().enumerate().filter(|(_, variant)| told(variant));
+    let variants = material.variants.iter().enumerate().filter(|(_, variant)| is_notified(variant));
     let mut series: Vec<Series> = variants
         .map(|(colour, variant)| Series {
             name: variant.title().to_owned(),

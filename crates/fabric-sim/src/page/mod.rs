@@ -117,9 +117,9 @@ fn summary(material: &Material<'_>) -> Vec<String> {
         summary.push(text.to_owned());
     }
     for (index, variant) in material.variants.iter().enumerate().filter(|(index, _)| *index != material.baseline) {
-        let told: Vec<String> = HEADLINES.iter().filter_map(|name| headline(material, index, name)).collect();
-        if !told.is_empty() {
-            summary.push(format!("{}: {}.", variant.title(), told.join("; ")));
+        let headlines: Vec<String> = HEADLINES.iter().filter_map(|name| headline(material, index, name)).collect();
+        if !headlines.is_empty() {
+            summary.push(format!("{}: {}.", variant.title(), headlines.join("; ")));
         }
     }
     if material.results.runs.iter().any(|run| !run.verified_icrc) {

@@ -1,7 +1,7 @@
 //! Scenarios of kind `fabric` and `flow-level`: a fabric, workloads, failures, and the variants to compare.
 
 use super::failure::{Failure, FailureSection};
-use super::number::usual_seeds;
+use super::number::default_seeds;
 use super::{Hosts, Kind, Measures, Scenario, Switches, Variant, Whole, Workloads, jobs};
 use crate::wan::Wan;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ struct File {
     title: String,
     #[serde(default)]
     description: String,
-    #[serde(default = "usual_seeds")]
+    #[serde(default = "default_seeds")]
     seeds: Whole<1, 1000>,
     topology: Spanned<TopologySection>,
     #[serde(default)]

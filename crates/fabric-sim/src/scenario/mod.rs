@@ -16,7 +16,7 @@ pub use error::SelectionError;
 pub use fabric::{FabricScenario, Level};
 pub use failure::{Failure, FailureSection};
 pub use kind::Kind;
-pub(crate) use number::usual_seeds;
+pub(crate) use number::default_seeds;
 pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use variant::{Control, DcqcnKeys, DcqcnPreset, HpccKeys, Paths, Signal, Variant};

@@ -15,8 +15,8 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
     }
 }
 
-/// How many seeds are run where a file says nothing.
-pub(crate) fn usual_seeds() -> Whole<1, 1000> {
+/// Default number of seeds.
+pub(crate) fn default_seeds() -> Whole<1, 1000> {
     Whole(5)
 }
 

@@ -193,7 +193,7 @@ fn default_short() -> Whole<1, 1_000_000_000> {
 
 impl Measures {
     /// Nothing but a time.
-    pub(crate) fn lasting(duration_us: Whole<1, 10_000_000>) -> Self {
+    pub(crate) fn with_duration(duration_us: Whole<1, 10_000_000>) -> Self {
         Measures {
             duration_us,
             drain_us: default_drain(),

@@ -18,7 +18,7 @@ pub struct Variant {
     /// What they make of it.
     pub control: Control,
     /// Whether switches pause their neighbours.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub pfc: bool,
     /// Whether others are compared with this variant.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct Variant {
     #[serde(default)]
     pub steering: bool,
     /// Microseconds from probe to probe of a path, where NICs steer (D85).
-    #[serde(default = "one_millisecond")]
+    #[serde(default = "default_probe_interval")]
     pub probe_interval_us: Whole<1, 1_000_000>,
 }
 
@@ -70,7 +70,7 @@ fn one() -> Whole<1, 64> {
     Whole(1)
 }
 
-fn one_millisecond() -> Whole<1, 1_000_000> {
+fn default_probe_interval() -> Whole<1, 1_000_000> {
     Whole(1000)
 }
 
@@ -207,7 +207,7 @@ impl HpccKeys {
     }
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -235,7 +235,7 @@ impl Variant {
             paths: Paths::Ecmp,
             queue_pairs: one(),
             steering: false,
-            probe_interval_us: one_millisecond(),
+            probe_interval_us: default_probe_interval(),
         }
     }
 

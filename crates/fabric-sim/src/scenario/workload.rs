@@ -82,7 +82,7 @@ pub struct Stream {
     #[serde(default = "at_once")]
     pub start_us: Whole<0, 10_000_000>,
     /// Octets of each message.
-    #[serde(default = "one_mebibyte")]
+    #[serde(default = "default_message_octets")]
     pub message_octets: Whole<1, 1_073_741_824>,
 }
 
@@ -111,7 +111,7 @@ pub struct Multicast {
     #[serde(default = "at_once")]
     pub start_us: Whole<0, 10_000_000>,
     /// Octets of each message.
-    #[serde(default = "one_mebibyte")]
+    #[serde(default = "default_message_octets")]
     pub message_octets: Whole<1, 1_073_741_824>,
 }
 
@@ -119,7 +119,7 @@ fn at_once() -> Whole<0, 10_000_000> {
     Whole(0)
 }
 
-fn one_mebibyte() -> Whole<1, 1_073_741_824> {
+fn default_message_octets() -> Whole<1, 1_073_741_824> {
     Whole(1 << 20)
 }
 

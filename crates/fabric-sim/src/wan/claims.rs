@@ -5,7 +5,7 @@ use super::results::{ENOUGH, WanResults, WanRun};
 use super::scenario::{WanScenario, WanVariant};
 use serde::Serialize;
 
-/// How much sooner a sender is to hear of congestion near the ingress PE, from this length of the path on.
+/// How much delay_ratio a sender is to hear of congestion near the ingress PE, from this length of the path on.
 const SOONER: f64 = 10.0;
 const FROM_KM: f64 = 100.0;
 
@@ -30,7 +30,7 @@ impl WanResults {
     pub fn claims(&self, study: &WanScenario) -> Vec<Claim> {
         let mut claims = Vec::new();
         for total_km in self.lengths() {
-            claims.extend(self.sooner(study, total_km));
+            claims.extend(self.delay_ratio(study, total_km));
         }
         for variant in &study.variants {
             for total_km in self.lengths() {
@@ -46,21 +46,22 @@ impl WanResults {
     }
 
     /// END.E against the CNPs of receivers: the least of the factors over the seeds, and (2 − f) / f.
-    fn sooner(&self, study: &WanScenario, total_km: f64) -> Option<Claim> {
+    fn delay_ratio(&self, study: &WanScenario, total_km: f64) -> Option<Claim> {
         let buffer = *study.wan.buffer.get_ref();
         let alone = |signal| study.variants.iter().find(|variant| variant.signal == signal && !variant.end_c);
-        let told = |signal| {
+        let delays = |signal| {
             let variant = alone(signal)?;
-            let told: Vec<Option<f64>> = self.at(&variant.name, total_km, buffer).map(|run| run.notified_ns).collect();
-            Some((variant, told))
+            let notified: Vec<Option<f64>> =
+                self.at(&variant.name, total_km, buffer).map(|run| run.notified_ns).collect();
+            Some((variant, notified))
         };
-        let ((_, late), (variant, early)) = (told(WanSignal::ReceiverCnp)?, told(WanSignal::EndE)?);
+        let ((_, late), (variant, early)) = (delays(WanSignal::ReceiverCnp)?, delays(WanSignal::EndE)?);
         let factors = late.iter().zip(&early).filter_map(|(late, early)| Some((*late)? / (*early)?));
         let least = factors.reduce(f64::min)?;
         let share = self.at(&variant.name, total_km, buffer).next()?.share;
         let arithmetic = (2.0 - share) / share;
         let is_near = study.wan.first_hop_km.is_some() && total_km >= FROM_KM;
-        let must = if is_near { format!("at least {SOONER}× sooner; ") } else { String::new() };
+        let must = if is_near { format!("at least {SOONER}× delay_ratio; ") } else { String::new() };
         Some(Claim {
             at: format!("{}, {total_km} km", variant.title()),
             expected: format!("{must}(2 − f) / f = {arithmetic:.1}× calculated, ± {:.0} %", 100.0 * NEAR),

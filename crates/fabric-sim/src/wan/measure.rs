@@ -173,7 +173,7 @@ pub(crate) fn around(
         workloads: Workloads::default(),
         jobs: Vec::new(),
         failures: Vec::new(),
-        measures: Measures::lasting(Whole(end_ns / NS_PER_US)),
+        measures: Measures::with_duration(Whole(end_ns / NS_PER_US)),
         variants: vec![variant],
         wan: Some(wan),
     })
@@ -288,7 +288,7 @@ impl Watching {
         let counters = run.fabric.switch(self.switch).and_then(|node| node.class_counters(self.bottleneck, DATA_CLASS));
         let counters = counters.unwrap_or_default();
         let sent = run.fabric.switch(self.switch).map(Node::notification_counters).unwrap_or_default();
-        let mut told: Vec<f64> =
+        let mut delays: Vec<f64> =
             (0..run.begun).filter_map(|number| self.notified_ns(run, point.variant.signal, number)).collect();
         let of_kind = |kind| (0..run.begun).filter(move |number| run.flows[*number].kind == kind);
         let streams = || of_kind(FlowKind::Stream);
@@ -302,8 +302,8 @@ impl Watching {
             share,
             path_octets,
             buffer: point.buffer,
-            notified_ns: percentile(&mut told, 0.5),
-            notified_last_ns: percentile(&mut told, 1.0),
+            notified_ns: percentile(&mut delays, 0.5),
+            notified_last_ns: percentile(&mut delays, 1.0),
             paused_ns: self.paused.zip(onset_ns).map(|((at, _), onset)| at.saturating_sub(onset) as f64),
             dropped: counters.full_drops + counters.headroom_drops + counters.storm_drops,
             peak_octets: counters.peak_octets as u64,
@@ -324,21 +324,20 @@ impl Watching {
         }
     }
 
-    /// From the moment at which a flow's first packet met the queue above the threshold to the first CNP that its
-    /// sender got for it.
+    /// Time from the first packet of a flow in the queue above the threshold to the first CNP at its sender.
     fn notified_ns(&self, run: &Run<'_>, signal: WanSignal, number: usize) -> Option<f64> {
         let qpn = run.qpn(number);
-        let met = run.fabric.queue_monitor(self.switch)?.met().get(&qpn)?;
+        let point = run.fabric.queue_monitor(self.switch)?.congestion_points().get(&qpn)?;
         let receiver = ADDRESSES.host(&run.scenario.topology, run.flows[number].to);
-        let told = run.told.iter().filter(|((told, by), _)| {
-            *told == qpn
+        let notices = run.notices.iter().filter(|((of, by), _)| {
+            *of == qpn
                 && match signal {
                     WanSignal::None => false,
                     WanSignal::ReceiverCnp => *by == receiver,
                     WanSignal::EndE => *by != receiver,
                 }
         });
-        let first = told.map(|(_, told)| told.at.as_ns()).min()?;
-        Some(first.checked_sub(met.at.as_ns())? as f64)
+        let first = notices.map(|(_, notice)| notice.at.as_ns()).min()?;
+        Some(first.checked_sub(point.at.as_ns())? as f64)
     }
 }

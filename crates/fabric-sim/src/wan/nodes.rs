@@ -9,7 +9,7 @@
 use super::figure::{self, BOTTLENECK_RATE, Congested, HOSTS_PER_LEAF, LEAVES, TUNNEL};
 use crate::build::ADDRESSES;
 use crate::queue_monitor::{MonitoredQueue, QueueMonitor};
-use crate::queues::{PAUSE_QUANTA, fast_cnp_for_all};
+use crate::queues::{PAUSE_QUANTA, fast_cnp_config};
 use crate::server::DATA_CLASS;
 use srdma_dataplane::{
     Backpressure, Command, EgressConfig, EncapsMode, FastCnpConfig, Marking, NextHop, NotificationConfig,
@@ -203,7 +203,7 @@ impl Wan {
     /// Every host may be told. A flow whose sender is known to understand is not marked besides, or its receiver would
     /// tell it once more.
     fn fast_cnp(&self) -> FastCnpConfig {
-        let everybody = fast_cnp_for_all();
+        let everybody = fast_cnp_config();
         let capable = if self.knows_senders { everybody.capable.clone() } else { Vec::new() };
         FastCnpConfig { mark_told: false, interval: INTERVAL, capable, ..everybody }
     }

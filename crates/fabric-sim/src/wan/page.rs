@@ -13,7 +13,13 @@ const ARITHMETIC: usize = 6;
 /// The report.
 pub(crate) fn page(studied: &WanReport<'_>) -> Page {
     let study = studied.study;
-    let sections = vec![claims(studied), hearing(studied), room(studied), over_time(studied), local_flows(studied)];
+    let sections = vec![
+        claims(studied),
+        delay_section(studied),
+        buffer_section(studied),
+        over_time(studied),
+        local_flows(studied),
+    ];
     Page {
         title: study.title.clone(),
         summary: summary(studied),
@@ -52,7 +58,7 @@ fn claims(studied: &WanReport<'_>) -> Option<Section> {
     (!studied.claims.is_empty()).then(|| Section::new("Checks", lead, vec![table]))
 }
 
-fn hearing(studied: &WanReport<'_>) -> Option<Section> {
+fn delay_section(studied: &WanReport<'_>) -> Option<Section> {
     let plot = |title: &str, look_for: &str, of: fn(&WanRun) -> Option<f64>| {
         let series = per_length(studied, |variant, km| Some(Spread::of(&studied.values(variant, km, of))?.median));
         (!series.is_empty()).then(|| {
@@ -66,7 +72,7 @@ fn hearing(studied: &WanReport<'_>) -> Option<Section> {
             })
         })
     };
-    let told = plot(
+    let notified = plot(
         "Delay to the sender",
         "A receiver's CNP travels to the far end and back; END.E starts at the congested node.",
         |run| run.notified_ns,
@@ -76,13 +82,13 @@ fn hearing(studied: &WanReport<'_>) -> Option<Section> {
         "From the first time above XOFF; the queue needs headroom for what arrives until then.",
         |run| run.paused_ns,
     );
-    let blocks: Vec<Block> = told.into_iter().chain(paused).collect();
+    let blocks: Vec<Block> = notified.into_iter().chain(paused).collect();
     let lead =
         "From the first packet that entered the congested queue above its threshold; medians over flows and seeds.";
     (!blocks.is_empty()).then(|| Section::new("Notification delay", lead, vec![Block::Beside(blocks)]))
 }
 
-fn room(studied: &WanReport<'_>) -> Option<Section> {
+fn buffer_section(studied: &WanReport<'_>) -> Option<Section> {
     let mut needed = per_length(studied, |variant, km| studied.results.needed(&variant.name, km));
     let lengths = studied.results.lengths();
     if studied.study.variants.iter().any(|variant| variant.end_c) {

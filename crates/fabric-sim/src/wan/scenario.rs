@@ -4,7 +4,7 @@
 
 use super::figure::{BOTTLENECK_RATE, Congested, Distances, HOST_RATE};
 use super::nodes::WanSignal;
-use crate::scenario::{DcqcnKeys, Hosts, Kind, Scenario, Switches, Whole, usual_seeds};
+use crate::scenario::{DcqcnKeys, Hosts, Kind, Scenario, Switches, Whole, default_seeds};
 use serde::Deserialize;
 use srdma_toml_error::{FileError, Problem};
 use std::path::Path;
@@ -127,7 +127,7 @@ struct File {
     title: String,
     #[serde(default)]
     description: String,
-    #[serde(default = "usual_seeds")]
+    #[serde(default = "default_seeds")]
     seeds: Whole<1, 1000>,
     wan: WanSection,
     #[serde(default)]

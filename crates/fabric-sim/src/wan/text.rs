@@ -47,7 +47,7 @@ impl fmt::Display for WanReport<'_> {
         self.table(f, "local flows, slowdown p99", |variant, km| {
             self.spread(variant, km, Unit::Times, |run| run.local_slowdown_p99)
         })?;
-        self.told(f)?;
+        self.write_checks(f)?;
         let hops: u64 = results.runs.iter().map(|run| run.packet_hops).sum();
         writeln!(f)?;
         self.provenance.write_speed(f, hops)?;
@@ -94,7 +94,7 @@ impl WanReport<'_> {
     }
 
     /// The checks.
-    fn told(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write_checks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.claims.is_empty() {
             writeln!(f)?;
         }

@@ -122,14 +122,14 @@ const SPOILT: &[Spoilt] = &[
     (|run| run.receivers[3].is_faithful = false, "the memory of 4 receivers"),
     (|run| run.source_frames += 1, "the source's link"),
     (|run| run.headend_packets = run.source_frames + 1, "the source's link"),
-    (|run| run.invariant_violations = 1, "no response tells the source more"),
+    (|run| run.invariant_violations = 1, "no ACK reaches the source"),
     (|run| run.cnps_at_source = run.cnps_of_receivers + run.acks_of_receivers, "responses are aggregated"),
-    (|run| run.fast_cnps_at_source = 0, "the congested node tells the senders"),
-    (|run| run.end_c_taken = run.end_c_sent + 1, "the congested node has the gateway paused"),
+    (|run| run.fast_cnps_at_source = 0, "the congested node notifies the senders"),
+    (|run| run.end_c_taken = run.end_c_sent + 1, "the congested node pauses the gateway"),
     (|run| run.longest_hold_ns = run.hold_ns + 1, "no pause lasts longer"),
     (|run| run.still_paused.push("PE1".to_owned()), "no pause lasts longer"),
     (|run| run.lost_on_links = 0, "frames are lost"),
-    (|run| run.acknowledged_at_restart = Some(run.octets), "a switch restarts in the middle"),
+    (|run| run.acknowledged_at_restart = Some(run.octets), "a switch restarts during the transfer"),
 ];
 
 /// Each claim fails when what it is about is not so, and no other one does.
