@@ -101,7 +101,7 @@ pub struct LinkResult {
     pub busy_ns: u64,
 }
 
-/// What a flow is part of.
+/// Workload of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowKind {
@@ -109,7 +109,7 @@ pub enum FlowKind {
     Incast,
     /// Background load.
     Background,
-    /// A stream: it never ends.
+    /// An endless stream.
     Stream,
     /// A permutation.
     Permutation,
@@ -120,7 +120,7 @@ pub enum FlowKind {
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// What it is part of.
+    /// Its workload.
     pub kind: FlowKind,
     /// A stream's name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -129,18 +129,18 @@ pub struct FlowResult {
     pub source: String,
     /// The host that receives; a group's name.
     pub destination: String,
-    /// Octets to carry; of a stream those that were acknowledged.
+    /// Octets of the flow; of a stream the acknowledged octets.
     pub size_octets: u64,
     /// When its first octet was ready.
     pub started_ns: u64,
-    /// When the last octet was acknowledged; `None` when it was not, or when it never ends.
+    /// When the last octet was acknowledged; `None` for unfinished and endless flows.
     pub finished_ns: Option<u64>,
-    /// How long it would have taken alone on an idle fabric: propagation and serialisation of the first packet over
-    /// every link, of the rest over the slowest, and the acknowledgement's way back.
+    /// Completion time on an idle fabric: propagation and serialisation of the first packet over every link, of the
+    /// rest over the slowest, and the return path of the acknowledgement.
     pub ideal_ns: u64,
-    /// Time taken over time ideal, at least 1.
+    /// Completion time divided by the ideal one, at least 1.
     pub slowdown: Option<f64>,
-    /// Packets sent more than once.
+    /// Retransmitted packets.
     pub retransmitted: u64,
 }
 
@@ -149,25 +149,25 @@ pub struct FlowResult {
 pub struct PortResult {
     /// `SWITCH-PEER`.
     pub name: String,
-    /// Most octets that ever waited there.
+    /// Maximum queue length.
     pub peak_octets: u64,
-    /// PAUSE frames that left here, those that let go not counted.
+    /// PAUSE frames sent here, without XON.
     pub pauses_sent: u64,
-    /// Nanoseconds for which the neighbour kept it from sending the data's class.
+    /// Time for which the neighbour paused the data class, in nanoseconds.
     pub paused_ns: u64,
-    /// Packets that were marked on their way through this queue.
+    /// Packets marked in this queue.
     pub marked: u64,
-    /// Packets dropped for want of room.
+    /// Packets dropped because the queue was full.
     pub dropped: u64,
 }
 
-/// What a time series shows.
+/// The measure of a time series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeriesKind {
     /// Payload delivered, in bits a second, averaged over the step.
     Rate,
-    /// Octets that wait, the most within the step.
+    /// Maximum queue length within the step, in octets.
     Queue,
     /// Share of the step for which a port was paused, from 0 to 1.
     Pause,
@@ -180,37 +180,37 @@ pub struct Series {
     pub kind: SeriesKind,
     /// A stream's name, `incast`, `background`; a port as `SWITCH-PEER`.
     pub name: String,
-    /// Nanoseconds from point to point; the first is at this time.
+    /// Interval of the points, in nanoseconds; the first is at this time.
     pub step_ns: u64,
     /// The points.
     pub values: Vec<f64>,
 }
 
-/// A sender that learnt of congestion.
+/// Notification of a sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NotificationResult {
     /// The flow, by its position in `flows`.
     pub flow: usize,
-    /// The port, `SWITCH-PEER`, whose queue the packet met above the threshold.
+    /// The congested port, `SWITCH-PEER`.
     pub port: String,
     /// When the flow's first packet above the threshold was queued there.
     pub congested_ns: u64,
     /// When the sender changed its rate, if it did.
     pub reacted_ns: Option<u64>,
-    /// The way back on idle links: propagation and the notification's serialisation on each.
+    /// The return path on idle links: propagation and serialisation of the notification on each, in nanoseconds.
     pub return_path_ns: u64,
 }
 
 /// Sums over the fabric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Data packets that hosts sent, those sent again included.
+    /// Data packets sent by hosts, including retransmissions.
     pub data_packets: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmitted: u64,
-    /// Packets that switches dropped.
+    /// Packets dropped by switches.
     pub dropped: u64,
-    /// PAUSE frames, those that let go not counted.
+    /// PAUSE frames, without XON.
     pub pauses: u64,
     /// Packets marked.
     pub marked: u64,
@@ -220,16 +220,15 @@ pub struct Totals {
     pub fast_cnps: u64,
     /// Octets of payload that hosts sent for the first time.
     pub octets_sent: u64,
-    /// Octets of payload that receivers put into memory.
+    /// Octets of payload written to memory of receivers.
     pub octets_delivered: u64,
-    /// Those of them that came in pieces which were not what was sent. Nothing but a defect makes them.
+    /// Octets of packets whose payload differs from what was sent. Only a defect causes them.
     pub octets_differing: u64,
-    /// Frames that were lost because the simulator had no memory left for them, or that came to the wrong host. Nothing
-    /// but a defect makes them.
+    /// Frames lost because the simulator ran out of memory, or delivered to the wrong host. Only a defect causes them.
     pub lost_by_simulator: u64,
 }
 
-/// What reports compare: `None` where there was nothing of the kind.
+/// Measures that reports compare; `None` where not applicable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Slowdown of short background flows, the median.
@@ -242,23 +241,21 @@ pub struct Summary {
     pub long_slowdown_p99: Option<f64>,
     /// From an incast's beginning to its last octet, in nanoseconds, the median.
     pub incast_completion_p50_ns: Option<f64>,
-    /// The most octets that ever waited at a port.
+    /// Maximum queue length at a port, in octets.
     pub peak_queue_octets: u64,
     /// PAUSE frames.
     pub pauses: u64,
-    /// What streams got of their fair rate, the least of them.
+    /// Minimum of the streams' rates relative to their fair rates.
     pub victim_share: Option<f64>,
-    /// What streams delivered, of what they deliver when the incasts are left out, the least of them; `None` unless the
-    /// scenario asks for it.
+    /// Minimum of the streams' delivered octets relative to the control run; `None` without `control_run`.
     #[serde(default)]
     pub victim_retained: Option<f64>,
     /// Payload that streams delivered, in bits a second, the least of them.
     pub victim_bits_per_s: Option<f64>,
-    /// What multicast flows got of their fair rate, the least of them.
+    /// Minimum of the multicast flows' rates relative to their fair rates.
     #[serde(default)]
     pub group_share: Option<f64>,
-    /// What multicast flows delivered to every receiver, of what they deliver when the incasts are left out, the least
-    /// of them; `None` unless the scenario asks for it.
+    /// Minimum of the multicast flows' delivered octets relative to the control run; `None` without `control_run`.
     #[serde(default)]
     pub group_retained: Option<f64>,
     /// Payload that multicast flows delivered to every receiver, in bits a second, the least of them.
@@ -268,21 +265,21 @@ pub struct Summary {
     pub notification_p50_ns: Option<f64>,
     /// The same, the 99th percentile.
     pub notification_p99_ns: Option<f64>,
-    /// How much longer than the way back on idle links that took, the 99th percentile, in nanoseconds.
+    /// Excess over the return path on idle links, the 99th percentile, in nanoseconds.
     pub notification_excess_p99_ns: Option<f64>,
-    /// How long an iteration of a job took, the median.
+    /// Duration of an iteration of a job, the median.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub iteration_p50_ns: Option<f64>,
     /// The longest of all iterations.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub iteration_longest_ns: Option<f64>,
-    /// How long an iteration took, by the time that its busiest NIC needs; the median.
+    /// Duration of an iteration relative to the busy time of its busiest NIC, the median.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub iteration_over_ideal: Option<f64>,
-    /// How long the link between switches that carried most was busy, by the NIC's link that was busy longest.
+    /// Busy time of the busiest link between switches relative to the busiest NIC link.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub busiest_link: Option<f64>,
-    /// What the link between switches that was busy longest carried, by the mean of all that carried anything.
+    /// Load of the busiest link between switches relative to the mean of all used ones.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link_over_mean: Option<f64>,
     /// The slowest of all flows of jobs, in bits a second.
@@ -291,18 +288,18 @@ pub struct Summary {
     /// From the first failure to the end of the last iteration that took a tenth longer than the median before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recovery_ns: Option<f64>,
-    /// Negative acknowledgements of jobs' receivers: each is for packets that came out of order.
+    /// NAKs of jobs' receivers, because of packets out of order.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub out_of_order: Option<u64>,
-    /// How often flows have changed their path by themselves.
+    /// Path changes by steering NICs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_changes: Option<u64>,
-    /// Frames that were sent into links that were cut.
+    /// Frames sent into failed links.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lost_on_links: Option<u64>,
-    /// Flows, and iterations of jobs, that had not ended when the run did.
+    /// Unfinished flows and iterations of jobs.
     pub unfinished: u64,
-    /// Packets sent more than once.
+    /// Retransmitted packets.
     pub retransmitted: u64,
 }
 
