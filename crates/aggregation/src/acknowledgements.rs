@@ -16,15 +16,15 @@
 
 use crate::BranchIndex;
 use crate::branch::{Branch, State};
-use crate::cause::Cause;
+use crate::eviction_cause::EvictionCause;
+use crate::expected_psns::ExpectedPsns;
 use crate::optional_psn::OptionalPsn;
-use crate::points::Points;
 use crate::refusal::Refusal;
-use crate::response::{Answer, Response};
+use crate::response::{Response, Syndrome};
 use crate::rules::Rules;
 use crate::stall::StallWatch;
-use crate::statement::Statement;
 use crate::succession::Origin;
+use crate::upstream_response::UpstreamResponse;
 use srdma_wire::{Instant, Psn};
 use std::cmp::Ordering;
 
@@ -63,7 +63,7 @@ pub struct Acknowledgements {
     pub(super) rules: Rules,
     pub(super) group: Group,
     pub(super) counters: Counters,
-    pub(super) points: Points,
+    pub(super) expected_psns: ExpectedPsns,
     pub(super) branches: Box<[Branch]>,
     /// Where evictions are asked for.
     pub(super) stall: Option<StallWatch>,
@@ -96,7 +96,7 @@ pub(super) struct Group {
 impl Acknowledgements {
     /// State per group and per branch, without the watch over stalls (MT-8-1).
     pub(super) const OCTETS_PER_GROUP: usize = size_of::<Group>();
-    pub(super) const OCTETS_PER_BRANCH: usize = size_of::<Branch>() + Points::OCTETS_PER_BRANCH;
+    pub(super) const OCTETS_PER_BRANCH: usize = size_of::<Branch>() + ExpectedPsns::OCTETS_PER_BRANCH;
 
     /// A group with `branches` branches at this node.
     pub fn new(rules: &Rules, branches: u16, start: Start) -> Self {
@@ -113,7 +113,7 @@ impl Acknowledgements {
         now: Instant,
         branch: BranchIndex,
         response: Response,
-        out: &mut Vec<Statement>,
+        out: &mut Vec<UpstreamResponse>,
     ) -> Result<(), Refusal> {
         let index = branch.index();
         let state = self.branches.get(index).map_or(State::Removed, |branch| branch.state);
@@ -122,24 +122,25 @@ impl Acknowledgements {
         }
         // R1, response with point n: drop what cannot be, ignore what is behind, else move `next` and what is pending
         // there.
-        let (next, answer) = self.plausible(response)?;
-        let (next, answer) = if state == State::Unknown { self.at_least_said(next, answer) } else { (next, answer) };
+        let (next, syndrome) = self.plausible(response)?;
+        let (next, syndrome) =
+            if state == State::Unknown { self.at_least_forwarded(next, syndrome) } else { (next, syndrome) };
         // An unknown branch stands before whatever it says.
-        let point = self.points.get(index).unwrap_or(next.previous());
+        let point = self.expected_psns.get(index).unwrap_or(next.previous());
         let relation = next.serial_cmp(point);
         match relation {
             Ordering::Less => {
-                self.forward_literally(answer, out);
-                return Err(Refusal::Behind { next, point });
+                self.forward_literally(syndrome, out);
+                return Err(Refusal::Behind { psn: next, expected_psn: point });
             }
             Ordering::Equal => {}
             Ordering::Greater => {
-                self.points.set(index, Some(next));
+                self.expected_psns.set(index, Some(next));
                 self.branches[index].repeated = false;
             }
         }
         self.branches[index].msn = response.msn;
-        let heard = state.heard(relation, answer).under(self.rules.evict.is_some());
+        let heard = state.received(relation, syndrome).with_policy(self.rules.evict.is_some());
         if heard != state {
             self.enter(index, heard);
         }
@@ -154,7 +155,7 @@ impl Acknowledgements {
                 stall.progress(now, index, next, self.group.highest.get(), state == State::Unknown);
             }
         }
-        self.speak(index, next, answer, relation, out);
+        self.forward_response(index, next, syndrome, relation, out);
         if state == State::Unknown && self.group.unknown == 0 {
             self.arm_holds();
         } else if self.branches[index].state.is_held() && self.group.unknown == 0 {
@@ -165,7 +166,7 @@ impl Acknowledgements {
 
     /// Takes note of a data packet that goes down, once, before its copies do (R2).
     #[inline]
-    pub fn data(&mut self, now: Instant, psn: Psn, ack_request: bool, out: &mut Vec<Statement>) {
+    pub fn data(&mut self, now: Instant, psn: Psn, ack_request: bool, out: &mut Vec<UpstreamResponse>) {
         let backward = self.group.previous.get().is_some_and(|previous| !psn.is_after(previous));
         self.group.previous = psn.into();
         let before = self.group.highest.get();
@@ -177,27 +178,27 @@ impl Acknowledgements {
         }
         // R2, data with PSN x going down: if x = `next`, clear that branch's NAK or RNR.
         if self.group.awaiting_data > 0 || self.group.nak_up || self.group.rnr_up.is_some() {
-            self.serve(psn);
+            self.data_retransmitted(psn);
         }
         if backward || ack_request {
-            self.answer_data(psn, out);
+            self.respond_to_data(psn, out);
         }
     }
 
     /// Whether a copy for `branch` is to be withheld, because its receiver has confirmed that PSN (D22).
     #[inline]
     pub fn withholds(&self, branch: BranchIndex, psn: Psn) -> bool {
-        self.rules.prune_retransmit && self.point(branch).is_some_and(|point| psn.is_before(point))
+        self.rules.prune_retransmit && self.expected_psn(branch).is_some_and(|point| psn.is_before(point))
     }
 
     /// R7: takes a branch out of the tree; adds to `out` what the others have been waiting to say.
-    pub fn remove_branch(&mut self, branch: BranchIndex, out: &mut Vec<Statement>) {
+    pub fn remove_branch(&mut self, branch: BranchIndex, out: &mut Vec<UpstreamResponse>) {
         let index = branch.index();
         if self.branches.get(index).is_none_or(|branch| branch.state == State::Removed) {
             return;
         }
         self.enter(index, State::Removed);
-        self.points.set(index, None);
+        self.expected_psns.set(index, None);
         if let Some(stall) = &mut self.stall {
             stall.forget(index);
         }
@@ -205,12 +206,12 @@ impl Acknowledgements {
     }
 
     /// R5: NAKs, and fatal NAKs (D24), that waited above the minimum for T_hold go up at the minimum.
-    pub fn tick(&mut self, now: Instant, out: &mut Vec<Statement>) {
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<UpstreamResponse>) {
         if now < self.group.deadline {
             return;
         }
         let (mut nak, mut fatal) = (false, None);
-        if let Some(minimum) = self.settled_minimum() {
+        if let Some(minimum) = self.minimum_of_known() {
             for branch in self.branches.iter_mut().filter(|branch| branch.state.is_held()) {
                 if branch.since + self.rules.t_hold > now {
                     continue;
@@ -219,7 +220,7 @@ impl Acknowledgements {
                     Some(code) => fatal = fatal.or(Some(code)),
                     None => nak = true,
                 }
-                branch.state = branch.state.told();
+                branch.state = branch.state.forwarded();
             }
             self.end_hold(minimum, fatal, nak, out);
         }
@@ -236,61 +237,61 @@ impl Acknowledgements {
     pub(super) fn arm_holds(&mut self) {
         let held = self.branches.iter().filter(|branch| branch.state.is_held());
         let ends = held.map(|branch| branch.since + self.rules.t_hold);
-        // Nothing is held for a minimum that nobody may speak of (R6).
-        let end = self.settled_minimum().and_then(|_| ends.min()).unwrap_or(Instant::NEVER);
+        // Nothing is held while a branch is unknown (R6).
+        let end = self.minimum_of_known().and_then(|_| ends.min()).unwrap_or(Instant::NEVER);
         let is_watched = self.stall.as_ref().is_some_and(StallWatch::is_waiting);
         self.group.deadline = if is_watched { self.group.deadline.min(end) } else { end };
     }
 
-    /// Whether [`Self::take_evictions`] has something to give.
+    /// Whether [`Self::take_eviction_requests`] has something to give.
     #[inline]
-    pub fn wants_evictions(&self) -> bool {
+    pub fn has_eviction_requests(&self) -> bool {
         self.stall.as_ref().is_some_and(StallWatch::is_due)
     }
 
     /// Gives the receivers whose eviction is to be asked for, and why: they are stalled (D25), or have failed (D24).
     /// What is not granted is given again after T_stall.
-    pub fn take_evictions(&mut self, now: Instant, mut wanted: impl FnMut(BranchIndex, Cause)) {
+    pub fn take_eviction_requests(&mut self, now: Instant, mut wanted: impl FnMut(BranchIndex, EvictionCause)) {
         let (branches, Some(stall)) = (&self.branches, &mut self.stall) else {
             return;
         };
         let again = stall.ask(now, |index| match branches[index].state {
             State::Removed => {}
-            State::Failed(code) => wanted(BranchIndex(index as u16), Cause::Failed(code)),
+            State::Failed(code) => wanted(BranchIndex(index as u16), EvictionCause::Failed(code)),
             State::Unknown
             | State::Clear
             | State::Nak
-            | State::NakTold
+            | State::NakForwarded
             | State::Rnr(_)
             | State::Fatal(_)
-            | State::FatalTold(_) => wanted(BranchIndex(index as u16), Cause::Stalled),
+            | State::FatalForwarded(_) => wanted(BranchIndex(index as u16), EvictionCause::Stalled),
         });
         self.group.deadline = self.group.deadline.min(again.unwrap_or(Instant::NEVER));
     }
 
     /// The PSN that a branch expects next; `None` when it is unknown, removed or not there.
-    pub fn point(&self, branch: BranchIndex) -> Option<Psn> {
-        if branch.index() < self.branches.len() { self.points.get(branch.index()) } else { None }
+    pub fn expected_psn(&self, branch: BranchIndex) -> Option<Psn> {
+        if branch.index() < self.branches.len() { self.expected_psns.get(branch.index()) } else { None }
     }
 
     /// The least point of all branches heard (MT-5.3.1-3, MT-5.3.2-4).
-    pub fn minimum(&self) -> Option<Psn> {
-        self.points.minimum()
+    pub fn minimum_psn(&self) -> Option<Psn> {
+        self.expected_psns.minimum()
     }
 
     /// The highest PSN sent down.
-    pub fn highest(&self) -> Option<Psn> {
+    pub fn highest_psn(&self) -> Option<Psn> {
         self.group.highest.get()
     }
 
     /// How many packets sent down a branch has not confirmed.
     pub fn lag(&self, branch: BranchIndex) -> Option<u32> {
-        let lag = self.group.highest.get()?.next().distance_from(self.point(branch)?);
+        let lag = self.group.highest.get()?.next().distance_from(self.expected_psn(branch)?);
         Some(lag.max(0).unsigned_abs())
     }
 
     /// Branches not heard since a restart; nothing goes upstream while there are any (R6).
-    pub fn unknown(&self) -> u16 {
+    pub fn unknown_branches(&self) -> u16 {
         self.group.unknown
     }
 
@@ -309,80 +310,80 @@ impl Acknowledgements {
 impl Acknowledgements {
     /// R1: the point and kind that a response is believed to have.
     #[inline]
-    fn plausible(&mut self, response: Response) -> Result<(Psn, Answer), Refusal> {
-        let (next, answer) = (response.next(), response.answer);
+    fn plausible(&mut self, response: Response) -> Result<(Psn, Syndrome), Refusal> {
+        let (next, syndrome) = (response.expected_psn(), response.syndrome);
         if !self.rules.forwards_data {
-            return self.plausible_without_data(next, answer);
+            return self.plausible_without_data(next, syndrome);
         }
-        let highest = self.group.highest.get().ok_or(Refusal::NothingSent { next })?;
+        let highest = self.group.highest.get().ok_or(Refusal::NothingSent { psn: next })?;
         let above = next.distance_from(highest);
         if above > AHEAD {
-            return Err(Refusal::ImplausiblePsn { next, highest });
+            return Err(Refusal::ImplausiblePsn { psn: next, highest });
         }
         if above < -WINDOW {
-            return Err(Refusal::Stale { next, newest: highest });
+            return Err(Refusal::Stale { psn: next, newest: highest });
         }
         if above <= 1 {
-            return Ok((next, answer));
+            return Ok((next, syndrome));
         }
         // A node that restarted has not seen the newest data again. What has failed has failed at any PSN.
         self.counters.above_highest = self.counters.above_highest.wrapping_add(1);
-        let answer = match answer {
-            Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_) => Answer::Ack,
-            Answer::Fatal(code) => Answer::Fatal(code),
+        let syndrome = match syndrome {
+            Syndrome::Ack | Syndrome::SequenceNak | Syndrome::RnrNak(_) => Syndrome::Ack,
+            Syndrome::Fatal(code) => Syndrome::Fatal(code),
         };
-        Ok((highest.next(), answer))
+        Ok((highest.next(), syndrome))
     }
 
     /// What was said upstream is true of everything below, so that a branch which has not been heard since stands at
     /// least there: what it said further back was overtaken on its way. What has failed has failed at any PSN.
-    fn at_least_said(&self, next: Psn, answer: Answer) -> (Psn, Answer) {
-        match (self.group.up.get(), answer) {
-            (Some(up), Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_)) if next.is_before(up) => {
-                (up, Answer::Ack)
+    fn at_least_forwarded(&self, next: Psn, syndrome: Syndrome) -> (Psn, Syndrome) {
+        match (self.group.up.get(), syndrome) {
+            (Some(up), Syndrome::Ack | Syndrome::SequenceNak | Syndrome::RnrNak(_)) if next.is_before(up) => {
+                (up, Syndrome::Ack)
             }
-            (Some(up), Answer::Fatal(code)) if next.is_before(up) => (up, Answer::Fatal(code)),
-            (Some(_) | None, answer) => (next, answer),
+            (Some(up), Syndrome::Fatal(code)) if next.is_before(up) => (up, Syndrome::Fatal(code)),
+            (Some(_) | None, syndrome) => (next, syndrome),
         }
     }
 
     /// D15: a node that does not forward the data can only compare branches with each other.
-    fn plausible_without_data(&self, next: Psn, answer: Answer) -> Result<(Psn, Answer), Refusal> {
-        let newest = self.points.minimum().unwrap_or(next);
+    fn plausible_without_data(&self, next: Psn, syndrome: Syndrome) -> Result<(Psn, Syndrome), Refusal> {
+        let newest = self.expected_psns.minimum().unwrap_or(next);
         let above = next.distance_from(newest);
         if above > WINDOW {
-            Err(Refusal::ImplausiblePsn { next, highest: newest })
+            Err(Refusal::ImplausiblePsn { psn: next, highest: newest })
         } else if above < -WINDOW {
-            Err(Refusal::Stale { next, newest })
+            Err(Refusal::Stale { psn: next, newest })
         } else {
-            Ok((next, answer))
+            Ok((next, syndrome))
         }
     }
 
     /// Moves `hi` up to `psn`, unless that lies more than 2^22 ahead of the minimum, where no source gets without an
-    /// ACK: so all points lie in a quarter of the circle, whatever comes down. It never lies behind what is confirmed.
+    /// ACK: so all expected_psns lie in a quarter of the circle, whatever comes down. It never lies behind what is confirmed.
     #[inline]
     fn raise_highest(&mut self, psn: Psn) {
-        let ahead = self.points.minimum().map_or(0, |minimum| psn.distance_from(minimum));
+        let ahead = self.expected_psns.minimum().map_or(0, |minimum| psn.distance_from(minimum));
         if (0..=WINDOW).contains(&ahead) {
             self.group.highest = psn.into();
         } else if self.group.highest.get().is_none() && ahead < 0 {
-            self.group.highest = self.points.minimum().map(Psn::previous).into();
+            self.group.highest = self.expected_psns.minimum().map(Psn::previous).into();
         }
     }
 
     /// D25: what has been sent to branches that wait for it.
     fn watch_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, backward: bool) {
-        let (highest, least) = (self.group.highest.get(), self.settled_minimum());
+        let (highest, least) = (self.group.highest.get(), self.minimum_of_known());
         let Some(stall) = &mut self.stall else {
             return;
         };
         if before.is_some_and(|before| !psn.is_after(before)) {
-            // Whoever has not been heard waits for anything that the source sends again.
-            let looked_at = if backward && self.group.unknown > 0 { self.branches.len() } else { 0 };
-            let unknown = self.branches[..looked_at].iter().enumerate();
+            // An unknown branch waits for anything that the source retransmits.
+            let checked = if backward && self.group.unknown > 0 { self.branches.len() } else { 0 };
+            let unknown = self.branches[..checked].iter().enumerate();
             let unknown = unknown.filter(|(_, branch)| branch.state == State::Unknown).map(|(index, _)| index);
-            let look = stall.old_data(now, psn, &self.points, unknown);
+            let look = stall.old_data(now, psn, &self.expected_psns, unknown);
             self.group.deadline = self.group.deadline.min(look.unwrap_or(Instant::NEVER));
         } else if highest == Some(psn) {
             stall.new_data(now, psn, before, least);
@@ -390,14 +391,14 @@ impl Acknowledgements {
     }
 
     /// R2: what branches at `psn` missed, or were not ready for, is on its way again.
-    fn serve(&mut self, psn: Psn) {
-        if self.points.minimum() == Some(psn) {
+    fn data_retransmitted(&mut self, psn: Psn) {
+        if self.expected_psns.minimum() == Some(psn) {
             (self.group.nak_up, self.group.rnr_up) = (false, None);
         }
-        for index in self.points.at(psn) {
+        for index in self.expected_psns.at(psn) {
             let branch = &mut self.branches[index];
-            self.group.awaiting_data -= u16::from(branch.state.is_served_by_data());
-            branch.state = branch.state.served();
+            self.group.awaiting_data -= u16::from(branch.state.awaits_data());
+            branch.state = branch.state.retransmitted();
         }
     }
 
@@ -406,8 +407,8 @@ impl Acknowledgements {
         let old = std::mem::replace(&mut self.branches[index].state, state);
         let group = &mut self.group;
         group.unknown -= u16::from(old == State::Unknown);
-        group.awaiting_data -= u16::from(old.is_served_by_data());
-        group.awaiting_data += u16::from(state.is_served_by_data());
+        group.awaiting_data -= u16::from(old.awaits_data());
+        group.awaiting_data += u16::from(state.awaits_data());
         group.fatal -= u16::from(old.fatal_code().is_some());
         group.fatal += u16::from(state.fatal_code().is_some());
     }

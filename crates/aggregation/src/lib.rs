@@ -16,40 +16,40 @@
 //! ```
 //!
 //! * [`Rules`]: the forwarding rule R1-R7, the drafts' literal readings and the readings that failed.
-//! * [`Response`]: what comes from a branch, and what goes upstream: the same thing, but that a [`Statement`] says why.
+//! * [`Response`]: what comes from a branch, and what goes upstream: the same thing, but that a [`UpstreamResponse`] says why.
 //! * [`Acknowledgements`]: the machine of one group; its per-branch part is drawn in `branch.rs`.
 //! * [`CnpWindow`]: the machine of one group's congestion notifications.
 
 mod acknowledgements;
 mod branch;
-mod cause;
+mod branch_status;
 mod cnp;
 mod epoch;
+mod eviction_cause;
+mod expected_psns;
 mod optional_psn;
-mod points;
 mod refusal;
 mod response;
 mod rules;
 mod size;
 mod stall;
-mod standing;
-mod statement;
 mod succession;
 #[cfg(test)]
 mod table;
 mod upstream;
+mod upstream_response;
 
 pub use acknowledgements::{Acknowledgements, Counters, Start};
-pub use cause::Cause;
+pub use branch_status::BranchStatus;
 pub use cnp::{CnpRules, CnpUp, CnpWindow, TooManyCnps, WindowMode};
 pub use epoch::{EpochTag, is_older};
+pub use eviction_cause::EvictionCause;
 pub use refusal::Refusal;
-pub use response::{Answer, Response};
+pub use response::{Response, Syndrome};
 pub use rules::{Repeat, Rules, StallRules};
 pub use size::{STATE_OCTETS_PER_BRANCH, STATE_OCTETS_PER_GROUP};
-pub use standing::Standing;
-pub use statement::{Rule, Statement};
 pub use succession::{BranchBefore, NodeBefore, Origin};
+pub use upstream_response::{Rule, UpstreamResponse};
 
 /// A branch of a group's tree at this node, by its position: a receiver at an edge node, a child at a transit node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -41,7 +41,7 @@ pub enum Repeat {
     OnBackwardData,
     /// Never: upstream on advance only. The last ACK, once lost, is lost for ever, and the source is stuck.
     Never,
-    /// When each branch at the minimum has repeated itself. No answer at all once one of them has died.
+    /// When each branch at the minimum has repeated itself. No syndrome at all once one of them has died.
     AllRepeated,
     /// When as many repeats have come from the branches at the minimum as there are of them.
     RepeatCount,
@@ -59,7 +59,7 @@ impl Rules {
     }
 
     /// Whether data going back below the minimum are answered by this node (R2). The literal rule leaves that to the
-    /// receivers, which cannot answer a copy that was withheld from them (D22).
+    /// receivers, which cannot syndrome a copy that was withheld from them (D22).
     pub(super) fn answers_data(&self) -> bool {
         self.repeat == Repeat::OnBackwardData && (!self.literal_ack || self.prune_retransmit)
     }

@@ -12,14 +12,14 @@
 //!     '-- progress: caught up      progress, with more |                                            |  ^
 //!         (from any state)         data on their way --'                                    asked   |  | T_stall
 //!                                  (from any state)                                                 v  |
-//!                                                                                                  Asked
+//!                                                                                                  Requested
 //! ```
 //!
 //! A branch that has not been heard since a restart has no `next`: for it any step back of the data counts. What is
 //! pending on a branch is no progress: a receiver that is never ready holds its group back as well as a dead one.
 
+use crate::expected_psns::ExpectedPsns;
 use crate::optional_psn::OptionalPsn;
-use crate::points::Points;
 use crate::rules::StallRules;
 use crate::succession::Origin;
 use srdma_wire::{Instant, Psn};
@@ -35,7 +35,7 @@ pub(super) enum Watch {
     /// Its eviction is to be asked for.
     Due,
     /// Its eviction was asked for, then.
-    Asked { since: u32 },
+    Requested { since: u32 },
 }
 
 /// What a response made of the data that its branch expects.
@@ -44,7 +44,7 @@ pub(super) enum Progress {
     /// They have not been sent to anybody.
     CaughtUp,
     /// They have gone down.
-    OnTheirWay,
+    InFlight,
     /// They were lost further up, or may never have been sent to this branch, while later ones have gone down.
     Missing,
 }
@@ -71,7 +71,7 @@ impl Packed {
             Watch::Idle => (0, Self::IDLE),
             Watch::Waiting { since, sends } => (since, u32::from(sends.min(MOST_SENDS))),
             Watch::Due => (0, Self::DUE),
-            Watch::Asked { since } => (since, Self::ASKED),
+            Watch::Requested { since } => (since, Self::ASKED),
         };
         Packed(since << (32 - TICK_BITS) | code)
     }
@@ -81,7 +81,7 @@ impl Packed {
         match self.0 & ((1 << (32 - TICK_BITS)) - 1) {
             Self::IDLE => Watch::Idle,
             Self::DUE => Watch::Due,
-            Self::ASKED => Watch::Asked { since },
+            Self::ASKED => Watch::Requested { since },
             sends => Watch::Waiting { since, sends: sends as u8 },
         }
     }
@@ -94,11 +94,13 @@ impl Watch {
     /// The point of the branch has moved.
     fn progress(self, now: u32, progress: Progress) -> Watch {
         match (self, progress) {
-            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Asked { .. }, Progress::CaughtUp) => Watch::Idle,
-            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Asked { .. }, Progress::OnTheirWay) => {
+            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Requested { .. }, Progress::CaughtUp) => {
+                Watch::Idle
+            }
+            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Requested { .. }, Progress::InFlight) => {
                 Watch::Waiting { since: now, sends: 1 }
             }
-            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Asked { .. }, Progress::Missing) => {
+            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Requested { .. }, Progress::Missing) => {
                 Watch::Waiting { since: now, sends: 0 }
             }
         }
@@ -112,17 +114,17 @@ impl Watch {
             Watch::Idle => Watch::Waiting { since: mark, sends: 2 },
             Watch::Waiting { sends: 0, .. } => Watch::Waiting { since: now, sends: 1 },
             Watch::Waiting { since, sends } => Watch::Waiting { since, sends: sends.saturating_add(1).min(MOST_SENDS) },
-            Watch::Due | Watch::Asked { .. } => self,
+            Watch::Due | Watch::Requested { .. } => self,
         }
     }
 
     /// Time has come to look.
-    fn looked_at(self, now: u32, t_stall: u32, sends_wanted: u8) -> Watch {
+    fn checked(self, now: u32, t_stall: u32, sends_wanted: u8) -> Watch {
         let over = |since: u32| now.wrapping_sub(since) & TICK_MASK >= t_stall;
         match self {
             Watch::Waiting { since, sends } if sends >= sends_wanted && over(since) => Watch::Due,
-            Watch::Asked { since } if over(since) => Watch::Due,
-            Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Asked { .. } => self,
+            Watch::Requested { since } if over(since) => Watch::Due,
+            Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Requested { .. } => self,
         }
     }
 
@@ -130,15 +132,15 @@ impl Watch {
     fn failed(self) -> Watch {
         match self {
             Watch::Idle | Watch::Waiting { .. } | Watch::Due => Watch::Due,
-            Watch::Asked { since } => Watch::Asked { since },
+            Watch::Requested { since } => Watch::Requested { since },
         }
     }
 
     /// Its eviction has been asked for.
     fn asked(self, now: u32) -> Watch {
         match self {
-            Watch::Due => Watch::Asked { since: now },
-            Watch::Idle | Watch::Waiting { .. } | Watch::Asked { .. } => self,
+            Watch::Due => Watch::Requested { since: now },
+            Watch::Idle | Watch::Waiting { .. } | Watch::Requested { .. } => self,
         }
     }
 }
@@ -219,7 +221,7 @@ impl StallWatch {
         } else if first_word || self.is_in_gap(next) {
             Progress::Missing
         } else {
-            Progress::OnTheirWay
+            Progress::InFlight
         };
         let now = self.ticks(now);
         self.set(branch, |watch| watch.progress(now, progress));
@@ -253,7 +255,7 @@ impl StallWatch {
         &mut self,
         now: Instant,
         psn: Psn,
-        points: &Points,
+        expected_psns: &ExpectedPsns,
         unknown: impl Iterator<Item = usize>,
     ) -> Option<Instant> {
         let first = self.is_in_gap(psn);
@@ -262,17 +264,17 @@ impl StallWatch {
             let is_over = self.group.gap_end.get() == Some(rest);
             self.group.gap = if is_over { OptionalPsn::NONE } else { rest.into() };
         }
-        if points.minimum().is_some_and(|least| psn.is_before(least)) {
+        if expected_psns.minimum().is_some_and(|least| psn.is_before(least)) {
             return unknown.filter_map(|branch| self.sent(now, branch, false)).min();
         }
-        let known = points.at(psn).filter_map(|branch| self.sent(now, branch, first)).min();
+        let known = expected_psns.at(psn).filter_map(|branch| self.sent(now, branch, first)).min();
         let unknown = unknown.filter_map(|branch| self.sent(now, branch, false)).min();
         [known, unknown].into_iter().flatten().min()
     }
 
     fn sent(&mut self, now: Instant, branch: usize, first: bool) -> Option<Instant> {
         let (ticks, mark, t_stall, sends) = (self.ticks(now), self.group.mark, self.t_stall, self.rules.sends);
-        let watch = self.set(branch, |watch| watch.sent(ticks, mark, first).looked_at(ticks, t_stall, sends));
+        let watch = self.set(branch, |watch| watch.sent(ticks, mark, first).checked(ticks, t_stall, sends));
         self.group.due |= watch == Watch::Due;
         self.deadline_of(now, watch)
     }
@@ -292,7 +294,7 @@ impl StallWatch {
         let (ticks, t_stall, sends) = (self.ticks(now), self.t_stall, self.rules.sends);
         let mut next: Option<Instant> = None;
         for branch in 0..self.branches.len() {
-            let watch = self.set(branch, |watch| watch.looked_at(ticks, t_stall, sends));
+            let watch = self.set(branch, |watch| watch.checked(ticks, t_stall, sends));
             self.group.due |= watch == Watch::Due;
             next = [next, self.deadline_of(now, watch)].into_iter().flatten().min();
         }
@@ -346,7 +348,7 @@ impl StallWatch {
     fn deadline_of(&self, now: Instant, watch: Watch) -> Option<Instant> {
         let since = match watch {
             Watch::Waiting { since, sends } if sends >= self.rules.sends => since,
-            Watch::Asked { since } => since,
+            Watch::Requested { since } => since,
             Watch::Idle | Watch::Waiting { .. } | Watch::Due => return None,
         };
         let waited = self.ticks(now).wrapping_sub(since) & TICK_MASK;
@@ -372,8 +374,8 @@ mod tests {
         Watch::Waiting { since: 10, sends: 3 },
         Watch::Waiting { since: 80, sends: 3 },
         Watch::Due,
-        Watch::Asked { since: 10 },
-        Watch::Asked { since: 80 },
+        Watch::Requested { since: 10 },
+        Watch::Requested { since: 80 },
     ];
 
     fn name(watch: Watch) -> String {
@@ -381,7 +383,7 @@ mod tests {
             Watch::Idle => "Idle".into(),
             Watch::Waiting { since, sends } => format!("{sends}x, {since}"),
             Watch::Due => "Due".into(),
-            Watch::Asked { since } => format!("Asked {since}"),
+            Watch::Requested { since } => format!("Requested {since}"),
         }
     }
 
@@ -394,23 +396,23 @@ mod tests {
         let mut row =
             |event: &str, next: &dyn Fn(Watch) -> Watch| rows.push([&[event.into()][..], &cells(next)].concat());
         row("caught up", &|watch| watch.progress(100, Progress::CaughtUp));
-        row("on their way", &|watch| watch.progress(100, Progress::OnTheirWay));
+        row("on their way", &|watch| watch.progress(100, Progress::InFlight));
         row("missing", &|watch| watch.progress(100, Progress::Missing));
         row("sent again", &|watch| watch.sent(100, 40, false));
         row("sent at last", &|watch| watch.sent(100, 40, true));
-        row("looked at", &|watch| watch.looked_at(100, 50, 3));
+        row("looked at", &|watch| watch.checked(100, 50, 3));
         row("failed", &Watch::failed);
         row("asked", &|watch| watch.asked(100));
         insta::assert_snapshot!(table(&rows), @r"
-                     Idle    0x, 0   1x, 10  3x, 10  3x, 80  Due       Asked 10 Asked 80
-        caught up    Idle    Idle    Idle    Idle    Idle    Idle      Idle     Idle
-        on their way 1x, 100 1x, 100 1x, 100 1x, 100 1x, 100 1x, 100   1x, 100  1x, 100
-        missing      0x, 100 0x, 100 0x, 100 0x, 100 0x, 100 0x, 100   0x, 100  0x, 100
-        sent again   2x, 40  1x, 100 2x, 10  4x, 10  4x, 80  Due       Asked 10 Asked 80
-        sent at last 1x, 100 1x, 100 2x, 10  4x, 10  4x, 80  Due       Asked 10 Asked 80
-        looked at    Idle    0x, 0   1x, 10  Due     3x, 80  Due       Due      Asked 80
-        failed       Due     Due     Due     Due     Due     Due       Asked 10 Asked 80
-        asked        Idle    0x, 0   1x, 10  3x, 10  3x, 80  Asked 100 Asked 10 Asked 80
+                     Idle    0x, 0   1x, 10  3x, 10  3x, 80  Due           Requested 10 Requested 80
+        caught up    Idle    Idle    Idle    Idle    Idle    Idle          Idle         Idle
+        on their way 1x, 100 1x, 100 1x, 100 1x, 100 1x, 100 1x, 100       1x, 100      1x, 100
+        missing      0x, 100 0x, 100 0x, 100 0x, 100 0x, 100 0x, 100       0x, 100      0x, 100
+        sent again   2x, 40  1x, 100 2x, 10  4x, 10  4x, 80  Due           Requested 10 Requested 80
+        sent at last 1x, 100 1x, 100 2x, 10  4x, 10  4x, 80  Due           Requested 10 Requested 80
+        looked at    Idle    0x, 0   1x, 10  Due     3x, 80  Due           Due          Requested 80
+        failed       Due     Due     Due     Due     Due     Due           Requested 10 Requested 80
+        asked        Idle    0x, 0   1x, 10  3x, 10  3x, 80  Requested 100 Requested 10 Requested 80
         ");
     }
 
@@ -419,7 +421,7 @@ mod tests {
     fn four_octets_hold_every_state() {
         let clocks = [0, 1, TICK_MASK - 1, TICK_MASK];
         let waiting = clocks.map(|since| (0..=MOST_SENDS).map(move |sends| Watch::Waiting { since, sends }));
-        let others = clocks.map(|since| Watch::Asked { since }).into_iter().chain([Watch::Idle, Watch::Due]);
+        let others = clocks.map(|since| Watch::Requested { since }).into_iter().chain([Watch::Idle, Watch::Due]);
         for watch in waiting.into_iter().flatten().chain(others) {
             assert_eq!(Packed::new(watch).watch(), watch);
         }

@@ -20,11 +20,11 @@
 use crate::BranchIndex;
 use crate::acknowledgements::{Acknowledgements, Counters, Group};
 use crate::branch::{Branch, State};
+use crate::expected_psns::ExpectedPsns;
 use crate::optional_psn::OptionalPsn;
-use crate::points::Points;
 use crate::rules::Rules;
 use crate::stall::StallWatch;
-use crate::statement::{Rule, Statement};
+use crate::upstream_response::{Rule, UpstreamResponse};
 use srdma_wire::{Instant, Psn};
 
 /// What a node knows of the time before an epoch.
@@ -92,13 +92,13 @@ impl Acknowledgements {
             nak_up: false,
             rnr_up: None,
         };
-        let (counters, points, branches) = (Counters::default(), Points::new(0, None), Box::default());
-        let mut fresh = Acknowledgements { rules: *rules, group, counters, points, branches, stall: None };
+        let (counters, expected_psns, branches) = (Counters::default(), ExpectedPsns::new(0, None), Box::default());
+        let mut fresh = Acknowledgements { rules: *rules, group, counters, expected_psns, branches, stall: None };
         fresh.put_branches(rules, origins);
         fresh.stall = rules.evict.map(|rules| StallWatch::new(rules, origins.len()));
         if fresh.group.unknown == 0 {
             // Upstream stands there as well.
-            fresh.group.up = fresh.points.minimum().into();
+            fresh.group.up = fresh.expected_psns.minimum().into();
         }
         fresh
     }
@@ -106,23 +106,23 @@ impl Acknowledgements {
     /// Takes over into another epoch: `origins` says where each of its branches begins; those that are not kept are
     /// removed, and what the others have been waiting to say is added to `out` (R7). `forgets`: what was said upstream
     /// counts for nothing, because it is not true of what hangs below now, or because somebody else is upstream.
-    pub fn succeed(&mut self, rules: &Rules, origins: &[Origin], forgets: bool, out: &mut Vec<Statement>) {
+    pub fn succeed(&mut self, rules: &Rules, origins: &[Origin], forgets: bool, out: &mut Vec<UpstreamResponse>) {
         self.put_branches(rules, origins);
         if forgets {
             self.group.up = OptionalPsn::NONE;
             self.group.nak_up = false;
             self.group.rnr_up = None;
             for branch in &mut self.branches {
-                branch.state = branch.state.untold();
+                branch.state = branch.state.not_forwarded();
             }
         }
         self.end_epoch_change(out);
     }
 
     /// R7, and the holds of what nobody upstream knows of.
-    pub(super) fn end_epoch_change(&mut self, out: &mut Vec<Statement>) {
-        if let Some(minimum) = self.settled_minimum() {
-            self.tell_all(minimum, Rule::R7, out);
+    pub(super) fn end_epoch_change(&mut self, out: &mut Vec<UpstreamResponse>) {
+        if let Some(minimum) = self.minimum_of_known() {
+            self.forward_all(minimum, Rule::R7, out);
         }
         self.arm_holds();
     }
@@ -130,24 +130,24 @@ impl Acknowledgements {
     fn put_branches(&mut self, rules: &Rules, origins: &[Origin]) {
         let known = |index: &BranchIndex| self.branches.get(index.index()).filter(|it| it.state != State::Removed);
         let fresh = |state| Branch { since: Instant::ZERO, msn: 0, state, repeated: false };
-        let mut points = Points::new(origins.len(), None);
+        let mut expected_psns = ExpectedPsns::new(origins.len(), None);
         let mut branches = Vec::with_capacity(origins.len());
         for (place, origin) in origins.iter().enumerate() {
             let (branch, point) = match origin {
                 Origin::Kept(index) => match known(index) {
                     Some(branch) => {
-                        let state = branch.state.under(rules.evict.is_some());
-                        (Branch { state, ..branch.clone() }, self.points.get(index.index()))
+                        let state = branch.state.with_policy(rules.evict.is_some());
+                        (Branch { state, ..branch.clone() }, self.expected_psns.get(index.index()))
                     }
                     None => (fresh(State::Unknown), None),
                 },
                 Origin::At(psn) => (fresh(State::Clear), Some(*psn)),
                 Origin::Unknown => (fresh(State::Unknown), None),
             };
-            points.set(place, point);
+            expected_psns.set(place, point);
             branches.push(branch);
         }
-        (self.rules, self.points, self.branches) = (*rules, points, branches.into_boxed_slice());
+        (self.rules, self.expected_psns, self.branches) = (*rules, expected_psns, branches.into_boxed_slice());
         self.stall = match (rules.evict, self.stall.take()) {
             (None, _) => None,
             (Some(rules), known) => {
@@ -162,7 +162,7 @@ impl Acknowledgements {
         }
         let count = |is_it: fn(State) -> bool| self.branches.iter().filter(|branch| is_it(branch.state)).count() as u16;
         let unknown = count(|state| state == State::Unknown);
-        let awaiting_data = count(State::is_served_by_data);
+        let awaiting_data = count(State::awaits_data);
         let fatal = count(|state| state.fatal_code().is_some());
         (self.group.unknown, self.group.awaiting_data, self.group.fatal) = (unknown, awaiting_data, fatal);
     }

@@ -5,11 +5,11 @@ use super::machine::Machine;
 use super::packets;
 use super::row::{MemoryRow, Row};
 use anyhow::{Context, ensure};
-use srdma_aggregation::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start};
+use srdma_aggregation::{Acknowledgements, BranchIndex, Response, Rules, Start, Syndrome};
 use srdma_dataplane::{Command, NextHop, Node, SidBehavior};
 use srdma_frame::{Element, Frame, Pool};
 use srdma_group::{Branch, GroupEntry, GroupId, NodeIndex, Receiver};
-use srdma_wire::{Instant, MacAddress, Prefix, Psn, Syndrome};
+use srdma_wire::{Instant, MacAddress, Prefix, Psn, Syndrome as AethSyndrome};
 use std::hint::black_box;
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -179,7 +179,7 @@ fn aggregation(branches: u16, advancing: bool, repetitions: u32) -> Vec<f64> {
         let mut responses: Vec<([u8; 16], Psn)> = Vec::new();
         if advancing {
             for branch in 1..branches {
-                let far = Response { psn: last, msn: 1, answer: Answer::Ack };
+                let far = Response { psn: last, msn: 1, syndrome: Syndrome::Ack };
                 let _taken = acknowledgements.response(Instant::ZERO, BranchIndex(branch), far, &mut out);
             }
             responses.extend((round..round + rounds).map(|psn| (receiver(0).octets(), Psn::new(psn))));
@@ -193,7 +193,7 @@ fn aggregation(branches: u16, advancing: bool, repetitions: u32) -> Vec<f64> {
         for (address, psn) in &responses {
             let position = responders.binary_search_by(|(known, _)| known.cmp(black_box(address)));
             let branch = position.map_or(BranchIndex(u16::MAX), |position| responders[position].1);
-            let response = Response { psn: *psn, msn: 1, answer: Answer::Ack };
+            let response = Response { psn: *psn, msn: 1, syndrome: Syndrome::Ack };
             black_box(acknowledgements.response(Instant::ZERO, branch, response, &mut out).is_ok());
             out.clear();
         }
@@ -246,7 +246,7 @@ impl Edge {
                     let order: Vec<u16> = shuffled(self.branches, psn).collect();
                     time += self.hand_over(|group| {
                         let branch = order[turn as usize];
-                        Ok(packets::response(MAC, receiver(branch), names(group), Psn::new(psn), Syndrome::ACK))
+                        Ok(packets::response(MAC, receiver(branch), names(group), Psn::new(psn), AethSyndrome::ACK))
                     })?;
                 }
             }
@@ -280,7 +280,7 @@ impl Edge {
         let mut now = Instant::ZERO;
         for round in 0..=repetitions {
             let psn = Psn::new(round + 2);
-            let nak = Syndrome::SEQUENCE_ERROR;
+            let nak = AethSyndrome::SEQUENCE_ERROR;
             let time = self.hand_over(|group| Ok(packets::response(MAC, receiver(1), names(group), psn, nak)))?;
             begins.push(time.as_nanos() as f64 / f64::from(self.groups));
             now += LONG;
@@ -336,7 +336,7 @@ impl Edge {
     /// Every group has said that everything is confirmed: a benchmark of dropped packets would be fast.
     fn check(&self, psn: u32) -> anyhow::Result<()> {
         for group in [0, self.groups / 2, self.groups - 1] {
-            let found = self.node.acknowledgements(GroupId(group)).context("a group is missing")?.minimum();
+            let found = self.node.acknowledgements(GroupId(group)).context("a group is missing")?.minimum_psn();
             ensure!(found == Some(Psn::new(psn)), "group {group} stands at {found:?}, not at {psn}");
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What a node tells its control plane.
 
-use srdma_aggregation::Cause;
+use srdma_aggregation::EvictionCause;
 use srdma_group::GroupId;
 use std::net::Ipv6Addr;
 
@@ -14,6 +14,6 @@ pub enum Event {
         /// The receiver's address.
         receiver: Ipv6Addr,
         /// Why.
-        cause: Cause,
+        cause: EvictionCause,
     },
 }

@@ -225,6 +225,6 @@ fn the_first_refused_request_is_answered() {
 fn what_is_too_long_has_not_gone_down() {
     let mut bench = headend_of(&group(|record| record.link_mtu = 2000));
     assert_eq!(bench.send(0, &inner(0x04, 0, &[1; 1900], false))[0].1[40], 2);
-    assert_eq!(bench.node.acknowledgements(GroupId(1)).unwrap().highest(), None);
+    assert_eq!(bench.node.acknowledgements(GroupId(1)).unwrap().highest_psn(), None);
     assert_eq!(bench.node.group_counters(GroupId(1)).unwrap().data_packets, 0);
 }

@@ -107,7 +107,7 @@ fn short(what: &What) -> String {
         What::Data { psn, backward, .. } => format!("data {}{}", psn.get(), if *backward { ", back" } else { "" }),
         What::Taken { branch, response, before, after } => {
             let number = |psn: &Option<Psn>| psn.map_or("?".to_owned(), |psn| psn.get().to_string());
-            format!("{branch} {:?} {}: {} -> {}", response.answer, response.psn.get(), number(before), number(after))
+            format!("{branch} {:?} {}: {} -> {}", response.syndrome, response.psn.get(), number(before), number(after))
         }
         What::Refused { branch, refusal, .. } => format!("{branch} refused: {refusal}"),
         What::NotTaken { responder, reason } => format!("{responder} not taken: {}", reason.name()),
@@ -119,7 +119,7 @@ fn short(what: &What) -> String {
             let (because_of, holder) = (name(because_of), name(holder));
             format!(
                 "says {:?} {} by {rule}, because of {because_of}, {holder} is least",
-                response.answer,
+                response.syndrome,
                 response.psn.get()
             )
         }

@@ -5,7 +5,7 @@ mod common;
 
 use common::group::{self, HEADEND, PROXY, address, inner, member, receiver};
 use common::{Bench, next_hop};
-use srdma_aggregation::{BranchIndex, Cause};
+use srdma_aggregation::{BranchIndex, EvictionCause};
 use srdma_dataplane::{Command, Event, RouteAction, SidBehavior, TableId};
 use srdma_frame::Element;
 use srdma_group::*;
@@ -117,7 +117,7 @@ fn tick(bench: &mut Bench) -> Vec<(u16, Vec<u8>)> {
 }
 
 fn unknown(bench: &Bench) -> u16 {
-    bench.node.acknowledgements(GroupId(1)).unwrap().unknown()
+    bench.node.acknowledgements(GroupId(1)).unwrap().unknown_branches()
 }
 
 /// A branch that goes holds nobody back (R7); one that stays keeps its point; what is said carries the epoch in which
@@ -201,7 +201,7 @@ fn a_node_that_comes_late_knows_only_those_that_join() {
     });
     commit(&mut bench, late);
     let acks = bench.node.acknowledgements(GroupId(1)).unwrap();
-    assert_eq!((acks.unknown(), acks.minimum()), (1, Some(Psn::new(110))));
+    assert_eq!((acks.unknown_branches(), acks.minimum_psn()), (1, Some(Psn::new(110))));
 
     // All of it joins: at J with everybody below.
     let mut bench = transit();
@@ -336,12 +336,12 @@ fn an_edge_asks_for_evictions() {
     }
     let wanted = |receiver, cause| Event::EvictionWanted { group: GroupId(1), receiver: address(receiver), cause };
     let events: Vec<Event> = bench.node.take_events().collect();
-    assert_eq!(events, [wanted(R2, Cause::Stalled)]);
+    assert_eq!(events, [wanted(R2, EvictionCause::Stalled)]);
     assert!(bench.now.as_ns() > 30_000_000 && bench.now.as_ns() < 30_010_000, "each T_stall");
     assert_eq!(told(&bench.send(1, &said(R2, 0, 100, 0x62))), [], "the failure itself is not said");
     assert_eq!(bench.node.take_events().collect::<Vec<_>>(), []);
     tick(&mut bench);
-    assert_eq!(bench.node.take_events().collect::<Vec<_>>(), [wanted(R2, Cause::Failed(2))]);
+    assert_eq!(bench.node.take_events().collect::<Vec<_>>(), [wanted(R2, EvictionCause::Failed(2))]);
     let granted = |record: &mut Record, nodes: &mut Vec<TreeNode>| {
         evict(record, nodes);
         record.receivers.remove(1);

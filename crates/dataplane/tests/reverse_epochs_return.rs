@@ -4,7 +4,7 @@ mod common;
 
 use common::group::{self, HEADEND, address, member, receiver};
 use common::{Bench, next_hop};
-use srdma_aggregation::Cause;
+use srdma_aggregation::EvictionCause;
 use srdma_dataplane::{Command, Event, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
 use srdma_testkit::checksums;
@@ -81,7 +81,7 @@ fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
     // What is in effect keeps its wishes.
     commit(&mut bench, entry(2, true, None));
     let (group, receiver) = (GroupId(1), address(R2));
-    assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: Cause::Failed(2) }]);
+    assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
 
     let mut bench = edge(false);
     commit(&mut bench, entry(1, true, None));
@@ -110,7 +110,7 @@ fn an_old_failure_is_not_believed_of_a_receiver_that_joined_again() {
     assert_eq!((wishes(&mut bench), bench.drops(1)), (vec![], vec![("stale_response", 1)]));
     bench.send(1, &failure(104));
     let (group, receiver) = (GroupId(1), address(R2));
-    assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: Cause::Failed(2) }]);
+    assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
 }
 
 /// A commit that comes after the group was removed does not bring it back, although it had been prepared (D31).

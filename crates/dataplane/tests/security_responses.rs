@@ -232,7 +232,7 @@ fn a_lying_receiver_speaks_for_itself_alone() {
     }
     // The honest one has five packets, and that is what is confirmed.
     assert_eq!(told(&bench.send(1, &acknowledge("2001:db8:2::1", 104, ACK))), [(0x11, 104, ACK)]);
-    let acknowledged = bench.node.acknowledgements(GroupId(1)).unwrap().minimum().unwrap();
+    let acknowledged = bench.node.acknowledgements(GroupId(1)).unwrap().minimum_psn().unwrap();
     assert_eq!(acknowledged.get(), 105);
 }
 

@@ -82,7 +82,7 @@ fn ack(edge: &str, psn: u8) -> Vec<u8> {
 }
 
 fn highest(bench: &Bench) -> Option<u32> {
-    bench.node.acknowledgements(GroupId(1)).unwrap().highest().map(Psn::get)
+    bench.node.acknowledgements(GroupId(1)).unwrap().highest_psn().map(Psn::get)
 }
 
 /// RFC 9524 section 2.2, MT-3-2, D3: one hop less, the child's SID as destination, and not another octet changed.
@@ -246,7 +246,7 @@ fn state_outlives_a_record_while_it_is_true() {
     };
     let minimum = |bench: &Bench| {
         let acks = bench.node.acknowledgements(GroupId(1)).unwrap();
-        (acks.minimum().map(Psn::get), acks.unknown())
+        (acks.minimum_psn().map(Psn::get), acks.unknown_branches())
     };
     let told = |bench: &mut Bench| -> Vec<u8> {
         let sent = bench.send(2, &ack("2001:db8:b::1", 100));

@@ -4,7 +4,7 @@
 //! for each node, and what a machine does is computed once for each of its states and events.
 
 use crate::queue::{Data, Word};
-use srdma_aggregation::{Acknowledgements, BranchIndex, Statement};
+use srdma_aggregation::{Acknowledgements, BranchIndex, UpstreamResponse};
 use srdma_wire::{Instant, Psn};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -96,7 +96,7 @@ impl Machines {
         &self,
         from: Fingerprint,
         event: Event,
-        happen: impl FnOnce(&mut Acknowledgements, &mut Vec<Statement>),
+        happen: impl FnOnce(&mut Acknowledgements, &mut Vec<UpstreamResponse>),
     ) -> Step {
         let known = {
             let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);

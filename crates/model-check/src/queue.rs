@@ -1,6 +1,6 @@
 //! What is on its way over a link.
 
-use srdma_aggregation::{Answer, Response};
+use srdma_aggregation::{Response, Syndrome};
 use srdma_wire::Psn;
 
 /// Up to eight messages, an octet each, the oldest in the lowest octet. 0 is no message.
@@ -109,23 +109,23 @@ impl Word {
     /// As a node takes it, in a group that begins at `initial`.
     pub(crate) fn response(self, initial: Psn) -> Response {
         let next = initial.plus(u32::from(self.confirms));
-        let (psn, answer) = match self.kind {
-            Kind::Ack => (next.previous(), Answer::Ack),
-            Kind::Nak => (next, Answer::SequenceNak),
-            Kind::Rnr => (next, Answer::RnrNak(1)),
-            Kind::Fatal => (next, Answer::Fatal(1)),
+        let (psn, syndrome) = match self.kind {
+            Kind::Ack => (next.previous(), Syndrome::Ack),
+            Kind::Nak => (next, Syndrome::SequenceNak),
+            Kind::Rnr => (next, Syndrome::RnrNak(1)),
+            Kind::Fatal => (next, Syndrome::Fatal(1)),
         };
-        Response { psn, msn: 0, answer }
+        Response { psn, msn: 0, syndrome }
     }
 
     /// What a node says. A number that cannot be becomes one that is too high, so that the search finds it.
     pub(crate) fn from_response(response: Response, initial: Psn) -> Self {
-        let distance = response.next().distance_from(initial);
-        let kind = match response.answer {
-            Answer::Ack => Kind::Ack,
-            Answer::SequenceNak => Kind::Nak,
-            Answer::RnrNak(_) => Kind::Rnr,
-            Answer::Fatal(_) => Kind::Fatal,
+        let distance = response.expected_psn().distance_from(initial);
+        let kind = match response.syndrome {
+            Syndrome::Ack => Kind::Ack,
+            Syndrome::SequenceNak => Kind::Nak,
+            Syndrome::RnrNak(_) => Kind::Rnr,
+            Syndrome::Fatal(_) => Kind::Fatal,
         };
         Word { kind, confirms: u8::try_from(distance).unwrap_or(TOO_MANY).min(TOO_MANY), epoch: 0 }
     }

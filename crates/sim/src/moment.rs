@@ -70,7 +70,7 @@ pub fn branches_of<'n>(group: &Group, node: impl Fn(usize) -> Option<&'n Node>) 
             let index = BranchIndex(index as u16);
             let acknowledgements = node.and_then(|node| node.acknowledgements(id));
             BranchMoment {
-                point: acknowledgements.and_then(|known| known.point(index)),
+                point: acknowledgements.and_then(|known| known.expected_psn(index)),
                 lag: acknowledgements.and_then(|known| known.lag(index)),
                 cnps: node.and_then(|node| node.branch_cnps(id, index)).unwrap_or(0),
             }

@@ -198,13 +198,13 @@ fn a_node_that_comes_back_is_given_what_it_had() {
     settle(&mut lifecycle, &mut agents);
     assert!(lifecycle.is_steady());
     assert_eq!(states(&agents)[1], (Some(1), 2));
-    let unknown = |number| agents[&loopback(number)].node.acknowledgements(GroupId(7)).unwrap().unknown();
+    let unknown = |number| agents[&loopback(number)].node.acknowledgements(GroupId(7)).unwrap().unknown_branches();
     assert_eq!((unknown(2), unknown(1)), (2, 0));
     // One that was only out of hearing has it still, and its branches.
     lifecycle.restarted(loopback(1));
     settle(&mut lifecycle, &mut agents);
     assert!(lifecycle.is_steady());
-    assert_eq!(agents[&loopback(1)].node.acknowledgements(GroupId(7)).unwrap().unknown(), 0);
+    assert_eq!(agents[&loopback(1)].node.acknowledgements(GroupId(7)).unwrap().unknown_branches(), 0);
 }
 
 fn entry(number: usize, epoch: u32) -> Box<GroupEntry> {

@@ -2,7 +2,7 @@
 //! everything found by looking at all branches. The model was written from the rule's text, not from the machine.
 
 use proptest::prelude::*;
-use srdma_aggregation::{Acknowledgements, Answer, BranchIndex, Response, Rules, Start};
+use srdma_aggregation::{Acknowledgements, BranchIndex, Response, Rules, Start, Syndrome};
 use srdma_wire::transport::rnr_timer;
 use srdma_wire::{Instant, Psn};
 use std::time::Duration;
@@ -11,11 +11,11 @@ const T_HOLD_NS: u64 = 1_000;
 
 /// What goes upstream: its kind, and the first number that it does not confirm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Said(Answer, u64);
+struct Said(Syndrome, u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Pend {
-    kind: Answer,
+    kind: Syndrome,
     heard_at: u64,
     /// Upstream knows of it, or of something that makes up for it.
     sent: bool,
@@ -71,15 +71,15 @@ impl Model {
     }
 
     /// R1, then R3 or R4. False: refused.
-    fn response(&mut self, now: u64, branch: usize, kind: Answer, n: u64, msn: u32, said: &mut Vec<Said>) -> bool {
+    fn response(&mut self, now: u64, branch: usize, kind: Syndrome, n: u64, msn: u32, said: &mut Vec<Said>) -> bool {
         let Some(hi) = self.hi else { return false };
         if self.branches[branch].removed || n > hi + (1 << 16) || n + (1 << 22) < hi {
             return false;
         }
-        let fatal = matches!(kind, Answer::Fatal(_));
-        let (n, kind) = if n <= hi + 1 { (n, kind) } else { (hi + 1, if fatal { kind } else { Answer::Ack }) };
+        let fatal = matches!(kind, Syndrome::Fatal(_));
+        let (n, kind) = if n <= hi + 1 { (n, kind) } else { (hi + 1, if fatal { kind } else { Syndrome::Ack }) };
         let state = &mut self.branches[branch];
-        let new = (kind != Answer::Ack).then_some(Pend { kind, heard_at: now, sent: false });
+        let new = (kind != Syndrome::Ack).then_some(Pend { kind, heard_at: now, sent: false });
         let failed = state.pend.is_some_and(|pend| strength(pend.kind) == 3);
         match state.next {
             Some(next) if n < next => return false,
@@ -99,26 +99,26 @@ impl Model {
             }
         }
         state.msn = msn;
-        self.speak(Some((branch, n, kind)), said);
+        self.forward_response(Some((branch, n, kind)), said);
         true
     }
 
-    fn speak(&mut self, heard: Option<(usize, u64, Answer)>, said: &mut Vec<Said>) {
+    fn forward_response(&mut self, heard: Option<(usize, u64, Syndrome)>, said: &mut Vec<Said>) {
         let Some(m) = self.minimum() else { return };
         let advanced = self.up.is_none_or(|up| m > up);
         if advanced {
-            said.push(Said(Answer::Ack, m));
+            said.push(Said(Syndrome::Ack, m));
             self.up = Some(m);
         }
         // R4 is about what comes at m; a NAK that an RNR NAK at m kept back waits for its T_hold.
-        if !advanced && heard.is_some_and(|(_, n, kind)| n != m || kind == Answer::Ack) {
+        if !advanced && heard.is_some_and(|(_, n, kind)| n != m || kind == Syndrome::Ack) {
             return;
         }
         // A branch that says its NAK again says nothing of what others still hold back.
         let is_known = |branch: usize| {
-            self.branches[branch].pend.is_some_and(|pend| pend.sent && pend.kind == Answer::SequenceNak)
+            self.branches[branch].pend.is_some_and(|pend| pend.sent && pend.kind == Syndrome::SequenceNak)
         };
-        if !advanced && heard.is_some_and(|(branch, _, kind)| kind == Answer::SequenceNak && is_known(branch)) {
+        if !advanced && heard.is_some_and(|(branch, _, kind)| kind == Syndrome::SequenceNak && is_known(branch)) {
             return;
         }
         let here = self.living().filter(|branch| branch.next == Some(m)).filter_map(|branch| branch.pend);
@@ -137,7 +137,7 @@ impl Model {
                 }
             }
             1 if !known && self.nak_up_at != Some(m) => {
-                said.push(Said(Answer::SequenceNak, m));
+                said.push(Said(Syndrome::SequenceNak, m));
                 self.nak_up_at = Some(m);
             }
             _ => {}
@@ -169,7 +169,7 @@ impl Model {
             return;
         }
         if x < m {
-            said.push(Said(Answer::Ack, m));
+            said.push(Said(Syndrome::Ack, m));
         }
         let failed = self.living().filter_map(|branch| branch.pend).find(|pend| strength(pend.kind) == 3 && pend.sent);
         said.extend(failed.map(|pend| Said(pend.kind, m)));
@@ -178,7 +178,7 @@ impl Model {
     /// R5.
     fn tick(&mut self, now: u64, said: &mut Vec<Said>) {
         let Some(m) = self.minimum() else { return };
-        let mut strongest: Option<Answer> = None;
+        let mut strongest: Option<Syndrome> = None;
         let standing = self.living().filter(|branch| branch.next == Some(m)).filter_map(|branch| branch.pend);
         let stronger_stands = standing.map(|pend| strength(pend.kind)).max().unwrap_or(0) > 1;
         for branch in self.branches.iter_mut().filter(|branch| !branch.removed) {
@@ -191,9 +191,9 @@ impl Model {
             }
         }
         match strongest {
-            Some(kind @ Answer::Fatal(_)) => said.push(Said(kind, m)),
+            Some(kind @ Syndrome::Fatal(_)) => said.push(Said(kind, m)),
             Some(_) if !stronger_stands && self.nak_up_at != Some(m) => {
-                said.push(Said(Answer::SequenceNak, m));
+                said.push(Said(Syndrome::SequenceNak, m));
                 self.nak_up_at = Some(m);
             }
             Some(_) | None => {}
@@ -205,22 +205,22 @@ impl Model {
         if !std::mem::replace(&mut self.branches[branch].removed, true) {
             self.branches[branch].next = None;
             self.branches[branch].pend = None;
-            self.speak(None, said);
+            self.forward_response(None, said);
         }
     }
 }
 
-fn strength(kind: Answer) -> u32 {
+fn strength(kind: Syndrome) -> u32 {
     match kind {
-        Answer::Ack => 0,
-        Answer::SequenceNak => 1,
-        Answer::RnrNak(_) => 2,
-        Answer::Fatal(_) => 3,
+        Syndrome::Ack => 0,
+        Syndrome::SequenceNak => 1,
+        Syndrome::RnrNak(_) => 2,
+        Syndrome::Fatal(_) => 3,
     }
 }
 
-fn wait(kind: Answer) -> Duration {
-    if let Answer::RnrNak(timer) = kind { rnr_timer(timer) } else { Duration::ZERO }
+fn wait(kind: Syndrome) -> Duration {
+    if let Syndrome::RnrNak(timer) = kind { rnr_timer(timer) } else { Duration::ZERO }
 }
 
 #[derive(Clone, Debug)]
@@ -233,13 +233,13 @@ enum Event {
     /// A response whose point lies at an offset from the number after the highest.
     Response {
         branch: usize,
-        kind: Answer,
+        kind: Syndrome,
         offset: i64,
     },
     /// A response at an offset from the branch's own point.
     Near {
         branch: usize,
-        kind: Answer,
+        kind: Syndrome,
         offset: i64,
     },
     Wait {
@@ -250,12 +250,12 @@ enum Event {
     },
 }
 
-fn kind() -> impl Strategy<Value = Answer> {
+fn kind() -> impl Strategy<Value = Syndrome> {
     prop_oneof![
-        10 => Just(Answer::Ack),
-        6 => Just(Answer::SequenceNak),
-        3 => prop::sample::select(vec![0, 1, 13, 14, 31]).prop_map(Answer::RnrNak),
-        1 => (1_u8..4).prop_map(Answer::Fatal),
+        10 => Just(Syndrome::Ack),
+        6 => Just(Syndrome::SequenceNak),
+        3 => prop::sample::select(vec![0, 1, 13, 14, 31]).prop_map(Syndrome::RnrNak),
+        1 => (1_u8..4).prop_map(Syndrome::Fatal),
     ]
 }
 
@@ -281,8 +281,8 @@ fn psn(number: u64) -> Psn {
     Psn::new((number & 0xFF_FFFF) as u32)
 }
 
-fn wire(said: &[Said]) -> Vec<(Answer, Psn)> {
-    said.iter().map(|&Said(answer, n)| (answer, psn(if answer == Answer::Ack { n - 1 } else { n }))).collect()
+fn wire(said: &[Said]) -> Vec<(Syndrome, Psn)> {
+    said.iter().map(|&Said(syndrome, n)| (syndrome, psn(if syndrome == Syndrome::Ack { n - 1 } else { n }))).collect()
 }
 
 proptest! {
@@ -341,24 +341,24 @@ proptest! {
                     model.remove(branch, &mut said);
                 }
             }
-            let sent: Vec<(Answer, Psn)> = out.iter().map(|said| (said.response.answer, said.response.psn)).collect();
+            let sent: Vec<(Syndrome, Psn)> = out.iter().map(|said| (said.response.syndrome, said.response.psn)).collect();
             prop_assert_eq!(sent, wire(&said));
             // D18: the MSN is that of a branch at the minimum.
             let at_minimum = model.living().filter(|branch| branch.next == model.least_known());
             let msns: Vec<u32> = at_minimum.map(|branch| branch.msn).collect();
             prop_assert!(out.iter().all(|said| msns.contains(&said.response.msn)));
-            prop_assert_eq!(machine.minimum(), model.least_known().map(psn));
-            prop_assert_eq!(machine.highest(), model.hi.map(psn));
+            prop_assert_eq!(machine.minimum_psn(), model.least_known().map(psn));
+            prop_assert_eq!(machine.highest_psn(), model.hi.map(psn));
             for (index, branch) in (0..).zip(&model.branches) {
-                prop_assert_eq!(machine.point(BranchIndex(index)), branch.next.map(psn));
+                prop_assert_eq!(machine.expected_psn(BranchIndex(index)), branch.next.map(psn));
             }
             deadline_is_in_time(&machine, &model)?;
         }
     }
 }
 
-fn response(kind: Answer, n: u64, msn: u32) -> Response {
-    Response { psn: psn(if kind == Answer::Ack { n - 1 } else { n }), msn, answer: kind }
+fn response(kind: Syndrome, n: u64, msn: u32) -> Response {
+    Response { psn: psn(if kind == Syndrome::Ack { n - 1 } else { n }), msn, syndrome: kind }
 }
 
 /// A hold that is to end has a deadline no later than its end; a NAK at the minimum has none when upstream knows of

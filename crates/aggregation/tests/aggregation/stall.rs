@@ -1,7 +1,8 @@
 //! Receivers that hold their group back: when an edge asks for their eviction (D24, D25).
 
 use srdma_aggregation::{
-    Acknowledgements, Answer, BranchIndex, Cause, Origin, Response, Rules, StallRules, Start, Statement,
+    Acknowledgements, BranchIndex, EvictionCause, Origin, Response, Rules, StallRules, Start, Syndrome,
+    UpstreamResponse,
 };
 use srdma_wire::{Instant, Psn};
 use std::time::Duration;
@@ -19,8 +20,8 @@ fn rules() -> Rules {
 struct Edge {
     machine: Acknowledgements,
     now: Instant,
-    said: Vec<Statement>,
-    wanted: Vec<(Duration, u16, Cause)>,
+    said: Vec<UpstreamResponse>,
+    wanted: Vec<(Duration, u16, EvictionCause)>,
 }
 
 impl Edge {
@@ -35,10 +36,10 @@ impl Edge {
 
     fn fetch(&mut self, began: Instant) {
         let (now, wanted) = (self.now, &mut self.wanted);
-        if self.machine.wants_evictions() {
-            self.machine.take_evictions(now, |branch, cause| wanted.push((now - began, branch.0, cause)));
+        if self.machine.has_eviction_requests() {
+            self.machine.take_eviction_requests(now, |branch, cause| wanted.push((now - began, branch.0, cause)));
         }
-        assert!(!self.machine.wants_evictions());
+        assert!(!self.machine.has_eviction_requests());
     }
 
     fn data(&mut self, psn: u32) {
@@ -46,19 +47,19 @@ impl Edge {
         self.fetch(self.now);
     }
 
-    fn response(&mut self, branch: u16, psn: u32, answer: Answer) {
-        let response = Response { psn: Psn::new(psn), msn: 0, answer };
+    fn response(&mut self, branch: u16, psn: u32, syndrome: Syndrome) {
+        let response = Response { psn: Psn::new(psn), msn: 0, syndrome };
         let taken = self.machine.response(self.now, BranchIndex(branch), response, &mut self.said);
         assert!(taken.is_ok(), "{taken:?}");
         self.fetch(self.now);
     }
 
     fn ack(&mut self, branch: u16, psn: u32) {
-        self.response(branch, psn, Answer::Ack);
+        self.response(branch, psn, Syndrome::Ack);
     }
 
     /// Lets time pass, ticking when it is wanted; gives the evictions asked for, with the time since the beginning.
-    fn wait(&mut self, duration: Duration) -> Vec<(Duration, u16, Cause)> {
+    fn wait(&mut self, duration: Duration) -> Vec<(Duration, u16, EvictionCause)> {
         let (began, end) = (self.now, self.now + duration);
         while let Some(deadline) = self.machine.next_deadline().filter(|&deadline| deadline <= end) {
             let before = self.now.max(deadline);
@@ -91,7 +92,7 @@ fn a_dead_receiver_is_stalled_t_stall_after_the_first_data_it_does_not_answer() 
     assert_eq!(edge.wait(30 * MS), []);
     edge.data(1);
     let wanted = edge.wait(Duration::from_secs(1));
-    assert!(wanted.iter().all(|&(_, branch, cause)| (branch, cause) == (1, Cause::Stalled)));
+    assert!(wanted.iter().all(|&(_, branch, cause)| (branch, cause) == (1, EvictionCause::Stalled)));
     let first = wanted[0].0;
     assert!(first >= 40 * MS && first <= 40 * MS + SLACK, "{first:?} after the third sending");
     assert!(wanted.len() >= 9, "asked for again each T_stall: {}", wanted.len());
@@ -152,11 +153,11 @@ fn a_receiver_that_is_never_ready_is_stalled() {
     let mut edge = Edge::committed(1);
     edge.data(0);
     for _ in 0..2 {
-        edge.response(0, 0, Answer::RnrNak(14));
+        edge.response(0, 0, Syndrome::RnrNak(14));
         assert_eq!(edge.wait(40 * MS), []);
         edge.data(0);
     }
-    edge.response(0, 0, Answer::RnrNak(14));
+    edge.response(0, 0, Syndrome::RnrNak(14));
     assert_eq!(edge.evicted(40 * MS), [0]);
 }
 
@@ -195,7 +196,7 @@ fn an_unknown_receiver_is_stalled_by_anything() {
     for _ in 0..3 {
         (40..50).for_each(|psn| edge.data(psn));
         edge.ack(0, 49);
-        assert_eq!(edge.machine.unknown(), 1);
+        assert_eq!(edge.machine.unknown_branches(), 1);
         assert_eq!(edge.wait(30 * MS), []);
     }
     assert_eq!(edge.evicted(20 * MS), [1]);
@@ -217,16 +218,16 @@ fn strict_groups_ask_for_nothing() {
 fn a_failure_asks_for_eviction_and_is_not_said_upstream() {
     let mut edge = Edge::committed(2);
     (0..10).for_each(|psn| edge.data(psn));
-    edge.response(0, 5, Answer::Fatal(2));
-    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, Cause::Failed(2))]);
+    edge.response(0, 5, Syndrome::Fatal(2));
+    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, EvictionCause::Failed(2))]);
     edge.ack(1, 9);
     let again = edge.wait(2 * T_STALL + MS);
     assert_eq!(
         again.iter().map(|&(_, branch, cause)| (branch, cause)).collect::<Vec<_>>(),
-        [(0, Cause::Failed(2)), (0, Cause::Failed(2))]
+        [(0, EvictionCause::Failed(2)), (0, EvictionCause::Failed(2))]
     );
     (3..10).for_each(|psn| edge.data(psn));
-    assert!(edge.said.iter().all(|said| said.response.answer == Answer::Ack), "{:?}", edge.said);
+    assert!(edge.said.iter().all(|said| said.response.syndrome == Syndrome::Ack), "{:?}", edge.said);
     assert_eq!(edge.said.last().map(|said| said.response.psn), Some(Psn::new(4)));
     edge.said.clear();
     // Granted: an epoch without it.
@@ -240,8 +241,8 @@ fn a_failure_asks_for_eviction_and_is_not_said_upstream() {
 fn a_failure_is_heard_again_after_a_restart() {
     let mut edge = Edge::new(1, Start::Unknown);
     edge.data(5);
-    edge.response(0, 5, Answer::Fatal(3));
-    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, Cause::Failed(3))]);
+    edge.response(0, 5, Syndrome::Fatal(3));
+    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, EvictionCause::Failed(3))]);
 }
 
 /// D25: the count of a branch that is kept goes on in the next epoch; that of a new one begins.
@@ -270,15 +271,15 @@ fn a_failure_outlives_a_change_of_policy() {
     let mut edge = Edge::committed(1);
     edge.machine = Acknowledgements::new(&Rules::default(), 1, Start::Committed(Psn::new(0)));
     edge.data(0);
-    edge.response(0, 0, Answer::Fatal(1));
+    edge.response(0, 0, Syndrome::Fatal(1));
     assert_eq!(edge.said.len(), 1);
     edge.machine.succeed(&rules(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.said);
     edge.fetch(edge.now);
-    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, Cause::Failed(1))]);
+    assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, EvictionCause::Failed(1))]);
     edge.data(0);
     assert_eq!(edge.said.len(), 1, "nothing more is said of it");
     edge.machine.succeed(&Rules::default(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.said);
-    assert_eq!(edge.said.last().map(|said| said.response.answer), Some(Answer::Fatal(1)));
+    assert_eq!(edge.said.last().map(|said| said.response.syndrome), Some(Syndrome::Fatal(1)));
 }
 
 /// D25: of data that are lost further up again and again, those that came down in between are no proof that the others

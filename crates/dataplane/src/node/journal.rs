@@ -14,7 +14,7 @@ use super::Node;
 use super::proxy::Data;
 use super::state::GroupState;
 use crate::drop::DropReason;
-use srdma_aggregation::{BranchIndex, CnpUp, Refusal, Response, Standing, Statement};
+use srdma_aggregation::{BranchIndex, BranchStatus, CnpUp, Refusal, Response, UpstreamResponse};
 use srdma_group::GroupId;
 use srdma_wire::{Instant, Psn};
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ pub enum What {
     /// The node says something upstream.
     Statement {
         /// What, and by which rule.
-        statement: Statement,
+        statement: UpstreamResponse,
         /// Whose word made it say so now: a branch's response, or a hold that ended; `None` for data and commands.
         because_of: Option<Ipv6Addr>,
         /// The first branch that expects the minimum.
@@ -183,7 +183,7 @@ struct Shadow {
 struct BranchShadow {
     responder: Ipv6Addr,
     point: Option<Psn>,
-    standing: Standing,
+    standing: BranchStatus,
     /// When the hold that is on began.
     held_since: Option<Instant>,
 }
@@ -268,7 +268,7 @@ impl Node {
 
     /// The node says something upstream.
     #[inline]
-    pub(super) fn journal_statement(&mut self, now: Instant, group: u32, statement: Statement) {
+    pub(super) fn journal_statement(&mut self, now: Instant, group: u32, statement: UpstreamResponse) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.groups[group as usize]) {
             journal.statement(now, group, state, statement);
         }
@@ -312,7 +312,7 @@ impl Journal {
             return known.into_iter().for_each(|(id, _)| self.push(now, id, What::Left));
         };
         let (id, epoch) = (state.entry.id, state.entry.epoch);
-        let (unknown, receivers) = (state.acks.unknown(), state.entry.branches.len() as u16);
+        let (unknown, receivers) = (state.acks.unknown_branches(), state.entry.branches.len() as u16);
         let what = match known {
             _ if state.learnt.is_some() => What::Learnt { receivers, unknown },
             Some((known, _)) if known == id => What::Committed { epoch },
@@ -322,12 +322,12 @@ impl Journal {
         let previous = self.groups.remove(&group).filter(|shadow| shadow.id == id);
         let branches = (0..).zip(&state.entry.branches).map(|(index, branch)| {
             let index = BranchIndex(index);
-            let standing = state.acks.standing(index);
+            let standing = state.acks.branch_status(index);
             let was = |shadow: &Shadow| shadow.branches.iter().find(|was| was.responder == branch.responder).copied();
             let held_since = previous.as_ref().and_then(was).and_then(|was| was.held_since).or(Some(now));
             BranchShadow {
                 responder: branch.responder,
-                point: state.acks.point(index),
+                point: state.acks.expected_psn(index),
                 standing,
                 held_since: held_since.filter(|_| is_held(standing)),
             }
@@ -368,7 +368,7 @@ impl Journal {
             return;
         };
         let what = match taken {
-            Ok(()) => What::Taken { branch, response, before, after: state.acks.point(index) },
+            Ok(()) => What::Taken { branch, response, before, after: state.acks.expected_psn(index) },
             Err(refusal) => What::Refused { branch, response, refusal },
         };
         self.push(now, state.entry.id, what);
@@ -388,7 +388,7 @@ impl Journal {
             return;
         };
         for (index, was) in (0..).map(BranchIndex).zip(&mut shadow.branches) {
-            let (point, standing) = (state.acks.point(index), state.acks.standing(index));
+            let (point, standing) = (state.acks.expected_psn(index), state.acks.branch_status(index));
             if (point, standing) == (was.point, was.standing) {
                 continue;
             }
@@ -397,10 +397,10 @@ impl Journal {
                 && (moved || !is_held(standing))
             {
                 let end = match standing {
-                    Standing::Removed => HoldEnd::Removed,
-                    Standing::Clear if served => HoldEnd::Served,
-                    Standing::Pending { held: false, .. } if !moved => HoldEnd::Told,
-                    Standing::Unknown | Standing::Clear | Standing::Pending { .. } => HoldEnd::Overtaken,
+                    BranchStatus::Removed => HoldEnd::Removed,
+                    BranchStatus::Clear if served => HoldEnd::Served,
+                    BranchStatus::Pending { held: false, .. } if !moved => HoldEnd::Told,
+                    BranchStatus::Unknown | BranchStatus::Clear | BranchStatus::Pending { .. } => HoldEnd::Overtaken,
                 };
                 self.push(now, state.entry.id, What::HoldEnded { branch, psn, since, end });
                 if shadow.occasion == Occasion::Time(None) && end == HoldEnd::Told {
@@ -417,7 +417,7 @@ impl Journal {
         self.groups.insert(group, shadow);
     }
 
-    fn statement(&mut self, now: Instant, group: u32, state: &GroupState, statement: Statement) {
+    fn statement(&mut self, now: Instant, group: u32, state: &GroupState, statement: UpstreamResponse) {
         let Some(shadow) = self.groups.get(&group) else {
             return;
         };
@@ -426,16 +426,16 @@ impl Journal {
             Occasion::Response(branch) => Some(branch),
             Occasion::Time(branch) => branch,
         };
-        let minimum = state.acks.minimum();
+        let minimum = state.acks.minimum_psn();
         let mut holders = shadow.branches.iter().filter(|branch| minimum.is_some() && branch.point == minimum);
         let holder = holders.next().map(|branch| branch.responder);
         self.push(now, state.entry.id, What::Statement { statement, because_of, holder });
     }
 }
 
-fn is_held(standing: Standing) -> bool {
+fn is_held(standing: BranchStatus) -> bool {
     match standing {
-        Standing::Pending { held, .. } => held,
-        Standing::Unknown | Standing::Clear | Standing::Removed => false,
+        BranchStatus::Pending { held, .. } => held,
+        BranchStatus::Unknown | BranchStatus::Clear | BranchStatus::Removed => false,
     }
 }

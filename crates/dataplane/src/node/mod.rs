@@ -57,7 +57,7 @@ pub use notification::Hold;
 use notification::Notifications;
 use placed::Placed;
 use shared::Shared;
-use srdma_aggregation::{Acknowledgements, BranchIndex, CnpUp, Statement};
+use srdma_aggregation::{Acknowledgements, BranchIndex, CnpUp, UpstreamResponse};
 use srdma_fib::Fib;
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_group::{GroupEntry, GroupId};
@@ -125,7 +125,7 @@ pub struct Node {
     /// ICMPv6 errors that may still be sent (RFC 4443 section 2.4 f).
     icmp: TokenBucket,
     /// What the reverse path has to say; kept for its memory.
-    upstream: Vec<Statement>,
+    upstream: Vec<UpstreamResponse>,
     /// CNPs that it has to send; kept for its memory.
     cnps: Vec<CnpUp>,
 }

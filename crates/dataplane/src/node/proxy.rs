@@ -5,7 +5,7 @@ use super::{Arrival, Node};
 use crate::drop::DropReason;
 use crate::headers::{IPV6, ipv6};
 use crate::multicast::{check_icrc, data_packet, is_carried};
-use srdma_aggregation::{Answer, BranchIndex, EpochTag, Refusal, Response};
+use srdma_aggregation::{BranchIndex, EpochTag, Refusal, Response, Syndrome};
 use srdma_frame::{Frame, Pool};
 use srdma_wire::rocev2::{Extended, Packet};
 use srdma_wire::{BthView, Instant, Opcode, Psn};
@@ -192,8 +192,8 @@ impl Node {
     ) -> Result<(), DropReason> {
         let state = self.groups[group as usize].as_mut().ok_or(DropReason::UnknownGroup)?;
         state.touch(now);
-        match response.answer {
-            Answer::Ack => state.counters.acks_received += 1,
+        match response.syndrome {
+            Syndrome::Ack => state.counters.acks_received += 1,
             _ => state.counters.naks_received += 1,
         }
         let taken = state.acks.response(now, branch, response, &mut self.upstream);

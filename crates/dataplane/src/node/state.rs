@@ -6,7 +6,7 @@ use crate::drop::DropReason;
 use crate::entropy;
 use crate::headers::IPV6;
 use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn};
-use srdma_aggregation::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, Statement};
+use srdma_aggregation::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, UpstreamResponse};
 use srdma_frame::PortId;
 use srdma_group::{GroupEntry, Join};
 use srdma_wire::{Instant, Prefix, Psn};
@@ -104,7 +104,7 @@ pub(super) struct GroupState {
     /// Whether receivers may have to be spared copies: [`Self::withholds`] says which.
     pub(super) withholds_any: bool,
     /// What a commit has made the node say (R7), and what has not been sent, for want of time and frames.
-    pub(super) owed: Vec<Statement>,
+    pub(super) owed: Vec<UpstreamResponse>,
     /// The headend's outer headers; empty elsewhere.
     pub(super) headers: Vec<u8>,
     /// Where copies go, resolved; valid for `resolved_for`.
@@ -161,8 +161,8 @@ impl GroupState {
     /// said then, a failure above all, is not true of it now (D24, D30).
     pub(super) fn is_of_earlier_member(&self, branch: BranchIndex, response: Response) -> bool {
         let joined = self.entry.branches.get(branch.index()).and_then(|branch| branch.joined);
-        let is_before = |join: Join| is_before_join(response.next(), join.psn, None);
-        self.acks.point(branch).is_none() && joined.is_some_and(is_before)
+        let is_before = |join: Join| is_before_join(response.expected_psn(), join.psn, None);
+        self.acks.expected_psn(branch).is_none() && joined.is_some_and(is_before)
     }
 
     /// The MSN of a member's response, as if it had been there from the first message on (D18).
@@ -173,7 +173,7 @@ impl GroupState {
     /// Why a copy must not be sent to a receiver (D22, D30).
     pub(super) fn withholds(&self, branch: BranchIndex, psn: Psn) -> Option<DropReason> {
         let joined = self.entry.branches.get(branch.index()).and_then(|branch| branch.joined);
-        if joined.is_some_and(|join| is_before_join(psn, join.psn, self.acks.point(branch))) {
+        if joined.is_some_and(|join| is_before_join(psn, join.psn, self.acks.expected_psn(branch))) {
             Some(DropReason::BeforeJoin)
         } else if self.acks.withholds(branch, psn) {
             Some(DropReason::Pruned)

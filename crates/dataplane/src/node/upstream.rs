@@ -5,7 +5,7 @@ use super::{Arrival, Node};
 use crate::drop::DropReason;
 use crate::event::Event;
 use crate::headers::{AFTER_IPV6, IPV6};
-use srdma_aggregation::{Answer, EpochTag, Response, Rule, Statement};
+use srdma_aggregation::{EpochTag, Response, Rule, Syndrome, UpstreamResponse};
 use srdma_frame::{Frame, Pool};
 use srdma_group::Parent;
 use srdma_wire::codepoints::ROCEV2_PORT;
@@ -59,7 +59,7 @@ impl Node {
     /// twice.
     #[inline]
     pub(super) fn ask_for_evictions(&mut self, now: Instant, group: u32) {
-        if self.groups[group as usize].as_ref().is_some_and(|state| state.acks.wants_evictions()) {
+        if self.groups[group as usize].as_ref().is_some_and(|state| state.acks.has_eviction_requests()) {
             self.tell_evictions(now, group);
         }
     }
@@ -70,7 +70,7 @@ impl Node {
             return;
         };
         let (mut wanted, id) = (Vec::new(), entry.id);
-        acks.take_evictions(now, |branch, cause| {
+        acks.take_eviction_requests(now, |branch, cause| {
             let receiver = entry.branches.get(branch.index()).map(|branch| branch.responder);
             wanted.extend(receiver.map(|receiver| Event::EvictionWanted { group: id, receiver, cause }));
         });
@@ -104,9 +104,11 @@ impl Node {
                 let response = &statement.response;
                 self.journal_statement(now, group, *statement);
                 if let Some(state) = self.groups[group as usize].as_mut() {
-                    match response.answer {
-                        Answer::Ack => state.counters.acks_sent += 1,
-                        Answer::SequenceNak | Answer::RnrNak(_) | Answer::Fatal(_) => state.counters.naks_sent += 1,
+                    match response.syndrome {
+                        Syndrome::Ack => state.counters.acks_sent += 1,
+                        Syndrome::SequenceNak | Syndrome::RnrNak(_) | Syndrome::Fatal(_) => {
+                            state.counters.naks_sent += 1
+                        }
                     }
                 }
                 let bth = Bth::new(Opcode::ACKNOWLEDGE, up.qpn, response.psn);
@@ -124,10 +126,10 @@ impl Node {
         let Some(state) = self.groups[group as usize].as_mut() else {
             return;
         };
-        if state.refused.is_some() && state.refused == state.acks.minimum() && state.acks.unknown() == 0 {
+        if state.refused.is_some() && state.refused == state.acks.minimum_psn() && state.acks.unknown_branches() == 0 {
             let psn = state.refused.take().unwrap_or_default();
-            let response = Response { psn, msn: state.acks.minimum_msn(), answer: Answer::Fatal(INVALID_REQUEST) };
-            self.upstream.push(Statement { response, rule: Rule::RefusedRequest });
+            let response = Response { psn, msn: state.acks.minimum_msn(), syndrome: Syndrome::Fatal(INVALID_REQUEST) };
+            self.upstream.push(UpstreamResponse { response, rule: Rule::RefusedRequest });
         }
     }
 

@@ -198,9 +198,9 @@ impl World {
             let known: Vec<_> = entry.receivers.iter().map(|known| (known.address, known.qpn.get())).collect();
             assert_eq!(known, members.iter().map(|(known, _)| (known.address, known.qpn)).collect::<Vec<_>>());
             let unknown = members.iter().filter(|(_, heard)| heard.is_none()).count();
-            assert_eq!(usize::from(acks.unknown()), unknown);
+            assert_eq!(usize::from(acks.unknown_branches()), unknown);
             let least = members.iter().filter_map(|(_, heard)| *heard).min();
-            assert_eq!(acks.minimum().map(|psn| psn.get()), least.map(psn));
+            assert_eq!(acks.minimum_psn().map(|psn| psn.get()), least.map(psn));
         }
     }
 }

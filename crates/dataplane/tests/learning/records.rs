@@ -22,7 +22,7 @@ fn a_record_replaces_what_was_learnt() {
     assert_eq!(ack(&mut bench, 2, 104), [(0x1F, 104)]);
     bench.control(Command::CommitGroup { id: GroupId(1), epoch: 1 });
     assert_eq!(bench.node.groups().collect::<Vec<_>>(), [GroupId(1)]);
-    assert_eq!(bench.node.acknowledgements(GroupId(1)).map(|acks| acks.unknown()), Some(2));
+    assert_eq!(bench.node.acknowledgements(GroupId(1)).map(|acks| acks.unknown_branches()), Some(2));
     // The lists go on; they no longer make branches.
     assert_eq!(data(&mut bench, 105, &[1, 2, 3]), []);
     assert_eq!(ack(&mut bench, 2, 105), []);

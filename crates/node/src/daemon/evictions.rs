@@ -2,7 +2,7 @@
 //! group's files.
 
 use super::snapshot::{EvictionCause, EvictionSnapshot, Snapshot};
-use srdma_aggregation::Cause;
+use srdma_aggregation::EvictionCause as Cause;
 use srdma_dataplane::Event;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;

@@ -99,7 +99,7 @@ impl BranchStory {
         sends: &Sends,
         sees_copies: bool,
     ) -> BranchExplanation {
-        let (point, highest, standing) = (acks.point(index), acks.highest(), acks.standing(index));
+        let (point, highest, standing) = (acks.expected_psn(index), acks.highest_psn(), acks.branch_status(index));
         let sent = point.map(|point| sends.of(point)).unwrap_or_default();
         let (last_taken, last_refused) = (self.last_taken, self.last_refused);
         let condition = Condition::of(&Facts { standing, point, highest, sent, last_taken, last_refused });
@@ -109,7 +109,7 @@ impl BranchStory {
             condition,
             expects: point.map(Psn::get),
             since_ns: self.since.map(Instant::as_ns),
-            holds_minimum: point.is_some() && point == acks.minimum(),
+            holds_minimum: point.is_some() && point == acks.minimum_psn(),
             behind: acks.lag(index),
             sent: sent.times,
             first_sent_ns: was_sent(sent.first),

@@ -1,7 +1,7 @@
 //! What happened to a group, in the words of the report.
 
 use serde::{Serialize, Serializer};
-use srdma_aggregation::{Answer, Cause, Refusal, Response, Rule};
+use srdma_aggregation::{EvictionCause, Refusal, Response, Rule, Syndrome};
 use srdma_dataplane::HoldEnd;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
@@ -34,11 +34,11 @@ pub struct Said {
 
 impl From<Response> for Said {
     fn from(response: Response) -> Self {
-        let (answer, code) = match response.answer {
-            Answer::Ack => (Kind::Ack, None),
-            Answer::SequenceNak => (Kind::Nak, None),
-            Answer::RnrNak(timer) => (Kind::RnrNak, Some(timer)),
-            Answer::Fatal(code) => (Kind::FatalNak, Some(code)),
+        let (answer, code) = match response.syndrome {
+            Syndrome::Ack => (Kind::Ack, None),
+            Syndrome::SequenceNak => (Kind::Nak, None),
+            Syndrome::RnrNak(timer) => (Kind::RnrNak, Some(timer)),
+            Syndrome::Fatal(code) => (Kind::FatalNak, Some(code)),
         };
         Said { answer, psn: response.psn.get(), code }
     }
@@ -312,9 +312,9 @@ pub(super) fn reason_of(refusal: &Refusal) -> &'static str {
 }
 
 /// The cause of a wish for an eviction.
-pub(super) fn cause_name(cause: Cause) -> &'static str {
+pub(super) fn cause_name(cause: EvictionCause) -> &'static str {
     match cause {
-        Cause::Stalled => "stalled",
-        Cause::Failed(_) => "failed",
+        EvictionCause::Stalled => "stalled",
+        EvictionCause::Failed(_) => "failed",
     }
 }

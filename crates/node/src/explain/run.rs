@@ -168,7 +168,7 @@ impl Run {
         }
         for story in &mut self.stories {
             let acks = node.acknowledgements(story.entry().id);
-            let minimum = acks.filter(|acks| acks.unknown() == 0).and_then(|acks| acks.minimum());
+            let minimum = acks.filter(|acks| acks.unknown_branches() == 0).and_then(|acks| acks.minimum_psn());
             story.settle(self.now, minimum);
         }
     }

@@ -7,7 +7,7 @@ use super::report::{At, Beginning, GroupExplanation, LastStatement, Upstream};
 use super::sends::Sends;
 use super::timeline::Timeline;
 use super::verdict::{Condition, Verdict};
-use srdma_aggregation::{Acknowledgements, BranchIndex, Cause};
+use srdma_aggregation::{Acknowledgements, BranchIndex, EvictionCause};
 use srdma_dataplane::{Entry, What};
 use srdma_group::{GroupEntry, NodeRole};
 use srdma_wire::{Instant, Psn};
@@ -145,7 +145,7 @@ impl Story {
     }
 
     /// The edge asks for an eviction.
-    pub(super) fn want_eviction(&mut self, now: Instant, receiver: Ipv6Addr, cause: Cause) {
+    pub(super) fn want_eviction(&mut self, now: Instant, receiver: Ipv6Addr, cause: EvictionCause) {
         self.happen(now, self.minimum, Happening::EvictionWanted { receiver, cause: cause_name(cause) });
     }
 
@@ -175,7 +175,7 @@ impl Story {
 
     /// What became of the group.
     pub(super) fn finish(mut self, acks: &Acknowledgements, sees_copies: bool) -> GroupExplanation {
-        let spoken_of = acks.minimum().filter(|_| acks.unknown() == 0);
+        let spoken_of = acks.minimum_psn().filter(|_| acks.unknown_branches() == 0);
         if let Some(comparison) = &mut self.comparison {
             comparison.end(spoken_of, &mut self.found);
         }
@@ -189,7 +189,7 @@ impl Story {
             .zip(&self.branches)
             .map(|(index, branch)| branch.explain(index, acks, &self.sends, sees_copies))
             .collect();
-        let (minimum, highest) = (acks.minimum(), acks.highest());
+        let (minimum, highest) = (acks.minimum_psn(), acks.highest_psn());
         let verdict = self.verdict(acks, branches.iter().map(|branch| (branch.condition, branch.holds_minimum)));
         let waits_for = branches.iter().filter(|branch| match verdict {
             Verdict::NoData | Verdict::Complete | Verdict::Unheeded => false,
@@ -236,21 +236,21 @@ impl Story {
         /// Answers to a source that goes back which are not chance.
         const UNHEEDED: u64 = 2;
         let branches: Vec<_> = branches.collect();
-        let (Some(highest), false) = (acks.highest(), self.data == 0) else {
+        let (Some(highest), false) = (acks.highest_psn(), self.data == 0) else {
             return Verdict::NoData;
         };
-        if acks.unknown() > 0 {
+        if acks.unknown_branches() > 0 {
             return Verdict::Unheard;
         }
         if branches.iter().any(|(condition, _)| *condition == Condition::Failed) {
             return Verdict::Failed;
         }
         let went_back =
-            acks.minimum().zip(self.last_data).is_some_and(|(minimum, last)| Psn::new(last.psn).is_before(minimum));
+            acks.minimum_psn().zip(self.last_data).is_some_and(|(minimum, last)| Psn::new(last.psn).is_before(minimum));
         if self.answers >= UNHEEDED && went_back {
             return Verdict::Unheeded;
         }
-        if acks.minimum().is_none_or(|minimum| minimum.is_after(highest)) {
+        if acks.minimum_psn().is_none_or(|minimum| minimum.is_after(highest)) {
             return Verdict::Complete;
         }
         let trouble = branches.iter().any(|(condition, holds)| *holds && condition.is_trouble());

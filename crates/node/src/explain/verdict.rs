@@ -2,7 +2,7 @@
 
 use super::sends::Sent;
 use serde::Serialize;
-use srdma_aggregation::{Answer, Standing};
+use srdma_aggregation::{BranchStatus, Syndrome};
 use srdma_wire::{Instant, Psn};
 
 /// How a group is.
@@ -55,7 +55,7 @@ pub enum Condition {
 
 /// What is known of a branch at the end.
 pub(super) struct Facts {
-    pub(super) standing: Standing,
+    pub(super) standing: BranchStatus,
     pub(super) point: Option<Psn>,
     pub(super) highest: Option<Psn>,
     /// How often what it expects went down.
@@ -73,25 +73,27 @@ impl Condition {
         let is_since = |time: Option<Instant>, begin: Instant| time.is_some_and(|time| time >= begin);
         let (Some(point), Some(highest)) = (facts.point, facts.highest) else {
             return match (facts.standing, facts.last_refused) {
-                (Standing::Removed, _) => Condition::Removed,
-                (Standing::Unknown, Some(_)) => Condition::Refused,
-                (Standing::Unknown, None) => Condition::Unheard,
-                (Standing::Clear | Standing::Pending { .. }, _) => Condition::Confirmed,
+                (BranchStatus::Removed, _) => Condition::Removed,
+                (BranchStatus::Unknown, Some(_)) => Condition::Refused,
+                (BranchStatus::Unknown, None) => Condition::Unheard,
+                (BranchStatus::Clear | BranchStatus::Pending { .. }, _) => Condition::Confirmed,
             };
         };
         match facts.standing {
-            Standing::Removed => Condition::Removed,
-            Standing::Pending { answer: Answer::Fatal(_), .. } => Condition::Failed,
+            BranchStatus::Removed => Condition::Removed,
+            BranchStatus::Pending { syndrome: Syndrome::Fatal(_), .. } => Condition::Failed,
             _ if point.is_after(highest) => Condition::Confirmed,
-            Standing::Pending { answer: Answer::RnrNak(_), .. } => Condition::NotReady,
-            Standing::Pending { held: true, .. } => Condition::NakHeld,
+            BranchStatus::Pending { syndrome: Syndrome::RnrNak(_), .. } => Condition::NotReady,
+            BranchStatus::Pending { held: true, .. } => Condition::NakHeld,
             // It went down twice more, and the branch has asked for it again.
-            Standing::Pending { held: false, .. } if sent.times > 2 => Condition::Losing,
-            Standing::Pending { held: false, .. } => Condition::NotResent,
-            Standing::Unknown | Standing::Clear if sent.times < 2 => Condition::InFlight,
-            Standing::Unknown | Standing::Clear if is_since(facts.last_taken, sent.second) => Condition::Losing,
-            Standing::Unknown | Standing::Clear if is_since(facts.last_refused, sent.second) => Condition::Refused,
-            Standing::Unknown | Standing::Clear => Condition::Silent,
+            BranchStatus::Pending { held: false, .. } if sent.times > 2 => Condition::Losing,
+            BranchStatus::Pending { held: false, .. } => Condition::NotResent,
+            BranchStatus::Unknown | BranchStatus::Clear if sent.times < 2 => Condition::InFlight,
+            BranchStatus::Unknown | BranchStatus::Clear if is_since(facts.last_taken, sent.second) => Condition::Losing,
+            BranchStatus::Unknown | BranchStatus::Clear if is_since(facts.last_refused, sent.second) => {
+                Condition::Refused
+            }
+            BranchStatus::Unknown | BranchStatus::Clear => Condition::Silent,
         }
     }
 
@@ -125,21 +127,21 @@ mod tests {
             second: Instant::from_ns(20),
             last: Instant::from_ns(90),
         };
-        let nak = |held| Standing::Pending { answer: Answer::SequenceNak, held };
+        let nak = |held| BranchStatus::Pending { syndrome: Syndrome::SequenceNak, held };
         let rows = [
-            (Standing::Unknown, None, 0, None, None),
-            (Standing::Unknown, None, 3, None, at(30)),
-            (Standing::Removed, None, 3, at(5), None),
-            (Standing::Clear, Some(8), 0, at(5), None),
-            (Standing::Clear, Some(7), 1, at(5), None),
-            (Standing::Clear, Some(7), 2, at(15), None),
-            (Standing::Clear, Some(7), 2, at(25), None),
-            (Standing::Clear, Some(7), 2, at(15), at(25)),
+            (BranchStatus::Unknown, None, 0, None, None),
+            (BranchStatus::Unknown, None, 3, None, at(30)),
+            (BranchStatus::Removed, None, 3, at(5), None),
+            (BranchStatus::Clear, Some(8), 0, at(5), None),
+            (BranchStatus::Clear, Some(7), 1, at(5), None),
+            (BranchStatus::Clear, Some(7), 2, at(15), None),
+            (BranchStatus::Clear, Some(7), 2, at(25), None),
+            (BranchStatus::Clear, Some(7), 2, at(15), at(25)),
             (nak(true), Some(7), 1, at(15), None),
             (nak(false), Some(7), 1, at(15), None),
             (nak(false), Some(7), 3, at(15), None),
-            (Standing::Pending { answer: Answer::RnrNak(9), held: false }, Some(7), 4, at(15), None),
-            (Standing::Pending { answer: Answer::Fatal(2), held: true }, Some(8), 4, at(15), None),
+            (BranchStatus::Pending { syndrome: Syndrome::RnrNak(9), held: false }, Some(7), 4, at(15), None),
+            (BranchStatus::Pending { syndrome: Syndrome::Fatal(2), held: true }, Some(8), 4, at(15), None),
         ];
         let conditions: Vec<Condition> = rows
             .into_iter()

@@ -1,7 +1,7 @@
 //! R6, R7: branches that are unknown, and branches that go.
 
 use super::node::{Node, T_HOLD};
-use srdma_aggregation::{Answer, Refusal, Rules, Start};
+use srdma_aggregation::{Refusal, Rules, Start, Syndrome};
 use srdma_wire::Psn;
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use std::time::Duration;
 #[test]
 fn r6_unknown_branches_silence_the_node() {
     let mut node = Node::new(Rules::default(), 3, Start::Unknown);
-    assert_eq!(node.try_response(0, 7, Answer::Ack), Err(Refusal::NothingSent { next: Psn::new(8) }));
+    assert_eq!(node.try_response(0, 7, Syndrome::Ack), Err(Refusal::NothingSent { psn: Psn::new(8) }));
     assert_eq!(node.stream(4, 9), "");
-    assert_eq!(node.machine.unknown(), 3);
+    assert_eq!(node.machine.unknown_branches(), 3);
     assert_eq!(node.nak(0, 6), "");
     assert_eq!(node.fatal(1, 8, 1), "");
     assert_eq!(node.data(4, true), "", "nor are data answered");
     assert_eq!(node.wait(10 * T_HOLD), "");
-    assert_eq!((node.machine.next_deadline(), node.machine.unknown(), node.point(2)), (None, 1, None));
+    assert_eq!((node.machine.next_deadline(), node.machine.unknown_branches(), node.expected_psn(2)), (None, 1, None));
     assert_eq!(node.ack(2, 6), "ACK 5, NAK 6");
     assert_eq!(node.wait(Duration::ZERO), "FATAL 1 at 6", "its hold ended long ago");
 }
@@ -28,7 +28,7 @@ fn r6_a_restarted_node_believes_no_more_than_it_has_seen() {
     assert_eq!(node.data(50, false), "");
     assert_eq!(node.ack(0, 99), "");
     assert_eq!(node.nak(1, 80), "ACK 50");
-    assert_eq!((node.point(0), node.point(1)), (Some(51), Some(51)));
+    assert_eq!((node.expected_psn(0), node.expected_psn(1)), (Some(51), Some(51)));
     // What failed has failed, wherever that was.
     assert_eq!(node.fatal(0, 99, 2), "FATAL 2 at 51");
 }
@@ -40,11 +40,11 @@ fn r7_a_branch_is_removed() {
     assert_eq!(node.ack(1, 7), "");
     assert_eq!(node.nak(2, 6), "");
     assert_eq!(node.remove(0), "ACK 5, NAK 6");
-    assert_eq!(node.try_response(0, 9, Answer::Ack), Err(Refusal::NoSuchBranch(0)));
-    assert_eq!((node.point(0), node.remove(0)), (None, String::new()));
+    assert_eq!(node.try_response(0, 9, Syndrome::Ack), Err(Refusal::NoSuchBranch(0)));
+    assert_eq!((node.expected_psn(0), node.remove(0)), (None, String::new()));
     assert_eq!(node.remove(2), "ACK 7");
     assert_eq!(node.remove(1), "", "nobody is left to speak for");
-    assert_eq!((node.machine.minimum(), node.data(1, true)), (None, String::new()));
+    assert_eq!((node.machine.minimum_psn(), node.data(1, true)), (None, String::new()));
 }
 
 /// R7, R6: the last unknown branch goes, and the rest is known.

@@ -1,4 +1,4 @@
-//! R2: what data going down answer, serve and spare.
+//! R2: what data going down syndrome, serve and spare.
 
 use super::node::Node;
 use srdma_aggregation::{BranchIndex, Rules, Start};

@@ -2,8 +2,8 @@
 
 mod branches;
 mod data;
+mod expected_psns;
 mod failures;
 mod naks;
 mod node;
-mod points;
 mod readings;

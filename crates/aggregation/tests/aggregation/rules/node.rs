@@ -1,6 +1,6 @@
 //! A node under test.
 
-use srdma_aggregation::{Acknowledgements, Answer, BranchIndex, Refusal, Response, Rules, Start, Statement};
+use srdma_aggregation::{Acknowledgements, BranchIndex, Refusal, Response, Rules, Start, Syndrome, UpstreamResponse};
 use srdma_wire::{Instant, Psn};
 use std::fmt::Write;
 use std::time::Duration;
@@ -37,31 +37,31 @@ impl Node {
         text(&out)
     }
 
-    pub(crate) fn try_response(&mut self, branch: u16, psn: u32, answer: Answer) -> Result<String, Refusal> {
+    pub(crate) fn try_response(&mut self, branch: u16, psn: u32, syndrome: Syndrome) -> Result<String, Refusal> {
         let mut out = Vec::new();
-        let response = Response { psn: Psn::new(psn), msn: 100 + u32::from(branch), answer };
+        let response = Response { psn: Psn::new(psn), msn: 100 + u32::from(branch), syndrome };
         let taken = self.machine.response(self.now, BranchIndex(branch), response, &mut out);
         taken.map(|()| text(&out))
     }
 
-    pub(crate) fn response(&mut self, branch: u16, psn: u32, answer: Answer) -> String {
-        self.try_response(branch, psn, answer).unwrap()
+    pub(crate) fn response(&mut self, branch: u16, psn: u32, syndrome: Syndrome) -> String {
+        self.try_response(branch, psn, syndrome).unwrap()
     }
 
     pub(crate) fn ack(&mut self, branch: u16, psn: u32) -> String {
-        self.response(branch, psn, Answer::Ack)
+        self.response(branch, psn, Syndrome::Ack)
     }
 
     pub(crate) fn nak(&mut self, branch: u16, psn: u32) -> String {
-        self.response(branch, psn, Answer::SequenceNak)
+        self.response(branch, psn, Syndrome::SequenceNak)
     }
 
     pub(crate) fn rnr(&mut self, branch: u16, psn: u32, timer: u8) -> String {
-        self.response(branch, psn, Answer::RnrNak(timer))
+        self.response(branch, psn, Syndrome::RnrNak(timer))
     }
 
     pub(crate) fn fatal(&mut self, branch: u16, psn: u32, code: u8) -> String {
-        self.response(branch, psn, Answer::Fatal(code))
+        self.response(branch, psn, Syndrome::Fatal(code))
     }
 
     pub(crate) fn remove(&mut self, branch: u16) -> String {
@@ -82,20 +82,20 @@ impl Node {
         text(&out)
     }
 
-    pub(crate) fn point(&self, branch: u16) -> Option<u32> {
-        self.machine.point(BranchIndex(branch)).map(Psn::get)
+    pub(crate) fn expected_psn(&self, branch: u16) -> Option<u32> {
+        self.machine.expected_psn(BranchIndex(branch)).map(Psn::get)
     }
 }
 
-pub(crate) fn text(out: &[Statement]) -> String {
+pub(crate) fn text(out: &[UpstreamResponse]) -> String {
     let mut text = String::new();
-    for Statement { response, .. } in out {
+    for UpstreamResponse { response, .. } in out {
         let separator = if text.is_empty() { "" } else { ", " };
-        match response.answer {
-            Answer::Ack => write!(text, "{separator}ACK {}", response.psn),
-            Answer::SequenceNak => write!(text, "{separator}NAK {}", response.psn),
-            Answer::RnrNak(timer) => write!(text, "{separator}RNR {timer} at {}", response.psn),
-            Answer::Fatal(code) => write!(text, "{separator}FATAL {code} at {}", response.psn),
+        match response.syndrome {
+            Syndrome::Ack => write!(text, "{separator}ACK {}", response.psn),
+            Syndrome::SequenceNak => write!(text, "{separator}NAK {}", response.psn),
+            Syndrome::RnrNak(timer) => write!(text, "{separator}RNR {timer} at {}", response.psn),
+            Syndrome::Fatal(code) => write!(text, "{separator}FATAL {code} at {}", response.psn),
         }
         .unwrap();
     }

@@ -1,7 +1,7 @@
 //! The literal rules, and other readings, kept to be measured.
 
 use super::node::{Node, T_HOLD, text};
-use srdma_aggregation::{Answer, BranchIndex, Refusal, Repeat, Response, Rules, Start};
+use srdma_aggregation::{BranchIndex, Refusal, Repeat, Response, Rules, Start, Syndrome};
 use srdma_wire::Psn;
 
 /// D19, MT-5.3.1-3: literally, every ACK makes an ACK of the minimum, and data are left to the receivers to answer.
@@ -13,7 +13,7 @@ fn literal_acks() {
     assert_eq!(node.ack(1, 2), "ACK 2");
     assert_eq!(node.ack(1, 2), "ACK 2");
     let mut out = Vec::new();
-    let overtaken = Response { psn: Psn::new(1), msn: 0, answer: Answer::Ack };
+    let overtaken = Response { psn: Psn::new(1), msn: 0, syndrome: Syndrome::Ack };
     let taken = node.machine.response(node.now, BranchIndex(1), overtaken, &mut out);
     assert!(matches!(taken, Err(Refusal::Behind { .. })));
     assert_eq!(text(&out), "ACK 2", "even for one that was overtaken");
@@ -78,8 +78,8 @@ fn responses_without_data() {
     assert_eq!(node.nak(1, 4), "NAK 4");
     assert_eq!(node.nak(1, 4), "NAK 4");
     let (far, old) = (Psn::new(4).plus((1 << 22) + 1), Psn::new(4).minus((1 << 22) + 1));
-    assert!(matches!(node.try_response(0, far.get(), Answer::SequenceNak), Err(Refusal::ImplausiblePsn { .. })));
-    assert!(matches!(node.try_response(0, old.get(), Answer::SequenceNak), Err(Refusal::Stale { .. })));
+    assert!(matches!(node.try_response(0, far.get(), Syndrome::SequenceNak), Err(Refusal::ImplausiblePsn { .. })));
+    assert!(matches!(node.try_response(0, old.get(), Syndrome::SequenceNak), Err(Refusal::Stale { .. })));
 }
 
 /// The other readings of repetition, kept to be measured: none answers data.

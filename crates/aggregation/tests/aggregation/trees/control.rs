@@ -3,7 +3,7 @@
 
 use super::record::{Change, Child, Record};
 use super::tree::{Event, Tree};
-use srdma_aggregation::{Acknowledgements, BranchIndex, Cause};
+use srdma_aggregation::{Acknowledgements, BranchIndex, EvictionCause};
 use srdma_testkit::random::Random;
 use srdma_wire::Instant;
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ impl Tree {
                     Change::Join { receiver: self.add_receiver(), at: to, through }
                 }
             };
-            self.schedule(at, Event::Asked(change));
+            self.schedule(at, Event::Requested(change));
         }
         let nodes = self.nodes.len();
         self.control.record.entries.resize_with(nodes, Default::default);
@@ -196,23 +196,23 @@ impl Tree {
     /// out from what was sent to it.
     pub(crate) fn hear_wishes(&mut self, node: usize) {
         let now = Instant::from_ns(self.now_ns);
-        let Some(machine) = self.nodes[node].machine.as_mut().filter(|machine| machine.wants_evictions()) else {
+        let Some(machine) = self.nodes[node].machine.as_mut().filter(|machine| machine.has_eviction_requests()) else {
             return;
         };
-        let mut wanted: Vec<(BranchIndex, Cause)> = Vec::new();
-        machine.take_evictions(now, |branch, cause| wanted.push((branch, cause)));
+        let mut wanted: Vec<(BranchIndex, EvictionCause)> = Vec::new();
+        machine.take_eviction_requests(now, |branch, cause| wanted.push((branch, cause)));
         for (branch, cause) in wanted {
             let Child::Receiver(receiver) = self.nodes[node].entry.branches[branch.index()].child else {
                 continue;
             };
             self.outcome.evictions += 1;
             let is_true = match cause {
-                Cause::Stalled => self.is_stalled(node, branch, receiver),
-                Cause::Failed(_) => self.receivers[receiver].dead,
+                EvictionCause::Stalled => self.is_stalled(node, branch, receiver),
+                EvictionCause::Failed(_) => self.receivers[receiver].dead,
             };
             self.outcome.false_evictions += u64::from(!is_true);
             let at = self.now_ns + self.control.random.between(1_000, 2_000_000);
-            self.schedule(at, Event::Asked(Change::Evict(receiver)));
+            self.schedule(at, Event::Requested(Change::Evict(receiver)));
         }
     }
 
@@ -221,7 +221,7 @@ impl Tree {
             return false;
         };
         let receiver = &self.receivers[receiver];
-        let expected = machine.point(branch);
+        let expected = machine.expected_psn(branch);
         let of_it = |&&(by, packet, _): &&(usize, u64, u64)| {
             by == node && expected.is_none_or(|psn| self.source.psn(packet) == psn)
         };

@@ -1,6 +1,6 @@
 //! The two ends of the tree, as far as the reverse path can tell: which PSNs are sent again, and what is answered.
 
-use srdma_aggregation::{Answer, Response};
+use srdma_aggregation::{Response, Syndrome};
 use srdma_testkit::random::Random;
 use srdma_wire::Psn;
 use srdma_wire::transport::rnr_timer;
@@ -114,23 +114,23 @@ impl Source {
 
     /// Takes a response; says up to which packet it makes the source believe that all is delivered.
     pub(crate) fn receive(&mut self, now_ns: u64, response: Response) -> u64 {
-        let distance = i64::from(response.next().distance_from(self.psn(self.completed)));
+        let distance = i64::from(response.expected_psn().distance_from(self.psn(self.completed)));
         let point = self.completed.saturating_add_signed(distance);
         self.timeout_at_ns = now_ns + TIMEOUT_NS;
         if distance < 0 {
-            self.acks += u64::from(response.answer == Answer::Ack);
+            self.acks += u64::from(response.syndrome == Syndrome::Ack);
             return self.completed;
         }
         self.completed = point;
         self.next = self.next.max(point);
         self.fresh = self.fresh.max(point);
-        match response.answer {
-            Answer::Ack => {
+        match response.syndrome {
+            Syndrome::Ack => {
                 self.acks += 1;
                 self.retries = 0;
                 self.gone_back = false;
             }
-            Answer::SequenceNak => {
+            Syndrome::SequenceNak => {
                 self.naks += 1;
                 self.spend_retry();
                 if !(self.habit == SourceHabit::SoftRoce && self.gone_back) {
@@ -138,11 +138,11 @@ impl Source {
                     self.next = self.completed;
                 }
             }
-            Answer::RnrNak(timer) => {
+            Syndrome::RnrNak(timer) => {
                 self.next = self.completed;
                 self.waits_until_ns = Some(now_ns + rnr_timer(timer).as_nanos() as u64);
             }
-            Answer::Fatal(_) => self.failed = true,
+            Syndrome::Fatal(_) => self.failed = true,
         }
         point
     }
@@ -209,8 +209,8 @@ impl Receiver {
         }
     }
 
-    /// Takes a packet; gives the answer with the packet that its PSN names (one below 0 for an ACK of nothing).
-    pub(crate) fn receive(&mut self, random: &mut Random, packet: u64, ack_request: bool) -> Option<(i64, Answer)> {
+    /// Takes a packet; gives the syndrome with the packet that its PSN names (one below 0 for an ACK of nothing).
+    pub(crate) fn receive(&mut self, random: &mut Random, packet: u64, ack_request: bool) -> Option<(i64, Syndrome)> {
         if self.dead {
             return None;
         }
@@ -218,23 +218,23 @@ impl Receiver {
         if packet < self.expected {
             let answers = self.habit == ReceiverHabit::AnswersDuplicates || ack_request;
             self.acks += u64::from(answers);
-            return answers.then_some((expected - 1, Answer::Ack));
+            return answers.then_some((expected - 1, Syndrome::Ack));
         }
         if packet > self.expected {
             let first = !std::mem::replace(&mut self.nak_sent, true);
-            return first.then_some((expected, Answer::SequenceNak));
+            return first.then_some((expected, Syndrome::SequenceNak));
         }
         if self.fails_at == Some(packet) {
             self.dead = true;
-            return Some((expected, Answer::Fatal(random.between(1, 3) as u8)));
+            return Some((expected, Syndrome::Fatal(random.between(1, 3) as u8)));
         }
         if random.happens(self.unready_per_mille) {
             // It may send a sequence NAK for the same PSN afterwards.
-            return Some((expected, Answer::RnrNak(random.one_of(&[1, 2, 5, 8, 12, 14]))));
+            return Some((expected, Syndrome::RnrNak(random.one_of(&[1, 2, 5, 8, 12, 14]))));
         }
         self.expected += 1;
         self.nak_sent = false;
         self.acks += u64::from(ack_request);
-        ack_request.then_some((expected, Answer::Ack))
+        ack_request.then_some((expected, Syndrome::Ack))
     }
 }

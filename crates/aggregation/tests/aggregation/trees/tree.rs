@@ -4,7 +4,7 @@
 use super::control::Control;
 use super::endpoints::{Receiver, ReceiverHabit, Source, SourceHabit, TIMEOUT_NS};
 use super::record::{Branch, Change, Child, Part, Record};
-use srdma_aggregation::{Acknowledgements, Answer, EpochTag, Origin, Response, Rules, Statement};
+use srdma_aggregation::{Acknowledgements, EpochTag, Origin, Response, Rules, Syndrome, UpstreamResponse};
 use srdma_testkit::random::Random;
 use srdma_wire::{Instant, Psn};
 use std::cmp::Reverse;
@@ -86,7 +86,7 @@ pub(crate) enum Event {
     Falls { receiver: usize },
     Dies { node: usize },
     Rescue { node: usize },
-    Asked(Change),
+    Requested(Change),
     Commit { node: usize },
 }
 
@@ -208,7 +208,7 @@ impl Tree {
             self.schedule(falls, Event::Falls { receiver });
             if self.rules.evict.is_none() {
                 let removed = self.random.between(falls, self.clean_at_ns);
-                self.schedule(removed, Event::Asked(Change::Evict(receiver)));
+                self.schedule(removed, Event::Requested(Change::Evict(receiver)));
             }
         }
         self.plan_changes();
@@ -290,7 +290,7 @@ impl Tree {
             Event::Falls { receiver } => self.receivers[receiver].dead = true,
             Event::Dies { node } => self.dies(node),
             Event::Rescue { node } => self.rescue(node),
-            Event::Asked(change) => self.asked(change),
+            Event::Requested(change) => self.asked(change),
             Event::Commit { node } => self.commit(node),
         }
     }
@@ -328,7 +328,7 @@ impl Tree {
         let Some(index) = entry.branch_of(branch.child) else {
             return false;
         };
-        let point = machine.point(index);
+        let point = machine.expected_psn(index);
         let is_before_join = branch.joined.is_some_and(|joined| {
             packet < joined && !point.is_some_and(|point| point.is_after(self.source.psn(joined)))
         });
@@ -345,18 +345,18 @@ impl Tree {
         {
             self.outcome.sent_before_join += 1;
         }
-        let answer = self.receivers[receiver].receive(&mut self.random, packet, ack_request);
+        let syndrome = self.receivers[receiver].receive(&mut self.random, packet, ack_request);
         let node =
             (0..self.nodes.len()).find(|&node| self.nodes[node].entry.branch_of(Child::Receiver(receiver)).is_some());
-        if let (Some((packet, answer)), Some(node)) = (answer, node) {
+        if let (Some((packet, syndrome)), Some(node)) = (syndrome, node) {
             let psn = self.source.initial.plus((packet & 0xFF_FFFF) as u32);
-            let response = self.remember(Response { psn, msn: 0, answer });
+            let response = self.remember(Response { psn, msn: 0, syndrome });
             let latency_ns = self.receivers[receiver].latency_ns;
             let event = Event::ResponseAtNode { node, from: Child::Receiver(receiver), response, epoch: 0 };
-            match answer {
+            match syndrome {
                 // Said once only, so not lost here: the receiver would just be silent.
-                Answer::Fatal(_) => self.schedule(self.now_ns + latency_ns, event),
-                Answer::Ack | Answer::SequenceNak | Answer::RnrNak(_) => self.transmit(latency_ns, event),
+                Syndrome::Fatal(_) => self.schedule(self.now_ns + latency_ns, event),
+                Syndrome::Ack | Syndrome::SequenceNak | Syndrome::RnrNak(_) => self.transmit(latency_ns, event),
             }
         }
     }
@@ -377,10 +377,10 @@ impl Tree {
             self.outcome.old_epochs += 1;
             return;
         }
-        let (mut out, before) = (Vec::new(), machine.point(branch));
+        let (mut out, before) = (Vec::new(), machine.expected_psn(branch));
         // A refusal is the machine's business: what matters is what it sends.
         let _refused = machine.response(Instant::from_ns(self.now_ns), branch, response, &mut out);
-        if let (true, Child::Receiver(receiver)) = (machine.point(branch) != before, from) {
+        if let (true, Child::Receiver(receiver)) = (machine.expected_psn(branch) != before, from) {
             self.receivers[receiver].progress_at_ns = self.now_ns;
         }
         self.send_up(node, out);
@@ -424,9 +424,9 @@ impl Tree {
     }
 
     /// What a node says, to whoever is above it now, in the epoch that it is in.
-    pub(crate) fn send_up(&mut self, node: usize, out: Vec<Statement>) {
+    pub(crate) fn send_up(&mut self, node: usize, out: Vec<UpstreamResponse>) {
         let (epoch, parent) = (self.nodes[node].epoch, self.nodes[node].entry.parent);
-        for Statement { response, .. } in out {
+        for UpstreamResponse { response, .. } in out {
             let response = self.remember(response);
             let event = match parent {
                 Some(parent) => Event::ResponseAtNode { node: parent, from: Child::Node(node), response, epoch },

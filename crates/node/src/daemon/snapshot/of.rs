@@ -105,7 +105,7 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
     };
     let branches = (0..).map(BranchIndex).zip(&entry.branches).map(|(index, branch)| BranchSnapshot {
         address: branch.responder,
-        point: points.point(index).map(|psn| psn.get()),
+        point: points.expected_psn(index).map(|psn| psn.get()),
         lag: points.lag(index),
         stalls: 0,
         cnps: node.branch_cnps(id, index).unwrap_or(0),
@@ -118,7 +118,7 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         proxy: entry.proxy,
         parent,
         is_root,
-        highest_psn: points.highest().map(|psn| psn.get()),
+        highest_psn: points.highest_psn().map(|psn| psn.get()),
         counters: counters.into(),
         evictions_wanted: 0,
         to_evict: Vec::new(),

@@ -3,11 +3,11 @@
 use crate::BranchIndex;
 use crate::acknowledgements::Acknowledgements;
 use crate::branch::State;
-use crate::response::Answer;
+use crate::response::Syndrome;
 
 /// What a branch has said last, as far as it matters still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum BranchStatus {
     /// Not heard yet: nothing goes upstream (R6).
     Unknown,
     /// Nothing is pending.
@@ -15,7 +15,7 @@ pub enum Standing {
     /// A NAK, an RNR NAK or a fatal NAK at the branch's point.
     Pending {
         /// Which.
-        answer: Answer,
+        syndrome: Syndrome,
         /// It waits for the minimum, or for T_hold, to go upstream (R5, D24).
         held: bool,
     },
@@ -25,17 +25,17 @@ pub enum Standing {
 
 impl Acknowledgements {
     /// Where a branch stands; one that does not exist has been removed.
-    pub fn standing(&self, branch: BranchIndex) -> Standing {
-        let pending = |answer, held| Standing::Pending { answer, held };
+    pub fn branch_status(&self, branch: BranchIndex) -> BranchStatus {
+        let pending = |syndrome, held| BranchStatus::Pending { syndrome, held };
         match self.branches.get(branch.index()).map_or(State::Removed, |branch| branch.state) {
-            State::Unknown => Standing::Unknown,
-            State::Clear => Standing::Clear,
-            State::Nak => pending(Answer::SequenceNak, true),
-            State::NakTold => pending(Answer::SequenceNak, false),
-            State::Rnr(timer) => pending(Answer::RnrNak(timer), false),
-            State::Fatal(code) => pending(Answer::Fatal(code), true),
-            State::FatalTold(code) | State::Failed(code) => pending(Answer::Fatal(code), false),
-            State::Removed => Standing::Removed,
+            State::Unknown => BranchStatus::Unknown,
+            State::Clear => BranchStatus::Clear,
+            State::Nak => pending(Syndrome::SequenceNak, true),
+            State::NakForwarded => pending(Syndrome::SequenceNak, false),
+            State::Rnr(timer) => pending(Syndrome::RnrNak(timer), false),
+            State::Fatal(code) => pending(Syndrome::Fatal(code), true),
+            State::FatalForwarded(code) | State::Failed(code) => pending(Syndrome::Fatal(code), false),
+            State::Removed => BranchStatus::Removed,
         }
     }
 }

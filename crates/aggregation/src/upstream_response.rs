@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A response for the node above or, at the root, for the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Statement {
+pub struct UpstreamResponse {
     /// What it says.
     pub response: Response,
     /// Why it is said now.
@@ -31,7 +31,7 @@ pub enum Rule {
     Literal,
     /// One of the readings of repetition that R2 replaces.
     Repetition,
-    /// D26: the headend's own answer to a request that a group cannot carry.
+    /// D26: the headend's own syndrome to a request that a group cannot carry.
     RefusedRequest,
 }
 

@@ -15,21 +15,21 @@ const ABSENT: u32 = u32::MAX;
 ///   branch 0  1      2     3
 /// ```
 ///
-/// Eight octets a branch. Serial order is an order only within half the circle; the caller keeps all points within
+/// Eight octets a branch. Serial order is an order only within half the circle; the caller keeps all expected_psns within
 /// 2^22.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Points {
+pub(super) struct ExpectedPsns {
     entries: Box<[u32]>,
 }
 
-impl Points {
+impl ExpectedPsns {
     /// State per branch (MT-8-1).
     pub(super) const OCTETS_PER_BRANCH: usize = 2 * size_of::<u32>();
 
     /// `branches` branches, all at `point`, or all without one.
     pub(super) fn new(branches: usize, point: Option<Psn>) -> Self {
         let entry = point.map_or(ABSENT, Psn::get);
-        Points { entries: vec![entry; 2 * branches.max(1)].into_boxed_slice() }
+        ExpectedPsns { entries: vec![entry; 2 * branches.max(1)].into_boxed_slice() }
     }
 
     /// The point of a branch.
@@ -110,16 +110,16 @@ mod tests {
             base in prop_oneof![Just(0xFF_FF00_u64), 0_u64..1 << 24],
             moves in prop::collection::vec((0_usize..70, prop::option::weighted(0.9, 0_u64..1 << 22)), 0..200),
         ) {
-            let mut points = Points::new(branches, None);
+            let mut expected_psns = ExpectedPsns::new(branches, None);
             let mut slow = vec![None; branches];
             for (branch, offset) in moves {
                 let branch = branch % branches;
                 slow[branch] = offset.map(|offset| base + offset);
-                points.set(branch, offset.map(|offset| Psn::new(((base + offset) & 0xFF_FFFF) as u32)));
+                expected_psns.set(branch, offset.map(|offset| Psn::new(((base + offset) & 0xFF_FFFF) as u32)));
                 let least = slow.iter().flatten().min();
-                prop_assert_eq!(points.minimum().map(|psn| u64::from(psn.get())), least.map(|psn| psn & 0xFF_FFFF));
-                prop_assert_eq!(points.holder().and_then(|holder| slow[holder]), least.copied());
-                let at: Vec<usize> = points.minimum().map_or(vec![], |least| points.at(least).collect());
+                prop_assert_eq!(expected_psns.minimum().map(|psn| u64::from(psn.get())), least.map(|psn| psn & 0xFF_FFFF));
+                prop_assert_eq!(expected_psns.holder().and_then(|holder| slow[holder]), least.copied());
+                let at: Vec<usize> = expected_psns.minimum().map_or(vec![], |least| expected_psns.at(least).collect());
                 let expected: Vec<usize> =
                     (0..branches).filter(|&branch| slow[branch].is_some() && slow[branch].as_ref() == least).collect();
                 prop_assert_eq!(at, expected);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn no_branches_have_no_minimum() {
-        let points = Points::new(0, None);
-        assert_eq!((points.minimum(), points.holder()), (None, None));
+        let expected_psns = ExpectedPsns::new(0, None);
+        assert_eq!((expected_psns.minimum(), expected_psns.holder()), (None, None));
     }
 }
