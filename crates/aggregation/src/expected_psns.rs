@@ -1,8 +1,8 @@
-//! The point of every branch and the least of them.
+//! The expected PSN of every branch, and their minimum.
 
 use srdma_wire::Psn;
 
-/// Where a branch without a point stands: one that was not heard yet, one that was removed.
+/// The entry of a branch without an expected PSN: unknown, or removed.
 const ABSENT: u32 = u32::MAX;
 
 /// A tournament in which the serially least PSN wins (D16).
@@ -15,8 +15,8 @@ const ABSENT: u32 = u32::MAX;
 ///   branch 0  1      2     3
 /// ```
 ///
-/// Eight octets a branch. Serial order is an order only within half the circle; the caller keeps all expected_psns within
-/// 2^22.
+/// Eight octets a branch. Serial order is an order only within half the circle; the caller keeps all expected PSNs
+/// within 2^22.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ExpectedPsns {
     entries: Box<[u32]>,
@@ -26,13 +26,13 @@ impl ExpectedPsns {
     /// State per branch (MT-8-1).
     pub(super) const OCTETS_PER_BRANCH: usize = 2 * size_of::<u32>();
 
-    /// `branches` branches, all at `point`, or all without one.
-    pub(super) fn new(branches: usize, point: Option<Psn>) -> Self {
-        let entry = point.map_or(ABSENT, Psn::get);
+    /// `branches` branches, all at `expected_psn`, or all without one.
+    pub(super) fn new(branches: usize, expected_psn: Option<Psn>) -> Self {
+        let entry = expected_psn.map_or(ABSENT, Psn::get);
         ExpectedPsns { entries: vec![entry; 2 * branches.max(1)].into_boxed_slice() }
     }
 
-    /// The point of a branch.
+    /// The expected PSN of a branch.
     #[inline]
     pub(super) fn get(&self, branch: usize) -> Option<Psn> {
         present(self.entries[self.first() + branch])
@@ -40,9 +40,9 @@ impl ExpectedPsns {
 
     /// Moves a branch.
     #[inline]
-    pub(super) fn set(&mut self, branch: usize, point: Option<Psn>) {
+    pub(super) fn set(&mut self, branch: usize, expected_psn: Option<Psn>) {
         let mut at = self.first() + branch;
-        self.entries[at] = point.map_or(ABSENT, Psn::get);
+        self.entries[at] = expected_psn.map_or(ABSENT, Psn::get);
         while at > 1 {
             let winner = lesser(self.entries[at & !1], self.entries[at | 1]);
             at /= 2;
@@ -53,13 +53,13 @@ impl ExpectedPsns {
         }
     }
 
-    /// The least point; `None` when no branch has one.
+    /// The minimum; `None` when no branch has an expected PSN.
     #[inline]
     pub(super) fn minimum(&self) -> Option<Psn> {
         present(self.entries[1])
     }
 
-    /// A branch at the least point.
+    /// A branch at the minimum.
     pub(super) fn holder(&self) -> Option<usize> {
         let least = self.entries[1];
         if least == ABSENT {
@@ -72,10 +72,10 @@ impl ExpectedPsns {
         Some(at - self.first())
     }
 
-    /// The branches at a point, in order.
-    pub(super) fn at(&self, point: Psn) -> impl Iterator<Item = usize> {
+    /// The branches that expect a PSN, in order.
+    pub(super) fn at(&self, expected_psn: Psn) -> impl Iterator<Item = usize> {
         let leaves = &self.entries[self.first()..];
-        leaves.iter().enumerate().filter(move |&(_, &entry)| entry == point.get()).map(|(branch, _)| branch)
+        leaves.iter().enumerate().filter(move |&(_, &entry)| entry == expected_psn.get()).map(|(branch, _)| branch)
     }
 
     /// Where the branches begin.
@@ -90,7 +90,7 @@ fn present(entry: u32) -> Option<Psn> {
     (entry != ABSENT).then(|| Psn::new(entry))
 }
 
-/// Who wins a match; without a jump, for nobody can foresee it.
+/// The winner of a match; without a branch instruction, which could not be predicted.
 #[inline]
 fn lesser(left: u32, right: u32) -> u32 {
     let right_is_before = Psn::new(right).is_before(Psn::new(left));

@@ -1,5 +1,5 @@
-//! Aggregation of responses on the way back to the source (MT-5.3-1): what a node of the multicast tree keeps per group
-//! and branch, and what it says upstream. Values only: no frame, no octet, no clock.
+//! Aggregation of responses on the way to the source (MT-5.3-1): the state of a group and its branches at a node of the
+//! multicast tree, and the responses that the node sends upstream. Values only: no frame, no octet, no clock.
 //!
 //! ```text
 //!                     upstream
@@ -7,17 +7,17 @@
 //!                        |                                                        ^
 //!             +----------+-----------+                                    +-------+-------+
 //!   data ---> |   Acknowledgements   |  one per group                     |   CnpWindow   |
-//!             | m = least `next`     |                                    | CCounts, T    |
+//!             | m = minimum PSN      |                                    | CCounts, T    |
 //!             +--+-------+-------+---+                                    +--+---------+--+
 //!                |       |       |                                           |         |
-//!             branch  branch  branch    `next`, what is pending there     branch    branch
+//!             branch  branch  branch    expected PSN, pending syndrome    branch    branch
 //!                ^       ^       ^                                           ^         ^
 //!                Response: ACK, NAK, RNR NAK, fatal NAK                      CNP
 //! ```
 //!
-//! * [`Rules`]: the forwarding rule R1-R7, the drafts' literal readings and the readings that failed.
-//! * [`Response`]: what comes from a branch, and what goes upstream: the same thing, but that a [`UpstreamResponse`] says why.
-//! * [`Acknowledgements`]: the machine of one group; its per-branch part is drawn in `branch.rs`.
+//! * [`Rules`]: the forwarding rule R1-R7, the literal readings of the drafts and the rejected variants.
+//! * [`Response`]: a response of a branch. An [`UpstreamResponse`] is one that goes upstream, with its [`Rule`].
+//! * [`Acknowledgements`]: the machine of one group; the state of one branch is drawn in `branch.rs`.
 //! * [`CnpWindow`]: the machine of one group's congestion notifications.
 
 mod acknowledgements;

@@ -1,4 +1,4 @@
-//! R1 and R3: expected_psns, the least of them, and what is believed.
+//! R1 and R3: expected PSNs, the least of them, and what is believed.
 
 use super::node::Node;
 use srdma_aggregation::{BranchIndex, Refusal, Response, Rules, Start, Syndrome};
