@@ -361,7 +361,7 @@ impl Acknowledgements {
     }
 
     /// Moves `hi` up to `psn`, unless that lies more than 2^22 ahead of the minimum, where no source gets without an
-    /// ACK: so all expected PSNs lie in a quarter of the circle, whatever is sent. It never lies behind the minimum PSN.
+    /// ACK: so all expected PSNs lie in a quarter of the circle. It never lies behind the minimum PSN.
     #[inline]
     fn raise_highest(&mut self, psn: Psn) {
         let ahead = self.expected_psns.minimum().map_or(0, |minimum| psn.distance_from(minimum));

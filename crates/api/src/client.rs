@@ -51,7 +51,7 @@ pub enum ClientError {
         /// Why.
         reason: String,
     },
-    /// The controller was not reached, or the connection broke: the request may have taken effect, and may be sent again
+    /// The controller was not reached, or the connection broke: the request may have taken effect. It may be repeated
     /// with the same idempotency key.
     #[error("controller {url}: {reason}")]
     Unreachable {

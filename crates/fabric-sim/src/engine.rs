@@ -278,7 +278,8 @@ impl<S: Station> Engine<S> {
         later_ns
     }
 
-    /// Prefetches the memory that the processing of the arrived frames needs, so that cache misses overlap. For few frames it is not worthwhile.
+    /// Prefetches the memory that the processing of the arrived frames needs, so that cache misses overlap. For few
+    /// frames it is not worthwhile.
     fn fetch(&self, position: usize, arrived: &[Option<Frame>]) {
         let attached = &self.elements[position];
         let mut sum = 0;

@@ -36,7 +36,7 @@ pub struct HostConfig {
 
 /// A host: an endpoint, and a program that receives data, sends data, or relays them.
 ///
-/// Its memory keeps all received data, octet by octet, so it is the model for runs that check data. The servers of crate
+/// Its memory keeps all received data, octet by octet, so it is the model for runs that check data. The servers of
 /// `fabric-sim` are the model for load: one page of memory for thousands of hosts, a NIC with programs, PFC, and jobs.
 pub struct Host {
     endpoint: Endpoint<Replica>,

@@ -65,7 +65,9 @@ export class Recording {
       throw new NoRecording("line 1: expected the header of a recording of srdma");
     }
     if (header.version !== VERSION) {
-      throw new NoRecording(`line 1: a recording of format ${header.version}: expected format ${VERSION}; record it again`);
+      throw new NoRecording(
+        `line 1: a recording of format ${header.version}: expected format ${VERSION}; record it again`,
+      );
     }
     this.#header = header;
     this.title = header.title;
