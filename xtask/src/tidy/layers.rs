@@ -14,11 +14,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fib", &["wire"]),
     ("aggregation", &["wire"]),
     ("dataplane", &["wire", "group", "steering", "frame", "fib", "aggregation"]),
+    ("node-spec", &["wire", "group", "dataplane"]),
     ("rc", &["wire"]),
     ("isis", &["wire"]),
     ("capture", &[]),
     ("fabric", &["wire", "toml-error"]),
     ("placement", &["fabric", "toml-error"]),
+    ("provision", &["fabric"]),
     ("report", &[]),
     ("dissect", &["wire", "dataplane", "rc", "capture"]),
     ("api", &["group"]),
@@ -50,8 +52,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("host", &["wire", "steering", "frame", "dataplane", "rc", "io", "toml-error"]),
     (
         "node",
-        &[
-            "wire",
+        &["node-spec", "wire",
             "group",
             "api",
             "steering",
@@ -71,6 +72,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "provision",
+            "node-spec",
             "wire",
             "toml-error",
             "group",

@@ -1,11 +1,6 @@
-//! `srdma plan provision`: what each device of a fabric is told at bring-up, in the words of its own system.
+//! `srdma plan provision`: the configuration of each device of a fabric, for its own system.
 
 mod check;
-mod frr;
-mod json;
-mod linux;
-mod node;
-mod sonic;
 
 use super::{FabricArguments, read};
 use crate::output::print;
@@ -21,26 +16,23 @@ use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Of tables the first that is a tenant's: what lies below belongs to the kernel.
-const FIRST_TABLE: u32 = 1000;
-
 const EXAMPLES: &str = "Examples:
   srdma plan provision --fabric fabrics/figure1.toml --format linux --device leaf1
   srdma plan provision --fabric dc.toml --format sonic --interfaces Ethernet{port} --out config
   srdma plan provision --fabric dc.toml --format frr --jobs jobs.toml         with End.DT6 of the jobs' tenants
-  srdma plan provision --fabric fabrics/figure1.toml --check ai-backend       names what a running lab lacks
+  srdma plan provision --fabric fabrics/figure1.toml --check ai-backend       lists what a running lab lacks
 
 docs/placement.md describes each format and what its system needs to be.
-Exit codes: 0 done, 1 the lab lacks something, 2 the files or the arguments make no sense.";
+Exit codes: 0 done, 1 the lab differs from the plan, 2 invalid files or arguments.";
 
-/// Write what each device needs to be told at bring-up: its SIDs, and the routes to those of others.
+/// Write the configuration of each device: its SIDs, and routes to the SIDs of others.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     fabric: FabricArguments,
 
-    /// Whose configuration it is to be.
+    /// System that the configuration is for.
     #[arg(long, value_enum, default_value_t = Format::Json)]
     format: Format,
 
@@ -48,23 +40,23 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME")]
     device: Vec<String>,
 
-    /// What programs of this encoding need, by switches or by links, instead of what both need.
+    /// Only SIDs for programs of this encoding, by switches or by links [default: for both].
     #[arg(long, value_enum)]
     encoding: Option<EncodingName>,
 
-    /// Jobs, a TOML file: their tenants are kept apart by End.DT6.
+    /// Jobs, a TOML file: adds an End.DT6 for each of their tenants.
     #[arg(long, value_name = "FILE")]
     jobs: Option<PathBuf>,
 
-    /// The /32 that addresses of switches and NICs are made in.
+    /// The /32 of the addresses of switches and NICs.
     #[arg(long, value_name = "ADDRESS", default_value = "2001:db8::")]
     addresses: Ipv6Addr,
 
-    /// Names of interfaces, by {port}, the port's number, and {peer}, the name of what is at the other end.
+    /// Pattern of interface names: {port} is the port's number, {peer} the name of the device at the other end.
     #[arg(long, value_name = "PATTERN", default_value = "{peer}")]
     interfaces: String,
 
-    /// Linux: an interface that there is already, for SIDs to stand at, instead of a new one of type dummy.
+    /// Linux: existing interface that SID routes use, instead of a new one of type dummy.
     #[arg(long, value_name = "INTERFACE")]
     sid_device: Option<String>,
 
@@ -72,11 +64,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Compare a lab that is up with the plan, and name each SID and route that is missing or different.
+    /// Compare a running lab with the plan, and list missing and different SIDs and routes.
     #[arg(long, value_name = "LAB", conflicts_with_all = ["format", "out", "sid_device"])]
     check: Option<String>,
 
-    /// With --check: which instance of the lab.
+    /// With --check: instance of the lab.
     #[arg(long, value_name = "SUFFIX", requires = "check")]
     instance: Option<String>,
 
@@ -130,13 +122,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(lab) = &arguments.check {
         return check::run(lab, arguments.instance.as_deref(), &devices, arguments.json);
     }
-    let is_told = |device: &&Device| match (arguments.format, device.node) {
+    let is_written = |device: &&Device| match (arguments.format, device.node) {
         (Format::Frr | Format::Sonic, NodeId::Host(_)) => !arguments.device.is_empty(),
         _ => true,
     };
     let written: Vec<(&str, Written)> = devices
         .iter()
-        .filter(is_told)
+        .filter(is_written)
         .map(|device| Ok((device.name.as_str(), arguments.written(device, &sids)?)))
         .collect::<Result<_>>()?;
     match &arguments.out {
@@ -183,11 +175,11 @@ impl Arguments {
 
     fn written(&self, device: &Device, sids: &SidPlan) -> Result<Written> {
         Ok(match self.format {
-            Format::Node => Written::Text(node::file(device)),
-            Format::Linux => Written::Text(linux::script(device, self.sid_device.as_deref())),
-            Format::Frr => Written::Text(frr::configuration(device, sids)),
-            Format::Sonic => Written::Json(sonic::config_db(device, sids)),
-            Format::Json => Written::Json(serde_json::to_value(json::Device::from(device))?),
+            Format::Node => Written::Text(srdma_provision::node_toml(device)),
+            Format::Linux => Written::Text(srdma_provision::linux::script(device, self.sid_device.as_deref())),
+            Format::Frr => Written::Text(srdma_provision::frr_configuration(device, sids)),
+            Format::Sonic => Written::Json(srdma_provision::sonic_config_db(device, sids)),
+            Format::Json => Written::Json(serde_json::to_value(srdma_provision::Device::from(device))?),
         })
     }
 

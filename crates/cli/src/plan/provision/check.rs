@@ -3,8 +3,6 @@
 //! A Linux router is asked for its routes, SIDs among them; an srdma node for its SIDs. Both for what they have, not
 //! for what they were told.
 
-use super::json::name;
-use super::linux;
 use crate::output::print;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -14,6 +12,7 @@ use srdma_fabric::provision::{Device, Route};
 use srdma_lab::topology::Kind;
 use srdma_lab::{Instance, Lab};
 use srdma_node::daemon::read_status;
+use srdma_provision::{behavior_name, linux, tenant_table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::path::Path;
@@ -140,14 +139,14 @@ fn of_router(device: &Device) -> Entries {
 fn of_route(device: &Device, route: &Route) -> ((String, String), What) {
     let ports = route.ports.iter().filter_map(|port| device.port(*port));
     let hops = ports.map(|port| (port.neighbour.to_string(), port.interface.clone())).collect();
-    let table = route.tenant.map_or(MAIN.to_owned(), |tenant| super::json::table(tenant).to_string());
+    let table = route.tenant.map_or(MAIN.to_owned(), |tenant| tenant_table(tenant).to_string());
     ((route.prefix.to_string(), table), What::Route(hops))
 }
 
 fn of_node(device: &Device) -> Entries {
     let sids = device.sids.iter();
     sids.map(|sid| {
-        let behavior = BTreeSet::from([name(sid.behavior).to_owned()]);
+        let behavior = BTreeSet::from([behavior_name(sid.behavior).to_owned()]);
         ((sid.prefix.to_string(), MAIN.to_owned()), What::Sid(behavior))
     })
     .collect()

@@ -8,7 +8,7 @@ use srdma_fabric::provision::{Behavior, Device, Route, Sid};
 use srdma_fabric::{NodeId, SidPlan};
 
 /// What config_db.json has of the fabric.
-pub(super) fn config_db(device: &Device, sids: &SidPlan) -> Value {
+pub fn config_db(device: &Device, sids: &SidPlan) -> Value {
     let mut tables = Map::new();
     let mut add = |table: &str, key: String, value: Value| {
         let table = tables.entry(table).or_insert_with(|| Value::Object(Map::new()));

@@ -6,7 +6,7 @@ use srdma_fabric::{NodeId, SidPlan};
 use std::fmt::Write;
 
 /// The configuration, in the form in which FRR shows it.
-pub(super) fn configuration(device: &Device, sids: &SidPlan) -> String {
+pub fn configuration(device: &Device, sids: &SidPlan) -> String {
     let mut text = format!("! {}\nhostname {}\n!\n", device.name, device.name);
     let _ = write!(text, "interface lo\n ipv6 address {}/128\nexit\n!\n", device.address);
     for port in &device.ports {

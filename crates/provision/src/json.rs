@@ -1,13 +1,13 @@
 //! The plan itself as JSON.
 
-use super::FIRST_TABLE;
+use crate::FIRST_TABLE;
 use serde::Serialize;
 use srdma_fabric::provision::{self, Behavior};
 use std::net::Ipv6Addr;
 
 /// A device.
 #[derive(Serialize)]
-pub(super) struct Device {
+pub struct Device {
     address: Ipv6Addr,
     ports: Vec<Port>,
     sids: Vec<Sid>,
@@ -45,7 +45,7 @@ struct Route {
 }
 
 /// The name of a behaviour, as `node.toml` and the drafts have it.
-pub(super) fn name(behavior: Behavior) -> &'static str {
+pub fn behavior_name(behavior: Behavior) -> &'static str {
     match behavior {
         Behavior::Node => "uN",
         Behavior::Link(_) => "uA",
@@ -54,7 +54,7 @@ pub(super) fn name(behavior: Behavior) -> &'static str {
 }
 
 /// The table of a tenant, the same at every device.
-pub(super) fn table(tenant: u16) -> u32 {
+pub fn tenant_table(tenant: u16) -> u32 {
     FIRST_TABLE + u32::from(tenant)
 }
 
@@ -69,17 +69,17 @@ impl From<&provision::Device> for Device {
         });
         let sids = device.sids.iter().map(|sid| Sid {
             sid: sid.prefix.to_string(),
-            behavior: name(sid.behavior),
+            behavior: behavior_name(sid.behavior),
             port: match sid.behavior {
                 Behavior::Link(port) => Some(port),
                 Behavior::Node | Behavior::Tenant(_) => None,
             },
             tenant: sid.behavior.tenant(),
-            table: sid.behavior.tenant().map(table),
+            table: sid.behavior.tenant().map(tenant_table),
         });
         let routes = device.routes.iter().map(|route| Route {
             prefix: route.prefix.to_string(),
-            table: route.tenant.map(table),
+            table: route.tenant.map(tenant_table),
             ports: route.ports.clone(),
         });
         Device { address: device.address, ports: ports.collect(), sids: sids.collect(), routes: routes.collect() }

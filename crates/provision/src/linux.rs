@@ -6,7 +6,7 @@
 //! program to its end. End.X has no PSP either: where a uA is behind an SRH, the SRH stays until the packet is
 //! decapsulated.
 
-use super::json::table;
+use crate::json::tenant_table;
 use srdma_fabric::provision::{Behavior, Device, DevicePort, Route, Sid};
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use std::fmt::Write;
 const SID_DEVICE: &str = "sr0";
 
 /// The commands, as a script.
-pub(super) fn script(device: &Device, sid_device: Option<&str>) -> String {
+pub fn script(device: &Device, sid_device: Option<&str>) -> String {
     let mut text = format!("#!/bin/sh -e\n# {}\n", device.name);
     for command in commands(device, sid_device) {
         let _ = writeln!(text, "{command}");
@@ -43,8 +43,8 @@ fn commands(device: &Device, sid_device: Option<&str>) -> Vec<String> {
     commands
 }
 
-/// Each prefix of a SID with what the kernel is told of it.
-pub(super) fn actions(device: &Device, sid: &Sid) -> Vec<(String, String)> {
+/// Each prefix of a SID with its action in the words of iproute2.
+pub fn actions(device: &Device, sid: &Sid) -> Vec<(String, String)> {
     let (prefix, exact) = (sid.prefix.to_string(), format!("{}/128", sid.prefix.address()));
     match sid.behavior {
         Behavior::Node => vec![
@@ -59,7 +59,7 @@ pub(super) fn actions(device: &Device, sid: &Sid) -> Vec<(String, String)> {
             let action = format!("action End.X nh6 {at} oif {interface} flavors next-csid{both}");
             [(prefix, action)].into_iter().chain(decapsulating(port).map(|action| (exact, action))).collect()
         }
-        Behavior::Tenant(tenant) => vec![(prefix, format!("action End.DT6 table {}", table(tenant)))],
+        Behavior::Tenant(tenant) => vec![(prefix, format!("action End.DT6 table {}", tenant_table(tenant)))],
     }
 }
 
@@ -75,7 +75,7 @@ fn words(device: &Device, route: &Route) -> String {
         .filter_map(|port| device.port(*port))
         .map(|port| format!("via {} dev {}", port.neighbour, port.interface))
         .collect();
-    let table = route.tenant.map(|tenant| format!(" table {}", table(tenant))).unwrap_or_default();
+    let table = route.tenant.map(|tenant| format!(" table {}", tenant_table(tenant))).unwrap_or_default();
     match &hops[..] {
         [only] => format!("{}{table} {only}", route.prefix),
         hops => format!("{}{table} nexthop {}", route.prefix, hops.join(" nexthop ")),
