@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 fn inputs(arguments: &Arguments, configuration: &Configuration) -> anyhow::Result<Vec<Input>> {
     let input = |(name, file): &(String, PathBuf)| {
         let port = configuration.port(name).ok_or_else(|| {
-            let names: Vec<&str> = configuration.node.ports.iter().map(|port| port.name.as_str()).collect();
+            let names: Vec<&str> = configuration.spec.node.ports.iter().map(|port| port.name.as_str()).collect();
             let (config, file) = (arguments.config.display(), file.display());
             anyhow!("--in {name}={file}: unknown port {name}, {config} has {}", text::list(&names))
         })?;

@@ -14,7 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fib", &["wire"]),
     ("aggregation", &["wire"]),
     ("dataplane", &["wire", "group", "steering", "frame", "fib", "aggregation"]),
-    ("node-spec", &["wire", "group", "dataplane"]),
+    ("node-spec", &["wire", "group", "frame", "dataplane"]),
     ("rc", &["wire"]),
     ("isis", &["wire"]),
     ("capture", &[]),
@@ -52,7 +52,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("host", &["wire", "steering", "frame", "dataplane", "rc", "io", "toml-error"]),
     (
         "node",
-        &["node-spec", "wire",
+        &[
+            "node-spec",
+            "wire",
             "group",
             "api",
             "steering",

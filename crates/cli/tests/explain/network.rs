@@ -174,7 +174,7 @@ impl Recorder {
 
 fn node(text: &str) -> (Node, Vec<String>) {
     let configuration = Configuration::parse(Path::new("node.toml"), text).expect("a right configuration");
-    let names = configuration.node.ports.iter().map(|port| port.name.clone()).collect();
+    let names = configuration.spec.node.ports.iter().map(|port| port.name.clone()).collect();
     (configuration.node().expect("a node"), names)
 }
 

@@ -1,11 +1,12 @@
 //! `[domain]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
 
-use super::Commands;
+use super::Draft;
 use super::file::File;
 use super::ports::port_named;
 use super::value::{Located, PortName};
 use serde::Deserialize;
-use srdma_dataplane::{Command, Domain, NodeConfig};
+use srdma_dataplane::{Domain, NodeConfig};
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
@@ -29,10 +30,10 @@ pub(super) struct BorderSection {
 
 /// Adds the domain and its borders. They come before SIDs and groups, so that each of those which lies outside is
 /// refused where it stands.
-pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> Result<(), Problem> {
+pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     let domain = file.domain.as_ref().map(|section| domain(section.get_ref())).transpose()?;
     if let (Some(section), Some(domain)) = (&file.domain, &domain) {
-        commands.add(section.span().start, Command::SetDomain(domain.clone()))?;
+        draft.add(section.span().start, Entries { domain: Some(domain.clone()), ..Entries::default() })?;
     }
     let mut ports = BTreeSet::new();
     for section in &file.border {
@@ -53,7 +54,7 @@ pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> 
             }
         }
         let sources = section.sources.iter().map(|prefix| prefix.value).collect();
-        commands.add(at, Command::SetBorder { port, sources })?;
+        draft.add(at, Entries { borders: [(port, sources)].into(), ..Entries::default() })?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! `[controller]`: who gives the node groups beside those of the file, and what it is told of the node.
 
-use super::Commands;
+use super::Draft;
 use super::file::{File, LinkMtu};
 use super::ports::port_named;
 use super::value::{HostAddress, Located, PortName, PositiveU32, count_or};
 use serde::Deserialize;
-use srdma_dataplane::{Command, NodeConfig, SidBehavior};
+use srdma_dataplane::{NodeConfig, SidBehavior};
 use srdma_frame::PortId;
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
@@ -81,14 +81,14 @@ pub(super) fn settings(
     file: &File,
     name: &str,
     node: &NodeConfig,
-    commands: &Commands,
+    draft: &Draft,
 ) -> Result<Option<ControllerSettings>, Problem> {
     let Some(section) = &file.controller else { return Ok(None) };
     let (at, section) = (section.span().start, section.get_ref());
     srdma_api::Client::new(section.url.get_ref(), None, None)
         .map_err(|error| Problem::new(section.url.span().start, error.to_string()))?;
-    let end_mt = section.end_mt.as_ref().map(|sid| end_mt(sid, commands)).transpose()?;
-    let replication = section.replication.as_ref().map(|prefix| replication(prefix, commands)).transpose()?;
+    let end_mt = section.end_mt.as_ref().map(|sid| end_mt(sid, draft)).transpose()?;
+    let replication = section.replication.as_ref().map(|prefix| replication(prefix, draft)).transpose()?;
     if end_mt.is_none() && replication.is_none() {
         let text = "expected end_mt, replication or both: without, the node can be in no tree";
         return Err(Problem::new(at, text));
@@ -106,30 +106,24 @@ pub(super) fn settings(
     }))
 }
 
-fn end_mt(sid: &Located<HostAddress>, commands: &Commands) -> Result<Ipv6Addr, Problem> {
-    let wanted = Prefix::host(sid.value.0);
-    let is_it = |command: &Command| match command {
-        Command::AddSid { prefix, behavior: SidBehavior::EndMt { .. } } => *prefix == wanted,
-        _ => false,
-    };
-    match commands.done.iter().any(is_it) {
-        true => Ok(sid.value.0),
-        false => Err(Problem::new(sid.at, format!("end_mt: {} is no [[sid]] of behavior End.MT", sid.value.0))),
+fn end_mt(sid: &Located<HostAddress>, draft: &Draft) -> Result<Ipv6Addr, Problem> {
+    match draft.entries.sids.get(&Prefix::host(sid.value.0)) {
+        Some(SidBehavior::EndMt { .. }) => Ok(sid.value.0),
+        _ => Err(Problem::new(sid.at, format!("end_mt: {} is no [[sid]] of behavior End.MT", sid.value.0))),
     }
 }
 
 /// A prefix with room for a SID of each group, in which nothing else is.
-fn replication(prefix: &Located<Prefix>, commands: &Commands) -> Result<Prefix, Problem> {
+fn replication(prefix: &Located<Prefix>, draft: &Draft) -> Result<Prefix, Problem> {
     let (at, prefix) = (prefix.at, prefix.value);
     if !(1..=LONGEST_REPLICATION).contains(&prefix.prefix_len()) {
         let text = format!("replication: {prefix} has no SID for each group, expected a prefix of 1 to 96 bits");
         return Err(Problem::new(at, text));
     }
-    let inside = commands.done.iter().find_map(|command| match command {
-        Command::AddSid { prefix: sid, .. } if prefix.contains(sid.address()) => Some(format!("SID {sid}")),
-        Command::AddGroup(entry) if prefix.contains(entry.proxy) => Some(format!("Proxy Address {}", entry.proxy)),
-        _ => None,
-    });
+    let sids = draft.entries.sids.keys().filter(|sid| prefix.contains(sid.address()));
+    let proxies = draft.entries.proxies().filter(|proxy| prefix.contains(*proxy));
+    let inside =
+        sids.map(|sid| format!("SID {sid}")).chain(proxies.map(|proxy| format!("Proxy Address {proxy}"))).next();
     match inside {
         Some(other) => {
             Err(Problem::new(at, format!("replication: {other} lies in {prefix}, which is the controller's")))

@@ -1,14 +1,15 @@
 //! `[[traffic_class]]` and `[[egress]]`: how frames wait at a port, and what is done about those that wait too long.
 
-use super::Commands;
+use super::Draft;
 use super::file::{File, U32};
 use super::ports::port_named;
 use super::value::{Integer, Located, PortName, Probability};
 use serde::Deserialize;
 use srdma_dataplane::{
-    Backpressure, CLASSES, ClassConfig, ClassMap, Command, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling,
+    Backpressure, CLASSES, ClassConfig, ClassMap, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling,
     StormAction, Watchdog,
 };
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -93,8 +94,8 @@ struct BackpressureSection {
 const QUANTA: u16 = 0xFFFF;
 
 /// Adds the classes of DSCPs, then those of ports.
-pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> Result<(), Problem> {
-    let used = add_classes(file, commands)?;
+pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
+    let used = add_classes(file, draft)?;
     let mut ports = BTreeMap::new();
     for section in &file.egress {
         let port = port_named(config, &section.port)?;
@@ -106,14 +107,14 @@ pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> 
         if let Some(dscp) = section.trim_dscp.as_ref() {
             check_trimming(file, dscp)?;
         }
-        let egress = Box::new(egress(section, of_port, &used)?);
-        commands.add(at, Command::SetEgress { port, egress })?;
+        let egress = egress(section, of_port, &used)?;
+        draft.add(at, Entries { egress: [(port, egress)].into(), ..Entries::default() })?;
     }
     Ok(())
 }
 
 /// Which DSCP belongs to which class; returns the classes that some DSCP belongs to.
-fn add_classes(file: &File, commands: &mut Commands) -> Result<BTreeSet<u64>, Problem> {
+fn add_classes(file: &File, draft: &mut Draft) -> Result<BTreeSet<u64>, Problem> {
     let (mut classes, mut dscps) = (BTreeSet::from([0]), BTreeMap::new());
     let mut map = ClassMap::default();
     for (position, section) in file.traffic_class.iter().enumerate() {
@@ -138,7 +139,7 @@ fn add_classes(file: &File, commands: &mut Commands) -> Result<BTreeSet<u64>, Pr
         }
     }
     if let Some(section) = file.traffic_class.first() {
-        commands.add(section.class.at, Command::SetClasses(map))?;
+        draft.add(section.class.at, Entries { classes: Some(map), ..Entries::default() })?;
     }
     Ok(classes)
 }

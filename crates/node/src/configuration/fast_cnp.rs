@@ -1,11 +1,12 @@
 //! `[fast_cnp]` and `[[connection]]`: whose senders are told of congestion at once, and who believes it
 //! (`docs/fast-cnp.md`). Without the section Fast CNP is off (FC-5-4).
 
-use super::Commands;
+use super::Draft;
 use super::file::File;
 use super::value::{HostAddress, Located, PositiveU32, count_or};
 use serde::Deserialize;
-use srdma_dataplane::{Command, Connection, FastCnpConfig};
+use srdma_dataplane::{Connection, FastCnpConfig};
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use srdma_wire::{Prefix, Qpn};
 use std::collections::BTreeSet;
@@ -44,20 +45,23 @@ pub(super) struct ConnectionSection {
 }
 
 /// Adds how Fast CNP is used, then the connections, which are of use only with it.
-pub(super) fn add(file: &File, commands: &mut Commands) -> Result<(), Problem> {
+pub(super) fn add(file: &File, draft: &mut Draft) -> Result<(), Problem> {
     let config = file.fast_cnp.as_ref().map(|section| config(file, section)).transpose()?;
     if let (Some(section), Some(config)) = (&file.fast_cnp, &config) {
-        commands.add(section.span().start, Command::SetFastCnp(Box::new(config.clone())))?;
+        draft.add(section.span().start, Entries { fast_cnp: Some(config.clone()), ..Entries::default() })?;
     }
     let mut known = BTreeSet::new();
     for section in &file.connection {
-        let connection = connection(section, config.as_ref(), commands.node.headend().is_some())?;
+        let connection = connection(section, config.as_ref(), draft.node.headend().is_some())?;
         let Connection { host, peer, peer_qpn, .. } = connection;
         if !known.insert((host, peer, peer_qpn)) {
             let text = format!("{host} has a connection with queue pair {peer_qpn} of {peer} already");
             return Err(Problem::new(section.peer_qpn.at, text));
         }
-        commands.add(section.host.at, Command::AddConnection(connection))?;
+        draft.add(
+            section.host.at,
+            Entries { connections: [((host, peer, peer_qpn), connection)].into(), ..Entries::default() },
+        )?;
     }
     Ok(())
 }

@@ -1,15 +1,16 @@
 //! `[[group]]`: the node's group entry of a multicast group.
 
-use super::Commands;
+use super::Draft;
 use super::claims::{Claims, Leads};
 use super::file::{BehaviorName, File, GroupSection, HeadendSection, ListSection, PolicySection};
 use super::member::{self, ReceiverSection};
 use super::value::count_or;
-use srdma_dataplane::{Command, NodeConfig};
+use srdma_dataplane::NodeConfig;
 use srdma_group::{
     Branch, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent, Policy,
     Receiver, ReceiverRegion, Source, SourceRegion,
 };
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +18,7 @@ use std::net::Ipv6Addr;
 use toml::Spanned;
 
 /// Adds the groups.
-pub(super) fn add(
-    file: &File,
-    config: &NodeConfig,
-    claims: &mut Claims<'_>,
-    commands: &mut Commands,
-) -> Result<(), Problem> {
+pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     let mut ids = BTreeSet::new();
     for section in &file.group {
         let id = &section.get_ref().id;
@@ -37,7 +33,7 @@ pub(super) fn add(
     for section in &file.group {
         let reader = Reader { file, config, claims, at: section.span().start, section: section.get_ref() };
         let entry = reader.entry()?;
-        commands.add(section.get_ref().id.at, Command::AddGroup(Box::new(entry)))?;
+        draft.add(section.get_ref().id.at, Entries { groups: [(entry.id.0, entry)].into(), ..Entries::default() })?;
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! `[ioam]`: what the node writes to IOAM traces (RFC 9197).
 
-use super::Commands;
+use super::Draft;
 use super::file::{File, U16, U32};
 use super::ports::port_named;
 use super::value::{Integer, Located, Notation, Octets, PortName};
 use serde::Deserialize;
-use srdma_dataplane::{Command, IoamConfig, IoamInterface, IoamNamespace, NodeConfig, TimestampFormat, WideData};
+use srdma_dataplane::{IoamConfig, IoamInterface, IoamNamespace, NodeConfig, TimestampFormat, WideData};
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use std::fmt;
 
@@ -79,7 +80,7 @@ impl Notation for WideValue {
 const MOST_OPAQUE: usize = 255 * 4;
 
 /// Adds what the file says of traces.
-pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> Result<(), Problem> {
+pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     let Some(section) = &file.ioam else {
         return Ok(());
     };
@@ -98,7 +99,7 @@ pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> 
         timestamps: section.timestamps,
         tells_buffer_occupancy: section.tells_buffer_occupancy,
     };
-    commands.add(at, Command::SetIoam(Box::new(ioam)))
+    draft.add(at, Entries { ioam: Some(ioam), ..Entries::default() })
 }
 
 fn namespaces(sections: &[NamespaceSection]) -> Result<Vec<IoamNamespace>, Problem> {

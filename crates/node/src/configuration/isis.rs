@@ -1,18 +1,18 @@
 //! `[isis]`: what the node announces of itself, and by which ports (`docs/isis.md`).
 
-use super::Commands;
+use super::Draft;
 use super::file::File;
 use super::ports::port_named;
 use super::value::{Integer, Located, Notation, PortName, Secret};
 use serde::Deserialize;
-use srdma_dataplane::{Command, Flavors, NodeConfig, SidBehavior};
+use srdma_dataplane::{Flavors, NodeConfig, SidBehavior};
 use srdma_frame::PortId;
 use srdma_isis::tlv::{CapabilityFlags, EndSid, EndXSid, Locator, Reachability, RouterCapability, SidStructure};
 use srdma_isis::{Behaviors, Config, Key, Level, SystemId, Timers};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use srdma_wire::codepoints::behavior;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -137,7 +137,7 @@ pub(super) fn settings(
     file: &File,
     name: &str,
     node: &NodeConfig,
-    commands: &Commands,
+    draft: &Draft,
 ) -> Result<Option<IsisSettings>, Problem> {
     let Some(section) = &file.isis else { return Ok(None) };
     let section = section.get_ref();
@@ -161,7 +161,7 @@ pub(super) fn settings(
         end_c: code_point(&section.end_c_behavior, behavior::END_C),
         end_e: code_point(&section.end_e_behavior, behavior::END_E),
     };
-    let sids = Sids { commands: &commands.done, behaviors };
+    let sids = Sids { sids: &draft.entries.sids, behaviors };
     config.locators = section.locator.iter().map(|section| locator(section, &sids)).collect::<Result<_, _>>()?;
     config.prefixes = prefixes(section, node, &config.locators);
     if !config.locators.is_empty() {
@@ -305,7 +305,7 @@ fn structure(locator: Prefix, block_bits: u8, sid: Prefix, code_point: u16) -> S
 
 /// The node's SIDs, with the code points of their behaviours.
 struct Sids<'c> {
-    commands: &'c [Command],
+    sids: &'c BTreeMap<Prefix, SidBehavior>,
     behaviors: Behaviors,
 }
 
@@ -313,11 +313,8 @@ impl<'c> Sids<'c> {
     /// Each with its code point, and the port of its adjacency, if it has one.
     fn all(&self) -> impl Iterator<Item = (Prefix, u16, Option<PortId>)> + 'c {
         let behaviors = self.behaviors;
-        self.commands.iter().filter_map(move |command| match command {
-            Command::AddSid { prefix, behavior } => {
-                Some((*prefix, code_point(*behavior, behaviors)?, port_of(*behavior)))
-            }
-            _ => None,
+        self.sids.iter().filter_map(move |(prefix, behavior)| {
+            Some((*prefix, code_point(*behavior, behaviors)?, port_of(*behavior)))
         })
     }
 

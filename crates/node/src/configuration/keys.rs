@@ -1,13 +1,13 @@
 //! `[[hmac_key]]`.
 
-use super::Commands;
+use super::Draft;
 use super::file::File;
-use srdma_dataplane::{Command, HmacKey};
+use srdma_node_spec::{Entries, KeySpec};
 use srdma_toml_error::Problem;
 use std::collections::BTreeSet;
 
 /// Adds the keys.
-pub(super) fn add(file: &File, commands: &mut Commands) -> Result<(), Problem> {
+pub(super) fn add(file: &File, draft: &mut Draft) -> Result<(), Problem> {
     let mut ids = BTreeSet::new();
     for section in &file.hmac_key {
         let key_id = section.id.value.get() as u32;
@@ -18,8 +18,8 @@ pub(super) fn add(file: &File, commands: &mut Commands) -> Result<(), Problem> {
         if !ids.insert(key_id) {
             return Err(Problem::new(section.id.at, format!("there is an HMAC key {key_id} already")));
         }
-        let key = HmacKey::new(&section.key.value.0, section.cover);
-        commands.add(section.id.at, Command::AddHmacKey { key_id, key })?;
+        let key = KeySpec::new(section.key.value.0.clone(), section.cover);
+        draft.add(section.id.at, Entries { keys: [(key_id, key)].into(), ..Entries::default() })?;
     }
     Ok(())
 }

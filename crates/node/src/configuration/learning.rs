@@ -1,13 +1,14 @@
 //! `[learning]`: groups that an edge learns from the lists in their packets, because it has no record of them (D17).
 
-use super::Commands;
+use super::Draft;
 use super::claims::Claims;
 use super::file::{BehaviorName, File, ParentSection, PolicySection};
 use super::group::policy_of;
 use super::value::{Integer, Located};
 use serde::Deserialize;
-use srdma_dataplane::{Command, Learning};
+use srdma_dataplane::Learning;
 use srdma_group::ListMode;
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::time::Duration;
@@ -29,7 +30,7 @@ const MAX_RECEIVERS: u16 = 256;
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Adds what the file says of learning. It comes last: it must not take the meaning of an address that has one.
-pub(super) fn add(file: &File, claims: &Claims<'_>, commands: &mut Commands) -> Result<(), Problem> {
+pub(super) fn add(file: &File, claims: &Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     let Some(section) = &file.learning else {
         return Ok(());
     };
@@ -63,5 +64,5 @@ pub(super) fn add(file: &File, claims: &Claims<'_>, commands: &mut Commands) -> 
         max_receivers: bound(&section.max_receivers, MAX_RECEIVERS),
         idle_ns: u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX),
     };
-    commands.add(at, Command::SetLearning(learning))
+    draft.add(at, Entries { learning: Some(learning), ..Entries::default() })
 }

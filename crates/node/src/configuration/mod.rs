@@ -33,8 +33,9 @@ pub use daemon::DaemonSettings;
 pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
 pub use isis::{IsisCircuit, IsisSettings};
 pub use paths_file::PathsFile;
-use srdma_dataplane::{Command, ConfigError, Node, NodeConfig};
+use srdma_dataplane::{ConfigError, Node};
 use srdma_frame::PortId;
+use srdma_node_spec::{Entries, NodeSpec};
 use srdma_toml_error::{FileError, Problem};
 use srdma_wire::Prefix;
 use std::path::Path;
@@ -43,10 +44,8 @@ pub use value::parse_duration;
 /// The configuration of a node, checked.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// The node's own settings, and its ports.
-    pub node: NodeConfig,
-    /// Everything else, in the order in which a new node takes it.
-    pub commands: Vec<Command>,
+    /// The desired state of the node, as the file has it.
+    pub spec: NodeSpec,
     /// Where each port is, in the order of the ports.
     pub interfaces: Vec<PortInterface>,
     /// Destinations whose packets the node forwards itself, although nothing but a route leads there.
@@ -103,14 +102,12 @@ impl Configuration {
     ///
     /// What the node refuses. [`Configuration::parse`] lets nothing pass that a new node would refuse.
     pub fn node(&self) -> Result<Node, ConfigError> {
-        let mut node = Node::new(self.node.clone());
-        self.commands.iter().try_for_each(|command| node.control(command.clone()))?;
-        Ok(node)
+        self.spec.build()
     }
 
     /// The port of this name.
     pub fn port(&self, name: &str) -> Option<PortId> {
-        let position = self.node.ports.iter().position(|port| port.name == name)?;
+        let position = self.spec.node.ports.iter().position(|port| port.name == name)?;
         Some(PortId(position as u16))
     }
 
@@ -119,36 +116,40 @@ impl Configuration {
         let daemon = DaemonSettings::of(&file.daemon, path)?;
         let mut claims = Claims::new(text, purpose);
         let (node, interfaces) = ports::node(&file, &mut claims)?;
-        let mut commands = Commands { node: Node::new(node.clone()), done: Vec::new() };
-        keys::add(&file, &mut commands)?;
-        border::add(&file, &node, &mut commands)?;
-        egress::add(&file, &node, &mut commands)?;
-        ioam::add(&file, &node, &mut commands)?;
-        steering::add(&file, &claims, &mut commands)?;
-        fast_cnp::add(&file, &mut commands)?;
-        notification::add(&file, &node, &mut commands)?;
-        routes::add(&file, &node, &mut claims, &mut commands)?;
-        sids::add(&file, &node, &mut claims, &mut commands)?;
-        group::add(&file, &node, &mut claims, &mut commands)?;
-        learning::add(&file, &claims, &mut commands)?;
+        let mut draft = Draft { node: Node::new(node.clone()), entries: Entries::default() };
+        keys::add(&file, &mut draft)?;
+        border::add(&file, &node, &mut draft)?;
+        egress::add(&file, &node, &mut draft)?;
+        ioam::add(&file, &node, &mut draft)?;
+        steering::add(&file, &claims, &mut draft)?;
+        fast_cnp::add(&file, &mut draft)?;
+        notification::add(&file, &node, &mut draft)?;
+        routes::add(&file, &node, &mut claims, &mut draft)?;
+        sids::add(&file, &node, &mut claims, &mut draft)?;
+        group::add(&file, &node, &mut claims, &mut draft)?;
+        learning::add(&file, &claims, &mut draft)?;
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
-        let isis = isis::settings(path, &file, &daemon.name, &node, &commands)?;
-        let controller = controller::settings(path, &file, &daemon.name, &node, &commands)?;
-        Ok(Configuration { node, commands: commands.done, interfaces, forwards, daemon, isis, controller })
+        let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;
+        let controller = controller::settings(path, &file, &daemon.name, &node, &draft)?;
+        let spec = NodeSpec { node, entries: draft.entries };
+        Ok(Configuration { spec, interfaces, forwards, daemon, isis, controller })
     }
 }
 
-/// The commands so far, and a node that has carried them out.
-struct Commands {
+/// The entries so far, and a node that has taken them.
+struct Draft {
     node: Node,
-    done: Vec<Command>,
+    entries: Entries,
 }
 
-impl Commands {
-    /// Adds a command, which stands at an offset of the file.
-    fn add(&mut self, at: usize, command: Command) -> Result<(), Problem> {
-        self.node.control(command.clone()).map_err(|error| Problem::new(at, error.to_string()))?;
-        self.done.push(command);
+impl Draft {
+    /// Adds entries, which stand at an offset of the file.
+    fn add(&mut self, at: usize, entries: Entries) -> Result<(), Problem> {
+        let mut commands = entries.commands().into_iter();
+        commands
+            .try_for_each(|command| self.node.control(command))
+            .map_err(|error| Problem::new(at, error.to_string()))?;
+        self.entries.extend(entries);
         Ok(())
     }
 }

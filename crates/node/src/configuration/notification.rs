@@ -1,14 +1,16 @@
 //! `[notifications]` and `[[notification_sids]]`: who is asked for pauses across a WAN, and who believes it
 //! (`docs/wan.md`). Without the section a node neither sends nor takes notifications.
 
-use super::Commands;
+use super::Draft;
 use super::file::{BehaviorName, File};
 use super::ports::port_named;
 use super::value::{HostAddress, Integer, Located, PortName, PositiveU32, count_or};
 use serde::Deserialize;
-use srdma_dataplane::{Command, NodeConfig, NotificationConfig, NotificationSids, PriorityMapping};
+use srdma_dataplane::{NodeConfig, NotificationConfig, NotificationSids, PriorityMapping};
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 use toml::Spanned;
@@ -46,17 +48,17 @@ pub(super) struct SidsSection {
 }
 
 /// Adds how the node notifies, then whose SIDs it knows.
-pub(super) fn add(file: &File, config: &NodeConfig, commands: &mut Commands) -> Result<(), Problem> {
+pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     match &file.notifications {
         Some(section) => {
             let notifications = notifications(file, config, section.get_ref())?;
-            commands.add(section.span().start, Command::SetNotifications(Box::new(notifications)))?;
+            draft.add(section.span().start, Entries { notifications: Some(notifications), ..Entries::default() })?;
         }
         None => check_unused(file)?,
     }
     if let Some(first) = file.notification_sids.first() {
         let sids = sids(&file.notification_sids)?;
-        commands.add(first.outer_source.at, Command::SetNotificationSids(sids))?;
+        draft.add(first.outer_source.at, Entries { notification_sids: sids, ..Entries::default() })?;
     }
     Ok(())
 }
@@ -130,11 +132,11 @@ fn priorities(file: &File, config: &NodeConfig, sections: &[PrioritySection]) ->
 }
 
 /// The table of D63.
-fn sids(sections: &[SidsSection]) -> Result<Vec<NotificationSids>, Problem> {
-    let mut sids: Vec<NotificationSids> = Vec::new();
+fn sids(sections: &[SidsSection]) -> Result<BTreeMap<Prefix, NotificationSids>, Problem> {
+    let mut sids = BTreeMap::new();
     for section in sections {
         let (at, outer_source) = (section.outer_source.at, section.outer_source.value);
-        if sids.iter().any(|other| other.outer_source == outer_source) {
+        if sids.contains_key(&outer_source) {
             return Err(Problem::new(at, format!("{outer_source} has SIDs already")));
         }
         let address = |sid: &Option<Located<HostAddress>>| sid.as_ref().map(|sid| -> Ipv6Addr { sid.value.0 });
@@ -142,7 +144,7 @@ fn sids(sections: &[SidsSection]) -> Result<Vec<NotificationSids>, Problem> {
         if end_c.is_none() && end_e.is_none() {
             return Err(Problem::new(at, format!("{outer_source} has neither end_c nor end_e")));
         }
-        sids.push(NotificationSids { outer_source, end_c, end_e });
+        sids.insert(outer_source, NotificationSids { outer_source, end_c, end_e });
     }
     Ok(sids)
 }

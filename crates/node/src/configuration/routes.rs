@@ -1,27 +1,23 @@
 //! `[[neighbour]]`, `[[route]]` and `[[multicast_route]]`.
 
-use super::Commands;
+use super::Draft;
 use super::claims::{Claims, Leads};
 use super::file::{File, MulticastRouteSection, RouteSection};
 use super::ports::{next_hop, port_named};
 use super::steering;
 use super::value::{Located, ZonedAddress};
-use srdma_dataplane::{Command, MulticastRoute, NextHop, NodeConfig, RouteAction, TableId};
+use srdma_dataplane::{MulticastRoute, NextHop, NodeConfig, RouteAction, TableId};
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use toml::Spanned;
 
 /// Adds neighbours, then routes, which may use them.
-pub(super) fn add(
-    file: &File,
-    config: &NodeConfig,
-    claims: &mut Claims<'_>,
-    commands: &mut Commands,
-) -> Result<(), Problem> {
-    add_neighbours(file, config, claims, commands)?;
+pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
+    add_neighbours(file, config, claims, draft)?;
     for section in &file.route {
-        add_route(file, section, config, claims, commands)?;
+        add_route(file, section, config, claims, draft)?;
     }
     let mut known = BTreeSet::new();
     for section in &file.multicast_route {
@@ -31,17 +27,15 @@ pub(super) fn add(
             let text = format!("there is a multicast route ({}, {}) already", route.source, route.group);
             return Err(Problem::new(at, text));
         }
-        commands.add(at, Command::AddMulticastRoute(route))?;
+        draft.add(
+            at,
+            Entries { multicast_routes: [((route.source, route.group), route)].into(), ..Entries::default() },
+        )?;
     }
     Ok(())
 }
 
-fn add_neighbours(
-    file: &File,
-    config: &NodeConfig,
-    claims: &mut Claims<'_>,
-    commands: &mut Commands,
-) -> Result<(), Problem> {
+fn add_neighbours(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     for (position, section) in file.neighbour.iter().enumerate() {
         let ZonedAddress { address, port } = &section.address.value;
         let at = section.address.at;
@@ -53,7 +47,13 @@ fn add_neighbours(
         }
         let next_hop = next_hop(config, at, *address, port)?;
         claims.neighbour(*address);
-        commands.add(at, Command::AddNeighbour { next_hop, mac: section.mac.value })?;
+        draft.add(
+            at,
+            Entries {
+                neighbours: [((next_hop.port, next_hop.address), section.mac.value)].into(),
+                ..Entries::default()
+            },
+        )?;
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn add_route(
     section: &Spanned<RouteSection>,
     config: &NodeConfig,
     claims: &mut Claims<'_>,
-    commands: &mut Commands,
+    draft: &mut Draft,
 ) -> Result<(), Problem> {
     let at = section.span().start;
     let section = section.get_ref();
@@ -76,7 +76,7 @@ fn add_route(
     } else {
         claims.claim_in(table, section.prefix.at, prefix, owner)?;
     }
-    commands.add(section.prefix.at, Command::AddRoute { table, prefix, action })
+    draft.add(section.prefix.at, Entries { routes: [((table, prefix), action)].into(), ..Entries::default() })
 }
 
 fn action(

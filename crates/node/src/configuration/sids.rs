@@ -1,26 +1,22 @@
 //! `[[sid]]`: endpoint behaviours by the names of their RFCs.
 
-use super::Commands;
+use super::Draft;
 use super::claims::{Claims, Leads};
 use super::file::{BehaviorName, File, FlavorName, SidSection};
 use super::routes::known_neighbour;
-use srdma_dataplane::{Command, Flavors, NextCsid, NextHop, NodeConfig, SidBehavior, TableId};
+use srdma_dataplane::{Flavors, NextCsid, NextHop, NodeConfig, SidBehavior, TableId};
 use srdma_group::{GroupId, NodeRole};
+use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 
 /// Adds the SIDs.
-pub(super) fn add(
-    file: &File,
-    config: &NodeConfig,
-    claims: &mut Claims<'_>,
-    commands: &mut Commands,
-) -> Result<(), Problem> {
+pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     for section in &file.sid {
         check_keys(section)?;
         let behavior = behavior(file, section, config, claims)?;
         let (at, prefix) = (section.sid.at, section.sid.value);
         claims.claim(at, prefix, format!("a SID of behavior {}", name_of(section)), Leads::Elsewhere)?;
-        commands.add(at, Command::AddSid { prefix, behavior })?;
+        draft.add(at, Entries { sids: [(prefix, behavior)].into(), ..Entries::default() })?;
     }
     Ok(())
 }

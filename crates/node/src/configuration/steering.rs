@@ -1,13 +1,13 @@
 //! `[steering]` and the paths of routes: which of several paths flows take, and when they take others
 //! (`docs/steering.md`). Without the section flows are steered as by its defaults, if any route has paths.
 
-use super::Commands;
+use super::Draft;
 use super::claims::Claims;
 use super::file::File;
 use super::value::{HostAddress, Integer, Located};
 use serde::Deserialize;
-use srdma_dataplane::Command;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
+use srdma_node_spec::Entries;
 use srdma_steering::{Config, Limits, Mode, Path};
 use srdma_toml_error::Problem;
 use std::time::Duration;
@@ -64,20 +64,20 @@ pub(super) struct PathSection {
 }
 
 /// Adds how flows are steered, before any route that has paths.
-pub(super) fn add(file: &File, claims: &Claims<'_>, commands: &mut Commands) -> Result<(), Problem> {
+pub(super) fn add(file: &File, claims: &Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     let first = file.route.iter().find(|route| route.get_ref().path.is_some());
     let at = file.steering.as_ref().map(|section| section.span().start);
     let Some(at) = at.or(first.map(|route| route.span().start)) else { return Ok(()) };
     let config = match &file.steering {
         Some(section) => config(section.get_ref())?,
-        None => HeadendConfig::new(commands.node.config().loopback),
+        None => HeadendConfig::new(draft.node.config().loopback),
     };
     // On interfaces the loopback is the kernel's, which would not give probes to the node.
-    let is_kernels = config.probe_address.is_none_or(|address| address == commands.node.config().loopback);
+    let is_kernels = config.probe_address.is_none_or(|address| address == draft.node.config().loopback);
     if config.probes.is_some() && is_kernels && claims.purpose().learns() {
         return Err(Problem::new(at, PROBES_NEED_AN_ADDRESS));
     }
-    commands.add(at, Command::SetSteering(Box::new(config)))
+    draft.add(at, Entries { steering: Some(config), ..Entries::default() })
 }
 
 /// Why probes cannot come back.

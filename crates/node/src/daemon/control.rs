@@ -28,6 +28,7 @@ use isis::IsisSide;
 use kernel::KernelSide;
 use ports::{PortDriver, claim_missing};
 use reporting::Reporting;
+use srdma_node_spec::{Layers, Owner};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub(super) struct Control<'r> {
     /// The content of the file that is in force.
     text: String,
     configuration: Configuration,
+    /// The entries of the file, the controller, IS-IS and the kernel.
+    layers: Layers,
     kernel: KernelSide,
     isis: IsisSide,
     controller: ControllerSide,
@@ -84,10 +87,13 @@ impl<'r> Control<'r> {
             Some(address) => Some(MetricsServer::bind(address).await.map_err(system("metrics"))?),
             None => None,
         };
-        let interest = interest::of(&configuration, &[]);
+        let mut layers = Layers::default();
+        layers.set(Owner::File, configuration.spec.entries.clone());
+        let interest = interest::of(&configuration, layers.get(Owner::File));
         let data = DataHandle::start(node, interest, configuration.daemon.cpu)
             .map_err(system("cannot start the data thread"))?;
-        let effects = kernel.configure(&configuration, &[]);
+        let entries = layers.above(Owner::Kernel);
+        let effects = kernel.configure(&configuration, &entries, layers.get_mut(Owner::Kernel));
         let controller = ControllerSide::start(&configuration)?;
         let reporting = Reporting::new(status, metrics);
         let supervisor = Supervisor::of_environment();
@@ -97,6 +103,7 @@ impl<'r> Control<'r> {
             file,
             text,
             configuration,
+            layers,
             kernel,
             isis: IsisSide::default(),
             controller,

@@ -3,22 +3,17 @@
 use super::Event;
 use crate::Configuration;
 use srdma_dataplane::headroom::{AROUND_OCTETS, NS_PER_KM, PausedLink, WanNode, octets_in, response_ns};
-use srdma_dataplane::{Command, NodeConfig, PriorityMapping};
+use srdma_dataplane::{NodeConfig, PriorityMapping};
 use srdma_frame::PortId;
+use srdma_node_spec::NodeSpec;
 use std::collections::BTreeMap;
 
 /// A line for each class that is mapped to ports, of those whose rates are known.
 pub(super) fn of(configuration: &Configuration) -> Vec<Event> {
-    let mut rates: BTreeMap<PortId, u64> = BTreeMap::new();
-    let mut priorities: &[PriorityMapping] = &[];
-    for command in &configuration.commands {
-        match command {
-            Command::SetEgress { port, egress } => drop(rates.insert(*port, egress.rate_bits_per_s)),
-            Command::SetNotifications(config) => priorities = &config.priorities,
-            _ => {}
-        }
-    }
-    priorities.iter().filter_map(|mapping| headroom(&configuration.node, mapping, &rates)).collect()
+    let NodeSpec { node, entries } = &configuration.spec;
+    let rates = entries.egress.iter().map(|(port, egress)| (*port, egress.rate_bits_per_s)).collect();
+    let priorities = entries.notifications.iter().flat_map(|config| &config.priorities);
+    priorities.filter_map(|mapping| headroom(node, mapping, &rates)).collect()
 }
 
 /// Everything comes that the gateways can send, and nothing leaves: a router that sends on needs less.

@@ -1,9 +1,10 @@
 //! What a node wants of the frames at its interfaces.
 
 use crate::Configuration;
-use srdma_dataplane::{Command, RouteAction, TableId};
+use srdma_dataplane::{EgressConfig, RouteAction, TableId};
 use srdma_frame::PortId;
 use srdma_io::{Interest, Match};
+use srdma_node_spec::Entries;
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -24,85 +25,37 @@ impl Wanted {
     }
 }
 
-/// What a node of this configuration, and with what it was `given` beside it, takes off its interfaces: packets to its
-/// SIDs, to the prefixes of its policies and to the multicast groups that it has routes for, RoCEv2 to the Proxy
-/// Addresses of its groups and of those that it learns, what it is told to forward, all that goes to hosts that it
-/// translates Fast CNPs for (D48), and pauses.
+/// What a node of this configuration, with the entries of all layers above the kernel's, takes off its interfaces:
+/// packets to its SIDs, to the prefixes of its policies and to the multicast groups that it has routes for; RoCEv2 to
+/// the Proxy Addresses of its groups and of groups that it learns; prefixes that it forwards; all packets to hosts that
+/// it translates Fast CNPs for (D48); and pauses.
 ///
 /// Nothing comes to the node's loopback but the ICMPv6 errors of hosts that do not know Fast CNP (D47): responses go to
 /// the Proxy Address, or to a SID of the parent (D12).
-pub(super) fn of(configuration: &Configuration, given: &[Command]) -> Wanted {
+pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
     let mut prefixes: BTreeMap<Prefix, Match> =
         configuration.forwards.iter().map(|prefix| (*prefix, Match::All)).collect();
-    let mut paused = BTreeSet::new();
-    for command in configuration.commands.iter().chain(given) {
-        if let Command::SetLearning(learning) = command {
-            prefixes.extend(learning.proxies.iter().map(|proxies| (*proxies, Match::RoceV2)));
+    if let Some(fast_cnp) = &entries.fast_cnp {
+        prefixes.extend(fast_cnp.translated.iter().map(|hosts| (*hosts, Match::All)));
+        if !fast_cnp.senders.is_empty() {
+            prefixes.insert(Prefix::host(configuration.spec.node.loopback), Match::UnknownOption);
         }
-        if let Command::SetFastCnp(fast_cnp) = command {
-            prefixes.extend(fast_cnp.translated.iter().map(|hosts| (*hosts, Match::All)));
-        }
-        match command {
-            Command::AddSid { prefix, .. } => prefixes.insert(*prefix, Match::All),
-            Command::AddRoute {
-                table: TableId(0),
-                prefix,
-                action: RouteAction::Encaps { .. } | RouteAction::Placed(_),
-            } => prefixes.insert(*prefix, Match::All),
-            Command::SetSteering(config) if config.probes.is_some() => {
-                config.probe_address.and_then(|address| prefixes.insert(Prefix::host(address), Match::All))
-            }
-            Command::AddMulticastRoute(route) => prefixes.insert(Prefix::host(route.group), Match::All),
-            Command::AddGroup(entry) | Command::RestoreGroup(entry) => {
-                prefixes.insert(Prefix::host(entry.proxy), Match::RoceV2)
-            }
-            Command::SetFastCnp(fast_cnp) if !fast_cnp.senders.is_empty() => {
-                prefixes.insert(Prefix::host(configuration.node.loopback), Match::UnknownOption)
-            }
-            Command::SetEgress { port, egress } => {
-                if egress.classes.iter().any(|class| class.pfc.is_some()) {
-                    paused.insert(*port);
-                }
-                None
-            }
-            // The kernel forwards what comes by plain routes, and sends it here if a policy or SID is to have it.
-            Command::AddRoute { .. }
-            | Command::AddNeighbour { .. }
-            | Command::AddHmacKey { .. }
-            | Command::SetFastCnp(_)
-            | Command::SetNotifications(_)
-            | Command::SetNotificationSids(_)
-            | Command::SetSteering(_)
-            | Command::AddConnection(_)
-            | Command::SetClasses(_)
-            | Command::SetIoam(_) => None,
-            // Of several prefixes, and no other section has them.
-            Command::SetLearning(_) => None,
-            // No file has these.
-            Command::AddPort(_)
-            | Command::SetPort { .. }
-            | Command::RemoveNeighbour(_)
-            | Command::RemoveRoute { .. }
-            | Command::RemoveSid(_)
-            | Command::RemoveMulticastRoute { .. }
-            | Command::RemoveHmacKey(_)
-            | Command::SetDomain(_)
-            | Command::RemoveDomain
-            | Command::SetBorder { .. }
-            | Command::RemoveBorder(_)
-            | Command::RemoveEgress(_)
-            | Command::RemoveIoam
-            | Command::RemoveFastCnp
-            | Command::RemoveNotifications
-            | Command::RemoveSteering
-            | Command::RemoveConnection { .. }
-            | Command::PrepareGroup(_)
-            | Command::CommitGroup { .. }
-            | Command::AbortGroup(_)
-            | Command::RemoveGroup(_)
-            | Command::RemoveLearning => None,
-        };
     }
+    prefixes.extend(entries.sids.keys().map(|prefix| (*prefix, Match::All)));
+    // The kernel forwards what comes by plain routes, and sends it here if a policy or SID is to have it.
+    let policies = entries.routes.iter().filter_map(|((table, prefix), action)| match action {
+        RouteAction::Encaps { .. } | RouteAction::Placed(_) if *table == TableId(0) => Some(*prefix),
+        RouteAction::Encaps { .. } | RouteAction::Placed(_) | RouteAction::Via(_) | RouteAction::Blackhole => None,
+    });
+    prefixes.extend(policies.map(|prefix| (prefix, Match::All)));
+    prefixes.extend(entries.multicast_routes.values().map(|route| (Prefix::host(route.group), Match::All)));
+    let probes = entries.steering.iter().filter(|config| config.probes.is_some());
+    prefixes.extend(probes.filter_map(|config| Some((Prefix::host(config.probe_address?), Match::All))));
+    prefixes.extend(entries.proxies().map(|proxy| (Prefix::host(proxy), Match::RoceV2)));
+    let learnt = entries.learning.iter().flat_map(|learning| &learning.proxies);
+    prefixes.extend(learnt.map(|proxies| (*proxies, Match::RoceV2)));
+    let has_pfc = |egress: &EgressConfig| egress.classes.iter().any(|class| class.pfc.is_some());
+    let paused = entries.egress.iter().filter(|(_, egress)| has_pfc(egress)).map(|(port, _)| *port).collect();
     for kept in kept_by_the_kernel(configuration) {
         let is_inside = |prefix: &Prefix| prefix.prefix_len() < kept.prefix_len() && prefix.contains(kept.address());
         if prefixes.iter().any(|(prefix, wanted)| *wanted == Match::All && is_inside(prefix)) {
@@ -125,7 +78,7 @@ pub(super) fn taken_from_the_kernel(wanted: &Wanted) -> impl Iterator<Item = Pre
 /// What stays with the kernel even where a policy covers it: the addresses that it answers for, and what belongs to a
 /// link.
 fn kept_by_the_kernel(configuration: &Configuration) -> impl Iterator<Item = Prefix> {
-    let node = &configuration.node;
+    let node = &configuration.spec.node;
     let own = node.ports.iter().flat_map(|port| port.addresses.iter().copied()).chain([node.loopback]);
     let link_local = Prefix::new(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 0), 10);
     let multicast = Prefix::new(Ipv6Addr::new(0xFF00, 0, 0, 0, 0, 0, 0, 0), 8);
@@ -142,13 +95,17 @@ mod tests {
         prefixes.iter().map(|(prefix, wanted)| format!("{prefix} {wanted:?}")).collect()
     }
 
+    fn of_file(configuration: &Configuration) -> Wanted {
+        of(configuration, &configuration.spec.entries)
+    }
+
     fn wanted(more: &str) -> Wanted {
         let text = format!(
             "[node]\nloopback = '2001:db8:ff:1::1'\n[[port]]\nname = 'p'\nmac = '02:00:00:00:00:01'\n\
              addresses = ['2001:db8:aa::6']\n[[neighbour]]\naddress = 'fe80::2%p'\nmac = '02:00:00:00:00:02'\n\
              [[route]]\nprefix = '2001:db8:bb::/64'\nvia = ['fe80::2%p']\n{more}"
         );
-        of(&Configuration::parse(Path::new("node.toml"), &text).expect("right"), &[])
+        of_file(&Configuration::parse(Path::new("node.toml"), &text).expect("right"))
     }
 
     #[test]
@@ -218,7 +175,7 @@ mod tests {
     #[test]
     fn what_a_node_is_told_to_forward_is_its_own() {
         let text = "[node]\nloopback = '2001:db8:ff:1::1'\nforwards = ['2001:db8:bb::/64', '::/0']\n";
-        let wanted = of(&Configuration::parse(Path::new("node.toml"), text).expect("right"), &[]);
+        let wanted = of_file(&Configuration::parse(Path::new("node.toml"), &text).expect("right"));
         let all = wanted.at(PortId(0)).prefixes.into_iter().filter(|(_, wanted)| *wanted == Match::All);
         assert_eq!(all.map(|(prefix, _)| prefix.to_string()).collect::<Vec<_>>(), ["::/0", "2001:db8:bb::/64"]);
     }

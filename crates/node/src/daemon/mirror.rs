@@ -1,7 +1,8 @@
 //! What the kernel knows, as commands for a node.
 //!
-//! Changes go in, and what a node has to be told comes out, as well as what the kernel is to keep resolved. No I/O, so
-//! that every sequence of changes can be tried.
+//! The kernel's changes go in. The kernel's layer of the configuration comes out, with the commands that follow from
+//! the changes and the neighbours that the kernel is to keep resolved. No I/O, so that every sequence of changes can be
+//! tested.
 //!
 //! * Links, addresses and MTUs set ports; keys of the configuration win.
 //! * Routes of the kernel's main table go to table 0, those of other tables to the table of the same number. What the
@@ -14,18 +15,19 @@
 //! * A port without carrier has no routes and no neighbours.
 
 mod fixed;
-mod told;
+mod index;
 mod view;
 
 use crate::configuration::InterfaceFacts;
 use fixed::Fixed;
+use index::Index;
 use srdma_dataplane::{Command, NextHop, NodeConfig, RouteAction, TableId};
 use srdma_frame::PortId;
 use srdma_io::netlink::{Change, RouteKind};
+use srdma_node_spec::{Entries, LinkFacts};
 use srdma_wire::{MacAddress, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
-use told::{PortFacts, Told};
 use view::{Dirty, View};
 
 /// The address of a next hop that is nobody's: destinations are on the link.
@@ -55,35 +57,40 @@ pub struct Effects {
     pub release: Vec<(u32, Ipv6Addr)>,
 }
 
-/// The kernel's view, and what the node has been told of it.
+/// The kernel's view, and what follows from the layer that was made of it.
 #[derive(Clone, Debug, Default)]
 pub struct Mirror {
     view: View,
     ports: Vec<MirroredPort>,
     fixed: Fixed,
-    told: Told,
+    index: Index,
+    /// Neighbours that the kernel has been asked to keep resolved: interface index and address.
+    kept: BTreeSet<(u32, Ipv6Addr)>,
     dirty: Dirty,
 }
 
 impl Mirror {
-    /// A mirror that has seen nothing and told nothing.
+    /// A mirror that has seen nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a configuration: the ports in the order of their [`PortId`]s, and the commands of the configuration, which
-    /// the node has carried out already, and those of the one before taken back.
-    pub fn configure(&mut self, ports: Vec<MirroredPort>, node: &NodeConfig, commands: &[Command]) {
+    /// Takes a configuration: the ports in the order of their [`PortId`]s, and the entries of the layers above the
+    /// kernel's. `layer` loses what these take over.
+    pub fn configure(&mut self, ports: Vec<MirroredPort>, node: &NodeConfig, entries: &Entries, layer: &mut Entries) {
         self.ports = ports;
-        self.fixed = Fixed::new(node, commands);
-        self.told.forget(&self.fixed);
+        self.fixed = Fixed::new(node, entries);
+        for key in &self.fixed.prefixes {
+            self.index.set_route(&mut layer.routes, *key, None);
+        }
+        layer.neighbours.retain(|(port, address), _| !self.fixed.neighbours.contains(&(port.0, *address)));
         self.dirty = Dirty::everything();
     }
 
     /// Takes a change of the kernel's.
     pub fn apply(&mut self, change: Change) {
         if let Change::Neighbour { index, address, gone: true, .. } = change {
-            self.told.kept.remove(&(index, address));
+            self.kept.remove(&(index, address));
         }
         self.view.apply(change, &mut self.dirty);
     }
@@ -104,30 +111,30 @@ impl Mirror {
         self.view.links.iter().filter_map(facts).collect()
     }
 
-    /// What has to be done since the last call.
-    pub fn flush(&mut self) -> Effects {
+    /// Brings the kernel's layer up to date; returns what has to be done since the last call.
+    pub fn flush(&mut self, layer: &mut Entries) -> Effects {
         let mut effects = Effects::default();
         let dirty = std::mem::take(&mut self.dirty);
         if !dirty.anything {
             return effects;
         }
-        self.set_ports(&mut effects);
+        self.set_ports(layer, &mut effects);
         let mut routes = Vec::new();
         if dirty.all_routes {
             let keys: BTreeSet<(TableId, Prefix)> =
-                self.view.routes.keys().chain(self.told.routes()).copied().collect();
-            keys.into_iter().for_each(|key| self.set_route(key, &mut routes));
+                self.view.routes.keys().chain(layer.routes.keys()).copied().collect();
+            keys.into_iter().for_each(|key| self.set_route(key, layer, &mut routes));
         } else {
-            dirty.routes.into_iter().for_each(|key| self.set_route(key, &mut routes));
+            dirty.routes.into_iter().for_each(|key| self.set_route(key, layer, &mut routes));
         }
-        let removed = self.set_neighbours(&mut effects);
+        let removed = self.set_neighbours(layer, &mut effects);
         effects.commands.extend(routes);
         effects.commands.extend(removed);
-        self.keep_resolved(&mut effects);
+        self.keep_resolved(layer, &mut effects);
         effects
     }
 
-    fn set_ports(&mut self, effects: &mut Effects) {
+    fn set_ports(&self, layer: &mut Entries, effects: &mut Effects) {
         for (number, port) in (0..).zip(&self.ports) {
             let Some((index, link)) = self.view.link_named(&port.interface) else {
                 continue;
@@ -138,27 +145,27 @@ impl Mirror {
             let mut addresses = port.addresses.clone().unwrap_or_else(|| self.view.addresses_of(index));
             addresses.retain(|address| !self.fixed.is_proxy(*address));
             let link_mtu = port.link_mtu.unwrap_or(u16::try_from(link.mtu).unwrap_or(u16::MAX));
-            let facts = PortFacts { mac, addresses, link_mtu };
-            if self.told.ports.get(&number) != Some(&facts) {
-                let PortFacts { mac, addresses, link_mtu } = facts.clone();
+            let facts = LinkFacts { mac, addresses, link_mtu };
+            if layer.links.get(&PortId(number)) != Some(&facts) {
+                let LinkFacts { mac, addresses, link_mtu } = facts.clone();
                 effects.commands.push(Command::SetPort { port: PortId(number), mac, addresses, link_mtu });
-                self.told.ports.insert(number, facts);
+                layer.links.insert(PortId(number), facts);
             }
         }
     }
 
-    fn set_route(&mut self, key: (TableId, Prefix), commands: &mut Vec<Command>) {
+    fn set_route(&mut self, key: (TableId, Prefix), layer: &mut Entries, commands: &mut Vec<Command>) {
         let (table, prefix) = key;
         let is_fixed = self.fixed.prefixes.contains(&key) || (table == TableId(0) && self.view.is_own(prefix));
         let action = if is_fixed { None } else { self.action(key) };
-        if self.told.route(&key) == action.as_ref() {
+        if layer.routes.get(&key) == action.as_ref() {
             return;
         }
         commands.push(match &action {
             Some(action) => Command::AddRoute { table, prefix, action: action.clone() },
             None => Command::RemoveRoute { table, prefix },
         });
-        self.told.set_route(key, action);
+        self.index.set_route(&mut layer.routes, key, action);
     }
 
     /// What the kernel's routes to a prefix come to.
@@ -192,36 +199,36 @@ impl Mirror {
     }
 
     /// Adds and changes neighbours; returns the removals, which come behind those of the routes by way of them.
-    fn set_neighbours(&mut self, effects: &mut Effects) -> Vec<Command> {
+    fn set_neighbours(&self, layer: &mut Entries, effects: &mut Effects) -> Vec<Command> {
         let mut known = BTreeMap::new();
         for (&(index, address), neighbour) in &self.view.neighbours {
             let (Some(mac), Some((port, true))) = (neighbour.mac, self.port_of(index)) else {
                 continue;
             };
-            let next_hop = NextHop { port, address };
-            let is_needed = self.told.gateways.contains_key(&(port.0, address))
+            let is_needed = self.index.gateways.contains_key(&(port.0, address))
                 || self.fixed.next_hops.contains(&(port.0, address))
-                || self.on_link(address) == Some(port);
+                || self.on_link(layer, address) == Some(port);
             if is_needed && !self.fixed.neighbours.contains(&(port.0, address)) {
-                known.insert((port.0, address), (next_hop, mac));
+                known.insert((port, address), mac);
             }
         }
-        for (key, (next_hop, mac)) in &known {
-            if self.told.neighbours.get(key) != Some(mac) {
-                effects.commands.push(Command::AddNeighbour { next_hop: *next_hop, mac: *mac });
+        for (key, mac) in &known {
+            if layer.neighbours.get(key) != Some(mac) {
+                let next_hop = NextHop { port: key.0, address: key.1 };
+                effects.commands.push(Command::AddNeighbour { next_hop, mac: *mac });
             }
         }
-        let gone = self.told.neighbours.keys().filter(|key| !known.contains_key(key));
-        let removed =
-            gone.map(|&(port, address)| Command::RemoveNeighbour(NextHop { port: PortId(port), address })).collect();
-        self.told.neighbours = known.into_iter().map(|(key, (_, mac))| (key, mac)).collect();
+        let gone = layer.neighbours.keys().filter(|key| !known.contains_key(key));
+        let removed = gone.map(|&(port, address)| Command::RemoveNeighbour(NextHop { port, address })).collect();
+        layer.neighbours = known;
         removed
     }
 
     /// Next hops, and the destinations of the configuration that are on a link.
-    fn keep_resolved(&mut self, effects: &mut Effects) {
-        let hops = self.told.gateways.keys().chain(&self.fixed.next_hops).copied();
-        let on_link = self.fixed.destinations.iter().filter_map(|address| Some((self.on_link(*address)?.0, *address)));
+    fn keep_resolved(&mut self, layer: &Entries, effects: &mut Effects) {
+        let hops = self.index.gateways.keys().chain(&self.fixed.next_hops).copied();
+        let on_link =
+            self.fixed.destinations.iter().filter_map(|address| Some((self.on_link(layer, *address)?.0, *address)));
         let mut wanted = BTreeSet::new();
         for (port, address) in hops.chain(on_link) {
             let Some((index, true)) = self.interface(PortId(port)) else {
@@ -232,20 +239,20 @@ impl Mirror {
                 wanted.insert((index, address));
             }
         }
-        effects.keep = wanted.difference(&self.told.kept).copied().collect();
-        effects.release = self.told.kept.difference(&wanted).copied().collect();
-        self.told.kept = wanted;
+        effects.keep = wanted.difference(&self.kept).copied().collect();
+        effects.release = self.kept.difference(&wanted).copied().collect();
+        self.kept = wanted;
     }
 
     /// The port on whose link an address is, as the longest prefix says.
-    fn on_link(&self, address: Ipv6Addr) -> Option<PortId> {
+    fn on_link(&self, layer: &Entries, address: Ipv6Addr) -> Option<PortId> {
         let covering = |len: &u8| Prefix::new(address, *len);
-        let mut prefixes = self.told.lengths(&self.fixed).filter_map(|len| covering(&len));
+        let mut prefixes = self.index.lengths(&self.fixed).filter_map(|len| covering(&len));
         let longest = prefixes.find(|prefix| {
             let key = (TableId(0), *prefix);
-            self.told.route(&key).is_some() || self.fixed.prefixes.contains(&key)
+            layer.routes.contains_key(&key) || self.fixed.prefixes.contains(&key)
         })?;
-        match self.told.route(&(TableId(0), longest))? {
+        match layer.routes.get(&(TableId(0), longest))? {
             RouteAction::Via(next_hops) => match next_hops.as_slice() {
                 [NextHop { port, address: ON_LINK }] => Some(*port),
                 _ => None,

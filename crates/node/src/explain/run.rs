@@ -8,7 +8,7 @@ use super::story::{Interest, Story};
 use crate::configuration::Configuration;
 use crate::process::Progress;
 use crate::process::replay::{Replay, Sink};
-use srdma_dataplane::{Command, Event, Node};
+use srdma_dataplane::{Event, Node};
 use srdma_frame::PortId;
 use srdma_group::{GroupEntry, Parent};
 use srdma_wire::Instant;
@@ -58,7 +58,7 @@ pub fn explain(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Explanation, ExplainError> {
     let entries = wanted_entries(configuration, wanted)?;
-    let mut census = Census::take(captures, &configuration.node, &entries, progress)?;
+    let mut census = Census::take(captures, &configuration.spec.node, &entries, progress)?;
     let (Some(first), Some(last)) = (census.first, census.last) else {
         return Err(ExplainError::NoPackets);
     };
@@ -80,7 +80,7 @@ pub fn explain(
             break;
         }
         let sighting = Sighting::of(&packet.octets);
-        match census.place(index, captures[index].port, &configuration.node, sighting.as_ref()) {
+        match census.place(index, captures[index].port, &configuration.spec.node, sighting.as_ref()) {
             Some(Seen::In(port)) => run.come_in(port, time, &whole(&packet)),
             Some(Seen::Out(_)) => run.go_out(time, sighting),
             None => without_port += 1,
@@ -89,7 +89,7 @@ pub fn explain(
     run.end(end);
     let Run { mut replay, stories, .. } = run;
     let report = replay.report();
-    let ports = configuration.node.ports.iter().zip(0..).zip(report.ports).map(|((port, id), counted)| {
+    let ports = configuration.spec.node.ports.iter().zip(0..).zip(report.ports).map(|((port, id), counted)| {
         let [received, sent] = census.seen.get(&PortId(id)).copied().unwrap_or_default();
         PortSeen { name: port.name.clone(), received, sent, drops: counted.drops }
     });
@@ -188,12 +188,12 @@ fn check_here(census: &Census, configuration: &Configuration) -> Result<(), Expl
         return Ok(());
     }
     let ports: Vec<String> =
-        configuration.node.ports.iter().map(|port| format!("{} {}", port.name, port.mac)).collect();
+        configuration.spec.node.ports.iter().map(|port| format!("{} {}", port.name, port.mac)).collect();
     Err(ExplainError::NotHere { packets: census.packets, ports: ports.join(", ") })
 }
 
 fn wanted_entries(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<GroupEntry>, ExplainError> {
-    let entries: Vec<&GroupEntry> = configuration.commands.iter().filter_map(entry_of).collect();
+    let entries: Vec<&GroupEntry> = configuration.spec.entries.groups.values().collect();
     if entries.is_empty() {
         return Err(ExplainError::NoGroups);
     }
@@ -212,13 +212,6 @@ fn wanted_entries(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<
             Err(ExplainError::UnknownBranch { wanted: branch, found: branches })
         }
         Some(_) | None => Ok(chosen),
-    }
-}
-
-fn entry_of(command: &Command) -> Option<&GroupEntry> {
-    match command {
-        Command::AddGroup(entry) => Some(entry),
-        _ => None,
     }
 }
 
@@ -255,7 +248,7 @@ fn check_ours(census: &Census, entries: &[GroupEntry]) -> Result<(), ExplainErro
 
 fn beginning(configuration: &Configuration, census: &Census, entry: &GroupEntry) -> Beginning {
     match census.first_psn.get(&entry.proxy) {
-        _ if configuration.node.restarted => Beginning::Restarted,
+        _ if configuration.spec.node.restarted => Beginning::Restarted,
         None => Beginning::NoData,
         Some(psn) if (0..=MOST_LOST_FIRST).contains(&psn.distance_from(entry.initial_psn)) => Beginning::FirstPsn,
         Some(_) => Beginning::MidFlow,
@@ -269,19 +262,13 @@ fn observed_node(
     entries: &[GroupEntry],
     beginnings: &[Beginning],
 ) -> Result<Node, ExplainError> {
-    let mut node = Node::new(configuration.node.clone());
-    for command in &configuration.commands {
-        let mut command = command.clone();
-        if let Command::AddGroup(entry) = &mut command
-            && entries
-                .iter()
-                .zip(beginnings)
-                .any(|(other, begins)| other.id == entry.id && *begins == Beginning::MidFlow)
-        {
-            entry.renewed = entry.renewed.max(1);
+    let mut spec = configuration.spec.clone();
+    for (entry, _) in entries.iter().zip(beginnings).filter(|(_, begins)| **begins == Beginning::MidFlow) {
+        if let Some(known) = spec.entries.groups.get_mut(&entry.id.0) {
+            known.renewed = known.renewed.max(1);
         }
-        node.control(command)?;
     }
+    let mut node = spec.build()?;
     node.observe(true);
     Ok(node)
 }

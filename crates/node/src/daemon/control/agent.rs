@@ -12,6 +12,7 @@ use crate::daemon::snapshot::{ControllerSnapshot, Snapshot};
 use srdma_agent::{Agent, AllowedSids, Change, GroupTable, Plan};
 use srdma_api::{Hello, Link, NodeAnswer, NodeOrder, Prefix};
 use srdma_dataplane::Command;
+use srdma_node_spec::{Entries, Owner};
 use std::time::Instant;
 
 /// The node's controller. Idle without one.
@@ -118,7 +119,7 @@ impl Control<'_> {
     }
 
     fn hello(&self, settings: &ControllerSettings) -> Hello {
-        let ports = &self.configuration.node.ports;
+        let ports = &self.configuration.spec.node.ports;
         let least = ports.iter().map(|port| port.link_mtu).min().unwrap_or(1280);
         let link = |link: &ControllerLink| {
             let of_port = link.port.and_then(|port| ports.get(port.index())).map_or(least, |port| port.link_mtu);
@@ -127,7 +128,7 @@ impl Control<'_> {
         let prefix = |prefix: &srdma_wire::Prefix| Prefix::new(prefix.address(), prefix.prefix_len());
         Hello {
             name: settings.name.clone(),
-            loopback: self.configuration.node.loopback,
+            loopback: self.configuration.spec.node.loopback,
             end_mt: settings.end_mt,
             replication: settings.replication.as_ref().and_then(prefix),
             links: settings.links.iter().map(link).collect(),
@@ -145,7 +146,10 @@ impl Control<'_> {
         for order in orders {
             answers.extend(self.carry_out(order).await?);
         }
-        let effects = self.kernel.configure(&self.configuration, &self.controller.table().commands_with_prepared());
+        // What is prepared counts too: the kernel resolves the neighbours that the node will send to.
+        let mut entries = self.layers.above(Owner::Kernel);
+        entries.extend(entries_of(self.controller.table().commands_with_prepared()));
+        let effects = self.kernel.configure(&self.configuration, &entries, self.layers.get_mut(Owner::Kernel));
         self.tell(&effects).await?;
         self.settle_with_kernel().await;
         Ok(answers)
@@ -153,10 +157,8 @@ impl Control<'_> {
 
     /// Carries an order out; returns the answer, if the order has one.
     async fn carry_out(&mut self, order: NodeOrder) -> Result<Option<NodeAnswer>, Died> {
-        let commands = &self.configuration.commands;
-        let is_of_file = |group: u32| {
-            commands.iter().any(|command| matches!(command, Command::AddGroup(entry) if entry.id.0 == group))
-        };
+        let groups = &self.layers.get(Owner::File).groups;
+        let is_of_file = |group: u32| groups.contains_key(&group);
         match self.controller.table().plan(order, is_of_file) {
             Plan::Nothing => Ok(None),
             Plan::Answer(answer) => Ok(Some(answer)),
@@ -167,7 +169,10 @@ impl Control<'_> {
     async fn apply(&mut self, change: Change) -> Result<Option<NodeAnswer>, Died> {
         let (after, answer) = self.controller.table().apply(&change);
         let interest = |table: &GroupTable| {
-            change.changes_interest().then(|| interest::of(&self.configuration, &table.commands()))
+            change.changes_interest().then(|| {
+                let entries = self.layers.preview(Owner::Controller, &entries_of(table.commands()));
+                interest::of(&self.configuration, &entries)
+            })
         };
         let (before, wanted) = (interest(self.controller.table()), interest(&after));
         let reason = match self.data.change(wanted, change.commands.clone()).await? {
@@ -178,6 +183,7 @@ impl Control<'_> {
         };
         let Some(reason) = reason else {
             self.controller.agent.table = after;
+            self.layers.set(Owner::Controller, entries_of(self.controller.table().commands()));
             if let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
                 self.data.change(None, change.afterwards).await?
             {
@@ -190,4 +196,15 @@ impl Control<'_> {
         self.say(Event::Failed { what: format!("an order of the controller is refused: {reason}") });
         Ok(change.refused(reason))
     }
+}
+
+/// The entries of what the ledger has a node told: groups and their SIDs.
+pub(super) fn entries_of(commands: Vec<Command>) -> Entries {
+    let mut entries = Entries::default();
+    for command in commands {
+        if let Command::AddGroup(entry) = command {
+            entries.add_group(&entry);
+        }
+    }
+    entries
 }

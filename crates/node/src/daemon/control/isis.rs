@@ -6,7 +6,9 @@ use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
 use crate::daemon::isis::{Inquiry, IsisHandle, Learnt, Link, News, Plan};
 use crate::daemon::order::Refusal;
-use srdma_dataplane::{Command, NotificationSids};
+use srdma_dataplane::NotificationSids;
+use srdma_node_spec::{Entries, Owner};
+use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -16,8 +18,6 @@ use std::sync::Arc;
 pub(super) struct IsisSide {
     handle: Option<IsisHandle>,
     learnt: Arc<Learnt>,
-    /// The notification SIDs that the node was told of beyond its file's.
-    told: Vec<NotificationSids>,
     /// Nodes of which it was said that their notification SIDs do not count.
     silent: BTreeSet<String>,
 }
@@ -45,13 +45,6 @@ impl IsisSide {
 }
 
 impl Control<'_> {
-    /// Another configuration is in force: the node knows the notification SIDs of its file, and no others.
-    pub(super) async fn begin_isis_anew(&mut self) -> Result<(), Died> {
-        self.isis.told.clear();
-        self.settle_isis().await?;
-        self.use_learnt().await
-    }
-
     /// Has the task follow what configuration and kernel say now.
     pub(super) async fn settle_isis(&mut self) -> Result<(), Died> {
         let plan = self.configuration.isis.clone().map(|settings| self.plan(settings));
@@ -72,7 +65,7 @@ impl Control<'_> {
         let link = |port: &srdma_frame::PortId| {
             let interface = self.configuration.interfaces.get(port.index());
             let facts = interface.and_then(|interface| self.facts.get(&interface.name));
-            let config = self.configuration.node.ports.get(port.index());
+            let config = self.configuration.spec.node.ports.get(port.index());
             let given = interface.and_then(|interface| interface.mac);
             Link {
                 port: config.map(|config| config.name.clone()).unwrap_or_default(),
@@ -111,7 +104,7 @@ impl Control<'_> {
         if let Some(what) = self.kernel.take_refusal() {
             self.say(Event::Failed { what });
         }
-        self.tell_notification_sids(&learnt).await?;
+        self.apply_notification_sids(&learnt).await?;
         for node in learnt.silent.difference(&self.isis.silent.clone()) {
             let text = format!(
                 "IS-IS: {node} announces END.C or END.E without its C-flag: nothing is sent there, and what was \
@@ -123,20 +116,17 @@ impl Control<'_> {
         Ok(())
     }
 
-    /// Tells the node where notifications go (D63). What the file says of a source counts before what was learnt.
-    async fn tell_notification_sids(&mut self, learnt: &Learnt) -> Result<(), Died> {
-        let of_entry = |(outer_source, end_c, end_e)| NotificationSids { outer_source, end_c, end_e };
-        let found: Vec<NotificationSids> = learnt.sids.iter().map(of_entry).collect();
-        if found == self.isis.told {
+    /// Brings the layer of IS-IS up to date: where notifications go (D63).
+    async fn apply_notification_sids(&mut self, learnt: &Learnt) -> Result<(), Died> {
+        let of_entry = |(outer_source, end_c, end_e): (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)| {
+            (outer_source, NotificationSids { outer_source, end_c, end_e })
+        };
+        let notification_sids = learnt.sids.iter().map(of_entry).collect();
+        let commands = self.layers.replace(Owner::Isis, Entries { notification_sids, ..Entries::default() });
+        if commands.is_empty() {
             return Ok(());
         }
-        let of_file = self.configuration.commands.iter().find_map(|command| match command {
-            Command::SetNotificationSids(sids) => Some(sids.clone()),
-            _ => None,
-        });
-        let all = found.iter().copied().chain(of_file.unwrap_or_default()).collect();
-        self.isis.told = found;
-        match self.data.change(None, vec![Command::SetNotificationSids(all)]).await? {
+        match self.data.change(None, commands).await? {
             Ok(()) => {}
             Err(Refusal::Interest(reason) | Refusal::Command(reason)) => {
                 self.say(Event::Failed { what: format!("the node refuses what IS-IS has learnt: {reason}") });

@@ -9,10 +9,11 @@ use crate::daemon::handle::Died;
 use crate::daemon::interest;
 use crate::daemon::mirror::{Effects, Mirror, MirroredPort};
 use crate::daemon::order::Refusal;
-use srdma_dataplane::{Command, PortConfig};
+use srdma_dataplane::PortConfig;
 use srdma_frame::PortId;
 use srdma_io::nd::ProxyNd;
 use srdma_io::netlink::{Change, Kernel, KernelNextHop, Watcher};
+use srdma_node_spec::{Entries, Owner};
 use srdma_wire::{MacAddress, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -84,18 +85,21 @@ impl KernelSide {
         Ok(())
     }
 
-    /// Takes a configuration that the node has, and what it was given beside it; returns what else the node has to be
-    /// told.
-    pub(super) fn configure(&mut self, configuration: &Configuration, given: &[Command]) -> Effects {
+    /// Takes a configuration and the entries of all layers above the kernel's; brings the kernel's layer up to date.
+    pub(super) fn configure(
+        &mut self,
+        configuration: &Configuration,
+        entries: &Entries,
+        layer: &mut Entries,
+    ) -> Effects {
         let ports = configuration.interfaces.iter().map(|port| MirroredPort {
             interface: port.name.clone(),
             mac: port.mac,
             addresses: port.addresses.clone(),
             link_mtu: port.link_mtu,
         });
-        let commands: Vec<Command> = configuration.commands.iter().chain(given).cloned().collect();
-        self.mirror.configure(ports.collect(), &configuration.node, &commands);
-        self.mirror.flush()
+        self.mirror.configure(ports.collect(), &configuration.spec.node, entries, layer);
+        self.mirror.flush(layer)
     }
 
     /// Has the kernel keep neighbours resolved, and no longer those that nobody needs.
@@ -174,7 +178,7 @@ impl KernelSide {
 impl Control<'_> {
     /// The kernel knows something else than before: the node is told what matters to it.
     pub(super) async fn follow_kernel(&mut self) -> Result<(), Died> {
-        let effects = self.kernel.mirror.flush();
+        let effects = self.kernel.mirror.flush(self.layers.get_mut(Owner::Kernel));
         self.tell(&effects).await?;
         self.say_links();
         self.look_after_ports().await?;
@@ -202,10 +206,10 @@ impl Control<'_> {
     /// Answers for Proxy Addresses; and with AF_PACKET, by which the kernel sees what the node takes, keeps it from
     /// forwarding or answering that.
     pub(super) async fn settle_with_kernel(&mut self) {
-        let given = self.controller.table().commands();
-        self.kernel.answer_for(proxy_addresses(self.configuration.commands.iter().chain(&given)), &self.interfaces());
+        let entries = self.layers.above(Owner::Kernel);
+        self.kernel.answer_for(entries.proxies().collect(), &self.interfaces());
         let wanted = if self.kernel_sees_frames() {
-            let wanted = interest::of(&self.configuration, &given);
+            let wanted = interest::of(&self.configuration, &entries);
             interest::taken_from_the_kernel(&wanted).collect()
         } else {
             BTreeSet::new()
@@ -223,7 +227,7 @@ impl Control<'_> {
             let mac = interface.mac.or(self.facts.get(&interface.name).map(|facts| facts.mac));
             Some((index, mac.unwrap_or(config.mac)))
         };
-        let configured = self.configuration.node.ports.iter().zip(&self.configuration.interfaces);
+        let configured = self.configuration.spec.node.ports.iter().zip(&self.configuration.interfaces);
         (0..).zip(configured).filter_map(found).collect()
     }
 
@@ -233,7 +237,7 @@ impl Control<'_> {
         for (index, is_up) in links.iter().enumerate() {
             let was_up = self.kernel.links.get(index).copied().unwrap_or(true);
             if was_up != *is_up && self.kernel.mirror.interface(PortId(index as u16)).is_some() {
-                let port = self.configuration.node.ports[index].name.clone();
+                let port = self.configuration.spec.node.ports[index].name.clone();
                 self.say(Event::Link { port, is_up: *is_up });
             }
         }
@@ -256,12 +260,4 @@ impl Control<'_> {
         }
         Ok(())
     }
-}
-
-fn proxy_addresses<'c>(commands: impl Iterator<Item = &'c Command>) -> BTreeSet<Ipv6Addr> {
-    let proxy = |command: &Command| match command {
-        Command::AddGroup(entry) => Some(entry.proxy),
-        _ => None,
-    };
-    commands.filter_map(proxy).collect()
 }

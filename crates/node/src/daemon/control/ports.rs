@@ -31,7 +31,7 @@ pub(super) fn claim_missing(
     configuration: &Configuration,
     known: &BTreeMap<String, Claim>,
 ) -> Result<BTreeMap<String, Claim>, DaemonError> {
-    let ports = configuration.node.ports.iter().zip(&configuration.interfaces);
+    let ports = configuration.spec.node.ports.iter().zip(&configuration.interfaces);
     let missing = ports.filter(|(_, interface)| !known.contains_key(&interface.name));
     missing
         .map(|(port, interface)| {
@@ -127,6 +127,6 @@ impl Control<'_> {
     }
 
     fn names(&self, index: usize) -> (String, String) {
-        (self.configuration.node.ports[index].name.clone(), self.configuration.interfaces[index].name.clone())
+        (self.configuration.spec.node.ports[index].name.clone(), self.configuration.interfaces[index].name.clone())
     }
 }

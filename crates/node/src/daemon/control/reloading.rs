@@ -1,6 +1,7 @@
 //! Putting another configuration into force.
 
 use super::Control;
+use super::agent::entries_of;
 use super::ports::{PortDriver, claim_missing};
 use crate::configuration::{Configuration, Purpose};
 use crate::daemon::claim::Claim;
@@ -8,15 +9,17 @@ use crate::daemon::event::{Cause, Event};
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
 use crate::daemon::order::Refusal;
-use crate::daemon::reload::{Changes, changes};
-use srdma_dataplane::Command;
-use srdma_group::GroupEntry;
+use crate::daemon::reload::moved_ports;
+
+use srdma_frame::PortId;
+use srdma_node_spec::{Layers, NodeSpec, Owner, diff};
 use std::collections::BTreeMap;
 
 /// A configuration that can be put into force.
 struct Prepared {
     configuration: Configuration,
-    changes: Changes,
+    /// Ports that get another interface, driver or pace, or are new.
+    moved: Vec<PortId>,
     /// Interfaces that are new.
     claims: BTreeMap<String, Claim>,
 }
@@ -52,22 +55,34 @@ impl Control<'_> {
 
     /// Puts the content of a file into force; returns how many commands that took, or why it cannot be.
     pub(super) async fn put_into_force(&mut self, text: String) -> Result<Result<usize, String>, Died> {
-        let Prepared { configuration, changes, claims } = match self.prepare(&text) {
+        let Prepared { configuration, moved, claims } = match self.prepare(&text) {
             Ok(prepared) => prepared,
             Err(reason) => return Ok(Err(reason)),
         };
         let is_other_isis = configuration.isis != self.configuration.isis;
-        let commands = changes.commands.len() + usize::from(is_other_isis);
-        let before = self.kernel.mirror.clone();
-        let given = self.controller.table().commands();
-        let mut effects = self.kernel.configure(&configuration, &self.controller.table().commands_with_prepared());
-        let learnt = std::mem::replace(&mut effects.commands, changes.commands);
-        effects.commands.extend(learnt);
+        let before = (self.kernel.mirror.clone(), self.layers.clone());
+        self.layers.set(Owner::File, configuration.spec.entries.clone());
+        let entries = self.layers.above(Owner::Kernel);
+        let mut foreseen = entries.clone();
+        foreseen.extend(entries_of(self.controller.table().commands_with_prepared()));
+        let mut effects = self.kernel.configure(&configuration, &foreseen, self.layers.get_mut(Owner::Kernel));
+        let node = |configuration: &Configuration, layers: &Layers| NodeSpec {
+            node: configuration.spec.node.clone(),
+            entries: layers.effective(),
+        };
+        effects.commands = match diff(&node(&self.configuration, &before.1), &node(&configuration, &self.layers)) {
+            Ok(commands) => commands,
+            Err(error) => {
+                (self.kernel.mirror, self.layers) = before;
+                return Ok(Err(format!("{}: {error}", self.path.display())));
+            }
+        };
+        let commands = effects.commands.len() + usize::from(is_other_isis);
         // One order: no frame that the new interest brings meets the old commands.
-        match self.data.change(Some(interest::of(&configuration, &given)), effects.commands.clone()).await? {
+        match self.data.change(Some(interest::of(&configuration, &entries)), effects.commands.clone()).await? {
             Ok(()) => {}
             Err(Refusal::Interest(reason)) => {
-                self.kernel.mirror = before;
+                (self.kernel.mirror, self.layers) = before;
                 return Ok(Err(reason));
             }
             Err(Refusal::Command(reason)) => {
@@ -81,11 +96,11 @@ impl Control<'_> {
         let interfaces = &self.configuration.interfaces;
         self.claims.retain(|name, _| interfaces.iter().any(|interface| interface.name == *name));
         self.ports.resize(interfaces.len(), PortDriver::NONE);
-        for port in changes.moved {
+        for port in moved {
             self.ports[port.index()] = PortDriver::NONE;
         }
         self.settle_with_kernel().await;
-        self.begin_isis_anew().await?;
+        self.settle_isis().await?;
         Ok(Ok(commands))
     }
 
@@ -94,24 +109,20 @@ impl Control<'_> {
         let purpose = Purpose::Interfaces(&self.facts);
         let configuration = Configuration::parse_for(&self.path, text, purpose).map_err(|error| error.to_string())?;
         let in_file = |problem: String| format!("{}: {problem}", self.path.display());
-        let changes = changes(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
-        let mut node = self.configuration.node().map_err(|error| in_file(error.to_string()))?;
-        let given = self.controller.table().commands();
-        given
-            .iter()
-            .try_for_each(|command| node.control(command.clone()))
-            .map_err(|error| in_file(error.to_string()))?;
-        let is_given = |entry: &GroupEntry| self.controller.table().contains(entry.id.0);
-        let both = changes.commands.iter().find_map(|command| match command {
-            Command::AddGroup(entry) if is_given(entry) => Some(entry.id.0),
-            _ => None,
-        });
+        let moved = moved_ports(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
+        let both = configuration.spec.entries.groups.keys().find(|group| self.controller.table().contains(**group));
         if let Some(group) = both {
             return Err(in_file(format!("group {group} is one of the controller's")));
         }
-        let mut commands = changes.commands.iter().cloned();
+        // A node in the state of now must take what is to be; the kernel's layer follows from it.
+        let old = NodeSpec { node: self.configuration.spec.node.clone(), entries: self.layers.above(Owner::Kernel) };
+        let entries = self.layers.preview(Owner::File, &configuration.spec.entries);
+        let new = NodeSpec { node: configuration.spec.node.clone(), entries };
+        let commands = diff(&old, &new).map_err(|error| in_file(error.to_string()))?;
+        let mut node = old.build().map_err(|error| in_file(error.to_string()))?;
+        let mut commands = commands.into_iter();
         commands.try_for_each(|command| node.control(command)).map_err(|error| in_file(error.to_string()))?;
         let claims = claim_missing(&configuration, &self.claims).map_err(|error| in_file(error.to_string()))?;
-        Ok(Prepared { configuration, changes, claims })
+        Ok(Prepared { configuration, moved, claims })
     }
 }

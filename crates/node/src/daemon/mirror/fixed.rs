@@ -1,7 +1,8 @@
 //! What the configuration says: it wins over the kernel.
 
-use srdma_dataplane::{Command, NextHop, NodeConfig, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{NextHop, NodeConfig, RouteAction, SidBehavior, TableId};
 use srdma_group::{Downstream, GroupEntry, Parent};
+use srdma_node_spec::Entries;
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -29,73 +30,35 @@ impl Fixed {
         self.proxies.contains(&address) || self.learnt.iter().any(|prefix| prefix.contains(address))
     }
 
-    pub(super) fn new(node: &NodeConfig, commands: &[Command]) -> Self {
+    pub(super) fn new(node: &NodeConfig, entries: &Entries) -> Self {
         let mut fixed = Fixed::default();
         fixed.prefixes.insert((TableId(0), Prefix::host(node.loopback)));
-        for command in commands {
-            match command {
-                Command::AddNeighbour { next_hop, .. } => {
-                    fixed.neighbours.insert((next_hop.port.0, next_hop.address));
+        fixed.neighbours.extend(entries.neighbours.keys().map(|(port, address)| (port.0, *address)));
+        for (key, action) in &entries.routes {
+            fixed.prefixes.insert(*key);
+            match action {
+                RouteAction::Via(next_hops) => next_hops.iter().for_each(|next_hop| fixed.next_hop(next_hop)),
+                RouteAction::Encaps { segments, .. } => fixed.destinations.extend(segments.first()),
+                RouteAction::Placed(paths) => {
+                    fixed.destinations.extend(paths.iter().filter_map(|path| path.path.segments.first()));
                 }
-                Command::AddRoute { table, prefix, action } => {
-                    fixed.prefixes.insert((*table, *prefix));
-                    match action {
-                        RouteAction::Via(next_hops) => next_hops.iter().for_each(|next_hop| fixed.next_hop(next_hop)),
-                        RouteAction::Encaps { segments, .. } => fixed.destinations.extend(segments.first()),
-                        RouteAction::Placed(paths) => {
-                            fixed.destinations.extend(paths.iter().filter_map(|path| path.path.segments.first()));
-                        }
-                        RouteAction::Blackhole => {}
-                    }
-                }
-                Command::AddSid { prefix, behavior } => {
-                    fixed.prefixes.insert((TableId(0), *prefix));
-                    if let SidBehavior::EndX(_, next_hop) = behavior {
-                        fixed.next_hop(next_hop);
-                    }
-                }
-                Command::AddGroup(entry) | Command::RestoreGroup(entry) => fixed.group(entry),
-                Command::SetLearning(learning) => {
-                    fixed.learnt.extend(&learning.proxies);
-                    fixed.prefixes.extend(learning.proxies.iter().map(|proxies| (TableId(0), *proxies)));
-                    fixed.destinations.insert(learning.parent_sid.unwrap_or(learning.parent));
-                }
-                Command::SetNotificationSids(sids) => {
-                    fixed.destinations.extend(sids.iter().flat_map(|known| [known.end_c, known.end_e]).flatten());
-                }
-                Command::AddPort(_)
-                | Command::SetPort { .. }
-                | Command::RemoveNeighbour(_)
-                | Command::RemoveRoute { .. }
-                | Command::RemoveSid(_)
-                | Command::AddMulticastRoute(_)
-                | Command::RemoveMulticastRoute { .. }
-                | Command::AddHmacKey { .. }
-                | Command::RemoveHmacKey(_)
-                | Command::SetDomain(_)
-                | Command::RemoveDomain
-                | Command::SetBorder { .. }
-                | Command::RemoveBorder(_)
-                | Command::SetEgress { .. }
-                | Command::RemoveEgress(_)
-                | Command::SetClasses(_)
-                | Command::SetIoam(_)
-                | Command::RemoveIoam
-                | Command::SetFastCnp(_)
-                | Command::RemoveFastCnp
-                | Command::SetNotifications(_)
-                | Command::RemoveNotifications
-                | Command::SetSteering(_)
-                | Command::RemoveSteering
-                | Command::AddConnection(_)
-                | Command::RemoveConnection { .. }
-                | Command::PrepareGroup(_)
-                | Command::CommitGroup { .. }
-                | Command::AbortGroup(_)
-                | Command::RemoveGroup(_)
-                | Command::RemoveLearning => {}
+                RouteAction::Blackhole => {}
             }
         }
+        for (prefix, behavior) in &entries.sids {
+            fixed.prefixes.insert((TableId(0), *prefix));
+            if let SidBehavior::EndX(_, next_hop) = behavior {
+                fixed.next_hop(next_hop);
+            }
+        }
+        entries.groups.values().for_each(|group| fixed.group(group));
+        if let Some(learning) = &entries.learning {
+            fixed.learnt.extend(&learning.proxies);
+            fixed.prefixes.extend(learning.proxies.iter().map(|proxies| (TableId(0), *proxies)));
+            fixed.destinations.insert(learning.parent_sid.unwrap_or(learning.parent));
+        }
+        let sids = entries.notification_sids.values().flat_map(|known| [known.end_c, known.end_e]);
+        fixed.destinations.extend(sids.flatten());
         fixed
     }
 

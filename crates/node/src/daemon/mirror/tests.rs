@@ -20,13 +20,15 @@ struct Bench {
     mirror: Mirror,
     node: Node,
     config: NodeConfig,
+    /// The kernel's layer.
+    layer: Entries,
     ports: Vec<MirroredPort>,
     kept: BTreeSet<(u32, Ipv6Addr)>,
 }
 
 impl Bench {
     /// Ports p0 and p1 of interfaces 10 and 11, both up; interface 5 is no port.
-    fn new(fixed: &[Command]) -> Self {
+    fn new(fixed: &Entries) -> Self {
         let config = |name: &str| PortConfig {
             name: name.to_owned(),
             mac: MacAddress([2, 0, 0, 0, 0, 0]),
@@ -40,6 +42,7 @@ impl Bench {
             mirror: Mirror::new(),
             node: Node::new(config.clone()),
             config,
+            layer: Entries::default(),
             ports: vec![port("p0"), port("p1")],
             kept: BTreeSet::new(),
         };
@@ -51,9 +54,9 @@ impl Bench {
         bench
     }
 
-    fn configure(&mut self, commands: &[Command]) {
-        commands.iter().for_each(|command| self.node.control(command.clone()).unwrap());
-        self.mirror.configure(self.ports.clone(), &self.config, commands);
+    fn configure(&mut self, entries: &Entries) {
+        entries.commands().into_iter().for_each(|command| self.node.control(command).unwrap());
+        self.mirror.configure(self.ports.clone(), &self.config, entries, &mut self.layer);
     }
 
     /// Applies changes, and tells the node what comes of them; a refused command is a wrong one.
@@ -63,7 +66,7 @@ impl Bench {
     }
 
     fn flush(&mut self) -> Vec<String> {
-        let effects = self.mirror.flush();
+        let effects = self.mirror.flush(&mut self.layer);
         for released in effects.release {
             self.kept.remove(&released);
         }
@@ -128,7 +131,7 @@ fn gone(to: &str, hops: &[(u32, &str)]) -> Change {
 
 #[test]
 fn ports_follow_their_links() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     let of = |text: &str, gone| Change::Address { index: 10, address: address(text), gone };
     assert_eq!(bench.apply([of("2001:db8::1", false)]), ["port 0 [2001:db8::1] 1500"]);
     assert_eq!(bench.apply([of("2001:db8::1", false)]), [""; 0]);
@@ -144,14 +147,14 @@ fn ports_follow_their_links() {
 
 #[test]
 fn keys_of_the_configuration_win_over_links() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     bench.ports[0] = MirroredPort {
         interface: "p0".to_owned(),
         mac: Some(MAC),
         addresses: Some(vec![address("2001:db8::7")]),
         link_mtu: Some(1400),
     };
-    bench.configure(&[]);
+    bench.configure(&Entries::default());
     assert_eq!(bench.flush(), ["port 0 [2001:db8::7] 1400"]);
     let of = Change::Address { index: 10, address: address("2001:db8::1"), gone: false };
     assert_eq!(bench.apply([of, link(10, "p0", true)]), [""; 0]);
@@ -159,7 +162,7 @@ fn keys_of_the_configuration_win_over_links() {
 
 #[test]
 fn routes_come_change_and_go() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     let (one, two) = ((10, ROUTER), (11, "fe80::2"));
     assert_eq!(bench.apply([there("2001:db8:1::/48", &[one])]), ["+route 0 2001:db8:1::/48 fe80::1%0"]);
     assert_eq!(bench.kept, BTreeSet::from([(10, address(ROUTER))]));
@@ -179,7 +182,7 @@ fn routes_come_change_and_go() {
 
 #[test]
 fn tables_keep_their_numbers() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     let of = |table| Change::Route(KernelRoute { table, ..route("::/0", &[(10, ROUTER)]) });
     assert_eq!(bench.apply([of(100), of(70_000)]), ["+route 100 ::/0 fe80::1%0"]);
 }
@@ -187,7 +190,7 @@ fn tables_keep_their_numbers() {
 /// What the kernel handles itself is not sent elsewhere by a shorter prefix.
 #[test]
 fn routes_that_are_the_kernels_drop() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     let drop = |kind| Change::Route(KernelRoute { kind, ..route("2001:db8:1::/48", &[(1, "")]) });
     let tunnelled = KernelRoute { is_tunnelled: true, ..route("2001:db8:2::/48", &[(10, ROUTER)]) };
     let told = bench.apply([
@@ -213,7 +216,7 @@ fn routes_that_are_the_kernels_drop() {
 /// A host on the link is reached when it is known, and nobody can claim an address that is elsewhere.
 #[test]
 fn neighbours_are_believed_where_a_route_says_so() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     assert_eq!(bench.apply([neighbour(10, HOST, Some(MAC))]), [""; 0], "no route says that it is there");
     let connected = there("2001:db8:bb::/64", &[(10, "")]);
     let known = format!("+neighbour {HOST}%0 {MAC}");
@@ -234,7 +237,7 @@ fn neighbours_are_believed_where_a_route_says_so() {
 /// Two links with the same prefix: two routes that the kernel does not join.
 #[test]
 fn links_may_share_a_prefix() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     let (a, b) = (("2001:db8:bb::/64", [(10, "")]), ("2001:db8:bb::/64", [(11, "")]));
     assert_eq!(bench.apply([there(a.0, &a.1), there(b.0, &b.1)]), ["+route 0 2001:db8:bb::/64 ::%0"]);
     assert_eq!(bench.apply([gone(a.0, &a.1)]), ["+route 0 2001:db8:bb::/64 ::%1"]);
@@ -242,7 +245,7 @@ fn links_may_share_a_prefix() {
 
 #[test]
 fn a_link_goes_down_and_comes_back() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     bench.apply([there("2001:db8:bb::/64", &[(10, "")]), neighbour(10, HOST, Some(MAC))]);
     bench.apply([there("::/0", &[(10, ROUTER), (11, "fe80::2")])]);
     let down = bench.apply([link(10, "p0", false)]);
@@ -254,20 +257,22 @@ fn a_link_goes_down_and_comes_back() {
     // The kernel forgets a kept neighbour with its link, and is asked again; not so when it merely found nobody.
     let lost = |gone| Change::Neighbour { index: 10, address: address(ROUTER), mac: None, is_permanent: false, gone };
     bench.mirror.apply(lost(false));
-    assert_eq!(bench.mirror.flush().keep, []);
+    assert_eq!(bench.mirror.flush(&mut bench.layer).keep, []);
     bench.mirror.apply(lost(true));
-    assert_eq!(bench.mirror.flush().keep, [(10, address(ROUTER))]);
+    assert_eq!(bench.mirror.flush(&mut bench.layer).keep, [(10, address(ROUTER))]);
 }
 
 #[test]
 fn the_configuration_wins() {
     let to = prefix("2001:db8:1::/48");
     let by_hand = NextHop { port: PortId(1), address: address("fe80::7") };
-    let fixed = [
-        Command::AddNeighbour { next_hop: by_hand, mac: MAC },
-        Command::AddRoute { table: TableId(0), prefix: to, action: RouteAction::Via(vec![by_hand]) },
-        Command::AddSid { prefix: prefix("5f00:0:1::/48"), behavior: SidBehavior::EndDt6(TableId(0)) },
-    ];
+    let neighbours = [((PortId(1), address("fe80::7")), MAC)].into();
+    let only_neighbour = Entries { neighbours, ..Entries::default() };
+    let fixed = Entries {
+        routes: [((TableId(0), to), RouteAction::Via(vec![by_hand]))].into(),
+        sids: [(prefix("5f00:0:1::/48"), SidBehavior::EndDt6(TableId(0)))].into(),
+        ..only_neighbour.clone()
+    };
     let mut bench = Bench::new(&fixed);
     let kernels = [
         there("2001:db8:1::/48", &[(10, ROUTER)]),
@@ -281,7 +286,7 @@ fn the_configuration_wins() {
     // The configuration lets go of the route and the SID: the kernel's take their place.
     bench.node.control(Command::RemoveRoute { table: TableId(0), prefix: to }).unwrap();
     bench.node.control(Command::RemoveSid(prefix("5f00:0:1::/48"))).unwrap();
-    bench.mirror.configure(bench.ports.clone(), &bench.config, &fixed[..1]);
+    bench.mirror.configure(bench.ports.clone(), &bench.config, &only_neighbour, &mut bench.layer);
     assert_eq!(bench.flush(), ["+route 0 2001:db8:1::/48 fe80::1%0", "+route 0 5f00:0:1::/48 fe80::1%0"]);
     // And back.
     bench.configure(&fixed);
@@ -294,10 +299,11 @@ fn the_configuration_wins() {
 fn what_is_sent_to_is_kept_resolved() {
     let hop = NextHop { port: PortId(1), address: address("fe80::7") };
     let encaps = RouteAction::Encaps { segments: vec![address(HOST)], mode: EncapsMode::Reduced, hmac_key_id: None };
-    let mut bench = Bench::new(&[
-        Command::AddSid { prefix: prefix("5f00:0:1::/48"), behavior: SidBehavior::EndX(Default::default(), hop) },
-        Command::AddRoute { table: TableId(0), prefix: prefix("2001:db8:1::/48"), action: encaps },
-    ]);
+    let mut bench = Bench::new(&Entries {
+        sids: [(prefix("5f00:0:1::/48"), SidBehavior::EndX(Default::default(), hop))].into(),
+        routes: [((TableId(0), prefix("2001:db8:1::/48")), encaps)].into(),
+        ..Entries::default()
+    });
     assert_eq!(bench.kept, BTreeSet::from([(11, address("fe80::7"))]));
     assert_eq!(bench.apply([neighbour(11, "fe80::7", Some(MAC))]), [format!("+neighbour fe80::7%1 {MAC}")]);
     bench.apply([there("2001:db8:bb::/64", &[(10, "")])]);
@@ -316,7 +322,7 @@ fn what_is_sent_to_is_kept_resolved() {
 /// A second dump: what it does not name is gone, and nothing else changes.
 #[test]
 fn a_new_dump_leaves_what_it_repeats() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new(&Entries::default());
     bench.apply([there("2001:db8:1::/48", &[(10, ROUTER)]), there("2001:db8:2::/48", &[(10, ROUTER)])]);
     let links = [(5, "eth0"), (10, "p0"), (11, "p1")].map(|(index, name)| link(index, name, true));
     let kept = there("2001:db8:2::/48", &[(10, ROUTER)]);

@@ -23,10 +23,10 @@ fn refused(more: &str, message: &str) {
 fn a_node_is_told_its_boundary() {
     let border = "[[border]]\nport = 'down'\nsources = ['2001:db8:bb::/64', '2001:db8:1::1']\n";
     let configuration = parse(&format!("{TRANSIT}{DOMAIN}{border}[[border]]\nport = 'up'\n")).expect("right");
-    let [Command::SetDomain(domain), Command::SetBorder { port: PortId(1), sources }, border, ..] =
-        configuration.commands.as_slice()
+    let commands = configuration.spec.commands();
+    let [Command::SetDomain(domain), border, Command::SetBorder { port: PortId(1), sources }, ..] = commands.as_slice()
     else {
-        panic!("{:?}", configuration.commands);
+        panic!("{commands:?}");
     };
     let text = |prefixes: &[srdma_wire::Prefix]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(text(&domain.sids), ["2001:db8:4::f/128"]);

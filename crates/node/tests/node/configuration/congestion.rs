@@ -54,7 +54,7 @@ interface = [{ port = 'up', id = 4, fills = true }]
 
 /// The commands of the sections that are added to a transit node.
 fn commands(more: &str) -> Vec<Command> {
-    let without = parse(TRANSIT).expect("right").commands.len();
+    let without = parse(TRANSIT).expect("right").spec.commands().len();
     let configuration = parse(&format!("{TRANSIT}{more}")).expect("right");
     configuration.node().expect("a node takes it");
     let is_ours = |command: &Command| {
@@ -67,8 +67,8 @@ fn commands(more: &str) -> Vec<Command> {
                 | Command::AddConnection(_)
         )
     };
-    let count = configuration.commands.len();
-    let ours: Vec<Command> = configuration.commands.into_iter().filter(is_ours).collect();
+    let count = configuration.spec.commands().len();
+    let ours: Vec<Command> = configuration.spec.commands().into_iter().filter(is_ours).collect();
     assert_eq!(ours.len() + without, count);
     ours
 }
@@ -228,7 +228,7 @@ fn fast_cnp_is_told_in_the_words_of_its_document() {
         "[node]\n",
         "[node]\nfast_cnp_address_type = 0x9d\nfast_cnp_trace_type = 0x9f\nmarking_seed = 4\n",
     );
-    let node = parse(&types).expect("right").node;
+    let node = parse(&types).expect("right").spec.node;
     assert_eq!((node.fast_cnp_types.address(), node.fast_cnp_types.trace(), node.marking_seed), (0x9D, 0x9F, 4));
 }
 

@@ -1,7 +1,6 @@
 //! The document has every key, no other, and an example that works.
 
 use super::parse;
-use srdma_dataplane::Command;
 use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/configuration.md");
@@ -101,9 +100,8 @@ fn the_example_is_complete() {
     let node = configuration.node().expect("a node takes it");
     assert_eq!(node.groups().count(), 3);
     assert_eq!(node.sid_counters().count(), 9);
-    assert_eq!(configuration.node.ports.len(), 4);
-    let multicast = configuration.commands.iter().filter(|command| matches!(command, Command::AddMulticastRoute(_)));
-    assert_eq!(multicast.count(), 2);
+    assert_eq!(configuration.spec.node.ports.len(), 4);
+    assert_eq!(configuration.spec.entries.multicast_routes.len(), 2);
     for (heading, _) in SECTIONS {
         for key in keys_of_document(heading) {
             let occurs = [format!("{key} = "), format!(".{key}]"), format!("[{key}]")];

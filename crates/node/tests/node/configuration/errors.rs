@@ -250,7 +250,7 @@ fn keys_stay_secret() {
 fn whatever_holds_a_key_does_not_show_it() {
     let configuration = parse(EDGE).expect("right");
     let node = configuration.node().expect("a node takes it");
-    let all = format!("{configuration:?}{configuration:#?}{:?}{node:?}{node:#?}", configuration.commands);
+    let all = format!("{configuration:?}{configuration:#?}{:?}{node:?}{node:#?}", configuration.spec.commands());
     let all: String = all.chars().filter(|character| !character.is_whitespace()).collect();
     assert!(all.contains("HmacKey(Tlvs)"), "the key is there");
     for octets in ["0011223344556677", "0,17,34,51,68", "0,11,22,33,44", "0x0,0x11,0x22", "00,11,22,33", "\\0\\u{11}"] {

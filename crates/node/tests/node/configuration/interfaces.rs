@@ -26,7 +26,7 @@ fn facts() -> BTreeMap<String, InterfaceFacts> {
 #[test]
 fn the_kernel_says_what_the_file_leaves_out() {
     let text = "[node]\nloopback = '2001:db8::1'\n[[port]]\nname = 'p'\ninterface = 'eth0'";
-    let port = |text: &str| parse_for(text, &facts()).expect("right").node.ports.remove(0);
+    let port = |text: &str| parse_for(text, &facts()).expect("right").spec.node.ports.remove(0);
     let learnt = port(text);
     assert_eq!((learnt.mac.0[5], learnt.link_mtu, learnt.addresses.len()), (9, 4200, 1));
     let given = port(&format!("{text}\nmac = '02:00:00:00:00:01'\nlink_mtu = 1500\naddresses = []"));

@@ -11,7 +11,7 @@ const LEARNING: &str = "[learning]\nproxies = ['2001:db8:cc::/64']\nparent = { l
 fn learnt(more: &str) -> Learning {
     let configuration = parse(&format!("{EDGE}{LEARNING}{more}")).expect("right");
     configuration.node().expect("a node takes it");
-    match configuration.commands.last() {
+    match configuration.spec.commands().last() {
         Some(Command::SetLearning(learning)) => learning.clone(),
         other => panic!("{other:?}"),
     }

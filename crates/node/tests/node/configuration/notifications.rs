@@ -45,7 +45,7 @@ end_e = '2001:db8:9::d'
 fn commands(more: &str) -> Vec<Command> {
     let configuration = parse(&format!("{TRANSIT}{more}")).expect("right");
     configuration.node().expect("a node takes it");
-    configuration.commands
+    configuration.spec.commands()
 }
 
 #[track_caller]

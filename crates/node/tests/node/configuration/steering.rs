@@ -62,7 +62,7 @@ fn told(more: &str) -> (Option<HeadendConfig>, Vec<Vec<HeadendPath>>) {
     configuration.node().expect("a node takes it");
     let mut config = None;
     let mut paths = Vec::new();
-    for command in configuration.commands {
+    for command in configuration.spec.commands() {
         match command {
             Command::SetSteering(set) => config = Some(*set),
             Command::AddRoute { action: RouteAction::Placed(placed), .. } => paths.push(placed),

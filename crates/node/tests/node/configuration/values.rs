@@ -22,7 +22,7 @@ fn prefix(text: &str) -> Prefix {
 }
 
 fn commands() -> Vec<Command> {
-    parse(example()).expect("the example is right").commands
+    parse(example()).expect("the example is right").spec.commands()
 }
 
 /// The group entry of a group.
@@ -38,19 +38,19 @@ fn entry(id: u32) -> GroupEntry {
 fn defaults_are_those_of_the_document() {
     let text = "[node]\nloopback = '2001:db8::1'\n[[port]]\nname = 'p'\nmac = '02:00:00:00:00:0a'";
     let configuration = parse(text).expect("right");
-    let node = &configuration.node;
+    let node = &configuration.spec.node;
     assert_eq!((node.restarted, node.icrc, node.verify_icrc), (false, IcrcMode::Incremental, false));
     assert_eq!((node.icmp_errors_per_second, node.tlv_types.end_mt, node.tlv_types.mr), (100, 124, 125));
     let port = &node.ports[0];
     assert_eq!((port.link_mtu, port.queue_limit_octets, port.addresses.len()), (1500, 1 << 20, 0));
     assert_eq!(port.mac, MacAddress([2, 0, 0, 0, 0, 10]));
     assert_eq!((configuration.port("p"), configuration.port("q")), (Some(PortId(0)), None));
-    assert!(configuration.commands.is_empty());
+    assert!(configuration.spec.commands().is_empty());
 }
 
 #[test]
 fn node_and_ports() {
-    let node = parse(example()).expect("the example is right").node;
+    let node = parse(example()).expect("the example is right").spec.node;
     assert_eq!(node.loopback, address("2001:db8:ff:6::1"));
     assert_eq!((node.verify_icrc, node.icmp_errors_per_second, node.replication_hop_limit), (true, 50, 8));
     let names: Vec<_> = node.ports.iter().map(|port| (port.name.as_str(), port.link_mtu)).collect();
@@ -92,15 +92,15 @@ fn routes_and_sids() {
         .collect();
     let end = Flavors { psp: true, usp: false, usd: true, next_csid: None };
     let expected = [
-        ("5f00:0:600::/48", SidBehavior::End(Flavors::MICRO)),
-        ("5f00:0:e004::/48", SidBehavior::EndX(Flavors::MICRO, n4)),
-        ("2001:db8:ff:6::e/128", SidBehavior::End(end)),
         ("2001:db8:ff:6::a/128", SidBehavior::EndX(Flavors::default(), n5)),
-        ("2001:db8:ff:6::d6/128", SidBehavior::EndDt6(TableId(100))),
-        ("2001:db8:ff:6::f1/128", SidBehavior::EndReplicate(GroupId(1))),
-        ("2001:db8:ff:6::e2/128", SidBehavior::EndMt { require_hmac: true }),
         ("2001:db8:ff:6::c/128", SidBehavior::EndC),
         ("2001:db8:ff:6::d/128", SidBehavior::EndE(TableId(100))),
+        ("2001:db8:ff:6::e/128", SidBehavior::End(end)),
+        ("2001:db8:ff:6::d6/128", SidBehavior::EndDt6(TableId(100))),
+        ("2001:db8:ff:6::e2/128", SidBehavior::EndMt { require_hmac: true }),
+        ("2001:db8:ff:6::f1/128", SidBehavior::EndReplicate(GroupId(1))),
+        ("5f00:0:600::/48", SidBehavior::End(Flavors::MICRO)),
+        ("5f00:0:e004::/48", SidBehavior::EndX(Flavors::MICRO, n4)),
     ];
     assert_eq!(sids, expected.map(|(sid, behavior)| (sid.to_owned(), behavior)));
 }
@@ -110,7 +110,7 @@ fn routes_and_sids() {
 fn next_csid_with_other_lengths() {
     let text = "[node]\nloopback = '2001:db8::1'\n[[sid]]\nsid = 'fcbb:bb00:a:b::/64'\n\
                 behavior = 'End'\nflavors = ['NEXT-CSID', 'USP']\nblock_bits = 32\ncsid_bits = 32";
-    let commands = parse(text).expect("right").commands;
+    let commands = parse(text).expect("right").spec.commands();
     let next_csid = Some(NextCsid { block_bits: 32, csid_bits: 32 });
     let flavors = Flavors { psp: false, usp: true, usd: false, next_csid };
     let [Command::AddSid { behavior, .. }] = &commands[..] else {
@@ -178,7 +178,7 @@ fn a_policy_without_defaults() {
         .replace("\"50us\"", "\"2s\"")
         .replace("\"1ms\"", "\"3s\"")
         .replace("retransmit = false", "retransmit = true");
-    let commands = parse(&text).expect("right").commands;
+    let commands = parse(&text).expect("right").spec.commands();
     let policies: Vec<Policy> = commands
         .into_iter()
         .filter_map(|command| match command {

@@ -1,60 +1,36 @@
-//! What the node has been told, so that it is told of differences only.
+//! What is looked up in the routes of the kernel's layer, counted as they come and go.
 
 use super::ON_LINK;
 use super::fixed::Fixed;
 use srdma_dataplane::{RouteAction, TableId};
-use srdma_wire::{MacAddress, Prefix};
+use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// What a port has been set to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PortFacts {
-    pub(super) mac: MacAddress,
-    pub(super) addresses: Vec<Ipv6Addr>,
-    pub(super) link_mtu: u16,
-}
-
-/// What the node has been told.
+/// Counts over the routes of the kernel's layer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
-    pub(super) ports: BTreeMap<u16, PortFacts>,
-    /// Neighbours: port and address.
-    pub(super) neighbours: BTreeMap<(u16, Ipv6Addr), MacAddress>,
+pub(super) struct Index {
     /// Next hops of the routes, and how many routes use each.
     pub(super) gateways: BTreeMap<(u16, Ipv6Addr), usize>,
-    /// Neighbours that the kernel has been asked to keep resolved: interface index and address.
-    pub(super) kept: BTreeSet<(u32, Ipv6Addr)>,
-    routes: BTreeMap<(TableId, Prefix), RouteAction>,
     /// How many routes of the main table have a prefix of each length.
     lengths: BTreeMap<u8, usize>,
 }
 
-impl Told {
-    /// Forgets what the configuration has taken over. The node knows that already.
-    pub(super) fn forget(&mut self, fixed: &Fixed) {
-        for key in &fixed.prefixes {
-            self.set_route(*key, None);
-        }
-        self.neighbours.retain(|key, _| !fixed.neighbours.contains(key));
-    }
-
-    pub(super) fn routes(&self) -> impl Iterator<Item = &(TableId, Prefix)> {
-        self.routes.keys()
-    }
-
-    pub(super) fn route(&self, key: &(TableId, Prefix)) -> Option<&RouteAction> {
-        self.routes.get(key)
-    }
-
-    pub(super) fn set_route(&mut self, key: (TableId, Prefix), action: Option<RouteAction>) {
+impl Index {
+    /// Sets or removes a route.
+    pub(super) fn set_route(
+        &mut self,
+        routes: &mut BTreeMap<(TableId, Prefix), RouteAction>,
+        key: (TableId, Prefix),
+        action: Option<RouteAction>,
+    ) {
         let is_there = action.is_some();
         for gateway in gateways(action.as_ref()) {
             *self.gateways.entry(gateway).or_default() += 1;
         }
         let before = match action {
-            Some(action) => self.routes.insert(key, action),
-            None => self.routes.remove(&key),
+            Some(action) => routes.insert(key, action),
+            None => routes.remove(&key),
         };
         for gateway in gateways(before.as_ref()) {
             count_down(&mut self.gateways, &gateway);

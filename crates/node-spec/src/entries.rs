@@ -1,0 +1,133 @@
+//! Configuration as ordered maps, keyed by subject.
+
+use crate::{KeySpec, diff};
+use srdma_dataplane::{
+    ClassMap, Command, Connection, Domain, EgressConfig, FastCnpConfig, IoamConfig, Learning, MulticastRoute,
+    NotificationConfig, NotificationSids, RouteAction, SidBehavior, TableId, headend::HeadendConfig,
+};
+use srdma_frame::PortId;
+use srdma_group::GroupEntry;
+use srdma_wire::{MacAddress, Prefix, Qpn};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// What the link of a port determines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkFacts {
+    /// MAC address of the port.
+    pub mac: MacAddress,
+    /// Its addresses.
+    pub addresses: Vec<Ipv6Addr>,
+    /// Largest IPv6 packet that the link carries, in octets.
+    pub link_mtu: u16,
+}
+
+/// Everything that a node can be configured with while it runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entries {
+    /// Links whose facts differ from the port's settings.
+    pub links: BTreeMap<PortId, LinkFacts>,
+    /// HMAC keys by id.
+    pub keys: BTreeMap<u32, KeySpec>,
+    /// The addresses of the SR domain.
+    pub domain: Option<Domain>,
+    /// Border ports, and the prefixes that each may send from.
+    pub borders: BTreeMap<PortId, Vec<Prefix>>,
+    /// DSCPs of the traffic classes.
+    pub classes: Option<ClassMap>,
+    /// Traffic classes of ports.
+    pub egress: BTreeMap<PortId, EgressConfig>,
+    /// IOAM traces.
+    pub ioam: Option<IoamConfig>,
+    /// Steering over placed paths.
+    pub steering: Option<HeadendConfig>,
+    /// Fast CNP.
+    pub fast_cnp: Option<FastCnpConfig>,
+    /// Connections by host, peer and the peer's queue pair.
+    pub connections: BTreeMap<(Ipv6Addr, Ipv6Addr, Qpn), Connection>,
+    /// Notifications to and from END.C SIDs.
+    pub notifications: Option<NotificationConfig>,
+    /// END.C and END.E SIDs by outer source (D63).
+    pub notification_sids: BTreeMap<Prefix, NotificationSids>,
+    /// MAC addresses of neighbours.
+    pub neighbours: BTreeMap<(PortId, Ipv6Addr), MacAddress>,
+    /// Routes.
+    pub routes: BTreeMap<(TableId, Prefix), RouteAction>,
+    /// Static multicast routes by outer source and group.
+    pub multicast_routes: BTreeMap<(Ipv6Addr, Ipv6Addr), MulticastRoute>,
+    /// SIDs.
+    pub sids: BTreeMap<Prefix, SidBehavior>,
+    /// Multicast groups by number.
+    pub groups: BTreeMap<u32, GroupEntry>,
+    /// Learning of groups.
+    pub learning: Option<Learning>,
+}
+
+impl Entries {
+    /// Adds the entries of `other`, which replace those of the same subject.
+    pub fn extend(&mut self, other: Entries) {
+        let Entries {
+            links,
+            keys,
+            domain,
+            borders,
+            classes,
+            egress,
+            ioam,
+            steering,
+            fast_cnp,
+            connections,
+            notifications,
+            notification_sids,
+            neighbours,
+            routes,
+            multicast_routes,
+            sids,
+            groups,
+            learning,
+        } = other;
+        self.links.extend(links);
+        self.keys.extend(keys);
+        self.domain = domain.or(self.domain.take());
+        self.borders.extend(borders);
+        self.classes = classes.or(self.classes.take());
+        self.egress.extend(egress);
+        self.ioam = ioam.or(self.ioam.take());
+        self.steering = steering.or(self.steering.take());
+        self.fast_cnp = fast_cnp.or(self.fast_cnp.take());
+        self.connections.extend(connections);
+        self.notifications = notifications.or(self.notifications.take());
+        self.notification_sids.extend(notification_sids);
+        self.neighbours.extend(neighbours);
+        self.routes.extend(routes);
+        self.multicast_routes.extend(multicast_routes);
+        self.sids.extend(sids);
+        self.groups.extend(groups);
+        self.learning = learning.or(self.learning.take());
+    }
+
+    /// The commands by which a node that has none of these entries gets all of them, in an order that it takes.
+    pub fn commands(&self) -> Vec<Command> {
+        let links = self.links.iter().map(|(port, facts)| diff::set_port(*port, facts.clone()));
+        links.chain(diff::additions(&Entries::default(), self)).collect()
+    }
+
+    /// The addresses that hosts send the groups' data to.
+    pub fn proxies(&self) -> impl Iterator<Item = Ipv6Addr> {
+        self.groups.values().map(|group| group.proxy)
+    }
+
+    /// Adds a group, with the Replication SID that the node has for it alone.
+    pub fn add_group(&mut self, entry: &GroupEntry) {
+        if let Some(sid) = replication_sid(entry) {
+            self.sids.insert(sid, SidBehavior::EndReplicate(entry.id));
+        }
+        self.groups.insert(entry.id.0, entry.clone());
+    }
+}
+
+/// The SID of a group at a node that replicates. An edge has one SID for all groups.
+fn replication_sid(entry: &GroupEntry) -> Option<Prefix> {
+    let has_own = entry.role == srdma_group::NodeRole::Transit && !entry.sid.is_unspecified();
+    has_own.then(|| Prefix::host(entry.sid))
+}
