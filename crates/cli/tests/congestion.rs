@@ -90,7 +90,7 @@ impl Link {
         let info_file = directory.path().join("info");
         let mut recv = self.receiver.command(SRDMA);
         recv.args(["recv", "--peer", SENDER.1, "--peer-qpn", "0x11", "--psn", "0", "--qpn", RECEIVER_QPN, "--json"]);
-        recv.args(["--timeout", "20s", "--linger", "100ms", "--raw", "wire", "--next-hop-mac", "02:00:00:00:00:01"]);
+        recv.args(["--timeout", "60s", "--linger", "100ms", "--raw", "wire", "--next-hop-mac", "02:00:00:00:00:01"]);
         let mut recv = recv.args(options[1]).stdout(Stdio::piped()).spawn().expect("recv starts");
         let mut output = BufReader::new(recv.stdout.take().expect("piped"));
         let mut info = String::new();
@@ -98,7 +98,7 @@ impl Link {
         std::fs::write(&info_file, info).expect("written");
 
         let mut send = self.sender.command(SRDMA);
-        send.args(["send", "--random", size, "--json", "--timeout", "20s", "--peer-info"]).arg(&info_file);
+        send.args(["send", "--random", size, "--json", "--timeout", "60s", "--peer-info"]).arg(&info_file);
         send.args(["--raw", "wire", "--next-hop-mac", "02:00:00:00:00:02"]).args(options[0]);
         let mut send = send.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("send starts");
         while send.try_wait().expect("it runs").is_none() {

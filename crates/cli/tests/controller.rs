@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A controller; killed with SIGKILL when dropped.
 struct Controller {
@@ -97,7 +97,12 @@ fn what_was_answered_survives_kill_9() {
                     }
                 });
             }
-            std::thread::sleep(Duration::from_millis(300 + 70 * u64::from(round)));
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while answered.lock().unwrap().len() <= 8 && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            // Each round ends at another moment.
+            std::thread::sleep(Duration::from_millis(70 * u64::from(round)));
             controller.child.kill().unwrap();
         });
         drop(controller);
@@ -130,7 +135,7 @@ fn a_watch_outlives_its_controller() {
     let (heard, events) = std::sync::mpsc::channel();
     std::thread::spawn(move || lines.try_for_each(|line| heard.send(line.ok()?).ok()));
     let next = || {
-        let line = events.recv_timeout(Duration::from_secs(20)).unwrap();
+        let line = events.recv_timeout(Duration::from_secs(60)).unwrap();
         serde_json::from_str::<serde_json::Value>(&line).unwrap()
     };
     // It listens once something is heard.
@@ -219,16 +224,18 @@ fn a_full_file_system_loses_nothing_that_was_answered() {
         let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
         client.put::<Receiver>(&format!("/v1/groups/{}/receivers/{address}", group_number + 1), &receiver).map(drop)
     };
-    let members = |client: &Client| {
-        let page: srdma_api::GroupPage = client.get("/v1/groups").unwrap().value;
-        page.groups.iter().map(|group| group.receivers).sum::<u32>()
-    };
+    let sum = |page: &srdma_api::GroupPage| page.groups.iter().map(|group| group.receivers).sum::<u32>();
+    let members = |client: &Client| sum(&client.get("/v1/groups").unwrap().value);
     let (answered, refused) = (0_u32..).find_map(|number| Some((number, join(&client, number).err()?))).unwrap();
     assert_eq!(refused.problem().expect("a problem").name(), "store-failed", "{refused}");
     assert!(answered > 1000, "{answered}");
     // The controller takes up what its store has, and refuses on.
-    std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(members(&client), answered);
+    let members_if_any = || client.get::<srdma_api::GroupPage>("/v1/groups").ok().map(|page| sum(&page.value));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while members_if_any() != Some(answered) {
+        assert!(Instant::now() < deadline, "{:?}", members_if_any());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     drop(controller);
     disk.enlarge();
     let controller = disk.start();

@@ -79,7 +79,7 @@ impl Node {
         let node = Node(command.spawn().expect("the node runs"));
         let begin = Instant::now();
         while !fs::read_to_string(&log).expect("a log").lines().any(|line| line == "ready") {
-            assert!(begin.elapsed() < Duration::from_secs(20), "{}", fs::read_to_string(&log).expect("a log"));
+            assert!(begin.elapsed() < Duration::from_secs(60), "{}", fs::read_to_string(&log).expect("a log"));
             thread::sleep(Duration::from_millis(20));
         }
         (node, directory)

@@ -207,8 +207,9 @@ impl Network {
         let pids = String::from_utf8(running.expect("pgrep runs").stdout).expect("numbers");
         for pid in pids.lines() {
             assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill runs").success());
+            // A process that has ended, but that its parent has not asked about, has no command line.
+            self.waits("the node ends", |_| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().is_empty());
         }
-        sleep(Duration::from_millis(300));
         let mut command = self.inside(node, "srdma");
         command.arg("node").arg("--config").arg(&file).stderr(Stdio::null());
         Running(command.spawn().expect("it starts"))

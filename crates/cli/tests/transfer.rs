@@ -69,7 +69,7 @@ impl Link {
         let out = file.with_extension("out");
         let mut recv = self.ends[1].command(SRDMA);
         recv.args(["recv", "--peer", "2001:db8::1", "--peer-qpn", "0x11", "--psn", "0xfffffe", "--json"]);
-        recv.args(["--timeout", "10s", "--linger", "100ms", "--out"]).arg(&out).args(options[1]);
+        recv.args(["--timeout", "60s", "--linger", "100ms", "--out"]).arg(&out).args(options[1]);
         let mut recv = recv.stdout(Stdio::piped()).spawn().expect("recv starts");
         let mut output = BufReader::new(recv.stdout.take().expect("piped"));
         let mut info = String::new();
@@ -77,7 +77,7 @@ impl Link {
         let info_file = file.with_extension("info");
         std::fs::write(&info_file, info).expect("written");
         let mut send = self.ends[0].command(SRDMA);
-        send.arg("send").arg(file).arg("--peer-info").arg(&info_file).args(["--json", "--timeout", "10s"]);
+        send.arg("send").arg(file).arg("--peer-info").arg(&info_file).args(["--json", "--timeout", "60s"]);
         let sent = send.args(options[0]).output().expect("send runs");
         let mut received = String::new();
         output.read_to_string(&mut received).expect("text");

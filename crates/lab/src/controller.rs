@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a controller has to listen.
-const START_PATIENCE: Duration = Duration::from_secs(15);
+const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a node has to reach it.
-const GREETING_PATIENCE: Duration = Duration::from_secs(30);
+const GREETING_PATIENCE: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 

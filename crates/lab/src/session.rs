@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long a node has to become ready.
-const NODE_PATIENCE: Duration = Duration::from_secs(15);
+const NODE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether the transfer is over.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -39,10 +39,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long receivers have after the source: what it knows, they know, but they have to hash it.
-const RECEIVER_PATIENCE: Duration = Duration::from_secs(30);
+const RECEIVER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a new state of a node is waited for.
-const STATUS_PATIENCE: Duration = Duration::from_secs(5);
+const STATUS_PATIENCE: Duration = Duration::from_secs(15);
 
 /// So much of the data has been sent when a node is to be restarted.
 const RESTART_AT: f64 = 0.3;

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long a process has to print its first line.
-const START_PATIENCE: Duration = Duration::from_secs(10);
+const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The source's queue pair.
 pub(crate) const SOURCE_QPN: u32 = 0x100;

@@ -207,6 +207,6 @@ fn a_group_of_1024_receivers_is_created() {
     println!("1024 receivers behind {edges} edges: ready after {:?}", began.elapsed());
     assert_eq!(committed.summary.state, GroupState::Ready);
     assert!(!committed.tree.unwrap().overhead.lists_in_packets, "so many lists do not fit a packet");
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < Duration::from_secs(60));
     assert!(agents[1..].iter().all(|agent| agent.group_entry(group).unwrap().receivers.len() == 32));
 }

@@ -39,7 +39,7 @@ impl Running {
     /// Sends octets as they are; returns all that comes back until the other side closes or says nothing more.
     pub(crate) fn raw(&self, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         // A server that refuses may stop to read.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();

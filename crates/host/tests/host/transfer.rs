@@ -50,7 +50,7 @@ const USUAL: Setting = Setting {
     buffer_octets: 1 << 20,
     region_octets: 16 << 20,
     rkey: TAG as u32,
-    timeout: Duration::from_secs(20),
+    timeout: Duration::from_secs(60),
 };
 
 struct Outcome {
@@ -286,7 +286,8 @@ fn a_wrong_key_and_too_much_data_are_refused_by_the_peer() {
 
 #[test]
 fn a_peer_that_is_silent_ends_the_transfer() {
-    let setting = Setting { timeout: Duration::from_millis(100), ..USUAL };
+    // Long enough for a retransmission, even where the test waits for a processor.
+    let setting = Setting { timeout: Duration::from_secs(1), ..USUAL };
     let mut wire = setting.wire();
     wire.set_peer_port(9);
     let (sent, counters) = setting.send(&mut wire, &octets(100));

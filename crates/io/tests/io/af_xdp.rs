@@ -20,6 +20,9 @@ const PAGES: usize = 8192;
 /// What an interface that is gone answers.
 const ENODEV: i32 = 19;
 
+/// Deadline of every wait, far beyond what a busy machine needs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// An EtherType for experiments (IEEE 802).
 const EXPERIMENT: [u8; 2] = [0x88, 0xB5];
 
@@ -83,7 +86,7 @@ impl Wire {
     fn receive(&self) -> Vec<u8> {
         let mut octets = vec![0; 20_000];
         loop {
-            let len = recv(self.socket.as_raw_fd(), &mut octets, MsgFlags::empty()).expect("no frame in five seconds");
+            let len = recv(self.socket.as_raw_fd(), &mut octets, MsgFlags::empty()).expect("no frame in time");
             if octets[12..14] == EXPERIMENT {
                 return octets[..len].to_vec();
             }
@@ -107,7 +110,7 @@ fn open(link: &Link, mode: XdpMode, interest: &Interest) -> (AfXdp, Pool) {
 
 /// The next frame of the experiment that a driver has.
 fn receive(driver: &mut dyn Driver, pool: &mut Pool) -> Frame {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + PATIENCE;
     let mut frames = Vec::new();
     while Instant::now() < end {
         driver.receive(pool, &mut frames, 1).unwrap();
@@ -117,7 +120,7 @@ fn receive(driver: &mut dyn Driver, pool: &mut Pool) -> Frame {
             None => std::thread::yield_now(),
         }
     }
-    panic!("no frame in five seconds");
+    panic!("no frame in time");
 }
 
 fn send(driver: &mut dyn Driver, frame: Frame, pool: &mut Pool) {
@@ -301,7 +304,7 @@ fn what_is_not_wanted_stays_with_the_kernel() {
         everything: false,
     };
     let receiver = link.node.enter(|| UdpSocket::bind("[2001:db8::1]:4791")).unwrap().unwrap();
-    receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
     let sender = link.host.enter(|| UdpSocket::bind("[2001:db8::2]:0")).unwrap().unwrap();
     for mode in MODES {
         let (mut driver, mut pool) = open(&link, mode, &first);
@@ -393,13 +396,18 @@ fn an_interface_that_somebody_has_is_refused() {
     for mode in MODES {
         let (mut driver, mut pool) = open(&link, mode, &everything());
         for other in MODES {
-            let (umem, _) = Umem::new(256).unwrap();
-            let started = Instant::now();
-            let error = link.node.enter(|| AfXdp::open("port", other, &everything(), &umem)).unwrap().unwrap_err();
-            assert!(matches!(error, OpenError::InUse { .. }), "{error}");
-            assert!(started.elapsed() < Duration::from_millis(500), "it is known at once");
-            let text = error.to_string();
-            assert!(text.starts_with("interface port is in use by another process"), "{text}");
+            // It is refused without the wait for a queue that is being freed, which takes a second.
+            let is_at_once = (0..20).any(|_| {
+                let (umem, _) = Umem::new(256).unwrap();
+                let started = Instant::now();
+                let error = link.node.enter(|| AfXdp::open("port", other, &everything(), &umem)).unwrap().unwrap_err();
+                let elapsed = started.elapsed();
+                assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+                let text = error.to_string();
+                assert!(text.starts_with("interface port is in use by another process"), "{text}");
+                elapsed < Duration::from_millis(500)
+            });
+            assert!(is_at_once);
         }
         driver.detach(&mut pool);
     }
@@ -499,9 +507,9 @@ fn what_sockets_send_comes_as_on_a_wire() {
 }
 
 fn wait_for(mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + PATIENCE;
     while !condition() {
-        assert!(Instant::now() < end, "not in five seconds");
+        assert!(Instant::now() < end, "not in time");
         std::thread::yield_now();
     }
 }

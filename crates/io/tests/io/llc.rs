@@ -47,7 +47,7 @@ fn frames_with_llc_arrive_and_no_others() {
                 ready.send(()).unwrap();
                 let (mut buffer, mut lengths) = (vec![0; 16_384], Vec::new());
                 while lengths.len() < wanted.len() {
-                    let received = tokio::time::timeout(Duration::from_secs(20), socket.receive(&mut buffer));
+                    let received = tokio::time::timeout(Duration::from_secs(60), socket.receive(&mut buffer));
                     let length = received.await.expect("a frame comes").unwrap();
                     assert_eq!(buffer[14..17], [0xFE, 0xFE, 3]);
                     lengths.push(length);

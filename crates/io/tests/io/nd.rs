@@ -11,7 +11,7 @@ const PROXY: &str = "2001:db8:cc::51";
 
 /// What the other end knows of the Proxy Address, once that is in one of these states.
 async fn known(other: &NamespaceGuard, states: &[&str]) -> String {
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         let text = other.run(&["ip", "-6", "neigh", "show", PROXY, "dev", "v1"]).unwrap();
         if states.iter().any(|state| text.contains(state)) {
             return text;
@@ -61,7 +61,7 @@ fn the_kernel_believes_in_proxy_addresses() {
         other.set("ipv6/conf/v1/accept_dad", "1").unwrap();
         other.run(&["ip", "-6", "address", "add", "2001:db8:cc::51/64", "dev", "v1"]).unwrap();
         let mut shown = String::new();
-        for _ in 0..500 {
+        for _ in 0..6_000 {
             shown = other.run(&["ip", "-6", "address", "show", "dev", "v1"]).unwrap();
             if shown.contains("dadfailed") {
                 break;

@@ -77,7 +77,7 @@ impl Seen {
                 self.watcher.receive(&mut self.changes).await.unwrap();
             }
         };
-        tokio::time::timeout(Duration::from_secs(5), wait).await.unwrap_or_else(|_| panic!("{what} did not come"))
+        tokio::time::timeout(Duration::from_secs(60), wait).await.unwrap_or_else(|_| panic!("{what} did not come"))
     }
 
     async fn dumped(&mut self) {

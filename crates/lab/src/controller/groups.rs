@@ -17,7 +17,7 @@ use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
 /// How long nodes have to take their parts, and to let go of them.
-const NODE_PATIENCE: Duration = Duration::from_secs(30);
+const NODE_PATIENCE: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 

@@ -14,7 +14,7 @@ use crate::topology::Kind;
 use std::time::Duration;
 
 /// How long receivers have to join.
-const JOIN_PATIENCE: Duration = Duration::from_secs(30);
+const JOIN_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Session {
     /// Whether a host gets ready before there is a group: one that speaks to the controller is told of its group first.

@@ -54,6 +54,15 @@ impl Server {
         keys.iter().map(text).collect()
     }
 
+    /// The URL of the controller that leads.
+    pub(crate) fn leader(&self) -> Option<String> {
+        let answer = self.ask("kv/range", &serde_json::json!({"key": base64("srdma/leader")})).expect("etcd answers");
+        let value = answer["kvs"][0]["value"].as_str()?;
+        let value = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, value).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&value).unwrap();
+        value["url"].as_str().map(str::to_owned)
+    }
+
     pub(crate) fn delete(&self, key: &str) {
         let answer = self.ask("kv/deleterange", &serde_json::json!({"key": base64(key)})).expect("etcd answers");
         assert_eq!(answer["deleted"], "1", "{key} was not there");
@@ -68,7 +77,7 @@ impl Server {
     fn wait(&self) {
         let since = Instant::now();
         while self.ask("kv/range", &serde_json::json!({"key": base64("x")})).is_none() {
-            assert!(since.elapsed() < Duration::from_secs(30), "etcd does not answer");
+            assert!(since.elapsed() < Duration::from_secs(60), "etcd does not answer");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

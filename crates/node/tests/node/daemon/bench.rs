@@ -19,8 +19,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Deadline of every wait, far beyond what a busy machine needs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The node's ports, and what is behind them.
 pub(crate) const UP: usize = 0;

@@ -1,6 +1,6 @@
 //! A node that speaks IS-IS with scapy: what it learns, the node uses.
 
-use crate::daemon::bench::{Bench, HOSTS, UP, golden};
+use crate::daemon::bench::{Bench, HOSTS, PATIENCE, UP, golden};
 use nix::sys::signal::Signal;
 use std::time::{Duration, Instant};
 
@@ -84,7 +84,7 @@ fn an_end_e_that_was_learnt_is_used() {
     left.send_frame(&octets(HELLO));
     node.says("port uplink: IS-IS neighbour 0000.0000.0009 up");
     left.send_frame(&octets(LSP));
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENCE;
     let told = loop {
         assert!(Instant::now() < end, "no Fast CNP comes");
         (0..3).for_each(|_| left.send(&packet));
