@@ -1,4 +1,4 @@
-//! The tests of `srdma-fabric`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-fabric`.
 
 mod addresses;
 mod counted;

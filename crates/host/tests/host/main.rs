@@ -1,4 +1,4 @@
-//! The tests of `srdma-host`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-host`.
 
 mod lossy;
 mod pauses;

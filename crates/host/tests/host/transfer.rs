@@ -1,8 +1,6 @@
 //! Transfers between two endpoints on one address, which therefore have ports of their own; no privileges.
 
-use crate::lossy;
-
-use lossy::Lossy;
+use crate::lossy::Lossy;
 use sha2::{Digest, Sha256};
 use srdma_host::{
     Carriage, Clock, Congestion, Connection, Failure, Received, Receiving, ReceivingConfig, Sending, SendingConfig,

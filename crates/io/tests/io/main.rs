@@ -1,4 +1,4 @@
-//! The tests of `srdma-io`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-io`.
 
 mod af_packet;
 mod af_xdp;

@@ -1,4 +1,4 @@
-//! The tests of `srdma-isis`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-isis`.
 
 mod bad_input;
 mod golden;

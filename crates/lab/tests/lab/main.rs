@@ -1,4 +1,4 @@
-//! The tests of `srdma-lab`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-lab`.
 
 mod containerlab;
 mod guest;

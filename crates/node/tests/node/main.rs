@@ -1,4 +1,4 @@
-//! The tests of `srdma-node`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-node`.
 
 mod configuration;
 mod daemon;

@@ -1,4 +1,4 @@
-//! The tests of `srdma-placement`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-placement`.
 
 mod changes;
 mod choose;

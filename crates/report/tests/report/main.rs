@@ -1,4 +1,4 @@
-//! The tests of `srdma-report`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-report`.
 
 mod heat;
 mod page;

@@ -1,4 +1,4 @@
-//! The tests of `srdma-steering`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-steering`.
 
 mod bursts;
 mod model;

@@ -1,4 +1,4 @@
-//! The tests of `srdma-wire`, one binary: linking is most of what building tests costs.
+//! The tests of `srdma-wire`.
 
 mod golden;
 mod properties;

@@ -1,0 +1,122 @@
+//! `srdma chaos` as a process.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn chaos(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srdma")).arg("chaos").args(arguments).output().unwrap()
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = chaos(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_run_is_reported() {
+    let output = chaos(&["--seeds", "12", "--threads", "2"]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert!(report.starts_with("12 schedules from seed v1:1 in "), "{report}");
+    assert!(report.ends_with("failures    none\n"), "{report}");
+}
+
+#[test]
+fn the_figures_are_the_same_on_any_number_of_threads() {
+    let figures = |threads| {
+        let mut report = json(&["--seeds", "12", "--first-seed", "v1:40", "--json", "--threads", threads]);
+        let object = report.as_object_mut().unwrap();
+        for of_this_machine in ["threads", "wall_s", "schedules_per_s_and_core", "hops_per_s_and_core"] {
+            object.remove(of_this_machine).unwrap();
+        }
+        report
+    };
+    let one = figures("1");
+    assert_eq!(one, figures("3"));
+    assert_eq!((&one["schedules"], &one["first_seed"]), (&Value::from(12), &Value::from("v1:40")));
+    assert!(one["hops"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_schedule_replays_from_its_token() {
+    let seed = json(&["--seed", "7", "--json", "--verbose"]);
+    let token = format!("v1:{}", seed["schedule"]);
+    let replayed = json(&["--replay", &token, "--json", "--verbose"]);
+    for figure in ["schedule", "hops", "ended_ns", "faults", "drops", "groups", "timeline"] {
+        assert_eq!(seed[figure], replayed[figure], "{figure}");
+    }
+    assert!(!seed["timeline"].as_array().unwrap().is_empty());
+}
+
+/// D9, MT-9-3
+#[test]
+fn an_attack_is_compared_with_the_run_without_it() {
+    let report = json(&["--attack", "--seeds", "6", "--json"]);
+    assert_eq!((&report["schedules"], &report["accepted"]), (&Value::from(6), &Value::from(0)));
+    let sent: u64 =
+        report["forged"].as_object().unwrap().values().map(|outcome| outcome["sent"].as_u64().unwrap()).sum();
+    assert!(sent > 0);
+    assert!(report["groups_compared"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_token_file_replays_with_its_comments() {
+    let kept = include_str!("../../../chaos/tests/failing_seeds/dead_receiver_of_an_evicting_group.txt");
+    assert!(kept.starts_with('#'));
+    let output = chaos(&["--replay", kept]);
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(report.contains("1 receiver death"), "{report}");
+    assert!(report.ends_with("violations: none\n"), "{report}");
+}
+
+#[test]
+fn options_without_effect_are_rejected() {
+    for (arguments, reason) in [
+        (vec!["--seed", "7", "--first-seed", "9"], "cannot be used with"),
+        (vec!["--seed", "7", "--max-failures", "9"], "cannot be used with"),
+        (vec!["--seed", "7", "--replay", "v1:7"], "cannot be used with"),
+        (vec!["--verbose", "--seeds", "2"], "--seed <SEED>"),
+        (vec!["--attack", "--shrink", "--seeds", "2"], "needs --seed"),
+    ] {
+        let output = chaos(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let output = chaos(&["--seed", "7", "--shrink"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("nothing to shrink"));
+}
+
+#[test]
+fn an_invalid_token_is_not_repeated() {
+    let schedule = json(&["--seed", "7", "--json"])["schedule"].to_string();
+    let token = format!("v1:{}", schedule.replace("\"parent\":0", "\"parent\":99"));
+    let output = chaos(&["--replay", &token]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.starts_with("srdma: --replay: invalid schedule: nodes[1]: Some(99)"), "{error}");
+    assert!(error.len() < 300, "{error}");
+}
+
+#[test]
+fn invalid_arguments_are_rejected_with_a_reason() {
+    for (arguments, reason) in [
+        (["--replay", "v0:1"], "the token has version 0"),
+        (["--replay", "4711"], "does not begin with a version"),
+        (["--replay", "v1:{}"], "missing field"),
+        (["--seed", "many"], "does not begin with a version"),
+        (["--minutes", "-1"], "expected a number of minutes"),
+        (["--minutes", "soon"], "expected a number of minutes"),
+        (["--threads", "0"], "0 is not in"),
+    ] {
+        let output = chaos(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
+    }
+}

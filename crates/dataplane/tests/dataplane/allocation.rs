@@ -1,0 +1,273 @@
+//! A node in its stride takes no memory: not for a packet, a copy, a response or a timer.
+
+use crate::common;
+
+use crate::common::Bench;
+use crate::common::group::*;
+use crate::common::next_hop;
+use srdma_dataplane::*;
+use srdma_frame::{Element, Frame, PortId};
+use srdma_group::*;
+use srdma_wire::Prefix;
+
+const SINK: &str = "2001:db8:2::";
+
+/// Allocations in a thousand rounds of these packets, after a hundred to warm up. Time passes, so that timers fire.
+fn allocations(bench: &mut Bench, packets: &[(u16, Vec<u8>)]) -> u64 {
+    let framed: Vec<(u16, Vec<u8>)> = packets
+        .iter()
+        .map(|(port, packet)| {
+            (*port, [&common::port_mac(*port).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD], packet].concat())
+        })
+        .collect();
+    let mut frames = Vec::with_capacity(1);
+    let mut wake = Vec::with_capacity(16);
+    let mut sent = 0;
+    let mut rounds = |bench: &mut Bench, count: u64| {
+        for _ in 0..count {
+            for (port, octets) in &framed {
+                frames.push(Frame::from_octets(octets, &mut bench.pool).unwrap());
+                bench.node.receive(bench.now, PortId(*port), &mut frames, &mut bench.pool);
+                bench.node.tick(bench.now, &mut bench.pool);
+                bench.now = bench.now.after_ns(3_000);
+                wake.clear();
+                bench.node.take_ready(&mut wake);
+                for port in 0..3 {
+                    while let Some(frame) = bench.node.dequeue(bench.now, PortId(port), &mut bench.pool) {
+                        frame.release(&mut bench.pool);
+                        sent += 1;
+                    }
+                }
+            }
+        }
+    };
+    rounds(bench, 100);
+    let info = allocation_counter::measure(|| rounds(bench, 1_000));
+    assert!(sent >= 1_100, "the packets of this case go somewhere");
+    info.count_total
+}
+
+fn node() -> Bench {
+    let mut bench = Bench::new(EDGE, 3);
+    for (prefix, len, port) in [(SINK, 64, 1), (HEADEND, 128, 0), (SOURCE, 128, 0), ("5f00::", 16, 2)] {
+        route(&mut bench, prefix, len, RouteAction::Via(vec![next_hop(port)]));
+    }
+    bench
+}
+
+fn route(bench: &mut Bench, prefix: &str, len: u8, action: RouteAction) {
+    let prefix = Prefix::new(address(prefix), len).unwrap();
+    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+}
+
+fn sid(bench: &mut Bench, sid: &str, len: u8, behavior: SidBehavior) {
+    bench.control(Command::AddSid { prefix: Prefix::new(address(sid), len).unwrap(), behavior });
+}
+
+fn packet(destination: &str, next_header: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend((payload.len() as u16).to_be_bytes());
+    packet.extend([next_header, 64]);
+    packet.extend(address(SOURCE).octets());
+    packet.extend(address(destination).octets());
+    packet.extend(payload);
+    packet
+}
+
+/// An SRH with this last segment, Segments Left 1, in front of a payload.
+fn srh(next_header: u8, segments_left: u8, payload: &[u8]) -> Vec<u8> {
+    let last = address("2001:db8:2::9").octets();
+    [&[next_header, 2, 4, segments_left, 0, 0, 0, 0][..], &last, payload].concat()
+}
+
+/// The unicast behaviours, ECMP, and errors.
+#[test]
+fn forwarding_allocates_nothing() {
+    let mut bench = node();
+    let reduced = |segments: &[&str]| RouteAction::Encaps {
+        segments: segments.iter().map(|segment| address(segment)).collect(),
+        mode: EncapsMode::Reduced,
+        hmac_key_id: None,
+    };
+    route(&mut bench, "2001:db8:e::", 48, reduced(&["5f00:0:1::", "5f00:0:2::"]));
+    route(&mut bench, "2001:db8:ec::", 48, RouteAction::Via(vec![next_hop(1), next_hop(2)]));
+    sid(&mut bench, "fd00::e", 128, SidBehavior::End(Flavors { psp: true, ..Flavors::default() }));
+    sid(&mut bench, "fd00::a", 128, SidBehavior::EndX(Flavors::default(), next_hop(2)));
+    sid(&mut bench, "fd00::d6", 128, SidBehavior::EndDt6(TableId(0)));
+    sid(&mut bench, "5f00:0:100::", 48, SidBehavior::End(Flavors::MICRO));
+    let inner = packet("2001:db8:2::9", 59, &[0; 100]);
+    let cases = [
+        inner.clone(),
+        packet("2001:db8:ec::1", 59, &[0; 100]),
+        packet("2001:db8:e::1", 59, &[0; 100]),
+        packet("fd00::e", 43, &srh(41, 1, &inner)),
+        packet("fd00::a", 43, &srh(41, 1, &inner)),
+        packet("fd00::d6", 43, &srh(41, 0, &inner)),
+        packet("5f00:0:100:200::", 59, &[0; 100]),
+        packet("5f00:0:100::", 41, &inner),
+        packet("2001:db8:2::9", 59, &[0; 4300]),
+    ];
+    for case in cases {
+        assert_eq!(allocations(&mut bench, &[(0, case.clone())]), 0, "{case:?}");
+    }
+    let unreachable = packet("2001:db8:dead::1", 59, &[0; 100]);
+    let answered = [(0, unreachable), (0, inner)];
+    assert_eq!(allocations(&mut bench, &answered), 0);
+}
+
+/// Classes that are marked, told to pause and paused, and traces that are filled.
+#[test]
+fn classes_and_traces_allocate_nothing() {
+    let mut bench = node();
+    route(&mut bench, SINK, 64, RouteAction::Via(vec![next_hop(1)]));
+    let pfc = PfcConfig { xoff_octets: 100, xon_octets: 50, headroom_octets: 1 << 20, quanta: 100 };
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.watchdog = Some(Watchdog { bound_ns: 50_000, quiet_ns: 50_000, action: StormAction::Drop });
+    for class in &mut egress.classes {
+        class.pfc = Some(pfc);
+        class.marking = Some(Marking { k_min_octets: 0, k_max_octets: 1000, p_max: 0.5 });
+        class.scheduling = Scheduling::Weighted { quantum_octets: 256 };
+    }
+    for port in 0..3 {
+        bench.control(Command::SetEgress { port: PortId(port), egress: Box::new(egress.clone()) });
+    }
+    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    let namespace = IoamNamespace { id: 1, data: Some(2), data_wide: Some(WideData::LinkLoad), opaque: None };
+    let interface = |port| IoamInterface { port: PortId(port), id: Some(port), id_wide: None, fills: true };
+    bench.control(Command::SetIoam(Box::new(IoamConfig {
+        namespaces: vec![namespace],
+        interfaces: (0..3).map(interface).collect(),
+        ..IoamConfig::default()
+    })));
+    let mut traced = packet(
+        "2001:db8:2::9",
+        0,
+        &[59, 2, 1, 0, 0x31, 18, 0, 0, 0, 1, 0x10, 2, 0x84, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    );
+    traced[1] = 0x20;
+    let plain = packet("2001:db8:2::9", 59, &[0; 1000]);
+    assert_eq!(allocations(&mut bench, &[(2, traced), (0, plain)]), 0);
+    assert!(bench.node.class_counters(PortId(0), 0).unwrap().pauses_sent >= 1_000);
+    assert!(bench.node.ioam_counters().written >= 1_000);
+}
+
+/// Notifications of a queue that is above XOFF and below XON in turn; and those that are taken, from one that knows its
+/// limits and from one that does not.
+#[test]
+fn notifications_allocate_nothing() {
+    let mut congested = node();
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.classes[0].backpressure = Some(Backpressure { xoff_octets: 100, xon_octets: 50 });
+    congested.control(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    let sids = NotificationSids {
+        outer_source: Prefix::host(address(SOURCE)),
+        end_c: Some(address("5f00:0:9::")),
+        end_e: None,
+    };
+    congested.control(Command::SetNotificationSids(vec![sids]));
+    congested.control(Command::SetNotifications(Box::default()));
+    let data = packet("2001:db8:2::9", 41, &packet("2001:db8:2::8", 59, &[0; 1000]));
+    let data = [&common::port_mac(0).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD], &data].concat();
+    let mut frames = Vec::with_capacity(2);
+    let mut wake = Vec::with_capacity(16);
+    let mut rounds = |bench: &mut Bench, count: u64| {
+        for _ in 0..count {
+            frames.extend((0..2).map(|_| Frame::from_octets(&data, &mut bench.pool).unwrap()));
+            bench.node.receive(bench.now, PortId(0), &mut frames, &mut bench.pool);
+            bench.now = bench.now.after_ns(3_000);
+            bench.node.tick(bench.now, &mut bench.pool);
+            for port in [1, 2] {
+                while let Some(frame) = bench.node.dequeue(bench.now, PortId(port), &mut bench.pool) {
+                    frame.release(&mut bench.pool);
+                }
+            }
+            wake.clear();
+            bench.node.take_ready(&mut wake);
+        }
+    };
+    rounds(&mut congested, 100);
+    let info = allocation_counter::measure(|| rounds(&mut congested, 1_000));
+    assert_eq!(info.count_total, 0);
+    let counters = congested.node.notification_counters();
+    assert!(counters.pauses_sent >= 1_000, "{counters:?}");
+
+    let mut pe = node();
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.classes[3].pfc = Some(PfcConfig { xoff_octets: 100, xon_octets: 50, headroom_octets: 1 << 20, quanta: 100 });
+    pe.control(Command::SetEgress { port: PortId(2), egress: Box::new(egress) });
+    sid(&mut pe, "fd00::c", 128, SidBehavior::EndC);
+    let priorities = vec![PriorityMapping { traffic_class: 3, ports: vec![PortId(2)], priority: 3 }];
+    let config = NotificationConfig { priorities, per_second: 200_000, ..NotificationConfig::new() };
+    pe.control(Command::SetNotifications(Box::new(config)));
+    let say = |sequence: u32| {
+        let notification = srdma_wire::notification::Notification {
+            ask: srdma_wire::notification::Ask::Pause,
+            traffic_class: 3,
+            level: 128,
+            sequence,
+            hold_us: 1,
+            congested: address(SOURCE),
+        };
+        let destination = address("fd00::c");
+        packet("fd00::c", 41, &srdma_wire::notification::NotificationPacket { destination, notification }.emit())
+    };
+    assert_eq!(allocations(&mut pe, &[(0, say(1)), (0, say(2)), (0, packet("fd00::c", 59, &[]))]), 0);
+    let counters = pe.node.notification_counters();
+    assert!(counters.pauses_taken >= 1_000 && counters.expired >= 1_000, "{counters:?}");
+    let is_limited = |(name, count): &(&str, u64)| *name == "notification_rate_limited" && *count > 0;
+    assert!(pe.drops(0).iter().any(is_limited));
+}
+
+/// A group's node at `index` of a tree of three: headend, transit node, edge.
+fn entry(index: usize, loopback: [&str; 3]) -> GroupEntry {
+    let [headend, transit, edge] = loopback;
+    let nodes =
+        [("N6", headend, "5f00:0:6::", None), ("N4", transit, "5f00:0:4::", Some(0)), ("N1", edge, SID, Some(1))];
+    let region = |host: u16| Some((u64::from(host) << 32, u32::from(host)));
+    let receivers = (1..=8).map(|host| member(&receiver(host, 0x100 + u32::from(host), region(host)), 2)).collect();
+    Group::new(Record { region: Some(REGION), ..record(&nodes, receivers) }).unwrap().at(NodeIndex(index)).unwrap()
+}
+
+/// Headend, transit and edge: data down, and ACKs, NAKs and CNPs up, windows and holds included.
+#[test]
+fn groups_allocate_nothing() {
+    let data = inner(0x0A, 0, &[1; 4096], true);
+    let lists: Vec<_> = (1..=8).map(|host| receiver(host, 0x100 + u32::from(host), None)).collect();
+    let encapsulated = with_tlvs(&inner(0x04, 0, &[1; 1024], false), &[&end_mt_tlv(EDGE, &lists)]);
+    let to = |mut packet: Vec<u8>, destination: &str| {
+        packet[24..40].copy_from_slice(&address(destination).octets());
+        packet
+    };
+    let ups = |source: &str| {
+        let (ack, nak) = (response(0x11, source, 100, &[0x1F, 0, 0, 1]), response(0x11, source, 100, &[0x60, 0, 0, 1]));
+        [(1, ack), (1, nak), (1, response(0x81, source, 0, &[0; 16]))]
+    };
+
+    let mut headend = node();
+    headend.control(Command::AddGroup(Box::new(entry(0, [EDGE, "2001:db8:2::4", "2001:db8:2::5"]))));
+    assert_eq!(allocations(&mut headend, &[&[(0, data)][..], &ups("2001:db8:2::4")].concat()), 0);
+
+    let mut transit = node();
+    transit.control(Command::AddGroup(Box::new(entry(1, [HEADEND, EDGE, "2001:db8:2::5"]))));
+    sid(&mut transit, "5f00:0:4::", 128, SidBehavior::EndReplicate(GroupId(1)));
+    transit.control(Command::AddMulticastRoute(MulticastRoute {
+        source: address(HEADEND),
+        group: address("ff3e::100"),
+        incoming: None,
+        outgoing: vec![PortId(1), PortId(2)],
+        end_mt: true,
+        require_hmac: false,
+    }));
+    let downs = [(0, to(encapsulated.clone(), "5f00:0:4::")), (0, to(encapsulated.clone(), "ff3e::100"))];
+    assert_eq!(allocations(&mut transit, &[&downs[..], &ups("2001:db8:2::5")].concat()), 0);
+
+    let mut at_edge = node();
+    at_edge.control(Command::AddGroup(Box::new(entry(2, [HEADEND, "2001:db8:6::4", EDGE]))));
+    sid(&mut at_edge, SID, 128, SidBehavior::EndMt { require_hmac: false });
+    route(&mut at_edge, "2001:db8:6::", 48, RouteAction::Via(vec![next_hop(0)]));
+    let mut packets = vec![(0, encapsulated)];
+    for host in 1..=8 {
+        packets.extend(ups(&format!("2001:db8:2::{host:x}")));
+    }
+    assert_eq!(allocations(&mut at_edge, &packets), 0);
+}

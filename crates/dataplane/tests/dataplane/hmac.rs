@@ -1,0 +1,98 @@
+//! Signing and verifying the SRH of unicast packets as the Linux kernel does (D9): octets from captures of its routers.
+
+use crate::common::group::address;
+use crate::common::{Bench, golden, next_hop};
+use srdma_dataplane::*;
+use srdma_wire::Prefix;
+
+const KEY_ID: u32 = 42;
+const SECRET: &[u8] = b"secretkey";
+
+fn route(prefix: &str, len: u8, action: RouteAction) -> Command {
+    Command::AddRoute { table: TableId(0), prefix: Prefix::new(address(prefix), len).unwrap(), action }
+}
+
+fn key(secret: &[u8]) -> Command {
+    Command::AddHmacKey { key_id: KEY_ID, key: HmacKey::new(secret, Cover::Linux) }
+}
+
+/// A packet's octets without its hop limit, and without the flow label, which Linux computes in its own way.
+fn comparable(packet: &[u8]) -> Vec<u8> {
+    [&packet[4..7], &packet[8..]].concat()
+}
+
+/// The kernel's H.Encaps and H.Encaps.Red, signed, from the inner packet that it had.
+#[test]
+fn the_headend_signs_as_linux_does() {
+    for (capture, mode) in [("t9_hmac", EncapsMode::Encaps), ("t10_hmac_red", EncapsMode::Reduced)] {
+        // The kernel's headend sends from its own address.
+        let mut bench = Bench::new("fd00:a::1", 2);
+        bench.control(key(b"another key"));
+        let segments = ["fd00:11::e", "fd00:22::e", "fd00:33::d6"].map(address).to_vec();
+        bench.control(route("fd00:d::", 64, RouteAction::Encaps { segments, mode, hmac_key_id: Some(KEY_ID) }));
+        bench.control(route("fd00:11::", 32, RouteAction::Via(vec![next_hop(1)])));
+        // A key that changes signs what stands already.
+        bench.control(key(SECRET));
+        let inner = golden(&format!("kernel_{capture}_4r3-h2.pcap"));
+        let signed = golden(&format!("kernel_{capture}_1h1-r1.pcap"));
+        for index in [0, 2] {
+            let sent = bench.send(0, &inner[index]);
+            let outer = sent[0].1.len() - inner[index].len();
+            assert_eq!(comparable(&sent[0].1[..outer]), comparable(&signed[index][..outer]), "{capture}");
+        }
+    }
+}
+
+/// The kernel's packets pass a node that demands an HMAC; without the key, without an HMAC or changed they do not.
+#[test]
+fn a_node_that_demands_an_hmac_takes_those_of_linux() {
+    for capture in ["t9_hmac", "t10_hmac_red"] {
+        let node = |with_key| {
+            let mut bench = Bench::with("fd00:11::1", 2, |config| config.require_hmac = true);
+            if with_key {
+                bench.control(key(SECRET));
+            }
+            let sid = Prefix::host(address("fd00:11::e"));
+            bench.control(Command::AddSid { prefix: sid, behavior: SidBehavior::End(Flavors::default()) });
+            bench.control(route("fd00::", 16, RouteAction::Via(vec![next_hop(1)])));
+            bench
+        };
+        let received = golden(&format!("kernel_{capture}_1h1-r1.pcap"));
+        let expected = golden(&format!("kernel_{capture}_2r1-r2.pcap"));
+        let mut bench = node(true);
+        assert_eq!(bench.send(0, &received[0]), [(1, expected[0].clone())], "{capture}");
+
+        let mut changed = received[0].clone();
+        changed[40 + 8 + 5] ^= 1;
+        assert!(bench.send(0, &changed).is_empty());
+        assert_eq!(bench.drops(0), [("hmac_mismatch", 1)]);
+
+        let mut unsigned = golden("kernel_t4_encap3_1h1-r1.pcap")[0].clone();
+        unsigned[24..40].copy_from_slice(&address("fd00:11::e").octets());
+        assert!(bench.send(0, &unsigned).is_empty());
+        assert_eq!(bench.drops(0), [("hmac_missing", 1), ("hmac_mismatch", 1)]);
+
+        let mut ignorant = node(false);
+        assert!(ignorant.send(0, &received[0]).is_empty());
+        assert_eq!(ignorant.drops(0), [("hmac_unknown_key", 1)]);
+    }
+}
+
+/// A key that signs is not taken away.
+#[test]
+fn a_key_in_use_stays() {
+    let mut bench = Bench::new("fd00:a::1", 2);
+    let signed = RouteAction::Encaps {
+        segments: vec![address("fd00:11::e"), address("fd00:22::e")],
+        mode: EncapsMode::Reduced,
+        hmac_key_id: Some(KEY_ID),
+    };
+    let prefix = Prefix::new(address("fd00:d::"), 64).unwrap();
+    let unknown = bench.node.control(route("fd00:d::", 64, signed.clone()));
+    assert_eq!(unknown, Err(ConfigError::UnknownEncapsKey { prefix, key_id: KEY_ID }));
+    bench.control(key(SECRET));
+    bench.control(route("fd00:d::", 64, signed));
+    assert_eq!(bench.node.control(Command::RemoveHmacKey(KEY_ID)), Err(ConfigError::KeySignsRoutes(KEY_ID)));
+    bench.control(Command::RemoveRoute { table: TableId(0), prefix });
+    bench.control(Command::RemoveHmacKey(KEY_ID));
+}

@@ -1,0 +1,173 @@
+//! The journal of an observed node: what it says of the rules, and that nobody notices it.
+
+use crate::common::Bench;
+use crate::common::group::{HEADEND as ROOT, PROXY, SOURCE, address};
+use crate::common::next_hop;
+use srdma_aggregation::Rule;
+use srdma_dataplane::{Command, HoldEnd, RouteAction, TableId, What};
+use srdma_frame::Element;
+use srdma_group::*;
+use srdma_testkit::checksums;
+use srdma_wire::{Prefix, Psn, Qpn};
+use std::time::Duration;
+
+const DESIGNATED: u32 = 0xABCD;
+const N4: &str = "2001:db8:4::1";
+const N5: &str = "2001:db8:5::1";
+
+/// The root's entry of a group with children N4 and N5 at ports 1 and 2; the source is at port 0.
+fn entry() -> GroupEntry {
+    let source = Source { address: address(SOURCE), qpn: Qpn::new(0x77).unwrap() };
+    GroupEntry {
+        id: GroupId(7),
+        epoch: 3,
+        renewed: 0,
+        proxy: address(PROXY),
+        designated_qpn: Qpn::new(DESIGNATED).unwrap(),
+        initial_psn: Psn::new(10),
+        role: NodeRole::Transit,
+        sid: address("5f00:0:6:e000::"),
+        parent: Parent::Source(source),
+        branches: [N4, N5].map(|child| Branch::new(address(child))).to_vec(),
+        downstream: ["5f00:0:4:e000::", "5f00:0:5:e000::"].map(|sid| Downstream::Sid(address(sid))).to_vec(),
+        receivers: Vec::new(),
+        region: None,
+        headend: Some(HeadendEntry { source, lists: Vec::new(), with_regions: false, link_mtu: 1500 }),
+        policy: Policy::default(),
+    }
+}
+
+fn root() -> Bench {
+    let mut bench = Bench::new(ROOT, 3);
+    let routes = [(SOURCE, 128, 0), ("2001:db8:4::", 48, 1), ("2001:db8:5::", 48, 2), ("5f00:0:4::", 48, 1)];
+    for (prefix, len, port) in routes.into_iter().chain([("5f00:0:5::", 48, 2)]) {
+        let prefix = Prefix::new(address(prefix), len).unwrap();
+        let action = RouteAction::Via(vec![next_hop(port)]);
+        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    }
+    bench.control(Command::AddGroup(Box::new(entry())));
+    bench
+}
+
+/// A RoCEv2 packet to the group: BTH, what follows, and a good ICRC.
+fn packet(source: &str, opcode: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
+    let udp_len = (8 + 12 + rest.len() + 4) as u16;
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend(udp_len.to_be_bytes());
+    packet.extend([17, 64]);
+    packet.extend(address(source).octets());
+    packet.extend(address(PROXY).octets());
+    packet.extend([0xC0, 0x01, 0x12, 0xB7]);
+    packet.extend(udp_len.to_be_bytes());
+    packet.extend([0, 0, opcode, 0, 0xFF, 0xFF, 0]);
+    packet.extend(&DESIGNATED.to_be_bytes()[1..]);
+    packet.push(0x80);
+    packet.extend(&psn.to_be_bytes()[1..]);
+    packet.extend(rest);
+    let icrc = checksums::icrc(&packet);
+    packet.extend(icrc);
+    packet
+}
+
+fn data(psn: u32) -> Vec<u8> {
+    packet(SOURCE, 0x04, psn, &[1; 64])
+}
+
+fn response(child: &str, psn: u32, syndrome: u8) -> Vec<u8> {
+    packet(child, 0x11, psn, &[syndrome, 0, 0, 5])
+}
+
+const ACK: u8 = 0x1F;
+const NAK: u8 = 0x60;
+
+/// Data, an ACK, a held NAK whose hold ends, progress, the source going back, a stranger and an inflated ACK.
+fn story(bench: &mut Bench) -> Vec<(u16, Vec<u8>)> {
+    let mut sent = Vec::new();
+    (10..14).for_each(|psn| sent.extend(bench.send(0, &data(psn))));
+    sent.extend(bench.send(1, &response(N4, 12, NAK)));
+    bench.now += Policy::default().t_hold;
+    bench.node.tick(bench.now, &mut bench.pool);
+    sent.extend(bench.drain());
+    bench.now += Duration::from_micros(5);
+    sent.extend(bench.send(2, &response(N5, 13, ACK)));
+    sent.extend(bench.send(0, &data(11)));
+    sent.extend(bench.send(1, &response("2001:db8:4::9", 13, ACK)));
+    sent.extend(bench.send(2, &response(N5, 0x40_0000, ACK)));
+    sent
+}
+
+fn short(what: &What) -> String {
+    match what {
+        What::Began { unknown, epoch } => format!("began, {unknown} unknown, epoch {epoch}"),
+        What::Committed { epoch } => format!("epoch {epoch}"),
+        What::Learnt { receivers, unknown } => format!("learnt {receivers}, {unknown} unknown"),
+        What::Left => "left".to_owned(),
+        What::Data { psn, backward, .. } => format!("data {}{}", psn.get(), if *backward { ", back" } else { "" }),
+        What::Taken { branch, response, before, after } => {
+            let number = |psn: &Option<Psn>| psn.map_or("?".to_owned(), |psn| psn.get().to_string());
+            format!("{branch} {:?} {}: {} -> {}", response.syndrome, response.psn.get(), number(before), number(after))
+        }
+        What::Refused { branch, refusal, .. } => format!("{branch} refused: {refusal}"),
+        What::NotTaken { responder, reason } => format!("{responder} not taken: {}", reason.name()),
+        What::HoldBegan { branch, psn } => format!("{branch} held at {}", psn.get()),
+        What::HoldEnded { branch, psn, end, .. } => format!("{branch} no longer held at {}: {end:?}", psn.get()),
+        What::Statement { statement, because_of, holder } => {
+            let name = |branch: &Option<std::net::Ipv6Addr>| branch.map_or("-".to_owned(), |branch| branch.to_string());
+            let (response, rule) = (statement.response, statement.rule);
+            let (because_of, holder) = (name(because_of), name(holder));
+            format!(
+                "says {:?} {} by {rule}, because of {because_of}, {holder} is least",
+                response.syndrome,
+                response.psn.get()
+            )
+        }
+        What::Cnp { branch, count, counts } => format!("{branch} CNP {count} {counts}"),
+        What::CnpUp { branch, count } => format!("CNP up {branch:?} {count}"),
+    }
+}
+
+/// Each rule that speaks, each hold, each refusal, in the order in which it happened (R1-R5).
+#[test]
+fn what_happened_stands_in_the_journal() {
+    let mut bench = root();
+    bench.node.observe(true);
+    story(&mut bench);
+    let (entries, lost) = bench.node.take_journal();
+    assert_eq!(lost, 0);
+    assert!(entries.iter().all(|entry| entry.group == GroupId(7)));
+    assert!(entries.is_sorted_by_key(|entry| entry.time));
+    let lines: Vec<String> = entries.iter().map(|entry| short(&entry.what)).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    let told = entries.iter().filter(|entry| matches!(entry.what, What::HoldEnded { end: HoldEnd::Told, .. })).count();
+    assert_eq!(told, 1);
+    let rules = entries.iter().filter_map(|entry| match entry.what {
+        What::Statement { statement, .. } => Some(statement.rule),
+        _ => None,
+    });
+    assert_eq!(rules.collect::<Vec<_>>(), [Rule::R5, Rule::R3, Rule::R2]);
+    assert_eq!(bench.node.take_journal(), (Vec::new(), 0), "each entry is taken once");
+}
+
+/// A node does the same whether it is observed or not, and one that is not observed tells nothing.
+#[test]
+fn nobody_notices_the_journal() {
+    let (mut observed, mut alone) = (root(), root());
+    observed.node.observe(true);
+    assert_eq!(story(&mut observed), story(&mut alone));
+    assert_eq!(observed.node.group_counters(GroupId(7)), alone.node.group_counters(GroupId(7)));
+    assert_eq!(alone.node.take_journal(), (Vec::new(), 0));
+    observed.node.observe(false);
+    story(&mut observed);
+    assert_eq!(observed.node.take_journal(), (Vec::new(), 0));
+}
+
+/// Epochs stand in the journal, and holds go on across them; the end of a group does, too (D31).
+#[test]
+fn membership_stands_in_the_journal() {
+    let mut bench = root();
+    bench.node.observe(true);
+    bench.control(Command::AddGroup(Box::new(GroupEntry { epoch: 4, ..entry() })));
+    bench.control(Command::RemoveGroup(GroupId(7)));
+    let lines: Vec<String> = bench.node.take_journal().0.iter().map(|entry| short(&entry.what)).collect();
+    assert_eq!(lines, ["began, 0 unknown, epoch 3", "epoch 4", "left"]);
+}

@@ -1,0 +1,30 @@
+//! The tests of `srdma-dataplane`.
+
+mod allocation;
+mod arbitrary;
+mod commands;
+mod common;
+mod drop_document;
+mod egress;
+mod egress_pfc;
+mod end_mt;
+mod errors;
+mod fast_cnp;
+mod headend;
+mod hmac;
+mod ioam;
+mod journal;
+mod learning;
+mod notification;
+mod placed;
+mod receiver_lists;
+mod reference;
+mod responses;
+mod reverse_epochs;
+mod reverse_epochs_return;
+mod security_border;
+mod security_document;
+mod security_keys;
+mod security_responses;
+mod transit;
+mod trimming;

@@ -1,0 +1,186 @@
+//! END.C at a PE: what a notification does to the gateway (CN-4.1-1, CN-4.1-3, D61, D62). The pauses are those that scapy
+//! made.
+
+use crate::common::Bench;
+use crate::notification::support::*;
+use srdma_dataplane::*;
+use srdma_frame::{Element, PortId};
+
+/// A pause and a resume of class 3, as scapy made them.
+fn made() -> [Vec<u8>; 2] {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/golden/scapy_06_pfc.pcap");
+    let reader = srdma_capture::Reader::new(std::io::BufReader::new(std::fs::File::open(path).unwrap())).unwrap();
+    let mut frames = reader.map(|packet| packet.unwrap().octets);
+    [frames.next().unwrap(), frames.next().unwrap()]
+}
+
+fn told(bench: &mut Bench) -> Vec<Vec<u8>> {
+    std::iter::from_fn(|| bench.give_out(GATEWAY)).collect()
+}
+
+const NOTHING: Vec<Vec<u8>> = Vec::new();
+
+/// CN-4.1-1: pause and resume, octet by octet, with an SRH in the outer header and without.
+#[test]
+fn a_notification_pauses_the_gateway() {
+    for dress in [|packet| packet, with_srh] {
+        let mut bench = pe();
+        let [pause_frame, resume_frame] = made();
+        bench.take_in(0, &dress(notification(ROUTER, pause(3, 1, 500))));
+        assert_eq!(told(&mut bench), [pause_frame]);
+        assert_eq!(bench.node.pausing_classes(GATEWAY), 1 << 3);
+        let holds: Vec<Hold> = bench.node.holds().collect();
+        let until = srdma_wire::Instant::from_ns(500_000);
+        assert_eq!(holds, [Hold { congested: address(ROUTER), traffic_class: 3, until }]);
+        bench.take_in(0, &dress(notification(ROUTER, resume(3, 2))));
+        assert_eq!(told(&mut bench), [resume_frame]);
+        assert_eq!((bench.node.holds().count(), bench.node.pausing_classes(GATEWAY)), (0, 0));
+        let counters = bench.node.notification_counters();
+        assert_eq!((counters.pauses_taken, counters.resumes_taken), (1, 1));
+        assert_eq!((bench.drops(0), bench.pool.in_use()), (vec![], 0));
+    }
+}
+
+/// D62: told again at half of what PFC can say, 168 us of 336; and taken back when the hold time is over, to the
+/// microsecond.
+#[test]
+fn a_pause_is_kept_up_for_its_hold_time() {
+    let mut bench = pe();
+    let [pause_frame, resume_frame] = made();
+    bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
+    let mut seen = Vec::new();
+    for us in 0..=1000 {
+        bench.wait_until(us);
+        seen.extend(told(&mut bench).into_iter().map(|frame| (us, frame)));
+    }
+    let times: Vec<u64> = seen.iter().map(|(us, _)| *us).collect();
+    assert_eq!(times, [0, 168, 336, 500]);
+    assert!(seen[..3].iter().all(|(_, frame)| *frame == pause_frame));
+    assert_eq!((&seen[3].1, bench.node.notification_counters().expired), (&resume_frame, 1));
+    assert_eq!(bench.node.next_deadline(), None);
+}
+
+/// D62: the gateway goes on when nobody holds it any more, and its own XOFF is one more reason.
+#[test]
+fn several_congestors_are_ored() {
+    let mut bench = pe();
+    bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
+    bench.take_in(0, &notification("2001:db8:53::3", pause(3, 77, 900)));
+    assert_eq!(told(&mut bench).len(), 1);
+    bench.take_in(0, &notification(ROUTER, resume(3, 2)));
+    assert_eq!(told(&mut bench), NOTHING);
+    bench.wait_until(899);
+    assert_eq!(bench.node.pausing_classes(GATEWAY), 1 << 3);
+    bench.wait_until(900);
+    assert_eq!((told(&mut bench).pop(), bench.node.pausing_classes(GATEWAY)), (Some(made()[1].clone()), 0));
+}
+
+/// Bad input, each under its own name; none of it pauses anything.
+#[test]
+fn what_is_refused_is_counted_by_name() {
+    let capture = crate::common::golden("scapy_05_endc_ende.pcap");
+    let bad = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut message = message(ROUTER, pause(3, 5, 500));
+        change(&mut message);
+        ipv6(ROUTER, END_C, 6, 41, &inner(ROUTER, END_C, message))
+    };
+    let damaged = {
+        let mut packet = notification(ROUTER, pause(3, 5, 500));
+        packet[80 + 11] ^= 1;
+        packet
+    };
+    let for_another = ipv6(ROUTER, END_C, 6, 41, &inner(ROUTER, "5f00:0:9:c001::", message(ROUTER, pause(3, 5, 500))));
+    let from_another = ipv6(PE, END_C, 6, 41, &inner(ROUTER, END_C, message(ROUTER, pause(3, 5, 500))));
+    let in_no_tunnel = inner(ROUTER, END_C, message(ROUTER, pause(3, 5, 500)));
+    for (packet, reason) in [
+        (capture[1].clone(), "notification_malformed"),
+        (bad(&|message| message[0] = 201), "notification_malformed"),
+        (bad(&|message| message[1] = 2), "notification_malformed"),
+        (bad(&|message| message[4] = 2), "notification_version"),
+        (damaged, "notification_checksum"),
+        (bad(&|message| message[31] ^= 1), "notification_foreign_origin"),
+        (for_another, "notification_foreign_origin"),
+        (from_another, "notification_foreign_origin"),
+        (notification(ROUTER, pause(4, 5, 500)), "notification_unmapped"),
+        (notification(ROUTER, pause(3, 5, 0)), "notification_no_hold"),
+        (in_no_tunnel, "upper_layer"),
+    ] {
+        let mut bench = pe();
+        bench.take_in(0, &packet);
+        assert_eq!((bench.drops(0), told(&mut bench)), (vec![(reason, 1)], NOTHING));
+        assert_eq!((bench.node.holds().count(), bench.node.notification_counters().pauses_taken), (0, 0));
+    }
+}
+
+/// D62: what is not newer changes nothing, until the hold time is over.
+#[test]
+fn old_notifications_are_dropped() {
+    let mut bench = pe();
+    bench.take_in(0, &notification(ROUTER, pause(3, 100, 500)));
+    told(&mut bench);
+    for old in [resume(3, 100), resume(3, 99), resume(3, 100_u32.wrapping_sub(1 << 31).wrapping_add(1))] {
+        bench.take_in(0, &notification(ROUTER, old));
+    }
+    assert_eq!((told(&mut bench), bench.drops(0)), (NOTHING, vec![("notification_stale", 3)]));
+    bench.wait_until(500);
+    told(&mut bench);
+    bench.take_in(0, &notification(ROUTER, pause(3, 4, 500)));
+    assert_eq!(told(&mut bench).len(), 1, "a router that has restarted");
+}
+
+/// D61: a class whose port has no PFC cannot be paused; nor can anything at a node that was not told what.
+#[test]
+fn without_pfc_or_a_mapping_nothing_is_paused() {
+    let mut bench = pe();
+    bench.control(Command::RemoveEgress(GATEWAY));
+    bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
+    assert_eq!(bench.drops(0), [("notification_unmapped", 1)]);
+    bench.control(Command::RemoveNotifications);
+    bench.take_in(0, &notification(ROUTER, pause(3, 2, 500)));
+    assert_eq!(bench.drops(0), [("notification_off", 1), ("notification_unmapped", 1)]);
+}
+
+/// What is paused when notifications are turned off, or told anew, goes on.
+#[test]
+fn turning_it_off_lets_go() {
+    for command in [Command::RemoveNotifications, Command::SetNotifications(Box::new(at_pe()))] {
+        let mut bench = pe();
+        bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
+        assert_eq!(told(&mut bench).len(), 1);
+        bench.control(command);
+        assert_eq!(told(&mut bench), [made()[1].clone()]);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut bench = pe();
+    let refused = |bench: &mut Bench, change: &dyn Fn(&mut NotificationConfig)| {
+        let mut config = at_pe();
+        change(&mut config);
+        bench.node.control(Command::SetNotifications(Box::new(config))).unwrap_err().to_string()
+    };
+    let no_port = refused(&mut bench, &|config| config.priorities[0].ports.push(PortId(9)));
+    assert_eq!(no_port, "port 9 does not exist, the node has 2");
+    let no_priority = refused(&mut bench, &|config| config.priorities[0].priority = 8);
+    assert_eq!(no_priority, "notifications: traffic class 3: there is no PFC priority 8, they end with 7");
+    bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
+    assert_eq!(told(&mut bench).len(), 1, "what was told before still holds");
+}
+
+/// From the router's queue to the gateway, and back: what one node writes the other one reads.
+#[test]
+fn a_router_and_a_pe_understand_each_other() {
+    let (mut router, mut pe) = (router(), pe());
+    (0..5).for_each(|_| router.take_in(2, &tunnelled(PE, 3, 986)));
+    for packet in router.notifications() {
+        pe.take_in(0, &packet);
+    }
+    let [pause_frame, resume_frame] = made();
+    assert_eq!(told(&mut pe), [pause_frame]);
+    while router.give_out(PortId(1)).is_some() {}
+    for packet in router.notifications() {
+        pe.take_in(0, &packet);
+    }
+    assert_eq!((told(&mut pe), pe.drops(0)), (vec![resume_frame], vec![]));
+}

@@ -1,0 +1,247 @@
+//! The node against a slow reference model written from the RFCs: random packets, some of them damaged, through End
+//! with every flavor, End.X, uN, uA, End.DT6, H.Encaps and H.Encaps.Red.
+
+use crate::common::{Bench, next_hop};
+use proptest::prelude::*;
+use srdma_dataplane::{Command, EncapsMode, Flavors, NextCsid, RouteAction, SidBehavior, TableId};
+use srdma_testkit::forwarding::{self, Action, Outcome, Route};
+use srdma_wire::Prefix;
+use std::net::Ipv6Addr;
+
+const LOOPBACK: &str = "2001:db8:ffff::1";
+
+fn address(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+/// What the node and the model are told: destination, action.
+fn routes() -> Vec<(&'static str, u8, Action)> {
+    let none = forwarding::Flavors::default();
+    let micro = forwarding::Flavors { psp: true, usd: true, next_csid: true, ..none };
+    let encaps = |segments: &[&str], reduced| Action::Encaps {
+        source: address(LOOPBACK),
+        segments: segments.iter().map(|segment| address(segment)).collect(),
+        reduced,
+    };
+    vec![
+        ("2001:db8:1::", 48, Action::Via(1)),
+        ("2001:db8:1:2::", 64, Action::Via(2)),
+        ("2001:db8:1:2::3", 128, Action::Via(0)),
+        ("fd00:1::e", 128, Action::End(none)),
+        ("fd00:1::f", 128, Action::End(forwarding::Flavors { psp: true, ..none })),
+        ("fd00:1::10", 128, Action::End(forwarding::Flavors { usp: true, ..none })),
+        ("fd00:1::11", 128, Action::End(forwarding::Flavors { usd: true, ..none })),
+        ("fd00:1::12", 128, Action::End(forwarding::Flavors { psp: true, usp: true, usd: true, ..none })),
+        ("fd00:1::a", 128, Action::EndX(none, 2)),
+        ("fd00:1::b", 128, Action::EndX(micro, 1)),
+        ("fd00:1::d6", 128, Action::EndDt6(0)),
+        ("fd00:1::d7", 128, Action::EndDt6(1)),
+        ("5f00:0:100::", 48, Action::End(micro)),
+        ("5f00:0:e000::", 48, Action::EndX(micro, 2)),
+        ("5f00:0:200::", 48, Action::Via(1)),
+        ("2001:db8:e::", 48, encaps(&["5f00:0:200::"], true)),
+        ("2001:db8:e:1::", 64, encaps(&["5f00:0:200::"], false)),
+        ("2001:db8:e:2::", 64, encaps(&["fd00:1::e", "5f00:0:200::", "2001:db8:1::9"], true)),
+        ("2001:db8:e:3::", 64, encaps(&["fd00:1::f", "2001:db8:1:2::7"], false)),
+    ]
+}
+
+fn bench() -> Bench {
+    let mut bench = Bench::new(LOOPBACK, 3);
+    for (text, len, action) in routes() {
+        let prefix = Prefix::new(address(text), len).unwrap();
+        bench.control(match action {
+            Action::Via(port) => {
+                let action = RouteAction::Via(vec![next_hop(port as u16)]);
+                Command::AddRoute { table: TableId(0), prefix, action }
+            }
+            Action::End(flavors) => Command::AddSid { prefix, behavior: SidBehavior::End(own(flavors)) },
+            Action::EndX(flavors, port) => {
+                Command::AddSid { prefix, behavior: SidBehavior::EndX(own(flavors), next_hop(port as u16)) }
+            }
+            Action::EndDt6(table) => Command::AddSid { prefix, behavior: SidBehavior::EndDt6(TableId(table as u16)) },
+            Action::Encaps { segments, reduced, .. } => {
+                let mode = if reduced { EncapsMode::Reduced } else { EncapsMode::Encaps };
+                Command::AddRoute {
+                    table: TableId(0),
+                    prefix,
+                    action: RouteAction::Encaps { segments, mode, hmac_key_id: None },
+                }
+            }
+        });
+    }
+    let prefix = Prefix::new(address("2001:db8:1::"), 48).unwrap();
+    let action = RouteAction::Via(vec![next_hop(2)]);
+    bench.control(Command::AddRoute { table: TableId(1), prefix, action });
+    bench
+}
+
+fn own(flavors: forwarding::Flavors) -> Flavors {
+    let next_csid = flavors.next_csid.then_some(NextCsid::F3216);
+    Flavors { psp: flavors.psp, usp: flavors.usp, usd: flavors.usd, next_csid }
+}
+
+fn tables() -> Vec<Vec<Route>> {
+    let route = |(text, len, action)| Route { address: address(text), len, action };
+    let other = vec![Route { address: address("2001:db8:1::"), len: 48, action: Action::Via(2) }];
+    vec![routes().into_iter().map(route).collect(), other]
+}
+
+const DESTINATIONS: &[&str] = &[
+    "2001:db8:1::77",
+    "2001:db8:1:2::3",
+    "2001:db8:1:2::4",
+    "2001:db8:9::1",
+    "fd00:1::e",
+    "fd00:1::f",
+    "fd00:1::10",
+    "fd00:1::11",
+    "fd00:1::12",
+    "fd00:1::a",
+    "fd00:1::b",
+    "fd00:1::d6",
+    "fd00:1::d7",
+    "5f00:0:100::",
+    "5f00:0:100:200::",
+    "5f00:0:100:e000:200::",
+    "5f00:0:e000:200::",
+    "5f00:0:e000::",
+    "2001:db8:e::5",
+    "2001:db8:e:1::5",
+    "2001:db8:e:2::5",
+    "2001:db8:e:3::5",
+];
+
+fn any_destination() -> impl Strategy<Value = Ipv6Addr> {
+    prop::sample::select(DESTINATIONS).prop_map(address)
+}
+
+fn ipv6(destination: Ipv6Addr, next_header: u8, hop_limit: u8, ecn: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60, ecn << 4, 0, 0];
+    packet.extend((payload.len() as u16).to_be_bytes());
+    packet.extend([next_header, hop_limit]);
+    packet.extend(address("2001:db8:5::5").octets());
+    packet.extend(destination.octets());
+    packet.extend(payload);
+    packet
+}
+
+prop_compose! {
+    /// A packet of the shapes that nodes meet: perhaps an options header, perhaps an SRH, perhaps an inner packet.
+    fn any_packet()(
+        destination in any_destination(),
+        segments in prop::collection::vec(any_destination(), 0..4),
+        left in 0u8..5,
+        inner in prop::option::of((any_destination(), 0u8..4, prop::sample::select(&[1u8, 2, 64][..]))),
+        options in any::<bool>(),
+        options_behind in any::<bool>(),
+        hop_limit in prop::sample::select(&[0u8, 1, 2, 64][..]),
+        ecn in 0u8..4,
+        // Not 58: what claims to be an ICMPv6 error is never answered by one.
+        damage in prop::collection::vec(
+            (40usize..48, prop_oneof![0u8..6, any::<u8>()].prop_filter("ICMPv6", |value| *value != 58)),
+            0..3,
+        ),
+    ) -> Vec<u8> {
+        let mut body = match inner {
+            Some((destination, ecn, hop_limit)) => ipv6(destination, 59, hop_limit, ecn, &[7; 11]),
+            None => vec![5; 8],
+        };
+        let mut kind = if inner.is_some() { 41 } else { 59 };
+        let with_options = |kind: u8, body: Vec<u8>| ([&[kind, 0, 1, 4, 0, 0, 0, 0], &body[..]].concat(), 60);
+        if options_behind {
+            (body, kind) = with_options(kind, body);
+        }
+        if !segments.is_empty() {
+            let mut srh = vec![kind, 2 * segments.len() as u8, 4, left, segments.len() as u8 - 1, 0, 0, 0];
+            srh.extend(segments.iter().flat_map(|segment| segment.octets()));
+            srh.extend(body);
+            (body, kind) = (srh, 43);
+        }
+        if options {
+            (body, kind) = with_options(kind, body);
+        }
+        let mut packet = ipv6(destination, kind, hop_limit, ecn, &body);
+        for (at, value) in damage {
+            if let Some(octet) = packet.get_mut(at) {
+                *octet = value;
+            }
+        }
+        packet
+    }
+}
+
+/// The flow label that an encapsulating node chooses is its own affair.
+fn without_outer_flow_label(mut packet: Vec<u8>, encapsulated: bool) -> Vec<u8> {
+    if encapsulated {
+        packet[1] &= 0xF0;
+        packet[2] = 0;
+        packet[3] = 0;
+    }
+    packet
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn the_node_does_what_the_rfcs_say(packet in any_packet()) {
+        let mut bench = bench();
+        let expected = forwarding::forward(&tables(), &packet);
+        let sent = bench.send(0, &packet);
+        match expected {
+            Outcome::Sent(next_hop, octets) => {
+                prop_assert_eq!(sent.len(), 1, "drops: {:?}", bench.drops(0));
+                let own = sent[0].1[8..24] == address(LOOPBACK).octets();
+                prop_assert_eq!(usize::from(sent[0].0), next_hop);
+                prop_assert_eq!(without_outer_flow_label(sent[0].1.clone(), own), octets);
+            }
+            // No route leads back to the packet's source, so that errors are counted and not seen here.
+            Outcome::Error(..) | Outcome::Dropped => {
+                prop_assert!(sent.is_empty(), "{:?}", sent);
+                prop_assert_eq!(bench.drops(0).iter().map(|(_, count)| count).sum::<u64>(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_are_reported_as_the_rfcs_say(packet in any_packet()) {
+        let mut bench = bench();
+        let prefix = Prefix::new(address("2001:db8:5::"), 48).unwrap();
+        let action = RouteAction::Via(vec![next_hop(0)]);
+        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        let mut tables = tables();
+        tables[0].push(Route { address: prefix.address(), len: 48, action: Action::Via(0) });
+        let sent = bench.send(1, &packet);
+        if let Outcome::Error(kind, code, parameter, about) = forwarding::forward(&tables, &packet) {
+            if about[8..14] != address("2001:db8:5::").octets()[..6] {
+                // The node's own packet, or one whose source was damaged.
+                return Ok(());
+            }
+            prop_assert_eq!(sent.len(), 1, "drops: {:?}", bench.drops(1));
+            let error = &sent[0].1;
+            prop_assert_eq!(&error[48..], &about[..about.len().min(1280 - 48)]);
+            prop_assert_eq!(&error[48..], &about[..about.len().min(1280 - 48)]);
+            prop_assert_eq!(sent[0].0, 0);
+            prop_assert_eq!(&error[8..24], &address(LOOPBACK).octets());
+            prop_assert_eq!(&error[24..40], &about[8..24]);
+            prop_assert_eq!((error[6], error[40], error[41]), (58, kind, code));
+            prop_assert_eq!(&error[44..48], &parameter.to_be_bytes());
+            prop_assert_eq!(icmp_sum(error), 0xFFFF);
+        }
+    }
+}
+
+/// One's complement sum over pseudo-header and message, checksum included.
+fn icmp_sum(packet: &[u8]) -> u16 {
+    let mut covered = packet[8..40].to_vec();
+    covered.extend(((packet.len() - 40) as u32).to_be_bytes());
+    covered.extend([0, 0, 0, 58]);
+    covered.extend(&packet[40..]);
+    covered.resize(covered.len().next_multiple_of(2), 0);
+    let mut sum: u32 = covered.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    sum as u16
+}

@@ -1,0 +1,128 @@
+//! What is left of a member, or of a node, that was in the group before and comes back (D24, D25, D30, D31).
+
+use crate::common::group::{self, HEADEND, address, member, receiver};
+use crate::common::{Bench, next_hop};
+use srdma_aggregation::EvictionCause;
+use srdma_dataplane::{Command, Event, RouteAction, SidBehavior, TableId};
+use srdma_group::*;
+use srdma_testkit::checksums;
+use srdma_wire::{Prefix, Psn};
+use std::time::Duration;
+
+const EDGE: &str = "2001:db8:a::1";
+const SID: &str = "5f00:0:1:e000::";
+const R2: &str = "2001:db8:2::2";
+
+/// The edge's part: R1, and R2 if it is there, which may have joined.
+fn entry(epoch: u32, with_r2: bool, joined: Option<Join>) -> GroupEntry {
+    let nodes = [("N6", HEADEND, "5f00:0:6:e000::", None), ("N1", EDGE, SID, Some(0))];
+    let mut record = group::record(&nodes, vec![member(&receiver(1, 0x101, None), 1)]);
+    if with_r2 {
+        record.receivers.push(Receiver { joined, ..member(&receiver(2, 0x102, None), 1) });
+    }
+    record.epoch = epoch;
+    record.policy.lists = ListMode::Provisioned;
+    record.policy.on_failure = OnFailure::Evict;
+    record.policy.t_stall = Duration::from_millis(10);
+    Group::new(record).unwrap().at(NodeIndex(1)).unwrap()
+}
+
+fn commit(bench: &mut Bench, entry: GroupEntry) {
+    let (id, epoch) = (entry.id, entry.epoch);
+    bench.control(Command::PrepareGroup(Box::new(entry)));
+    bench.control(Command::CommitGroup { id, epoch });
+}
+
+fn edge(restarted: bool) -> Bench {
+    let mut bench = Bench::with(EDGE, 2, |config| config.restarted = restarted);
+    for (prefix, port) in [("2001:db8:6::", 0), ("2001:db8:2::", 1)] {
+        let prefix = Prefix::new(address(prefix), 48).unwrap();
+        let action = RouteAction::Via(vec![next_hop(port)]);
+        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    }
+    let behavior = SidBehavior::EndMt { require_hmac: false };
+    bench.control(Command::AddSid { prefix: Prefix::host(address(SID)), behavior });
+    bench
+}
+
+fn data(psn: u8) -> Vec<u8> {
+    let mut packet = group::inner(0x04, 0, &[9; 200], false);
+    packet[59] = psn;
+    let end = packet.len() - 4;
+    let icrc = checksums::icrc(&packet[..end]);
+    packet[end..].copy_from_slice(&icrc);
+    let mut packet = group::encapsulated(&packet);
+    packet[24..40].copy_from_slice(&address(SID).octets());
+    packet
+}
+
+fn failure(psn: u8) -> Vec<u8> {
+    group::response(0x11, R2, psn, &[0x62, 0, 0, 1])
+}
+
+fn wishes(bench: &mut Bench) -> Vec<Event> {
+    bench.node.take_events().collect()
+}
+
+fn joined_at(psn: u32) -> Option<Join> {
+    Some(Join { psn: Psn::new(psn), msn: 3 })
+}
+
+/// A receiver failed, was evicted and joined again before anybody fetched what the edge had asked for: it is not to be
+/// evicted for what it was (D24, D30).
+#[test]
+fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
+    let mut bench = edge(false);
+    commit(&mut bench, entry(1, true, None));
+    bench.send(0, &data(100));
+    bench.send(1, &failure(100));
+    // What is in effect keeps its wishes.
+    commit(&mut bench, entry(2, true, None));
+    let (group, receiver) = (GroupId(1), address(R2));
+    assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
+
+    let mut bench = edge(false);
+    commit(&mut bench, entry(1, true, None));
+    bench.send(0, &data(100));
+    bench.send(1, &failure(100));
+    commit(&mut bench, entry(2, false, None));
+    commit(&mut bench, entry(3, true, joined_at(101)));
+    assert_eq!(wishes(&mut bench), []);
+
+    // Nor of a group that was created anew.
+    bench.send(0, &data(101));
+    bench.send(1, &failure(101));
+    bench.control(Command::RemoveGroup(GroupId(1)));
+    commit(&mut bench, entry(4, true, None));
+    assert_eq!(wishes(&mut bench), []);
+}
+
+/// The edge has restarted since the receiver joined again at J, and knows nothing of it: a failure from before J, late
+/// on its way, is that of the member which was evicted (D24, D30, R6).
+#[test]
+fn an_old_failure_is_not_believed_of_a_receiver_that_joined_again() {
+    let mut bench = edge(true);
+    commit(&mut bench, entry(3, true, joined_at(104)));
+    bench.send(0, &data(104));
+    bench.send(1, &failure(101));
+    assert_eq!((wishes(&mut bench), bench.drops(1)), (vec![], vec![("stale_response", 1)]));
+    bench.send(1, &failure(104));
+    let (group, receiver) = (GroupId(1), address(R2));
+    assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
+}
+
+/// A commit that comes after the group was removed does not bring it back, although it had been prepared (D31).
+#[test]
+fn a_late_commit_does_not_bring_a_removed_group_back() {
+    let mut bench = edge(false);
+    commit(&mut bench, entry(1, true, None));
+    bench.control(Command::PrepareGroup(Box::new(entry(2, true, None))));
+    bench.control(Command::RemoveGroup(GroupId(1)));
+    let late = bench.node.control(Command::CommitGroup { id: GroupId(1), epoch: 2 });
+    assert!(late.is_err());
+    assert!(bench.node.acknowledgements(GroupId(1)).is_none());
+    // Nor where it was prepared only.
+    bench.control(Command::PrepareGroup(Box::new(entry(3, true, None))));
+    assert!(bench.node.control(Command::RemoveGroup(GroupId(1))).is_err(), "not in effect");
+    assert!(bench.node.control(Command::CommitGroup { id: GroupId(1), epoch: 3 }).is_err());
+}

@@ -1,8 +1,0 @@
-//! Congestion of a WAN told to its ingress PEs (draft-hu-acn-rocev2, D60–D67): from packets to packets and pauses.
-
-#[path = "../common/mod.rs"]
-mod common;
-mod congested;
-mod end_c;
-mod hostile;
-mod support;
