@@ -286,7 +286,7 @@ fn every_node_of_figure_1_understands_its_file() {
                 let file = Path::new("node.toml");
                 let configuration = Configuration::parse_for(file, &text, Purpose::Interfaces(&facts));
                 let configuration = configuration.unwrap_or_else(|error| panic!("{error}\n{text}"));
-                assert!(configuration.node().restarted, "{text}");
+                assert!(configuration.spec.node.restarted, "{text}");
                 configuration.node().unwrap_or_else(|error| panic!("{error}\n{text}"));
             }
         }
