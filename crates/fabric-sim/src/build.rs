@@ -27,11 +27,11 @@ use std::rc::Rc;
 /// The addresses of everything.
 pub(super) const ADDRESSES: AddressPlan = AddressPlan::DOCUMENTATION;
 
-/// What all these addresses have in common, and how long that is.
+/// Common prefix of these addresses, and its length.
 pub(super) const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0);
 pub(super) const PREFIX_LEN: u8 = 32;
 
-/// Chunks of the frames' pool, of each size, at most. What runs short of them drops frames.
+/// Maximum chunks of the pool, of each size. Frames are lost beyond it.
 const POOL_CHUNKS: usize = 1 << 22;
 
 /// Largest IPv6 packet of every link: a full RoCEv2 packet with room for SRH and trace.
@@ -116,7 +116,7 @@ impl Fabric {
         self.network.element(self.switches[switch.index()]).switch()
     }
 
-    /// What is watched at a switch.
+    /// The queue monitor of a switch.
     pub(super) fn queue_monitor(&self, switch: SwitchId) -> Option<&QueueMonitor> {
         self.network.element(self.switches[switch.index()]).queue_monitor()
     }
@@ -200,7 +200,7 @@ pub(super) fn server(
     Server::new(endpoint(scenario, variant, host), mac, gateway, rate_bits_per_s, memory, Rc::clone(scratch))
 }
 
-/// What every switch is built from.
+/// Common input of all switches.
 #[derive(Clone, Copy)]
 pub(super) struct Builder<'a> {
     pub(super) scenario: &'a FabricScenario,

@@ -62,7 +62,7 @@ struct Port {
     free_at_ps: u64,
     rate_bits_per_s: u64,
     delay_ps: u64,
-    /// What is sent does not arrive.
+    /// Frames sent here are lost.
     is_cut: bool,
 }
 
@@ -178,7 +178,7 @@ impl<S: Station> Engine<S> {
         self.hops
     }
 
-    /// Cuts what leaves by a port, or lets it arrive again. What is on its way arrives.
+    /// Fails or repairs a port's outgoing direction. Frames in flight arrive.
     pub(super) fn set_cut(&mut self, (element, port): Place, is_cut: bool) {
         if let Some(port) = self.elements[element.position()].ports.get_mut(port.index()) {
             port.is_cut = is_cut;
@@ -195,7 +195,7 @@ impl<S: Station> Engine<S> {
         self.starved
     }
 
-    /// Lets everything happen that happens before a time, which then has come.
+    /// Processes all events before a time and advances the clock to it.
     pub(super) fn proceed_until(&mut self, end: Instant) {
         let end_ns = end.as_ns();
         loop {

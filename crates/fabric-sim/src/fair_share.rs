@@ -1,4 +1,4 @@
-//! What every flow would get if links were shared fairly: the yardstick for victims.
+//! Max-min fair rates of flows over time: the reference for victims.
 //!
 //! Flows are fluids on the links that their packets take, and at every instant the rates are max-min fair over all of
 //! these: no flow can get more unless one that has no more gets less (Bertsekas and Gallager, "Data Networks", section
@@ -6,7 +6,7 @@
 
 use super::flows::{FlowSize, PlannedFlow};
 
-/// A flow that is under way.
+/// An active flow.
 struct Active {
     number: usize,
     /// Octets left; `None` without end.

@@ -1,4 +1,4 @@
-//! Which flows there are: what the workloads of a scenario come to for a seed.
+//! The flows of a scenario's workloads for a seed.
 
 use super::results::FlowKind;
 use super::scenario::{Background, FabricScenario, Incast};
@@ -9,7 +9,7 @@ use srdma_wire::units::NS_PER_US;
 /// A flow that will begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlannedFlow {
-    /// What it is part of.
+    /// Its workload.
     pub(super) kind: FlowKind,
     /// A stream's name.
     pub(super) name: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct PlannedFlow {
     pub(super) via: Option<NodeId>,
     /// When it begins, in nanoseconds.
     pub(super) start_ns: u64,
-    /// What it carries.
+    /// Its size.
     pub(super) size: FlowSize,
     /// Flows of one burst of an incast have the same number.
     pub(super) burst: Option<usize>,
@@ -155,14 +155,14 @@ fn add_background(
     }
 }
 
-/// So many of the hosts, or all if there are fewer, in an order by chance.
+/// A random selection of hosts in random order.
 fn draw(hosts: &[HostId], count: usize, chance: &mut Stream) -> Vec<HostId> {
     let mut left = hosts.to_vec();
     let count = count.min(left.len());
     (0..count).map(|_| left.swap_remove(chance.below(left.len() as u64) as usize)).collect()
 }
 
-/// For each host another one, none twice: a cycle through all hosts, in an order by chance.
+/// A random permutation without fixed points: a cycle through all hosts.
 fn permute(topology: &Topology, chance: &mut Stream) -> Vec<HostId> {
     let all: Vec<HostId> = topology.host_ids().collect();
     let cycle = draw(&all, all.len(), chance);

@@ -101,7 +101,7 @@ pub(super) struct Member {
 /// A group without its tree.
 #[derive(Clone, Debug)]
 pub(super) struct GroupSpec {
-    /// The switch that the source's data come to, which owns the Proxy Address.
+    /// The first switch of the source's data, which owns the Proxy Address.
     pub(super) root: Option<SwitchId>,
     pub(super) source: Source,
     pub(super) region: SourceRegion,

@@ -15,12 +15,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Numbers of queue pairs have 24 bits; those that chance begins with leave so many.
+/// Maximum queue pairs: numbers have 24 bits, and the first one is random.
 const MOST_QUEUE_PAIRS: usize = 1 << 23;
 
 /// The jobs of a run.
 pub(super) struct Jobs {
-    /// What their NICs send each other.
+    /// Channels between their NICs.
     pub(super) channels: Vec<Channel>,
     /// Queue pairs of each channel.
     lanes: usize,
@@ -166,7 +166,7 @@ impl Run<'_> {
         self.send_first(&task, now_ns)
     }
 
-    /// Lets collectives begin that follow others, and takes in which iterations have ended.
+    /// Starts following collectives, and records completed iterations.
     pub(super) fn collect_iterations(&mut self, now_ns: u64) -> Result<(), RunError> {
         for number in 0..self.jobs.states.len() {
             let task = Rc::clone(&self.jobs.states[number].task);

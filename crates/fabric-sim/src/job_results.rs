@@ -1,4 +1,4 @@
-//! What iterations of jobs come to, once a run is over.
+//! Results of jobs.
 
 use super::iterations::{Iteration, State};
 use super::path::full_packet_octets;
@@ -33,7 +33,7 @@ impl Run<'_> {
         Some(SlowestResult { source, destination, bits_per_s })
     }
 
-    /// What each queue pair of jobs counted at its sender.
+    /// Sender counters of each queue pair of jobs.
     pub(super) fn channel_totals(&self) -> impl Iterator<Item = QueuePairTotals> {
         let channels = self.jobs.channels.iter().enumerate();
         channels.flat_map(|(number, channel)| {
@@ -43,7 +43,7 @@ impl Run<'_> {
         })
     }
 
-    /// What receivers of jobs called out of order.
+    /// NAKs of receivers of jobs.
     fn out_of_order(&self) -> u64 {
         let channels = self.jobs.channels.iter().enumerate();
         let naks = channels.flat_map(|(number, channel)| {
@@ -53,7 +53,7 @@ impl Run<'_> {
         naks.sum()
     }
 
-    /// What each link carried in each direction, as its switch counted it.
+    /// Octets of each link in each direction, by the counters of its switch.
     pub(super) fn link_results(&self) -> Vec<LinkResult> {
         if self.jobs.channels.is_empty() {
             return Vec::new();
@@ -81,7 +81,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds what jobs come to.
+    /// Adds the results of jobs.
     pub(super) fn with_jobs(&self, summary: Summary, jobs: &[JobResult], links: &[LinkResult]) -> Summary {
         if jobs.is_empty() {
             return summary;
@@ -96,7 +96,7 @@ impl Run<'_> {
     }
 }
 
-/// What a task's iterations come to.
+/// The result of a task.
 pub(super) fn job_result(scenario: &FabricScenario, state: &State, slowest: Option<SlowestResult>) -> JobResult {
     let task = state.task.borrow();
     let result = |it: &Iteration| IterationResult { started_ns: it.started_ns, finished_ns: it.finished_ns };
@@ -121,7 +121,7 @@ pub(super) fn link_result(topology: &Topology, link: &Link, [from, to]: [End; 2]
     }
 }
 
-/// Adds what iterations and links come to.
+/// Adds the measures of iterations and links.
 pub(super) fn add_jobs(summary: Summary, jobs: &[JobResult], links: &[LinkResult]) -> Summary {
     let took = |it: &IterationResult| Some((it.finished_ns? - it.started_ns) as f64);
     let all = || jobs.iter().flat_map(|job| &job.iterations);

@@ -1,4 +1,4 @@
-//! What is compared between variants, for the table on the terminal and for the report.
+//! Measures that tables and reports compare between variants.
 
 use crate::results::Summary;
 use crate::{FabricResults, VariantResult};
@@ -6,9 +6,9 @@ use srdma_report::{Better, Spread, Unit};
 
 /// A measure of a run.
 pub(super) struct Measure {
-    /// What it is called.
+    /// Its name.
     pub(super) name: &'static str,
-    /// What that means, in a sentence.
+    /// Its meaning, in a sentence.
     pub(super) meaning: &'static str,
     pub(super) unit: Unit,
     pub(super) better: Better,

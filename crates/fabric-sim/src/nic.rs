@@ -89,7 +89,7 @@ impl Nic {
         frame.head_mut(pool)[..EthernetView::LEN].copy_from_slice(ethernet.as_bytes());
     }
 
-    /// Whether a frame that came in was a probe of its own.
+    /// True if a received frame is one of the NIC's own probes.
     pub(super) fn takes(&mut self, now: Instant, frame: &Frame, pool: &Pool) -> bool {
         let headend = self.headend.as_mut();
         headend.is_some_and(|headend| headend.incoming(now, frame, pool) == Incoming::Probe)

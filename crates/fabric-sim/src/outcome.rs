@@ -1,4 +1,4 @@
-//! What a run comes to, once it is over.
+//! Results of a run.
 
 use super::build::ADDRESSES;
 use super::flows::{FlowSize, PlannedFlow};

@@ -1,4 +1,4 @@
-//! What a path is like when nothing else is on it: how long a flow takes, how long a notification.
+//! Idle paths: completion time of a flow, delay of a notification.
 
 use super::route::Leg;
 use srdma_fabric::{HostId, LinkId, NextHops, Topology};

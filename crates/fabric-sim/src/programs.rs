@@ -24,7 +24,7 @@ const HOP_LIMIT: u8 = 64;
 /// Random paths drawn to find one through a given switch.
 const ATTEMPTS: u64 = 100_000;
 
-/// What goes around the packets of a channel: around its data, and around what answers them (D86).
+/// Outer headers of a channel: of its data and of their acknowledgements (D86).
 pub(super) struct Headers {
     pub(super) forth: Outer,
     pub(super) back: Outer,
@@ -73,7 +73,7 @@ pub(super) fn paths(
     Ok(choose(topology, next_hops, &flows, how)?.into_iter().map(|path| vec![path]).collect())
 }
 
-/// What goes around the packets of a channel with these paths (PP-4-3).
+/// The outer headers of a channel with these paths (PP-4-3).
 ///
 /// # Errors
 ///
@@ -202,7 +202,7 @@ mod tests {
         FabricScenario::parse(Path::new("file.toml"), &text).unwrap()
     }
 
-    /// What each switch holds: prefixes, neighbours, SIDs with what they do.
+    /// State of each switch: prefixes, neighbours, SIDs with behaviours.
     fn tables(run: &Run<'_>) -> Vec<String> {
         let switches = run.scenario.topology.switch_ids().filter_map(|switch| run.fabric.switch(switch));
         let table = |node: &srdma_dataplane::Node| {

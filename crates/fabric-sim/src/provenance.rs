@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// What reports and tables say of the runs beside their results.
+/// Information on the runs for tables and reports.
 #[derive(Clone, Debug)]
 pub struct Provenance<'a> {
     /// The command line that gives the same results.

@@ -63,7 +63,7 @@ pub(super) fn fast_cnp_config() -> FastCnpConfig {
     }
 }
 
-/// What HPCC++ needs of a switch: who it is, by which port a packet leaves, when, and how full the link is.
+/// Telemetry for HPCC++: node, output port, time and utilisation of the link.
 fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
     let ports = topology.ports(NodeId::Switch(switch)).iter();
     let interface = |port: u16| IoamInterface { port: PortId(port), id: Some(port), id_wide: None, fills: true };

@@ -61,7 +61,7 @@ struct Outgoing {
     acknowledged: Pieces,
     /// Messages that are posted and not acknowledged.
     in_flight: VecDeque<Message>,
-    /// Since when something is posted, as far as that has not been counted.
+    /// Begin of the busy time that is not counted yet.
     busy_since: Instant,
     sent: Sent,
 }
@@ -190,7 +190,7 @@ impl Rank {
         Ok(())
     }
 
-    /// What is known of each channel that begins here, by its number.
+    /// Counters of each channel that begins here, by its number.
     pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
         self.outgoing.iter().map(|(channel, outgoing)| (*channel, outgoing.sent))
     }

@@ -38,19 +38,19 @@ pub struct VariantResult {
     pub flows: Vec<FlowResult>,
     /// Every port of a switch that ever queued more than one full packet.
     pub ports: Vec<PortResult>,
-    /// What was sampled, in the order of kinds and names.
+    /// Time series, in order of kinds and names.
     pub series: Vec<Series>,
-    /// What senders learnt of congestion, and when.
+    /// Congestion notifications of senders.
     pub notifications: Vec<NotificationResult>,
     /// The iterations of jobs.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub jobs: Vec<JobResult>,
-    /// What links carried, in both directions, where there are jobs.
+    /// Loads of links in both directions, with jobs only.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub links: Vec<LinkResult>,
     /// Sums over the fabric.
     pub totals: Totals,
-    /// What reports compare.
+    /// The measures that reports compare.
     pub summary: Summary,
 }
 
@@ -77,7 +77,7 @@ pub struct IterationResult {
     pub finished_ns: Option<u64>,
 }
 
-/// What one NIC sent another one.
+/// Payload from one NIC to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlowestResult {
     /// The host that sends.
@@ -176,7 +176,7 @@ pub enum SeriesKind {
 /// A time series with evenly spaced points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// What it shows.
+    /// Its measure.
     pub kind: SeriesKind,
     /// A stream's name, `incast`, `background`; a port as `SWITCH-PEER`.
     pub name: String,

@@ -1,4 +1,4 @@
-//! Which links a packet takes: each switch is asked, as it chooses one of several equal paths by itself.
+//! The links of a packet: every switch selects one of several equal-cost paths itself.
 
 use super::build::{ADDRESSES, Fabric};
 use srdma_dataplane::equal_path;
@@ -42,7 +42,7 @@ impl Leg {
     }
 }
 
-/// What switches choose the way of a packet by: its headers, Ethernet's left blank.
+/// The headers that switches hash, with Ethernet left blank.
 pub(super) struct Heading([u8; END]);
 
 impl Heading {
@@ -91,7 +91,7 @@ impl Heading {
         Heading(octets)
     }
 
-    /// The links from a host to another one by shortest paths, as switches choose among them.
+    /// The links between two hosts, as switches choose among the shortest paths.
     pub(super) fn hashed(&self, topology: &Topology, next_hops: &NextHops, [from, to]: [HostId; 2]) -> Vec<Leg> {
         let mut legs = Vec::new();
         let mut at = NodeId::Host(from);

@@ -84,9 +84,9 @@ pub enum RunError {
     /// Too many queue pairs.
     #[error("the jobs need {found} queue pairs: expected {most} at most; take fewer `queue_pairs`, or smaller groups")]
     QueuePairs {
-        /// What the jobs need.
+        /// Queue pairs of the jobs.
         found: usize,
-        /// What there is.
+        /// Maximum.
         most: usize,
     },
     /// The observer failed.
@@ -100,7 +100,7 @@ pub enum RunError {
     Variant {
         /// How many there are.
         variants: usize,
-        /// What was asked for.
+        /// The requested position.
         found: usize,
     },
 }
@@ -192,7 +192,7 @@ pub(super) struct Run<'a> {
     pub(super) jobs: Jobs,
     /// The fabric's SIDs, if hosts choose paths.
     pub(super) sids: Option<SidPlan>,
-    /// What fails and is repaired.
+    /// Failures and repairs.
     pub(super) failure_schedule: FailureSchedule,
     /// The longest round trip while nothing waits anywhere.
     base_rtt_ns: u64,
@@ -255,7 +255,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Lets time pass until all flows have ended, or it is `end_ns`.
+    /// Runs until all flows have ended, or until `end_ns`.
     pub(super) fn proceed(
         &mut self,
         end_ns: u64,
@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
         observe.end(self, now_ns)
     }
 
-    /// Begins what begins before a time, and lets everything happen that happens before it.
+    /// Starts flows and processes all events before a time.
     pub(super) fn proceed_until(&mut self, until_ns: u64) -> Result<(), RunError> {
         loop {
             let flow_ns = self.flows.get(self.begun).map_or(u64::MAX, |flow| flow.start_ns);
@@ -425,7 +425,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What was asked of flows until now counts; streams end.
+    /// Records the delivered octets of all flows and ends streams.
     pub(super) fn finish_endless(&mut self) {
         self.delivered = (0..self.begun).map(|number| self.totals_of(number).delivered_octets).collect();
         for host in self.scenario.topology.host_ids() {

@@ -216,7 +216,7 @@ impl Server {
         self.nic.moves()
     }
 
-    /// Takes part in a channel as the one that receives.
+    /// Adds a channel as receiver.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl Server {
         self.with_rank(Instant::ZERO, |part, context| part.add_incoming(channel, task, lanes, context))
     }
 
-    /// Takes part in a channel as the one that sends.
+    /// Adds a channel as sender.
     pub(super) fn send_channel(&mut self, channel: usize, task: SharedTask, lanes: &[Qpn]) {
         self.part.add_outgoing(channel, task, lanes);
     }
@@ -239,7 +239,7 @@ impl Server {
         self.with_rank(now, |part, context| part.send(task, messages, context))
     }
 
-    /// What is known of each channel that begins here, by its number.
+    /// Counters of each channel that begins here, by its number.
     pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
         self.part.sent()
     }
@@ -297,7 +297,7 @@ impl Server {
 
     fn on_completion(&mut self, completion: &Completion, now: Instant) {
         if self.part.has(completion.qpn) {
-            // What cannot be posted because a queue pair has failed is never sent: the iteration does not end.
+            // A failed queue pair refuses the message: the iteration does not end.
             let _ = self.with_rank(now, |part, context| part.on_completion(completion, context));
             return;
         }
@@ -338,7 +338,7 @@ impl Server {
     }
 }
 
-/// Who a CNP, fast or not, comes from, and which queue pair it is for: those of a connection have one number.
+/// Origin and queue pair of a CNP or Fast CNP; both queue pairs of a connection have the same number.
 fn notice_of(packet: &[u8], now: Instant) -> Option<Notice> {
     let octets = EthernetView::LEN + packet.len();
     let packet = Packet::parse(packet, packet.len()).ok()?;

@@ -1,4 +1,4 @@
-//! What reports compare, out of everything that was measured.
+//! The measures that reports compare.
 
 use super::fair_share;
 use super::flows::PlannedFlow;
@@ -67,7 +67,7 @@ impl Measured<'_> {
             notification_excess_p99_ns: percentile(&mut excesses, 0.99),
             unfinished: self.flows.iter().filter(|flow| flow.finished_ns.is_none() && !endless(flow)).count() as u64,
             retransmitted: self.totals.retransmitted,
-            // What there are jobs for is added where their results are.
+            // Measures of jobs are added with their results.
             ..Summary::default()
         }
     }

@@ -1,4 +1,4 @@
-//! What the NICs of a job send each other, iteration by iteration.
+//! Messages between the NICs of a job, iteration by iteration.
 //!
 //! A task is a schedule under way, shared by the servers of its ranks: a server tells it what has arrived or was
 //! acknowledged there, and sends what that lets its own rank send. It is a rank's own business what it sends next, so
@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// What one NIC sends another one.
+/// Messages from one NIC to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Channel {
     /// The task, by its position.
@@ -22,14 +22,14 @@ pub(super) struct Channel {
     pub(super) from: HostId,
     /// The receiving host.
     pub(super) to: HostId,
-    /// What the scheduler takes it for, in bits a second.
+    /// The rate that the scheduler assumes, in bits a second.
     pub(super) rate_bits_per_s: u64,
 }
 
 /// A task as all its servers see it.
 pub(super) type SharedTask = Rc<RefCell<Task>>;
 
-/// A schedule with what is under way of it.
+/// A schedule with its messages in flight.
 pub(super) struct Task {
     /// The job that it is of, by its position.
     pub(super) job: usize,
@@ -41,7 +41,7 @@ pub(super) struct Task {
     first_channel: usize,
     /// By channel, messages that have been sent and have not arrived.
     in_flight: Vec<VecDeque<Message>>,
-    /// What a collective begins with that follows another one.
+    /// First messages of a collective that follows another one.
     to_begin: Vec<Message>,
     /// When the last message arrived, and whether it was the last of the iteration.
     last_arrival: Instant,

@@ -69,7 +69,7 @@ impl Teardown {
 }
 
 impl Run<'_> {
-    /// What the queue pairs of a flow have counted; nothing, if it has not begun.
+    /// Counters of a flow's queue pairs; zero if it has not begun.
     pub(super) fn totals_of(&self, number: usize) -> QueuePairTotals {
         if let Some(totals_of) = self.teardown.gone[number] {
             return totals_of;

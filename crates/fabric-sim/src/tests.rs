@@ -1,4 +1,4 @@
-//! What is shown of results, with results that are made up so that everything occurs.
+//! Tables and reports of artificial results in which every element occurs.
 
 use crate::results::{FlowKind, FlowResult, NotificationResult, PortResult, Series, SeriesKind, Summary, Totals};
 use crate::{FabricReport, Provenance};
@@ -46,7 +46,7 @@ fn scenario() -> FabricScenario {
     FabricScenario::parse(Path::new("two.toml"), FILE).unwrap()
 }
 
-/// A flow that took so many times as long as alone.
+/// A flow with this slowdown.
 fn flow(kind: FlowKind, number: u64, size_octets: u64, slowdown: f64) -> FlowResult {
     FlowResult {
         kind,
@@ -62,7 +62,7 @@ fn flow(kind: FlowKind, number: u64, size_octets: u64, slowdown: f64) -> FlowRes
     }
 }
 
-/// A run in which everything is so many times as bad as it might be.
+/// A run whose measures are all worse by this factor.
 fn made_up(variant: &str, title: &str, seed: u64, badness: f64) -> VariantResult {
     let bad = badness * (1.0 + seed as f64 / 20.0);
     let kinds = [(FlowKind::Background, 50_000), (FlowKind::Background, 500_000), (FlowKind::Incast, 40_000)];

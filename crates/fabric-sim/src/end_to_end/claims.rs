@@ -1,4 +1,4 @@
-//! What every run was to show, and whether it did.
+//! Checks of end-to-end runs.
 
 use super::results::{EndToEndResults, EndToEndRun};
 use super::scenario::EndToEndScenario;
@@ -9,7 +9,7 @@ use crate::wan::Claim;
 const SHARES_OF_ONE: u64 = 2;
 
 impl EndToEndResults {
-    /// What these runs were to show, seed by seed.
+    /// The checks of each seed.
     pub fn claims(&self, plan: &EndToEndScenario) -> Vec<Claim> {
         self.runs.iter().flat_map(|run| run.claims(plan)).collect()
     }

@@ -15,7 +15,7 @@ impl Site {
         observe::scene(&self.scenario.topology, vec![group], std::slice::from_ref(self.group()))
     }
 
-    /// How things are at a time; `forgotten` is what switches had dropped in earlier lives.
+    /// The state at a time; `forgotten` has the drops of switches before their restarts.
     pub(super) fn moment(&self, now: Instant, forgotten: &BTreeMap<SwitchId, PlaceMoment>) -> Moment {
         let topology = &self.scenario.topology;
         let of_switch = |switch| {

@@ -1,4 +1,4 @@
-//! What comes out of end-to-end runs.
+//! Results of end-to-end runs.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ pub struct EndToEndRun {
     pub lost_on_links: u64,
     /// Frames for which there was no room, by the switch's name; only switches where there was none for some.
     pub dropped: BTreeMap<String, u64>,
-    /// Pauses that the congested node has asked for by END.C, refreshed ones included.
+    /// Pauses that the congested node has requested by END.C, including refreshes.
     pub end_c_sent: u64,
     /// Pauses that it has taken back.
     pub end_c_resumes: u64,

@@ -9,7 +9,7 @@ use srdma_toml_error::{FileError, Problem};
 use std::path::Path;
 use toml::Spanned;
 
-/// What is run end to end.
+/// A stream from end to end.
 #[derive(Clone, Debug)]
 pub struct EndToEndScenario {
     /// Title of tables and reports.
@@ -18,7 +18,7 @@ pub struct EndToEndScenario {
     pub description: String,
     /// Default number of seeds: 1, 2, and so on.
     pub seeds: u64,
-    /// What is sent, and what stands in its way.
+    /// The stream, the congestion, loss and restart.
     pub section: Section,
     /// Parameters of hosts.
     pub hosts: Hosts,
@@ -28,7 +28,7 @@ pub struct EndToEndScenario {
     pub(super) restarting: Vec<SwitchId>,
 }
 
-/// What is sent, and what stands in its way.
+/// The stream, the congestion, loss and restart.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Section {
@@ -65,7 +65,7 @@ pub struct Section {
     /// Parameters of DCQCN that differ from the published ones.
     #[serde(default)]
     pub dcqcn: DcqcnKeys,
-    /// What restarts, and when.
+    /// The restart.
     pub restart: Option<Restart>,
 }
 
@@ -167,7 +167,7 @@ impl Section {
         (self.edges.get_ref().get() * self.receivers_per_edge.get()) as usize
     }
 
-    /// What cannot be seen key by key. Returns the switches that may restart.
+    /// Checks relations between keys. Returns the switches that may restart.
     fn check(&self) -> Result<Vec<SwitchId>, Problem> {
         let distances = self.distances();
         distances.check().map_err(|text| Problem::new(self.total_km.span().start, text))?;
@@ -181,7 +181,7 @@ impl Section {
             return Err(Problem::new(self.edges.span().start, text));
         }
         let Some(restart) = &self.restart else { return Ok(Vec::new()) };
-        // None but a defect's error.
+        // Only a defect causes an error.
         let topology = figure::topology(&distances, self.congested)
             .map_err(|error| Problem::new(self.total_km.span().start, error.to_string()))?;
         let known = |name: &Spanned<String>| match topology.node(name.get_ref()) {

@@ -66,7 +66,7 @@ pub(super) struct BackgroundSender {
     pub(super) start: Instant,
 }
 
-/// Everything that stands and is joined, and how it came to be.
+/// The network of a run with its configuration.
 pub(super) struct Site {
     pub(super) scenario: FabricScenario,
     pub(super) network: Network<Device>,
@@ -89,8 +89,7 @@ pub(super) struct Site {
 
 impl Site {
     /// # Errors
-    ///
-    /// None but a defect's.
+    /// Only because of a defect.
     pub(super) fn new(plan: &EndToEndScenario, seed: u64) -> Result<Self, RunError> {
         let section = &plan.section;
         let variant =
@@ -192,7 +191,7 @@ impl Site {
         Ok(node)
     }
 
-    /// Has something else stand where a switch does. Returns what stood there.
+    /// Replaces the device of a switch and returns the previous one.
     pub(super) fn set_device(&mut self, switch: SwitchId, device: Device) -> Device {
         self.network.with(self.switches[switch.index()], |place, _, _| std::mem::replace(place, device))
     }

@@ -61,7 +61,7 @@ impl PauseTracker {
     }
 }
 
-/// What nodes have counted, those that have restarted in all their lives.
+/// Counters of nodes, across restarts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeTotals {
     /// END.C, sent and taken.

@@ -29,10 +29,10 @@ const EVERY_NS: u64 = 100_000;
 /// Interval of observations, in nanoseconds.
 const SHOWN_EVERY_NS: u64 = 20_000;
 
-/// What is let happen after the stream has ended, at most: other flows end, timers run out.
+/// Maximum time after the end of the stream: other flows end, timers expire.
 const DRAIN_NS: u64 = 1_000_000_000;
 
-/// What happens at a time of its own.
+/// An event at a planned time.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     /// A host begins to send: its place among those that do.
@@ -43,12 +43,12 @@ enum Turn {
     Back(SwitchId),
 }
 
-/// A run under way.
+/// A run.
 pub(super) struct World<'a> {
     plan: &'a EndToEndScenario,
     seed: u64,
     site: Site,
-    /// What is still to happen, the first thing last.
+    /// Planned events, the next one last.
     turns: Vec<(Instant, Turn)>,
     checker: Checker,
     counted: NodeTotals,
@@ -64,7 +64,7 @@ pub(super) struct World<'a> {
     most: usize,
     /// When something happened last.
     last_event: Instant,
-    /// What switches had dropped that went down, as far as they have forgotten it.
+    /// Drops of switches before their restarts.
     forgotten: BTreeMap<SwitchId, PlaceMoment>,
 }
 
@@ -72,8 +72,7 @@ impl<'a> World<'a> {
     /// Sets everything up.
     ///
     /// # Errors
-    ///
-    /// None but a defect's.
+    /// Only because of a defect.
     pub(super) fn new(plan: &'a EndToEndScenario, seed: u64) -> Result<Self, RunError> {
         let site = Site::new(plan, seed)?;
         let mut turns: Vec<(Instant, Turn)> =
@@ -148,7 +147,7 @@ impl<'a> World<'a> {
         source.map_or(0, |member| member.host.outgoing().iter().map(Outgoing::acknowledged_octets).sum())
     }
 
-    /// Lets everything happen that happens until a time.
+    /// Processes all events until a time.
     fn proceed_until(&mut self, until: Instant, observer: &mut Option<&mut Shown<'_>>) -> Result<(), RunError> {
         loop {
             let turn = self.turns.last().copied().filter(|(at, _)| *at <= until);

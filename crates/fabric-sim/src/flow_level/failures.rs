@@ -1,6 +1,6 @@
 //! Failures at flow level: flows over failed links are blocked until they are rerouted.
 //!
-//! What had left its source arrives all the same; what had not goes on where the flow is laid next. So nothing is lost,
+//! Octets that have left their source arrive; the others continue on the next path of the flow. So nothing is lost,
 //! and no time passes until a loss is noticed: only until the failure is.
 
 use super::paths::paths;
@@ -59,7 +59,7 @@ impl FlowLevelRun<'_> {
         }
     }
 
-    /// Lays each flow that is shut along the path that is said, if that works.
+    /// Reroutes each blocked flow along the chosen path, if that path works.
     fn reroute_if(&mut self, path: impl Fn(&Self, usize) -> Option<usize>) {
         for flow in 0..self.states.len() {
             let path = path(self, flow).filter(|path| !self.is_cut(&self.states[flow].paths[*path]));

@@ -1,7 +1,7 @@
 //! A run of jobs at flow level: the same messages on the same links, with max-min fair rates.
 //!
 //! ```text
-//!   Task ──▶ message ──▶ a piece for each queue pair ──▶ Pipes ──▶ completed ──▶ arrived ──▶ Task
+//!   Task ──▶ message ──▶ a piece for each queue pair ──▶ Flows ──▶ completed ──▶ arrived ──▶ Task
 //!                                                                             └──▶ acknowledged ──▶ Task
 //! ```
 //!
@@ -52,7 +52,7 @@ struct FlowLevelRun<'a> {
     scenario: &'a FabricScenario,
     variant: &'a Variant,
     seed: u64,
-    /// What fails and is repaired.
+    /// Failures and repairs.
     failure_schedule: FailureSchedule,
     wire: Wire,
     jobs: Jobs,
@@ -77,13 +77,13 @@ struct FlowState {
     paths: Vec<Vec<Leg>>,
     path: usize,
     delay: Delay,
-    /// Octets that went through it since it was laid.
+    /// Octets sent on the current path.
     octets: u64,
     /// When the last piece arrives that has completed: none overtakes it.
     arrives_ps: u64,
 }
 
-/// What a channel's sender knows.
+/// Counters of a channel's sender.
 #[derive(Clone, Copy, Default)]
 struct Sent {
     octets: u64,
@@ -98,7 +98,7 @@ fn positions(legs: &[Leg]) -> Vec<u32> {
     legs.iter().map(|leg| leg.index() as u32).collect()
 }
 
-/// A message that is under path.
+/// A message in flight.
 struct InFlight {
     message: Message,
     task: usize,
@@ -151,7 +151,7 @@ impl<'a> FlowLevelRun<'a> {
         })
     }
 
-    /// Lets time pass until all iterations have ended, or the run's time is over.
+    /// Runs until all iterations have ended or the time is over.
     fn proceed(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
         let measures = &self.scenario.measures;
         let end_ns = (measures.duration_us.get() + measures.drain_us.get()) * NS_PER_US;
@@ -191,7 +191,7 @@ impl<'a> FlowLevelRun<'a> {
         let start = self.jobs.next_start().map(|(at_ns, _)| at_ns * PS_PER_NS);
         let event = self.calendar.peek().map(|Reverse((at_ps, ..))| *at_ps);
         let busy = [start, event, self.flows.next_ps()].into_iter().flatten().min();
-        // What fails matters while something is to be sent.
+        // Failures matter only while messages are to be sent.
         let turn = Some(self.failure_schedule.next_ns()).filter(|at_ns| *at_ns < u64::MAX && !self.jobs.are_done());
         busy.into_iter().chain(turn.map(|at_ns| at_ns.saturating_mul(PS_PER_NS))).min()
     }
@@ -278,7 +278,7 @@ impl<'a> FlowLevelRun<'a> {
         more.into_iter().for_each(|message| self.send(task, message));
     }
 
-    /// Sends what a collective begins with that follows another one, and takes in when an iteration has ended.
+    /// Sends the first messages of a following collective, and records the end of an iteration.
     fn follow_up(&mut self, task: usize) {
         let shared = Rc::clone(&self.jobs.states()[task].task);
         let first = shared.borrow_mut().take_first();

@@ -1,4 +1,4 @@
-//! What a run at flow level comes to.
+//! Results of a run at flow level.
 
 use super::{FlowLevelRun, PS_PER_NS};
 use crate::job_results::{add_jobs, job_result, link_result, recovery_ns};
@@ -52,7 +52,7 @@ impl FlowLevelRun<'_> {
         both.collect()
     }
 
-    /// Of a task's channels the slowest while it had something under path.
+    /// The slowest channel of a task, over the time with messages in flight.
     fn slowest(&self, task: usize) -> Option<SlowestResult> {
         let channels = self.jobs.channels.iter().zip(&self.sent);
         let of_task = channels.filter(|(channel, sent)| channel.task == task && sent.busy_ps > 0);

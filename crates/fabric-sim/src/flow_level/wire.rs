@@ -1,4 +1,4 @@
-//! What messages come to on wires: octets of packets and of what answers them, and how long the last one is under path.
+//! Messages on wires: octets of their packets and acknowledgements, and the delay of the last packet.
 
 use crate::path::{ACK_OCTETS, HEADERS_OCTETS, RETH_OCTETS};
 use crate::route::Leg;
@@ -13,7 +13,7 @@ const OUTER_OCTETS: u64 = 40;
 /// Octets of the immediate data by which a receiver learns that a message is there.
 const IMMEDIATE_OCTETS: u64 = 4;
 
-/// What packets of a variant are like.
+/// Packet format of a variant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     mtu_octets: u64,
@@ -21,7 +21,7 @@ pub(super) struct Wire {
     outer_octets: u64,
 }
 
-/// How long what has left its source is under path, in picoseconds.
+/// Delay from the source to the destination, in picoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
     propagation_ps: u64,
@@ -48,7 +48,7 @@ impl Wire {
         octets.div_ceil(self.mtu_octets).max(1)
     }
 
-    /// What a piece takes of links in all, in octets. Acknowledgements go the other path, where as much data goes and
+    /// Octets of a piece on each link. Acknowledgements take the reverse path, where as much data goes and
     /// is acknowledged on this one: so the own ones are counted here.
     pub(super) fn wire_octets(&self, octets: u64) -> u64 {
         let packets = self.packets(octets);

@@ -59,7 +59,7 @@ pub(super) fn allocate(links: &mut [BottleneckLink], flows: &mut [Demand]) {
     }
 }
 
-/// What each flow that waits at a link would get there; without end if none does.
+/// Share of each flow without a rate at a link; infinite if there is none.
 fn share(link: &BottleneckLink) -> f64 {
     if link.waiting == 0 { f64::INFINITY } else { link.left.max(0.0) / f64::from(link.waiting) }
 }

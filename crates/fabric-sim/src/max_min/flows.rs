@@ -25,7 +25,7 @@ pub struct Flows<T> {
     changed: Vec<(u32, f64)>,
     /// Mean duration of transfers.
     mean_ps: f64,
-    /// When rates were found anew, and when they will be if they have to be.
+    /// Time of the last allocation, and of the next one if it is necessary.
     settled_ps: u64,
     due_ps: Option<u64>,
 }
@@ -91,7 +91,7 @@ impl<T: Copy> Flows<T> {
         }
     }
 
-    /// Nothing goes through a flow until it is [laid](Pipes::lay) anew. What waits goes on waiting.
+    /// Blocks a flow until it is [rerouted](Flows::reroute). Its transfers stay queued.
     pub fn block(&mut self, now_ps: u64, flow: FlowId) {
         let own = &mut self.flows[flow.0 as usize];
         own.progress(now_ps);
@@ -118,7 +118,7 @@ impl<T: Copy> Flows<T> {
         }
     }
 
-    /// When something happens next, in picoseconds: a transfer has gone, or rates are to be [settled](Pipes::settle).
+    /// Time of the next event, in picoseconds: the end of a transfer, or an allocation by [`Flows::settle`].
     pub fn next_ps(&mut self) -> Option<u64> {
         while let Some(Reverse((at_ps, flow, plan))) = self.ends.peek() {
             if self.flows[*flow as usize].plan == *plan {
@@ -180,7 +180,7 @@ impl<T: Copy> Flows<T> {
 }
 
 impl<T> Flow<T> {
-    /// Lets time pass up to now.
+    /// Advances to now.
     fn progress(&mut self, now_ps: u64) {
         self.left -= self.octets_per_ps * (now_ps - self.since_ps) as f64;
         self.since_ps = now_ps;
@@ -190,7 +190,7 @@ impl<T> Flow<T> {
     fn next_end(&mut self, number: u32) -> (u64, u32, u32) {
         self.plan = self.plan.wrapping_add(1);
         let needed_ps = (self.left.max(0.0) / self.octets_per_ps).ceil();
-        // What will not come within the virtual time that there is stands at its end.
+        // Times beyond the range saturate.
         (self.since_ps.saturating_add(needed_ps as u64), number, self.plan)
     }
 }

@@ -12,9 +12,9 @@ pub(super) struct Rates {
     flows: Vec<Flow>,
     /// Links at which rates may have to change.
     changed_links: Vec<u32>,
-    /// Pipes that have begun, each with what it gets until rates are found anew.
+    /// Flows that have begun, each with its rate until the next allocation.
     begun: Vec<(u32, f64)>,
-    /// How often rates were found anew: what is marked with this number belongs to the present time.
+    /// Number of allocations: entries with this number belong to the current one.
     round: u64,
     bottlenecks: Vec<BottleneckLink>,
     demands: Vec<Demand>,
@@ -23,9 +23,9 @@ pub(super) struct Rates {
 #[derive(Clone, Debug)]
 struct Link {
     capacity: f64,
-    /// What its flows would take if each were alone.
+    /// Sum of the limits of its flows.
     demand: f64,
-    /// What its flows have.
+    /// Sum of the rates of its flows.
     used: f64,
     /// The flows in use, each with which of its links this is.
     users: Vec<(u32, u32)>,
@@ -38,7 +38,7 @@ struct Link {
 struct Flow {
     /// The links, each with this flow's position among its users.
     links: Vec<(u32, u32)>,
-    /// What it gets alone.
+    /// Its rate without competition.
     limit: f64,
     rate: f64,
     is_in_use: bool,
@@ -135,7 +135,7 @@ impl Rates {
         !self.changed_links.is_empty()
     }
 
-    /// Finds the rates anew where they may have changed, and adds the flows that have another one now, with it.
+    /// Recomputes the rates that may have changed, and adds the flows with a new rate.
     pub(super) fn settle(&mut self, changed: &mut Vec<(u32, f64)>) {
         let affected = self.affected();
         allocate(&mut self.bottlenecks, &mut self.demands[..affected.len()]);
@@ -152,8 +152,8 @@ impl Rates {
         }
     }
 
-    /// The flows that share links with those that were changed_links, directly or by others, as far as these links can
-    /// be in anybody's way; their bottlenecks links and what they want are laid out for filling.
+    /// The flows that share bottleneck links with the changed links, directly or transitively. Fills `bottlenecks` and
+    /// `demands` for the allocation.
     fn affected(&mut self) -> Vec<u32> {
         self.round += 1;
         self.bottlenecks.clear();

@@ -7,7 +7,7 @@ use srdma_fabric::NodeId;
 use srdma_report::{Block, Picture, PictureLink, PictureNode, Section, Unit};
 use std::collections::BTreeMap;
 
-/// What the links are coloured by.
+/// Measure that colours the links.
 struct Colouring {
     measure: &'static str,
     unit: Unit,
@@ -120,7 +120,7 @@ fn picture(material: &Material<'_>, variant: &VariantView<'_>, colouring: &Colou
     }
 }
 
-/// What hosts are in the run that is shown, as far as they are anything in particular.
+/// Roles of hosts in the displayed run.
 fn roles<'a>(material: &'a Material<'_>, variant: &VariantView<'a>) -> BTreeMap<&'a str, &'static str> {
     let (scenario, mut roles) = (material.scenario, BTreeMap::new());
     let name = |host| scenario.topology.name(NodeId::Host(host));

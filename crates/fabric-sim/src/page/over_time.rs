@@ -8,14 +8,14 @@ use srdma_report::{Axis, Block, LinePlot, Reference, Section, Series, Shape, Uni
 /// Maximum lines in a plot: the number of distinguishable colours.
 const MOST_LINES: usize = 5;
 
-/// What is shown of a kind of series.
+/// Presentation of a kind of series.
 struct Show {
     kind: SeriesKind,
     heading: &'static str,
     look_for: &'static str,
     unit: Unit,
     axis: &'static str,
-    /// What the values are multiplied with.
+    /// Factor of the values.
     factor: f64,
 }
 

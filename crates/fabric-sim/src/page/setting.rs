@@ -1,4 +1,4 @@
-//! What was run, and how to run it again.
+//! Configuration and command.
 
 use crate::FabricReport;
 use srdma_report::units::{grouped, rate, time};

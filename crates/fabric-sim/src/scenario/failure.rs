@@ -1,4 +1,4 @@
-//! Links and switches that fail at a time.
+//! Failures of links and switches.
 
 use super::Whole;
 use serde::Deserialize;
@@ -30,7 +30,7 @@ pub struct Failure {
 }
 
 impl FailureSection {
-    /// What fails in a topology.
+    /// The failed links of a topology.
     ///
     /// # Errors
     ///

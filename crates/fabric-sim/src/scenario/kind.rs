@@ -6,7 +6,7 @@ use srdma_toml_error::Problem;
 use std::fmt;
 use toml::Spanned;
 
-/// What a scenario file describes: its key `kind`.
+/// The key `kind` of a scenario file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -20,7 +20,7 @@ pub enum Kind {
     EndToEnd,
 }
 
-/// What every kind has, and top-level keys of the former format.
+/// The key of every kind, and top-level keys of the former format.
 #[derive(Deserialize)]
 struct Header {
     kind: Option<Spanned<String>>,

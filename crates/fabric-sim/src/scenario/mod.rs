@@ -87,7 +87,7 @@ impl Scenario {
         }
     }
 
-    /// Keeps only the variants of these names; none of them stands for all.
+    /// Keeps only the variants with these names; an empty list keeps all.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What hosts and switches are like, and what is measured.
+//! Parameters of hosts, switches and measures.
 
 use super::{Fraction, Whole};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use srdma_rc::{Habits, PathMtu};
 use srdma_toml_error::Problem;
 use toml::Spanned;
 
-/// What all hosts have in common.
+/// Parameters of all hosts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hosts {
@@ -53,7 +53,7 @@ impl Hosts {
     }
 }
 
-/// What all switches have in common.
+/// Parameters of all switches.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Switches {
@@ -91,14 +91,14 @@ pub struct Ecn {
     pub k_max_octets: Whole<0, 1_000_000_000>,
     /// P_max.
     pub p_max: Fraction,
-    /// K_min at ports toward other switches, if it is another one there.
+    /// K_min at ports toward other switches, if different.
     pub fabric_k_min_octets: Option<Whole<0, 1_000_000_000>>,
-    /// K_max at ports toward other switches, if it is another one there.
+    /// K_max at ports toward other switches, if different.
     pub fabric_k_max_octets: Option<Whole<0, 1_000_000_000>>,
 }
 
 impl Default for Ecn {
-    /// What the HPCC paper takes for DCQCN at 25 Gbit/s, times four: 100 KB, 400 KB, 0.2 at 100 Gbit/s.
+    /// Values of the HPCC paper for DCQCN at 25 Gbit/s, times four: 100 KB, 400 KB, 0.2 at 100 Gbit/s.
     fn default() -> Self {
         Ecn {
             k_min_octets: Whole(400_000),
@@ -116,7 +116,7 @@ impl Default for Ecn {
 pub struct Pfc {
     /// Octets that came in at one port and wait anywhere, from which on the neighbour there is paused.
     pub xoff_octets: Whole<1, 1_000_000_000>,
-    /// Octets below which it is let on.
+    /// Octets below which the neighbour is resumed.
     pub xon_octets: Whole<0, 1_000_000_000>,
     /// Octets beyond XOFF that are kept for what is on its way.
     pub headroom_octets: Whole<0, 1_000_000_000>,
@@ -154,13 +154,13 @@ impl Default for Notification {
     }
 }
 
-/// What is measured, and how long.
+/// Duration and measures.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measures {
     /// Virtual time, in microseconds, after which no further flow starts and streams end.
     pub duration_us: Whole<1, 10_000_000>,
-    /// Virtual time, in microseconds, that flows have to end after that. What has not ended then counts as unfinished.
+    /// Time for flows to finish after that, in microseconds; the others count as unfinished.
     #[serde(default = "default_drain")]
     pub drain_us: Whole<0, 10_000_000>,
     /// Distance of the points of a time series, in nanoseconds.

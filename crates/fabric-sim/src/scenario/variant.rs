@@ -10,12 +10,12 @@ use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 pub struct Variant {
     /// A short name, unique in the scenario.
     pub name: String,
-    /// What reports call it; without it, its name.
+    /// Title in reports; default: the name.
     #[serde(default)]
     pub title: String,
     /// How senders learn of congestion.
     pub signal: Signal,
-    /// What they make of it.
+    /// Rate control of senders.
     pub control: Control,
     /// Whether switches pause their neighbours.
     #[serde(default = "default_true")]
@@ -58,7 +58,7 @@ pub enum Paths {
     /// Each switch hashes the packet's addresses, flow label, UDP source port and queue pair.
     #[default]
     Ecmp,
-    /// The sender takes one of the shortest paths by chance.
+    /// The sender takes a random shortest path.
     Random,
     /// One flow after the other takes the shortest path whose most loaded link carries least.
     Greedy,
@@ -86,7 +86,7 @@ pub enum Signal {
     FastCnp,
 }
 
-/// What a sender makes of what it learns.
+/// Rate control of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Control {
@@ -130,10 +130,10 @@ pub enum DcqcnPreset {
     /// Those of the paper, for 40 Gbit/s.
     #[serde(rename = "sigcomm-2015")]
     Sigcomm2015,
-    /// What ConnectX NICs come with.
+    /// Defaults of ConnectX NICs.
     #[serde(rename = "connectx")]
     ConnectX,
-    /// What the authors of HPCC compared with, "suggested by the vendor".
+    /// The parameters that the authors of HPCC compared with, "suggested by the vendor".
     #[default]
     #[serde(rename = "hpcc-vendor")]
     HpccVendor,
@@ -212,7 +212,7 @@ fn default_true() -> bool {
 }
 
 impl Variant {
-    /// What reports call it.
+    /// Title in reports.
     pub fn title(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
@@ -239,7 +239,7 @@ impl Variant {
         }
     }
 
-    /// What contradicts itself, if anything does.
+    /// Checks for contradictions.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.queue_pairs.get() > 1 && self.paths != Paths::Ecmp {
             return Err(format!(

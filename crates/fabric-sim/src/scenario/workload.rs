@@ -1,4 +1,4 @@
-//! What is sent.
+//! Workloads.
 
 use super::{Fraction, Whole};
 use serde::Deserialize;
@@ -33,7 +33,7 @@ pub struct Incast {
     /// How many hosts send: drawn for each burst from those that are not attached to the receiver's switch and take no
     /// part in a stream.
     pub senders: Spanned<usize>,
-    /// Least octets of a burst, which are drawn evenly up to `max_octets`, for each sender anew.
+    /// Minimum octets of a burst; drawn uniformly up to `max_octets` for each sender.
     pub min_octets: Whole<1, 1_073_741_824>,
     /// Most octets of a burst.
     pub max_octets: Spanned<u64>,
@@ -72,7 +72,7 @@ pub enum FlowSizes {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
-    /// What reports call it.
+    /// Title in reports.
     pub name: String,
     from: Spanned<String>,
     to: Spanned<String>,
@@ -102,7 +102,7 @@ pub struct Permutation {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Multicast {
-    /// What reports call it.
+    /// Title in reports.
     pub name: String,
     from: Spanned<String>,
     /// Switches; the hosts attached to them receive.

@@ -1,4 +1,4 @@
-//! What a study was to show, and whether it did.
+//! Checks of a WAN scenario.
 
 use super::nodes::WanSignal;
 use super::results::{ENOUGH, WanResults, WanRun};
@@ -9,7 +9,7 @@ use serde::Serialize;
 const SOONER: f64 = 10.0;
 const FROM_KM: f64 = 100.0;
 
-/// How near what is measured is to come to the arithmetic.
+/// Tolerance between measured and calculated values.
 const NEAR: f64 = 0.15;
 
 /// Something that a study was to show.
@@ -17,16 +17,16 @@ const NEAR: f64 = 0.15;
 pub struct Claim {
     /// Where: the variant, and the length of the path.
     pub at: String,
-    /// What was to be.
+    /// The expected value.
     pub expected: String,
-    /// What was found.
+    /// The measured value.
     pub found: String,
     /// Whether it holds, with every seed.
     pub holds: bool,
 }
 
 impl WanResults {
-    /// What this study was to show.
+    /// The checks of these results.
     pub fn claims(&self, study: &WanScenario) -> Vec<Claim> {
         let mut claims = Vec::new();
         for total_km in self.lengths() {
@@ -84,7 +84,7 @@ impl WanResults {
         })
     }
 
-    /// What END.C took beyond XOFF and below XON, where there was room for it to be seen.
+    /// Buffer that END.C used above XOFF and below XON, where the buffer is large enough to show it.
     fn arithmetic(&self, study: &WanScenario, variant: &WanVariant, total_km: f64) -> Vec<Claim> {
         let buffer = self.buffers().into_iter().next_back().unwrap_or(0.0);
         let runs: Vec<&WanRun> = self.at(&variant.name, total_km, buffer).collect();

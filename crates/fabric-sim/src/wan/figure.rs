@@ -29,7 +29,7 @@ pub(crate) const HOST_RATE: u64 = 25_000_000_000;
 const LEAF_RATE: u64 = 100_000_000_000;
 pub(crate) const GATEWAY_RATE: u64 = 400_000_000_000;
 
-/// What the congested node sends on, in bits a second.
+/// Output rate of the congested node, in bits a second.
 pub(crate) const BOTTLENECK_RATE: u64 = 100_000_000_000;
 
 /// Delay of links within a data centre, and between gateway and PE, in nanoseconds.
@@ -155,7 +155,7 @@ impl Congested {
 ///
 /// # Errors
 ///
-/// None but a defect's: those of [`Topology::new`].
+/// Only because of a defect: those of [`Topology::new`].
 pub(crate) fn topology(distances: &Distances, congested: Congested) -> Result<Topology, TopologyError> {
     let mut figure = Figure { plan: Plan::default(), ports: vec![0; usize::from(FIRST_ROUTER) + 5] };
     figure.switches();

@@ -109,7 +109,7 @@ pub(super) fn measure(
     Ok(queue_monitor.result(&mut run, point, seed, distances.share(congested), path_octets))
 }
 
-/// What comes to the congested node.
+/// Input of the congested node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     /// At this rate, at most.
@@ -131,7 +131,7 @@ pub(crate) fn backpressure(load: Load, propagation_ns: u64, buffer_octets: usize
         WanNode { in_bits_per_s: load.in_bits_per_s, out_bits_per_s: BOTTLENECK_RATE, propagation_ns, gateway }
             .headroom();
     let apart = (APART_FRAMES * frame_octets) as usize;
-    // What waits at the PE comes as well.
+    // The queue of the PE arrives as well.
     let stop_octets = headroom.stop_octets + PE_XOFF_OCTETS + gateway.headroom_octets();
     let xoff_octets = buffer_octets.saturating_sub(stop_octets as usize).max(2 * apart);
     let early = Some(headroom.restart_octets as usize).filter(|early| early_resume && *early > xoff_octets);
@@ -152,8 +152,7 @@ fn scenario(study: &WanScenario, point: Point<'_>, wan: Wan, end_ns: u64) -> Res
 /// The scenario of a WAN, its two data centres and one variant, which says nothing of what is sent.
 ///
 /// # Errors
-///
-/// None but a defect's.
+/// Only because of a defect.
 pub(crate) fn around(
     wan: Wan,
     distances: &Distances,
@@ -210,7 +209,7 @@ fn flows(study: &WanScenario, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
     flows
 }
 
-/// What is seen of the congested queue while time passes.
+/// Observations of the congested queue.
 struct Watching {
     switch: SwitchId,
     bottleneck: PortId,
@@ -224,7 +223,7 @@ struct Watching {
     /// The least that has waited since then.
     min_octets: Option<usize>,
     now_ns: u64,
-    /// What had left by now.
+    /// Octets that have left by now.
     left_octets: u64,
     step_ns: u64,
     /// The most that waited within each part of the run.

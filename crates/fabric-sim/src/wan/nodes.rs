@@ -28,11 +28,11 @@ const END_DT6: u16 = 0xd6;
 const END_E: u16 = 0xe;
 const END_C: u16 = 0xc;
 
-/// Octets from which on the PE pauses its gateway by itself. What leaves there has an outer header more than what comes
-/// in, so that at equal rates a queue grows; unbounded, it would all come to the congested node behind the pause.
+/// Queue length from which on the PE pauses its gateway itself, in octets. Packets leave with an additional outer
+/// header, so at equal rates the queue grows; without a bound it would reach the congested node after the pause.
 pub(crate) const PE_XOFF_OCTETS: u64 = 32_768;
 
-/// How many notifications the PE takes in a second of each node: more than any queue here gives reason for (D66).
+/// Notifications per second that the PE accepts from each node: more than any queue here causes (D66).
 const PER_SECOND: u32 = 1_000_000;
 
 /// Minimum interval between two notifications of a flow (D45).
@@ -51,7 +51,7 @@ pub(crate) struct Wan {
     pub(crate) threshold_octets: usize,
     /// When the gateway is paused by END.C, if it is at all.
     pub(crate) backpressure: Option<Backpressure>,
-    /// How long a pause lasts that is asked for by END.C, if nothing more is said.
+    /// Hold time of END.C.
     pub(crate) hold: Duration,
     /// Whether senders are known to process Fast CNPs; of others packets are marked as well (FC-4-5).
     pub(crate) knows_senders: bool,

@@ -162,7 +162,7 @@ fn by_buffer(title: &str, look_for: &str, series: Vec<Series>, line: Option<f64>
     })
 }
 
-/// The run of a variant that stands for all.
+/// The representative run of a variant.
 fn displayed<'a>(studied: &'a WanReport<'_>, variant: &'a WanVariant, km: f64) -> Option<&'a WanRun> {
     studied.results.at(&variant.name, km, studied.buffer()).next()
 }

@@ -1,4 +1,4 @@
-//! What comes out of a study.
+//! Results of a WAN scenario.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,7 @@ pub struct WanRun {
     pub xon_octets: Option<u64>,
     /// Notifications of END.C that the congested node has sent.
     pub notifications: u64,
-    /// What the bottleneck carried, of what it could have: from the first pause of the gateway, or where there is none
+    /// Utilisation of the bottleneck: from the first pause of the gateway, or where there is none
     /// from the first moment above the threshold, to the end.
     pub utilisation: Option<f64>,
     /// Payload that receivers in the other data centre have taken.
@@ -70,7 +70,7 @@ pub struct WanRun {
     pub queue: Vec<f64>,
 }
 
-/// What the bottleneck must carry at least so that a buffer counts as large enough.
+/// Minimum utilisation with which a buffer counts as sufficient.
 pub const ENOUGH: f64 = 0.99;
 
 impl WanRun {

@@ -29,7 +29,7 @@ pub struct WanScenario {
     pub variants: Vec<WanVariant>,
 }
 
-/// What is measured, and where.
+/// The WAN and its points.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WanSection {
@@ -95,7 +95,7 @@ fn local_octets() -> Whole<1, 1_073_741_824> {
 pub struct WanVariant {
     /// A short name, unique in the study.
     pub name: String,
-    /// What reports call it; without it, its name.
+    /// Title in reports; default: the name.
     #[serde(default)]
     title: String,
     /// How senders learn of congestion.
@@ -103,7 +103,7 @@ pub struct WanVariant {
     /// Whether the congested node has the gateway paused by END.C.
     #[serde(default)]
     pub end_c: bool,
-    /// Whether the gateway is let go early, so that what it sends comes when the queue is empty.
+    /// Whether the gateway is resumed early, so that its packets arrive when the queue is empty.
     #[serde(default)]
     pub early_resume: bool,
     /// Parameters of DCQCN that differ from the published ones.
@@ -112,7 +112,7 @@ pub struct WanVariant {
 }
 
 impl WanVariant {
-    /// What reports call it.
+    /// Title in reports.
     pub fn title(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
