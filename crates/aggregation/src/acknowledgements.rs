@@ -15,13 +15,15 @@
 //! epoch become those of the next stands in `succession.rs`.
 
 use crate::BranchIndex;
+use crate::ablation::Ablation;
 use crate::branch::{Branch, State};
 use crate::eviction_cause::EvictionCause;
 use crate::expected_psns::ExpectedPsns;
+use crate::forwarded::Upstream;
 use crate::optional_psn::OptionalPsn;
 use crate::refusal::Refusal;
 use crate::response::{Response, Syndrome};
-use crate::rules::Rules;
+use crate::rules::{Policy, Rules};
 use crate::stall::StallWatch;
 use crate::succession::Origin;
 use crate::upstream_response::UpstreamResponse;
@@ -29,7 +31,7 @@ use srdma_wire::{Instant, Psn};
 use std::cmp::Ordering;
 
 /// How far a point may lie behind the newest data; beyond, serial numbers would come near to half their circle (R1).
-const WINDOW: i32 = 1 << 22;
+pub(super) const WINDOW: i32 = 1 << 22;
 /// How far above the newest data a response is still believed to speak of them (R1).
 const AHEAD: i32 = 1 << 16;
 
@@ -60,7 +62,9 @@ pub struct Counters {
 /// of branches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acknowledgements {
-    pub(super) rules: Rules,
+    pub(super) policy: Policy,
+    /// A variant of the rules, if it is not R1-R7.
+    pub(super) ablation: Option<Box<Ablation>>,
     pub(super) group: Group,
     pub(super) counters: Counters,
     pub(super) expected_psns: ExpectedPsns,
@@ -76,8 +80,8 @@ pub(super) struct Group {
     pub(super) highest: OptionalPsn,
     /// The previous data PSN.
     pub(super) previous: OptionalPsn,
-    /// `up`: the last minimum sent upstream.
-    pub(super) up: OptionalPsn,
+    /// What was sent upstream.
+    pub(super) upstream: Upstream,
     /// Branches not heard since a restart, or since they were renewed.
     pub(super) unknown: u16,
     /// Not later than the first end of a T_hold; [`Instant::NEVER`] when nothing is held.
@@ -86,12 +90,6 @@ pub(super) struct Group {
     pub(super) awaiting_data: u16,
     /// Branches that failed.
     pub(super) fatal: u16,
-    /// Ablations of R2: repeats heard since the minimum went upstream.
-    pub(super) repeats: u16,
-    /// A NAK of the minimum has gone upstream, and the data at the minimum have not come down since.
-    pub(super) nak_up: bool,
-    /// The same for an RNR NAK, with the timer code of the longest wait said.
-    pub(super) rnr_up: Option<u8>,
 }
 impl Acknowledgements {
     /// State per group and per branch, without the watch over stalls (MT-8-1).
@@ -122,7 +120,10 @@ impl Acknowledgements {
         }
         // R1, response with point n: drop what cannot be, ignore what is behind, else move `next` and what is pending
         // there.
-        let (next, syndrome) = self.plausible(response)?;
+        let (next, syndrome) = match &self.ablation {
+            None => self.plausible(response)?,
+            Some(_) => self.plausible_by_variant(response)?,
+        };
         let (next, syndrome) =
             if state == State::Unknown { self.at_least_forwarded(next, syndrome) } else { (next, syndrome) };
         // An unknown branch stands before whatever it says.
@@ -130,17 +131,18 @@ impl Acknowledgements {
         let relation = next.serial_cmp(point);
         match relation {
             Ordering::Less => {
-                self.forward_literally(syndrome, out);
+                if self.ablation.is_some() {
+                    self.forward_literally(syndrome, out);
+                }
                 return Err(Refusal::Behind { psn: next, expected_psn: point });
             }
             Ordering::Equal => {}
             Ordering::Greater => {
                 self.expected_psns.set(index, Some(next));
-                self.branches[index].repeated = false;
             }
         }
         self.branches[index].msn = response.msn;
-        let heard = state.received(relation, syndrome).with_policy(self.rules.evict.is_some());
+        let heard = state.received(relation, syndrome).with_policy(self.policy.evicts);
         if heard != state {
             self.enter(index, heard);
         }
@@ -159,7 +161,7 @@ impl Acknowledgements {
         if state == State::Unknown && self.group.unknown == 0 {
             self.arm_holds();
         } else if self.branches[index].state.is_held() && self.group.unknown == 0 {
-            self.group.deadline = self.group.deadline.min(self.branches[index].since + self.rules.t_hold);
+            self.group.deadline = self.group.deadline.min(self.branches[index].since + self.policy.t_hold);
         }
         Ok(())
     }
@@ -177,7 +179,7 @@ impl Acknowledgements {
             self.watch_data(now, psn, before, backward);
         }
         // R2, data with PSN x going down: if x = `next`, clear that branch's NAK or RNR.
-        if self.group.awaiting_data > 0 || self.group.nak_up || self.group.rnr_up.is_some() {
+        if self.group.awaiting_data > 0 || self.group.upstream.forwarded().awaits_data() {
             self.data_retransmitted(psn);
         }
         if backward || ack_request {
@@ -188,7 +190,7 @@ impl Acknowledgements {
     /// Whether a copy for `branch` is to be withheld, because its receiver has confirmed that PSN (D22).
     #[inline]
     pub fn withholds(&self, branch: BranchIndex, psn: Psn) -> bool {
-        self.rules.prune_retransmit && self.expected_psn(branch).is_some_and(|point| psn.is_before(point))
+        self.policy.prune_retransmit && self.expected_psn(branch).is_some_and(|point| psn.is_before(point))
     }
 
     /// R7: takes a branch out of the tree; adds to `out` what the others have been waiting to say.
@@ -213,7 +215,7 @@ impl Acknowledgements {
         let (mut nak, mut fatal) = (false, None);
         if let Some(minimum) = self.minimum_of_known() {
             for branch in self.branches.iter_mut().filter(|branch| branch.state.is_held()) {
-                if branch.since + self.rules.t_hold > now {
+                if branch.since + self.policy.t_hold > now {
                     continue;
                 }
                 match branch.state.fatal_code() {
@@ -236,7 +238,7 @@ impl Acknowledgements {
     /// The deadline anew, from what is held; what the watch over stalls asked for before may be too early.
     pub(super) fn arm_holds(&mut self) {
         let held = self.branches.iter().filter(|branch| branch.state.is_held());
-        let ends = held.map(|branch| branch.since + self.rules.t_hold);
+        let ends = held.map(|branch| branch.since + self.policy.t_hold);
         // Nothing is held while a branch is unknown (R6).
         let end = self.minimum_of_known().and_then(|_| ends.min()).unwrap_or(Instant::NEVER);
         let is_watched = self.stall.as_ref().is_some_and(StallWatch::is_waiting);
@@ -310,11 +312,8 @@ impl Acknowledgements {
 impl Acknowledgements {
     /// R1: the point and kind that a response is believed to have.
     #[inline]
-    fn plausible(&mut self, response: Response) -> Result<(Psn, Syndrome), Refusal> {
+    pub(super) fn plausible(&mut self, response: Response) -> Result<(Psn, Syndrome), Refusal> {
         let (next, syndrome) = (response.expected_psn(), response.syndrome);
-        if !self.rules.forwards_data {
-            return self.plausible_without_data(next, syndrome);
-        }
         let highest = self.group.highest.get().ok_or(Refusal::NothingSent { psn: next })?;
         let above = next.distance_from(highest);
         if above > AHEAD {
@@ -338,25 +337,12 @@ impl Acknowledgements {
     /// What was said upstream is true of everything below, so that a branch which has not been heard since stands at
     /// least there: what it said further back was overtaken on its way. What has failed has failed at any PSN.
     fn at_least_forwarded(&self, next: Psn, syndrome: Syndrome) -> (Psn, Syndrome) {
-        match (self.group.up.get(), syndrome) {
+        match (self.group.upstream.minimum(), syndrome) {
             (Some(up), Syndrome::Ack | Syndrome::SequenceNak | Syndrome::RnrNak(_)) if next.is_before(up) => {
                 (up, Syndrome::Ack)
             }
             (Some(up), Syndrome::Fatal(code)) if next.is_before(up) => (up, Syndrome::Fatal(code)),
             (Some(_) | None, syndrome) => (next, syndrome),
-        }
-    }
-
-    /// D15: a node that does not forward the data can only compare branches with each other.
-    fn plausible_without_data(&self, next: Psn, syndrome: Syndrome) -> Result<(Psn, Syndrome), Refusal> {
-        let newest = self.expected_psns.minimum().unwrap_or(next);
-        let above = next.distance_from(newest);
-        if above > WINDOW {
-            Err(Refusal::ImplausiblePsn { psn: next, highest: newest })
-        } else if above < -WINDOW {
-            Err(Refusal::Stale { psn: next, newest })
-        } else {
-            Ok((next, syndrome))
         }
     }
 
@@ -393,7 +379,7 @@ impl Acknowledgements {
     /// R2: what branches at `psn` missed, or were not ready for, is on its way again.
     fn data_retransmitted(&mut self, psn: Psn) {
         if self.expected_psns.minimum() == Some(psn) {
-            (self.group.nak_up, self.group.rnr_up) = (false, None);
+            self.group.upstream.retransmitted();
         }
         for index in self.expected_psns.at(psn) {
             let branch = &mut self.branches[index];

@@ -58,8 +58,6 @@ pub(super) struct Branch {
     /// The message sequence number that came with the point (D18).
     pub(super) msn: u32,
     pub(super) state: State,
-    /// Ablations of R2: it has repeated itself since the minimum went upstream.
-    pub(super) repeated: bool,
 }
 
 impl State {

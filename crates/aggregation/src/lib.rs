@@ -20,6 +20,7 @@
 //! * [`Acknowledgements`]: the machine of one group; the state of one branch is drawn in `branch.rs`.
 //! * [`CnpWindow`]: the machine of one group's congestion notifications.
 
+mod ablation;
 mod acknowledgements;
 mod branch;
 mod branch_status;
@@ -27,6 +28,7 @@ mod cnp;
 mod epoch;
 mod eviction_cause;
 mod expected_psns;
+mod forwarded;
 mod optional_psn;
 mod refusal;
 mod response;

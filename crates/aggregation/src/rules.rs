@@ -57,11 +57,30 @@ impl Rules {
     pub fn responses_only() -> Self {
         Rules { forwards_data: false, ..Rules::literal() }
     }
+}
 
-    /// Whether data going back below the minimum are answered by this node (R2). The literal rule leaves that to the
-    /// receivers, which cannot syndrome a copy that was withheld from them (D22).
-    pub(super) fn answers_data(&self) -> bool {
-        self.repeat == Repeat::OnBackwardData && (!self.literal_ack || self.prune_retransmit)
+/// What the machine of R1-R7 needs of the rules, resolved when they are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Policy {
+    /// [`Rules::t_hold`].
+    pub(crate) t_hold: Duration,
+    /// [`Rules::prune_retransmit`].
+    pub(crate) prune_retransmit: bool,
+    /// A failure is not sent upstream; the eviction of the receiver is requested (D24).
+    pub(crate) evicts: bool,
+    /// This node sends an ACK when data below the minimum are retransmitted (R2). The literal rule leaves that to the
+    /// receivers, which cannot respond to a copy that was withheld from them (D22).
+    pub(crate) resends_ack: bool,
+}
+
+impl Policy {
+    pub(crate) fn of(rules: &Rules) -> Self {
+        Policy {
+            t_hold: rules.t_hold,
+            prune_retransmit: rules.prune_retransmit,
+            evicts: rules.evict.is_some(),
+            resends_ack: rules.repeat == Repeat::OnBackwardData && (!rules.literal_ack || rules.prune_retransmit),
+        }
     }
 }
 

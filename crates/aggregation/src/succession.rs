@@ -18,11 +18,13 @@
 //! when it joined: its J counts for nothing.
 
 use crate::BranchIndex;
+use crate::ablation::Ablation;
 use crate::acknowledgements::{Acknowledgements, Counters, Group};
 use crate::branch::{Branch, State};
 use crate::expected_psns::ExpectedPsns;
+use crate::forwarded::Upstream;
 use crate::optional_psn::OptionalPsn;
-use crate::rules::Rules;
+use crate::rules::{Policy, Rules};
 use crate::stall::StallWatch;
 use crate::upstream_response::{Rule, UpstreamResponse};
 use srdma_wire::{Instant, Psn};
@@ -83,22 +85,27 @@ impl Acknowledgements {
         let group = Group {
             highest: OptionalPsn::NONE,
             previous: OptionalPsn::NONE,
-            up: OptionalPsn::NONE,
+            upstream: Upstream::NOTHING,
             unknown: 0,
             deadline: Instant::NEVER,
             awaiting_data: 0,
             fatal: 0,
-            repeats: 0,
-            nak_up: false,
-            rnr_up: None,
         };
         let (counters, expected_psns, branches) = (Counters::default(), ExpectedPsns::new(0, None), Box::default());
-        let mut fresh = Acknowledgements { rules: *rules, group, counters, expected_psns, branches, stall: None };
+        let mut fresh = Acknowledgements {
+            policy: Policy::of(rules),
+            ablation: None,
+            group,
+            counters,
+            expected_psns,
+            branches,
+            stall: None,
+        };
         fresh.put_branches(rules, origins);
         fresh.stall = rules.evict.map(|rules| StallWatch::new(rules, origins.len()));
         if fresh.group.unknown == 0 {
             // Upstream stands there as well.
-            fresh.group.up = fresh.expected_psns.minimum().into();
+            fresh.group.upstream = Upstream::at(fresh.expected_psns.minimum());
         }
         fresh
     }
@@ -109,9 +116,7 @@ impl Acknowledgements {
     pub fn succeed(&mut self, rules: &Rules, origins: &[Origin], forgets: bool, out: &mut Vec<UpstreamResponse>) {
         self.put_branches(rules, origins);
         if forgets {
-            self.group.up = OptionalPsn::NONE;
-            self.group.nak_up = false;
-            self.group.rnr_up = None;
+            self.group.upstream = Upstream::NOTHING;
             for branch in &mut self.branches {
                 branch.state = branch.state.not_forwarded();
             }
@@ -129,7 +134,7 @@ impl Acknowledgements {
 
     fn put_branches(&mut self, rules: &Rules, origins: &[Origin]) {
         let known = |index: &BranchIndex| self.branches.get(index.index()).filter(|it| it.state != State::Removed);
-        let fresh = |state| Branch { since: Instant::ZERO, msn: 0, state, repeated: false };
+        let fresh = |state| Branch { since: Instant::ZERO, msn: 0, state };
         let mut expected_psns = ExpectedPsns::new(origins.len(), None);
         let mut branches = Vec::with_capacity(origins.len());
         for (place, origin) in origins.iter().enumerate() {
@@ -147,7 +152,9 @@ impl Acknowledgements {
             expected_psns.set(place, point);
             branches.push(branch);
         }
-        (self.rules, self.expected_psns, self.branches) = (*rules, expected_psns, branches.into_boxed_slice());
+        (self.policy, self.expected_psns, self.branches) =
+            (Policy::of(rules), expected_psns, branches.into_boxed_slice());
+        self.ablation = Ablation::of(rules, origins, self.ablation.as_deref());
         self.stall = match (rules.evict, self.stall.take()) {
             (None, _) => None,
             (Some(rules), known) => {

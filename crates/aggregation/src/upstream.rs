@@ -2,11 +2,10 @@
 
 use crate::acknowledgements::Acknowledgements;
 use crate::branch::State;
+use crate::forwarded::is_longer;
 use crate::response::{Response, Syndrome};
-use crate::rules::Repeat;
 use crate::upstream_response::{Rule, UpstreamResponse};
 use srdma_wire::Psn;
-use srdma_wire::transport::rnr_timer;
 use std::cmp::Ordering;
 
 /// What is pending at one point, over all branches that stand there.
@@ -31,55 +30,51 @@ impl Acknowledgements {
         self.expected_psns.minimum().filter(|_| self.group.unknown == 0)
     }
 
-    /// After a response with point `next` was taken in: R3 if the minimum has advanced, R4 if it has not.
+    /// After a response with expected PSN `psn` was accepted: R3 if the minimum has advanced, R4 if it has not.
     #[inline]
     pub(super) fn forward_response(
         &mut self,
         index: usize,
-        next: Psn,
+        psn: Psn,
         syndrome: Syndrome,
         relation: Ordering,
         out: &mut Vec<UpstreamResponse>,
     ) {
+        if self.ablation.is_some() {
+            return self.forward_by_variant(index, psn, syndrome, relation, out);
+        }
         let Some(minimum) = self.minimum_of_known() else {
             return;
         };
-        let advanced = self.advance_to(minimum);
-        if self.rules.literal_nak && syndrome == Syndrome::SequenceNak {
-            if advanced && !self.rules.literal_ack {
-                self.send(Rule::R3, minimum, Syndrome::Ack, out);
-            }
-            self.forward_literally(syndrome, out);
-            self.group.nak_up = true;
-            self.mark_nak_forwarded(index);
-        } else if advanced {
-            // R3: first what is confirmed, for a requester that sees only NAKs spends a retry on each (D21).
+        let advanced = self.group.upstream.advance_to(minimum);
+        if advanced {
+            // R3: the ACK first, for a requester that receives only NAKs spends a retry on each (D21).
             self.send(Rule::R3, minimum, Syndrome::Ack, out);
-        } else if syndrome == Syndrome::Ack {
-            self.forward_literally(syndrome, out);
-            if relation == Ordering::Equal && next == minimum {
-                self.count_repeat(index, minimum, out);
-            }
         }
+        self.forward_at_minimum(index, psn, syndrome, minimum, advanced, out);
+    }
+
+    /// R3 after its ACK, or R4.
+    #[inline]
+    pub(super) fn forward_at_minimum(
+        &mut self,
+        index: usize,
+        psn: Psn,
+        syndrome: Syndrome,
+        minimum: Psn,
+        advanced: bool,
+        out: &mut Vec<UpstreamResponse>,
+    ) {
         if advanced {
             self.forward_pending(minimum, Rule::R3, true, out);
-        } else if next == minimum && syndrome != Syndrome::Ack {
+        } else if psn == minimum && syndrome != Syndrome::Ack {
             // R4; of many NAKs of the same data the first one goes.
-            if self.group.nak_up {
+            if self.group.upstream.forwarded().has_nak() {
                 self.mark_nak_forwarded(index);
             }
             if self.branches[index].state != State::NakForwarded {
                 self.forward_pending(minimum, Rule::R4, matches!(syndrome, Syndrome::RnrNak(_)), out);
             }
-        }
-    }
-
-    /// Upstream knows of the NAK of a branch, if that is what is pending there.
-    #[inline]
-    fn mark_nak_forwarded(&mut self, index: usize) {
-        let branch = &mut self.branches[index];
-        if branch.state == State::Nak {
-            branch.state = branch.state.forwarded();
         }
     }
 
@@ -90,7 +85,7 @@ impl Acknowledgements {
         let Some(minimum) = self.minimum_of_known() else {
             return;
         };
-        if psn.is_before(minimum) && self.rules.answers_data() {
+        if psn.is_before(minimum) && self.policy.resends_ack {
             self.counters.answered_data = self.counters.answered_data.wrapping_add(1);
             self.send(Rule::R2, minimum, Syndrome::Ack, out);
         }
@@ -113,16 +108,13 @@ impl Acknowledgements {
         }
     }
 
-    /// Whether the minimum is above `up`, which it then is no longer.
-    #[inline]
+    /// Returns whether the minimum advances, which is then acknowledged.
     pub(super) fn advance_to(&mut self, minimum: Psn) -> bool {
-        if self.group.up.get() == Some(minimum) {
-            return false;
+        let advances = self.group.upstream.advance_to(minimum);
+        if let (true, Some(ablation)) = (advances, &mut self.ablation) {
+            ablation.advanced();
         }
-        self.group.up = minimum.into();
-        (self.group.nak_up, self.group.rnr_up) = (false, None);
-        self.group.repeats = 0;
-        true
+        advances
     }
 
     /// R7: what there is to say after the branches have changed.
@@ -148,13 +140,11 @@ impl Acknowledgements {
                 self.send(rule, minimum, Syndrome::Fatal(code), out);
             }
         } else if let Some(timer) = pending.rnr {
-            if rnr && self.group.rnr_up.is_none_or(|said| longer(said, timer) != said) {
-                self.group.rnr_up = Some(timer);
+            if rnr && self.group.upstream.rnr(timer) {
                 self.send(rule, minimum, Syndrome::RnrNak(timer), out);
             }
             return; // A NAK now would end the receiver's wait (D23); it stays held.
-        } else if pending.nak && !pending.nak_forwarded && !self.group.nak_up {
-            self.group.nak_up = true;
+        } else if pending.nak && !pending.nak_forwarded && self.group.upstream.nak() {
             self.send(rule, minimum, Syndrome::SequenceNak, out);
         }
         // What one branch at the minimum has said, it has said for all of them.
@@ -170,48 +160,13 @@ impl Acknowledgements {
         let syndrome = match fatal {
             Some(code) => Syndrome::Fatal(code),
             // One NAK of the minimum brings back all that follows; and it must not end a receiver's wait (D23).
-            None if nak && !self.group.nak_up && pending.rnr.is_none() && pending.fatal.is_none() => {
+            None if nak && pending.rnr.is_none() && pending.fatal.is_none() && self.group.upstream.nak() => {
                 Syndrome::SequenceNak
             }
             None => return,
         };
-        self.group.nak_up |= syndrome == Syndrome::SequenceNak;
         self.counters.hold_expired = self.counters.hold_expired.wrapping_add(1);
         self.send(Rule::R5, minimum, syndrome, out);
-    }
-
-    /// The literal rules forward each ACK and each NAK as the minimum, whether it tells anything new or not (D19, D20).
-    pub(super) fn forward_literally(&mut self, syndrome: Syndrome, out: &mut Vec<UpstreamResponse>) {
-        let forwards = match syndrome {
-            Syndrome::Ack => self.rules.literal_ack,
-            Syndrome::SequenceNak => self.rules.literal_nak,
-            Syndrome::RnrNak(_) | Syndrome::Fatal(_) => false,
-        };
-        if let (true, Some(minimum)) = (forwards, self.minimum_of_known()) {
-            self.send(Rule::Literal, minimum, syndrome, out);
-        }
-    }
-
-    /// The ablations of R2: a branch at the minimum has repeated itself.
-    fn count_repeat(&mut self, index: usize, minimum: Psn, out: &mut Vec<UpstreamResponse>) {
-        match self.rules.repeat {
-            Repeat::OnBackwardData | Repeat::Never => return,
-            Repeat::AllRepeated | Repeat::RepeatCount => {}
-        }
-        self.group.repeats = self.group.repeats.saturating_add(1);
-        self.branches[index].repeated = true;
-        let due = match self.rules.repeat {
-            Repeat::OnBackwardData | Repeat::Never => false,
-            Repeat::AllRepeated => self.expected_psns.at(minimum).all(|index| self.branches[index].repeated),
-            Repeat::RepeatCount => usize::from(self.group.repeats) >= self.expected_psns.at(minimum).count(),
-        };
-        if due {
-            self.group.repeats = 0;
-            for index in self.expected_psns.at(minimum) {
-                self.branches[index].repeated = false;
-            }
-            self.send(Rule::Repetition, minimum, Syndrome::Ack, out);
-        }
     }
 
     fn pending_at(&self, point: Psn) -> Pending {
@@ -221,7 +176,9 @@ impl Acknowledgements {
                 State::Unknown | State::Clear | State::Failed(_) | State::Removed => {}
                 State::Nak => pending.nak = true,
                 State::NakForwarded => pending.nak_forwarded = true,
-                State::Rnr(timer) => pending.rnr = Some(pending.rnr.map_or(timer, |other| longer(other, timer))),
+                State::Rnr(timer) => {
+                    pending.rnr = Some(pending.rnr.filter(|&other| !is_longer(timer, other)).unwrap_or(timer))
+                }
                 State::Fatal(code) => pending.fatal = pending.fatal.or(Some(code)),
                 State::FatalForwarded(code) => {
                     (pending.fatal, pending.fatal_forwarded) = (pending.fatal.or(Some(code)), true)
@@ -245,9 +202,4 @@ impl Acknowledgements {
     pub fn minimum_msn(&self) -> u32 {
         self.expected_psns.holder().map_or(0, |index| self.branches[index].msn)
     }
-}
-
-/// The timer code of the longer wait: not the greater code, for code 0 is the longest (D23).
-fn longer(one: u8, other: u8) -> u8 {
-    if rnr_timer(other) > rnr_timer(one) { other } else { one }
 }
