@@ -51,6 +51,7 @@ const RULES: &[Rule] = &[
     book::links_to_documents,
     identifiers::existence,
     words::words_that_went,
+    test_code::one_binary,
     test_code::modules_are_declared,
     test_code::missing_values_fail,
 ];
@@ -59,6 +60,9 @@ const RULES: &[Rule] = &[
 pub(crate) fn run(tree: &Tree) -> Result<bool> {
     for warning in rust::files_to_split(tree) {
         println!("warning: {}", describe(&warning));
+    }
+    for uses in words::words_to_go(tree) {
+        println!("warning: words that are to go: {uses}");
     }
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();

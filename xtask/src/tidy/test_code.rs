@@ -5,6 +5,25 @@ use crate::regions::Regions;
 use crate::tree::{File, Tree};
 use std::collections::BTreeSet;
 
+/// A crate has one test binary: linking is most of what building tests costs. It is `tests/NAME/main.rs`, or the only
+/// file in `tests`. No test needs a process of its own: the counting allocator counts for each thread, and processes
+/// that are killed are children.
+pub(super) fn one_binary(tree: &Tree) -> Vec<Finding> {
+    let roots = || tree.files.iter().filter_map(|file| Some((file, test_root(&file.path)?)));
+    let extra = |(file, name): (&File, &str)| {
+        let is_first = roots().find(|(_, other)| *other == name).is_some_and(|(first, _)| first.path == file.path);
+        (!is_first).then(|| Finding::in_file(&file.path, format!("a second test binary of {name}: make it a module")))
+    };
+    roots().filter_map(extra).collect()
+}
+
+/// The crate whose test binary has the file `path` as its root.
+fn test_root(path: &str) -> Option<&str> {
+    let (name, rest) = path.strip_prefix("crates/")?.split_once("/tests/")?;
+    let is_root = rest.ends_with(".rs") && (!rest.contains('/') || is_main_of_directory(rest));
+    is_root.then_some(name)
+}
+
 /// Every Rust file of a crate belongs to it: a file that no `mod` declares is not compiled, and its tests do not run.
 pub(super) fn modules_are_declared(tree: &Tree) -> Vec<Finding> {
     let sources: Vec<&File> = tree.with_suffix(".rs").filter(|file| file.path.starts_with("crates/")).collect();
@@ -105,6 +124,15 @@ mod tests {
 
     fn found(rule: fn(&Tree) -> Vec<Finding>, files: &[(&str, &str)]) -> Vec<String> {
         rule(&Tree::of(files)).into_iter().map(|finding| format!("{}: {}", finding.path, finding.message)).collect()
+    }
+
+    #[test]
+    fn a_second_test_binary_is_found() {
+        let one = ("crates/rc/tests/rc/main.rs", "");
+        let other = ("crates/io/tests/io.rs", "");
+        assert_eq!(found(one_binary, &[one, other, ("crates/rc/tests/rc/group.rs", "")]), [""; 0]);
+        let second = "crates/rc/tests/transfer.rs: a second test binary of rc: make it a module";
+        assert_eq!(found(one_binary, &[one, ("crates/rc/tests/transfer.rs", "")]), [second]);
     }
 
     #[test]
