@@ -19,12 +19,12 @@ pub(crate) fn run() -> Result<bool> {
     let is_clean = output(Command::new("git").args(["status", "--porcelain"]).current_dir(&root))?.is_empty();
     let commit = if is_clean { commit } else { commit + ", modified" };
     let build = Build { commit, date };
-    build.cargo(&["build", "--release", "--locked", "--package", "srdma-cli", "--target-dir", "target"])?;
-    generate(&root.join("target/release/srdma"), &root.join(GENERATED))?;
+    build.cargo(&["build", "--profile", "dist", "--locked", "--package", "srdma-cli", "--target-dir", "target"])?;
+    generate(&root.join("target/dist/srdma"), &root.join(GENERATED))?;
     let package = PathBuf::from("target/package/srdma.deb");
     let path = package.display().to_string();
     build
-        .cargo(&["deb", "--no-build", "--locked", "--package", "srdma-cli", "--output", &path])
+        .cargo(&["deb", "--no-build", "--profile", "dist", "--locked", "--package", "srdma-cli", "--output", &path])
         .context("the package is made by cargo-deb: `cargo install cargo-deb --locked`")?;
     println!("{path}: sha256 {}", output(Command::new("sha256sum").arg(&package).current_dir(&root))?);
     Ok(true)
@@ -59,8 +59,6 @@ impl Build {
         let mut cargo = cargo();
         cargo.args(arguments).current_dir(Tree::root());
         cargo.env("SRDMA_COMMIT", &self.commit).env("SOURCE_DATE_EPOCH", &self.date).env("RUSTFLAGS", flags);
-        // What a profiler would want is five times as large as the program.
-        cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "false").env("CARGO_PROFILE_RELEASE_STRIP", "true");
         if !cargo.status().context("cannot start cargo")?.success() {
             bail!("cargo {} failed", arguments.join(" "));
         }
