@@ -1,4 +1,4 @@
-//! What a search lets happen.
+//! The bounds of a check.
 
 use crate::hosts::{ReceiverHabit, SourceHabit};
 use crate::record::CommitOrder;
@@ -6,7 +6,7 @@ use srdma_aggregation::Rules;
 use srdma_wire::Psn;
 use std::fmt;
 
-/// How much of everything there is in a search. Within it, everything that can happen is tried in every order.
+/// The size of a configuration. Within it, every order of all possible events is explored.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     /// The PSN of the first packet.
@@ -17,21 +17,21 @@ pub struct Bounds {
     pub window: u8,
     /// Packets of a message, the last of which asks for an ACK.
     pub message: u8,
-    /// How the source takes NAKs.
+    /// How the source handles NAKs.
     pub source: SourceHabit,
-    /// How receivers answer duplicates.
+    /// How receivers respond to duplicates.
     pub receivers: ReceiverHabit,
     /// The rule that the nodes follow.
     pub rules: Rules,
     /// Messages that are on their way over a link in one direction, 2 to 8.
     pub depth: usize,
-    /// What can go wrong, and how often.
+    /// The numbers of faults.
     pub faults: Faults,
     /// Timeouts without progress after the last fault that are still no failure.
     pub patience: u8,
     /// The order of commits in a re-homing.
     pub order: CommitOrder,
-    /// Whether nodes look at the epoch of what other nodes say.
+    /// Whether nodes check the epoch of responses from other nodes.
     pub epochs_checked: bool,
 }
 
@@ -53,9 +53,9 @@ pub struct Faults {
     pub early_timeouts: u8,
     /// Packets that a receiver is not ready for.
     pub unready: u8,
-    /// Receivers that fail and say so.
+    /// Receivers that fail with a fatal NAK.
     pub failures: u8,
-    /// Receivers that die in silence.
+    /// Receivers that fail without a response.
     pub deaths: u8,
     /// Changes of membership.
     pub changes: u8,

@@ -1,6 +1,6 @@
 //! The two ends of the tree, as little of them as the reverse path can tell.
 
-use crate::queue::{Data, Kind, Word};
+use crate::queue::{Data, Kind, Message};
 
 /// How a requester takes NAKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +45,14 @@ impl Source {
     }
 
     /// Takes a response; it believes what it confirms.
-    pub(crate) fn receive(&mut self, word: Word, habit: SourceHabit) {
-        if word.confirms < self.completed {
+    pub(crate) fn receive(&mut self, message: Message, habit: SourceHabit) {
+        if message.confirms < self.completed {
             return;
         }
-        self.completed = word.confirms;
-        self.next = self.next.max(word.confirms);
-        self.fresh = self.fresh.max(word.confirms);
-        match word.kind {
+        self.completed = message.confirms;
+        self.next = self.next.max(message.confirms);
+        self.fresh = self.fresh.max(message.confirms);
+        match message.kind {
             Kind::Ack => self.gone_back = false,
             Kind::Nak if habit == SourceHabit::SoftRoce && self.gone_back => {}
             Kind::Nak => self.go_back(habit),
@@ -91,30 +91,30 @@ pub(crate) enum Fate {
 
 impl Receiver {
     /// Takes a packet; gives the answer.
-    pub(crate) fn receive(&mut self, data: Data, fate: Fate, habit: ReceiverHabit) -> Option<Word> {
-        let word = |kind, confirms| Some(Word { kind, confirms, epoch: 0 });
+    pub(crate) fn receive(&mut self, data: Data, fate: Fate, habit: ReceiverHabit) -> Option<Message> {
+        let message = |kind, confirms| Some(Message { kind, confirms, epoch: 0 });
         if self.dead || fate == Fate::Lost {
             return None;
         }
         if data.packet < self.has {
             let answers = habit == ReceiverHabit::AnswersDuplicates || data.ack_request;
-            return if answers { word(Kind::Ack, self.has) } else { None };
+            return if answers { message(Kind::Ack, self.has) } else { None };
         }
         if data.packet > self.has {
             let first = !std::mem::replace(&mut self.nak_sent, true);
-            return if first { word(Kind::Nak, self.has) } else { None };
+            return if first { message(Kind::Nak, self.has) } else { None };
         }
         match fate {
-            Fate::NotReady => return word(Kind::Rnr, self.has),
+            Fate::NotReady => return message(Kind::Rnr, self.has),
             Fate::Fails => {
                 self.dead = true;
-                return word(Kind::Fatal, self.has);
+                return message(Kind::Fatal, self.has);
             }
             Fate::Arrives | Fate::Lost => {}
         }
         self.has += 1;
         self.nak_sent = false;
-        if data.ack_request { word(Kind::Ack, self.has) } else { None }
+        if data.ack_request { message(Kind::Ack, self.has) } else { None }
     }
 }
 

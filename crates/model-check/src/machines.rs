@@ -3,7 +3,7 @@
 //! A node meets few different situations in many million states of the tree. So a state of the tree holds a fingerprint
 //! for each node, and what a machine does is computed once for each of its states and events.
 
-use crate::queue::{Data, Word};
+use crate::queue::{Data, Message};
 use srdma_aggregation::{Acknowledgements, BranchIndex, UpstreamResponse};
 use srdma_wire::{Instant, Psn};
 use std::collections::HashMap;
@@ -36,11 +36,11 @@ pub(crate) enum Event {
     },
 }
 
-/// What comes of it: at most four things said upstream, the first first, 0 for none.
+/// What comes of it: at most four things sent upstream, the first first, 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) next: Fingerprint,
-    pub(crate) said: [u8; 4],
+    pub(crate) sent: [u8; 4],
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ struct Tables {
     steps: HashMap<(Fingerprint, Event), Step>,
 }
 
-/// All states of machines that a search has met.
+/// All states of machines that were reached.
 #[derive(Debug)]
 pub(crate) struct Machines {
     initial_psn: Psn,
@@ -107,11 +107,11 @@ impl Machines {
             let mut out = Vec::new();
             happen(&mut machine, &mut out);
             assert!(out.len() <= 4, "a machine says more at once than there is room for: {out:?}");
-            let mut said = [0; 4];
-            for (place, statement) in said.iter_mut().zip(out) {
-                *place = Word::from_response(statement.response, self.initial_psn).code();
+            let mut sent = [0; 4];
+            for (place, statement) in sent.iter_mut().zip(out) {
+                *place = Message::from_response(statement.response, self.initial_psn).code();
             }
-            let step = Step { next: self.keep(machine), said };
+            let step = Step { next: self.keep(machine), sent };
             let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
             tables.steps.insert((from, event), step);
             step
@@ -126,12 +126,13 @@ impl Machines {
         })
     }
 
-    /// A branch has said something. What epoch it said it in is not the machine's business.
-    pub(crate) fn response(&self, from: Fingerprint, branch: u16, word: Word) -> Step {
-        let event = Event::Response { branch, code: Word { epoch: 0, ..word }.code() };
+    /// A branch has sent something. What epoch it sent it in is not the machine's business.
+    pub(crate) fn response(&self, from: Fingerprint, branch: u16, message: Message) -> Step {
+        let event = Event::Response { branch, code: Message { epoch: 0, ..message }.code() };
         self.step(from, event, |machine, out| {
             // A refusal changes nothing; what matters is what the machine says.
-            let _refused = machine.response(Instant::ZERO, BranchIndex(branch), word.response(self.initial_psn), out);
+            let _refused =
+                machine.response(Instant::ZERO, BranchIndex(branch), message.response(self.initial_psn), out);
         })
     }
 

@@ -1,29 +1,29 @@
-//! `srdma-model-check`: searches trees of the reverse path within bounds given on the command line.
+//! `srdma-model-check`: checks trees of aggregation machines within bounds from the command line.
 
 use clap::{Parser, ValueEnum};
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
     Action, Bounds, CommitOrder, Configuration, Faults, Finding, LARGE, Order, ReceiverHabit, SHAPES, SMALL, Shape,
-    SourceHabit, search, shortest,
+    SourceHabit, check, shortest,
 };
 use srdma_wire::Psn;
 use std::process::ExitCode;
 
-/// Searches everything that can happen in small trees of the reverse path: every order of arrivals, losses, restarts
-/// and changes of membership within bounds, on the machines that the nodes run.
+/// Model checking of response aggregation in small trees: every order of arrivals, losses, restarts and membership
+/// changes within bounds, on the production state machines.
 #[derive(Debug, Parser)]
 #[command(name = "srdma-model-check", version, after_long_help = EXAMPLES)]
 struct Options {
-    /// One JSON object per search and line.
+    /// Print one JSON object per line for each configuration.
     #[arg(long)]
     json: bool,
-    /// The tree. The other options say what may happen in it.
+    /// The tree. The other options bound its faults.
     #[arg(long, required_unless_present_any = ["all", "small", "list"])]
     shape: Option<String>,
-    /// The searches of the documentation: up to an hour and some GiB of memory. Their bounds are fixed.
+    /// Check the configurations of the documentation: up to an hour and some GiB of memory. Their bounds are fixed.
     #[arg(long, conflicts_with = "shape")]
     all: bool,
-    /// The searches of the tests: seconds. Their bounds are fixed.
+    /// Check the configurations of the tests: seconds. Their bounds are fixed.
     #[arg(long, conflicts_with_all = ["shape", "all"])]
     small: bool,
     /// Print the trees and stop.
@@ -62,10 +62,10 @@ struct Options {
     /// Packets that a receiver is not ready for.
     #[arg(long, default_value_t = 0)]
     unready: u8,
-    /// Receivers that fail and say so.
+    /// Receivers that fail with a fatal NAK.
     #[arg(long, default_value_t = 0)]
     failures: u8,
-    /// Receivers that die in silence.
+    /// Receivers that fail without a response.
     #[arg(long, default_value_t = 0)]
     deaths: u8,
     /// Changes of membership: evictions, or what the shape names.
@@ -77,28 +77,28 @@ struct Options {
     /// Messages on a link in one direction.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=8))]
     depth: u8,
-    /// The requester's way with NAKs is soft-RoCE's: ignored from the first until an ACK comes.
+    /// The requester handles NAKs as soft-RoCE does: it ignores all after the first until it receives an ACK.
     #[arg(long)]
     soft_roce: bool,
-    /// Receivers answer only duplicates that ask for it.
+    /// Receivers respond only to duplicates that request an ACK.
     #[arg(long)]
     quiet_receivers: bool,
-    /// What the nodes do.
+    /// Forwarding rules of the nodes.
     #[arg(long, default_value = "default")]
     rules: RuleSet,
     /// Re-homing commits in any order.
     #[arg(long)]
     any_order: bool,
-    /// Nodes do not look at epochs.
+    /// Nodes ignore epochs.
     #[arg(long)]
     no_epochs: bool,
-    /// Visit the deepest states first: less memory, longer ways to a failure.
+    /// Depth-first: less memory, longer counterexamples.
     #[arg(long)]
     deepest: bool,
     /// Threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Give up after about so many states, those met again included.
+    /// Stop after about this many states, repeated ones included.
     #[arg(long)]
     most_states: Option<usize>,
 }
@@ -106,15 +106,15 @@ struct Options {
 const EXAMPLES: &str = "\
 Examples:
   srdma-model-check --small --deepest
-      The searches of the tests.
+      The configurations of the tests.
 
   srdma-model-check --shape three --delays 1 --losses 1 --restarts 1
       A tree of three levels and three receivers: one loss, one restart, one slow link, anywhere and at any time.
 
   srdma-model-check --shape star2 --losses 1 --rules never
-      A search that fails, and the shortest way there.";
+      A violation, with the shortest counterexample.";
 
-/// What the nodes do.
+/// Forwarding rules of the nodes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RuleSet {
     Default,
@@ -183,7 +183,7 @@ fn main() -> anyhow::Result<ExitCode> {
         SHAPES.iter().for_each(|shape| println!("{:<8} {}", shape.name, shape.drawing));
         return Ok(ExitCode::SUCCESS);
     }
-    let searches: Vec<(&Shape, Bounds)> = match &options.shape {
+    let checks: Vec<(&Shape, Bounds)> = match &options.shape {
         Some(name) => vec![(Shape::named(name)?, options.bounds())],
         None => {
             let suite: &[Configuration] = if options.all { &LARGE } else { &SMALL };
@@ -197,9 +197,9 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("shape   packets       states depth     seconds  result, bounds");
     }
     let mut failed = false;
-    for (shape, bounds) in searches {
+    for (shape, bounds) in checks {
         let order = if options.deepest { Order::Deepest } else { Order::Shortest };
-        let finding = search(shape, &bounds, order, options.threads, options.most_states);
+        let finding = check(shape, &bounds, order, options.threads, options.most_states);
         let path = finding.failure.clone().map(|failure| shortest(shape, &bounds, failure).path);
         report(shape, &bounds, &finding, &path.unwrap_or_default(), options.json);
         failed |= finding.failure.is_some();

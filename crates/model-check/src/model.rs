@@ -1,4 +1,4 @@
-//! What can happen in a tree, and what must never come of it.
+//! The possible events of a tree, and the properties that must hold.
 
 use crate::bounds::{Bounds, Faults};
 use crate::hosts::Fate;
@@ -10,12 +10,11 @@ use srdma_aggregation::{Acknowledgements, Start};
 use srdma_wire::Instant;
 use stateright::{Model, Property};
 
-/// A property: nothing that reaches the source confirms what a surviving receiver does not have (MT-5.3.1-1,
-/// MT-5.3.2-1).
-pub const TRUTH: &str = "the source is never told of more than every receiver has";
-/// A property: the source comes on.
+/// Safety: no response at the source acknowledges a packet that a surviving member lacks (MT-5.3.1-1, MT-5.3.2-1).
+pub const SAFETY: &str = "no response reaches the source for a packet that a member lacks";
+/// Progress: the source completes packets after the last fault.
 pub const PROGRESS: &str = "the source is never stuck";
-/// A property that an example is to show: the search reaches the end of the source's work.
+/// Reachability: some state completes all packets.
 pub const COMPLETION: &str = "everything is completed";
 
 /// A link: who is above, by the node's position, the source being above the root; and what is below.
@@ -25,7 +24,7 @@ pub(crate) struct Link {
     pub(crate) below: Child,
 }
 
-/// A tree, what may go wrong in it, and all states of its nodes that were met.
+/// A tree, the bounds of its faults, and all states of its nodes.
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) bounds: Bounds,
@@ -114,7 +113,7 @@ impl Tree {
     fn is_true(&self, state: &State) -> bool {
         let members = self.stored(state).members.iter().zip(&state.receivers);
         let least = members.filter(|(member, _)| **member).map(|(_, receiver)| receiver.has).min().unwrap_or(0);
-        state.up[0].iter().all(|code| crate::queue::Word::of(code).confirms <= least)
+        state.up[0].iter().all(|code| crate::queue::Message::of(code).confirms <= least)
     }
 }
 
@@ -183,7 +182,7 @@ impl Model for Tree {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(TRUTH, |tree: &Tree, state: &State| tree.is_true(state)),
+            Property::always(SAFETY, |tree: &Tree, state: &State| tree.is_true(state)),
             Property::always(PROGRESS, |tree: &Tree, state: &State| state.fruitless <= tree.bounds.patience),
             Property::sometimes(COMPLETION, |tree: &Tree, state: &State| state.source.completed == tree.bounds.packets),
         ]
@@ -192,7 +191,7 @@ impl Model for Tree {
 
 /// What can happen, part by part.
 impl Tree {
-    /// What is on its way arrives, or does not. Unless any link may be slow at any time, responses come first, those
+    /// Messages arrive, or are lost. Unless any link may be slow at any time, responses come first, those
     /// nearest to the source before all others, and then data, the deepest first.
     fn traffic_actions(&self, state: &State, actions: &mut Vec<Action>) {
         let ways = (LINKS..LINKS + self.links.len()).chain((0..self.links.len()).rev());

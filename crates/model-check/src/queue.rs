@@ -80,18 +80,18 @@ pub(crate) enum Kind {
 }
 
 /// A response: its kind, the number of packets that it confirms, and the epoch of the node that sends it (two bits
-/// are enough for the changes of a search).
+/// are enough for the changes of a configuration).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Word {
+pub(crate) struct Message {
     pub(crate) kind: Kind,
     pub(crate) confirms: u8,
     pub(crate) epoch: u8,
 }
 
-/// More packets than any search has.
+/// More packets than any configuration has.
 pub(crate) const TOO_MANY: u8 = 7;
 
-impl Word {
+impl Message {
     pub(crate) fn code(self) -> u8 {
         0x80 | (self.kind as u8) << 5 | self.confirms << 2 | self.epoch
     }
@@ -103,7 +103,7 @@ impl Word {
             2 => Kind::Rnr,
             _ => Kind::Fatal,
         };
-        Word { kind, confirms: code >> 2 & 7, epoch: code & 3 }
+        Message { kind, confirms: code >> 2 & 7, epoch: code & 3 }
     }
 
     /// As a node takes it, in a group that begins at `initial`.
@@ -118,7 +118,7 @@ impl Word {
         Response { psn, msn: 0, syndrome }
     }
 
-    /// What a node says. A number that cannot be becomes one that is too high, so that the search finds it.
+    /// The response of a node. An impossible PSN becomes one that is too high, so that it violates safety.
     pub(crate) fn from_response(response: Response, initial: Psn) -> Self {
         let distance = response.expected_psn().distance_from(initial);
         let kind = match response.syndrome {
@@ -127,6 +127,6 @@ impl Word {
             Syndrome::RnrNak(_) => Kind::Rnr,
             Syndrome::Fatal(_) => Kind::Fatal,
         };
-        Word { kind, confirms: u8::try_from(distance).unwrap_or(TOO_MANY).min(TOO_MANY), epoch: 0 }
+        Message { kind, confirms: u8::try_from(distance).unwrap_or(TOO_MANY).min(TOO_MANY), epoch: 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! Who hangs where: the committed record of each epoch that a search can reach, and how one follows from another.
+//! Membership: the committed record of each reachable epoch, and how one follows from another.
 
 /// What hangs on a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ pub enum CommitOrder {
     /// before the common ancestor has ceased to believe in the new path's old words.
     #[default]
     OldPathLast,
-    /// Any order: what a search is to refute.
+    /// Any order, which violates safety.
     Any,
 }
 

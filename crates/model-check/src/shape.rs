@@ -1,4 +1,4 @@
-//! The trees that are searched.
+//! The trees that are checked.
 
 use crate::record::{Change, CommitOrder, Record};
 use anyhow::bail;

@@ -4,7 +4,7 @@ use crate::bounds::Faults;
 use crate::hosts::Fate;
 use crate::machines::{Fingerprint, Step};
 use crate::model::{Tree, budget, spend};
-use crate::queue::{Data, Queue, Word};
+use crate::queue::{Data, Message, Queue};
 use crate::record::Child;
 use crate::state::{Action, State};
 use srdma_aggregation::BranchIndex;
@@ -38,8 +38,8 @@ impl Tree {
                 spend(Some(&mut state.left.losses)).then_some(())
             }
             Action::Response { link, position, again } => {
-                let word = Word::of(take(&mut state.up[link], position, again, &mut state.left));
-                self.response_arrives(state, link, word)
+                let message = Message::of(take(&mut state.up[link], position, again, &mut state.left));
+                self.response_arrives(state, link, message)
             }
             Action::LoseResponse { link } => {
                 state.up[link].remove(0);
@@ -84,11 +84,11 @@ impl Tree {
             return Some(());
         }
         let link = self.link(parent, Child::Node(node));
-        for code in step.said.into_iter().take_while(|&code| code != 0) {
+        for code in step.sent.into_iter().take_while(|&code| code != 0) {
             // The source does not look at the epoch.
             let epoch = if node == 0 { 0 } else { record.epoch };
-            let word = Word { epoch, ..Word::of(code) };
-            self.push(&mut state.up[link], word.code())?;
+            let message = Message { epoch, ..Message::of(code) };
+            self.push(&mut state.up[link], message.code())?;
         }
         Some(())
     }
@@ -113,8 +113,8 @@ impl Tree {
                     if withheld {
                         continue;
                     }
-                    if let Some(word) = state.receivers[receiver].receive(data, fate, self.bounds.receivers) {
-                        self.push(&mut state.up[link], word.code())?;
+                    if let Some(message) = state.receivers[receiver].receive(data, fate, self.bounds.receivers) {
+                        self.push(&mut state.up[link], message.code())?;
                     }
                 }
             }
@@ -122,9 +122,9 @@ impl Tree {
         Some(())
     }
 
-    fn response_arrives(&self, state: &mut State, link: usize, word: Word) -> Option<()> {
+    fn response_arrives(&self, state: &mut State, link: usize, message: Message) -> Option<()> {
         let Some(node) = self.links[link].above else {
-            state.source.receive(word, self.bounds.source);
+            state.source.receive(message, self.bounds.source);
             return Some(());
         };
         if state.nodes[node] == Fingerprint::ABSENT {
@@ -134,11 +134,11 @@ impl Tree {
         let Some(branch) = branches.iter().position(|branch| branch.child == self.links[link].below) else {
             return Some(());
         };
-        let is_old = matches!(branches[branch].child, Child::Node(_)) && word.epoch < branches[branch].renewed;
+        let is_old = matches!(branches[branch].child, Child::Node(_)) && message.epoch < branches[branch].renewed;
         if is_old && self.bounds.epochs_checked {
             return Some(());
         }
-        let step = self.machines.response(state.nodes[node], branch as u16, word);
+        let step = self.machines.response(state.nodes[node], branch as u16, message);
         self.advance(state, node, step)
     }
 }

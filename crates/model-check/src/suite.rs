@@ -1,4 +1,4 @@
-//! The searches that stand in the documentation, and those that the tests run.
+//! The configurations of the documentation and of the tests.
 
 use crate::bounds::{Bounds, Faults};
 use crate::hosts::{ReceiverHabit, SourceHabit};
@@ -6,7 +6,7 @@ use crate::record::CommitOrder;
 use srdma_aggregation::Rules;
 use srdma_wire::Psn;
 
-/// One search.
+/// A configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Configuration {
     /// The name of the tree.

@@ -1,30 +1,30 @@
-//! The reverse path, searched: every order of events within small bounds. Larger ones stand in docs/model-checking.md.
+//! Model checking with small bounds: every order of events. docs/model-checking.md has larger ones.
 
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
-    Action, Bounds, CommitOrder, Configuration, Failure, Faults, Order, PROGRESS, SMALL, Shape, SourceHabit, TRUTH,
-    search, shortest,
+    Action, Bounds, CommitOrder, Configuration, Failure, Faults, Order, PROGRESS, SAFETY, SMALL, Shape, SourceHabit,
+    check, shortest,
 };
 use srdma_wire::Psn;
 
 fn found(configuration: &Configuration, bounds: &Bounds) -> srdma_model_check::Finding {
     let shape = Shape::named(configuration.shape).unwrap();
-    search(shape, bounds, Order::Shortest, 1, None)
+    check(shape, bounds, Order::Shortest, 1, None)
 }
 
-/// The failure that a search is to find, by the shortest way.
+/// The expected violation, with its shortest counterexample.
 fn failure(shape: &str, bounds: &Bounds) -> Failure {
     let shape = Shape::named(shape).unwrap();
-    let finding = search(shape, bounds, Order::Shortest, 1, None);
-    shortest(shape, bounds, finding.failure.expect("a search that finds nothing here can find nothing"))
+    let finding = check(shape, bounds, Order::Shortest, 1, None);
+    shortest(shape, bounds, finding.failure.expect("a violation is expected"))
 }
 
 fn bounds(shape: &'static str, faults: Faults) -> Bounds {
     Configuration { shape, packets: 2, faults }.bounds()
 }
 
-/// R1-R7, D16, D17, D25, D30; MT-5.3.1-1, MT-5.3.2-1: the source is never told of more than every receiver has, and is
-/// never stuck: two timeouts after the last fault, wherever it struck, something more is completed.
+/// R1-R7, D16, D17, D25, D30; MT-5.3.1-1, MT-5.3.2-1: no response at the source acknowledges what a member
+/// lacks, and the source is never stuck: two timeouts after the last fault it completes more packets.
 fn holds(configurations: &[Configuration]) {
     for configuration in configurations {
         let finding = found(configuration, &configuration.bounds());
@@ -87,7 +87,7 @@ fn without_repetition_the_source_is_stuck() {
     assert_eq!((lost, timeouts), (1, 3), "{:?}", failure.path);
 }
 
-/// The draft's literal 5.3.1 and 5.3.2 (D19, D20) tell no lie and end: what speaks against them is what they cost.
+/// The draft's literal 5.3.1 and 5.3.2 (D19, D20) are safe and make progress; they cost more.
 #[test]
 fn the_literal_rules_hold_too() {
     for rules in [
@@ -101,22 +101,22 @@ fn the_literal_rules_hold_too() {
     }
 }
 
-/// Re-homing: were the old parent to commit first, nobody would speak for what has moved.
+/// Re-homing: if the old parent commits first, no node aggregates the subtree that moved.
 #[test]
 fn the_old_path_must_not_commit_first() {
     let faults = Faults { changes: 1, delays: 1, ..Faults::NONE };
     let failure = failure("rehome", &Bounds { order: CommitOrder::Any, ..bounds("rehome", faults) });
-    assert_eq!(failure.property, TRUTH);
+    assert_eq!(failure.property, SAFETY);
     let first = failure.path.iter().find(|action| matches!(action, Action::Commit { .. }));
     assert_eq!(first, Some(&Action::Commit { node: 1 }), "{:?}", failure.path);
 }
 
-/// Re-homing: what the new parent said before is not true of what hangs below it now.
+/// Re-homing: responses that the new parent sent before do not hold for its new subtree.
 #[test]
-fn without_epochs_old_words_are_believed() {
+fn without_epochs_old_responses_are_accepted() {
     let faults = Faults { changes: 1, delays: 1, ..Faults::NONE };
     let failure = failure("rehome", &Bounds { epochs_checked: false, ..bounds("rehome", faults) });
-    assert_eq!(failure.property, TRUTH);
+    assert_eq!(failure.property, SAFETY);
     let stored = failure.path.iter().position(|action| matches!(action, Action::Store { .. })).unwrap();
     let by_new_path = |action: &Action| matches!(action, Action::Response { link: 2, .. });
     assert!(failure.path[stored..].iter().any(by_new_path), "{:?}", failure.path);
@@ -127,6 +127,6 @@ fn without_epochs_old_words_are_believed() {
 fn the_order_of_visits_does_not_matter() {
     let configuration = &SMALL[1];
     let shape = Shape::named(configuration.shape).unwrap();
-    let deepest = search(shape, &configuration.bounds(), Order::Deepest, 2, None);
+    let deepest = check(shape, &configuration.bounds(), Order::Deepest, 2, None);
     assert_eq!(deepest.states, found(configuration, &configuration.bounds()).states);
 }

@@ -1,56 +1,55 @@
-//! Running a search, and telling what it found.
+//! Running the checker, and its result.
 
 use crate::bounds::Bounds;
-use crate::model::{COMPLETION, PROGRESS, TRUTH, Tree};
+use crate::model::{COMPLETION, PROGRESS, SAFETY, Tree};
 use crate::shape::Shape;
 use crate::state::Action;
 use indicatif::ProgressBar;
 use stateright::{Checker, HasDiscoveries, Model};
 use std::time::{Duration, Instant};
 
-/// How often progress is looked at.
+/// Interval of progress updates.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// In which order states are visited.
+/// The order of exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Those with the fewest steps first: the way to a failure is as short as can be.
+    /// Breadth-first: counterexamples are the shortest.
     Shortest,
-    /// Deep ones first: little memory.
+    /// Depth-first: little memory.
     Deepest,
 }
 
-/// What came of a search.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Different states that were reached.
+    /// Distinct states.
     pub states: usize,
-    /// Steps of the longest way that was taken.
+    /// Steps of the longest path.
     pub depth: usize,
-    /// States that one node was in.
+    /// Distinct states of the machine of a node.
     pub machines: usize,
-    /// How long it took.
+    /// Duration of the check.
     pub took: Duration,
-    /// Whether all states were reached.
+    /// Whether all states were explored.
     pub complete: bool,
-    /// The end of the source's work was reached somewhere.
+    /// Whether some state completes all packets.
     pub completed: bool,
-    /// The property that does not hold, and the way there.
+    /// The violation.
     pub failure: Option<Failure>,
 }
 
-/// A property that does not hold.
+/// A violated property with its counterexample.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The property.
     pub property: &'static str,
-    /// What happened, in order.
+    /// The events, in order.
     pub path: Vec<Action>,
 }
 
-/// Searches all that can happen in a tree within bounds, until something fails, everything is reached, or so many
-/// states were reached.
-pub fn search(shape: &Shape, bounds: &Bounds, order: Order, threads: usize, most_states: Option<usize>) -> Finding {
+/// Explores all states of a tree within bounds, until a property is violated, or `most_states` are reached.
+pub fn check(shape: &Shape, bounds: &Bounds, order: Order, threads: usize, most_states: Option<usize>) -> Finding {
     let begin = Instant::now();
     let mut builder =
         Tree::new(shape, bounds.clone()).checker().threads(threads).finish_when(HasDiscoveries::AnyFailures);
@@ -63,7 +62,7 @@ pub fn search(shape: &Shape, bounds: &Bounds, order: Order, threads: usize, most
     }
 }
 
-/// Waits for a checker, and says on a terminal how far it is.
+/// Waits for a checker, with its progress on a terminal.
 fn watched<C: Checker<Tree>>(mut checker: C) -> C {
     let progress = ProgressBar::new_spinner();
     for handle in checker.handles() {
@@ -80,11 +79,11 @@ fn watched<C: Checker<Tree>>(mut checker: C) -> C {
     checker
 }
 
-/// The shortest way to a failure, from one that was found: searched anew with ever fewer steps.
+/// The shortest counterexample of a violation: the check is repeated with ever fewer steps.
 pub fn shortest(shape: &Shape, bounds: &Bounds, found: Failure) -> Failure {
     let mut least = found;
     loop {
-        // A way of so many steps has one state more; those that have as many are left out.
+        // A path of n steps has n + 1 states; paths of the same length are excluded.
         let builder = Tree::new(shape, bounds.clone()).checker().finish_when(HasDiscoveries::AnyFailures);
         let checker = builder.target_max_depth(least.path.len() + 1).spawn_bfs().join();
         match finding(&checker, Instant::now(), None).failure {
@@ -97,7 +96,7 @@ pub fn shortest(shape: &Shape, bounds: &Bounds, found: Failure) -> Failure {
 fn finding(checker: &impl Checker<Tree>, begin: Instant, most_states: Option<usize>) -> Finding {
     let mut discoveries = checker.discoveries();
     let completed = discoveries.remove(COMPLETION).is_some();
-    let failure = [TRUTH, PROGRESS].into_iter().find_map(|property| {
+    let failure = [SAFETY, PROGRESS].into_iter().find_map(|property| {
         let path = discoveries.remove(property)?;
         Some(Failure { property, path: path.into_actions() })
     });
