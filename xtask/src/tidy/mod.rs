@@ -8,6 +8,7 @@ mod book;
 mod identifiers;
 mod layers;
 mod links;
+mod modules;
 mod rust;
 mod test_code;
 mod text;
@@ -60,6 +61,11 @@ const RULES: &[Rule] = &[
 pub(crate) fn run(tree: &Tree) -> Result<bool> {
     for warning in rust::files_to_split(tree) {
         println!("warning: {}", describe(&warning));
+    }
+    // To become a rule when every section of ARCHITECTURE.md is complete.
+    let modules = modules::completeness(tree);
+    if let Some(first) = modules.first() {
+        println!("warning: {} findings about modules, such as {}", modules.len(), describe(first));
     }
     for uses in words::words_to_go(tree) {
         println!("warning: words that are to go: {uses}");
