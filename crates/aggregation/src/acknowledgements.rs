@@ -1,18 +1,20 @@
-//! ACK and NAK aggregation: what a node takes in. What it then says upstream is in `upstream.rs`.
+//! ACK and NAK aggregation: responses and data that arrive. `upstream.rs` decides what is sent upstream.
 //!
-//! Per branch: `next`, the PSN that it expects, and what is pending there. Per node: m, the serial minimum of `next`;
-//! `up`, the last minimum sent upstream; `hi`, the highest PSN sent down. The forwarding rule, numbered in the code:
+//! Per branch: the expected PSN, and the syndrome that is pending there. Per node: m, the minimum PSN, which is the
+//! serial minimum of the expected PSNs; what was sent upstream (`forwarded.rs`); the highest PSN sent downstream. The
+//! forwarding rule, numbered in the code:
 //!
-//! * R1, a response arrives: refused if it cannot be, ignored if it is behind, else `next` and what is pending move.
-//! * R2, data go down: they serve what is pending at their PSN; if they have gone back below m, ACK(m-1) at once.
-//! * R3, m has advanced: ACK(m-1), then the strongest of what is pending at m (fatal > RNR > NAK).
-//! * R4, m has not: a new NAK at m goes up once, every RNR NAK at m goes up.
+//! * R1, a response arrives: rejected if it is implausible, ignored if it is behind, else it moves the expected PSN and
+//!   replaces the pending syndrome.
+//! * R2, data are forwarded: they clear a pending NAK or RNR NAK at their PSN; if they went back below m, ACK(m-1).
+//! * R3, m has advanced: ACK(m-1), then the strongest syndrome pending at m (fatal > RNR > NAK).
+//! * R4, m has not: a new NAK at m is forwarded once, every RNR NAK at m is forwarded.
 //! * R5, a NAK above m has been held for T_hold: NAK(m).
-//! * R6, a branch is unknown: nothing goes upstream.
-//! * R7, a branch is removed: m anew, and what follows from it at once.
+//! * R6, a branch is unknown: nothing is sent upstream.
+//! * R7, a branch is removed: m is computed again, and R3 follows.
 //!
-//! Nothing is sent again because time has passed: any response rearms a requester's timer. How the branches of one
-//! epoch become those of the next stands in `succession.rs`.
+//! No timer retransmits a response, for any response rearms a requester's timer. `succession.rs` takes the branches
+//! into the next epoch.
 
 use crate::BranchIndex;
 use crate::ablation::Ablation;
@@ -30,9 +32,10 @@ use crate::upstream_response::UpstreamResponse;
 use srdma_wire::{Instant, Psn};
 use std::cmp::Ordering;
 
-/// How far a point may lie behind the newest data; beyond, serial numbers would come near to half their circle (R1).
+/// How far an expected PSN may lie behind the newest data; beyond, serial numbers would come near to half their
+/// circle (R1).
 pub(super) const WINDOW: i32 = 1 << 22;
-/// How far above the newest data a response is still believed to speak of them (R1).
+/// How far above the newest data a response is still plausible (R1).
 const AHEAD: i32 = 1 << 16;
 
 /// What a node knows of its branches when it begins.
@@ -40,7 +43,7 @@ const AHEAD: i32 = 1 << 16;
 pub enum Start {
     /// The group has just been committed: every branch expects the group's initial PSN (D17, D28).
     Committed(Psn),
-    /// The node has restarted: nothing goes upstream until each branch has been heard (D17, R6).
+    /// The node has restarted: nothing is sent upstream until each branch has responded (D17, R6).
     Unknown,
 }
 
@@ -69,20 +72,20 @@ pub struct Acknowledgements {
     pub(super) counters: Counters,
     pub(super) expected_psns: ExpectedPsns,
     pub(super) branches: Box<[Branch]>,
-    /// Where evictions are asked for.
+    /// At edges that request evictions.
     pub(super) stall: Option<StallWatch>,
 }
 
-/// What is kept once per group.
+/// State per group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
-    /// `hi`: the highest PSN sent down.
+    /// The highest PSN sent downstream.
     pub(super) highest: OptionalPsn,
     /// The previous data PSN.
     pub(super) previous: OptionalPsn,
     /// What was sent upstream.
     pub(super) upstream: Upstream,
-    /// Branches not heard since a restart, or since they were renewed.
+    /// Branches without a response since a restart, or since they were renewed.
     pub(super) unknown: u16,
     /// Not later than the first end of a T_hold; [`Instant::NEVER`] when nothing is held.
     pub(super) deadline: Instant,
@@ -118,15 +121,14 @@ impl Acknowledgements {
         if state == State::Removed {
             return Err(Refusal::NoSuchBranch(branch.0));
         }
-        // R1, response with point n: drop what cannot be, ignore what is behind, else move `next` and what is pending
-        // there.
+        // R1: reject what is implausible, ignore what is behind.
         let (next, syndrome) = match &self.ablation {
             None => self.plausible(response)?,
             Some(_) => self.plausible_by_variant(response)?,
         };
         let (next, syndrome) =
             if state == State::Unknown { self.at_least_forwarded(next, syndrome) } else { (next, syndrome) };
-        // An unknown branch stands before whatever it says.
+        // An unknown branch is behind any response.
         let point = self.expected_psns.get(index).unwrap_or(next.previous());
         let relation = next.serial_cmp(point);
         match relation {
@@ -142,16 +144,16 @@ impl Acknowledgements {
             }
         }
         self.branches[index].msn = response.msn;
-        let heard = state.received(relation, syndrome).with_policy(self.policy.evicts);
-        if heard != state {
-            self.enter(index, heard);
+        let received = state.received(relation, syndrome).with_policy(self.policy.evicts);
+        if received != state {
+            self.enter(index, received);
         }
-        // T_hold begins with what is pending now; for a failure, which stays, with its first word.
-        if state.fatal_code().is_none() && (heard != state || relation == Ordering::Greater) {
+        // T_hold begins with the pending syndrome; for a failure, which stays, with its first response.
+        if state.fatal_code().is_none() && (received != state || relation == Ordering::Greater) {
             self.branches[index].since = now;
         }
         if let Some(stall) = &mut self.stall {
-            if let State::Failed(_) = heard {
+            if let State::Failed(_) = received {
                 stall.failed(index);
             } else if relation == Ordering::Greater {
                 stall.progress(now, index, next, self.group.highest.get(), state == State::Unknown);
@@ -271,46 +273,45 @@ impl Acknowledgements {
         self.group.deadline = self.group.deadline.min(again.unwrap_or(Instant::NEVER));
     }
 
-    /// The PSN that a branch expects next; `None` when it is unknown, removed or not there.
+    /// The expected PSN of a branch; `None` when it is unknown, removed or absent.
     pub fn expected_psn(&self, branch: BranchIndex) -> Option<Psn> {
         if branch.index() < self.branches.len() { self.expected_psns.get(branch.index()) } else { None }
     }
 
-    /// The least point of all branches heard (MT-5.3.1-3, MT-5.3.2-4).
+    /// The least expected PSN of all known branches (MT-5.3.1-3, MT-5.3.2-4).
     pub fn minimum_psn(&self) -> Option<Psn> {
         self.expected_psns.minimum()
     }
 
-    /// The highest PSN sent down.
+    /// The highest PSN sent downstream.
     pub fn highest_psn(&self) -> Option<Psn> {
         self.group.highest.get()
     }
 
-    /// How many packets sent down a branch has not confirmed.
+    /// Packets that were sent to a branch and not acknowledged.
     pub fn lag(&self, branch: BranchIndex) -> Option<u32> {
         let lag = self.group.highest.get()?.next().distance_from(self.expected_psn(branch)?);
         Some(lag.max(0).unsigned_abs())
     }
 
-    /// Branches not heard since a restart; nothing goes upstream while there are any (R6).
+    /// Number of unknown branches; nothing is sent upstream while there are any (R6).
     pub fn unknown_branches(&self) -> u16 {
         self.group.unknown
     }
 
-    /// What happened so far.
+    /// Counts since the start, or since [`Self::take_counters`].
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// What happened since this was last asked for; what is to come does not depend on it.
+    /// Counts since the last call.
     pub fn take_counters(&mut self) -> Counters {
         std::mem::take(&mut self.counters)
     }
 }
 
-/// Taking in.
 impl Acknowledgements {
-    /// R1: the point and kind that a response is believed to have.
+    /// R1: the expected PSN and the syndrome that a response is taken for.
     #[inline]
     pub(super) fn plausible(&mut self, response: Response) -> Result<(Psn, Syndrome), Refusal> {
         let (next, syndrome) = (response.expected_psn(), response.syndrome);
@@ -325,7 +326,7 @@ impl Acknowledgements {
         if above <= 1 {
             return Ok((next, syndrome));
         }
-        // A node that restarted has not seen the newest data again. What has failed has failed at any PSN.
+        // A node that restarted has not seen the newest data again. A failure holds at any PSN.
         self.counters.above_highest = self.counters.above_highest.wrapping_add(1);
         let syndrome = match syndrome {
             Syndrome::Ack | Syndrome::SequenceNak | Syndrome::RnrNak(_) => Syndrome::Ack,
@@ -334,8 +335,8 @@ impl Acknowledgements {
         Ok((highest.next(), syndrome))
     }
 
-    /// What was said upstream is true of everything below, so that a branch which has not been heard since stands at
-    /// least there: what it said further back was overtaken on its way. What has failed has failed at any PSN.
+    /// An unknown branch expects at least the minimum that was sent upstream, which was true of it: an earlier response
+    /// was overtaken. A failure holds at any PSN.
     fn at_least_forwarded(&self, next: Psn, syndrome: Syndrome) -> (Psn, Syndrome) {
         match (self.group.upstream.minimum(), syndrome) {
             (Some(up), Syndrome::Ack | Syndrome::SequenceNak | Syndrome::RnrNak(_)) if next.is_before(up) => {

@@ -1,67 +1,66 @@
-//! What one branch of the tree has said.
+//! The state of one branch of the tree.
 
 use crate::response::Syndrome;
 use srdma_wire::Instant;
 use std::cmp::Ordering;
 
-/// The state of a branch. Its point `next`, which only ever advances (D16), stands in
+/// The state of a branch. Its expected PSN, which only ever advances (D16), is in
 /// [`ExpectedPsns`](super::expected_psns::ExpectedPsns).
 ///
 /// ```text
-///   Unknown --- any response ---> the state of its kind: Clear, Nak, Rnr, Fatal
+///   Unknown --- any response ---> the state of its syndrome: Clear, Nak, Rnr, Fatal
 ///
-///   +-------+    NAK     +-----+    told     +---------+
-///   | Clear |----------->| Nak |------------>| NakForwarded |        NAK ahead: from NakForwarded and Rnr to Nak
-///   +-------+            +-----+             +---------+
+///   +-------+    NAK     +-----+  forwarded  +--------------+
+///   | Clear |----------->| Nak |------------>| NakForwarded |     NAK ahead: from NakForwarded and Rnr to Nak
+///   +-------+            +-----+             +--------------+
 ///     ^   |   RNR           | RNR                 | RNR
 ///     |   |                 v                     |
 ///     |   |              +-----+                  |
 ///     |   '------------->| Rnr |<-----------------'
 ///     |                  +-----+
-///     '--- from Nak, NakForwarded, Rnr: ACK ahead, or the data at `next` go down (R2)
+///     '--- from Nak, NakForwarded, Rnr: ACK ahead, or the data at the expected PSN are retransmitted (R2)
 ///
-///   from Clear, Nak, NakForwarded, Rnr --- fatal ---> Fatal --- told ---> FatalForwarded       for good (D24, strict)
-///                                                  '------ evict ---> Failed          for good (D24, evict)
-///   from any --- removed ---> Removed                                                for good (R7)
+///   from Clear, Nak, NakForwarded, Rnr --- fatal ---> Fatal --- forwarded ---> FatalForwarded    final (D24, strict)
+///                                                       '------ evict ---> Failed                final (D24, evict)
+///   from any --- removed ---> Removed                                                            final (R7)
 /// ```
 ///
-/// At the same point a stronger kind replaces a weaker one (fatal > RNR > NAK) and an ACK leaves what stands there
-/// (R1). Ahead of it, a response replaces what stood behind; but what is fatal stays so (D24).
+/// At the expected PSN a stronger syndrome replaces a weaker one (fatal > RNR > NAK), and an ACK changes nothing (R1).
+/// Ahead of it, a response replaces what was pending; but a failure stays (D24).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum State {
-    /// Not heard since this node restarted (D17, R6).
+    /// No response since this node restarted (D17, R6).
     Unknown,
-    /// Everything before `next` is confirmed, nothing is pending.
+    /// Everything before the expected PSN is acknowledged, nothing is pending.
     Clear,
-    /// A NAK at `next` that nobody upstream has been told of: `next` is not the minimum yet, or another branch is
-    /// unknown.
+    /// A NAK that was not forwarded: the expected PSN is not the minimum yet, or another branch is unknown.
     Nak,
-    /// A NAK at `next` that upstream knows of.
+    /// A NAK that was forwarded, or covered by another one.
     NakForwarded,
-    /// Not ready for `next`, with the timer code.
+    /// Not ready for the expected PSN, with the timer code.
     Rnr(u8),
-    /// Failed at `next`, with the NAK code; upstream has not been told.
+    /// Failed, with the NAK code, which was not forwarded.
     Fatal(u8),
-    /// Failed at `next`, and upstream has been told.
+    /// Failed, with the NAK code, which was forwarded.
     FatalForwarded(u8),
-    /// Failed at `next`, with the NAK code; upstream is not told, for its eviction is asked for (D24).
+    /// Failed, with the NAK code, which is not forwarded: the eviction of the receiver is requested (D24).
     Failed(u8),
     /// No longer part of the tree (R7).
     Removed,
 }
 
-/// One branch, besides its point.
+/// One branch, besides its expected PSN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Branch {
-    /// When what is pending was heard: the beginning of T_hold (R5).
+    /// When the pending syndrome was received: the beginning of T_hold (R5).
     pub(super) since: Instant,
-    /// The message sequence number that came with the point (D18).
+    /// The message sequence number of the last response (D18).
     pub(super) msn: u32,
     pub(super) state: State,
 }
 
 impl State {
-    /// R1: after a response whose point is `relation` to `next`, which then moves to it.
+    /// R1: after a response; `relation` compares its PSN with the expected PSN, which then moves to it.
     pub(super) fn received(self, relation: Ordering, syndrome: Syndrome) -> State {
         match (self, relation, syndrome) {
             (State::Removed, _, _) => State::Removed,
@@ -87,7 +86,7 @@ impl State {
         }
     }
 
-    /// R2: the data at `next` go down once more, so what the branch missed or was not ready for is on its way.
+    /// R2: the data at the expected PSN are retransmitted.
     pub(super) fn retransmitted(self) -> State {
         match self {
             State::Nak | State::NakForwarded | State::Rnr(_) => State::Clear,
@@ -100,7 +99,7 @@ impl State {
         }
     }
 
-    /// R3, R4, R5: upstream has been told what is pending here, or something that makes up for it.
+    /// R3, R4, R5: the pending syndrome was forwarded, or is covered by another one.
     pub(super) fn forwarded(self) -> State {
         match self {
             State::Nak => State::NakForwarded,
@@ -115,7 +114,7 @@ impl State {
         }
     }
 
-    /// D24: whether a failure is said upstream, or the receiver's eviction is asked for.
+    /// D24: whether a failure is forwarded, or the eviction of the receiver is requested.
     pub(super) fn with_policy(self, evicts: bool) -> State {
         match self {
             State::Fatal(code) | State::FatalForwarded(code) if evicts => State::Failed(code),
@@ -132,7 +131,7 @@ impl State {
         }
     }
 
-    /// A new epoch: what upstream was told counts for nothing.
+    /// A new epoch in which nothing counts as forwarded.
     pub(super) fn not_forwarded(self) -> State {
         match self {
             State::NakForwarded => State::Nak,
@@ -147,7 +146,7 @@ impl State {
         }
     }
 
-    /// Whether something waits for the minimum, or for T_hold, to go upstream (R5, D24).
+    /// Whether the syndrome waits for the minimum, or for T_hold, to be forwarded (R5, D24).
     pub(super) fn is_held(self) -> bool {
         match self {
             State::Nak | State::Fatal(_) => true,
@@ -161,12 +160,12 @@ impl State {
         }
     }
 
-    /// Whether the data at `next` going down change the state.
+    /// Whether a retransmission of the data changes the state.
     pub(super) fn awaits_data(self) -> bool {
         self != self.retransmitted()
     }
 
-    /// The NAK code of a branch whose failure is said upstream.
+    /// The NAK code of a failure that is forwarded.
     pub(super) fn fatal_code(self) -> Option<u8> {
         match self {
             State::Fatal(code) | State::FatalForwarded(code) => Some(code),
@@ -208,8 +207,8 @@ mod tests {
         State::Removed,
     ];
 
-    /// Every state under every event: a response behind, at and ahead of `next`, the data at `next` going down,
-    /// upstream being told (R1-R5, D21, D23, D24).
+    /// Every state under every event: a response behind, at and ahead of the expected PSN, the data at it
+    /// retransmitted, the syndrome forwarded (R1-R5, D21, D23, D24).
     #[test]
     fn the_full_table() {
         let answers = [Syndrome::Ack, Syndrome::SequenceNak, Syndrome::RnrNak(3), Syndrome::Fatal(1)];
@@ -229,7 +228,7 @@ mod tests {
             }
         }
         row("data at next".into(), &State::retransmitted);
-        row("told upstream".into(), &State::forwarded);
+        row("forwarded".into(), &State::forwarded);
         row("up forgotten".into(), &State::not_forwarded);
         row("evict".into(), &|state: State| state.with_policy(true));
         row("strict".into(), &|state: State| state.with_policy(false));
@@ -248,7 +247,7 @@ mod tests {
         FATAL at next Fatal(1) Fatal(1) Fatal(1)     Fatal(1)     Fatal(1) Fatal(2)          FatalForwarded(2) Failed(2) Removed
         FATAL ahead   Fatal(1) Fatal(1) Fatal(1)     Fatal(1)     Fatal(1) Fatal(2)          FatalForwarded(2) Failed(2) Removed
         data at next  Unknown  Clear    Clear        Clear        Clear    Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        told upstream Unknown  Clear    NakForwarded NakForwarded Rnr(14)  FatalForwarded(2) FatalForwarded(2) Failed(2) Removed
+        forwarded     Unknown  Clear    NakForwarded NakForwarded Rnr(14)  FatalForwarded(2) FatalForwarded(2) Failed(2) Removed
         up forgotten  Unknown  Clear    Nak          Nak          Rnr(14)  Fatal(2)          Fatal(2)          Failed(2) Removed
         evict         Unknown  Clear    Nak          NakForwarded Rnr(14)  Failed(2)         Failed(2)         Failed(2) Removed
         strict        Unknown  Clear    Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Fatal(2)  Removed

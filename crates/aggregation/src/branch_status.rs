@@ -1,22 +1,22 @@
-//! Where a branch stands, for those who ask why something was held.
+//! The status of a branch, for diagnosis.
 
 use crate::BranchIndex;
 use crate::acknowledgements::Acknowledgements;
 use crate::branch::State;
 use crate::response::Syndrome;
 
-/// What a branch has said last, as far as it matters still.
+/// The status of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BranchStatus {
-    /// Not heard yet: nothing goes upstream (R6).
+    /// No response yet: nothing is sent upstream (R6).
     Unknown,
     /// Nothing is pending.
     Clear,
-    /// A NAK, an RNR NAK or a fatal NAK at the branch's point.
+    /// A NAK, an RNR NAK or a fatal NAK at the branch's expected PSN.
     Pending {
         /// Which.
         syndrome: Syndrome,
-        /// It waits for the minimum, or for T_hold, to go upstream (R5, D24).
+        /// It waits for the minimum, or for T_hold, to be forwarded (R5, D24).
         held: bool,
     },
     /// No longer part of the tree (R7).
@@ -24,7 +24,7 @@ pub enum BranchStatus {
 }
 
 impl Acknowledgements {
-    /// Where a branch stands; one that does not exist has been removed.
+    /// The status of a branch; one that does not exist is removed.
     pub fn branch_status(&self, branch: BranchIndex) -> BranchStatus {
         let pending = |syndrome, held| BranchStatus::Pending { syndrome, held };
         match self.branches.get(branch.index()).map_or(State::Removed, |branch| branch.state) {

@@ -1,9 +1,9 @@
 //! The epoch of a response between two nodes.
 //!
-//! When something that has been in the group before comes to hang below a node (re-homing), what the node said before
-//! is not true of it. So responses between nodes carry the low 14 bits of the sender's epoch in their UDP source port,
-//! and a node does not believe what a child said before its branch was renewed. Responses of receivers carry none: a
-//! receiver speaks of itself alone.
+//! When an existing part of the group moves below a node (re-homing), the node's earlier responses do not hold for it.
+//! So responses between nodes carry the low 14 bits of the sender's epoch in their UDP source port, and a node drops
+//! responses that a child sent before its branch was renewed. Responses of receivers carry no epoch, for a receiver
+//! responds for itself alone.
 //!
 //! ```text
 //!   UDP source port    1 1 e e e e e e e e e e e e e e        e: epoch mod 2^14

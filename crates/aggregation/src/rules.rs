@@ -9,12 +9,12 @@ pub struct Rules {
     pub literal_ack: bool,
     /// The draft's literal 5.3.2: every NAK from below makes a NAK of the minimum at once (D20).
     pub literal_nak: bool,
-    /// Withhold a copy whose PSN is below the receiver's point; rule R2 answers for the receiver (D22).
+    /// Withhold a copy whose PSN is below the receiver's expected PSN; rule R2 responds for it (D22).
     pub prune_retransmit: bool,
     /// How long a NAK or a fatal NAK above the minimum waits for the minimum to reach it (R5, D20, D24). The sum over
     /// the levels of the tree is to stay below a quarter of the source's ACK timeout.
     pub t_hold: Duration,
-    /// When a minimum that went upstream before is said again.
+    /// When the ACK of a minimum is retransmitted.
     pub repeat: Repeat,
     /// Whether the group's data pass this node. Only then can it bound what a branch may acknowledge (D15) and answer
     /// for the branches (R2); a node that only sees responses has to forward each of them, see
@@ -34,7 +34,7 @@ pub struct StallRules {
     pub sends: u8,
 }
 
-/// When a minimum that went upstream before is said again. All but the first were tried before R1-R7 were written down.
+/// When the ACK of a minimum is retransmitted. All but the first are rejected variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repeat {
     /// R2: when data going down show that the source has gone back.

@@ -60,7 +60,7 @@ pub enum Origin {
     Kept(BranchIndex),
     /// At a PSN, with nothing pending: J of a branch that joins (D30), the initial PSN of a new group (D17, D28).
     At(Psn),
-    /// Nothing goes upstream until it has been heard (R6).
+    /// Nothing is sent upstream until it responds (R6).
     Unknown,
 }
 
@@ -110,9 +110,9 @@ impl Acknowledgements {
         fresh
     }
 
-    /// Takes over into another epoch: `origins` says where each of its branches begins; those that are not kept are
-    /// removed, and what the others have been waiting to say is added to `out` (R7). `forgets`: what was said upstream
-    /// counts for nothing, because it is not true of what hangs below now, or because somebody else is upstream.
+    /// Takes the state into another epoch: `origins` has the start of each branch; branches that are not kept are
+    /// removed, and pending responses are added to `out` (R7). `forgets`: nothing counts as sent upstream, because it
+    /// does not hold for the new subtree, or because another node is upstream.
     pub fn succeed(&mut self, rules: &Rules, origins: &[Origin], forgets: bool, out: &mut Vec<UpstreamResponse>) {
         self.put_branches(rules, origins);
         if forgets {
@@ -124,7 +124,7 @@ impl Acknowledgements {
         self.end_epoch_change(out);
     }
 
-    /// R7, and the holds of what nobody upstream knows of.
+    /// R7, and the holds of what was not forwarded.
     pub(super) fn end_epoch_change(&mut self, out: &mut Vec<UpstreamResponse>) {
         if let Some(minimum) = self.minimum_of_known() {
             self.forward_all(minimum, Rule::R7, out);
@@ -138,7 +138,7 @@ impl Acknowledgements {
         let mut expected_psns = ExpectedPsns::new(origins.len(), None);
         let mut branches = Vec::with_capacity(origins.len());
         for (place, origin) in origins.iter().enumerate() {
-            let (branch, point) = match origin {
+            let (branch, expected_psn) = match origin {
                 Origin::Kept(index) => match known(index) {
                     Some(branch) => {
                         let state = branch.state.with_policy(rules.evict.is_some());
@@ -149,7 +149,7 @@ impl Acknowledgements {
                 Origin::At(psn) => (fresh(State::Clear), Some(*psn)),
                 Origin::Unknown => (fresh(State::Unknown), None),
             };
-            expected_psns.set(place, point);
+            expected_psns.set(place, expected_psn);
             branches.push(branch);
         }
         (self.policy, self.expected_psns, self.branches) =

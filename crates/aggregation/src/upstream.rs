@@ -1,4 +1,4 @@
-//! ACK and NAK aggregation: what a node says upstream, and when.
+//! ACK and NAK aggregation: the responses that a node sends upstream.
 
 use crate::acknowledgements::Acknowledgements;
 use crate::branch::State;
@@ -8,7 +8,7 @@ use crate::upstream_response::{Rule, UpstreamResponse};
 use srdma_wire::Psn;
 use std::cmp::Ordering;
 
-/// What is pending at one point, over all branches that stand there.
+/// What is pending at one PSN, over all branches that expect it.
 #[derive(Default)]
 struct Pending {
     /// The NAK code of a branch that failed.
@@ -24,7 +24,7 @@ struct Pending {
 }
 
 impl Acknowledgements {
-    /// The minimum, if this node may speak of it: R6, while any branch is unknown, nothing goes upstream.
+    /// The minimum, if no branch is unknown: else nothing is sent upstream (R6).
     #[inline]
     pub(super) fn minimum_of_known(&self) -> Option<Psn> {
         self.expected_psns.minimum().filter(|_| self.group.unknown == 0)
@@ -78,9 +78,9 @@ impl Acknowledgements {
         }
     }
 
-    /// R2, data with PSN x going down that has AckReq, or is not above the previous data PSN: if x < m, the source has
-    /// not heard what is confirmed: ACK(m-1) now. And a failure is said again (D24): on AckReq too, for where the
-    /// network changed the order of the data, a step back may not look like one.
+    /// R2, data with PSN x that have AckReq, or are not above the previous data PSN: if x < m, the source lacks an ACK:
+    /// ACK(m-1) now. A failure is sent again too (D24): also on AckReq, for the network may reorder the data and so
+    /// hide a step back.
     pub(super) fn respond_to_data(&mut self, psn: Psn, out: &mut Vec<UpstreamResponse>) {
         let Some(minimum) = self.minimum_of_known() else {
             return;
@@ -92,7 +92,7 @@ impl Acknowledgements {
         if self.group.fatal == 0 {
             return;
         }
-        let told = self.branches.iter().find_map(|branch| match branch.state {
+        let forwarded = self.branches.iter().find_map(|branch| match branch.state {
             State::FatalForwarded(code) => Some(code),
             State::Unknown
             | State::Clear
@@ -103,7 +103,7 @@ impl Acknowledgements {
             | State::Failed(_)
             | State::Removed => None,
         });
-        if let Some(code) = told {
+        if let Some(code) = forwarded {
             self.send(Rule::FailureAgain, minimum, Syndrome::Fatal(code), out);
         }
     }
@@ -117,7 +117,7 @@ impl Acknowledgements {
         advances
     }
 
-    /// R7: what there is to say after the branches have changed.
+    /// R7: the responses after a change of branches.
     pub(super) fn forward_all(&mut self, minimum: Psn, rule: Rule, out: &mut Vec<UpstreamResponse>) {
         let advanced = self.advance_to(minimum);
         if advanced {
@@ -126,10 +126,10 @@ impl Acknowledgements {
         self.forward_pending(minimum, rule, advanced, out);
     }
 
-    /// The end of R3, and R4: the strongest of what is pending at the minimum, unless upstream knows of it. RNR NAKs
-    /// are repeated as they come; `rnr` says that one has, or that the minimum has come to it. But of those that answer
-    /// one sending of the data only the longest wait goes up, or each receiver that is not ready would cost the source
-    /// one of its `rnr_retry` (D23).
+    /// The end of R3, and R4: the strongest syndrome pending at the minimum, unless it was forwarded. RNR NAKs are
+    /// forwarded as they arrive; `rnr` is true if one has, or if the minimum has reached one. Of those for one
+    /// transmission of the data only the longest wait is forwarded, or each receiver that is not ready would cost the
+    /// source one of its `rnr_retry` (D23).
     pub(super) fn forward_pending(&mut self, minimum: Psn, rule: Rule, rnr: bool, out: &mut Vec<UpstreamResponse>) {
         if self.group.awaiting_data + self.group.fatal == 0 {
             return;
@@ -147,7 +147,7 @@ impl Acknowledgements {
         } else if pending.nak && !pending.nak_forwarded && self.group.upstream.nak() {
             self.send(rule, minimum, Syndrome::SequenceNak, out);
         }
-        // What one branch at the minimum has said, it has said for all of them.
+        // One response covers all branches at the minimum.
         for index in self.expected_psns.at(minimum) {
             let branch = &mut self.branches[index];
             branch.state = branch.state.forwarded();
@@ -169,9 +169,9 @@ impl Acknowledgements {
         self.send(Rule::R5, minimum, syndrome, out);
     }
 
-    fn pending_at(&self, point: Psn) -> Pending {
+    fn pending_at(&self, psn: Psn) -> Pending {
         let mut pending = Pending::default();
-        for index in self.expected_psns.at(point) {
+        for index in self.expected_psns.at(psn) {
             match self.branches[index].state {
                 State::Unknown | State::Clear | State::Failed(_) | State::Removed => {}
                 State::Nak => pending.nak = true,

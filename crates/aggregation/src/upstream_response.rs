@@ -1,4 +1,4 @@
-//! What a node says upstream, and which rule made it say so.
+//! A response that a node sends upstream, with the rule that it follows from.
 
 use crate::response::Response;
 use std::fmt;
@@ -6,18 +6,18 @@ use std::fmt;
 /// A response for the node above or, at the root, for the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UpstreamResponse {
-    /// What it says.
+    /// The response.
     pub response: Response,
-    /// Why it is said now.
+    /// The rule that it follows from.
     pub rule: Rule,
 }
 
-/// The rule that a statement follows from. R1 and R6 say nothing: they are why a node is silent.
+/// The rule that a response upstream follows from. R1 and R6 are not among them, for they send nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// R2: data below the minimum went down, and went back or asked for an ACK.
     R2,
-    /// R2, D24: the same, and a failure that upstream was told of is said again.
+    /// R2, D24: the same, and a failure that was forwarded is sent again.
     FailureAgain,
     /// R3: the minimum has advanced; the ACK of it, then the strongest of what is pending there.
     R3,
@@ -29,9 +29,9 @@ pub enum Rule {
     R7,
     /// D19, D20: the draft's literal 5.3.1 and 5.3.2, forwarded because it came.
     Literal,
-    /// One of the readings of repetition that R2 replaces.
+    /// A variant of retransmission that R2 replaces.
     Repetition,
-    /// D26: the headend's own syndrome to a request that a group cannot carry.
+    /// D26: the headend's own response to a request that a group cannot carry.
     RefusedRequest,
 }
 
