@@ -15,6 +15,7 @@ mod generate;
 mod group;
 mod isis;
 mod lab;
+mod log_lines;
 mod node;
 mod output;
 mod paths;
@@ -29,6 +30,7 @@ mod status;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use srdma_report::units;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// SRv6 for RDMA: multicast of Reliable Connection traffic in the network.
@@ -88,7 +90,7 @@ fn main() -> ExitCode {
         Command::Chaos(arguments) => chaos::run(&arguments),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("srdma: {error:#}");
+        let _ = writeln!(std::io::stderr(), "srdma: {error:#}");
         ExitCode::from(BAD_INPUT)
     })
 }

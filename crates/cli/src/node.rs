@@ -1,22 +1,23 @@
 //! `srdma node`: a node on interfaces. Its configuration is described in `docs/configuration.md`, how to run it in
 //! `docs/running.md`.
 
+use crate::log_lines::LogLines;
 use srdma_node::daemon;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Run a node on network interfaces, in the foreground.
 ///
-/// Says on stderr, a line an event, which driver each port has and why, when everything is set up ("ready"), and what
-/// changes. SIGHUP, or a change of the file, puts another configuration into force between two packets; one that is
-/// wrong is refused, and the old one stays. SIGTERM lets packets that wait leave, removes what was attached, and ends
-/// with exit code 0.
+/// Writes one line per event to stderr: the driver of each port and the reason for it, "ready" when all ports are
+/// set up, and later changes. The node keeps running when stderr cannot be written. SIGHUP, or a change of the file,
+/// applies the new configuration between two packets; an invalid one is rejected, and the current one stays. SIGTERM
+/// sends the queued packets, detaches from the interfaces, and ends with exit code 0.
 ///
-/// Exit code 2: the node did not start. Exit code 1: it failed while it ran.
+/// Exit code 2: the node did not start. Exit code 1: it failed while it was running.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The node's configuration; docs/configuration.md describes it.
+    /// Configuration of the node; docs/configuration.md describes it.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 }
@@ -27,7 +28,7 @@ Examples:
       Runs the node. Ctrl-C ends it.
 
   kill -HUP $PID
-      Has a running node read its configuration again.
+      Makes a running node read its configuration again.
 
 A small configuration, for a node between interfaces eth0 and eth1 that is a uN of its locator and knows routes and
 neighbours from the kernel:
@@ -49,12 +50,13 @@ neighbours from the kernel:
 ///
 /// # Errors
 ///
-/// When the node did not start. What ends a node that ran is said here.
+/// When the node did not start. The failure of a running node is logged here.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    match daemon::run(&arguments.config, &mut |event| eprintln!("{event}")) {
+    let log = LogLines::to_stderr();
+    match daemon::run(&arguments.config, &mut |event| log.add(event)) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) if error.was_running() => {
-            eprintln!("srdma: {error}");
+            log.add(format_args!("srdma: {error}"));
             Ok(ExitCode::FAILURE)
         }
         Err(error) => Err(error.into()),
