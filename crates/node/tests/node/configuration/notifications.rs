@@ -110,7 +110,7 @@ fn sids_are_named_as_in_the_draft() {
             _ => None,
         })
         .collect();
-    assert_eq!(behaviors[1..], [SidBehavior::EndC, SidBehavior::EndE(TableId(7))]);
+    assert_eq!(behaviors[..2], [SidBehavior::EndC, SidBehavior::EndE(TableId(7))]);
     refused(sids, "34: behavior END.C takes notifications, and there is no [notifications] that says what to pause");
     refused(
         &format!("{CLASSES}{NOTIFICATIONS}[[sid]]\nsid = '2001:db8:4::c'\nbehavior = 'END.C'\ntable = 7\n"),

@@ -17,8 +17,9 @@ fn it_has_ports_with_what_the_process_knows_of_them() {
 #[test]
 fn it_names_behaviours_as_the_configuration_does() {
     let snapshot = example();
+    // In the order of their prefixes.
     let behaviors: Vec<&str> = snapshot.sids.iter().map(|sid| sid.behavior.as_str()).collect();
-    assert_eq!(behaviors, ["uN", "uA", "End", "End.X", "End.DT6", "End.Replicate", "End.MT", "END.C", "END.E"]);
+    assert_eq!(behaviors, ["End.X", "END.C", "END.E", "End", "End.DT6", "End.MT", "End.Replicate", "uN", "uA"]);
 }
 
 #[test]
