@@ -2,7 +2,7 @@
 
 use crate::world::{Task, World};
 use srdma_group::GroupEntry;
-use srdma_sim::random::Probability;
+use srdma_random::Probability;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 

@@ -8,11 +8,11 @@ use srdma_group::{
     CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, PathMtu, Policy, Receiver, ReceiverRegion,
     Record, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
 };
+use srdma_random::Stream;
 use srdma_rc::{Completion, Habits, MemoryKey, QueuePairConfig, RemoteAddress, Status};
 use srdma_sim::invariants::{Checker, Layout, Response};
 use srdma_sim::network::{ElementId, Network};
 use srdma_sim::program::{Carriage, Intake, Outgoing};
-use srdma_sim::random::Stream;
 use srdma_sim::replica::Replica;
 use srdma_sim::station::Member;
 use srdma_sim::timing::Timing;

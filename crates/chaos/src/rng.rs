@@ -1,7 +1,7 @@
 //! Random numbers for schedules. Integer arithmetic only: the meaning of a seed must not depend on the rounding of
 //! logarithms.
 
-use srdma_sim::random::Stream;
+use srdma_random::Stream;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rng(Stream);

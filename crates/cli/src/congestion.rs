@@ -4,7 +4,7 @@ use crate::units;
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
 use serde::Serialize;
-use srdma_host::{Congestion, Landing, Met};
+use srdma_host::{Congestion, CongestionStats, TransferMemory};
 use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 use srdma_rc::{Endpoint, FastCnpConfig, RateAlgorithm, TraceRequest};
 use srdma_wire::Prefix;
@@ -143,26 +143,26 @@ impl SenderArguments {
         })
     }
 
-    /// What it has met, for the result; `None` when it was told of nothing.
-    pub(crate) fn report(&self, met: &Met, endpoint: &Endpoint<Landing>) -> CongestionReport {
+    /// Congestion during the transfer, for the result.
+    pub(crate) fn report(&self, stats: &CongestionStats, endpoint: &Endpoint<TransferMemory>) -> CongestionReport {
         let taken = endpoint.fast_cnp_counters();
         CongestionReport {
             fast_cnps: (!self.fast_cnp.is_empty()).then(|| FastCnpReport {
                 from_switches: taken.from_switches,
                 from_receivers: taken.from_receivers,
                 with_trace: taken.with_trace,
-                by_switch: met.switches.clone(),
-                of_other_switches: met.of_other_switches,
+                by_switch: stats.switches.clone(),
+                of_other_switches: stats.of_other_switches,
             }),
             rate: self.rate.filter(|_| self.rate_control != RateControl::None).map(|rate| RateReport {
                 control: match self.rate_control {
                     RateControl::Dcqcn => "dcqcn",
                     RateControl::Hpcc | RateControl::None => "hpcc",
                 },
-                least_bits_per_s: met.least_bits_per_s.unwrap_or(rate),
-                last_bits_per_s: met.last_bits_per_s.unwrap_or(rate),
-                least_window_octets: met.least_window_octets,
-                last_window_octets: met.last_window_octets,
+                least_bits_per_s: stats.least_bits_per_s.unwrap_or(rate),
+                last_bits_per_s: stats.last_bits_per_s.unwrap_or(rate),
+                least_window_octets: stats.least_window_octets,
+                last_window_octets: stats.last_window_octets,
             }),
         }
     }

@@ -25,7 +25,6 @@ mod recv;
 mod remote;
 mod send;
 mod sim;
-mod source;
 mod status;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,22 +1,20 @@
 //! `srdma recv`: receives one stream by RDMA. Described in `docs/endpoints.md`.
 
-mod membership;
-
 use crate::congestion::ReceiverArguments;
-use crate::endpoint::{self, Counters, Progress};
-use crate::remote;
+use crate::endpoint::{self, Progress};
+use crate::remote::{self, GroupUrl, TrustArguments};
 use crate::units::parse_octets;
 use anyhow::{Context, Result, anyhow};
-use membership::{GroupArguments, Membership};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use srdma_host::{
-    Clock, Connection, Failure, Landing, Lingering, PeerInfo, Received, Receiving, ReceivingConfig, Wire,
-    run as run_loop,
+    Clock, Connection, Lingering, PeerInfo, Received, Receiving, ReceivingConfig, TransferCounters, TransferError,
+    TransferMemory, Wire, WireError, WireOptions, run as run_loop, source_address,
 };
 use srdma_io::udp::Segmentation;
+use srdma_random::Stream;
 use srdma_rc::{Endpoint, PathMtu};
-use srdma_sim::Stream;
+use srdma_session::Membership;
 use srdma_wire::{Psn, Qpn};
 use std::fs;
 use std::io::{self, Write};
@@ -86,6 +84,27 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// A controller's group to join.
+#[derive(clap::Args)]
+struct GroupArguments {
+    /// A controller's group, such as http://localhost:8470/7: joins it and uses its path MTU.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["peer", "peer_qpn", "psn", "path_mtu"])]
+    group: Option<String>,
+    /// With --group: leave the group at the end.
+    #[arg(long, requires = "group")]
+    leave: bool,
+    #[command(flatten)]
+    trust: TrustArguments,
+}
+
+impl GroupArguments {
+    fn find(&self) -> Result<Option<Membership>> {
+        let Some(text) = &self.group else { return Ok(None) };
+        let url = GroupUrl::parse(text)?;
+        Membership::find(self.trust.client(&url.controller)?, url.id).map(Some)
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   srdma recv --peer 2001:db8::1 --peer-qpn 0x11 --psn 0 --out copy > info.json
@@ -117,7 +136,7 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     joined_psn: Option<u32>,
     #[serde(flatten)]
-    counters: Counters,
+    counters: TransferCounters,
 }
 
 /// Runs the command.
@@ -136,15 +155,15 @@ fn receive_all(arguments: &Arguments) -> Result<ExitCode> {
     let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
     let buffer_octets = u32::try_from(arguments.buffer).unwrap_or(u32::MAX);
     let max_packet_octets = endpoint.max_packet_octets();
-    let opening = endpoint::Opening {
-        raw: &arguments.raw,
+    let options = WireOptions {
+        raw: arguments.raw.interface(),
         connection: &connection,
         segmentation: Segmentation::Software,
         buffer_octets,
         max_packet_octets,
         probe_address: None,
     };
-    let (mut wire, window) = opening.open()?;
+    let (mut wire, window) = options.open()?;
     let wire = wire.as_mut();
     let clock = Clock::start();
     let mut progress = Progress::new(None);
@@ -153,23 +172,25 @@ fn receive_all(arguments: &Arguments) -> Result<ExitCode> {
     progress.finish();
     let received = received?;
     let joined_psn = (connection.psn != first_psn).then(|| connection.psn.get());
-    let code = finish(arguments, &received, Counters::of(&endpoint, connection.qpn, wire), joined_psn)?;
+    let code = finish(arguments, &received, TransferCounters::of(&endpoint, connection.qpn, wire), joined_psn)?;
     if received.is_ok() {
         let mut lingering = Lingering::new(clock.now(), connection.qpn, arguments.linger);
         run_loop(&clock, &mut endpoint, wire, &mut lingering).context("the socket failed")?;
     }
-    membership.map_or(Ok(()), |membership| membership.end(connection.address))?;
+    if let Some(membership) = membership.filter(|_| arguments.group.leave) {
+        membership.leave(connection.address)?;
+    }
     Ok(code)
 }
 
 fn connection(arguments: &Arguments, membership: Option<&Membership>) -> Result<Connection> {
     const NEEDED: &str = "--peer, --peer-qpn and --psn are needed, or --group";
-    let (peer_address, peer_qpn, psn, path_mtu) = match membership.map(|membership| &membership.group) {
+    let (peer_address, peer_qpn, psn, path_mtu) = match membership.map(Membership::group) {
         Some(group) => (
             group.summary.proxy,
-            Qpn::new(group.designated_qpn).context("the controller describes a group that cannot be")?,
+            Qpn::new(group.designated_qpn).context("the controller describes an invalid group")?,
             Psn::new(group.initial_psn),
-            PathMtu::from_octets(group.path_mtu.into()).context("the controller describes a group that cannot be")?,
+            PathMtu::from_octets(group.path_mtu.into()).context("the controller describes an invalid group")?,
         ),
         None => (
             arguments.peer.context(NEEDED)?,
@@ -180,7 +201,7 @@ fn connection(arguments: &Arguments, membership: Option<&Membership>) -> Result<
     };
     let address = match arguments.address {
         Some(address) => address,
-        None => endpoint::address_toward(peer_address)?,
+        None => source_address(peer_address)?,
     };
     let chance = Stream::new(seed(arguments), "queue pair").below(0xF0_0000) as u32;
     let by_chance = Qpn::new(0x100 + chance).context("24 bits")?;
@@ -209,10 +230,10 @@ struct Offer<'a> {
 fn receive(
     offer: &mut Offer<'_>,
     clock: &Clock,
-    endpoint: &mut Endpoint<Landing>,
+    endpoint: &mut Endpoint<TransferMemory>,
     wire: &mut dyn Wire,
     progress: &mut Progress,
-) -> Result<Result<Received, Failure>> {
+) -> Result<Result<Received, TransferError>> {
     let Offer { arguments, window, membership, connection } = offer;
     let mut chance = Stream::new(seed(arguments), "memory");
     let page = chance.below(1 << 32);
@@ -247,16 +268,15 @@ fn receive(
         *endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
         receiving = Receiving::new(clock.now(), config, endpoint, &mut report).map_err(too_long)?;
     }
-    run_loop(clock, endpoint, wire, &mut receiving)
-        .map_err(|error| endpoint::wire_failure(error, connection.peer_address, connection.path_mtu))?;
+    run_loop(clock, endpoint, wire, &mut receiving).map_err(|error| WireError::during_transfer(error, connection))?;
     receiving.take(endpoint).context("the program has ended without an outcome")
 }
 
 /// Compares, writes the file and prints the result.
 fn finish(
     arguments: &Arguments,
-    received: &Result<Received, Failure>,
-    counters: Counters,
+    received: &Result<Received, TransferError>,
+    counters: TransferCounters,
     joined_psn: Option<u32>,
 ) -> Result<ExitCode> {
     let mut report = Report {
@@ -278,13 +298,13 @@ fn finish(
             report.seconds = duration.as_secs_f64();
             report.bits_per_second = endpoint::bits_per_second(report.octets, duration);
             report.operation = (report.octets > 0).then_some(if received.by_write { "write" } else { "send" });
-            report.sha256 = Some(endpoint::hexadecimal(&sha256));
+            report.sha256 = Some(hex::encode(sha256));
             report.matches = sha256 == received.trailer.sha256;
             if let (true, Some(out)) = (report.matches || joined_psn.is_some(), &arguments.out) {
                 fs::write(out, &received.data).with_context(|| format!("cannot write {}", out.display()))?;
             }
             if !report.matches && joined_psn.is_none() {
-                let theirs = endpoint::hexadecimal(&received.trailer.sha256);
+                let theirs = hex::encode(received.trailer.sha256);
                 report.error = Some(format!("the data differ from the sender's, whose SHA-256 is {theirs}"));
             }
         }
@@ -296,9 +316,9 @@ fn finish(
         print(&in_words(&report, received.ended - received.began))?;
     }
     if let Some(error) = &report.error {
-        let troubles = report.counters.troubles();
-        let (before, after) = if troubles.is_empty() { ("", "") } else { (" (", ")") };
-        eprintln!("srdma: {error}{before}{troubles}{after}");
+        let anomalies = endpoint::anomalies(&report.counters);
+        let (before, after) = if anomalies.is_empty() { ("", "") } else { (" (", ")") };
+        eprintln!("srdma: {error}{before}{anomalies}{after}");
     }
     let is_complete = report.matches || (report.joined_psn.is_some() && report.error.is_none());
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -312,9 +332,9 @@ fn in_words(report: &Report, duration: Duration) -> String {
         (false, Some(psn)) => format!(", without what was sent before it joined at PSN {psn}"),
         (false, None) => ", DIFFERS from the sender's".to_owned(),
     };
-    let troubles = report.counters.troubles();
-    if !troubles.is_empty() {
-        text += &format!("; {troubles}");
+    let anomalies = endpoint::anomalies(&report.counters);
+    if !anomalies.is_empty() {
+        text += &format!("; {anomalies}");
     }
     text
 }

@@ -1,23 +1,24 @@
 //! `srdma send`: sends one stream by RDMA. Described in `docs/endpoints.md`.
 
-mod of_controller;
-
 use crate::congestion::{CongestionReport, SenderArguments};
-use crate::endpoint::{self, Counters, Progress};
+use crate::endpoint::{self, Progress};
 use crate::paths::{self, Carrier, PathArguments};
-use crate::remote;
+use crate::remote::{self, GroupUrl, TrustArguments};
 use crate::units::{self, parse_octets};
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
-use of_controller::{ControlledGroup, GroupPlace, SourceArguments};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use srdma_host::{Carriage, Clock, Connection, GroupFile, PeerInfo, Sending, SendingConfig, Trailer, run as run_loop};
+use srdma_host::{
+    Clock, Connection, GroupFile, PeerInfo, Sending, SendingConfig, Trailer, TransferCounters, TransferMode, WireError,
+    WireOptions, run as run_loop, source_address,
+};
 use srdma_io::udp::Segmentation;
 use srdma_node::PathsFile;
 use srdma_node::daemon::SteeringSnapshot;
+use srdma_random::Stream;
 use srdma_rc::{MAX_MESSAGE_OCTETS, MemoryKey, PathMtu, RemoteAddress};
-use srdma_sim::Stream;
+use srdma_session::{BeginOptions, ControlledGroup};
 use srdma_wire::{Psn, Qpn};
 use std::fs;
 use std::io::{self, Read};
@@ -100,6 +101,41 @@ enum Operation {
     Send,
 }
 
+/// Where a group is described.
+#[derive(Clone, Debug)]
+enum GroupPlace {
+    File(PathBuf),
+    Controller(GroupUrl),
+}
+
+impl GroupPlace {
+    fn parse(text: &str) -> Result<Self, String> {
+        match GroupUrl::is_meant(text) {
+            true => GroupUrl::parse(text).map(GroupPlace::Controller).map_err(|error| error.to_string()),
+            false => Ok(GroupPlace::File(PathBuf::from(text))),
+        }
+    }
+}
+
+/// Options of the source of a controller's group.
+#[derive(clap::Args)]
+struct SourceArguments {
+    /// With a controller's group: commit it first, if it is open.
+    #[arg(long, requires = "group")]
+    commit: bool,
+    /// With a controller's group: wait until it has this number of receivers.
+    #[arg(long, value_name = "N", requires = "group")]
+    receivers: Option<u32>,
+    #[command(flatten)]
+    trust: TrustArguments,
+}
+
+impl SourceArguments {
+    fn begin_options(&self) -> BeginOptions {
+        BeginOptions { receivers: self.receivers.unwrap_or(0), commit: self.commit }
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   srdma send FILE --peer-info info.json
@@ -128,7 +164,7 @@ Examples:
 /// What is known of the peer, or of the group.
 struct Peer {
     connection: Connection,
-    carriage: Carriage,
+    mode: TransferMode,
     region_octets: Option<u64>,
 }
 
@@ -143,7 +179,7 @@ struct Report {
     sha256: String,
     completions: u64,
     #[serde(flatten)]
-    counters: Counters,
+    counters: TransferCounters,
     #[serde(flatten)]
     congestion: CongestionReport,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,7 +197,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn send(arguments: &Arguments) -> Result<ExitCode> {
     let controlled = match &arguments.group {
-        Some(GroupPlace::Controller(url)) => Some(ControlledGroup::find(url, &arguments.source)?),
+        Some(GroupPlace::Controller(url)) => {
+            Some(ControlledGroup::find(arguments.source.trust.client(&url.controller)?, url.id)?)
+        }
         Some(GroupPlace::File(_)) | None => None,
     };
     let peer = peer(arguments, controlled.as_ref())?;
@@ -173,18 +211,18 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
     let segmentation = if arguments.gso { Segmentation::Offload } else { Segmentation::Software };
     let paths = arguments.paths.read()?;
     let max_packet_octets = endpoint.max_packet_octets();
-    let opening = endpoint::Opening {
-        raw: &arguments.raw,
+    let options = WireOptions {
+        raw: arguments.raw.interface(),
         connection: &connection,
         segmentation,
         buffer_octets: BUFFER_OCTETS,
         max_packet_octets: max_packet_octets + paths::overhead(paths.as_ref(), &connection)?,
         probe_address: paths.as_ref().and_then(PathsFile::probe_address),
     };
-    let (wire, _) = opening.open()?;
+    let (wire, _) = options.open()?;
     let data = data(arguments)?;
     let octets = data.len() as u64;
-    if let (Carriage::Write(_), Some(region_octets)) = (peer.carriage, peer.region_octets)
+    if let (TransferMode::Write(_), Some(region_octets)) = (peer.mode, peer.region_octets)
         && octets > region_octets
     {
         bail!("there are {octets} octets to send, the peer's memory has {region_octets}");
@@ -192,7 +230,7 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
     let trailer = Trailer { octets, sha256: Sha256::digest(&data).into() };
     let config = SendingConfig {
         qpn: connection.qpn,
-        carriage: peer.carriage,
+        mode: peer.mode,
         message_octets: arguments.message,
         trailer,
         timeout: arguments.timeout,
@@ -200,18 +238,18 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
     let mut progress = Progress::new(Some(octets));
     let packet_octets = u64::from(connection.path_mtu.octets());
     let mut report = |packets: u64| progress.report((packets * packet_octets).min(octets));
-    let mut source = controlled.as_ref().map(|group| group.begin(&arguments.source)).transpose()?;
+    let mut source = controlled.as_ref().map(|group| group.begin(arguments.source.begin_options())).transpose()?;
     let clock = Clock::start();
     let mut carrier = Carrier::new(wire, paths.as_ref(), &connection, clock, max_packet_octets)?;
     let mut sending = Sending::new(clock.now(), config, data, &mut endpoint, &mut report);
     if let Some(source) = &mut source {
-        sending = sending.behind(source, connection.path_mtu, connection.window);
+        sending = sending.controlled_by(source, connection.path_mtu, connection.window);
     }
     let outcome = run_loop(&clock, &mut endpoint, carrier.wire(), &mut sending);
-    let met = sending.met().clone();
+    let congestion = sending.congestion().clone();
     let (completions, outcome) = match outcome {
         Ok(()) => (sending.completions(), sending.outcome().context("the program has ended without an outcome")?),
-        Err(error) => return Err(endpoint::wire_failure(error, connection.peer_address, connection.path_mtu)),
+        Err(error) => return Err(WireError::during_transfer(error, &connection).into()),
     };
     progress.finish();
     let duration = outcome.map_or(Duration::ZERO, |ended| ended - srdma_wire::Instant::ZERO);
@@ -222,10 +260,10 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
             octets,
             seconds: duration.as_secs_f64(),
             bits_per_second: endpoint::bits_per_second(octets, duration),
-            sha256: endpoint::hexadecimal(&trailer.sha256),
+            sha256: hex::encode(trailer.sha256),
             completions,
-            counters: Counters::of(&endpoint, connection.qpn, carrier.wire()),
-            congestion: arguments.congestion.report(&met, &endpoint),
+            counters: TransferCounters::of(&endpoint, connection.qpn, carrier.wire()),
+            congestion: arguments.congestion.report(&congestion, &endpoint),
             steering: carrier.report(),
         },
         duration,
@@ -235,7 +273,7 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
 fn peer(arguments: &Arguments, controlled: Option<&ControlledGroup>) -> Result<Peer> {
     match (&arguments.peer_info, &arguments.group, controlled) {
         (Some(file), ..) => receiver(arguments, file),
-        (None, _, Some(controlled)) => group(arguments, &controlled.file),
+        (None, _, Some(controlled)) => group(arguments, controlled.file()),
         (None, Some(GroupPlace::File(file)), None) => group(arguments, &GroupFile::read(file)?),
         (None, _, None) => bail!("one of --peer-info and --group is needed"),
     }
@@ -255,7 +293,7 @@ fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
         .with_context(|| format!("--peer-info: {name} is not what srdma recv prints"))?;
     let address = match arguments.address.or(info.peer_address) {
         Some(address) => address,
-        None => endpoint::address_toward(info.address)?,
+        None => source_address(info.address)?,
     };
     let remote = RemoteAddress { virtual_address: info.virtual_address, rkey: MemoryKey(info.rkey) };
     const MOST: u32 = 512;
@@ -271,9 +309,9 @@ fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
             ack_timeout: arguments.ack_timeout,
             retries: arguments.retries,
         },
-        carriage: match arguments.op {
-            Operation::Write => Carriage::Write(remote),
-            Operation::Send => Carriage::Send,
+        mode: match arguments.op {
+            Operation::Write => TransferMode::Write(remote),
+            Operation::Send => TransferMode::Send,
         },
         region_octets: info.size,
     })
@@ -281,10 +319,10 @@ fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
 
 /// A group: to its source a receiver with the Proxy Address and the Designated QPN (MT-5.1-1).
 fn group(arguments: &Arguments, group: &GroupFile) -> Result<Peer> {
-    let carriage = match (arguments.op, group.region) {
-        (Operation::Send, _) => Carriage::Send,
+    let mode = match (arguments.op, group.region) {
+        (Operation::Send, _) => TransferMode::Send,
         (Operation::Write, Some(region)) => {
-            Carriage::Write(RemoteAddress { virtual_address: region.base, rkey: MemoryKey(region.rkey) })
+            TransferMode::Write(RemoteAddress { virtual_address: region.base, rkey: MemoryKey(region.rkey) })
         }
         (Operation::Write, None) => bail!("the group has no [region] to write to: add it, or use --op send"),
     };
@@ -300,7 +338,7 @@ fn group(arguments: &Arguments, group: &GroupFile) -> Result<Peer> {
             ack_timeout: arguments.ack_timeout,
             retries: arguments.retries,
         },
-        carriage,
+        mode,
         region_octets: group.region.map(|region| region.length),
     })
 }
@@ -342,20 +380,20 @@ fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<E
     if arguments.json {
         println!("{}", serde_json::to_string(report)?);
     }
-    let troubles = report.counters.troubles();
+    let anomalies = endpoint::anomalies(&report.counters);
     if let Some(error) = &report.error {
-        let (before, after) = if troubles.is_empty() { ("", "") } else { (" (", ")") };
-        eprintln!("srdma: {error}{before}{troubles}{after}");
+        let (before, after) = if anomalies.is_empty() { ("", "") } else { (" (", ")") };
+        eprintln!("srdma: {error}{before}{anomalies}{after}");
         return Ok(ExitCode::FAILURE);
     }
     if !arguments.json {
-        let separator = if troubles.is_empty() { "" } else { "; " };
+        let separator = if anomalies.is_empty() { "" } else { "; " };
         let messages = units::count(report.completions, "message");
         let sent = endpoint::in_words(report.octets, duration);
         let congestion = report.congestion.in_words();
         let steering = report.steering.as_ref().map(paths::in_words).unwrap_or_default();
         let sha256 = &report.sha256;
-        println!("{sent}, SHA-256 {sha256}, {messages} acknowledged{separator}{troubles}{congestion}{steering}");
+        println!("{sent}, SHA-256 {sha256}, {messages} acknowledged{separator}{anomalies}{congestion}{steering}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! Published distributions of flow sizes.
 
 use super::scenario::FlowSizes;
-use srdma_sim::random::Stream;
+use srdma_random::Stream;
 
 /// Octets, and the share of flows that are at most so long. Between two points sizes are spread evenly.
 type Table = &'static [(u64, f64)];

@@ -3,7 +3,7 @@
 use super::results::FlowKind;
 use super::scenario::{Background, FabricScenario, Incast};
 use srdma_fabric::{HostId, NodeId, Topology};
-use srdma_sim::random::Stream;
+use srdma_random::Stream;
 use srdma_wire::units::NS_PER_US;
 
 /// A flow that will begin.

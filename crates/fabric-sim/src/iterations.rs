@@ -8,7 +8,7 @@ use super::tasks::{Channel, SharedTask, tasks};
 use srdma_fabric::HostId;
 use srdma_placement::Message;
 use srdma_placement::job_file::Repetition;
-use srdma_sim::random::Stream;
+use srdma_random::Stream;
 use srdma_wire::units::NS_PER_US;
 use srdma_wire::{Instant, Qpn};
 use std::cell::RefCell;

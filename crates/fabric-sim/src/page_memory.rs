@@ -4,8 +4,8 @@
 //! share of the page. The octets are there all the same; hosts compute ICRCs over them and compare what arrives.
 
 use srdma_frame::{Chunk, Frame, HEADROOM, Pool, Segment};
+use srdma_random::Stream;
 use srdma_rc::Memory;
-use srdma_sim::random::Stream;
 use std::rc::Rc;
 
 /// Octets of the page: the longest payload of a packet.

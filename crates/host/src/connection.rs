@@ -1,7 +1,7 @@
 //! A queue pair and its endpoint.
 
 use crate::congestion::Congestion;
-use crate::landing::Landing;
+use crate::transfer_memory::TransferMemory;
 use srdma_rc::{ConfigError, Endpoint, EndpointConfig, Habits, PathMtu, QueuePairConfig};
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{Psn, Qpn};
@@ -39,7 +39,7 @@ impl Connection {
     /// # Errors
     ///
     /// When a value is outside its range.
-    pub fn endpoint(&self, congestion: &Congestion) -> Result<Endpoint<Landing>, ConfigError> {
+    pub fn endpoint(&self, congestion: &Congestion) -> Result<Endpoint<TransferMemory>, ConfigError> {
         let config = EndpointConfig {
             fast_cnp: congestion.fast_cnp.clone(),
             answers_trimmed: congestion.answers_trimmed,

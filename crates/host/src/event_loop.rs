@@ -1,6 +1,6 @@
 //! The loop that joins an endpoint, a wire and a program, and the only place here that reads a clock.
 
-use crate::landing::Landing;
+use crate::transfer_memory::TransferMemory;
 use crate::wire::Wire;
 use srdma_rc::Endpoint;
 use srdma_wire::Instant;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// What uses an endpoint.
 pub trait Program {
     /// Takes what has completed, and posts what can go out now. `Break` says that the program is over.
-    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<Landing>) -> ControlFlow<()>;
+    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()>;
 
     /// When to call [`Program::work`], if nothing happens before.
     fn next_deadline(&self) -> Option<Instant>;
@@ -40,7 +40,7 @@ impl Clock {
 /// When the wire can no longer be used.
 pub fn run(
     clock: &Clock,
-    endpoint: &mut Endpoint<Landing>,
+    endpoint: &mut Endpoint<TransferMemory>,
     wire: &mut dyn Wire,
     program: &mut dyn Program,
 ) -> io::Result<()> {

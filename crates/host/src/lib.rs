@@ -1,45 +1,49 @@
-//! RC endpoints on sockets and interfaces: what `srdma send` and `srdma recv` do.
+//! RC endpoints on sockets and interfaces, and the transfers of `srdma send` and `srdma recv`.
 //!
 //! ```text
-//!   Sending, Receiving      what is posted, and when it is done
+//!   Sending, Receiving      post work requests, and end
 //!        │
 //!   run ─┼─ Endpoint        the protocol, without I/O
 //!        │
-//!      Wire                 UdpWire: a UDP socket · RawWire: a packet driver · SteeredWire: a headend before it
+//!      Wire                 UdpWire: a UDP socket · RawWire: a packet driver · SteeredWire: with placed paths
 //! ```
 //!
-//! What both ends of a transfer agree upon is in `docs/endpoints.md`.
+//! `docs/endpoints.md` describes the protocol between both ends of a transfer.
 
 mod congestion;
 mod connection;
+mod counters;
 mod event_loop;
-mod failure;
 mod fields;
-mod gate;
 mod group_file;
-mod landing;
+mod open;
 mod peer_info;
 mod raw_wire;
 mod receiving;
 mod sending;
+mod source_control;
 mod steered_wire;
 mod trailer;
+mod transfer_error;
+mod transfer_memory;
 mod udp_wire;
 mod wire;
 
-pub use congestion::{Congestion, Met};
+pub use congestion::{Congestion, CongestionStats};
 pub use connection::Connection;
+pub use counters::TransferCounters;
 pub use event_loop::{Clock, Program, run};
-pub use failure::Failure;
-pub use gate::{Gate, Passage, SourceState};
 pub use group_file::{GroupFile, GroupRegion, GroupSource};
-pub use landing::Landing;
+pub use open::{RawInterface, WireError, WireOptions, parse_mac, source_address};
 pub use peer_info::PeerInfo;
 pub use raw_wire::{RawWire, RawWireConfig};
 pub use receiving::{Lingering, Received, Receiving, ReceivingConfig};
-pub use sending::{Carriage, Sending, SendingConfig};
+pub use sending::{Sending, SendingConfig, TransferMode};
+pub use source_control::{SessionState, SourceControl, StreamProgress};
 pub use srdma_rc::PathMtu;
 pub use steered_wire::SteeredWire;
 pub use trailer::{Trailer, TrailerError};
+pub use transfer_error::TransferError;
+pub use transfer_memory::TransferMemory;
 pub use udp_wire::{UdpWire, UdpWireConfig};
 pub use wire::{Wire, WireStatistics};

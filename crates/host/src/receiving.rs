@@ -2,9 +2,9 @@
 
 use crate::connection::RECEIVES;
 use crate::event_loop::Program;
-use crate::failure::Failure;
-use crate::landing::Landing;
 use crate::trailer::Trailer;
+use crate::transfer_error::TransferError;
+use crate::transfer_memory::TransferMemory;
 use srdma_rc::{
     Access, CompletedOperation, Completion, Endpoint, LocalRange, MAX_MESSAGE_OCTETS, MemoryKey, Receive, Status,
 };
@@ -37,7 +37,7 @@ pub struct Receiving<'p> {
     payload_octets: u64,
     began: Option<Instant>,
     last_progress: Instant,
-    outcome: Option<Result<Arrival, Failure>>,
+    outcome: Option<Result<Arrival, TransferError>>,
     report: &'p mut dyn FnMut(u64),
 }
 
@@ -73,11 +73,11 @@ impl<'p> Receiving<'p> {
     pub fn new(
         now: Instant,
         config: ReceivingConfig,
-        endpoint: &mut Endpoint<Landing>,
+        endpoint: &mut Endpoint<TransferMemory>,
         report: &'p mut dyn FnMut(u64),
     ) -> Result<Self, TryReserveError> {
-        let memory = Landing::region(config.size_octets)?;
-        let stream = Landing::stream(config.size_octets.saturating_add(Trailer::LEN))?;
+        let memory = TransferMemory::region(config.size_octets)?;
+        let stream = TransferMemory::stream(config.size_octets.saturating_add(Trailer::LEN))?;
         let region = endpoint.register_memory(memory, config.virtual_address, Access::REMOTE_WRITE, config.key_tag);
         let mut receiving = Receiving {
             region,
@@ -104,50 +104,50 @@ impl<'p> Receiving<'p> {
     /// # Errors
     ///
     /// Why it is not complete.
-    pub fn take(&self, endpoint: &mut Endpoint<Landing>) -> Option<Result<Received, Failure>> {
+    pub fn take(&self, endpoint: &mut Endpoint<TransferMemory>) -> Option<Result<Received, TransferError>> {
         let arrival = match self.outcome? {
             Ok(arrival) => arrival,
             Err(failure) => return Some(Err(failure)),
         };
         let trailer = arrival.trailer;
-        let mut stream = endpoint.memory_mut(self.stream).map(Landing::take).unwrap_or_default();
+        let mut stream = endpoint.memory_mut(self.stream).map(TransferMemory::take).unwrap_or_default();
         stream.truncate(stream.len() - Trailer::LEN);
         let by_write = stream.is_empty() && trailer.octets > 0;
         let mut data = stream;
         if by_write {
-            data = endpoint.memory_mut(self.region).map(Landing::take).unwrap_or_default();
+            data = endpoint.memory_mut(self.region).map(TransferMemory::take).unwrap_or_default();
             data.truncate(usize::try_from(trailer.octets).unwrap_or(usize::MAX));
         }
         if data.len() as u64 != trailer.octets {
-            return Some(Err(Failure::Length { sent: trailer.octets, received: data.len() as u64 }));
+            return Some(Err(TransferError::Length { sent: trailer.octets, received: data.len() as u64 }));
         }
         Some(Ok(Received { data, trailer, by_write, began: arrival.began, ended: arrival.ended }))
     }
 
-    fn post(&mut self, endpoint: &mut Endpoint<Landing>) {
+    fn post(&mut self, endpoint: &mut Endpoint<TransferMemory>) {
         let local = LocalRange { key: self.stream, offset: 0, length_octets: MAX_MESSAGE_OCTETS };
         while self.posted < RECEIVES && endpoint.post_receive(self.config.qpn, Receive { wr_id: 0, local }).is_ok() {
             self.posted += 1;
         }
     }
 
-    fn complete(&mut self, now: Instant, completion: &Completion, endpoint: &Endpoint<Landing>) {
+    fn complete(&mut self, now: Instant, completion: &Completion, endpoint: &Endpoint<TransferMemory>) {
         self.posted -= 1;
         let outcome = match (completion.status, completion.operation, completion.immediate) {
             (Status::Success, CompletedOperation::Receive, Some(Trailer::MAGIC)) => self
                 .trailer(completion.length_octets, endpoint)
                 .map(|trailer| Arrival { began: self.began.unwrap_or(now), ended: now, trailer }),
             (Status::Success, _, _) => return,
-            _ => Err(Failure::RequestRefused),
+            _ => Err(TransferError::RequestRefused),
         };
         self.outcome.get_or_insert(outcome);
     }
 
     /// The trailer, which the last message of the stream is.
-    fn trailer(&self, length_octets: u32, endpoint: &Endpoint<Landing>) -> Result<Trailer, Failure> {
-        let Some(stream) = endpoint.memory(self.stream) else { return Err(Failure::RequestRefused) };
+    fn trailer(&self, length_octets: u32, endpoint: &Endpoint<TransferMemory>) -> Result<Trailer, TransferError> {
+        let Some(stream) = endpoint.memory(self.stream) else { return Err(TransferError::RequestRefused) };
         if stream.excess() > 0 {
-            return Err(Failure::TooMuch { excess: stream.excess(), limit: self.config.size_octets as u64 });
+            return Err(TransferError::TooLong { excess: stream.excess(), limit: self.config.size_octets as u64 });
         }
         let start = stream.octets().len().saturating_sub(length_octets as usize);
         Ok(Trailer::parse(&stream.octets()[start..])?)
@@ -162,8 +162,8 @@ impl<'p> Receiving<'p> {
         } else if now >= self.last_progress + self.config.timeout {
             let after = self.config.timeout;
             let failure = match self.began {
-                None => Failure::NothingCame { after },
-                Some(_) => Failure::NothingMore { after },
+                None => TransferError::NothingReceived { after },
+                Some(_) => TransferError::ReceiveTimeout { after },
             };
             self.outcome.get_or_insert(Err(failure));
         }
@@ -171,7 +171,7 @@ impl<'p> Receiving<'p> {
 }
 
 impl Program for Receiving<'_> {
-    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<Landing>) -> ControlFlow<()> {
+    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()> {
         let payload_octets = endpoint.counters(self.config.qpn).map_or(0, |counters| counters.payload_octets_received);
         self.watch(now, payload_octets);
         while let Some(completion) = endpoint.poll_completion() {
@@ -204,7 +204,7 @@ impl Lingering {
 }
 
 impl Program for Lingering {
-    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<Landing>) -> ControlFlow<()> {
+    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()> {
         let duplicates = endpoint.counters(self.qpn).map_or(0, |counters| counters.duplicates_received);
         if duplicates != self.duplicates {
             self.duplicates = duplicates;

@@ -1,11 +1,11 @@
 //! The program of `srdma send`: a stream as messages, and a trailer.
 
-use crate::congestion::Met;
+use crate::congestion::CongestionStats;
 use crate::event_loop::Program;
-use crate::failure::Failure;
-use crate::gate::{Gate, Passage, SourceState};
-use crate::landing::Landing;
+use crate::source_control::{SessionState, SourceControl, StreamProgress};
 use crate::trailer::Trailer;
+use crate::transfer_error::TransferError;
+use crate::transfer_memory::TransferMemory;
 use srdma_rc::{
     Access, Completion, Endpoint, LocalRange, MemoryKey, Operation, PathMtu, RemoteAddress, Status, WorkRequest,
 };
@@ -13,31 +13,31 @@ use srdma_wire::{Instant, Qpn};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How messages are carried.
+/// RDMA operation of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carriage {
+pub enum TransferMode {
     /// SEND.
     Send,
-    /// RDMA WRITE, from this place in the peer's memory on.
+    /// RDMA WRITE, from this address in the peer's memory on.
     Write(RemoteAddress),
 }
 
-/// What to send and how.
+/// Parameters of a transfer to send.
 #[derive(Clone, Copy, Debug)]
 pub struct SendingConfig {
     /// The queue pair.
     pub qpn: Qpn,
-    /// How messages are carried; the trailer is always a SEND.
-    pub carriage: Carriage,
+    /// Operation of the messages; the trailer is always a SEND.
+    pub mode: TransferMode,
     /// Length of each message but the last.
     pub message_octets: u32,
-    /// What the trailer says of the data.
+    /// Length and digest of the data.
     pub trailer: Trailer,
-    /// Give up when nothing is acknowledged for so long.
+    /// The transfer fails when nothing is acknowledged for this time.
     pub timeout: Duration,
 }
 
-/// What is left to be posted.
+/// Work requests still to be posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Messages from this offset on, and the trailer.
@@ -46,7 +46,7 @@ enum Stage {
     Nothing,
 }
 
-/// A stream on its way.
+/// The program that sends a stream.
 pub struct Sending<'p> {
     config: SendingConfig,
     data: MemoryKey,
@@ -55,39 +55,39 @@ pub struct Sending<'p> {
     completions: u64,
     packets_acknowledged: u64,
     last_progress: Instant,
-    met: Met,
-    outcome: Option<Result<Instant, Failure>>,
+    congestion: CongestionStats,
+    outcome: Option<Result<Instant, TransferError>>,
     report: &'p mut dyn FnMut(u64),
-    gate: Option<Gated<'p>>,
+    control: Option<Controlled<'p>>,
 }
 
-/// A stream that may be paused: few messages are begun at once, so that a pause comes soon.
-struct Gated<'p> {
-    gate: &'p mut dyn Gate,
+/// A stream that may be paused: the number of outstanding messages is limited, so that it drains soon.
+struct Controlled<'p> {
+    control: &'p mut dyn SourceControl,
     path_mtu: PathMtu,
     most_begun: u64,
     begun_messages: u64,
     begun_packets: u64,
-    /// When it is asked again.
-    shut_until: Option<Instant>,
+    /// While no message may begin: when to ask again.
+    poll_at: Option<Instant>,
 }
 
-/// How often a stream that may not begin anything asks again.
-const SHUT_PERIOD: Duration = Duration::from_millis(5);
+/// Interval for asking again while no message may begin.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// `wr_id` of the trailer; those of messages are their offsets.
 const TRAILER: u64 = u64::MAX;
 
 impl<'p> Sending<'p> {
-    /// Sends `data`, from `now` on. `report` is told how many packets are acknowledged.
+    /// Sends `data`, from `now` on. `report` gets the number of acknowledged packets.
     pub fn new(
         now: Instant,
         config: SendingConfig,
         data: Vec<u8>,
-        endpoint: &mut Endpoint<Landing>,
+        endpoint: &mut Endpoint<TransferMemory>,
         report: &'p mut dyn FnMut(u64),
     ) -> Self {
-        let mut region = |octets| endpoint.register_memory(Landing::Source(octets), 0, Access::LOCAL, 0);
+        let mut region = |octets| endpoint.register_memory(TransferMemory::Source(octets), 0, Access::LOCAL, 0);
         Sending {
             stage: if data.is_empty() { Stage::Trailer } else { Stage::Data(0) },
             data: region(data),
@@ -96,19 +96,20 @@ impl<'p> Sending<'p> {
             completions: 0,
             packets_acknowledged: 0,
             last_progress: now,
-            met: Met::default(),
+            congestion: CongestionStats::default(),
             outcome: None,
             report,
-            gate: None,
+            control: None,
         }
     }
 
-    /// Asks before it begins a message. `window`: packets that may be outstanding, which begun messages are to fill.
+    /// Asks `control` before each message. Messages that have begun fill `window`, the packets that may be outstanding.
     #[must_use]
-    pub fn behind(mut self, gate: &'p mut dyn Gate, path_mtu: PathMtu, window: u32) -> Self {
+    pub fn controlled_by(mut self, control: &'p mut dyn SourceControl, path_mtu: PathMtu, window: u32) -> Self {
         let window_octets = u64::from(window) * u64::from(path_mtu.octets());
         let most_begun = 2 + 2 * window_octets / u64::from(self.config.message_octets.max(1));
-        self.gate = Some(Gated { gate, path_mtu, most_begun, begun_messages: 0, begun_packets: 0, shut_until: None });
+        self.control =
+            Some(Controlled { control, path_mtu, most_begun, begun_messages: 0, begun_packets: 0, poll_at: None });
         self
     }
 
@@ -117,13 +118,13 @@ impl<'p> Sending<'p> {
         self.completions
     }
 
-    /// The congestion that it has met.
-    pub fn met(&self) -> &Met {
-        &self.met
+    /// Rates and Fast CNPs so far.
+    pub fn congestion(&self) -> &CongestionStats {
+        &self.congestion
     }
 
-    /// When everything was acknowledged, or why it was not; `None` while the program runs.
-    pub fn outcome(&self) -> Option<Result<Instant, Failure>> {
+    /// When everything was acknowledged, or the failure; `None` while the program runs.
+    pub fn outcome(&self) -> Option<Result<Instant, TransferError>> {
         self.outcome
     }
 
@@ -131,7 +132,7 @@ impl<'p> Sending<'p> {
         match completion.status {
             Status::Success => self.completions += 1,
             status => {
-                self.outcome.get_or_insert(Err(Failure::Request(status)));
+                self.outcome.get_or_insert(Err(TransferError::Request(status)));
             }
         }
         if completion.wr_id == TRAILER {
@@ -139,10 +140,11 @@ impl<'p> Sending<'p> {
         }
     }
 
-    fn post(&mut self, endpoint: &mut Endpoint<Landing>) {
+    fn post(&mut self, endpoint: &mut Endpoint<TransferMemory>) {
         while let Some((request, next)) = self.next_request() {
-            let has_enough = |gated: &Gated<'_>| gated.begun_messages >= self.completions + gated.most_begun;
-            if self.gate.as_ref().is_some_and(has_enough) {
+            let has_enough =
+                |controlled: &Controlled<'_>| controlled.begun_messages >= self.completions + controlled.most_begun;
+            if self.control.as_ref().is_some_and(has_enough) {
                 return;
             }
             let length_octets = request.local.length_octets;
@@ -151,9 +153,9 @@ impl<'p> Sending<'p> {
                 return;
             }
             self.stage = next;
-            if let Some(gated) = &mut self.gate {
-                gated.begun_messages += 1;
-                gated.begun_packets += u64::from(length_octets.div_ceil(gated.path_mtu.octets()).max(1));
+            if let Some(controlled) = &mut self.control {
+                controlled.begun_messages += 1;
+                controlled.begun_packets += u64::from(length_octets.div_ceil(controlled.path_mtu.octets()).max(1));
             }
         }
     }
@@ -164,9 +166,9 @@ impl<'p> Sending<'p> {
             Stage::Data(offset) => {
                 let length_octets = u64::from(self.config.message_octets).min(total - offset) as u32;
                 let end = offset + u64::from(length_octets);
-                let operation = match self.config.carriage {
-                    Carriage::Send => Operation::Send { immediate: None },
-                    Carriage::Write(base) => {
+                let operation = match self.config.mode {
+                    TransferMode::Send => Operation::Send { immediate: None },
+                    TransferMode::Write(base) => {
                         let virtual_address = base.virtual_address.wrapping_add(offset);
                         Operation::Write { remote: RemoteAddress { virtual_address, ..base }, immediate: None }
                     }
@@ -184,24 +186,24 @@ impl<'p> Sending<'p> {
         }
     }
 
-    /// Whether a message may be begun. Time that passes while none may is not held against the peer.
-    fn pass(&mut self, now: Instant, acknowledged_packets: u64) -> Passage {
-        let Some(gated) = &mut self.gate else { return Passage::Open };
-        let is_quiet = gated.begun_messages == self.completions;
-        let passage = gated.gate.pass(SourceState {
-            begun_packets: gated.begun_packets,
-            acknowledged_packets: if is_quiet { gated.begun_packets } else { acknowledged_packets },
+    /// The state of the source. Time while it is paused does not count towards the timeout.
+    fn session_state(&mut self, now: Instant, acknowledged_packets: u64) -> SessionState {
+        let Some(controlled) = &mut self.control else { return SessionState::Sending };
+        let is_drained = controlled.begun_messages == self.completions;
+        let state = controlled.control.update(StreamProgress {
+            begun_packets: controlled.begun_packets,
+            acknowledged_packets: if is_drained { controlled.begun_packets } else { acknowledged_packets },
             completed_messages: self.completions,
-            is_quiet,
+            is_drained,
         });
-        gated.shut_until = None;
-        if passage == Passage::Shut {
-            gated.shut_until = Some(now + SHUT_PERIOD);
-            if is_quiet {
+        controlled.poll_at = None;
+        if let SessionState::Draining | SessionState::Paused = state {
+            controlled.poll_at = Some(now + POLL_INTERVAL);
+            if is_drained {
                 self.last_progress = now;
             }
         }
-        passage
+        state
     }
 
     fn watch(&mut self, now: Instant, packets_acknowledged: u64) {
@@ -212,8 +214,8 @@ impl<'p> Sending<'p> {
         } else if now >= self.last_progress + self.config.timeout {
             let after = self.config.timeout;
             let failure = match packets_acknowledged {
-                0 => Failure::NoAnswer { after },
-                _ => Failure::NoProgress { after },
+                0 => TransferError::NoResponse { after },
+                _ => TransferError::NoProgress { after },
             };
             self.outcome.get_or_insert(Err(failure));
         }
@@ -221,25 +223,25 @@ impl<'p> Sending<'p> {
 }
 
 impl Program for Sending<'_> {
-    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<Landing>) -> ControlFlow<()> {
+    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()> {
         while let Some(completion) = endpoint.poll_completion() {
             self.complete(now, &completion);
         }
-        self.met.look(now, endpoint, self.config.qpn);
+        self.congestion.update(now, endpoint, self.config.qpn);
         let packets_acknowledged =
             endpoint.counters(self.config.qpn).map_or(0, |counters| counters.packets_acknowledged);
-        match self.pass(now, packets_acknowledged) {
-            Passage::Open => self.post(endpoint),
-            Passage::Shut => {}
-            Passage::Closed => drop(self.outcome.get_or_insert(Err(Failure::GroupClosed))),
+        match self.session_state(now, packets_acknowledged) {
+            SessionState::Sending => self.post(endpoint),
+            SessionState::Draining | SessionState::Paused => {}
+            SessionState::Ended => drop(self.outcome.get_or_insert(Err(TransferError::GroupClosed))),
         }
         self.watch(now, packets_acknowledged);
         if self.outcome.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let patience = self.last_progress + self.config.timeout;
-        let shut_until = self.gate.as_ref().and_then(|gated| gated.shut_until);
-        Some(shut_until.map_or(patience, |until| until.min(patience)))
+        let timeout = self.last_progress + self.config.timeout;
+        let poll_at = self.control.as_ref().and_then(|controlled| controlled.poll_at);
+        Some(poll_at.map_or(timeout, |poll_at| poll_at.min(timeout)))
     }
 }

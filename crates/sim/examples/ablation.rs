@@ -4,9 +4,10 @@
 //! `cargo run --release -p srdma-sim --example ablation`
 
 use srdma_group::{ListMode, Rules};
+use srdma_random::{Probability, Stream};
 use srdma_sim::baseline::{self, Algorithm};
 use srdma_sim::scenario::{Outcome, Scenario};
-use srdma_sim::{LinkModel, Multicast, Probability, SetUpError, Stream};
+use srdma_sim::{LinkModel, Multicast, SetUpError};
 use std::error::Error;
 use std::rc::Rc;
 

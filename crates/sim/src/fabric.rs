@@ -4,11 +4,11 @@ use crate::host::{HOST_PORT, Host, HostConfig};
 use crate::link::LinkModel;
 use crate::network::{ElementId, LinkId, Network};
 use crate::plan::{self, NodeAddresses};
-use crate::random::Probability;
 use crate::station::Member;
 use crate::topology::{SOURCE_NAME, Topology};
 use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
 use srdma_frame::PortId;
+use srdma_random::Probability;
 use srdma_wire::{Instant, MacAddress, Prefix};
 use std::net::Ipv6Addr;
 

@@ -1,6 +1,6 @@
 //! A link: what a wire does to frames, in each of its two directions.
 
-use crate::random::{Probability, Stream};
+use srdma_random::{Probability, Stream};
 use srdma_wire::Instant;
 use srdma_wire::units::PS_PER_NS;
 

@@ -3,11 +3,11 @@
 use crate::calendar::Calendar;
 use crate::damage;
 use crate::link::{Counters, Fate, LinkModel, Trouble, Wire};
-use crate::random::Stream;
 use crate::record::Record;
 use crate::tap::Tap;
 use crate::travelling::Travelling;
 use srdma_frame::{Element, Frame, Pool, PortId};
+use srdma_random::Stream;
 use srdma_wire::Instant;
 use std::io::{self, Write};
 

@@ -27,12 +27,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("agent", &["wire", "group", "api", "dataplane"]),
     ("controller-core", &["wire", "group", "api", "fabric", "placement", "toml-error"]),
     ("controller", &["wire", "group", "api", "controller-core", "fabric", "toml-error"]),
-    ("sim", &["wire", "group", "frame", "aggregation", "dataplane", "rc", "capture", "fabric"]),
+    ("random", &[]),
+    ("sim", &["random", "wire", "group", "frame", "aggregation", "dataplane", "rc", "capture", "fabric"]),
     ("recording", &["group", "api", "sim"]),
     (
         "fabric-sim",
         &[
             "toml-error",
+            "random",
             "wire",
             "group",
             "steering",
@@ -45,11 +47,12 @@ const LAYERS: &[(&str, &[&str])] = &[
             "sim",
         ],
     ),
-    ("chaos", &["wire", "group", "frame", "aggregation", "dataplane", "rc", "sim"]),
+    ("chaos", &["random", "wire", "group", "frame", "aggregation", "dataplane", "rc", "sim"]),
     ("model-check", &["wire", "aggregation"]),
     ("io", &["wire", "frame", "fib", "capture"]),
     ("bench", &["wire", "group", "steering", "frame", "aggregation", "dataplane", "io"]),
     ("host", &["wire", "steering", "frame", "dataplane", "rc", "io", "toml-error"]),
+    ("session", &["wire", "api", "host"]),
     (
         "node",
         &[
@@ -92,6 +95,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "report",
             "api",
             "controller",
+            "random",
+            "session",
             "sim",
             "fabric-sim",
             "recording",

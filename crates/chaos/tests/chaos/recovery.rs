@@ -9,7 +9,7 @@
 use srdma_chaos::outcome::{GroupOutcome, StepKind};
 use srdma_chaos::schedule::{DEFAULT_T_STALL_PERCENT, Event, LinkPlan, Schedule, TimedEvent};
 use srdma_chaos::{scale, world};
-use srdma_sim::random::Stream;
+use srdma_random::Stream;
 use std::iter;
 
 const DEFAULT_RUNS: usize = 150;

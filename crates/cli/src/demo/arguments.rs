@@ -3,12 +3,13 @@
 use crate::units::{parse_delay, parse_octets, parse_probability, parse_rate};
 use clap::{Args, ValueEnum, value_parser};
 use srdma_group::{ListMode, Rules};
+use srdma_random::{Probability, Stream};
 use srdma_rc::{MAX_MESSAGE_OCTETS, PathMtu};
+use srdma_sim::LinkModel;
 use srdma_sim::baseline::Algorithm;
 use srdma_sim::fabric::Headend;
 use srdma_sim::scenario::{Branching, Operation, Scenario};
 use srdma_sim::topology::{MAX_RECEIVERS, Topology};
-use srdma_sim::{LinkModel, Probability, Stream};
 use srdma_wire::Psn;
 use std::path::PathBuf;
 

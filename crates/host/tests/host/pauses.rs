@@ -1,8 +1,8 @@
-//! A stream that is paused for others who join (D30), between two endpoints in memory.
+//! A stream that is paused while receivers join (D30), between two endpoints in memory.
 
 use srdma_host::{
-    Carriage, Congestion, Connection, Failure, Gate, Landing, Passage, PathMtu, Program, Receiving, ReceivingConfig,
-    Sending, SendingConfig, SourceState, Trailer,
+    Congestion, Connection, PathMtu, Program, Receiving, ReceivingConfig, Sending, SendingConfig, SessionState,
+    SourceControl, StreamProgress, Trailer, TransferError, TransferMemory, TransferMode,
 };
 use srdma_rc::{Endpoint, MemoryKey, RemoteAddress};
 use srdma_wire::{Instant, Psn, Qpn};
@@ -31,30 +31,30 @@ fn connection(own: u16, peer: u16) -> Connection {
     }
 }
 
-/// What the stream may, and what it has said last.
+/// The state that the stream gets, and its last progress.
 #[derive(Clone)]
-struct Script(Rc<Cell<(Passage, SourceState)>>);
+struct Script(Rc<Cell<(SessionState, StreamProgress)>>);
 
-impl Gate for Script {
-    fn pass(&mut self, state: SourceState) -> Passage {
-        let (passage, _) = self.0.get();
-        self.0.set((passage, state));
-        passage
+impl SourceControl for Script {
+    fn update(&mut self, progress: StreamProgress) -> SessionState {
+        let (state, _) = self.0.get();
+        self.0.set((state, progress));
+        state
     }
 }
 
-fn carry(now: Instant, from: &mut Endpoint<Landing>, to: &mut Endpoint<Landing>) {
+fn carry(now: Instant, from: &mut Endpoint<TransferMemory>, to: &mut Endpoint<TransferMemory>) {
     let mut packet = [0; 4400];
     while let Some(length) = from.poll_transmit(now, &mut packet) {
-        // What is refused is missed by the test.
+        // The test notices refused packets by their absence.
         let _ = to.receive(now, &[&packet[..length]]);
     }
 }
 
-/// D30: what has begun is finished, nothing is begun; what is told of PSN and messages is what the receiver has. The
-/// pause may last longer than the peer's silence may. A group that is closed ends the stream.
+/// D30: a pause lets begun messages complete and begins none; the reported PSN and messages are what the receiver has.
+/// The pause may last longer than the timeout. A closed group ends the stream.
 #[test]
-fn a_pause_is_quiet_and_ends() {
+fn a_paused_stream_drains_and_resumes() {
     for ends_well in [true, false] {
         let mut source = connection(1, 2).endpoint(&Congestion::default()).unwrap();
         let mut receiver = connection(2, 1).endpoint(&Congestion::default()).unwrap();
@@ -70,15 +70,15 @@ fn a_pause_is_quiet_and_ends() {
         let mut receiving = Receiving::new(now, config, &mut receiver, &mut of_receiver).unwrap();
         let config = SendingConfig {
             qpn: connection(1, 2).qpn,
-            carriage: Carriage::Write(RemoteAddress { virtual_address: 0, rkey: MemoryKey(7) }),
+            mode: TransferMode::Write(RemoteAddress { virtual_address: 0, rkey: MemoryKey(7) }),
             message_octets: MESSAGE,
             trailer: Trailer { octets: OCTETS as u64, sha256: [0; 32] },
             timeout: TIMEOUT,
         };
-        let script = Script(Rc::new(Cell::new((Passage::Open, SourceState::default()))));
-        let mut gate = script.clone();
+        let script = Script(Rc::new(Cell::new((SessionState::Sending, StreamProgress::default()))));
+        let mut control = script.clone();
         let sending = Sending::new(now, config, vec![5; OCTETS], &mut source, &mut of_source);
-        let mut sending = sending.behind(&mut gate, PathMtu::Octets4096, WINDOW);
+        let mut sending = sending.controlled_by(&mut control, PathMtu::Octets4096, WINDOW);
         let mut round = |step: Duration| {
             now += step;
             let ends = sending.work(now, &mut source).is_break();
@@ -90,21 +90,21 @@ fn a_pause_is_quiet_and_ends() {
             (ends, script.0.get().1, payload)
         };
         let brief = Duration::from_micros(20);
-        while !round(brief).1.is_quiet || script.0.get().0 == Passage::Open {
+        while !round(brief).1.is_drained || script.0.get().0 == SessionState::Sending {
             if script.0.get().1.completed_messages >= 2 {
-                script.0.set((Passage::Shut, script.0.get().1));
+                script.0.set((SessionState::Paused, script.0.get().1));
             }
         }
         let (_, quiet, payload) = round(TIMEOUT * 3);
-        assert!(quiet.is_quiet && (2..16).contains(&quiet.completed_messages), "{quiet:?}");
+        assert!(quiet.is_drained && (2..16).contains(&quiet.completed_messages), "{quiet:?}");
         assert_eq!((quiet.begun_packets, quiet.acknowledged_packets), (16 * quiet.completed_messages, payload / 4096));
-        let passage = if ends_well { Passage::Open } else { Passage::Closed };
+        let passage = if ends_well { SessionState::Sending } else { SessionState::Ended };
         script.0.set((passage, quiet));
         let rounds = (0..10_000).find(|_| round(brief).0);
         assert!(rounds.is_some());
         match ends_well {
             true => assert_eq!((sending.outcome().unwrap().is_ok(), sending.completions()), (true, 17)),
-            false => assert_eq!(sending.outcome(), Some(Err(Failure::GroupClosed))),
+            false => assert_eq!(sending.outcome(), Some(Err(TransferError::GroupClosed))),
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::lossy::Lossy;
 use sha2::{Digest, Sha256};
 use srdma_host::{
-    Carriage, Clock, Congestion, Connection, Failure, Received, Receiving, ReceivingConfig, Sending, SendingConfig,
-    Trailer, UdpWire, UdpWireConfig, Wire, run,
+    Clock, Congestion, Connection, Received, Receiving, ReceivingConfig, Sending, SendingConfig, Trailer,
+    TransferError, TransferMode, UdpWire, UdpWireConfig, Wire, run,
 };
 use srdma_io::udp::Segmentation;
 use srdma_rc::rate::DcqcnParameters;
@@ -52,8 +52,8 @@ const USUAL: Setting = Setting {
 };
 
 struct Outcome {
-    sent: Result<(), Failure>,
-    received: Option<Result<Received, Failure>>,
+    sent: Result<(), TransferError>,
+    received: Option<Result<Received, TransferError>>,
     sender: QueuePairCounters,
 }
 
@@ -113,13 +113,13 @@ impl Setting {
         })
     }
 
-    fn send(&self, wire: &mut UdpWire, data: &[u8]) -> (Result<(), Failure>, QueuePairCounters) {
+    fn send(&self, wire: &mut UdpWire, data: &[u8]) -> (Result<(), TransferError>, QueuePairCounters) {
         let connection = self.connection(0x11, 0x22);
         let mut endpoint = connection.endpoint(&self.congestion()).unwrap();
         let remote = RemoteAddress { virtual_address: BASE, rkey: MemoryKey(self.rkey) };
         let config = SendingConfig {
             qpn: connection.qpn,
-            carriage: if self.by_write { Carriage::Write(remote) } else { Carriage::Send },
+            mode: if self.by_write { TransferMode::Write(remote) } else { TransferMode::Send },
             message_octets: self.message_octets,
             trailer: Trailer { octets: data.len() as u64, sha256: Sha256::digest(data).into() },
             timeout: self.timeout,
@@ -129,12 +129,12 @@ impl Setting {
         let mut sending = Sending::new(clock.now(), config, data.to_vec(), &mut endpoint, &mut report);
         run(&clock, &mut endpoint, &mut self.lossy(wire, 1), &mut sending).expect("the wire works");
         let outcome = sending.outcome().expect("it is over").map(drop);
-        assert_eq!(sending.met().least_bits_per_s.is_some_and(|rate| rate < LINE_BITS_PER_S), self.marks);
+        assert_eq!(sending.congestion().least_bits_per_s.is_some_and(|rate| rate < LINE_BITS_PER_S), self.marks);
         (outcome, *endpoint.counters(connection.qpn).unwrap())
     }
 
     /// Receives, then answers until the sender is content.
-    fn receive(&self, wire: &mut UdpWire, is_over: &AtomicBool) -> Option<Result<Received, Failure>> {
+    fn receive(&self, wire: &mut UdpWire, is_over: &AtomicBool) -> Option<Result<Received, TransferError>> {
         let connection = self.connection(0x22, 0x11);
         let mut endpoint = connection.endpoint(&self.congestion()).unwrap();
         let config = ReceivingConfig {
@@ -272,14 +272,14 @@ fn garbage_is_counted_and_does_not_matter() {
 fn a_wrong_key_and_too_much_data_are_refused_by_the_peer() {
     let refused = |setting: Setting, status| {
         let outcome = setting.transfer(&octets(100_000));
-        assert_eq!(outcome.sent, Err(Failure::Request(status)));
-        assert_eq!(outcome.received.map(|received| received.map(drop)), Some(Err(Failure::RequestRefused)));
+        assert_eq!(outcome.sent, Err(TransferError::Request(status)));
+        assert_eq!(outcome.received.map(|received| received.map(drop)), Some(Err(TransferError::RequestRefused)));
     };
     refused(Setting { rkey: 0x1234, ..USUAL }, Status::RemoteAccessError);
     refused(Setting { region_octets: 99_999, ..USUAL }, Status::RemoteAccessError);
     let outcome = Setting { by_write: false, region_octets: 99_990, ..USUAL }.transfer(&octets(100_000));
     let received = outcome.received.map(|received| received.map(drop));
-    assert_eq!(received, Some(Err(Failure::TooMuch { excess: 10, limit: 99_990 })));
+    assert_eq!(received, Some(Err(TransferError::TooLong { excess: 10, limit: 99_990 })));
 }
 
 #[test]
@@ -289,8 +289,11 @@ fn a_peer_that_is_silent_ends_the_transfer() {
     let mut wire = setting.wire();
     wire.set_peer_port(9);
     let (sent, counters) = setting.send(&mut wire, &octets(100));
-    assert_eq!(sent, Err(Failure::NoAnswer { after: setting.timeout }));
+    assert_eq!(sent, Err(TransferError::NoResponse { after: setting.timeout }));
     assert!(counters.timeouts > 0);
     let received = setting.receive(&mut wire, &AtomicBool::new(true));
-    assert_eq!(received.map(|received| received.map(drop)), Some(Err(Failure::NothingCame { after: setting.timeout })));
+    assert_eq!(
+        received.map(|received| received.map(drop)),
+        Some(Err(TransferError::NothingReceived { after: setting.timeout }))
+    );
 }

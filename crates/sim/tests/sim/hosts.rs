@@ -1,11 +1,12 @@
 //! Two hosts on one link: the engine and the endpoint without any node between them.
 
 use proptest::prelude::*;
+use srdma_random::{Probability, Stream};
 use srdma_rc::{PathMtu, QueuePairConfig, RemoteAddress};
 use srdma_sim::host::{HOST_PORT, Host, HostConfig};
 use srdma_sim::program::{Carriage, Intake, Outgoing};
 use srdma_sim::replica::Replica;
-use srdma_sim::{ElementId, LinkId, LinkModel, Network, Probability, Stream};
+use srdma_sim::{ElementId, LinkId, LinkModel, Network};
 use srdma_wire::{Instant, MacAddress, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::rc::Rc;

@@ -2,8 +2,9 @@
 
 use srdma_dataplane::Command;
 use srdma_group::NodeIndex;
+use srdma_random::{Probability, Stream};
 use srdma_sim::scenario::{Outcome, Scenario};
-use srdma_sim::{LinkModel, Multicast, Probability, Stream};
+use srdma_sim::{LinkModel, Multicast};
 use std::rc::Rc;
 
 /// The edge N1 of Figure 1, by its position, with the receivers R1 and R2.

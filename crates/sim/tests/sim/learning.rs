@@ -3,8 +3,9 @@
 
 use srdma_dataplane::{Command, Learning};
 use srdma_group::{GroupId, ListMode, NodeIndex, Parent};
+use srdma_random::{Probability, Stream};
 use srdma_sim::scenario::{Operation, Outcome, Scenario};
-use srdma_sim::{LinkModel, Multicast, Probability, Stream};
+use srdma_sim::{LinkModel, Multicast};
 use srdma_wire::{Instant, Prefix, Psn};
 use std::rc::Rc;
 

@@ -2,7 +2,8 @@
 
 use srdma_dataplane::{Command, DropReason, EgressConfig, NextHop, Node, NodeConfig, PfcConfig, PortConfig};
 use srdma_frame::{Element, Frame, Pool, PortId};
-use srdma_sim::{ElementId, LinkModel, Network, Probability, Station};
+use srdma_random::Probability;
+use srdma_sim::{ElementId, LinkModel, Network, Station};
 use srdma_wire::units::GBIT_PER_S;
 use srdma_wire::{EtherType, Ethernet, Instant, Ipv6, MacAddress, NextHeader};
 use std::collections::VecDeque;

@@ -1,19 +1,18 @@
-//! Chance, all of it from one seed.
+//! Random numbers from one seed: the same seed and name give the same numbers, on every machine.
+//!
+//! Each user draws from a [`Stream`] of its own, so that users do not change the numbers of others.
 
 use rand::Rng;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use sha2::{Digest, Sha256};
 
-/// A stream of random numbers.
-///
-/// Each user has a stream of its own, named after itself: what one draws, or whether it exists at all, changes nothing
-/// for the others.
+/// A stream of random numbers, named after its user.
 #[derive(Clone, Debug)]
 pub struct Stream(Pcg64Mcg);
 
 impl Stream {
-    /// The stream called `name` of all those that come from `seed`.
+    /// The stream `name` of `seed`.
     pub fn new(seed: u64, name: &str) -> Self {
         let digest = Sha256::new().chain_update(seed.to_le_bytes()).chain_update(name.as_bytes()).finalize();
         let mut state = [0; 16];
@@ -21,7 +20,7 @@ impl Stream {
         Stream(Pcg64Mcg::from_seed(state))
     }
 
-    /// Whether something of this probability happens now. What never or always happens draws no number.
+    /// Whether an event of this probability happens. Probabilities 0 and 1 draw no number.
     #[inline]
     pub fn happens(&mut self, probability: Probability) -> bool {
         match probability.0 {
@@ -31,17 +30,17 @@ impl Stream {
         }
     }
 
-    /// A number below `limit`, evenly; 0 when `limit` is 0.
+    /// A uniform number below `limit`; 0 when `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// A number from 0 to 1, 1 excluded, evenly.
+    /// A uniform number from 0 to 1, 1 excluded.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Fills `octets`.
+    /// Fills `octets` with random numbers.
     pub fn fill(&mut self, octets: &mut [u8]) {
         self.0.fill_bytes(octets);
     }
@@ -52,15 +51,15 @@ impl Stream {
 pub struct Probability(u64);
 
 impl Probability {
-    /// Never.
+    /// Probability 0.
     pub const ZERO: Probability = Probability(0);
 
-    /// The probability, when it lies from 0 to 1.
+    /// A probability from 0 to 1; `None` outside.
     pub fn new(probability: f64) -> Option<Self> {
         if !(0.0..=1.0).contains(&probability) {
             return None;
         }
-        // From 2^64 on, the conversion stays at the greatest number, which stands for "always".
+        // From 2^64 on, the conversion stays at the greatest number, which stands for 1.
         Some(Probability((probability * 2f64.powi(64)) as u64))
     }
 }
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_never_or_always_happens_draws_nothing() {
+    fn probabilities_0_and_1_draw_no_number() {
         let (mut one, mut other) = (Stream::new(1, "N6-N4"), Stream::new(1, "N6-N4"));
         assert!(!one.happens(Probability::ZERO));
         assert!(one.happens(Probability::new(1.0).unwrap()));
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn things_happen_as_often_as_their_probability_says() {
+    fn events_have_their_probability() {
         let mut stream = Stream::new(7, "test");
         for probability in [0.001, 0.05, 0.5] {
             let trials = 400_000;

@@ -1,98 +1,100 @@
-//! Memory that a stream is sent from or lands in.
+//! Memory that a transfer reads from or writes to.
 
 use srdma_rc::Memory;
 use std::collections::TryReserveError;
 
 /// A memory region of an endpoint.
 #[derive(Debug)]
-pub enum Landing {
-    /// What is sent.
+pub enum TransferMemory {
+    /// Data to send.
     Source(Vec<u8>),
-    /// Octets by their offset, for WRITEs. Memory is used as far as something was written.
+    /// Target of WRITEs. Memory is used up to the last octet that was written.
     Region {
-        /// What has come; zeros where nothing has.
+        /// Received octets; zeros in gaps.
         octets: Vec<u8>,
-        /// Octets that it may have.
+        /// Length of the region.
         length: usize,
     },
-    /// The messages of SENDs, one behind the other wherever the receives lie: nobody knows before how long each is.
+    /// Target of SENDs: messages are appended, since their lengths are not known in advance.
     Stream {
-        /// What has come.
+        /// Received octets.
         octets: Vec<u8>,
-        /// More is not kept.
+        /// Maximum length.
         limit: usize,
-        /// Octets that came beyond the limit.
+        /// Octets received beyond the limit.
         excess: u64,
     },
 }
 
-impl Landing {
+impl TransferMemory {
     /// The length of a stream as a region: that of the longest message, 2^31 octets.
     const LONGEST_MESSAGE: u64 = srdma_rc::MAX_MESSAGE_OCTETS as u64;
 
-    /// A region of so many octets.
+    /// A region of `length` octets.
     ///
     /// # Errors
     ///
-    /// When there is no such memory.
+    /// When the memory cannot be reserved.
     pub fn region(length: usize) -> Result<Self, TryReserveError> {
-        Ok(Landing::Region { octets: reserved(length)?, length })
+        Ok(TransferMemory::Region { octets: reserved(length)?, length })
     }
 
     /// A stream of at most `limit` octets.
     ///
     /// # Errors
     ///
-    /// When there is no such memory.
+    /// When the memory cannot be reserved.
     pub fn stream(limit: usize) -> Result<Self, TryReserveError> {
-        Ok(Landing::Stream { octets: reserved(limit)?, limit, excess: 0 })
+        Ok(TransferMemory::Stream { octets: reserved(limit)?, limit, excess: 0 })
     }
 
-    /// The octets that there are.
+    /// The octets so far.
     pub fn octets(&self) -> &[u8] {
         match self {
-            Landing::Source(octets) | Landing::Region { octets, .. } | Landing::Stream { octets, .. } => octets,
+            TransferMemory::Source(octets)
+            | TransferMemory::Region { octets, .. }
+            | TransferMemory::Stream { octets, .. } => octets,
         }
     }
 
-    /// The octets that there are, taken out.
+    /// Takes the octets out.
     pub fn take(&mut self) -> Vec<u8> {
         match self {
-            Landing::Source(octets) | Landing::Region { octets, .. } | Landing::Stream { octets, .. } => {
-                std::mem::take(octets)
-            }
+            TransferMemory::Source(octets)
+            | TransferMemory::Region { octets, .. }
+            | TransferMemory::Stream { octets, .. } => std::mem::take(octets),
         }
     }
 
-    /// Octets that a stream had no room for.
+    /// Octets beyond the limit of a stream.
     pub fn excess(&self) -> u64 {
         match self {
-            Landing::Source(_) | Landing::Region { .. } => 0,
-            Landing::Stream { excess, .. } => *excess,
+            TransferMemory::Source(_) | TransferMemory::Region { .. } => 0,
+            TransferMemory::Stream { excess, .. } => *excess,
         }
     }
 }
 
-/// Memory that the kernel has promised and not yet given.
+/// Reserved address space, without pages yet.
 fn reserved(length: usize) -> Result<Vec<u8>, TryReserveError> {
     let mut octets = Vec::new();
     octets.try_reserve_exact(length)?;
     Ok(octets)
 }
 
-impl Memory for Landing {
+impl Memory for TransferMemory {
     fn len(&self) -> u64 {
         match self {
-            Landing::Source(octets) => octets.len() as u64,
-            Landing::Region { length, .. } => *length as u64,
-            Landing::Stream { .. } => Self::LONGEST_MESSAGE,
+            TransferMemory::Source(octets) => octets.len() as u64,
+            TransferMemory::Region { length, .. } => *length as u64,
+            TransferMemory::Stream { .. } => Self::LONGEST_MESSAGE,
         }
     }
 
     fn write(&mut self, offset: u64, octets: &[u8]) {
         match self {
-            Landing::Source(source) => source.write(offset, octets),
-            Landing::Region { octets: region, length } => {
+            TransferMemory::Source(source) => source.write(offset, octets),
+            TransferMemory::Region { octets: region, length } => {
                 let (start, end) = (offset as usize, offset as usize + octets.len());
                 if start == region.len() && end <= *length {
                     region.extend_from_slice(octets);
@@ -103,7 +105,7 @@ impl Memory for Landing {
                 }
                 region.write(offset, octets);
             }
-            Landing::Stream { octets: stream, limit, excess } => {
+            TransferMemory::Stream { octets: stream, limit, excess } => {
                 let room = (*limit - stream.len()).min(octets.len());
                 stream.extend_from_slice(&octets[..room]);
                 *excess += (octets.len() - room) as u64;
@@ -113,9 +115,9 @@ impl Memory for Landing {
 
     fn read(&self, offset: u64, into: &mut [u8]) {
         match self {
-            Landing::Source(source) => source.read(offset, into),
-            // No peer may read them, and nothing is sent from them.
-            Landing::Region { .. } | Landing::Stream { .. } => into.fill(0),
+            TransferMemory::Source(source) => source.read(offset, into),
+            // Neither readable by the peer nor a source of SENDs.
+            TransferMemory::Region { .. } | TransferMemory::Stream { .. } => into.fill(0),
         }
     }
 }
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_stream_keeps_its_order_and_its_limit() {
-        let mut stream = Landing::stream(5).unwrap();
+        let mut stream = TransferMemory::stream(5).unwrap();
         stream.write(0, &[1, 2]);
         stream.write(0, &[3]);
         stream.write(9, &[4, 5, 6]);
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_region_grows_to_its_length() {
-        let mut region = Landing::region(6).unwrap();
+        let mut region = TransferMemory::region(6).unwrap();
         region.write(0, &[1, 2]);
         region.write(4, &[5]);
         region.write(1, &[9]);
@@ -144,6 +146,6 @@ mod tests {
         region.write(5, &[6]);
         region.write(6, &[7]);
         assert_eq!(region.octets(), [1, 9, 0, 0, 5, 6], "nothing behind its end");
-        assert!(Landing::region(usize::MAX).is_err());
+        assert!(TransferMemory::region(usize::MAX).is_err());
     }
 }

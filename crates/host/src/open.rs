@@ -1,0 +1,236 @@
+//! Opening the wire of a connection: a UDP socket, or a packet driver on an interface.
+
+use crate::connection::Connection;
+use crate::raw_wire::{RawWire, RawWireConfig};
+use crate::udp_wire::{UdpWire, UdpWireConfig};
+use crate::wire::Wire;
+use srdma_io::udp::Segmentation;
+use srdma_rc::PathMtu;
+use srdma_wire::MacAddress;
+use srdma_wire::codepoints::ROCEV2_PORT;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::path::Path;
+
+/// Packets that a packet driver buffers, whatever their length.
+const RAW_WINDOW: u32 = 128;
+
+/// Parameters of a wire.
+#[derive(Clone, Copy, Debug)]
+pub struct WireOptions<'a> {
+    /// The interface of a packet driver; `None` for a UDP socket.
+    pub raw: Option<RawInterface<'a>>,
+    /// Addresses of both ends, and the path MTU.
+    pub connection: &'a Connection,
+    /// How a UDP socket cuts bursts into packets.
+    pub segmentation: Segmentation,
+    /// Receive buffer of a UDP socket, as far as the system allows.
+    pub buffer_octets: u32,
+    /// Length of the longest packet, with the headers of its path.
+    pub max_packet_octets: usize,
+    /// Destination of returning path probes.
+    pub probe_address: Option<Ipv6Addr>,
+}
+
+/// An interface, and the next hop toward the peer there.
+#[derive(Clone, Copy, Debug)]
+pub struct RawInterface<'a> {
+    /// Name of the interface.
+    pub name: &'a str,
+    /// MAC address of the next hop.
+    pub next_hop: MacAddress,
+}
+
+/// Why a wire cannot be opened or no longer be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The peer has no route.
+    #[error("no route to {peer}: {error}")]
+    NoRoute {
+        /// The peer.
+        peer: Ipv6Addr,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// The route to the peer is over IPv4.
+    #[error("the source address toward {peer} is {address}, which is not an IPv6 address")]
+    NotIpv6 {
+        /// The peer.
+        peer: Ipv6Addr,
+        /// The source address that the kernel chooses.
+        address: IpAddr,
+    },
+    /// The UDP port is in use.
+    #[error("another RoCEv2 endpoint uses UDP port {ROCEV2_PORT} on {0}")]
+    InUse(Ipv6Addr),
+    /// The address is not usable.
+    #[error("{0} is not an address of this host, or is still tentative: see `ip -6 address`")]
+    NotAvailable(Ipv6Addr),
+    /// The interface does not exist.
+    #[error("--raw: there is no interface {0}; `ip link` lists the interfaces")]
+    NoInterface(String),
+    /// The interface has no unicast MAC address.
+    #[error("--raw: interface {0} has no unicast MAC address")]
+    NoMac(String),
+    /// The interface's MTU is too small.
+    #[error(
+        "--raw: packets of path MTU {path_mtu} take up to {packet_octets} octets, interface {interface} has MTU {mtu}: \
+         raise it, or choose a smaller --path-mtu"
+    )]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// Its MTU.
+        mtu: usize,
+        /// Payload of a full packet.
+        path_mtu: u32,
+        /// Length of the longest packet.
+        packet_octets: usize,
+    },
+    /// The link's MTU is too small.
+    #[error(
+        "packets of path MTU {path_mtu} do not fit the link toward {peer}: raise its MTU to {needed} or more, or \
+         choose a smaller --path-mtu"
+    )]
+    LinkMtu {
+        /// The peer.
+        peer: Ipv6Addr,
+        /// Payload of a full packet.
+        path_mtu: u32,
+        /// MTU that is enough.
+        needed: u32,
+    },
+    /// A packet driver or socket says itself what is wrong.
+    #[error("{0}")]
+    Driver(io::Error),
+    /// The port cannot be opened.
+    #[error("cannot open UDP port {ROCEV2_PORT} on {address}: {error}")]
+    Open {
+        /// The address of this host.
+        address: Ipv6Addr,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// The socket failed during a transfer.
+    #[error("the socket failed: {0}")]
+    Failed(io::Error),
+}
+
+/// The address of this host that the kernel chooses for packets to `peer`.
+///
+/// # Errors
+///
+/// When there is no route, or none over IPv6.
+pub fn source_address(peer: Ipv6Addr) -> Result<Ipv6Addr, WireError> {
+    let route = || {
+        let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))?;
+        socket.connect((peer, ROCEV2_PORT))?;
+        socket.local_addr()
+    };
+    match route().map_err(|error| WireError::NoRoute { peer, error })?.ip() {
+        IpAddr::V6(address) => Ok(address),
+        address @ IpAddr::V4(_) => Err(WireError::NotIpv6 { peer, address }),
+    }
+}
+
+impl WireOptions<'_> {
+    /// Opens the wire; returns it with the number of packets that it can buffer.
+    ///
+    /// # Errors
+    ///
+    /// When the interface or socket cannot be used.
+    pub fn open(self) -> Result<(Box<dyn Wire>, u32), WireError> {
+        let WireOptions { raw, connection, max_packet_octets, .. } = self;
+        let address = connection.address;
+        let wire = match raw {
+            Some(RawInterface { name, next_hop }) => {
+                let config = RawWireConfig {
+                    interface: name.to_owned(),
+                    address,
+                    mac: mac_of(name)?,
+                    next_hop,
+                    max_packet_octets,
+                    probe_address: self.probe_address,
+                };
+                check_mtu(name, connection.path_mtu, max_packet_octets)?;
+                RawWire::new(&config).map(|wire| (Box::new(wire) as Box<dyn Wire>, RAW_WINDOW))
+            }
+            None => UdpWire::new(&UdpWireConfig {
+                address,
+                peer: connection.peer_address,
+                port: ROCEV2_PORT,
+                peer_port: ROCEV2_PORT,
+                segmentation: self.segmentation,
+                buffer_octets: self.buffer_octets,
+                max_packet_octets,
+            })
+            .map(|wire| {
+                let window = wire.receive_window(connection.path_mtu.octets());
+                (Box::new(wire) as Box<dyn Wire>, window)
+            }),
+        };
+        wire.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => WireError::InUse(address),
+            io::ErrorKind::AddrNotAvailable => WireError::NotAvailable(address),
+            io::ErrorKind::Other => WireError::Driver(error),
+            _ => WireError::Open { address, error },
+        })
+    }
+}
+
+impl WireError {
+    /// The error of a transfer over an open wire.
+    pub fn during_transfer(error: io::Error, connection: &Connection) -> Self {
+        const MESSAGE_TOO_LONG: i32 = 90;
+        let path_mtu = connection.path_mtu.octets();
+        match error.raw_os_error() {
+            Some(MESSAGE_TOO_LONG) => {
+                WireError::LinkMtu { peer: connection.peer_address, path_mtu, needed: path_mtu + 104 }
+            }
+            _ => WireError::Failed(error),
+        }
+    }
+}
+
+fn attribute(interface: &str, name: &str) -> io::Result<String> {
+    std::fs::read_to_string(Path::new("/sys/class/net").join(interface).join(name))
+}
+
+fn mac_of(interface: &str) -> Result<MacAddress, WireError> {
+    let text = attribute(interface, "address").map_err(|_| WireError::NoInterface(interface.to_owned()))?;
+    parse_mac(text.trim()).ok_or_else(|| WireError::NoMac(interface.to_owned()))
+}
+
+/// A packet socket drops packets beyond the MTU.
+fn check_mtu(interface: &str, path_mtu: PathMtu, packet_octets: usize) -> Result<(), WireError> {
+    let mtu = attribute(interface, "mtu").ok().and_then(|text| text.trim().parse::<usize>().ok());
+    match mtu {
+        Some(mtu) if mtu < packet_octets => {
+            Err(WireError::Mtu { interface: interface.to_owned(), mtu, path_mtu: path_mtu.octets(), packet_octets })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A unicast MAC address: six pairs of hexadecimal digits with colons between them.
+pub fn parse_mac(text: &str) -> Option<MacAddress> {
+    let octets = text.split(':').map(|digits| {
+        let is_octet = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(digits, 16).ok().filter(|_| is_octet)
+    });
+    let octets = octets.collect::<Option<Vec<u8>>>().and_then(|octets| <[u8; 6]>::try_from(octets).ok());
+    octets.map(MacAddress).filter(|mac| !mac.is_group())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mac_addresses_are_six_pairs_of_digits_and_unicast() {
+        assert_eq!(parse_mac("02:00:00:00:0a:01"), Some(MacAddress([2, 0, 0, 0, 10, 1])));
+        for wrong in ["", "02:00:00:00:00", "33:33:00:00:00:01", "2:0:0:0:0:1", "02:00:00:00:00:+1"] {
+            assert_eq!(parse_mac(wrong), None, "{wrong}");
+        }
+    }
+}
