@@ -84,7 +84,7 @@ fn head(snapshot: &Snapshot) -> Vec<Line<'static>> {
         let ago = seconds((snapshot.started_unix_s + uptime_s).saturating_sub(reload.unix_s));
         let generation = snapshot.configuration.generation;
         lines.push(match &reload.error {
-            None => Line::raw(format!("configuration {generation}, put into force {ago} ago")),
+            None => Line::raw(format!("configuration {generation}, applied {ago} ago")),
             Some(error) => Line::styled(format!("configuration {generation}; refused {ago} ago: {error}"), BAD),
         });
     }

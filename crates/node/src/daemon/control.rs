@@ -41,7 +41,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub(super) struct Control<'r> {
     path: PathBuf,
     file: WatchedFile,
-    /// The content of the file that is in force.
+    /// The applied content of the file.
     text: String,
     configuration: Configuration,
     /// The entries of the file, the controller, IS-IS and the kernel.

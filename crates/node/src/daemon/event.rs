@@ -1,11 +1,11 @@
-//! What a daemon says to whoever started it: a line an event.
+//! Events of a daemon, each a line of its log.
 
 use super::snapshot::EvictionCause;
 use srdma_io::DriverKind;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Something that happened to a running node.
+/// An event of a running node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A port has a driver.
@@ -59,14 +59,14 @@ pub enum Event {
         /// Whether the group is the controller's, which is asked.
         is_asked: bool,
     },
-    /// Another configuration is in force.
+    /// Another configuration is applied.
     Reloaded {
         /// Why it was read.
         cause: Cause,
         /// How many commands led to it.
         commands: usize,
     },
-    /// Another configuration was refused; the one before it stays in force.
+    /// Another configuration was rejected; the current one stays.
     ReloadRefused {
         /// What is wrong with it.
         reason: String,

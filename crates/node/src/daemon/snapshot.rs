@@ -58,7 +58,7 @@ pub struct Snapshot {
     /// The controller that gives the node groups; absent without one.
     #[serde(default)]
     pub controller: Option<ControllerSnapshot>,
-    /// The configuration in force.
+    /// The applied configuration.
     pub configuration: ConfigurationSnapshot,
 }
 
@@ -233,16 +233,16 @@ pub struct BranchSnapshot {
     pub cnps: u64,
 }
 
-/// Which configuration is in force.
+/// The applied configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationSnapshot {
-    /// How many configurations have been put into force since the start.
+    /// Configurations applied since the start.
     pub generation: u64,
-    /// The last attempt to put another into force; absent when there was none.
+    /// The last reload; absent when there was none.
     pub last_reload: Option<Reload>,
 }
 
-/// An attempt to put another configuration into force.
+/// An attempt to apply another configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reload {
     /// When, in seconds since 1970.

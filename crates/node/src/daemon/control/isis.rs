@@ -97,7 +97,7 @@ impl Control<'_> {
         Ok(())
     }
 
-    /// Puts into force what was learnt last, and says once of whom it was not used.
+    /// Applies what was learnt last, and logs once which nodes were ignored.
     async fn use_learnt(&mut self) -> Result<(), Died> {
         let learnt = Arc::clone(&self.isis.learnt);
         self.kernel.lead(&learnt.routes).await;

@@ -253,7 +253,7 @@ impl Control<'_> {
     /// What the kernel says of interfaces may matter to the file.
     async fn reread(&mut self) -> Result<(), Died> {
         let text = self.text.clone();
-        match self.put_into_force(text).await? {
+        match self.apply_text(text).await? {
             Ok(0) => {}
             Ok(commands) => self.say(Event::Reloaded { cause: Cause::Interfaces, commands }),
             Err(reason) => self.say(Event::ReloadRefused { reason }),

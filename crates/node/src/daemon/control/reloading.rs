@@ -1,4 +1,4 @@
-//! Putting another configuration into force.
+//! Applying another configuration.
 
 use super::Control;
 use super::agent::entries_of;
@@ -15,7 +15,7 @@ use srdma_frame::PortId;
 use srdma_node_spec::{Layers, NodeSpec, Owner, diff};
 use std::collections::BTreeMap;
 
-/// A configuration that can be put into force.
+/// A configuration that can be applied.
 struct Prepared {
     configuration: Configuration,
     /// Ports that get another interface, driver or pace, or are new.
@@ -25,12 +25,12 @@ struct Prepared {
 }
 
 impl Control<'_> {
-    /// Reads the file, and puts what it says into force or says why not.
+    /// Reads the file and applies it, or logs why it was rejected.
     pub(super) async fn reload(&mut self, cause: Cause) -> Result<(), Died> {
         self.supervisor.reloading();
         self.file.is_read();
         let outcome = match srdma_toml_error::read(&self.path) {
-            Ok(text) => self.put_into_force(text).await?,
+            Ok(text) => self.apply_text(text).await?,
             Err(error) => Err(error.to_string()),
         };
         self.reporting.reloaded(outcome.as_ref().err());
@@ -53,8 +53,8 @@ impl Control<'_> {
         }
     }
 
-    /// Puts the content of a file into force; returns how many commands that took, or why it cannot be.
-    pub(super) async fn put_into_force(&mut self, text: String) -> Result<Result<usize, String>, Died> {
+    /// Applies the content of a file; returns the number of commands, or why it was rejected.
+    pub(super) async fn apply_text(&mut self, text: String) -> Result<Result<usize, String>, Died> {
         let Prepared { configuration, moved, claims } = match self.prepare(&text) {
             Ok(prepared) => prepared,
             Err(reason) => return Ok(Err(reason)),

@@ -48,7 +48,7 @@ impl Reporting {
         }
     }
 
-    /// Another configuration was put into force, or this is why not.
+    /// Another configuration was applied, or rejected for this reason.
     pub(super) fn reloaded(&mut self, error: Option<&String>) {
         if error.is_none() {
             self.configuration.generation += 1;

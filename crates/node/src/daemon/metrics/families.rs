@@ -58,7 +58,7 @@ fn node(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
         out.gauges(name, help, Some(unit), [([], value)])?;
     }
     let configuration = &snapshot.configuration;
-    let help = "Configurations put into force since the start";
+    let help = "Configurations applied since the start";
     out.gauges("srdma_configuration_generation", help, None, [([], configuration.generation)])?;
     let reload = configuration.last_reload.as_ref();
     let help = "Whether the last reload succeeded: 1 or 0";

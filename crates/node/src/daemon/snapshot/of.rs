@@ -24,7 +24,7 @@ pub struct DaemonState {
     pub ports: Vec<PortState>,
     /// Its controller, if it has one.
     pub controller: Option<ControllerSnapshot>,
-    /// Which configuration is in force.
+    /// The applied configuration.
     pub configuration: ConfigurationSnapshot,
 }
 
