@@ -194,7 +194,8 @@ mod tests {
     /// A job whose all-to-all has 240 flows, or none but four.
     fn scenario(kind: &str) -> FabricScenario {
         let text = format!(
-            "title = \"tables\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n\
+            "kind = \"fabric\"\ntitle = \"tables\"\n\
+             [topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n\
              [[workload.job]]\nname = \"train\"\nnics = [\"h1.*\", \"h2.*\", \"h3.*\", \"h4.*\"]\ntensor = 8\n\
              [[workload.job.collective]]\nkind = \"{kind}\"\noctets = 65_536\n[measure]\nduration_us = 1\n\
              [[variant]]\nname = \"placed\"\nsignal = \"none\"\ncontrol = \"none\"\npaths = \"placed\"\n"
