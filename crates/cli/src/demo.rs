@@ -15,7 +15,7 @@ use srdma_group::Group;
 use srdma_random::Stream;
 use srdma_recording::Recorder;
 use srdma_sim::baseline::{self, Algorithm, BaselineOutcome};
-use srdma_sim::scenario::{Outcome, Scenario};
+use srdma_sim::scenario::{Outcome, TransferConfig};
 use srdma_sim::{Multicast, Pace, Shown};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -24,19 +24,19 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// What was run and what came of it.
+/// A run and its outcome.
 struct Run<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a TransferConfig,
     group: &'a Group,
     size_octets: u64,
     loss: f64,
     outcome: &'a Outcome,
     compare: &'a [BaselineOutcome],
-    /// How long the simulation of the group took.
+    /// Wall-clock time of the simulation of the group.
     wall: Duration,
 }
 
-/// Runs the demo. Exit code 1: some receiver's data differ, or the source was told what was not so.
+/// Runs the demo. Exit code 1: a receiver's data differ, or a response acknowledged more than a receiver has.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let begin = Instant::now();
     let data = Rc::new(data(arguments)?);
@@ -122,7 +122,7 @@ fn capture(multicast: &mut Multicast, directory: &Path) -> Result<()> {
 }
 
 /// Runs each algorithm with every chunk size that is worth a try.
-fn compare(algorithms: &[Algorithm], scenario: &Scenario, data: &Rc<Vec<u8>>) -> Result<Vec<BaselineOutcome>> {
+fn compare(algorithms: &[Algorithm], scenario: &TransferConfig, data: &Rc<Vec<u8>>) -> Result<Vec<BaselineOutcome>> {
     let mut outcomes = Vec::new();
     for algorithm in algorithms {
         let sizes = algorithm.chunk_sizes(data.len() as u64, scenario.path_mtu.octets());

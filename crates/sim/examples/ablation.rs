@@ -6,7 +6,7 @@
 use srdma_group::{ListMode, Rules};
 use srdma_random::{Probability, Stream};
 use srdma_sim::baseline::{self, Algorithm};
-use srdma_sim::scenario::{Outcome, Scenario};
+use srdma_sim::scenario::{Outcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast, SetUpError};
 use std::error::Error;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ fn rules() -> Result<(), Box<dyn Error>> {
         for (rules, rules_name) in [(Rules::Default, "default"), (Rules::Literal, "literal")] {
             for (prune_retransmit, to) in [(false, "all"), (true, "those that lack them")] {
                 for (lists, lists_name) in [(ListMode::Tlv, "TLV"), (ListMode::Provisioned, "provisioned")] {
-                    let choice = Scenario { rules, prune_retransmit, lists, ..Scenario::figure_1() };
+                    let choice = TransferConfig { rules, prune_retransmit, lists, ..TransferConfig::figure_1() };
                     let means = means(&choice, loss, &data)?;
                     println!("| {} | {rules_name} | {to} | {lists_name} | {means} |", percent(loss));
                 }
@@ -73,7 +73,7 @@ fn ways() -> Result<(), Box<dyn Error>> {
 /// Mean completion time at the chunk size where it is least, and that size.
 fn best(algorithm: Algorithm, loss: f64, data: &Rc<Vec<u8>>) -> Result<(f64, u32), SetUpError> {
     let mut best = (f64::INFINITY, 0);
-    for chunk in algorithm.chunk_sizes(data.len() as u64, Scenario::figure_1().path_mtu.octets()) {
+    for chunk in algorithm.chunk_sizes(data.len() as u64, TransferConfig::figure_1().path_mtu.octets()) {
         let time =
             mean(loss, |scenario| Ok(baseline::run(algorithm, chunk, scenario, data, &mut |_| {})?.completion_ns))?;
         if time < best.0 {
@@ -84,17 +84,17 @@ fn best(algorithm: Algorithm, loss: f64, data: &Rc<Vec<u8>>) -> Result<(f64, u32
 }
 
 /// Mean of a time over the seeds, in nanoseconds; endless when one of the runs never ended.
-fn mean(loss: f64, mut run: impl FnMut(&Scenario) -> Result<Option<u64>, SetUpError>) -> Result<f64, SetUpError> {
+fn mean(loss: f64, mut run: impl FnMut(&TransferConfig) -> Result<Option<u64>, SetUpError>) -> Result<f64, SetUpError> {
     let mut sum = 0.0;
     for seed in SEEDS {
-        let time = run(&with_faults(&Scenario::figure_1(), loss, seed))?;
+        let time = run(&with_faults(&TransferConfig::figure_1(), loss, seed))?;
         sum += time.map_or(f64::INFINITY, |ns| ns as f64);
     }
     Ok(sum / SEEDS.len() as f64)
 }
 
 /// The cells of a row of the first table.
-fn means(choice: &Scenario, loss: f64, data: &Rc<Vec<u8>>) -> Result<String, SetUpError> {
+fn means(choice: &TransferConfig, loss: f64, data: &Rc<Vec<u8>>) -> Result<String, SetUpError> {
     let outcomes: Result<Vec<Outcome>, SetUpError> =
         SEEDS.iter().map(|seed| multicast(&with_faults(choice, loss, *seed), data)).collect();
     let outcomes = outcomes?;
@@ -112,16 +112,16 @@ fn means(choice: &Scenario, loss: f64, data: &Rc<Vec<u8>>) -> Result<String, Set
 }
 
 /// A run that must end well: what is measured is the price, not the result.
-fn multicast(scenario: &Scenario, data: &Rc<Vec<u8>>) -> Result<Outcome, SetUpError> {
+fn multicast(scenario: &TransferConfig, data: &Rc<Vec<u8>>) -> Result<Outcome, SetUpError> {
     let outcome = Multicast::new(scenario.clone(), Rc::clone(data))?.run(&mut |_| {}).expect("there is no capture");
     assert!(outcome.is_good(), "seed {}: {:?}", scenario.seed, outcome.first_violation);
     Ok(outcome)
 }
 
-fn with_faults(choice: &Scenario, loss: f64, seed: u64) -> Scenario {
+fn with_faults(choice: &TransferConfig, loss: f64, seed: u64) -> TransferConfig {
     let loss = Probability::new(loss).expect("the table's losses are probabilities");
     let link = LinkModel { loss, ..choice.link };
-    Scenario { link, seed, unlimited_retries: true, ..choice.clone() }
+    TransferConfig { link, seed, unlimited_retries: true, ..choice.clone() }
 }
 
 fn random(size: usize) -> Rc<Vec<u8>> {

@@ -7,7 +7,7 @@ use crate::network::ElementId;
 use crate::plan;
 use crate::program::{Carriage, Intake, Outgoing};
 use crate::replica::Replica;
-use crate::scenario::Scenario;
+use crate::scenario::TransferConfig;
 use crate::set_up::SetUpError;
 use crate::timing::Timing;
 use crate::topology::Topology;
@@ -109,7 +109,7 @@ pub struct BaselineOutcome {
 pub fn run(
     algorithm: Algorithm,
     chunk_octets: u32,
-    scenario: &Scenario,
+    scenario: &TransferConfig,
     data: &Rc<Vec<u8>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<BaselineOutcome, SetUpError> {
@@ -128,7 +128,7 @@ pub fn run(
 /// Hosts that are being told whom to serve.
 struct Baseline<'a> {
     fabric: Fabric,
-    scenario: &'a Scenario,
+    scenario: &'a TransferConfig,
     data: &'a Rc<Vec<u8>>,
     chunk_octets: u32,
     /// Each host's region, by rank.

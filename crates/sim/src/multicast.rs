@@ -8,7 +8,7 @@ use crate::network::LinkId;
 use crate::plan;
 use crate::program::Outgoing;
 use crate::replica::{Replica, Sha256Digest};
-use crate::scenario::{LinkOutcome, Outcome, ReceiverOutcome, Scenario, SourceOutcome};
+use crate::scenario::{LinkOutcome, Outcome, ReceiverOutcome, SourceOutcome, TransferConfig};
 use crate::scene::{Place, PlaceKind, Scene, SceneGroup, SceneLink};
 use crate::set_up::{self, SOURCE_RANK, SetUpError};
 use crate::shown::Shown;
@@ -30,7 +30,7 @@ const STEP_NS: u64 = 20_000;
 /// A multicast run that has been set up.
 pub struct Multicast {
     fabric: Fabric,
-    scenario: Scenario,
+    scenario: TransferConfig,
     data: Rc<Vec<u8>>,
     /// Each receiver's region.
     regions: Vec<MemoryKey>,
@@ -46,7 +46,7 @@ impl Multicast {
     /// # Errors
     ///
     /// When the scenario's numbers do not go together.
-    pub fn new(scenario: Scenario, data: Rc<Vec<u8>>) -> Result<Self, SetUpError> {
+    pub fn new(scenario: TransferConfig, data: Rc<Vec<u8>>) -> Result<Self, SetUpError> {
         let layout = scenario.layout(data.len() as u64);
         let (fabric, regions, group) = set_up::multicast(&scenario, &data)?;
         let checker = Checker::new(layout);

@@ -37,7 +37,7 @@ pub enum Branching {
 
 /// A multicast run.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub struct TransferConfig {
     /// The tree.
     pub topology: Topology,
     /// Where all chance comes from.
@@ -71,10 +71,10 @@ pub struct Scenario {
     pub time_limit: Instant,
 }
 
-impl Scenario {
+impl TransferConfig {
     /// The draft's Figure 1 with 100 Gbit/s, 1 µs and no faults on each link, and every choice at its default.
     pub fn figure_1() -> Self {
-        Scenario {
+        TransferConfig {
             topology: Topology::figure_1(),
             seed: 1,
             link: LinkModel::perfect(100_000_000_000, 1000),

@@ -4,7 +4,7 @@ use crate::fabric::{Fabric, Headend, UP_PORT};
 use crate::plan::{self, NodeAddresses};
 use crate::program::{Carriage, Intake, Outgoing};
 use crate::replica::Replica;
-use crate::scenario::{Branching, Operation, Scenario};
+use crate::scenario::{Branching, Operation, TransferConfig};
 use crate::timing::Timing;
 use crate::topology::{SOURCE_NAME, Topology};
 use srdma_dataplane::{Command, MulticastRoute, SidBehavior};
@@ -53,7 +53,7 @@ pub enum SetUpError {
 
 /// Sets up everything; returns the receivers' regions and the group beside it.
 pub(crate) fn multicast(
-    scenario: &Scenario,
+    scenario: &TransferConfig,
     data: &Rc<Vec<u8>>,
 ) -> Result<(Fabric, Vec<MemoryKey>, Group), SetUpError> {
     if data.is_empty() {
@@ -72,7 +72,7 @@ pub(crate) fn multicast(
 }
 
 /// A queue pair of a host toward the group (MT-5.1-1), beginning at the group's first PSN (D28).
-fn queue_pair(qpn: srdma_wire::Qpn, scenario: &Scenario, timing: &Timing) -> QueuePairConfig {
+fn queue_pair(qpn: srdma_wire::Qpn, scenario: &TransferConfig, timing: &Timing) -> QueuePairConfig {
     QueuePairConfig {
         sq_psn: scenario.first_psn,
         rq_psn: scenario.first_psn,
@@ -85,7 +85,7 @@ fn queue_pair(qpn: srdma_wire::Qpn, scenario: &Scenario, timing: &Timing) -> Que
 
 fn set_up_receivers(
     fabric: &mut Fabric,
-    scenario: &Scenario,
+    scenario: &TransferConfig,
     timing: &Timing,
     data: &Rc<Vec<u8>>,
 ) -> Result<Vec<MemoryKey>, SetUpError> {
@@ -108,7 +108,7 @@ fn set_up_receivers(
 
 fn set_up_source(
     fabric: &mut Fabric,
-    scenario: &Scenario,
+    scenario: &TransferConfig,
     timing: &Timing,
     data: &Rc<Vec<u8>>,
 ) -> Result<(), SetUpError> {
@@ -128,7 +128,12 @@ fn set_up_source(
 }
 
 /// The group's record, as a control plane would commit it.
-fn record(scenario: &Scenario, timing: &Timing, regions: &[MemoryKey], size_octets: u64) -> Result<Record, SetUpError> {
+fn record(
+    scenario: &TransferConfig,
+    timing: &Timing,
+    regions: &[MemoryKey],
+    size_octets: u64,
+) -> Result<Record, SetUpError> {
     let topology = &scenario.topology;
     let first_node = usize::from(scenario.headend == Headend::Host);
     let writes = scenario.operation == Operation::Write;
@@ -167,7 +172,7 @@ pub fn receiver_base(rank: usize) -> u64 {
 }
 
 /// The group's tree: the software switch, when it is the headend, then the topology's nodes.
-fn tree_nodes(scenario: &Scenario) -> Vec<TreeNode> {
+fn tree_nodes(scenario: &TransferConfig) -> Vec<TreeNode> {
     let topology = &scenario.topology;
     let groups = MulticastGroups { topology, branching: scenario.branching };
     let mut nodes = Vec::new();
@@ -249,7 +254,7 @@ impl MulticastGroups<'_> {
 }
 
 /// Tells every node its SIDs, its multicast routes and its part of the group.
-fn set_up_nodes(fabric: &mut Fabric, scenario: &Scenario, group: &Group) -> Result<(), SetUpError> {
+fn set_up_nodes(fabric: &mut Fabric, scenario: &TransferConfig, group: &Group) -> Result<(), SetUpError> {
     let topology = &scenario.topology;
     let elements: Vec<_> = fabric.switch.into_iter().chain(fabric.nodes.iter().copied()).collect();
     let tree = &group.record().tree;

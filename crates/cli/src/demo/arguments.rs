@@ -8,27 +8,27 @@ use srdma_rc::{MAX_MESSAGE_OCTETS, PathMtu};
 use srdma_sim::LinkModel;
 use srdma_sim::baseline::Algorithm;
 use srdma_sim::fabric::Headend;
-use srdma_sim::scenario::{Branching, Operation, Scenario};
+use srdma_sim::scenario::{Branching, Operation, TransferConfig};
 use srdma_sim::topology::{MAX_RECEIVERS, Topology};
 use srdma_wire::Psn;
 use std::path::PathBuf;
 
-/// Send one RDMA stream to a group of receivers through a simulated network, and check that every octet arrived.
+/// Send an RDMA stream to a group of receivers through a simulated network and verify every octet.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Send this file, instead of random data.
+    /// File to send instead of random data.
     #[arg(long, value_name = "FILE", conflicts_with = "size")]
     pub(super) file: Option<PathBuf>,
 
-    /// Send so much random data.
+    /// Amount of random data to send.
     #[arg(long, value_name = "OCTETS", default_value = "64MiB", value_parser = parse_octets)]
     pub(super) size: u64,
 
-    /// A balanced tree of fan-out 8 with so many receivers, 1 to 1024, instead of the draft's Figure 1.
+    /// Use a balanced tree of fan-out 8 with N receivers, 1 to 1024, instead of the draft's Figure 1.
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_RECEIVERS as i64))]
     receivers: Option<u16>,
 
-    /// How messages are carried.
+    /// RDMA operation.
     #[arg(long, value_enum, default_value_t = OperationName::Write)]
     operation: OperationName,
 
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = parse_path_mtu)]
     path_mtu: PathMtu,
 
-    /// Largest IPv6 packet that a link carries.
+    /// Link MTU (largest IPv6 packet).
     #[arg(long, value_name = "OCTETS", default_value_t = 4608, value_parser = value_parser!(u16).range(1280..=9216))]
     link_mtu: u16,
 
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = TreeName::Replicate)]
     tree: TreeName,
 
-    /// Where the source's packets are encapsulated.
+    /// Node that encapsulates the source's packets.
     #[arg(long, value_enum, default_value_t = HeadendName::FirstHop)]
     headend: HeadendName,
 
@@ -78,11 +78,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = ListName::Auto)]
     receivers_in: ListName,
 
-    /// How responses are aggregated: by rules R1 to R7, or as the draft literally says.
+    /// Aggregation of responses: by rules R1 to R7, or by the draft's literal rules.
     #[arg(long, value_enum, default_value_t = RulesName::Default)]
     rules: RulesName,
 
-    /// Where all chance comes from.
+    /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
 
@@ -106,11 +106,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
-    /// How much simulated time lies between two samples of the recording.
+    /// Simulated time between two samples of the recording.
     #[arg(long, value_name = "TIME", default_value = "20us", value_parser = parse_delay, requires = "record")]
     pub(super) record_every: u64,
 
-    /// Print the result as one JSON object.
+    /// Print the result as a JSON object.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -155,11 +155,11 @@ enum RulesName {
 
 impl Arguments {
     /// The scenario that the arguments describe.
-    pub(super) fn scenario(&self) -> Scenario {
+    pub(super) fn scenario(&self) -> TransferConfig {
         let topology = self.receivers.and_then(|receivers| Topology::balanced(usize::from(receivers)));
         // A source begins anywhere.
         let first_psn = Psn::new(Stream::new(self.seed, "first PSN").below(1 << 24) as u32);
-        Scenario {
+        TransferConfig {
             topology: topology.unwrap_or_else(Topology::figure_1),
             seed: self.seed,
             link: self.link(),
@@ -188,7 +188,7 @@ impl Arguments {
                 RulesName::Default => Rules::Default,
                 RulesName::Literal => Rules::Literal,
             },
-            ..Scenario::figure_1()
+            ..TransferConfig::figure_1()
         }
     }
 

@@ -1,4 +1,4 @@
-//! The result of `srdma demo` on one screen.
+//! The result of `srdma demo` as text.
 
 use super::Run;
 use super::report::hex;
@@ -10,10 +10,10 @@ use srdma_sim::scenario::{Branching, LinkOutcome, Operation, Outcome, ReceiverOu
 use srdma_sim::topology::Topology;
 use std::fmt;
 
-/// More receivers or links than this are shown in summary.
+/// More receivers or links than this are summarised.
 const MOST_ROWS: usize = 16;
 
-/// Digits of a SHA-256 that are shown.
+/// Printed digits of a SHA-256.
 const SHA256_DIGITS: usize = 16;
 
 impl fmt::Display for Run<'_> {
@@ -125,7 +125,7 @@ impl Run<'_> {
         table
     }
 
-    /// How many links lie between the source and the lower end of each link.
+    /// Number of links between the source and the lower end of each link.
     fn link_levels(&self) -> impl Iterator<Item = usize> {
         let topology = &self.scenario.topology;
         let of_nodes = (0..topology.nodes().len()).map(|position| topology.path_up(position).count());
@@ -139,7 +139,7 @@ impl Run<'_> {
             (
                 "source egress",
                 format!(
-                    "{:.3} × the data: {}, {} of them sent again",
+                    "{:.3} × the data: {}, {} of them retransmissions",
                     source.egress_octets as f64 / self.size_octets as f64,
                     count(source.packets_sent, "packet"),
                     grouped(source.packets_retransmitted)
@@ -148,7 +148,7 @@ impl Run<'_> {
             (
                 "ACKs",
                 format!(
-                    "{} sent by receivers, {} seen by the source",
+                    "{} sent by receivers, {} received by the source",
                     total(|r| r.acks_sent),
                     grouped(source.acks_received)
                 ),
@@ -156,7 +156,7 @@ impl Run<'_> {
             (
                 "NAKs",
                 format!(
-                    "{} sent by receivers, {} seen by the source",
+                    "{} sent by receivers, {} received by the source",
                     total(|r| r.naks_sent),
                     grouped(source.naks_received)
                 ),
@@ -176,7 +176,7 @@ impl Run<'_> {
         let hops = format!("{} packet-hops in {:.2} s", grouped(self.outcome.hops), self.wall.as_secs_f64());
         match self.outcome.starved {
             0 => hops,
-            starved => format!("{hops}, {} lost for want of memory", count(starved, "frame")),
+            starved => format!("{hops}, {} dropped for lack of memory", count(starved, "frame")),
         }
     }
 
@@ -186,7 +186,7 @@ impl Run<'_> {
     }
 
     fn comparison(&self) -> Table {
-        let mut table = Table::new(&["way", "completion", "× multicast", "source egress", "chunks of"]);
+        let mut table = Table::new(&["algorithm", "completion", "× multicast", "source egress", "chunks of"]);
         let multicast_ns = self.outcome.completion_ns;
         let row = |name: &str, completion_ns: Option<u64>, egress: u64, chunk: String| {
             let ratio = completion_ns.zip(multicast_ns).map(|(ns, multicast)| ns as f64 / multicast as f64);
@@ -217,7 +217,7 @@ impl Run<'_> {
         } else if let Some(failure) = self.outcome.failure {
             format!("FAILED: the source gave up ({failure:?}); {who} have all of its data\n")
         } else if self.outcome.is_good() {
-            format!("OK: {who} have the source's data (SHA-256 {sha256}…); no response said more than was true\n")
+            format!("OK: {who} have the source's data (SHA-256 {sha256}…); no false acknowledgements\n")
         } else {
             format!("FAILED: {who} have the source's data (SHA-256 {sha256}…)\n")
         }

@@ -3,7 +3,7 @@
 use srdma_dataplane::Command;
 use srdma_group::NodeIndex;
 use srdma_random::{Probability, Stream};
-use srdma_sim::scenario::{Outcome, Scenario};
+use srdma_sim::scenario::{Outcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
 use std::rc::Rc;
 
@@ -11,10 +11,10 @@ use std::rc::Rc;
 const N1: usize = 3;
 
 fn run(loss: f64, branches_of_n1: usize) -> Outcome {
-    let link = LinkModel { loss: Probability::new(loss).unwrap(), ..Scenario::figure_1().link };
+    let link = LinkModel { loss: Probability::new(loss).unwrap(), ..TransferConfig::figure_1().link };
     let mut data = vec![0; 1 << 20];
     Stream::new(1, "data").fill(&mut data);
-    let mut multicast = Multicast::new(Scenario { link, ..Scenario::figure_1() }, Rc::new(data)).unwrap();
+    let mut multicast = Multicast::new(TransferConfig { link, ..TransferConfig::figure_1() }, Rc::new(data)).unwrap();
     let mut part = multicast.group().at(NodeIndex(N1)).unwrap();
     part.branches.truncate(branches_of_n1);
     multicast.control(N1, Command::AddGroup(Box::new(part))).unwrap();

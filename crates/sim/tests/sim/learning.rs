@@ -4,7 +4,7 @@
 use srdma_dataplane::{Command, Learning};
 use srdma_group::{GroupId, ListMode, NodeIndex, Parent};
 use srdma_random::{Probability, Stream};
-use srdma_sim::scenario::{Operation, Outcome, Scenario};
+use srdma_sim::scenario::{Operation, Outcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
 use srdma_wire::{Instant, Prefix, Psn};
 use std::rc::Rc;
@@ -12,15 +12,15 @@ use std::rc::Rc;
 /// The edges N1, N2 and N3 of Figure 1, by their positions.
 const EDGES: [usize; 3] = [3, 4, 5];
 
-fn scenario(seed: u64) -> Scenario {
+fn scenario(seed: u64) -> TransferConfig {
     let faulty = |thousandths: f64| Probability::new(thousandths / 1000.0).unwrap();
     let link = LinkModel {
         loss: faulty(10.0 * (seed % 4) as f64),
         duplicate: faulty(5.0 * (seed % 3) as f64),
         reorder: faulty(5.0 * (seed % 5) as f64),
-        ..Scenario::figure_1().link
+        ..TransferConfig::figure_1().link
     };
-    Scenario {
+    TransferConfig {
         link,
         seed,
         lists: ListMode::Tlv,
@@ -30,12 +30,12 @@ fn scenario(seed: u64) -> Scenario {
         prune_retransmit: seed % 3 == 1,
         unlimited_retries: true,
         time_limit: Instant::from_ns(1_000_000_000),
-        ..Scenario::figure_1()
+        ..TransferConfig::figure_1()
     }
 }
 
 /// Takes the record from the edges; `learn`: tells them to learn the group.
-fn run(scenario: Scenario, learn: bool) -> Outcome {
+fn run(scenario: TransferConfig, learn: bool) -> Outcome {
     let mut data = vec![0; 1 << 20];
     Stream::new(scenario.seed, "data").fill(&mut data);
     let mut multicast = Multicast::new(scenario, Rc::new(data)).unwrap();
@@ -73,7 +73,7 @@ fn edges_with_lists_only_carry_a_transfer() {
 /// Without learning nobody answers for the receivers, although they have all that went down.
 #[test]
 fn edges_that_do_not_learn_answer_nothing() {
-    let outcome = run(Scenario { time_limit: Instant::from_ns(20_000_000), ..scenario(8) }, false);
+    let outcome = run(TransferConfig { time_limit: Instant::from_ns(20_000_000), ..scenario(8) }, false);
     assert_eq!((outcome.completion_ns, outcome.invariant_violations), (None, 0));
     assert_eq!(outcome.source.acks_received, 0);
 }

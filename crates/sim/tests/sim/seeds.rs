@@ -10,7 +10,7 @@ use srdma_random::{Probability, Stream};
 use srdma_rc::PathMtu;
 use srdma_sim::fabric::Headend;
 use srdma_sim::replica::Sha256Digest;
-use srdma_sim::scenario::{Branching, Operation, Outcome, ReceiverOutcome, Scenario};
+use srdma_sim::scenario::{Branching, Operation, Outcome, ReceiverOutcome, TransferConfig};
 use srdma_sim::topology::Topology;
 use srdma_sim::{LinkModel, Multicast};
 use srdma_wire::{Instant, Psn};
@@ -36,7 +36,7 @@ fn fault(chance: &mut Stream) -> Probability {
     Probability::new(ppm as f64 / 1e6).unwrap()
 }
 
-fn scenario(seed: u64) -> (Scenario, Vec<u8>) {
+fn scenario(seed: u64) -> (TransferConfig, Vec<u8>) {
     let chance = &mut Stream::new(seed, "scenario");
     let generated = Topology::balanced(1 + chance.below(20) as usize).unwrap();
     let topology = if chance.below(2) == 0 { Topology::figure_1() } else { generated };
@@ -47,7 +47,7 @@ fn scenario(seed: u64) -> (Scenario, Vec<u8>) {
         duplicate: fault(chance),
         reorder: fault(chance),
     };
-    let scenario = Scenario {
+    let scenario = TransferConfig {
         topology,
         seed,
         link,
