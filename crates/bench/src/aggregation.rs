@@ -217,10 +217,10 @@ impl Edge {
         let mut node = node(&[])?;
         for branch in 0..branches {
             let next_hop = NextHop { port: INGRESS, address: receiver(branch) };
-            node.control(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 2, branch as u8]) })?;
+            node.apply(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 2, branch as u8]) })?;
         }
         let behavior = SidBehavior::EndMt { require_hmac: false };
-        node.control(Command::AddSid { prefix: Prefix::host(SID), behavior })?;
+        node.apply(Command::AddSid { prefix: Prefix::host(SID), behavior })?;
         let mut edge = Edge { node, pool: Pool::new(usize::MAX), groups, branches, psn: 0 };
         edge.add_groups(0..groups, branches)?;
         Ok(edge)
@@ -230,7 +230,7 @@ impl Edge {
     fn add_groups(&mut self, groups: Range<u32>, branches: u16) -> anyhow::Result<f64> {
         let (before, number) = (resident_octets(), groups.len());
         for group in groups {
-            self.node.control(Command::AddGroup(Box::new(group_entry(group, branches))))?;
+            self.node.apply(Command::AddGroup(Box::new(group_entry(group, branches))))?;
         }
         Ok(resident_octets().saturating_sub(before) as f64 / number as f64)
     }

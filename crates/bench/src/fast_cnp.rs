@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::packets::{self, ETHERNET};
 use super::row::Row;
 use anyhow::{Context, ensure};
-use srdma_dataplane::fast_cnp::{FastCnpConfig, Notifier, Verdict};
+use srdma_dataplane::fast_cnp::{Decision, FastCnpConfig, Notifier};
 use srdma_dataplane::{Command, NextHop, Node, Notified, RouteAction, TableId};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::fast_cnp::{MAX_FAST_CNP_LEN, OptionTypes};
@@ -28,7 +28,7 @@ pub(super) enum FastCnp {
     /// Decided, written, routed and queued by a node.
     Sent,
     /// A packet of a flow that was told a moment ago.
-    ToldBefore,
+    NotifiedBefore,
     /// An ACK, which is never a reason.
     Acknowledgement,
     /// A node without Fast CNP.
@@ -50,7 +50,7 @@ impl FastCnp {
         FastCnp::Written,
         FastCnp::WrittenWithTrace { nodes: NODES_OF_TRACE },
         FastCnp::Sent,
-        FastCnp::ToldBefore,
+        FastCnp::NotifiedBefore,
         FastCnp::Acknowledgement,
         FastCnp::Off,
     ];
@@ -61,7 +61,7 @@ impl FastCnp {
             FastCnp::Written => "Fast CNP".to_owned(),
             FastCnp::WrittenWithTrace { nodes } => format!("Fast CNP, trace of {nodes} nodes"),
             FastCnp::Sent => "Fast CNP, routed and queued".to_owned(),
-            FastCnp::ToldBefore => "Fast CNP, told before".to_owned(),
+            FastCnp::NotifiedBefore => "Fast CNP, told before".to_owned(),
             FastCnp::Acknowledgement => "Fast CNP, none for an ACK".to_owned(),
             FastCnp::Off => "Fast CNP, off".to_owned(),
         }
@@ -74,7 +74,9 @@ impl FastCnp {
         let mut samples = match self {
             FastCnp::Written | FastCnp::WrittenWithTrace { .. } => written(&frames, repetitions)?,
             FastCnp::Sent => AtNode::new(&frames, true)?.run(repetitions, true)?,
-            FastCnp::ToldBefore | FastCnp::Acknowledgement => AtNode::new(&frames, true)?.run(repetitions, false)?,
+            FastCnp::NotifiedBefore | FastCnp::Acknowledgement => {
+                AtNode::new(&frames, true)?.run(repetitions, false)?
+            }
             FastCnp::Off => AtNode::new(&frames, false)?.run(repetitions, false)?,
         };
         // The first one met cold caches.
@@ -93,7 +95,9 @@ impl FastCnp {
                         packets::response(MAC, LOOPBACK, to, Psn::new(0), Syndrome::ACK)
                     }
                     FastCnp::WrittenWithTrace { nodes } => with_trace(data_frame(qpn(number)?), nodes)?,
-                    FastCnp::Written | FastCnp::Sent | FastCnp::ToldBefore | FastCnp::Off => data_frame(qpn(number)?),
+                    FastCnp::Written | FastCnp::Sent | FastCnp::NotifiedBefore | FastCnp::Off => {
+                        data_frame(qpn(number)?)
+                    }
                 })
             })
             .collect()
@@ -140,7 +144,7 @@ fn written(frames: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
         let mut octets = 0;
         let begin = Clock::now();
         for frame in frames {
-            if let Verdict::Notify(notice) = notifier.decide(now, black_box(frame)) {
+            if let Decision::Notify(notice) = notifier.decide(now, black_box(frame)) {
                 let len = notifier.write(&notice.fields, LOOPBACK, OptionTypes::default(), black_box(&mut into));
                 octets += len.unwrap_or(0);
             }
@@ -163,11 +167,11 @@ impl AtNode {
     fn new(octets: &[Vec<u8>], is_on: bool) -> anyhow::Result<Self> {
         let mut node = node(&[])?;
         let next_hop = NextHop { port: PortId(1), address: RECEIVER };
-        node.control(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 1, 1]) })?;
+        node.apply(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 1, 1]) })?;
         let prefix = Prefix::new(Ipv6Addr::UNSPECIFIED, 0).context("a prefix")?;
-        node.control(Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(vec![next_hop]) })?;
+        node.apply(Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(vec![next_hop]) })?;
         if is_on {
-            node.control(Command::SetFastCnp(Box::new(config()?)))?;
+            node.apply(Command::SetFastCnp(Box::new(config()?)))?;
         }
         let mut pool = Pool::new(usize::MAX);
         let frames = octets.iter().map(|octets| Frame::from_octets(octets, &mut pool));

@@ -182,13 +182,13 @@ impl Fixture {
         let compressed = matches!(self.work, Work::MicroN | Work::MicroA);
         if let Some(behavior) = behavior {
             let prefix = if compressed { Prefix::new(COMPRESSED_SID.into(), 48) } else { Some(Prefix::host(SID)) };
-            self.node.control(Command::AddSid { prefix: prefix.context("a SID's prefix")?, behavior })?;
+            self.node.apply(Command::AddSid { prefix: prefix.context("a SID's prefix")?, behavior })?;
         }
         if let Work::Encaps | Work::EncapsReduced = self.work {
             let mode = if self.work == Work::Encaps { EncapsMode::Encaps } else { EncapsMode::Reduced };
             let action = RouteAction::Encaps { segments: vec![self.first_segment(), SID], mode, hmac_key_id: None };
             let prefix = Prefix::new(STEERED, 32).context("a policy's prefix")?;
-            self.node.control(Command::AddRoute { table: TableId(0), prefix, action })?;
+            self.node.apply(Command::AddRoute { table: TableId(0), prefix, action })?;
         }
         let some = self.prefixes[0].address();
         let (template, offset) = match self.work {
@@ -225,8 +225,8 @@ impl Fixture {
         let downstream = (1..=copies as u16).map(|port| Downstream::Sid(neighbour(port))).collect();
         let branches = (1..=copies as u16).map(|port| Branch::new(neighbour(port))).collect();
         let entry = GroupEntry { role: NodeRole::Transit, downstream, branches, receivers: Vec::new(), ..entry() };
-        self.node.control(Command::AddGroup(Box::new(entry)))?;
-        self.node.control(Command::AddSid { prefix: Prefix::host(SID), behavior: SidBehavior::EndReplicate(GROUP) })?;
+        self.node.apply(Command::AddGroup(Box::new(entry)))?;
+        self.node.apply(Command::AddSid { prefix: Prefix::host(SID), behavior: SidBehavior::EndReplicate(GROUP) })?;
         self.multicast(&[], frame_octets)
     }
 
@@ -243,9 +243,9 @@ impl Fixture {
         });
         let branches = ports.map(|port| Branch::new(neighbour(port))).collect();
         let entry = GroupEntry { receivers: of_part.collect(), branches, ..entry() };
-        self.node.control(Command::AddGroup(Box::new(entry)))?;
+        self.node.apply(Command::AddGroup(Box::new(entry)))?;
         let behavior = SidBehavior::EndMt { require_hmac: false };
-        self.node.control(Command::AddSid { prefix: Prefix::host(SID), behavior })?;
+        self.node.apply(Command::AddSid { prefix: Prefix::host(SID), behavior })?;
         let tlvs = packets::end_mt_tlv(LOOPBACK, &list);
         let fits = packets::multicast_overhead(&tlvs) <= multicast_len(frame_octets);
         self.multicast(if fits { &tlvs } else { &[] }, frame_octets)
@@ -318,11 +318,11 @@ pub(super) fn node(prefixes: &[Prefix]) -> anyhow::Result<Node> {
     });
     let mut node = Node::new(NodeConfig::new(LOOPBACK, ports.collect()));
     for port in 1..=EGRESS_PORTS {
-        node.control(Command::AddNeighbour { next_hop: next_hop(port), mac: MacAddress([2, 0, 0, 0, 1, port as u8]) })?;
+        node.apply(Command::AddNeighbour { next_hop: next_hop(port), mac: MacAddress([2, 0, 0, 0, 1, port as u8]) })?;
     }
     for (position, prefix) in prefixes.iter().enumerate() {
         let action = RouteAction::Via(vec![next_hop(port_of(position).0)]);
-        node.control(Command::AddRoute { table: TableId(0), prefix: *prefix, action })?;
+        node.apply(Command::AddRoute { table: TableId(0), prefix: *prefix, action })?;
     }
     ensure!(node.config().ports.len() == usize::from(EGRESS_PORTS) + 1, "a port is missing");
     Ok(node)

@@ -98,11 +98,11 @@ fn config() -> HeadendConfig {
 fn at_node(action: RouteAction, data: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
     let mut node: Node = node(&[])?;
     let next_hop = NextHop { port: PortId(1), address: SPINES[0] };
-    node.control(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 1, 1]) })?;
-    node.control(Command::SetSteering(Box::new(config())))?;
+    node.apply(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 1, 1]) })?;
+    node.apply(Command::SetSteering(Box::new(config())))?;
     for (address, len, action) in [(PEER, 64, action), (PROGRAMS[0], 32, RouteAction::Via(vec![next_hop]))] {
         let prefix = Prefix::new(address, len).context("a prefix")?;
-        node.control(Command::AddRoute { table: TableId(0), prefix, action })?;
+        node.apply(Command::AddRoute { table: TableId(0), prefix, action })?;
     }
     let mut pool = Pool::new(usize::MAX);
     let mut samples = Vec::new();

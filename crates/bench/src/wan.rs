@@ -7,8 +7,8 @@ use super::row::Row;
 use super::steering::{frames, notice};
 use anyhow::{Context, ensure};
 use srdma_dataplane::{
-    Backpressure, ClassMap, Command, EgressConfig, NextHop, Node, NotificationConfig, NotificationSids, PfcConfig,
-    PriorityMapping, RouteAction, SidBehavior, TableId,
+    BackpressureConfig, BackpressureSids, BackpressureThresholds, ClassMap, Command, EgressConfig, NextHop, Node,
+    PfcConfig, PriorityMapping, RouteAction, SidBehavior, TableId,
 };
 use srdma_frame::{Element, Pool, PortId};
 use srdma_wire::notification::{Ask, Notification, NotificationPacket};
@@ -88,7 +88,7 @@ impl Wan {
 
     /// Whether all has come of a repetition that had to.
     fn check(self, node: &Node, round: u32, sent: u32) -> anyhow::Result<()> {
-        let counters = node.notification_counters();
+        let counters = node.backpressure_counters();
         let (expected, taken) = match self {
             Wan::Taken => (sent.min(1), u64::from(round + 1) * u64::from(PACKETS)),
             Wan::Forwarded | Wan::Calm | Wan::HandedOn => (PACKETS, 0),
@@ -102,27 +102,28 @@ impl Wan {
     fn node(self) -> anyhow::Result<Node> {
         let mut node = node(&[])?;
         let next_hop = NextHop { port: OUT, address: PE };
-        node.control(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 1, 1]) })?;
+        node.apply(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 1, 1]) })?;
         let prefix = Prefix::new(Ipv6Addr::UNSPECIFIED, 0).context("a prefix")?;
-        node.control(Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(vec![next_hop]) })?;
-        node.control(Command::SetClasses(ClassMap::by_precedence()))?;
+        node.apply(Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(vec![next_hop]) })?;
+        node.apply(Command::SetClasses(ClassMap::by_precedence()))?;
         let mut egress = EgressConfig::new(100_000_000_000, LIMIT_OCTETS);
         let class = &mut egress.classes[usize::from(CLASS)];
-        let mut notifications = NotificationConfig::new();
+        let mut notifications = BackpressureConfig::new();
         match self {
             Wan::Forwarded => {}
             Wan::Calm => {
-                class.backpressure = Some(Backpressure { xoff_octets: LIMIT_OCTETS, xon_octets: LIMIT_OCTETS / 2 });
+                class.backpressure =
+                    Some(BackpressureThresholds { xoff_octets: LIMIT_OCTETS, xon_octets: LIMIT_OCTETS / 2 });
                 let outer_source = Prefix::host(PE);
-                let sids = NotificationSids { outer_source, end_c: Some(END_C), end_e: Some(END_E) };
-                node.control(Command::SetNotificationSids(vec![sids]))?;
+                let sids = BackpressureSids { outer_source, end_c: Some(END_C), end_e: Some(END_E) };
+                node.apply(Command::SetBackpressureSids(vec![sids]))?;
             }
             Wan::Taken => {
                 let (xoff_octets, xon_octets) = (LIMIT_OCTETS / 2, LIMIT_OCTETS / 4);
                 let headroom_octets = LIMIT_OCTETS / 4;
                 class.pfc = Some(PfcConfig { xoff_octets, xon_octets, headroom_octets, quanta: 0xFFFF });
-                node.control(Command::AddSid { prefix: Prefix::host(END_C), behavior: SidBehavior::EndC })?;
-                notifications = NotificationConfig {
+                node.apply(Command::AddSid { prefix: Prefix::host(END_C), behavior: SidBehavior::EndC })?;
+                notifications = BackpressureConfig {
                     priorities: vec![PriorityMapping { traffic_class: CLASS, ports: vec![OUT], priority: CLASS }],
                     watchdog: Duration::from_secs(3600),
                     per_second: u32::MAX,
@@ -132,13 +133,13 @@ impl Wan {
             }
             Wan::HandedOn => {
                 let behavior = SidBehavior::EndE(TableId(0));
-                node.control(Command::AddSid { prefix: Prefix::host(END_E), behavior })?;
+                node.apply(Command::AddSid { prefix: Prefix::host(END_E), behavior })?;
                 (notifications.end_e_per_second, notifications.end_e_at_once) = (u32::MAX, PACKETS);
             }
         }
-        node.control(Command::SetEgress { port: OUT, egress: Box::new(egress) })?;
+        node.apply(Command::SetEgress { port: OUT, egress: Box::new(egress) })?;
         if self != Wan::Forwarded {
-            node.control(Command::SetNotifications(Box::new(notifications)))?;
+            node.apply(Command::SetBackpressure(Box::new(notifications)))?;
         }
         Ok(node)
     }

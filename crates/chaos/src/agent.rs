@@ -31,7 +31,7 @@ impl World<'_> {
             }
             Message::Abort { node } => {
                 let id = self.flows[group].id();
-                self.network.with_node(self.testbed.nodes[node], |node| node.control(Command::AbortGroup(id)));
+                self.network.with_node(self.testbed.nodes[node], |node| node.apply(Command::AbortGroup(id)));
                 return None;
             }
             Message::Restore { node, entry } => (node, entry.epoch, Some(Command::AddGroup(entry))),
@@ -52,7 +52,7 @@ impl World<'_> {
             agent.epochs.insert(group, (epoch, false));
             self.network.with_node(self.testbed.nodes[node], |node| {
                 // An unknown group needs no removal.
-                let _ = node.control(Command::AbortGroup(id)).and(node.control(Command::RemoveGroup(id)));
+                let _ = node.apply(Command::AbortGroup(id)).and(node.apply(Command::RemoveGroup(id)));
             });
             return Some(Message::Removed { node, incarnation, epoch });
         };
@@ -65,7 +65,7 @@ impl World<'_> {
                 Message::Committed { node, incarnation, epoch }
             });
         }
-        match self.network.with_node(self.testbed.nodes[node], |node| node.control(command))? {
+        match self.network.with_node(self.testbed.nodes[node], |node| node.apply(command))? {
             Ok(()) if is_prepare => Some(Message::Prepared { node, incarnation, epoch }),
             Ok(()) => {
                 self.agents[node].epochs.insert(group, (epoch, true));

@@ -115,7 +115,7 @@ impl Testbed {
         let addresses = address::node(node);
         let mut value =
             fabric::node(self.first_node + node, addresses.loopback, &self.settings, restarted, neighbours)?;
-        value.control(Command::SetDomain(address::domain()))?;
+        value.apply(Command::SetDomain(address::domain()))?;
         for (port, peer) in (0..).map(PortId).zip(&self.ports[node]) {
             let sources = match *peer {
                 Peer::Source(source) => vec![Prefix::host(address::source(source))],
@@ -123,16 +123,16 @@ impl Testbed {
                 Peer::External => Vec::new(),
                 Peer::Node(_) => continue,
             };
-            value.control(Command::SetBorder { port, sources })?;
+            value.apply(Command::SetBorder { port, sources })?;
         }
         if self.is_edge(node) {
             let behavior = SidBehavior::EndMt { require_hmac: false };
-            value.control(Command::AddSid { prefix: Prefix::host(addresses.end_mt), behavior })?;
+            value.apply(Command::AddSid { prefix: Prefix::host(addresses.end_mt), behavior })?;
         } else {
             for group in 0..self.groups {
                 let prefix = Prefix::host(address::replication(node, group));
                 let behavior = SidBehavior::EndReplicate(GroupId(group as u32 + 1));
-                value.control(Command::AddSid { prefix, behavior })?;
+                value.apply(Command::AddSid { prefix, behavior })?;
             }
         }
         Ok(value)

@@ -1,20 +1,20 @@
 //! What a node is told: its ports and addresses, routes, SIDs, keys and groups.
 
+use crate::backpressure::{BackpressureConfig, BackpressureConfigError, BackpressureSids};
 use crate::behavior::Flavors;
-use crate::border::Domain;
 use crate::egress::{ClassMap, EgressConfig, EgressError};
 use crate::encaps::{EncapsError, EncapsMode};
 use crate::fast_cnp::{Connection, FastCnpConfig};
 use crate::headend::{HeadendConfig, HeadendError, HeadendPath};
-use crate::hmac::{Cover, HmacKey};
 use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
-use crate::notification::{NotificationConfig, NotificationConfigError, NotificationSids};
+use crate::security::{Cover, Domain, HmacKey};
 use srdma_frame::PortId;
 use srdma_group::{GroupEntry, GroupId};
+use srdma_wire::Prefix;
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::tlv::TlvTypes;
-use srdma_wire::{MacAddress, Prefix, Qpn};
+use srdma_wire::{MacAddress, Qpn};
 use std::net::Ipv6Addr;
 
 /// A table of routes, by its number. The main table is 0.
@@ -267,12 +267,12 @@ pub enum Command {
     /// Turns Fast CNP off, as it began, and forgets its connections.
     RemoveFastCnp,
     /// Sends notifications to END.C SIDs, and takes them, in place of what was told before. Pauses that were taken end.
-    SetNotifications(Box<NotificationConfig>),
+    SetBackpressure(Box<BackpressureConfig>),
     /// Neither sends nor takes notifications, as it began.
-    RemoveNotifications,
+    RemoveBackpressure,
     /// Says which SIDs lead notifications back to the ingress PEs of the SR domain, in place of those that were told
     /// before (D63). With none, as it began, notifications go to senders by the main table, tunnel or not.
-    SetNotificationSids(Vec<NotificationSids>),
+    SetBackpressureSids(Vec<BackpressureSids>),
     /// Steers flows over placed paths, in place of what was told before: what is believed of paths is forgotten. Outer
     /// source address and types of Fast CNP options are the node's.
     SetSteering(Box<HeadendConfig>),
@@ -297,7 +297,7 @@ pub enum Command {
     RestoreGroup(Box<GroupEntry>),
     /// First phase of a commit (D31): checks the group entry and keeps it, in place of one that was kept before.
     PrepareGroup(Box<GroupEntry>),
-    /// Second phase: the group entry prepared for this epoch takes effect. No change if that epoch is in effect.
+    /// Second phase: the group entry that was prepared for this epoch takes effect. If that epoch is in effect, nothing.
     CommitGroup {
         /// The group.
         id: GroupId,
@@ -478,9 +478,9 @@ pub enum ConfigError {
     /// The paths of a route cannot be with these settings.
     #[error("steering: {0}")]
     Steering(HeadendError),
-    /// Notifications cannot be sent or taken so.
-    #[error("notifications: {0}")]
-    Notifications(#[from] NotificationConfigError),
+    /// Settings of backpressure are invalid.
+    #[error("backpressure: {0}")]
+    Backpressure(#[from] BackpressureConfigError),
     /// No connection to remove.
     #[error("no connection of {host} with {peer}, queue pair {peer_qpn}, was added")]
     UnknownConnection {

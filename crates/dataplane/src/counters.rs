@@ -25,9 +25,12 @@ impl Traffic {
 pub struct PortCounters {
     /// Received frames.
     pub received: Traffic,
-    /// Frames that entered the egress queue.
-    pub sent: Traffic,
-    /// Drops of frames that were received here.
+    /// Frames that entered an egress queue. Frames sent are these without those that wait or were discarded:
+    /// [`Node::sent`](crate::Node::sent).
+    pub enqueued: Traffic,
+    /// Frames that were dropped while they waited in an egress queue.
+    pub discarded: Traffic,
+    /// Drops of frames that were received here, and of those that were discarded here.
     pub drops: DropCounters,
 }
 

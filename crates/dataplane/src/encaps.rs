@@ -3,7 +3,7 @@
 use crate::drop::DropReason;
 use crate::entropy;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
-use crate::hmac::HmacKey;
+use crate::security::HmacKey;
 use srdma_frame::{Frame, HEADROOM, Pool};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::tlv::{HmacView, TlvTypes};

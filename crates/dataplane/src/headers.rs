@@ -1,6 +1,7 @@
 //! Finding headers in the first segment of a frame. Offsets count from the start of the frame, Ethernet included.
 
 use crate::drop::DropReason;
+use srdma_frame::{Frame, Pool};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::options::OptionsView;
 use srdma_wire::srh::SrhError;
@@ -27,6 +28,17 @@ pub(crate) fn ipv6(head: &[u8]) -> Result<&Ipv6View, DropReason> {
 pub(crate) fn ipv6_mut(head: &mut [u8]) -> Result<&mut Ipv6View, DropReason> {
     let octets = head.get_mut(IPV6..).ok_or(DropReason::Truncated)?;
     Ok(Ipv6View::split_mut(octets).map_err(|_| DropReason::Truncated)?.0)
+}
+
+/// Decrements the hop limit; an exhausted one is left as it is.
+#[inline(always)]
+pub(crate) fn decrement(frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
+    let view = ipv6_mut(frame.head_mut(pool))?;
+    if view.hop_limit <= 1 {
+        return Err(DropReason::HopLimitExceeded);
+    }
+    view.hop_limit -= 1;
+    Ok(())
 }
 
 /// A header's place in a chain.

@@ -1,12 +1,14 @@
 //! The SRv6 node as a value: octets and time in, octets and a deadline out.
 //!
-//! [`Node`] is an [`Element`](srdma_frame::Element): frames come in at ports, behaviours edit or copy them, and they
-//! wait in egress queues until the driver of a port asks for them. [`Command`]s configure its routes, SIDs and groups.
-//! Nothing in here does I/O, reads a clock or allocates for a packet.
+//! [`Node`] is an [`Element`](srdma_frame::Element): frames come in at ports, behaviours edit or copy them, and they wait in egress queues
+//! until the driver of a port asks for them. [`Command`]s configure its routes, SIDs and groups. Nothing in here does
+//! I/O, reads a clock or allocates for a packet.
 
+mod admission;
+mod backpressure;
 mod behavior;
-mod border;
 mod config;
+mod context;
 mod counters;
 mod drop;
 mod egress;
@@ -14,37 +16,39 @@ mod encaps;
 mod entropy;
 mod event;
 pub mod fast_cnp;
+mod groups;
 pub mod headend;
 mod headers;
 pub mod headroom;
-mod hmac;
+mod icmp;
 mod ioam;
 mod learning;
 mod multicast;
 mod node;
-mod notification;
+mod security;
+mod tables;
 mod timers;
 mod token_bucket;
 
+pub use backpressure::{
+    BackpressureConfig, BackpressureConfigError, BackpressureCounters, BackpressureSids, PriorityMapping, ReceivedPause,
+};
 pub use behavior::{Flavors, NextCsid};
-pub use border::Domain;
 pub use config::{
     Command, ConfigError, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
 };
 pub use counters::{GroupCounters, PortCounters, Traffic};
 pub use drop::{DropCounters, DropReason};
 pub use egress::{
-    Backpressure, CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking, PauseCounters,
-    Pauses, PfcConfig, Scheduling, StormAction, Watchdog,
+    BackpressureThresholds, CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking,
+    PauseCounters, Pauses, PfcConfig, Scheduling, StormAction, Watchdog,
 };
 pub use encaps::{Encaps, EncapsError, EncapsMode};
 pub use entropy::equal_path;
 pub use event::Event;
-pub use fast_cnp::{Connection, FastCnpConfig, FastCnpCounters};
-pub use hmac::{Cover, HmacKey};
+pub use fast_cnp::{Connection, FastCnpConfig, FastCnpCounters, Notified};
+pub use groups::{Entry, HoldEnd, What};
 pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace, TimestampFormat, WideData};
 pub use learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
-pub use node::{Entry, Hold, HoldEnd, Node, Notified, What};
-pub use notification::{
-    NotificationConfig, NotificationConfigError, NotificationCounters, NotificationSids, PriorityMapping,
-};
+pub use node::Node;
+pub use security::{Cover, Domain, HmacKey};

@@ -236,21 +236,21 @@ impl Builder<'_> {
         config.marking_seed = Stream::new(self.seed, topology.name(node)).below(u64::MAX);
         let mut element = Node::new(config);
         for command in queues::commands(self.scenario, self.variant, switch) {
-            element.control(command)?;
+            element.apply(command)?;
         }
         for port in ports {
             let next_hop = NextHop { port: PortId(port.port), address: address_of(topology, port.peer.node) };
-            element.control(Command::AddNeighbour { next_hop, mac: mac_of(topology, port.peer) })?;
+            element.apply(Command::AddNeighbour { next_hop, mac: mac_of(topology, port.peer) })?;
         }
         for (prefix, ports) in routes(topology, self.next_hops, switch) {
-            element.control(route(topology, switch, prefix, &ports))?;
+            element.apply(route(topology, switch, prefix, &ports))?;
         }
         let of_wan = self.scenario.wan.iter().flat_map(|wan| wan.commands(topology, switch));
         for command in of_wan {
-            element.control(command)?;
+            element.apply(command)?;
         }
         for command in self.sids.map(|plan| programs::commands(self.scenario, plan, switch)).into_iter().flatten() {
-            element.control(command)?;
+            element.apply(command)?;
         }
         Ok(element)
     }

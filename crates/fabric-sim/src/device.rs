@@ -146,12 +146,12 @@ impl Station for Device {
 
     /// A node whose queue has fallen to XON tells the ingress PE (CN-4.1-2).
     fn answers_departures(&self) -> bool {
-        self.switch().is_some_and(|node| node.notifications().is_some())
+        self.switch().is_some_and(|node| node.backpressure().is_some())
     }
 
     fn fetch<'f>(&self, frames: impl Iterator<Item = &'f Frame>, pool: &Pool) {
         match self {
-            Device::Switch(node) | Device::Monitored(node, _) => node.fetch(frames, pool),
+            Device::Switch(node) | Device::Monitored(node, _) => node.prefetch(frames, pool),
             Device::Absent | Device::Server(_) | Device::Member(_) => {}
         }
     }

@@ -113,7 +113,7 @@ impl Run<'_> {
         let Some(after) = &self.failure_schedule.routing else { return Ok(()) };
         for switch in topology.switch_ids() {
             for command in changes(topology, switch, before, after) {
-                self.fabric.with_switch(switch, |node| node.control(command)).transpose()?;
+                self.fabric.with_switch(switch, |node| node.apply(command)).transpose()?;
             }
         }
         Ok(())

@@ -73,7 +73,7 @@ impl Run<'_> {
 
     fn traffic(&self, [from, to]: [End; 2]) -> Option<Traffic> {
         match (from.node, to.node) {
-            (NodeId::Switch(switch), _) => Some(self.fabric.switch(switch)?.port_counters(PortId(from.port))?.sent),
+            (NodeId::Switch(switch), _) => Some(self.fabric.switch(switch)?.port_counters(PortId(from.port))?.enqueued),
             (NodeId::Host(_), NodeId::Switch(switch)) => {
                 Some(self.fabric.switch(switch)?.port_counters(PortId(to.port))?.received)
             }

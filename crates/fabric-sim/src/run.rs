@@ -373,7 +373,7 @@ impl<'a> Run<'a> {
         let Some(region) = self.fabric.server(flow.from).map(Server::region) else { return Ok(()) };
         let group = PlannedGroup::new(self.scenario, group_number, flow, qpn, region)?;
         for (switch, command) in group.commands() {
-            self.fabric.with_switch(switch, |node| node.control(command)).transpose()?;
+            self.fabric.with_switch(switch, |node| node.apply(command)).transpose()?;
         }
         for host in flow.receivers.iter().copied().chain([flow.from]) {
             let member = QueuePairConfig {

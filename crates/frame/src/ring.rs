@@ -18,6 +18,11 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T> Ring<T> {
+    /// Frames that wait.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
     /// Whether no frame waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -55,7 +60,7 @@ impl<T> Ring<T> {
 
     /// Reads the next two slots that are taken from, and that are put into: a sum that means nothing.
     #[inline]
-    pub fn fetch(&self) -> usize {
+    pub fn prefetch(&self) -> usize {
         let is_taken = |places| usize::from(self.slots[self.place(places)].is_some());
         is_taken(0) + is_taken(1) + is_taken(self.len) + is_taken(self.len + 1)
     }

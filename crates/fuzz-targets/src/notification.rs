@@ -40,39 +40,39 @@ fn node(loopback: Ipv6Addr) -> Node {
     };
     let mut node = Node::new(NodeConfig::new(loopback, vec![port(0), port(1)]));
     let next_hop = NextHop { port: WAN, address: Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 1) };
-    control(&mut node, Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 1, 1]) });
+    apply(&mut node, Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 1, 1]) });
     let action = RouteAction::Via(vec![next_hop]);
-    control(&mut node, Command::AddRoute { table: TableId(0), prefix: prefix(Ipv6Addr::UNSPECIFIED, 0), action });
-    control(&mut node, Command::SetClasses(ClassMap::by_precedence()));
+    apply(&mut node, Command::AddRoute { table: TableId(0), prefix: prefix(Ipv6Addr::UNSPECIFIED, 0), action });
+    apply(&mut node, Command::SetClasses(ClassMap::by_precedence()));
     node
 }
 
-fn control(node: &mut Node, command: Command) {
-    node.control(command).expect("a command that the node carries out");
+fn apply(node: &mut Node, command: Command) {
+    node.apply(command).expect("a command that the node carries out");
 }
 
 fn pe(choices: &mut Choices<'_>) -> Node {
     let mut node = node(PE);
     let mut egress = EgressConfig::new(1_000_000_000, 1 << 16);
     egress.classes[3].pfc = Some(PfcConfig { xoff_octets: 9000, xon_octets: 0, headroom_octets: 0, quanta: 100 });
-    control(&mut node, Command::SetEgress { port: GATEWAY, egress: Box::new(egress) });
-    control(&mut node, Command::AddSid { prefix: prefix(END_C, 128), behavior: SidBehavior::EndC });
-    control(&mut node, Command::AddSid { prefix: prefix(END_E, 128), behavior: SidBehavior::EndE(TableId(0)) });
+    apply(&mut node, Command::SetEgress { port: GATEWAY, egress: Box::new(egress) });
+    apply(&mut node, Command::AddSid { prefix: prefix(END_C, 128), behavior: SidBehavior::EndC });
+    apply(&mut node, Command::AddSid { prefix: prefix(END_E, 128), behavior: SidBehavior::EndE(TableId(0)) });
     if choices.rarely(2) {
         let (sids, infrastructure) = (vec![prefix(END_C, 16)], vec![prefix(PE, 48)]);
-        control(&mut node, Command::SetDomain(Domain { sids, infrastructure, proxies: Vec::new() }));
+        apply(&mut node, Command::SetDomain(Domain { sids, infrastructure, proxies: Vec::new() }));
     }
     let mapping = |traffic_class| PriorityMapping { traffic_class, ports: vec![GATEWAY], priority: 3 };
-    let config = NotificationConfig {
+    let config = BackpressureConfig {
         priorities: vec![mapping(3), mapping(4)],
         greatest_hold: Duration::from_nanos(GREATEST_HOLD_NS),
         watchdog: Duration::from_nanos(WATCHDOG_NS),
         per_second: choices.of(&[1_000_000, 10_000, 1]),
         at_once: choices.of(&[64, 1, 1000]),
         origins: ORIGINS,
-        ..NotificationConfig::new()
+        ..BackpressureConfig::new()
     };
-    control(&mut node, Command::SetNotifications(Box::new(config)));
+    apply(&mut node, Command::SetBackpressure(Box::new(config)));
     node
 }
 
@@ -80,13 +80,13 @@ fn pe(choices: &mut Choices<'_>) -> Node {
 fn congested() -> Node {
     let mut node = node(router(0));
     let mut egress = EgressConfig::new(1_000_000_000, 1 << 14);
-    egress.classes[3].backpressure = Some(Backpressure { xoff_octets: 500, xon_octets: 200 });
-    control(&mut node, Command::SetEgress { port: WAN, egress: Box::new(egress) });
-    let sids = NotificationSids { outer_source: prefix(PE, 128), end_c: Some(END_C), end_e: Some(END_E) };
-    control(&mut node, Command::SetNotificationSids(vec![sids]));
+    egress.classes[3].backpressure = Some(BackpressureThresholds { xoff_octets: 500, xon_octets: 200 });
+    apply(&mut node, Command::SetEgress { port: WAN, egress: Box::new(egress) });
+    let sids = BackpressureSids { outer_source: prefix(PE, 128), end_c: Some(END_C), end_e: Some(END_E) };
+    apply(&mut node, Command::SetBackpressureSids(vec![sids]));
     let (hold, refresh) = (Duration::from_micros(300), Duration::from_micros(100));
-    let config = NotificationConfig { hold, refresh, ..NotificationConfig::new() };
-    control(&mut node, Command::SetNotifications(Box::new(config)));
+    let config = BackpressureConfig { hold, refresh, ..BackpressureConfig::new() };
+    apply(&mut node, Command::SetBackpressure(Box::new(config)));
     node
 }
 
@@ -122,7 +122,11 @@ pub fn notification(input: &[u8]) {
     }
     world.drain_router();
     world.pass(GREATEST_HOLD_NS + WATCHDOG_NS);
-    assert_eq!((world.pe.pausing_classes(GATEWAY), world.pe.holds().count()), (0, 0), "nobody holds anything any more");
+    assert_eq!(
+        (world.pe.pausing_classes(GATEWAY), world.pe.received_pauses().count()),
+        (0, 0),
+        "nobody holds anything any more"
+    );
     assert_eq!(world.pool.in_use(), 0, "every chunk comes back");
 }
 
@@ -139,7 +143,7 @@ impl World<'_> {
             3 => self.drain_router(),
             _ => self.notify(),
         }
-        let held = self.pe.holds().count();
+        let held = self.pe.received_pauses().count();
         assert!(held <= 2 * usize::from(ORIGINS), "{held} holds");
     }
 
@@ -174,8 +178,9 @@ impl World<'_> {
         let counted = |node: &Node| {
             let drops =
                 node.port_counters(WAN).map_or(0, |counters| counters.drops.iter().map(|(_, count)| count).sum());
-            let sent: u64 = [GATEWAY, WAN].iter().filter_map(|port| Some(node.port_counters(*port)?.sent.frames)).sum();
-            let taken = node.notification_counters();
+            let sent: u64 =
+                [GATEWAY, WAN].iter().filter_map(|port| Some(node.port_counters(*port)?.enqueued.frames)).sum();
+            let taken = node.backpressure_counters();
             (taken.pauses_taken + taken.resumes_taken, drops, sent)
         };
         let before = counted(&self.pe);
@@ -184,7 +189,7 @@ impl World<'_> {
         let after = counted(&self.pe);
         let fates: [u64; 3] = [after.0 - before.0, after.1 - before.1, after.2 - before.2];
         assert!(fates.iter().any(|count| *count > 0), "a packet is gone without a trace");
-        if fates[0] > 0 || self.pe.holds().next().is_some() {
+        if fates[0] > 0 || self.pe.received_pauses().next().is_some() {
             self.taken = Some(self.now);
         }
         self.drain_pe();

@@ -95,10 +95,10 @@ fn removals(before: &Entries, after: &Entries) -> Vec<Command> {
         commands.push(Command::RemoveFastCnp);
     }
     if is_off(before.notifications.is_some(), after.notifications.is_some()) {
-        commands.push(Command::RemoveNotifications);
+        commands.push(Command::RemoveBackpressure);
     }
     if !before.notification_sids.is_empty() && after.notification_sids.is_empty() {
-        commands.push(Command::SetNotificationSids(Vec::new()));
+        commands.push(Command::SetBackpressureSids(Vec::new()));
     }
     commands.extend(gone(&before.sids, &after.sids, |_, _| true).map(|prefix| Command::RemoveSid(*prefix)));
     let routes = gone(&before.routes, &after.routes, |_, _| true);
@@ -141,9 +141,9 @@ pub(crate) fn additions(before: &Entries, after: &Entries) -> Vec<Command> {
     commands.extend(new(&before.fast_cnp, &after.fast_cnp).map(Box::new).map(Command::SetFastCnp));
     let connections = changed(&before.connections, &after.connections);
     commands.extend(connections.map(|(_, connection)| Command::AddConnection(*connection)));
-    commands.extend(new(&before.notifications, &after.notifications).map(Box::new).map(Command::SetNotifications));
+    commands.extend(new(&before.notifications, &after.notifications).map(Box::new).map(Command::SetBackpressure));
     if before.notification_sids != after.notification_sids && !after.notification_sids.is_empty() {
-        commands.push(Command::SetNotificationSids(after.notification_sids.values().copied().collect()));
+        commands.push(Command::SetBackpressureSids(after.notification_sids.values().copied().collect()));
     }
     let neighbours = changed(&before.neighbours, &after.neighbours);
     commands.extend(neighbours.map(|((port, address), mac)| Command::AddNeighbour {

@@ -2,8 +2,8 @@
 
 use crate::{KeySpec, diff};
 use srdma_dataplane::{
-    ClassMap, Command, Connection, Domain, EgressConfig, FastCnpConfig, IoamConfig, Learning, MulticastRoute,
-    NotificationConfig, NotificationSids, RouteAction, SidBehavior, TableId, headend::HeadendConfig,
+    BackpressureConfig, BackpressureSids, ClassMap, Command, Connection, Domain, EgressConfig, FastCnpConfig,
+    IoamConfig, Learning, MulticastRoute, RouteAction, SidBehavior, TableId, headend::HeadendConfig,
 };
 use srdma_frame::PortId;
 use srdma_group::GroupEntry;
@@ -46,9 +46,9 @@ pub struct Entries {
     /// Connections by host, peer and the peer's queue pair.
     pub connections: BTreeMap<(Ipv6Addr, Ipv6Addr, Qpn), Connection>,
     /// Notifications to and from END.C SIDs.
-    pub notifications: Option<NotificationConfig>,
+    pub notifications: Option<BackpressureConfig>,
     /// END.C and END.E SIDs by outer source (D63).
-    pub notification_sids: BTreeMap<Prefix, NotificationSids>,
+    pub notification_sids: BTreeMap<Prefix, BackpressureSids>,
     /// MAC addresses of neighbours.
     pub neighbours: BTreeMap<(PortId, Ipv6Addr), MacAddress>,
     /// Routes.

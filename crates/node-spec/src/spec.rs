@@ -30,7 +30,7 @@ impl NodeSpec {
     /// The first entry that the node refuses.
     pub fn build(&self) -> Result<Node, ConfigError> {
         let mut node = Node::new(self.node.clone());
-        self.commands().into_iter().try_for_each(|command| node.control(command))?;
+        self.commands().into_iter().try_for_each(|command| node.apply(command))?;
         Ok(node)
     }
 }

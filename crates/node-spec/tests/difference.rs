@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use srdma_dataplane::headend::HeadendConfig;
 use srdma_dataplane::{
-    ClassMap, Connection, Cover, Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, IoamConfig, IoamInterface,
-    IoamNamespace, Learning, MulticastRoute, NextHop, Node, NodeConfig, NotificationConfig, NotificationSids,
-    PortConfig, RouteAction, SidBehavior, TableId,
+    BackpressureConfig, BackpressureSids, ClassMap, Connection, Cover, Domain, EgressConfig, EncapsMode, FastCnpConfig,
+    Flavors, IoamConfig, IoamInterface, IoamNamespace, Learning, MulticastRoute, NextHop, Node, NodeConfig, PortConfig,
+    RouteAction, SidBehavior, TableId,
 };
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_group::{Branch, GroupEntry, GroupId, ListMode, NodeIndex, NodeRole, Parent, Policy, Receiver};
@@ -201,10 +201,10 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
         entries.connections.insert((host, peer, connection.peer_qpn), connection);
     }
     if bits.is() {
-        entries.notifications = Some(NotificationConfig::default());
+        entries.notifications = Some(BackpressureConfig::default());
     }
     if bits.is() {
-        let sids = NotificationSids {
+        let sids = BackpressureSids {
             outer_source: prefix("2001:db8:9::", 64),
             end_c: Some(address("5f00:0:9:c::")),
             end_e: bits.is().then(|| address("5f00:0:9:d::")),
@@ -369,7 +369,7 @@ proptest! {
         let before: Vec<(u32, String)> = staying.map(|(id, _)| (*id, psns(&node, *id))).collect();
         for command in diff(&old, &new).expect("epochs rise") {
             let text = format!("{command:?}");
-            prop_assert!(node.control(command).is_ok(), "{text} is refused");
+            prop_assert!(node.apply(command).is_ok(), "{text} is refused");
         }
         prop_assert_eq!(shown(&node), shown(&fresh));
         for port in new.entries.egress.keys() {

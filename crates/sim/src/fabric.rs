@@ -293,10 +293,10 @@ pub fn node(
     let mut node = Node::new(NodeConfig { restarted, ..NodeConfig::new(loopback, ports.collect()) });
     for (port, neighbour) in (0..).zip(neighbours) {
         let next_hop = NextHop { port: PortId(port), address: neighbour.address };
-        node.control(Command::AddNeighbour { next_hop, mac: neighbour.mac })?;
+        node.apply(Command::AddNeighbour { next_hop, mac: neighbour.mac })?;
         for prefix in neighbour.prefixes {
             let action = RouteAction::Via(vec![next_hop]);
-            node.control(Command::AddRoute { table: TableId(0), prefix, action })?;
+            node.apply(Command::AddRoute { table: TableId(0), prefix, action })?;
         }
     }
     Ok(node)

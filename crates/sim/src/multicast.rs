@@ -63,8 +63,8 @@ impl Multicast {
     /// # Errors
     ///
     /// Those of the node.
-    pub fn control(&mut self, position: usize, command: Command) -> Result<(), ConfigError> {
-        self.fabric.with_node(self.fabric.nodes[position], |node| node.control(command))
+    pub fn apply(&mut self, position: usize, command: Command) -> Result<(), ConfigError> {
+        self.fabric.with_node(self.fabric.nodes[position], |node| node.apply(command))
     }
 
     /// Captures every link to an output of its own, which `open` makes from the link's name. The interfaces of a

@@ -284,7 +284,7 @@ fn set_up_nodes(fabric: &mut Fabric, scenario: &TransferConfig, group: &Group) -
             }));
         }
         commands.extend(group.at(NodeIndex(index)).map(|part| Command::AddGroup(Box::new(part))));
-        fabric.with_node(element, |node| commands.into_iter().try_for_each(|command| node.control(command)))?;
+        fabric.with_node(element, |node| commands.into_iter().try_for_each(|command| node.apply(command)))?;
     }
     debug_assert_eq!(topology.nodes().len() + usize::from(fabric.switch.is_some()), tree.nodes().len());
     Ok(())

@@ -78,7 +78,7 @@ impl Agent {
         let allowed = AllowedSids { end_mt: Some(end_mt(number)), replication: Some(replication(number)) };
         let mut node = Node::new(NodeConfig::new(loopback(number), Vec::new()));
         let end_mt = Prefix::host(end_mt(number));
-        node.control(Command::AddSid { prefix: end_mt, behavior: SidBehavior::EndMt { require_hmac: false } }).unwrap();
+        node.apply(Command::AddSid { prefix: end_mt, behavior: SidBehavior::EndMt { require_hmac: false } }).unwrap();
         Agent { table: GroupTable::new(allowed), node }
     }
 
@@ -91,7 +91,7 @@ impl Agent {
         };
         let (after, answer) = self.table.apply(&change);
         for command in change.commands.iter().chain(&change.afterwards) {
-            if let Err(error) = self.node.control(command.clone()) {
+            if let Err(error) = self.node.apply(command.clone()) {
                 return change.refused(error.to_string());
             }
         }

@@ -139,16 +139,16 @@ impl Work {
         neighbour(&mut node, NEXT_HOP)?;
         for prefix in next_segments() {
             let next_hop = NextHop { port: PortId(1), address: NEXT_HOP };
-            node.control(Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(vec![next_hop]) })?;
+            node.apply(Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(vec![next_hop]) })?;
         }
         if let Work::EndMt(receivers) = self {
             neighbour(&mut node, PARENT)?;
             for (address, _) in receivers_of(receivers) {
                 neighbour(&mut node, address)?;
             }
-            node.control(Command::AddGroup(Box::new(entry(receivers))))?;
+            node.apply(Command::AddGroup(Box::new(entry(receivers))))?;
         }
-        node.control(Command::AddSid { prefix, behavior })?;
+        node.apply(Command::AddSid { prefix, behavior })?;
         Ok(Some(Box::new(node)))
     }
 
@@ -195,7 +195,7 @@ fn port(name: &str, mac: MacAddress) -> PortConfig {
 
 fn neighbour(node: &mut Node, address: Ipv6Addr) -> anyhow::Result<()> {
     let next_hop = NextHop { port: PortId(1), address };
-    node.control(Command::AddNeighbour { next_hop, mac: GENERATOR }).context("a neighbour")
+    node.apply(Command::AddNeighbour { next_hop, mac: GENERATOR }).context("a neighbour")
 }
 
 fn receivers_of(receivers: u16) -> impl Iterator<Item = (Ipv6Addr, Qpn)> {

@@ -1,6 +1,6 @@
 //! End (RFC 8986 section 4.1) with its flavors PSP, USP, USD (section 4.16) and NEXT-CSID (RFC 9800 section 4.1).
 
-use super::{Flavors, Verdict, bad_routing_type, next_csid, pointer, upper_layer};
+use super::{Flavors, Outcome, bad_routing_type, next_csid, pointer, upper_layer};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, ipv6_mut, srh_drop};
 use srdma_frame::{Frame, Pool};
@@ -11,13 +11,13 @@ use srdma_wire::{Ipv6View, Srh, SrhView, View};
 
 /// The behaviour; steps are those of RFC 8986 section 4.1.
 #[inline]
-pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Verdict {
+pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outcome {
     let head = frame.head_mut(pool);
     let Some((ethernet_ipv6, rest)) = head.split_first_chunk_mut::<AFTER_IPV6>() else {
-        return Verdict::Drop(DropReason::Truncated);
+        return Outcome::Drop(DropReason::Truncated);
     };
     let Ok((view, _)) = Ipv6View::split_mut(&mut ethernet_ipv6[IPV6..]) else {
-        return Verdict::Drop(DropReason::Truncated);
+        return Outcome::Drop(DropReason::Truncated);
     };
     if let Some(csid) = flavors.next_csid {
         let mut destination = *view.destination_octets();
@@ -27,7 +27,7 @@ pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Verdi
             }
             view.set_destination(destination.into());
             view.hop_limit -= 1;
-            return Verdict::Forward;
+            return Outcome::Forward;
         }
     }
     if view.next_header() == NextHeader::ROUTING {
@@ -36,9 +36,9 @@ pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Verdi
             Ok(Advanced::Next { pop }) => {
                 if pop && flavors.psp {
                     let place = Place { offset: AFTER_IPV6, header: NextHeader::ROUTING, announced_at: IPV6 + 6 };
-                    return pop_srh(frame, pool, place).map_or_else(Verdict::Drop, |()| Verdict::Forward);
+                    return pop_srh(frame, pool, place).map_or_else(Outcome::Drop, |()| Outcome::Forward);
                 }
-                Verdict::Forward
+                Outcome::Forward
             }
             Ok(Advanced::Ultimate) => ultimate(frame, pool, flavors),
             Err(verdict) => verdict,
@@ -57,7 +57,7 @@ enum Advanced {
 
 /// S02–S14: the SRH in `octets`, at `offset` in the frame, steps on to its next segment.
 #[inline]
-fn advance(ipv6: &mut Ipv6View, octets: &mut [u8], offset: usize) -> Result<Advanced, Verdict> {
+fn advance(ipv6: &mut Ipv6View, octets: &mut [u8], offset: usize) -> Result<Advanced, Outcome> {
     let srh = match Srh::split(octets) {
         Ok((srh, _)) => srh,
         Err(error) => return unfit(error, octets, offset),
@@ -88,7 +88,7 @@ fn advance(ipv6: &mut Ipv6View, octets: &mut [u8], offset: usize) -> Result<Adva
 /// A routing header that is no SRH, or whose Last Entry does not fit. With Segments Left 0 that is no error (RFC 8200
 /// section 4.4; RFC 8754 section 4.3.1.1, S02 before S09).
 #[cold]
-fn unfit(error: SrhError, octets: &[u8], offset: usize) -> Result<Advanced, Verdict> {
+fn unfit(error: SrhError, octets: &[u8], offset: usize) -> Result<Advanced, Outcome> {
     match SrhView::split(octets) {
         Ok((view, _)) if view.segments_left == 0 => Ok(Advanced::Ultimate),
         _ => Err(bad_srh(error, offset)),
@@ -96,36 +96,36 @@ fn unfit(error: SrhError, octets: &[u8], offset: usize) -> Result<Advanced, Verd
 }
 
 /// Options headers stand before the SRH, or there is no SRH.
-fn behind_options(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Verdict {
+fn behind_options(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outcome {
     let head = frame.head_mut(pool);
     let place = match ipv6(head).and_then(|view| Place::first(view).behind_options(head)) {
         Ok(place) => place,
-        Err(reason) => return Verdict::Drop(reason),
+        Err(reason) => return Outcome::Drop(reason),
     };
     if place.header != NextHeader::ROUTING {
         return upper_layer::process(frame, pool, place, flavors.usd);
     }
     let Some((before, rest)) = head.split_at_mut_checked(place.offset) else {
-        return Verdict::Drop(DropReason::HeaderTooLong);
+        return Outcome::Drop(DropReason::HeaderTooLong);
     };
     let Ok(view) = ipv6_mut(before) else {
-        return Verdict::Drop(DropReason::Truncated);
+        return Outcome::Drop(DropReason::Truncated);
     };
     match advance(view, rest, place.offset) {
         Ok(Advanced::Next { pop: true }) if flavors.psp => {
-            pop_srh(frame, pool, place).map_or_else(Verdict::Drop, |()| Verdict::Forward)
+            pop_srh(frame, pool, place).map_or_else(Outcome::Drop, |()| Outcome::Forward)
         }
-        Ok(Advanced::Next { .. }) => Verdict::Forward,
+        Ok(Advanced::Next { .. }) => Outcome::Forward,
         Ok(Advanced::Ultimate) => ultimate(frame, pool, flavors),
         Err(verdict) => verdict,
     }
 }
 
 /// Segments Left is zero: with USP the SRH is taken off, then the next header is processed.
-fn ultimate(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Verdict {
+fn ultimate(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outcome {
     match behind_last_segment(frame, pool, flavors.usp) {
         Ok(at) => upper_layer::process(frame, pool, at, flavors.usd),
-        Err(reason) => Verdict::Drop(reason),
+        Err(reason) => Outcome::Drop(reason),
     }
 }
 
@@ -162,20 +162,20 @@ fn pop_srh(frame: &mut Frame, pool: &mut Pool, place: Place) -> Result<(), DropR
 
 /// S06. ICMP Time Exceeded, hop limit exceeded in transit.
 #[cold]
-fn hop_limit_exceeded() -> Verdict {
-    Verdict::Report(DropReason::HopLimitExceeded, Icmpv6Error::HopLimitExceeded)
+fn hop_limit_exceeded() -> Outcome {
+    Outcome::Report(DropReason::HopLimitExceeded, Icmpv6Error::HopLimitExceeded)
 }
 
 /// S10. ICMP Parameter Problem, pointer set to the Segments Left field.
 #[cold]
-fn bad_segments_left(srh_offset: usize) -> Verdict {
-    Verdict::Report(DropReason::BadSrh, Icmpv6Error::ErroneousField(pointer(srh_offset + 3)))
+fn bad_segments_left(srh_offset: usize) -> Outcome {
+    Outcome::Report(DropReason::BadSrh, Icmpv6Error::ErroneousField(pointer(srh_offset + 3)))
 }
 
 #[cold]
-fn bad_srh(error: SrhError, srh_offset: usize) -> Verdict {
+fn bad_srh(error: SrhError, srh_offset: usize) -> Outcome {
     match error {
-        SrhError::Truncated(_) => Verdict::Drop(srh_drop(error)),
+        SrhError::Truncated(_) => Outcome::Drop(srh_drop(error)),
         SrhError::Inconsistent { .. } => bad_segments_left(srh_offset),
         SrhError::RoutingType(_) => bad_routing_type(srh_offset),
     }

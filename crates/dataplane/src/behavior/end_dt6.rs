@@ -1,6 +1,6 @@
 //! End.DT6 (RFC 8986 section 4.6): decapsulation and IPv6 table look-up.
 
-use super::{Verdict, bad_routing_type, decapsulate, pointer, upper_layer};
+use super::{Outcome, bad_routing_type, decapsulate, pointer, upper_layer};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6};
 use srdma_frame::{Frame, Pool};
@@ -11,9 +11,9 @@ use srdma_wire::{Ipv6View, SrhView, View};
 
 /// The behaviour; the caller looks the inner destination up in the SID's table.
 #[inline]
-pub(crate) fn end_dt6(frame: &mut Frame, pool: &mut Pool) -> Verdict {
+pub(crate) fn end_dt6(frame: &mut Frame, pool: &mut Pool) -> Outcome {
     match inner_offset(frame.head(pool)) {
-        Some(inner) => decapsulate(frame, pool, inner).map_or_else(Verdict::Drop, |()| Verdict::Inner),
+        Some(inner) => decapsulate(frame, pool, inner).map_or_else(Outcome::Drop, |()| Outcome::Inner),
         None => step_by_step(frame, pool),
     }
 }
@@ -35,7 +35,7 @@ fn inner_offset(head: &[u8]) -> Option<usize> {
 }
 
 /// Where the packet in the outer headers begins, for a SID that takes it as it lies.
-pub(crate) fn inner_packet(head: &[u8]) -> Result<usize, Verdict> {
+pub(crate) fn inner_packet(head: &[u8]) -> Result<usize, Outcome> {
     match inner_offset(head) {
         Some(inner) => Ok(inner),
         None => upper_layer::inner_packet(head, upper_layer_place(head)?),
@@ -43,7 +43,7 @@ pub(crate) fn inner_packet(head: &[u8]) -> Result<usize, Verdict> {
 }
 
 #[cold]
-fn step_by_step(frame: &mut Frame, pool: &mut Pool) -> Verdict {
+fn step_by_step(frame: &mut Frame, pool: &mut Pool) -> Outcome {
     match upper_layer_place(frame.head(pool)) {
         // Upper-layer S01. If (Upper-Layer header type == 41 (IPv6))
         Ok(at) => upper_layer::process(frame, pool, at, true),
@@ -51,7 +51,7 @@ fn step_by_step(frame: &mut Frame, pool: &mut Pool) -> Verdict {
     }
 }
 
-fn upper_layer_place(head: &[u8]) -> Result<Place, Verdict> {
+fn upper_layer_place(head: &[u8]) -> Result<Place, Outcome> {
     let at = Place::first(ipv6(head)?).behind_options(head)?;
     if at.header != NextHeader::ROUTING {
         return Ok(at);
@@ -63,7 +63,7 @@ fn upper_layer_place(head: &[u8]) -> Result<Place, Verdict> {
             return Err(bad_routing_type(at.offset));
         }
         let error = Icmpv6Error::ErroneousField(pointer(at.offset + 3));
-        return Err(Verdict::Report(DropReason::SegmentsLeft, error));
+        return Err(Outcome::Report(DropReason::SegmentsLeft, error));
     }
     Ok(at.behind_routing_header(head)?)
 }

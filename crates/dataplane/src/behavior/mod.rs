@@ -1,6 +1,6 @@
 //! Endpoint behaviours: one file each, named after itself, with its RFC's steps as numbered comments.
 //!
-//! A behaviour edits the packet where it lies and returns a [`Verdict`]. It knows no port, no route and no queue.
+//! A behaviour edits the packet where it lies and returns a [`Outcome`]. It knows no port, no route and no queue.
 
 mod decapsulate;
 mod end;
@@ -53,7 +53,7 @@ impl Flavors {
 
 /// What becomes of a packet after a behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Outcome {
     /// Forward by the new destination; the hop limit has been decremented.
     Forward,
     /// The outer headers are gone: forward the inner packet by a table.
@@ -64,17 +64,17 @@ pub(crate) enum Verdict {
     Report(DropReason, Icmpv6Error),
 }
 
-impl From<DropReason> for Verdict {
+impl From<DropReason> for Outcome {
     fn from(reason: DropReason) -> Self {
-        Verdict::Drop(reason)
+        Outcome::Drop(reason)
     }
 }
 
 /// RFC 8200 section 4.4: an unknown routing type with segments left is reported, at its type.
 #[cold]
-fn bad_routing_type(routing_header_offset: usize) -> Verdict {
+fn bad_routing_type(routing_header_offset: usize) -> Outcome {
     let error = Icmpv6Error::ErroneousField(pointer(routing_header_offset + 2));
-    Verdict::Report(DropReason::UnknownRoutingType, error)
+    Outcome::Report(DropReason::UnknownRoutingType, error)
 }
 
 /// An ICMPv6 pointer: offset from the start of the IPv6 header.

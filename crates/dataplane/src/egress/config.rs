@@ -60,7 +60,7 @@ pub struct ClassConfig {
     /// Pauses in both directions.
     pub pfc: Option<PfcConfig>,
     /// When ingress PEs are asked to pause their gateways, if the node notifies them (CN-4.1-2).
-    pub backpressure: Option<Backpressure>,
+    pub backpressure: Option<BackpressureThresholds>,
 }
 
 impl ClassConfig {
@@ -137,7 +137,7 @@ pub struct PfcConfig {
 
 /// When the ingress PEs of what waits in a class are asked to pause, across the network (D67).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backpressure {
+pub struct BackpressureThresholds {
     /// A packet that finds more octets than these waiting is a reason to ask its ingress PE for a pause.
     pub xoff_octets: usize,
     /// When no more than these wait, they may go on. Above XOFF it is an early resume: they go on when the queue, once
@@ -261,7 +261,9 @@ mod tests {
             with(&|config| config.classes[4].marking = Some(Marking { p_max: f64::NAN, ..marking })),
             with(&|config| config.classes[5].pfc = Some(PfcConfig { xon_octets: 11, ..pfc })),
             with(&|config| config.classes[6].pfc = Some(PfcConfig { quanta: 0, ..pfc })),
-            with(&|config| config.classes[7].backpressure = Some(Backpressure { xoff_octets: 9, xon_octets: 9 })),
+            with(&|config| {
+                config.classes[7].backpressure = Some(BackpressureThresholds { xoff_octets: 9, xon_octets: 9 })
+            }),
         ];
         insta::assert_snapshot!(refused.join("\n"), @r"
         the rate of the link is 0; give it in bits a second

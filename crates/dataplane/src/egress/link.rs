@@ -1,12 +1,12 @@
 //! A port with traffic classes: the frames that wait there, the pauses that it obeys, and those that it tells for what
 //! came in by it.
 
+use super::account::Account;
 use super::config::{CLASSES, EgressConfig, PfcConfig, StormAction, Watchdog};
 use super::counters::ClassCounters;
 use super::marking::quiet_octets;
 use super::pause::Pauses;
 use super::schedule::Schedule;
-use super::upstream::Account;
 use crate::counters::Traffic;
 use srdma_frame::{Frame, PortId, Ring};
 use srdma_wire::Instant;
@@ -214,6 +214,12 @@ impl Link {
         if self.drops_in_storms { self.pauses.storming() } else { 0 }
     }
 
+    /// Frames and octets that wait in all classes.
+    pub(super) fn frames_and_octets(&self) -> (usize, usize) {
+        let add = |(frames, octets), class: &Class| (frames + class.frames.len(), octets + class.octets);
+        self.classes.iter().fold((0, 0), add)
+    }
+
     /// The counters of a class; `None` when there is no such class.
     pub(super) fn counters(&self, class: usize) -> Option<ClassCounters> {
         let Class { sent, peak_octets, counters, .. } = self.classes.get(class)?;
@@ -223,18 +229,18 @@ impl Link {
 
     /// Reads what says where the rest lies: a sum that means nothing.
     #[inline]
-    pub(super) fn fetch_head(&self) -> usize {
+    pub(super) fn prefetch_head(&self) -> usize {
         usize::from(self.waiting) + usize::from(self.pauses.classes())
     }
 
     /// Reads of the classes in use what frames that come and go change: a sum that means nothing.
     #[inline]
-    pub(super) fn fetch_classes(&self) -> usize {
+    pub(super) fn prefetch_classes(&self) -> usize {
         let mut sum = 0;
         let mut left = self.used;
         while left != 0 {
             let class = &self.classes[left.trailing_zeros() as usize];
-            sum += class.frames.fetch() + class.account.octets();
+            sum += class.frames.prefetch() + class.account.octets();
             left &= left - 1;
         }
         sum

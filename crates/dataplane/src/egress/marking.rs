@@ -10,7 +10,7 @@ pub(crate) struct Congestion {
     /// The queue is at its notification threshold: the sender may be told at once (FC-4-1).
     pub(crate) notify: bool,
     /// The queue is above the threshold of its backpressure: the ingress PE may be asked for a pause (CN-4.1-2).
-    pub(crate) press_back: bool,
+    pub(crate) xoff: bool,
 }
 
 /// Random numbers from a seed (splitmix64, Steele, Lea and Flood 2014).
@@ -45,8 +45,8 @@ pub(super) fn quiet_octets(config: &ClassConfig) -> usize {
 pub(super) fn meets(config: &ClassConfig, depth_octets: usize, chance: &mut Chance) -> Option<Congestion> {
     let mark = config.marking.is_some_and(|marking| is_marked(marking, depth_octets, chance));
     let notify = config.notify_octets.is_some_and(|octets| depth_octets >= octets);
-    let press_back = config.backpressure.is_some_and(|backpressure| depth_octets > backpressure.xoff_octets);
-    (mark || notify || press_back).then_some(Congestion { mark, notify, press_back })
+    let xoff = config.backpressure.is_some_and(|backpressure| depth_octets > backpressure.xoff_octets);
+    (mark || notify || xoff).then_some(Congestion { mark, notify, xoff })
 }
 
 fn is_marked(marking: Marking, depth_octets: usize, chance: &mut Chance) -> bool {
@@ -60,7 +60,7 @@ fn is_marked(marking: Marking, depth_octets: usize, chance: &mut Chance) -> bool
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::Backpressure;
+    use super::super::config::BackpressureThresholds;
     use super::*;
 
     fn class(k_min_octets: usize, k_max_octets: usize, p_max: f64) -> ClassConfig {
@@ -102,10 +102,10 @@ mod tests {
         assert_eq!(quiet_octets(&ClassConfig::new(10)), usize::MAX);
         let mut chance = Chance::new(1);
         assert_eq!(meets(&notifying, 499, &mut chance), None);
-        let congestion = |mark, notify, press_back| Some(Congestion { mark, notify, press_back });
+        let congestion = |mark, notify, xoff| Some(Congestion { mark, notify, xoff });
         assert_eq!(meets(&notifying, 500, &mut chance), congestion(false, true, false));
         assert_eq!(meets(&notifying, 2000, &mut chance), congestion(true, true, false));
-        let backpressure = Some(Backpressure { xoff_octets: 300, xon_octets: 100 });
+        let backpressure = Some(BackpressureThresholds { xoff_octets: 300, xon_octets: 100 });
         let pressing = ClassConfig { backpressure, ..notifying };
         assert_eq!((quiet_octets(&pressing), meets(&pressing, 300, &mut chance)), (300, None));
         assert_eq!(meets(&pressing, 301, &mut chance), congestion(false, false, true));

@@ -11,22 +11,26 @@
 //!
 //! A port with classes has a plain queue without room, so that frames for plain ports ask nothing of classes.
 
+mod account;
 mod config;
 mod counters;
 mod link;
 mod marking;
 mod pause;
+mod ports;
 mod schedule;
-mod upstream;
+mod trim;
 
 pub use config::{
-    Backpressure, CLASSES, ClassConfig, ClassMap, EgressConfig, EgressError, Marking, PfcConfig, Scheduling,
+    BackpressureThresholds, CLASSES, ClassConfig, ClassMap, EgressConfig, EgressError, Marking, PfcConfig, Scheduling,
     StormAction, Watchdog,
 };
 pub use counters::ClassCounters;
 pub(crate) use marking::Congestion;
 pub use pause::{PauseCounters, Pauses};
+pub(crate) use ports::{Ports, Room};
 
+use crate::counters::Traffic;
 use crate::drop::DropReason;
 use link::{Class, Link, Waiting};
 use marking::Chance;
@@ -54,6 +58,17 @@ pub(crate) struct Egress {
     /// Octets in all classes of all ports.
     buffered_octets: usize,
     chance: Chance,
+}
+
+/// The queue at which a packet meets congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CongestionPoint {
+    pub(crate) now: Instant,
+    /// Where the packet came in; `None` for packets of this node.
+    pub(crate) ingress: Option<PortId>,
+    pub(crate) port: PortId,
+    pub(crate) class: usize,
+    pub(crate) congestion: Congestion,
 }
 
 /// A frame that leaves a class.
@@ -219,11 +234,11 @@ impl Egress {
 
     /// Reads of all ports what frames that come and go change, first of each what says where the rest lies, so that it
     /// is fetched side by side. A sum that means nothing.
-    pub(crate) fn fetch(&self) -> usize {
+    pub(crate) fn prefetch(&self) -> usize {
         let links = || self.links.iter().flatten();
         let plain: usize = self.queues.iter().map(|queue| queue.octets).sum();
-        let heads: usize = links().map(|link| link.fetch_head()).sum();
-        plain + heads + links().map(|link| link.fetch_classes()).sum::<usize>()
+        let heads: usize = links().map(|link| link.prefetch_head()).sum();
+        plain + heads + links().map(|link| link.prefetch_classes()).sum::<usize>()
     }
 
     /// What a frame meets that is to wait in a class.
@@ -299,7 +314,7 @@ impl Egress {
 
     /// What a port with classes tells its neighbour now: that goes before all that waits.
     #[inline]
-    pub(crate) fn tell(&mut self, now: Instant, port: PortId) -> Option<Pfc> {
+    pub(crate) fn take_pfc(&mut self, now: Instant, port: PortId) -> Option<Pfc> {
         let link = self.links.get_mut(port.index())?.as_deref_mut().filter(|link| link.is_untold())?;
         let pfc = link.tell(now);
         self.deadline = [self.deadline, link.next_deadline()].into_iter().flatten().min();
@@ -307,7 +322,7 @@ impl Egress {
     }
 
     /// What was to be told could not leave for want of a chunk: a little later it can.
-    pub(crate) fn tell_again(&mut self, now: Instant, port: PortId, pfc: &Pfc) {
+    pub(crate) fn return_pfc(&mut self, now: Instant, port: PortId, pfc: &Pfc) {
         if let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) {
             link.take_back(now, pfc);
             self.deadline = [self.deadline, link.next_deadline()].into_iter().flatten().min();
@@ -347,7 +362,7 @@ impl Egress {
     }
 
     /// What the neighbour at a port tells; `false` when the port obeys nobody.
-    pub(crate) fn hear(&mut self, now: Instant, port: PortId, pfc: &Pfc) -> bool {
+    pub(crate) fn receive_pfc(&mut self, now: Instant, port: PortId, pfc: &Pfc) -> bool {
         let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) else {
             return false;
         };
@@ -364,7 +379,7 @@ impl Egress {
 
     /// Holds a class of what comes in by a port: its neighbour is paused whatever waits here; or lets it go. `false`
     /// when the class has no PFC there.
-    pub(crate) fn hold(&mut self, port: PortId, class: usize, is_held: bool) -> bool {
+    pub(crate) fn pause_ingress(&mut self, port: PortId, class: usize, is_held: bool) -> bool {
         let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) else { return false };
         let Some(pfc) = link.classes.get(class).and_then(|class| class.pfc) else { return false };
         if link.classes[class].account.hold(is_held, &pfc) {
@@ -397,8 +412,15 @@ impl Egress {
     }
 }
 
-/// What there is to see.
+/// Reports.
 impl Egress {
+    /// Frames and octets that wait at a port, with classes or without.
+    pub(crate) fn waiting(&self, port: PortId) -> Traffic {
+        let plain = self.queues.get(port.index()).map_or((0, 0), |queue| (queue.frames.len(), queue.octets));
+        let (frames, octets) = self.link(port).map_or((0, 0), |link| link.frames_and_octets());
+        Traffic { frames: (plain.0 + frames) as u64, octets: (plain.1 + octets) as u64 }
+    }
+
     /// The counters of a class.
     pub(crate) fn counters(&self, port: PortId, class: usize) -> Option<ClassCounters> {
         self.link(port)?.counters(class)

@@ -5,7 +5,7 @@
 //!             \________ outer headers: uSID carriers, SIDs _____/ \__ source, destination, trace __/ QPN
 //! ```
 
-use super::whom::is_data;
+use super::data::is_data;
 use crate::headers::IPV6;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::extension::{ExtensionHeader, ExtensionHeaders};

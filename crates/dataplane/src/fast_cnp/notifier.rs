@@ -3,7 +3,7 @@
 use super::capability::Incapable;
 use super::flows::{FlowKey, Flows};
 use super::{Connections, FastCnpConfig, FastCnpCounters, Fields};
-use crate::border::Prefixes;
+use crate::security::Prefixes;
 use crate::token_bucket::TokenBucket;
 use srdma_wire::cm::CmPacket;
 use srdma_wire::fast_cnp::{FastCnp, FastCnpValue, OptionTypes, can_carry};
@@ -28,13 +28,13 @@ pub struct Notifier {
 
 /// What becomes of a packet that meets congestion.
 #[derive(Clone, Copy, Debug)]
-pub enum Verdict<'h> {
+pub enum Decision<'h> {
     /// Its sender is none to be told: it is marked or not as without Fast CNP.
-    Nobody,
+    None,
     /// A limit refuses, or there is no way to its sender: it is marked instead (D45, D63).
     Refused,
     /// Its sender knows Fast CNP and was told within the interval; nothing more need be said.
-    ToldBefore,
+    NotifiedBefore,
     /// Its sender is to be told.
     Notify(Notice<'h>),
 }
@@ -103,7 +103,7 @@ impl Notifier {
     /// What becomes of a packet that meets congestion: its sender is told, or it is marked (FC-4-5, FC-4-6, D45). A
     /// notice uses up a token and the flow's interval.
     #[inline]
-    pub fn decide<'h>(&mut self, now: Instant, head: &'h [u8]) -> Verdict<'h> {
+    pub fn decide<'h>(&mut self, now: Instant, head: &'h [u8]) -> Decision<'h> {
         self.decide_where(now, head, |_| true)
     }
 
@@ -114,33 +114,33 @@ impl Notifier {
         now: Instant,
         head: &'h [u8],
         has_way: impl FnOnce(&Fields<'h>) -> bool,
-    ) -> Verdict<'h> {
-        let Some(fields) = Fields::of(head) else { return Verdict::Nobody };
+    ) -> Decision<'h> {
+        let Some(fields) = Fields::of(head) else { return Decision::None };
         if !self.senders.contain(fields.source) {
             self.counters.not_a_sender += 1;
-            return Verdict::Nobody;
+            return Decision::None;
         }
         if self.incapable.contains(now, fields.source) {
             self.counters.incapable += 1;
-            return Verdict::Nobody;
+            return Decision::None;
         }
         if !has_way(&fields) {
             self.counters.unknown_ingress += 1;
-            return Verdict::Refused;
+            return Decision::Refused;
         }
         let is_capable = self.capable.contain(fields.source);
         let Some(vacancy) = self.flows.vacancy(now, FlowKey::of(&fields)) else {
             self.counters.refused_by_flow += 1;
             let is_enough = is_capable && !self.config.mark_told;
-            return if is_enough { Verdict::ToldBefore } else { Verdict::Refused };
+            return if is_enough { Decision::NotifiedBefore } else { Decision::Refused };
         };
         if !self.bucket.take(now) {
             self.counters.refused_by_node += 1;
-            return Verdict::Refused;
+            return Decision::Refused;
         }
         vacancy.fill();
         let and_mark = self.config.mark_unknown && !is_capable;
-        Verdict::Notify(Notice { fields, and_mark })
+        Decision::Notify(Notice { fields, and_mark })
     }
 
     /// Writes the Fast CNP for a packet with these fields to the front of `into`, from the IPv6 header on, and returns

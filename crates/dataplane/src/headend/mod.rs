@@ -15,9 +15,9 @@
 //!
 //! ```
 //! use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming};
-//! use srdma_dataplane::{Frame, Pool, Prefix};
+//! use srdma_frame::{Frame, Pool};
 //! use srdma_steering::Path;
-//! use srdma_wire::Instant;
+//! use srdma_wire::{Instant, Prefix};
 //!
 //! // Figure 1 of the draft: from NIC 1 to NIC 3 by spine 5 or spine 6.
 //! let by = |program: &str, rank| HeadendPath {
@@ -54,6 +54,7 @@ mod config;
 mod counters;
 mod flow;
 mod listen;
+mod placed;
 mod probes;
 mod program;
 mod report;
@@ -61,6 +62,7 @@ mod report;
 pub use config::{HeadendConfig, HeadendError, HeadendPath, ProbeConfig, Probing};
 pub use counters::HeadendCounters;
 pub use listen::Incoming;
+pub(crate) use placed::PlacedRoutes;
 pub use program::loop_program;
 pub use report::{HeadendFlow, HeadendPathReport};
 

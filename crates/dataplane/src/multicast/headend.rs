@@ -1,6 +1,6 @@
 //! The outer headers that a headend puts around a group's packets (MT-5.2-1, D4, D7).
 
-use crate::hmac::HmacKey;
+use crate::security::HmacKey;
 use srdma_group::{EdgeList, GroupEntry};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::tlv::{HmacView, MAX_RECEIVERS, ReceiverView, RegionView, TlvTypes, TlvWriter};

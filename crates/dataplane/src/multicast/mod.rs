@@ -9,9 +9,11 @@ pub(crate) use list::{ListedReceiver, receivers_of};
 pub(crate) use rewrite::{RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn};
 
 use crate::drop::DropReason;
-use srdma_frame::{Frame, Pool};
-use srdma_wire::Opcode;
+use crate::headers::IPV6;
+use srdma_frame::{Body, Frame, Pool, Segment};
+use srdma_wire::icrc::Computation;
 use srdma_wire::rocev2::Packet;
+use srdma_wire::{BthView, Icrc, Ipv6View, Opcode, UdpView, View};
 
 /// Whether a group can carry a request: SEND and WRITE, with and without immediate (D26). SEND with Invalidate names a
 /// key of one receiver's, like READ and ATOMIC it means one responder.
@@ -33,4 +35,31 @@ pub(crate) fn check_icrc(packet: &Packet<'_>, frame: &Frame, pool: &Pool) -> Res
     let further = frame.body().iter().map(|segment| segment.octets(pool)).chain([frame.tail()]);
     let check = packet.icrc(further).map_err(|_| DropReason::Truncated)?;
     if check.is_good() { Ok(()) } else { Err(DropReason::BadIcrc) }
+}
+
+/// Whether an edge copies a data packet.
+#[inline]
+pub(crate) fn check_data(packet: &Packet<'_>, frame: &Frame, pool: &Pool, verify_icrc: bool) -> Result<(), DropReason> {
+    if !is_carried(packet.bth.opcode()) {
+        return Err(DropReason::NotMulticastable);
+    }
+    // The inner hop limit counts this node (D5).
+    if packet.ipv6.hop_limit <= 1 {
+        return Err(DropReason::HopLimitExceeded);
+    }
+    if verify_icrc { check_icrc(packet, frame, pool) } else { Ok(()) }
+}
+
+/// The ICRC of a copy, over all its octets (D10, `recompute`).
+#[cold]
+pub(crate) fn recompute_icrc(head: Segment, body: Body, pool: &Pool) -> Option<Icrc> {
+    let (ipv6, rest) = Ipv6View::split(head.octets(pool).get(IPV6..)?).ok()?;
+    let (udp, rest) = UdpView::split(rest).ok()?;
+    let (bth, rest) = BthView::split(rest).ok()?;
+    let mut computation = Computation::begin(ipv6, 0, udp, bth);
+    computation.update(rest);
+    for segment in body.segments() {
+        computation.update(segment.octets(pool));
+    }
+    Some(computation.finish())
 }

@@ -1,18 +1,27 @@
-//! From a port to the FIB and out again.
+//! From a port to the FIB and out again: one way for all packets, whether received or made here.
+//!
+//! ```text
+//! ingress ─▶ route ─▶ verdict ─▶ dispatch ─▶ enqueue, enter a class, drop, ICMPv6 error, replicate, …
+//!              │                    ▲
+//!              └─ rewrite: egress check, Ethernet header, queue
+//! ```
 
-use super::state::{Adjacency, Target};
-use super::{Arrival, Node};
-use crate::behavior::{Verdict, end, end_dt6, end_x};
+use super::Node;
+use crate::behavior::{Outcome, end, end_dt6, end_x, inner_packet};
 use crate::config::{SidBehavior, TableId};
+use crate::context::PacketContext;
 use crate::drop::DropReason;
-use crate::entropy;
-use crate::headers::{AFTER_IPV6, IPV6, ipv6, ipv6_mut};
-use srdma_fib::Fib;
+use crate::egress::{CongestionPoint, Room};
+use crate::fast_cnp::{Decision, FirstHop, Message, NoticeSources, Notified, Prepared};
+use crate::headers::{AFTER_IPV6, IPV6, decrement, ipv6};
+use crate::icmp;
+use crate::tables::{Adjacency, Target};
+use crate::{admission, backpressure};
 use srdma_frame::{Frame, Pool, PortId};
+use srdma_wire::Instant;
 use srdma_wire::icmpv6::Icmpv6Error;
-use srdma_wire::{EtherType, Pfc};
 
-/// How often one packet may meet SIDs of this node before it is taken for a loop.
+/// How often one packet may come to SIDs of this node before it is taken for a loop.
 const MAX_LOCAL_SEGMENTS: usize = 16;
 
 /// Whether forwarding still has to decrement the hop limit.
@@ -24,21 +33,22 @@ enum HopLimit {
 
 /// What becomes of a frame.
 #[derive(Clone, Copy, Debug)]
-enum Fate {
-    /// It is finished, and waits at a port that has room for its octets.
+enum Verdict {
+    /// It is rewritten, and goes into the plain queue of a port, which has room for its octets.
     Enqueue(PortId, usize),
-    /// It is finished, and is to wait in its class at a port with classes.
-    Classify(PortId, usize),
-    /// It is dropped.
+    /// It is rewritten, and goes into its class at a port with classes.
+    EnterClass(PortId, usize),
     Drop(DropReason),
-    /// It is dropped, and its source told.
+    /// It is dropped, and an ICMPv6 error sent to its source.
     Report(DropReason, Icmpv6Error),
     /// Its destination is a multicast group.
     Multicast,
     /// Its destination is the End.Replicate SID of a group.
     Replicate(u32),
     /// Its destination is an End.MT SID.
-    EndMt { require_hmac: bool },
+    EndMt {
+        require_hmac: bool,
+    },
     /// Its destination is an END.C SID.
     EndC,
     /// Its destination is a group's Proxy Address.
@@ -47,103 +57,76 @@ enum Fate {
     Local,
 }
 
-const HOP_LIMIT_EXCEEDED: Fate = Fate::Report(DropReason::HopLimitExceeded, Icmpv6Error::HopLimitExceeded);
+const HOP_LIMIT_EXCEEDED: Verdict = Verdict::Report(DropReason::HopLimitExceeded, Icmpv6Error::HopLimitExceeded);
 
 impl Node {
-    /// Takes a frame as it comes from the wire.
+    /// Processes a frame as it comes from the wire.
     #[inline]
-    pub(super) fn ingress(&mut self, mut arrival: Arrival, port: PortId, mut frame: Frame, pool: &mut Pool) {
-        let fate = match self.admit(port, &mut frame, pool) {
-            Ok(()) => self.route(&mut arrival, &mut frame, pool),
-            Err(reason) => Fate::Drop(reason),
+    pub(super) fn ingress(&mut self, mut context: PacketContext, port: PortId, mut frame: Frame, pool: &mut Pool) {
+        let verdict = match admission::admit(&mut self.ports, port, &mut frame, pool) {
+            Ok(()) => self.route(&mut context, &mut frame, pool),
+            Err(reason) => Verdict::Drop(reason),
         };
-        match fate {
-            Fate::Enqueue(port, len) => self.enqueue(port, frame, len),
-            fate => self.meet(fate, arrival, frame, pool),
+        match verdict {
+            Verdict::Enqueue(port, len) => self.ports.enqueue(port, frame, len),
+            verdict => {
+                self.dispatch(verdict, &context, frame, pool);
+            }
         }
     }
 
-    /// Carries out what becomes of a frame.
+    /// Carries out a verdict. Returns whether the frame was enqueued as it is.
     #[inline(never)]
-    fn meet(&mut self, fate: Fate, arrival: Arrival, frame: Frame, pool: &mut Pool) {
-        match fate {
-            Fate::Enqueue(port, len) => self.enqueue(port, frame, len),
-            Fate::Classify(port, len) => self.enter_class(arrival, port, frame, len, pool),
-            Fate::Drop(DropReason::MacControl) => self.mac_control(arrival, frame, pool),
-            Fate::Drop(reason) => self.drop_frame(arrival, frame, pool, reason),
-            Fate::Report(reason, error) => self.report(arrival, frame, pool, reason, error),
-            Fate::Multicast => self.multicast(arrival, frame, pool),
-            Fate::Replicate(group) => self.end_replicate(arrival, frame, pool, group),
-            Fate::EndMt { require_hmac } => self.end_mt(arrival, frame, pool, require_hmac),
-            Fate::EndC => self.end_c(arrival, frame, pool),
-            Fate::Proxied(group) => self.proxied(arrival, frame, pool, group),
-            Fate::Local => self.local(arrival, frame, pool),
+    fn dispatch(&mut self, verdict: Verdict, context: &PacketContext, frame: Frame, pool: &mut Pool) -> bool {
+        match verdict {
+            Verdict::Enqueue(port, len) => {
+                self.ports.enqueue(port, frame, len);
+                return true;
+            }
+            Verdict::EnterClass(port, len) => return self.enter_class(context, port, frame, len, pool),
+            Verdict::Drop(DropReason::MacControl) => self.ports.mac_control(context, frame, pool),
+            Verdict::Drop(reason) => self.ports.drop_frame(context, frame, pool, reason),
+            Verdict::Report(reason, error) => self.report(context, frame, pool, reason, error),
+            Verdict::Multicast => self.multicast(context, frame, pool),
+            Verdict::Replicate(group) => self.end_replicate(context, frame, pool, group),
+            Verdict::EndMt { require_hmac } => self.end_mt(context, frame, pool, require_hmac),
+            Verdict::EndC => self.end_c(context, frame, pool),
+            Verdict::Proxied(group) => self.proxied(context, frame, pool, group),
+            Verdict::Local => self.local(context, frame, pool),
         }
+        false
     }
 
-    /// Checks that a frame is an IPv6 packet for this port, and cuts its padding.
+    /// Looks the destination up and processes SIDs and policies until the verdict is known. The frame stays where it
+    /// is: a frame that was edited a moment ago is slow to move.
     #[inline]
-    fn admit(&mut self, port: PortId, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
-        let len = frame.len();
-        let counters = self.port_counters.get_mut(port.index()).ok_or(DropReason::NotForThisPort)?;
-        let mac = self.macs.get(port.index()).ok_or(DropReason::NotForThisPort)?;
-        counters.received.count(len);
-        let head = frame.head(pool);
-        let headers = head.first_chunk::<AFTER_IPV6>().ok_or_else(|| short_frame(head))?;
-        if headers[..6] != mac.0 && !is_multicast_frame(headers) {
-            return Err(stranger(headers));
-        }
-        if headers[12..14] != EtherType::IPV6.0.to_be_bytes() || headers[IPV6] >> 4 != 6 {
-            return Err(short_frame(head));
-        }
-        if headers[IPV6 + 8] == 0xFF || headers[IPV6 + 8..IPV6 + 24] == [0; 16] {
-            return Err(DropReason::BadSource);
-        }
-        let end = AFTER_IPV6 + usize::from(u16::from_be_bytes([headers[IPV6 + 4], headers[IPV6 + 5]]));
-        if end > len {
-            return Err(DropReason::Truncated);
-        }
-        if end < len {
-            frame.truncate(end, pool);
-        }
-        Ok(())
-    }
-
-    /// Looks the destination up and carries out what the route or SID says, until it is clear what becomes of the
-    /// packet. The frame stays where it is: a frame that was edited a moment ago is slow to move.
-    #[inline]
-    fn route(&mut self, arrival: &mut Arrival, frame: &mut Frame, pool: &mut Pool) -> Fate {
+    fn route(&mut self, context: &mut PacketContext, frame: &mut Frame, pool: &mut Pool) -> Verdict {
         let mut hop_limit = HopLimit::ToDecrement;
         let mut table = TableId(0);
         for _ in 0..MAX_LOCAL_SEGMENTS {
             let head = frame.head(pool);
             let Some(headers) = head.first_chunk::<AFTER_IPV6>() else {
-                return Fate::Drop(DropReason::Truncated);
+                return Verdict::Drop(DropReason::Truncated);
             };
             let destination: &[u8; 16] = headers[IPV6 + 24..].first_chunk().expect("an IPv6 header has 40 octets");
             if destination[0] == 0xFF {
-                arrival.encapsulated = 0;
-                return Fate::Multicast;
+                context.encapsulated_octets = 0;
+                return Verdict::Multicast;
             }
-            let target = if table == TableId(0) {
-                self.main.lookup(destination)
-            } else {
-                self.tables.get(&table).and_then(|table: &Fib<Target>| table.lookup(destination))
-            };
-            let adjacency = match target {
+            let adjacency = match self.tables.lookup(table, destination) {
                 Some(Target::Adjacency(adjacency)) => adjacency,
-                Some(Target::Ecmp(set)) => self.ecmp[set as usize].choose(entropy::of_packet(head), self.ecmp_salt),
+                Some(Target::Ecmp(set)) => self.tables.choose(set, head),
                 Some(Target::Sid(sid)) => {
                     let outer_source = *headers[IPV6 + 8..].first_chunk().expect("an IPv6 header has 40 octets");
-                    if self.guards_sids
-                        && let Err(reason) = self.guard_sid(sid, &outer_source, head)
+                    if self.security.guards_sids(&self.config)
+                        && let Err(reason) =
+                            self.security.guard_sid(self.tables.sid(sid), &outer_source, head, &self.config)
                     {
-                        return Fate::Drop(reason);
+                        return Verdict::Drop(reason);
                     }
-                    let sid = &mut self.sids[sid as usize];
-                    sid.traffic.count(frame.len());
-                    arrival.encapsulated = 0;
-                    let (verdict, by) = match sid.behavior {
+                    let sid = self.tables.enter_sid(sid, frame.len());
+                    context.encapsulated_octets = 0;
+                    let (outcome, by) = match sid.behavior {
                         SidBehavior::End(flavors) => (end(frame, pool, flavors), None),
                         SidBehavior::EndX(flavors, _) => (end_x(frame, pool, flavors), sid.adjacency),
                         SidBehavior::EndDt6(next) => {
@@ -152,24 +135,23 @@ impl Node {
                         }
                         SidBehavior::EndE(next) => {
                             table = next;
-                            arrival.by_end_e = true;
-                            (self.end_e(arrival.now, &outer_source, frame, pool), None)
+                            context.by_end_e = true;
+                            (self.end_e(context.now, &outer_source, frame, pool), None)
                         }
                         SidBehavior::EndReplicate(_) => {
-                            return sid.group.map_or(Fate::Drop(DropReason::UnknownGroup), Fate::Replicate);
+                            return sid.group.map_or(Verdict::Drop(DropReason::UnknownGroup), Verdict::Replicate);
                         }
-                        SidBehavior::EndMt { require_hmac } => return Fate::EndMt { require_hmac },
-                        SidBehavior::EndC => return Fate::EndC,
+                        SidBehavior::EndMt { require_hmac } => return Verdict::EndMt { require_hmac },
+                        SidBehavior::EndC => return Verdict::EndC,
                     };
-                    match verdict {
-                        Verdict::Forward => hop_limit = HopLimit::Done,
-                        Verdict::Inner => {
+                    match outcome {
+                        Outcome::Forward => hop_limit = HopLimit::Done,
+                        Outcome::Inner => {
                             hop_limit = HopLimit::ToDecrement;
-                            arrival.decapsulated = true;
-                            self.outer_source = outer_source;
+                            context.outer_source = Some(outer_source);
                         }
-                        Verdict::Drop(reason) => return Fate::Drop(reason),
-                        Verdict::Report(reason, error) => return Fate::Report(reason, error),
+                        Outcome::Drop(reason) => return Verdict::Drop(reason),
+                        Outcome::Report(reason, error) => return Verdict::Report(reason, error),
                     }
                     match by {
                         Some(adjacency) => adjacency,
@@ -177,16 +159,16 @@ impl Node {
                     }
                 }
                 Some(Target::Encaps(policy)) => {
-                    // The inner hop limit counts this node once, whatever SID of it the packet met before (RFC 2473
+                    // The inner hop limit counts this node once, whatever SID of it the packet came to before (RFC 2473
                     // section 3.1).
                     if hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
                         return HOP_LIMIT_EXCEEDED;
                     }
-                    let policy = &self.encaps[policy as usize];
+                    let policy = self.tables.encaps(policy);
                     if let Err(reason) = policy.push(frame, pool) {
-                        return Fate::Drop(reason);
+                        return Verdict::Drop(reason);
                     }
-                    arrival.encapsulated += policy.octets();
+                    context.encapsulated_octets += policy.octets();
                     hop_limit = HopLimit::Done;
                     table = TableId(0);
                     continue;
@@ -195,160 +177,373 @@ impl Node {
                     if hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
                         return HOP_LIMIT_EXCEEDED;
                     }
-                    let set = self.placed[place as usize].set;
-                    let Some(headend) = self.headend.as_mut() else { return Fate::Drop(DropReason::NoPath) };
-                    match headend.encapsulate(arrival.now, set, frame, pool) {
-                        Ok(octets) => arrival.encapsulated += octets,
-                        Err(reason) => return Fate::Drop(reason),
+                    match self.headend.encapsulate(context.now, place, frame, pool) {
+                        Ok(octets) => context.encapsulated_octets += octets,
+                        Err(reason) => return Verdict::Drop(reason),
                     }
                     hop_limit = HopLimit::Done;
                     table = TableId(0);
                     continue;
                 }
-                Some(Target::Group(group)) => return Fate::Proxied(group),
-                Some(Target::Local) => return Fate::Local,
-                Some(Target::Blackhole) => return Fate::Drop(DropReason::Blackhole),
-                None => return Fate::Report(DropReason::NoRoute, Icmpv6Error::NoRoute),
+                Some(Target::Group(group)) => return Verdict::Proxied(group),
+                Some(Target::Local) => return Verdict::Local,
+                Some(Target::Blackhole) => return Verdict::Drop(DropReason::Blackhole),
+                None => return Verdict::Report(DropReason::NoRoute, Icmpv6Error::NoRoute),
             };
             if hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
                 return HOP_LIMIT_EXCEEDED;
             }
-            return self.finish(*arrival, frame, pool, adjacency);
+            return self.rewrite(context, frame, pool, adjacency);
         }
-        Fate::Drop(DropReason::SegmentLoop)
+        Verdict::Drop(DropReason::SegmentLoop)
     }
 
-    /// Sends a packet to a neighbour.
-    pub(super) fn transmit(&mut self, arrival: Arrival, mut frame: Frame, pool: &mut Pool, adjacency: u32) {
-        let fate = self.finish(arrival, &mut frame, pool, adjacency);
-        self.meet(fate, arrival, frame, pool);
-    }
-
-    /// Sends a packet of the node's own to a neighbour; whether it waits in a queue now, or was dropped.
-    pub(super) fn transmitted(&mut self, arrival: Arrival, frame: Frame, pool: &mut Pool, adjacency: u32) -> bool {
-        let port = self.adjacencies[adjacency as usize].port;
-        let sent = |node: &Node| node.port_counters(port).map(|counters| counters.sent.frames);
-        let before = sent(self);
-        self.transmit(arrival, frame, pool, adjacency);
-        sent(self) != before
-    }
-
-    /// Makes a packet ready for a neighbour: link MTU, room in the queue, Ethernet header.
+    /// Makes a packet ready for a neighbour: egress check, room in the queue, Ethernet header.
     #[inline(always)]
-    fn finish(&self, arrival: Arrival, frame: &mut Frame, pool: &mut Pool, adjacency: u32) -> Fate {
-        let adjacency = &self.adjacencies[adjacency as usize];
+    fn rewrite(&self, context: &PacketContext, frame: &mut Frame, pool: &mut Pool, adjacency: u32) -> Verdict {
+        let adjacency = self.tables.adjacency(adjacency);
         let len = frame.len();
         if !adjacency.carries_any(len)
-            && let Some(fate) = self.hinder(arrival, adjacency, frame, pool)
+            && let Some(verdict) = self.egress_check(context, adjacency, frame, pool)
         {
-            return fate;
+            return verdict;
         }
-        if !self.egress.has_room(adjacency.port, len) {
-            return self.classify(adjacency, frame, pool, len);
+        match self.ports.rewrite(adjacency, frame, pool, len) {
+            Room::Plain => Verdict::Enqueue(adjacency.port, len),
+            Room::Classes => Verdict::EnterClass(adjacency.port, len),
+            Room::Full => Verdict::Drop(DropReason::QueueFull),
         }
-        if let Some(place) = frame.head_mut(pool).first_chunk_mut() {
-            *place = adjacency.ethernet;
-        }
-        Fate::Enqueue(adjacency.port, len)
-    }
-
-    /// What becomes of a packet for which the port's plain queue has no room: a port with classes has none there.
-    #[inline(never)]
-    fn classify(&self, adjacency: &Adjacency, frame: &mut Frame, pool: &mut Pool, len: usize) -> Fate {
-        if !self.egress.has_classes(adjacency.port) {
-            return Fate::Drop(DropReason::QueueFull);
-        }
-        if let Some(place) = frame.head_mut(pool).first_chunk_mut() {
-            *place = adjacency.ethernet;
-        }
-        Fate::Classify(adjacency.port, len)
     }
 
     /// Why a packet does not leave by an adjacency, unless it does.
     #[cold]
-    fn hinder(&self, arrival: Arrival, adjacency: &Adjacency, frame: &Frame, pool: &Pool) -> Option<Fate> {
+    fn egress_check(
+        &self,
+        context: &PacketContext,
+        adjacency: &Adjacency,
+        frame: &Frame,
+        pool: &Pool,
+    ) -> Option<Verdict> {
         if !adjacency.resolved {
-            return Some(Fate::Drop(DropReason::NoNeighbour));
+            return Some(Verdict::Drop(DropReason::NoNeighbour));
         }
         if !adjacency.carries(frame.len()) {
             let link_mtu = adjacency.link_mtu.into();
-            return Some(Fate::Report(DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(link_mtu)));
+            return Some(Verdict::Report(DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(link_mtu)));
         }
-        let head = frame.head(pool);
-        let leaves = self.boundary.leave(head);
-        match arrival.by_end_e {
-            true => leaves.err().map(Fate::Drop),
-            false => leaves.and_then(|()| self.fast_cnp_leaves(head)).err().map(Fate::Drop),
-        }
+        let check = self.security.egress_check(frame.head(pool), context.by_end_e, &self.fast_cnp, &self.config);
+        check.err().map(Verdict::Drop)
     }
 
-    /// Puts a finished frame into a port's queue, which has room.
-    #[inline(always)]
-    fn enqueue(&mut self, port: PortId, frame: Frame, len: usize) {
-        self.egress.push(port, frame, len);
-        self.port_counters[port.index()].sent.count(len);
+    /// Sends a packet to a neighbour. Returns whether it was enqueued.
+    pub(super) fn transmit(
+        &mut self,
+        context: &PacketContext,
+        mut frame: Frame,
+        pool: &mut Pool,
+        adjacency: u32,
+    ) -> bool {
+        let verdict = self.rewrite(context, &mut frame, pool, adjacency);
+        self.dispatch(verdict, context, frame, pool)
     }
 
-    /// The adjacency that packets of this node's own making leave by to an address, when it is another node's. Another
-    /// address, that of a group's flow, decides with it among equals.
-    pub(super) fn resolve(&self, destination: &[u8; 16], flow: &[u8; 16]) -> Option<u32> {
-        self.toward(self.main.lookup(destination)?, destination, flow)
-    }
-
-    /// The same for what an address leads to in any table.
-    pub(super) fn toward(&self, target: Target, destination: &[u8; 16], flow: &[u8; 16]) -> Option<u32> {
-        match target {
-            Target::Adjacency(adjacency) => Some(adjacency),
-            Target::Ecmp(set) => {
-                let hash = entropy::of_addresses(flow, destination);
-                Some(self.ecmp[set as usize].choose(hash, self.ecmp_salt))
+    /// Sends a packet of this node by the main table. Returns whether it was enqueued.
+    pub(super) fn send_own(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool) -> bool {
+        match self.tables.route_own(&mut frame, pool, &self.headend) {
+            Ok(adjacency) => self.transmit(context, frame, pool, adjacency),
+            Err(reason) => {
+                self.ports.drop_frame(context, frame, pool, reason);
+                false
             }
-            Target::Sid(_)
-            | Target::Group(_)
-            | Target::Encaps(_)
-            | Target::Placed(_)
-            | Target::Local
-            | Target::Blackhole => None,
+        }
+    }
+
+    /// Drops a packet, and sends an ICMPv6 error to its source where the RFCs require it.
+    #[cold]
+    pub(super) fn report(
+        &mut self,
+        context: &PacketContext,
+        mut frame: Frame,
+        pool: &mut Pool,
+        reason: DropReason,
+        mut error: Icmpv6Error,
+    ) {
+        self.ports.count_drop(context.port, reason);
+        if let Icmpv6Error::PacketTooBig(link_mtu) = error {
+            // The source of what was encapsulated here can send less (RFC 2473 section 7.1).
+            error = Icmpv6Error::PacketTooBig(link_mtu.saturating_sub(context.encapsulated_octets as u32));
+            frame.pull(context.encapsulated_octets);
+        }
+        let may_answer = context.port.is_some() && icmp::may_be_reported(frame.head(pool), context.replicated, error);
+        if may_answer
+            && self.icmp_errors.take(context.now)
+            && let Some(answer) = icmp::build(self.config.loopback, &frame, pool, error)
+        {
+            self.send_own(&PacketContext { port: None, ..*context }, answer, pool);
+        }
+        frame.release(pool);
+    }
+
+    /// A packet to the node itself: an ICMPv6 error about a Fast CNP is processed, everything else is dropped.
+    fn local(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool) {
+        if self.fast_cnp.take_unsupported(context.now, &frame, pool, &self.config) {
+            return frame.release(pool);
+        }
+        self.ports.drop_frame(context, frame, pool, DropReason::LocalDelivery);
+    }
+
+    /// Sends the probes of the headend that are due.
+    pub(super) fn send_probes(&mut self, now: Instant, pool: &mut Pool) {
+        let context = PacketContext::own(now);
+        self.headend.tick(now);
+        while let Some(frame) = self.headend.poll_probe(now, pool) {
+            self.send_own(&context, frame, pool);
         }
     }
 }
 
-/// One hop less; an exhausted hop limit is left as it is.
-#[inline(always)]
-pub(super) fn decrement(frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
-    let view = ipv6_mut(frame.head_mut(pool))?;
-    if view.hop_limit <= 1 {
-        return Err(DropReason::HopLimitExceeded);
+/// Ports with classes, and packets that meet congestion there.
+impl Node {
+    /// Puts a rewritten frame into its class, marked or its sender notified if it meets congestion there. Returns
+    /// whether it was enqueued.
+    #[inline(never)]
+    fn enter_class(
+        &mut self,
+        context: &PacketContext,
+        port: PortId,
+        frame: Frame,
+        len: usize,
+        pool: &mut Pool,
+    ) -> bool {
+        let Some((mut frame, class, len)) = self.ports.admit_to_class(context, port, frame, len, pool) else {
+            return false;
+        };
+        if let Some(congestion) = self.ports.egress.congestion(port, class) {
+            let at = CongestionPoint { now: context.now, ingress: context.port, port, class, congestion };
+            if self.meet_congestion(&at, &frame, pool) {
+                self.ports.mark(port, class, &mut frame, pool);
+            }
+        }
+        self.ports.enter_class(context, port, class, frame, len);
+        true
     }
-    view.hop_limit -= 1;
-    Ok(())
+
+    /// Sends what the congestion of a queue requires that a packet is about to enter. Returns whether the packet is to
+    /// be marked, if it is ECN-capable (FC-4-5).
+    ///
+    /// A Fast CNP or notification may itself meet congestion; as it carries no data, no Fast CNP is sent about it.
+    fn meet_congestion(&mut self, at: &CongestionPoint, frame: &Frame, pool: &mut Pool) -> bool {
+        if at.congestion.xoff {
+            let head = frame.head(pool);
+            if let Some(message) = self.backpressure.xoff(at, head, &self.tables, &self.ports.egress) {
+                self.send_backpressure(at.now, message, pool);
+            }
+        }
+        if !at.congestion.notify {
+            return at.congestion.mark;
+        }
+        match self.notify_sender(at.now, frame, Some(at), pool) {
+            Notified::None => at.congestion.mark,
+            Notified::Marking => true,
+            Notified::Sender => false,
+        }
+    }
+
+    /// The next frame of a port with classes.
+    #[inline(never)]
+    pub(super) fn dequeue_class(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
+        if let Some(frame) = self.ports.dequeue_pfc(now, port, pool) {
+            return Some(frame);
+        }
+        let mut departing = self.ports.dequeue_class(now, port, pool)?;
+        if self.backpressure.is_watched(port, departing.class) {
+            self.send_resumes(now, port, departing.class, pool);
+        }
+        self.ioam.fill(now, port, &mut departing, &self.ports.egress, pool);
+        Some(departing.frame)
+    }
 }
 
-/// A multicast frame with a multicast destination, and no other, is for every port (RFC 2464 section 7).
-#[inline]
-fn is_multicast_frame(headers: &[u8; AFTER_IPV6]) -> bool {
-    headers[0] & 1 != 0 && headers[IPV6 + 24] == 0xFF
+/// Fast CNP.
+impl Node {
+    /// Notifies the sender of a packet that meets congestion, if it is one to notify. A packet for which a Fast CNP goes
+    /// to a sender that is known to process them is not marked (FC-4-6); one whose sender may not, or cannot be notified
+    /// because of a limit, is (FC-4-5, D45).
+    #[inline]
+    pub fn notify(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) -> Notified {
+        self.notify_sender(now, frame, None, pool)
+    }
+
+    /// The same; where the queue is known, the packet's trace is sent with this node's own data in it.
+    #[inline]
+    fn notify_sender(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+        at: Option<&CongestionPoint>,
+        pool: &mut Pool,
+    ) -> Notified {
+        let head = frame.head(pool);
+        let prepared = match self.fast_cnp.decide(now, head, &self.backpressure) {
+            Decision::None => return Notified::None,
+            Decision::Refused => return Notified::Marking,
+            Decision::NotifiedBefore => return Notified::Sender,
+            Decision::Notify(notice) => {
+                let Node { config, tables, groups, backpressure, ports, ioam, fast_cnp, .. } = self;
+                let egress = &ports.egress;
+                let from = NoticeSources { config, tables, groups, backpressure, egress, ioam };
+                fast_cnp.prepare(notice, head, at, from)
+            }
+        };
+        self.send_notice(now, &prepared, pool)
+    }
+
+    fn send_notice(&mut self, now: Instant, prepared: &Prepared, pool: &mut Pool) -> Notified {
+        let is_sent = match prepared.message {
+            Message::Packet(len) => self.send_fast_cnp(now, &prepared.octets[..IPV6 + len], prepared.end_e, pool),
+            Message::Count(group, branch) => {
+                let (outbox, taken) = self.groups.cnp(now, group, branch, 1);
+                self.send_upstream(now, group, outbox, pool);
+                self.fast_cnp.count(|counters| counters.counted_here += u64::from(taken.is_ok()));
+                taken.is_ok()
+            }
+            Message::None => false,
+        };
+        if !is_sent {
+            self.fast_cnp.count(|counters| counters.not_sent += 1);
+        }
+        if prepared.and_mark || !is_sent { Notified::Marking } else { Notified::Sender }
+    }
+
+    /// Sends a Fast CNP of this node by its FIB, or by the END.E of the packet's ingress PE. Returns whether it was
+    /// enqueued. A host that does not know Fast CNP is sent a standard CNP.
+    fn send_fast_cnp(&mut self, now: Instant, octets: &[u8], end_e: Option<u32>, pool: &mut Pool) -> bool {
+        let Some(mut frame) = Frame::small(octets, pool) else { return false };
+        let context = PacketContext { by_end_e: end_e.is_some(), ..PacketContext::own(now) };
+        let adjacency = match end_e {
+            Some(end_e) => self.route_by_end_e(end_e, &mut frame, pool),
+            None => {
+                self.translate(&mut frame, pool).and_then(|()| self.tables.route_own(&mut frame, pool, &self.headend))
+            }
+        };
+        match adjacency {
+            Ok(adjacency) => {
+                let is_sent = self.transmit(&context, frame, pool, adjacency);
+                self.fast_cnp.count(|counters| {
+                    counters.sent += u64::from(is_sent);
+                    counters.sent_by_end_e += u64::from(is_sent && end_e.is_some());
+                });
+                is_sent
+            }
+            Err(reason) => {
+                self.ports.drop_frame(&context, frame, pool, reason);
+                false
+            }
+        }
+    }
+
+    fn translate(&mut self, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
+        let Node { config, tables, groups, security, fast_cnp, .. } = self;
+        fast_cnp.translate(frame, pool, FirstHop { config, tables, groups, security })
+    }
+
+    /// The adjacency by which a Fast CNP of this node leaves to an END.E, in an outer header. If the END.E is the node's
+    /// own, the packet is processed as if it came out of it.
+    fn route_by_end_e(&mut self, place: u32, frame: &mut Frame, pool: &mut Pool) -> Result<u32, DropReason> {
+        let outer = self.backpressure.end_e(place).ok_or(DropReason::NoRoute)?;
+        let own = match self.tables.lookup_main(&outer.sid) {
+            Some(Target::Sid(sid)) => Some(self.tables.sid(sid).behavior),
+            _ => None,
+        };
+        match own {
+            None => {
+                outer.around.push(frame, pool)?;
+                self.tables.route_own(frame, pool, &self.headend)
+            }
+            Some(SidBehavior::EndE(table)) => {
+                self.translate(frame, pool)?;
+                self.tables.resolve_in(table, frame, pool)
+            }
+            Some(_) => Err(DropReason::NoRoute),
+        }
+    }
+
+    /// END.E: a Fast CNP for a sender before the WAN (CN-4.2-1). The packet is taken out of its outer headers, with or
+    /// without an SRH; the caller looks it up in the SID's table. A host that does not know Fast CNP is sent a standard
+    /// CNP (D64).
+    #[inline(never)]
+    fn end_e(&mut self, now: Instant, outer_source: &[u8; 16], frame: &mut Frame, pool: &mut Pool) -> Outcome {
+        if let Err(reason) = self.backpressure.admit_to_end_e(now, outer_source) {
+            return Outcome::Drop(reason);
+        }
+        match end_dt6(frame, pool) {
+            Outcome::Inner => self.translate(frame, pool).map_or_else(Outcome::Drop, |()| Outcome::Inner),
+            outcome @ (Outcome::Forward | Outcome::Drop(_) | Outcome::Report(..)) => outcome,
+        }
+    }
 }
 
-/// Why a frame to another MAC address is not taken as a packet.
-#[cold]
-fn stranger(headers: &[u8]) -> DropReason {
-    let is_mac_control = headers.starts_with(&Pfc::DESTINATION.0)
-        && headers.get(12..14) == Some(&EtherType::MAC_CONTROL.0.to_be_bytes());
-    if is_mac_control { DropReason::MacControl } else { DropReason::NotForThisPort }
+/// Backpressure.
+impl Node {
+    /// Sends a message to the END.C of an ingress PE.
+    fn send_backpressure(&mut self, now: Instant, message: backpressure::Message, pool: &mut Pool) {
+        let context = PacketContext::own(now);
+        let is_sent = match self.backpressure.packet(now, message, self.config.loopback, pool) {
+            Some((frame, Ok(()))) => self.send_own(&context, frame, pool),
+            Some((frame, Err(reason))) => {
+                self.ports.drop_frame(&context, frame, pool, reason);
+                false
+            }
+            None => false,
+        };
+        self.backpressure.count_sent(message, is_sent);
+    }
+
+    /// A frame has left a watched class: resumes the PEs that were paused for it, if it is down at XON.
+    fn send_resumes(&mut self, now: Instant, port: PortId, class: usize, pool: &mut Pool) {
+        let mut resumed = self.backpressure.dequeued(port, class, &self.ports.egress);
+        for pe in resumed.drain(..) {
+            self.send_backpressure(now, backpressure::Message::resume(pe, class), pool);
+        }
+        self.backpressure.return_resumed(resumed);
+    }
+
+    /// Ends received pauses whose time is over, and sends those again that are due.
+    pub(super) fn backpressure_tick(&mut self, now: Instant, pool: &mut Pool) {
+        self.backpressure.tick(now, &mut self.ports.egress);
+        while let Some(message) = self.backpressure.take_due(now, &self.ports.egress) {
+            self.send_backpressure(now, message, pool);
+        }
+    }
+
+    /// END.C: a notification, which is not forwarded (CN-4.1-1).
+    #[inline(never)]
+    fn end_c(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool) {
+        let head = frame.head(pool);
+        let taken = match inner_packet(head) {
+            Ok(inner) => self.backpressure.receive(context.now, head, inner, &mut self.ports.egress),
+            Err(Outcome::Report(reason, error)) => return self.report(context, frame, pool, reason, error),
+            Err(Outcome::Drop(reason)) => Err(reason),
+            Err(Outcome::Forward | Outcome::Inner) => Err(DropReason::NotificationMalformed),
+        };
+        match taken {
+            Ok(()) => frame.release(pool),
+            Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
+        }
+    }
 }
 
-/// Why a frame is no IPv6 packet.
-#[cold]
-fn short_frame(head: &[u8]) -> DropReason {
-    match head.get(12..14).map(|ethertype| EtherType(u16::from_be_bytes([ethertype[0], ethertype[1]]))) {
-        None => DropReason::Truncated,
-        Some(EtherType::VLAN) => DropReason::VlanTagged,
-        Some(EtherType::MAC_CONTROL) => stranger(head),
-        Some(EtherType::IPV6) => match ipv6(head) {
-            Ok(view) if view.version() != 6 => DropReason::BadVersion,
-            _ => DropReason::Truncated,
-        },
-        Some(_) => DropReason::NotIpv6,
+/// For callers with more nodes than stay in the caches.
+impl Node {
+    /// Reads what it will take to forward frames, so that it is in the caches: headers, routes, neighbours, all ports.
+    /// It is worth it where forwarding would wait for one piece after the other, and changes nothing.
+    pub fn prefetch<'f>(&self, frames: impl Iterator<Item = &'f Frame>, pool: &Pool) {
+        let read = frames.fold(self.ports.prefetch(), |sum, frame| {
+            let head = frame.head(pool);
+            let destination = ipv6(head).map(|view| view.destination_octets());
+            let adjacency = destination.ok().and_then(|destination| self.tables.plain_route(destination, head));
+            sum + adjacency.map_or(0, |adjacency| adjacency.port.index())
+        });
+        std::hint::black_box(read);
     }
 }

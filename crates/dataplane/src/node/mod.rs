@@ -1,322 +1,82 @@
-//! The node: ports, tables, behaviours and groups behind one [`Element`].
+//! The node: its parts behind one [`Element`].
 //!
 //! ```text
 //! port → ingress → is DA a local SID? ─── yes → behaviour ─────────┐
-//!                  a packet to a Proxy Address? → headend, reverse ┤
+//!                  a packet to a Proxy Address? → replication, aggregation
 //!                  a policy? → encapsulate ────────────────────────┤
 //!                  else → FIB ─────────────────────────────────────┴→ egress queue
 //! any refusal → one counter per reason and port
 //! ```
+//!
+//! Each part owns its state and the methods on it, and takes the other parts that it needs as arguments. A part sends
+//! nothing: it returns what is to be sent, and the node transmits it, in the same way whatever it is.
 
-mod border;
-mod congestion;
-mod control;
-mod egress;
-mod end_mt;
-mod fast_cnp;
-mod fetch;
+mod apply;
 mod forward;
-mod groups;
-mod icmp;
-mod inspect;
-mod ioam;
-mod journal;
-mod learn;
-mod multicast;
-mod notification;
-mod placed;
-mod proxy;
 mod replicate;
-mod shared;
-mod state;
-mod targets;
-mod trim;
-mod upstream;
 
-use crate::border::Boundary;
-use crate::config::{ConfigError, NodeConfig, TableId};
+use crate::backpressure::{Backpressure, BackpressureConfig, BackpressureCounters, ReceivedPause};
+use crate::config::{NodeConfig, SidBehavior, TableId};
+use crate::context::PacketContext;
 use crate::counters::{GroupCounters, PortCounters, Traffic};
-use crate::drop::{DropCounters, DropReason};
-use crate::egress::{ClassMap, Egress};
-use crate::encaps::Encaps;
-use crate::entropy;
+use crate::drop::DropCounters;
+use crate::egress::{ClassCounters, EgressConfig, Ports};
 use crate::event::Event;
-use crate::fast_cnp::{FastCnpConfig, FastCnpCounters, Notifier};
-use crate::headend::Headend;
-use crate::headers::AFTER_IPV6;
-use crate::hmac::HmacKeys;
-use crate::ioam::Ioam;
-use crate::notification::{NotificationCounters, Origins, SidTable};
-use crate::timers::Timers;
+use crate::fast_cnp::{FastCnp, FastCnpConfig, FastCnpCounters, FirstHop};
+use crate::groups::{Entry, Groups};
+use crate::headend::{Headend, PlacedRoutes};
+use crate::headers::{AFTER_IPV6, ipv6};
+use crate::ioam::{IoamCounters, IoamTraces};
+use crate::security::Security;
+use crate::tables::Tables;
 use crate::token_bucket::TokenBucket;
-pub use fast_cnp::Notified;
-use journal::Journal;
-pub use journal::{Entry, HoldEnd, What};
-use learn::Learner;
-pub use notification::Hold;
-use notification::Notifications;
-use placed::Placed;
-use shared::Shared;
-use srdma_aggregation::{Acknowledgements, BranchIndex, CnpUp, UpstreamResponse};
-use srdma_fib::Fib;
+use srdma_aggregation::{Acknowledgements, BranchIndex};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_group::{GroupEntry, GroupId};
-use srdma_wire::{Instant, MacAddress, Prefix};
-use state::{Adjacency, EcmpSet, GroupState, ListCache, MulticastEntry, Sid, Target};
-use std::collections::BTreeMap;
+use srdma_steering::SetId;
+use srdma_wire::{Instant, Prefix};
+use std::net::Ipv6Addr;
 
 /// A node as a value.
 #[derive(Debug)]
 pub struct Node {
     config: NodeConfig,
-    /// The MAC addresses of the ports: those of [`Self::config`], close together.
-    macs: Vec<MacAddress>,
-    port_counters: Vec<PortCounters>,
-    /// Drops of packets that the node made itself.
-    own_drops: DropCounters,
-    egress: Egress,
-    /// The traffic class of each DSCP, at ports with classes.
-    classes: ClassMap,
-    /// What is written to traces, if anything is.
-    ioam: Option<Box<Ioam>>,
-    tables: BTreeMap<TableId, Fib<Target>>,
-    /// The main table, apart because nearly every look-up is in it.
-    main: Fib<Target>,
-    adjacencies: Shared<Adjacency>,
-    ecmp: Shared<EcmpSet>,
-    /// What makes this node choose otherwise among equals than its neighbours do.
-    ecmp_salt: u32,
-    encaps: Shared<Encaps>,
-    placed: Shared<Placed>,
-    /// What steers flows over placed paths, when the node does.
-    headend: Option<Box<Headend>>,
-    sids: Vec<Sid>,
-    multicast_routes: BTreeMap<([u8; 16], [u8; 16]), MulticastEntry>,
-    groups: Vec<Option<GroupState>>,
-    /// The node is the root of a group.
-    is_root: bool,
-    /// Parts of groups that were prepared and not yet committed (D31).
-    prepared: BTreeMap<GroupId, GroupEntry>,
-    /// What the control plane has to be told.
-    events: Vec<Event>,
-    /// What happened to the groups, while somebody observes the node.
-    journal: Option<Box<Journal>>,
-    lists: ListCache,
-    /// How groups without a record are learnt (D17).
-    learner: Option<Box<Learner>>,
-    hmac_keys: HmacKeys,
-    boundary: Boundary,
-    /// Fast CNP, when it is on (FC-5-4).
-    fast_cnp: Option<Box<Notifier>>,
-    /// Notifications that were sent and taken, when the node does so.
-    notifications: Option<Box<Notifications>>,
-    /// Who sends to the node's END.E SIDs, when it has any (D66).
-    end_e_origins: Option<Box<Origins>>,
-    /// The SIDs by which notifications go back to ingress PEs (D63).
-    notification_sids: SidTable,
-    /// Packets to SIDs of the node are looked at before the SID takes them.
-    guards_sids: bool,
-    /// Raised with every change that resolved forwarding data may depend on.
-    generation: u64,
-    /// The outer source address of the packet that came out of a tunnel last. Apart from its [`Arrival`], which every
-    /// packet carries along.
-    outer_source: [u8; 16],
-    timers: Timers,
-    /// ICMPv6 errors that may still be sent (RFC 4443 section 2.4 f).
-    icmp: TokenBucket,
-    /// What the reverse path has to say; kept for its memory.
-    upstream: Vec<UpstreamResponse>,
-    /// CNPs that it has to send; kept for its memory.
-    cnps: Vec<CnpUp>,
-}
-
-/// Where a packet came from, for counters, errors and checks.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    now: Instant,
-    /// The port; `None` for packets that the node made itself.
-    port: Option<PortId>,
-    /// Copies of it were or will be made: hardly any ICMPv6 error may answer it (RFC 9524 section 2.2.3).
-    replicated: bool,
-    /// Octets of outer headers that this node has put in front of it, and that no SID of its own has met since.
-    encapsulated: usize,
-    /// It came out of a tunnel: the port says nothing about who sent it, but [`Node::outer_source`] does.
-    decapsulated: bool,
-    /// It came out of a tunnel at an END.E: it may be a Fast CNP for a host outside (D64).
-    by_end_e: bool,
-}
-
-impl Arrival {
-    /// Of a packet at a port.
-    #[inline]
-    fn at(now: Instant, port: PortId) -> Self {
-        Arrival { port: Some(port), ..Arrival::own(now) }
-    }
-
-    /// Of a packet that the node makes.
-    #[inline]
-    fn own(now: Instant) -> Self {
-        Arrival { now, port: None, replicated: false, encapsulated: 0, decapsulated: false, by_end_e: false }
-    }
+    ports: Ports,
+    tables: Tables,
+    groups: Groups,
+    security: Security,
+    fast_cnp: FastCnp,
+    backpressure: Backpressure,
+    ioam: IoamTraces,
+    headend: PlacedRoutes,
+    /// Limits ICMPv6 errors (RFC 4443 section 2.4 f).
+    icmp_errors: TokenBucket,
 }
 
 impl Node {
     /// A node without routes.
     pub fn new(config: NodeConfig) -> Self {
-        let mut egress = Egress::new(config.marking_seed);
-        for port in &config.ports {
-            egress.add_port(port.queue_limit_octets);
-        }
-        let mut main = Fib::default();
-        let own = config.ports.iter().flat_map(|port| port.addresses.iter().copied());
-        for address in own.chain([config.loopback]) {
-            main.insert(Prefix::host(address), Target::Local);
-        }
-        let ecmp_salt = entropy::salt(config.loopback);
         Node {
-            macs: config.ports.iter().map(|port| port.mac).collect(),
-            port_counters: vec![PortCounters::default(); config.ports.len()],
-            own_drops: DropCounters::default(),
-            icmp: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
-            guards_sids: config.require_hmac,
+            ports: Ports::new(&config),
+            tables: Tables::new(&config),
+            groups: Groups::default(),
+            security: Security::default(),
+            fast_cnp: FastCnp::default(),
+            backpressure: Backpressure::default(),
+            ioam: IoamTraces::default(),
+            headend: PlacedRoutes::default(),
+            icmp_errors: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
             config,
-            egress,
-            classes: ClassMap::default(),
-            ioam: None,
-            tables: BTreeMap::new(),
-            main,
-            adjacencies: Shared::default(),
-            ecmp: Shared::default(),
-            ecmp_salt,
-            encaps: Shared::default(),
-            placed: Shared::default(),
-            headend: None,
-            sids: Vec::new(),
-            multicast_routes: BTreeMap::new(),
-            groups: Vec::new(),
-            is_root: false,
-            prepared: BTreeMap::new(),
-            events: Vec::new(),
-            journal: None,
-            lists: ListCache::default(),
-            learner: None,
-            hmac_keys: HmacKeys::default(),
-            boundary: Boundary::default(),
-            fast_cnp: None,
-            notifications: None,
-            end_e_origins: None,
-            notification_sids: SidTable::default(),
-            generation: 0,
-            outer_source: [0; 16],
-            timers: Timers::default(),
-            upstream: Vec::new(),
-            cnps: Vec::new(),
         }
-    }
-
-    /// The node's settings.
-    pub fn config(&self) -> &NodeConfig {
-        &self.config
-    }
-
-    /// The counters of a port.
-    pub fn port_counters(&self, port: PortId) -> Option<&PortCounters> {
-        self.port_counters.get(port.index())
-    }
-
-    /// Drops of packets that the node made itself.
-    pub fn own_drops(&self) -> &DropCounters {
-        &self.own_drops
-    }
-
-    /// Packets that each SID took.
-    pub fn sid_counters(&self) -> impl Iterator<Item = (Prefix, Traffic)> {
-        self.sids.iter().map(|sid| (sid.prefix, sid.traffic))
-    }
-
-    /// The counters of a group.
-    pub fn group_counters(&self, id: GroupId) -> Option<GroupCounters> {
-        self.group(id).map(|group| group.counters)
-    }
-
-    /// What a group's branches have acknowledged.
-    pub fn acknowledgements(&self, id: GroupId) -> Option<&Acknowledgements> {
-        self.group(id).map(|group| &group.acks)
-    }
-
-    /// The CNPs that came from a branch of a group.
-    pub fn branch_cnps(&self, id: GroupId, branch: BranchIndex) -> Option<u64> {
-        self.group(id)?.branch_cnps.get(branch.index()).copied()
-    }
-
-    /// The groups that the node takes part in.
-    pub fn groups(&self) -> impl Iterator<Item = GroupId> {
-        self.groups.iter().flatten().map(|group| group.entry.id)
-    }
-
-    /// How the node uses Fast CNP; `None` when it does not.
-    pub fn fast_cnp(&self) -> Option<&FastCnpConfig> {
-        self.fast_cnp.as_ref().map(|notifier| notifier.config())
-    }
-
-    /// What it counts of Fast CNP; zeros when it does not use it.
-    pub fn fast_cnp_counters(&self) -> FastCnpCounters {
-        self.fast_cnp.as_ref().map_or_else(FastCnpCounters::default, |notifier| notifier.counters)
-    }
-
-    /// What it counts of notifications; zeros when it neither sends nor takes any.
-    pub fn notification_counters(&self) -> NotificationCounters {
-        self.notifications.as_ref().map_or_else(NotificationCounters::default, |notifications| notifications.counters())
-    }
-
-    /// What the control plane has to be told since the last call.
-    pub fn take_events(&mut self) -> impl Iterator<Item = Event> {
-        self.events.drain(..)
-    }
-
-    fn group(&self, id: GroupId) -> Option<&GroupState> {
-        self.groups.iter().flatten().find(|group| group.entry.id == id)
-    }
-
-    /// Drops what waits to be sent at a port that has no link; returns how many frames that were.
-    pub fn drop_queue(&mut self, port: PortId, pool: &mut Pool) -> usize {
-        let mut dropped = 0;
-        while let Some(frame) = self.egress.dequeue(port).or_else(|| self.egress.take_any(port)) {
-            frame.release(pool);
-            dropped += 1;
-            if let Some(counters) = self.port_counters.get_mut(port.index()) {
-                counters.drops.count(DropReason::PortDown);
-            }
-        }
-        dropped
-    }
-
-    fn check_port(&self, port: PortId) -> Result<(), ConfigError> {
-        let ports = self.config.ports.len();
-        if port.index() < ports { Ok(()) } else { Err(ConfigError::UnknownPort(port.0, ports)) }
-    }
-
-    fn count_drop(&mut self, arrival: Arrival, reason: DropReason) {
-        match arrival.port.and_then(|port| self.port_counters.get_mut(port.index())) {
-            Some(counters) => counters.drops.count(reason),
-            None => self.own_drops.count(reason),
-        }
-    }
-
-    #[cold]
-    fn drop_frame(&mut self, arrival: Arrival, frame: Frame, pool: &mut Pool, reason: DropReason) {
-        frame.release(pool);
-        self.count_drop(arrival, reason);
     }
 }
 
 /// Frames whose headers are fetched into the first-level cache together: they have to fit.
-const FETCHED_TOGETHER: usize = 32;
+const PREFETCHED_TOGETHER: usize = 32;
 
-/// Reads from the cache lines that Ethernet and IPv6 headers lie in. Left alone, packet after packet would wait for its
-/// own.
+/// Reads from the cache lines that Ethernet and IPv6 headers lie in, which otherwise delay packet after packet.
 #[inline]
-fn fetch_headers(frames: &[Frame], pool: &Pool) {
+fn prefetch_headers(frames: &[Frame], pool: &Pool) {
     let mut sum = 0;
     for frame in frames {
         let head = frame.head(pool);
@@ -329,54 +89,256 @@ fn fetch_headers(frames: &[Frame], pool: &Pool) {
 
 impl Element for Node {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
-        let arrival = Arrival::at(now, port);
-        if self.boundary.is_border(port) {
-            self.keep_out(port, frames, pool);
+        let context = PacketContext::received(now, port);
+        let Node { config, ports, tables, groups, security, fast_cnp, headend, .. } = self;
+        if security.is_border(port) {
+            security.filter(port, frames, pool, ports, fast_cnp, config);
         }
-        if self.headend.is_some() {
-            self.listen(now, port, frames, pool);
+        if headend.is_on() {
+            headend.snoop(now, port, frames, pool, ports);
         }
-        if self.fast_cnp.as_ref().is_some_and(|notifier| self.is_root || notifier.translates_any()) {
-            self.translate_and_learn(arrival, port, frames, pool);
+        if fast_cnp.snoops(groups) {
+            fast_cnp.snoop(&context, port, frames, pool, ports, FirstHop { config, tables, groups, security });
         }
         let mut coming = frames.drain(..);
         while coming.len() > 0 {
-            fetch_headers(&coming.as_slice()[..coming.len().min(FETCHED_TOGETHER)], pool);
-            for frame in coming.by_ref().take(FETCHED_TOGETHER) {
-                self.ingress(arrival, port, frame, pool);
+            prefetch_headers(&coming.as_slice()[..coming.len().min(PREFETCHED_TOGETHER)], pool);
+            for frame in coming.by_ref().take(PREFETCHED_TOGETHER) {
+                self.ingress(context, port, frame, pool);
             }
         }
     }
 
     fn tick(&mut self, now: Instant, pool: &mut Pool) {
-        while let Some(group) = self.timers.take_due(now) {
+        while let Some(group) = self.groups.take_due(now) {
             self.group_tick(now, group, pool);
         }
-        self.egress.tick(now);
-        self.forget_idle(now);
-        self.notification_tick(now, pool);
-        if self.headend.is_some() {
-            self.probe(now, pool);
-        }
+        self.ports.egress.tick(now);
+        self.groups.forget_idle(now, &mut self.tables);
+        self.backpressure_tick(now, pool);
+        self.send_probes(now, pool);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let probes = self.headend.as_ref().and_then(|headend| headend.next_deadline());
-        let notifications = self.notifications.as_ref().and_then(|notifications| notifications.next_deadline());
-        let others = [self.timers.next(), self.egress.next_deadline(), self.next_look(), probes];
-        others.into_iter().chain([notifications]).flatten().min()
+        let of_parts = [
+            self.groups.next_deadline(),
+            self.ports.egress.next_deadline(),
+            self.headend.next_deadline(),
+            self.backpressure.next_deadline(),
+        ];
+        of_parts.into_iter().flatten().min()
     }
 
     /// In line, as are those of other elements: a frame that is passed on is moved once less.
     #[inline]
     fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
-        match self.egress.dequeue(port) {
+        match self.ports.egress.dequeue(port) {
             Some(frame) => Some(frame),
             None => self.dequeue_class(now, port, pool),
         }
     }
 
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {
-        self.egress.take_ready(wake);
+        self.ports.egress.take_ready(wake);
+    }
+}
+
+/// Ports.
+impl Node {
+    /// The node's settings.
+    pub fn config(&self) -> &NodeConfig {
+        &self.config
+    }
+
+    /// The counters of a port.
+    pub fn port_counters(&self, port: PortId) -> Option<&PortCounters> {
+        self.ports.counters(port)
+    }
+
+    /// Frames that a port has sent: they have left its queues.
+    pub fn sent(&self, port: PortId) -> Option<Traffic> {
+        self.ports.sent(port)
+    }
+
+    /// Drops of packets of this node itself.
+    pub fn own_drops(&self) -> &DropCounters {
+        self.ports.own_drops()
+    }
+
+    /// Drops the frames that wait at a port without a link; returns how many.
+    pub fn drop_queue(&mut self, port: PortId, pool: &mut Pool) -> usize {
+        self.ports.drop_queue(port, pool)
+    }
+
+    /// The configuration of a port's classes; `None` when it has none.
+    pub fn egress_config(&self, port: PortId) -> Option<&EgressConfig> {
+        self.ports.egress.config(port)
+    }
+
+    /// The counters of a class of a port with classes.
+    pub fn class_counters(&self, port: PortId, class: usize) -> Option<ClassCounters> {
+        self.ports.egress.counters(port, class)
+    }
+
+    /// Octets that wait in a class of a port with classes.
+    pub fn class_octets(&self, port: PortId, class: usize) -> Option<usize> {
+        self.ports.egress.class_octets(port, class)
+    }
+
+    /// Octets that came in by a port in a class, and wait at ports with classes.
+    pub fn ingress_octets(&self, port: PortId, class: usize) -> Option<usize> {
+        self.ports.egress.ingress_octets(port, class)
+    }
+
+    /// Octets that wait at all ports with classes.
+    pub fn buffered_octets(&self) -> usize {
+        self.ports.egress.buffered_octets()
+    }
+
+    /// The classes of a port that its neighbour has paused, bit n being class n.
+    pub fn paused_classes(&self, port: PortId) -> u8 {
+        self.ports.egress.paused_classes(port)
+    }
+
+    /// The classes in which a port pauses its neighbour, bit n being class n.
+    pub fn pausing_classes(&self, port: PortId) -> u8 {
+        self.ports.egress.closed_classes(port)
+    }
+}
+
+/// Tables.
+impl Node {
+    /// The SIDs, their behaviours, and the packets that each has processed.
+    pub fn sids(&self) -> impl Iterator<Item = (Prefix, SidBehavior, Traffic)> {
+        self.tables.sid_reports()
+    }
+
+    /// Packets that each SID has processed.
+    pub fn sid_counters(&self) -> impl Iterator<Item = (Prefix, Traffic)> {
+        self.sids().map(|(prefix, _, traffic)| (prefix, traffic))
+    }
+
+    /// Whether any source address may send to the node's SIDs: it has some, and no domain.
+    pub fn has_open_sids(&self) -> bool {
+        !self.tables.sids().is_empty() && !self.security.has_domain()
+    }
+
+    /// How many prefixes the tables hold: routes, and what is looked up like one: SIDs, Proxy Addresses, neighbours and
+    /// the node's own addresses.
+    pub fn prefix_count(&self) -> usize {
+        self.tables.prefix_count()
+    }
+
+    /// How many neighbours' MAC addresses are known.
+    pub fn neighbour_count(&self) -> usize {
+        self.tables.neighbour_count()
+    }
+
+    /// The port by which a packet with these headers, the Ethernet header first, leaves by the main table: of equal
+    /// paths the one of its flow. `None` for packets that are not plainly forwarded.
+    pub fn port_toward(&self, head: &[u8]) -> Option<PortId> {
+        Some(self.tables.plain_route(ipv6(head).ok()?.destination_octets(), head)?.port)
+    }
+}
+
+/// Groups.
+impl Node {
+    /// The groups that the node takes part in.
+    pub fn groups(&self) -> impl Iterator<Item = GroupId> {
+        self.groups.entries().map(|entry| entry.id)
+    }
+
+    /// Whether the node takes part in any group.
+    pub fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// The node's entry of a group.
+    pub fn group_entry(&self, id: GroupId) -> Option<&GroupEntry> {
+        self.groups.find(id).map(|group| &group.entry)
+    }
+
+    /// The counters of a group.
+    pub fn group_counters(&self, id: GroupId) -> Option<GroupCounters> {
+        self.groups.counters(id)
+    }
+
+    /// What a group's branches have acknowledged.
+    pub fn acknowledgements(&self, id: GroupId) -> Option<&Acknowledgements> {
+        self.groups.acknowledgements(id)
+    }
+
+    /// The CNPs received from a branch of a group.
+    pub fn branch_cnps(&self, id: GroupId, branch: BranchIndex) -> Option<u64> {
+        self.groups.branch_cnps(id, branch)
+    }
+
+    /// The events for the control plane since the last call.
+    pub fn take_events(&mut self) -> impl Iterator<Item = Event> {
+        self.groups.take_events()
+    }
+
+    /// Begins or ends the journal. Entries that were not taken are lost when it ends.
+    pub fn observe(&mut self, on: bool) {
+        self.groups.observe(on);
+    }
+
+    /// The journal's entries since the last call, and how many were lost because they were not taken. Empty for a node
+    /// that is not observed.
+    pub fn take_journal(&mut self) -> (Vec<Entry>, u64) {
+        self.groups.take_journal()
+    }
+}
+
+/// Fast CNP, backpressure, IOAM and headend.
+impl Node {
+    /// The settings of Fast CNP; `None` when it is off.
+    pub fn fast_cnp(&self) -> Option<&FastCnpConfig> {
+        self.fast_cnp.config()
+    }
+
+    /// Whether Fast CNP is on (FC-5-4).
+    pub fn uses_fast_cnp(&self) -> bool {
+        self.fast_cnp.is_on()
+    }
+
+    /// The counters of Fast CNP; zeros when it is off.
+    pub fn fast_cnp_counters(&self) -> FastCnpCounters {
+        self.fast_cnp.counters()
+    }
+
+    /// The settings of backpressure; `None` when it is off.
+    pub fn backpressure(&self) -> Option<&BackpressureConfig> {
+        self.backpressure.config()
+    }
+
+    /// The counters of backpressure; zeros when it is off.
+    pub fn backpressure_counters(&self) -> BackpressureCounters {
+        self.backpressure.counters()
+    }
+
+    /// The pauses in effect that END.C has received.
+    pub fn received_pauses(&self) -> impl Iterator<Item = ReceivedPause> {
+        self.backpressure.received_pauses()
+    }
+
+    /// The pauses in effect that the node has sent: the END.C of each ingress PE, and the class.
+    pub fn sent_pauses(&self) -> impl Iterator<Item = (Ipv6Addr, u8)> {
+        self.backpressure.sent_pauses()
+    }
+
+    /// The counters of IOAM traces.
+    pub fn ioam_counters(&self) -> IoamCounters {
+        self.ioam.counters()
+    }
+
+    /// The headend, when the node steers.
+    pub fn headend(&self) -> Option<&Headend> {
+        self.headend.headend()
+    }
+
+    /// The prefixes that lead to placed paths, with the headend's set of them.
+    pub fn placed(&self) -> impl Iterator<Item = (TableId, Prefix, SetId)> {
+        self.tables.placed().map(|(table, prefix, place)| (table, prefix, self.headend.set_at(place)))
     }
 }

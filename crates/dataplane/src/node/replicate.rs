@@ -1,26 +1,33 @@
-//! Replication: many heads around one body. End.Replicate (RFC 9524) and the headend's first copies (D1, D3).
+//! Packets of groups: replication down the tree, and responses up it.
+//!
+//! Copies are many heads around one body. Each is put into its queue directly where that has room and nothing has to be
+//! checked; otherwise it is transmitted like any other packet.
 
-use super::forward::decrement;
-use super::proxy::Data;
-use super::state::{ResolvedCopy, Target};
-use super::{Arrival, Node};
+use super::Node;
+use crate::behavior::decapsulate;
+use crate::config::IcrcMode;
+use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::encaps::finish_outer;
 use crate::entropy;
-use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, ipv6_mut};
-use crate::multicast::{data_packet, is_carried};
+use crate::fast_cnp::FirstHop;
+use crate::groups::{Data, EdgeCopy, Outbox, ReceiverList, Request, ResolvedCopy, Surroundings};
+use crate::headers::{AFTER_IPV6, IPV6, Place, decrement, ipv6, ipv6_mut};
+use crate::multicast::{RethRewrite, Rewrite, check_data, data_packet, is_carried, recompute_icrc};
+use crate::tables::MulticastKey;
 use srdma_frame::{Body, Frame, HEADROOM, Pool, Segment};
-use srdma_group::{Downstream, NodeRole};
+use srdma_group::NodeRole;
 use srdma_wire::icmpv6::Icmpv6Error;
-use srdma_wire::{Instant, NextHeader};
+use srdma_wire::{Icrc, Instant, NextHeader};
 
 /// Octets of a small chunk behind its headroom.
 const SMALL_ROOM: usize = 384;
 
+/// Down the tree.
 impl Node {
     /// End.Replicate (RFC 9524 section 2.2): a copy to each downstream node of the Replication SID, SRH unchanged.
-    pub(super) fn end_replicate(&mut self, mut arrival: Arrival, mut frame: Frame, pool: &mut Pool, group: u32) {
-        arrival.replicated = true;
+    pub(super) fn end_replicate(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool, group: u32) {
+        let context = &PacketContext { replicated: true, ..*context };
         let threshold = self.config.replication_hop_limit;
         let enough = match ipv6(frame.head(pool)) {
             Ok(view) if view.hop_limit < threshold => Err(DropReason::HopLimitExceeded),
@@ -28,71 +35,70 @@ impl Node {
         };
         match enough {
             Ok(()) => {
-                self.observe_tunnelled(arrival.now, &frame, pool);
-                self.replicate(arrival, frame, pool, group);
+                self.observe_tunnelled(context.now, &frame, pool);
+                self.replicate(context, frame, pool, group);
             }
-            Err(reason) => self.drop_frame(arrival, frame, pool, reason),
+            Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
         }
     }
 
     /// A copy of an encapsulated packet for each downstream node of a group. The packet's own outer header serves all;
-    /// a single copy leaves as the buffer it came in.
-    fn replicate(&mut self, arrival: Arrival, frame: Frame, pool: &mut Pool, group: u32) {
-        let copies = self.take_copies(group);
-        self.count_copies(group, copies.len());
+    /// a single copy leaves in the buffer that the packet came in.
+    fn replicate(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, group: u32) {
+        let copies = self.groups.lend_copies(group, &self.tables, self.config.loopback);
+        self.groups.count_copies(group, copies.len());
         if let [copy] = copies.as_slice() {
-            self.redirect(arrival, frame, pool, copy);
+            self.redirect(context, frame, pool, copy);
         } else if copies.is_empty() {
-            self.drop_frame(arrival, frame, pool, DropReason::NoRoute);
+            self.ports.drop_frame(context, frame, pool, DropReason::NoRoute);
         } else if let (Some(head), Some(body)) = (frame.head(pool).first_chunk(), Body::behind(&frame, AFTER_IPV6)) {
             let mut head: [u8; AFTER_IPV6] = *head;
             body.share(copies.len(), pool);
             for copy in &copies {
                 head[IPV6 + 24..].copy_from_slice(&copy.destination);
-                self.send_copy(&arrival, &head, body, copy.adjacency, pool);
+                self.send_copy(context, &head, body, copy.adjacency, pool);
             }
             frame.release(pool);
         } else {
-            self.drop_frame(arrival, frame, pool, DropReason::NoBuffer);
+            self.ports.drop_frame(context, frame, pool, DropReason::NoBuffer);
         }
-        self.give_back_copies(group, copies);
+        self.groups.return_copies(group, copies, self.tables.generation());
     }
 
-    /// A single copy leaves as the buffer it came in.
-    fn redirect(&mut self, arrival: Arrival, mut frame: Frame, pool: &mut Pool, copy: &ResolvedCopy) {
+    fn redirect(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool, copy: &ResolvedCopy) {
         let Some(adjacency) = copy.adjacency else {
-            return self.drop_frame(arrival, frame, pool, DropReason::NoRoute);
+            return self.ports.drop_frame(context, frame, pool, DropReason::NoRoute);
         };
         if let Ok(view) = ipv6_mut(frame.head_mut(pool)) {
             view.set_destination(copy.destination.into());
         }
-        self.transmit(arrival, frame, pool, adjacency);
+        self.transmit(context, frame, pool, adjacency);
     }
 
     /// The headend: outer headers around the source's packet, once for each downstream node (MT-5.2-1).
-    pub(super) fn encapsulate_copies(
+    fn encapsulate_copies(
         &mut self,
-        arrival: Arrival,
+        context: &PacketContext,
         mut frame: Frame,
         pool: &mut Pool,
         group: u32,
         data: Data,
     ) {
-        let Some(state) = self.groups[group as usize].as_ref() else {
-            return self.drop_frame(arrival, frame, pool, DropReason::UnknownGroup);
+        let Some(state) = self.groups.get(group) else {
+            return self.ports.drop_frame(context, frame, pool, DropReason::UnknownGroup);
         };
         let link_mtu = state.entry.headend.as_ref().map_or(0, |headend| usize::from(headend.link_mtu));
         let outer_len = state.headers.len() - IPV6 + frame.len() - IPV6;
         if outer_len > link_mtu {
             let room = (link_mtu + IPV6).saturating_sub(state.headers.len()) as u32;
-            return self.report(arrival, frame, pool, DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(room));
+            return self.report(context, frame, pool, DropReason::PacketTooBig, Icmpv6Error::PacketTooBig(room));
         }
         if let Err(reason) = decrement(&mut frame, pool) {
-            return self.report(arrival, frame, pool, reason, Icmpv6Error::HopLimitExceeded);
+            return self.report(context, frame, pool, reason, Icmpv6Error::HopLimitExceeded);
         }
-        self.data_goes_down(arrival.now, group, data, pool);
-        let Some(state) = self.groups[group as usize].as_mut() else {
-            return self.drop_frame(arrival, frame, pool, DropReason::UnknownGroup);
+        self.data_goes_down(context.now, group, data, pool);
+        let Some(state) = self.groups.get_mut(group) else {
+            return self.ports.drop_frame(context, frame, pool, DropReason::UnknownGroup);
         };
         let flow = entropy::of_packet(frame.head(pool));
         let traffic_class = ipv6(frame.head(pool)).map_or(0, |view| view.traffic_class());
@@ -100,60 +106,102 @@ impl Node {
         match finished.and_then(|()| Body::behind(&frame, IPV6).ok_or(DropReason::NoBuffer)) {
             Ok(body) => {
                 let mut headers = std::mem::take(&mut state.headers);
-                let copies = self.take_copies(group);
-                self.count_copies(group, copies.len());
+                let copies = self.groups.lend_copies(group, &self.tables, self.config.loopback);
+                self.groups.count_copies(group, copies.len());
                 body.share(copies.len(), pool);
                 for copy in &copies {
                     headers[IPV6 + 24..AFTER_IPV6].copy_from_slice(&copy.destination);
-                    self.send_copy(&arrival, &headers, body, copy.adjacency, pool);
+                    self.send_copy(context, &headers, body, copy.adjacency, pool);
                 }
-                self.give_back_copies(group, copies);
-                if let Some(state) = self.groups[group as usize].as_mut() {
+                self.groups.return_copies(group, copies, self.tables.generation());
+                if let Some(state) = self.groups.get_mut(group) {
                     state.headers = headers;
                 }
             }
-            Err(reason) => self.count_drop(arrival, reason),
+            Err(reason) => self.ports.count_drop(context.port, reason),
         }
         frame.release(pool);
     }
 
+    /// A packet to a multicast destination: static routes, and edges that instantiate a group as their End.MT SID
+    /// (MT-3-2, MT-5.2-2, D3).
+    pub(super) fn multicast(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool) {
+        let context = &PacketContext { replicated: true, ..*context };
+        let Some(head) = frame.head(pool).first_chunk::<AFTER_IPV6>() else {
+            return self.ports.drop_frame(context, frame, pool, DropReason::Truncated);
+        };
+        let key = (
+            *head[IPV6 + 8..].first_chunk().expect("an IPv6 header has 40 octets"),
+            *head[IPV6 + 24..].first_chunk().expect("an IPv6 header has 40 octets"),
+        );
+        let Some(entry) = self.tables.multicast_route(&key) else {
+            return self.ports.drop_frame(context, frame, pool, DropReason::NoMulticastRoute);
+        };
+        if entry.incoming.is_some() && entry.incoming != context.port {
+            return self.ports.drop_frame(context, frame, pool, DropReason::WrongIncomingPort);
+        }
+        let (end_mt, require_hmac, copies) = (entry.end_mt, entry.require_hmac, entry.adjacencies.len());
+        if end_mt && copies > 0 {
+            // End.MT edits the inner header, which the copies below share.
+            match frame.duplicate(pool) {
+                Some(own) => self.end_mt(context, own, pool, require_hmac),
+                None => self.ports.count_drop(context.port, DropReason::NoBuffer),
+            }
+        } else if end_mt {
+            return self.end_mt(context, frame, pool, require_hmac);
+        } else if copies == 0 {
+            return self.ports.drop_frame(context, frame, pool, DropReason::Blackhole);
+        }
+        match decrement(&mut frame, pool) {
+            Ok(()) => {
+                self.observe_tunnelled(context.now, &frame, pool);
+                self.multicast_copies(context, &frame, pool, &key);
+            }
+            Err(reason) => self.ports.count_drop(context.port, reason),
+        }
+        frame.release(pool);
+    }
+
+    fn multicast_copies(&mut self, context: &PacketContext, frame: &Frame, pool: &mut Pool, key: &MulticastKey) {
+        let (Some(head), Some(body)) = (frame.head(pool).first_chunk(), Body::behind(frame, AFTER_IPV6)) else {
+            return self.ports.count_drop(context.port, DropReason::NoBuffer);
+        };
+        let head: [u8; AFTER_IPV6] = *head;
+        let adjacencies = self.tables.lend_multicast_adjacencies(key);
+        body.share(adjacencies.len(), pool);
+        for adjacency in &adjacencies {
+            self.send_copy(context, &head, body, Some(*adjacency), pool);
+        }
+        self.tables.return_multicast_adjacencies(key, adjacencies);
+    }
+
     /// One copy: its head, Ethernet header still open, and its share of the body, which the caller has counted.
     #[inline]
-    pub(super) fn send_copy(
-        &mut self,
-        arrival: &Arrival,
-        head: &[u8],
-        body: Body,
-        adjacency: Option<u32>,
-        pool: &mut Pool,
-    ) {
+    fn send_copy(&mut self, context: &PacketContext, head: &[u8], body: Body, adjacency: Option<u32>, pool: &mut Pool) {
         let Some(index) = adjacency else {
             body.release(pool);
-            return self.count_drop(*arrival, DropReason::NoRoute);
+            return self.ports.count_drop(context.port, DropReason::NoRoute);
         };
         let chunk = if head.len() <= SMALL_ROOM { pool.allocate_small() } else { pool.allocate_large() };
         let Some(chunk) = chunk else {
             body.release(pool);
-            return self.count_drop(*arrival, DropReason::NoBuffer);
+            return self.ports.count_drop(context.port, DropReason::NoBuffer);
         };
-        let adjacency = &self.adjacencies[index as usize];
+        let adjacency = self.tables.adjacency(index);
         let octets = &mut pool.octets_mut(chunk)[HEADROOM..][..head.len()];
         octets.copy_from_slice(head);
         octets[..IPV6].copy_from_slice(&adjacency.ethernet);
         let segment = Segment::new(chunk, HEADROOM, head.len());
         let len = head.len() + body.len();
-        match self.egress.place(adjacency.port, len) {
-            Some(place) if adjacency.carries_any(len) => {
-                place.fill(Frame::copy_of(segment, body, None));
-                self.port_counters[adjacency.port.index()].sent.count(len);
-            }
-            _ => self.transmit(*arrival, Frame::copy_of(segment, body, None), pool, index),
+        let is_allowed = adjacency.carries_any(len);
+        if !self.ports.place(adjacency.port, is_allowed, len, || Frame::copy_of(segment, body, None)) {
+            self.transmit(context, Frame::copy_of(segment, body, None), pool, index);
         }
     }
 
-    /// Tells the reverse path which PSN goes down in an encapsulated packet (rule R2). Packets that are no group's data
-    /// pass unseen: replication asks nothing of what it copies.
-    pub(super) fn observe_tunnelled(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) {
+    /// Lets the aggregation know which PSN goes down in an encapsulated packet (rule R2). Packets that are no group's
+    /// data pass unnoticed: replication requires nothing of what it copies.
+    fn observe_tunnelled(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) {
         if let Some((group, data)) = self.tunnelled_data(frame, pool) {
             self.data_goes_down(now, group, data, pool);
         }
@@ -170,61 +218,207 @@ impl Node {
             return None;
         }
         let packet = data_packet(head.get(at.offset..)?, frame.len() - at.offset).ok()?;
-        let Some(Target::Group(group)) = self.main.lookup(packet.ipv6.destination_octets()) else {
-            return None;
-        };
-        let entry = &self.groups[group as usize].as_ref()?.entry;
+        let group = self.tables.group_of(packet.ipv6.destination_octets())?;
+        let entry = &self.groups.get(group)?.entry;
         let is_data = entry.role == NodeRole::Transit && packet.bth.dest_qpn() == entry.designated_qpn;
         (is_data && is_carried(packet.bth.opcode())).then(|| (group, Data::of(packet.bth)))
     }
+}
 
-    /// A group's copies, resolved against the tables as they are. They are to be [given back](Self::give_back_copies).
-    #[inline]
-    fn take_copies(&mut self, group: u32) -> Vec<ResolvedCopy> {
-        match self.groups[group as usize].as_mut() {
-            Some(state) if state.resolved_for == Some(self.generation) => std::mem::take(&mut state.copies),
-            _ => self.resolve_copies(group),
+/// End.MT (multicast draft section 6.2): one copy of the inner packet for each receiver of this edge.
+impl Node {
+    /// The behaviour; steps are those of the draft's section 6.2.
+    pub(super) fn end_mt(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool, require_hmac: bool) {
+        let context = &PacketContext { replicated: true, ..*context };
+        let Node { config, tables, security, groups, .. } = self;
+        let around = Surroundings { config, tables, security };
+        let list = groups.receiver_list(&frame, pool, require_hmac, &around);
+        let result = list.and_then(|(slot, inner)| {
+            decapsulate(&mut frame, pool, inner)?;
+            let mut list = self.groups.lend_list(slot).ok_or(DropReason::NoReceiverList)?;
+            let result = self.copy_to_receivers(context, &mut frame, pool, &mut list);
+            self.groups.return_list(slot, list);
+            result
+        });
+        match result {
+            Ok(()) => frame.release(pool),
+            Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
         }
     }
 
-    fn give_back_copies(&mut self, group: u32, copies: Vec<ResolvedCopy>) {
-        if let Some(state) = self.groups[group as usize].as_mut() {
-            state.copies = copies;
-            state.resolved_for = Some(self.generation);
-        }
-    }
-
-    #[cold]
-    fn resolve_copies(&self, group: u32) -> Vec<ResolvedCopy> {
-        let Some(state) = self.groups[group as usize].as_ref() else {
-            return Vec::new();
+    /// S06–S12: a copy to each receiver (MT-5.2-3).
+    fn copy_to_receivers(
+        &mut self,
+        context: &PacketContext,
+        frame: &mut Frame,
+        pool: &mut Pool,
+        list: &mut ReceiverList,
+    ) -> Result<(), DropReason> {
+        let head = frame.head(pool).get(IPV6..).ok_or(DropReason::Truncated)?;
+        let packet = data_packet(head, frame.len() - IPV6)?;
+        check_data(&packet, frame, pool, self.config.verify_icrc)?;
+        let headers = head.first_chunk().ok_or(DropReason::HeaderTooLong)?;
+        let icrc = Icrc(frame.last_four(pool).ok_or(DropReason::Truncated)?);
+        let reth = match packet.extended.reth() {
+            Some(reth) => RethRewrite::new(&packet, reth.value(), &list.reth)?,
+            None => None,
         };
-        let (source, proxy) = (self.config.loopback.octets(), state.entry.proxy.octets());
-        let mut copies = Vec::new();
-        for downstream in &state.entry.downstream {
-            match downstream {
-                Downstream::Sid(sid) => {
-                    let destination = sid.octets();
-                    copies.push(ResolvedCopy { destination, adjacency: self.resolve(&destination, &proxy) });
-                }
-                Downstream::Multicast(multicast) => {
-                    let destination = multicast.octets();
-                    let entry = self.multicast_routes.get(&(source, destination));
-                    let adjacencies = entry.map_or(&[][..], |entry| &entry.adjacencies);
-                    let of_adjacency = |adjacency: &u32| ResolvedCopy { destination, adjacency: Some(*adjacency) };
-                    copies.extend(adjacencies.iter().map(of_adjacency));
-                    if adjacencies.is_empty() {
-                        copies.push(ResolvedCopy { destination, adjacency: None });
-                    }
+        if list.to_learn.is_some() {
+            self.groups.learn(context.now, list, &mut self.tables)?;
+        }
+        let rewrite = Rewrite::new(&packet, headers, icrc, reth.as_ref());
+        let data = Data::of(packet.bth);
+        frame.truncate(frame.len() - Icrc::LEN, pool);
+        let body = Body::behind(frame, rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
+        if let Some(group) = list.group {
+            self.data_goes_down(context.now, group, data, pool);
+        }
+        list.prepare_for(rewrite.len() - IPV6);
+        body.share(list.copies.len(), pool);
+        let withholding = list.group.filter(|group| self.groups.withholds_any(*group));
+        let mut made = list.copies.len();
+        for copy in &list.copies {
+            match withholding.and_then(|group| self.groups.withholds(group, copy.branch, data.psn())) {
+                None => self.copy_to(context, pool, &rewrite, copy, body),
+                Some(reason) => {
+                    made -= 1;
+                    body.release(pool);
+                    self.ports.count_drop(context.port, reason);
                 }
             }
         }
-        copies
+        if let Some(group) = list.group {
+            self.groups.count_copies(group, made);
+        }
+        Ok(())
     }
 
-    fn count_copies(&mut self, group: u32, copies: usize) {
-        if let Some(state) = self.groups[group as usize].as_mut() {
-            state.counters.copies += copies as u64;
+    /// S07–S11: one copy, whose share of the body has been counted.
+    #[inline]
+    fn copy_to(
+        &mut self,
+        context: &PacketContext,
+        pool: &mut Pool,
+        rewrite: &Rewrite<'_>,
+        copy: &EdgeCopy,
+        body: Body,
+    ) {
+        let Some(index) = copy.adjacency else {
+            body.release(pool);
+            return self.ports.count_drop(context.port, DropReason::NoRoute);
+        };
+        let Some(chunk) = pool.allocate_small() else {
+            body.release(pool);
+            return self.ports.count_drop(context.port, DropReason::NoBuffer);
+        };
+        let adjacency = self.tables.adjacency(index);
+        let octets = pool.octets_mut(chunk)[HEADROOM..].first_chunk_mut().expect("a small chunk holds a head");
+        let mut icrc = rewrite.write(&copy.rewritten, &adjacency.ethernet, octets);
+        let head = Segment::new(chunk, HEADROOM, rewrite.head_len());
+        if self.config.icrc == IcrcMode::Recompute {
+            icrc = recompute_icrc(head, body, pool).unwrap_or(icrc);
+        }
+        let len = rewrite.len();
+        let is_allowed = adjacency.carries(len);
+        if !self.ports.place(adjacency.port, is_allowed, len, || Frame::copy_of(head, body, Some(icrc.0))) {
+            self.transmit(context, Frame::copy_of(head, body, Some(icrc.0)), pool, index);
+        }
+    }
+}
+
+/// Packets to a Proxy Address: the source's, which go down the tree, and responses, which come up (D1, D12).
+impl Node {
+    pub(super) fn proxied(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, group: u32) {
+        let result = match self.groups.get(group) {
+            None => Err(DropReason::UnknownGroup),
+            Some(state) => match (ipv6(frame.head(pool)), &state.entry.headend) {
+                (Ok(view), Some(headend)) if view.source() == headend.source.address => {
+                    return self.request(context, frame, pool, group);
+                }
+                (Ok(view), _) => {
+                    let responder = view.source();
+                    let taken = self.response(context, &frame, pool, group);
+                    taken.inspect_err(|reason| self.groups.journal_drop(context.now, group, responder, *reason))
+                }
+                (Err(reason), _) => Err(reason),
+            },
+        };
+        match result {
+            Ok(()) => frame.release(pool),
+            Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
+        }
+    }
+
+    /// The headend policy: SEND and WRITE go down; READ and ATOMIC are refused (D26).
+    fn request(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, group: u32) {
+        match self.groups.check_request(context, &frame, pool, group, &self.tables, &self.security) {
+            Ok(Request::Carried(data)) => self.encapsulate_copies(context, frame, pool, group, data),
+            Ok(Request::Refused(psn)) => {
+                let outbox = self.groups.refuse(group, psn);
+                self.send_upstream(context.now, group, outbox, pool);
+                self.ports.drop_frame(context, frame, pool, DropReason::NotMulticastable);
+            }
+            Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
+        }
+    }
+
+    /// A packet from below, which may be a Fast CNP for a branch.
+    fn response(
+        &mut self,
+        context: &PacketContext,
+        frame: &Frame,
+        pool: &mut Pool,
+        group: u32,
+    ) -> Result<(), DropReason> {
+        let Node { config, tables, groups, security, fast_cnp, .. } = self;
+        let of = FirstHop { config, tables, groups, security };
+        let (outbox, taken) = match fast_cnp.branch_of(context, frame, pool, group, of) {
+            Some(branch) => groups.cnp(context.now, group, branch?, 1),
+            None => groups.response(context, frame, pool, group, tables, security)?,
+        };
+        self.send_upstream(context.now, group, outbox, pool);
+        taken
+    }
+
+    /// Rule R2: a data packet goes down.
+    #[inline]
+    fn data_goes_down(&mut self, now: Instant, group: u32, data: Data, pool: &mut Pool) {
+        if let Some(outbox) = self.groups.data(now, group, data) {
+            self.send_upstream(now, group, outbox, pool);
+        }
+    }
+
+    /// The deadline of a group has come.
+    pub(super) fn group_tick(&mut self, now: Instant, group: u32, pool: &mut Pool) {
+        let outbox = self.groups.tick(now, group);
+        self.send_upstream(now, group, outbox, pool);
+    }
+
+    /// Sends CNPs and responses to the parent or, at the root, to the source (D12, MT-5.3.1-4).
+    pub(super) fn send_upstream(&mut self, now: Instant, group: u32, outbox: Outbox, pool: &mut Pool) {
+        if !outbox.is_empty()
+            && let Some(up) = self.groups.upward(group, &self.tables, self.config.loopback)
+        {
+            for cnp in &outbox.cnps {
+                self.groups.count_cnp(now, group, *cnp);
+                let packet = up.cnp(*cnp, pool);
+                self.send_response(now, packet, pool);
+            }
+            for statement in &outbox.statements {
+                self.groups.count_response(now, group, *statement);
+                let packet = up.response(&statement.response, pool);
+                self.send_response(now, packet, pool);
+            }
+        }
+        self.groups.sent(group, outbox);
+    }
+
+    fn send_response(&mut self, now: Instant, packet: Result<(Frame, u32), DropReason>, pool: &mut Pool) {
+        match packet {
+            Ok((frame, adjacency)) => {
+                self.transmit(&PacketContext::own(now), frame, pool, adjacency);
+            }
+            Err(reason) => self.ports.count_drop(None, reason),
         }
     }
 }

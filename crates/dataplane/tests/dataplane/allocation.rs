@@ -57,11 +57,11 @@ fn node() -> Bench {
 
 fn route(bench: &mut Bench, prefix: &str, len: u8, action: RouteAction) {
     let prefix = Prefix::new(address(prefix), len).unwrap();
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
 }
 
 fn sid(bench: &mut Bench, sid: &str, len: u8, behavior: SidBehavior) {
-    bench.control(Command::AddSid { prefix: Prefix::new(address(sid), len).unwrap(), behavior });
+    bench.apply(Command::AddSid { prefix: Prefix::new(address(sid), len).unwrap(), behavior });
 }
 
 fn packet(destination: &str, next_header: u8, payload: &[u8]) -> Vec<u8> {
@@ -129,12 +129,12 @@ fn classes_and_traces_allocate_nothing() {
         class.scheduling = Scheduling::Weighted { quantum_octets: 256 };
     }
     for port in 0..3 {
-        bench.control(Command::SetEgress { port: PortId(port), egress: Box::new(egress.clone()) });
+        bench.apply(Command::SetEgress { port: PortId(port), egress: Box::new(egress.clone()) });
     }
-    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
     let namespace = IoamNamespace { id: 1, data: Some(2), data_wide: Some(WideData::LinkLoad), opaque: None };
     let interface = |port| IoamInterface { port: PortId(port), id: Some(port), id_wide: None, fills: true };
-    bench.control(Command::SetIoam(Box::new(IoamConfig {
+    bench.apply(Command::SetIoam(Box::new(IoamConfig {
         namespaces: vec![namespace],
         interfaces: (0..3).map(interface).collect(),
         ..IoamConfig::default()
@@ -157,15 +157,15 @@ fn classes_and_traces_allocate_nothing() {
 fn notifications_allocate_nothing() {
     let mut congested = node();
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
-    egress.classes[0].backpressure = Some(Backpressure { xoff_octets: 100, xon_octets: 50 });
-    congested.control(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
-    let sids = NotificationSids {
+    egress.classes[0].backpressure = Some(BackpressureThresholds { xoff_octets: 100, xon_octets: 50 });
+    congested.apply(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    let sids = BackpressureSids {
         outer_source: Prefix::host(address(SOURCE)),
         end_c: Some(address("5f00:0:9::")),
         end_e: None,
     };
-    congested.control(Command::SetNotificationSids(vec![sids]));
-    congested.control(Command::SetNotifications(Box::default()));
+    congested.apply(Command::SetBackpressureSids(vec![sids]));
+    congested.apply(Command::SetBackpressure(Box::default()));
     let data = packet("2001:db8:2::9", 41, &packet("2001:db8:2::8", 59, &[0; 1000]));
     let data = [&common::port_mac(0).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD], &data].concat();
     let mut frames = Vec::with_capacity(2);
@@ -188,17 +188,17 @@ fn notifications_allocate_nothing() {
     rounds(&mut congested, 100);
     let info = allocation_counter::measure(|| rounds(&mut congested, 1_000));
     assert_eq!(info.count_total, 0);
-    let counters = congested.node.notification_counters();
+    let counters = congested.node.backpressure_counters();
     assert!(counters.pauses_sent >= 1_000, "{counters:?}");
 
     let mut pe = node();
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
     egress.classes[3].pfc = Some(PfcConfig { xoff_octets: 100, xon_octets: 50, headroom_octets: 1 << 20, quanta: 100 });
-    pe.control(Command::SetEgress { port: PortId(2), egress: Box::new(egress) });
+    pe.apply(Command::SetEgress { port: PortId(2), egress: Box::new(egress) });
     sid(&mut pe, "fd00::c", 128, SidBehavior::EndC);
     let priorities = vec![PriorityMapping { traffic_class: 3, ports: vec![PortId(2)], priority: 3 }];
-    let config = NotificationConfig { priorities, per_second: 200_000, ..NotificationConfig::new() };
-    pe.control(Command::SetNotifications(Box::new(config)));
+    let config = BackpressureConfig { priorities, per_second: 200_000, ..BackpressureConfig::new() };
+    pe.apply(Command::SetBackpressure(Box::new(config)));
     let say = |sequence: u32| {
         let notification = srdma_wire::notification::Notification {
             ask: srdma_wire::notification::Ask::Pause,
@@ -212,7 +212,7 @@ fn notifications_allocate_nothing() {
         packet("fd00::c", 41, &srdma_wire::notification::NotificationPacket { destination, notification }.emit())
     };
     assert_eq!(allocations(&mut pe, &[(0, say(1)), (0, say(2)), (0, packet("fd00::c", 59, &[]))]), 0);
-    let counters = pe.node.notification_counters();
+    let counters = pe.node.backpressure_counters();
     assert!(counters.pauses_taken >= 1_000 && counters.expired >= 1_000, "{counters:?}");
     let is_limited = |(name, count): &(&str, u64)| *name == "notification_rate_limited" && *count > 0;
     assert!(pe.drops(0).iter().any(is_limited));
@@ -244,13 +244,13 @@ fn groups_allocate_nothing() {
     };
 
     let mut headend = node();
-    headend.control(Command::AddGroup(Box::new(entry(0, [EDGE, "2001:db8:2::4", "2001:db8:2::5"]))));
+    headend.apply(Command::AddGroup(Box::new(entry(0, [EDGE, "2001:db8:2::4", "2001:db8:2::5"]))));
     assert_eq!(allocations(&mut headend, &[&[(0, data)][..], &ups("2001:db8:2::4")].concat()), 0);
 
     let mut transit = node();
-    transit.control(Command::AddGroup(Box::new(entry(1, [HEADEND, EDGE, "2001:db8:2::5"]))));
+    transit.apply(Command::AddGroup(Box::new(entry(1, [HEADEND, EDGE, "2001:db8:2::5"]))));
     sid(&mut transit, "5f00:0:4::", 128, SidBehavior::EndReplicate(GroupId(1)));
-    transit.control(Command::AddMulticastRoute(MulticastRoute {
+    transit.apply(Command::AddMulticastRoute(MulticastRoute {
         source: address(HEADEND),
         group: address("ff3e::100"),
         incoming: None,
@@ -262,7 +262,7 @@ fn groups_allocate_nothing() {
     assert_eq!(allocations(&mut transit, &[&downs[..], &ups("2001:db8:2::5")].concat()), 0);
 
     let mut at_edge = node();
-    at_edge.control(Command::AddGroup(Box::new(entry(2, [HEADEND, "2001:db8:6::4", EDGE]))));
+    at_edge.apply(Command::AddGroup(Box::new(entry(2, [HEADEND, "2001:db8:6::4", EDGE]))));
     sid(&mut at_edge, SID, 128, SidBehavior::EndMt { require_hmac: false });
     route(&mut at_edge, "2001:db8:6::", 48, RouteAction::Via(vec![next_hop(0)]));
     let mut packets = vec![(0, encapsulated)];

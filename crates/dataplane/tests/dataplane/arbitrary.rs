@@ -25,18 +25,18 @@ fn node() -> Bench {
         ("fd00:44::e", SidBehavior::EndReplicate(GroupId(1))),
     ];
     for (sid, behavior) in sids {
-        bench.control(Command::AddSid { prefix: Prefix::host(address(sid)), behavior });
+        bench.apply(Command::AddSid { prefix: Prefix::host(address(sid)), behavior });
     }
     for block in ["5f00:0:100::", "5f00:0:200::"] {
         let prefix = Prefix::new(address(block), 48).unwrap();
-        bench.control(Command::AddSid { prefix, behavior: SidBehavior::End(Flavors::MICRO) });
+        bench.apply(Command::AddSid { prefix, behavior: SidBehavior::End(Flavors::MICRO) });
     }
     for (prefix, len, port) in [("2001:db8:2::", 64, 1), ("fd00::", 16, 2), ("5f00::", 16, 2)] {
         let prefix = Prefix::new(address(prefix), len).unwrap();
         let action = RouteAction::Via(vec![next_hop(port)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
-    bench.control(Command::AddMulticastRoute(MulticastRoute {
+    bench.apply(Command::AddMulticastRoute(MulticastRoute {
         source: address("2001:db8:6::1"),
         group: address("ff3e::100"),
         incoming: None,
@@ -72,7 +72,7 @@ fn node_in(place: Place) -> Bench {
     ];
     for (prefix, len, action) in policies {
         let prefix = Prefix::new(address(prefix), len).unwrap();
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
     let loopbacks = match place {
         Place::Outside => return bench,
@@ -85,7 +85,7 @@ fn node_in(place: Place) -> Bench {
     let receivers = (1..=2).map(|host| group::member(&group::receiver(host, 0x110, Some((7, 7))), 2)).collect();
     let record = srdma_group::Record { region: Some(group::REGION), ..group::record(&nodes, receivers) };
     let entry = srdma_group::Group::new(record).unwrap().at(srdma_group::NodeIndex(place as usize - 1)).unwrap();
-    bench.control(Command::AddGroup(Box::new(entry)));
+    bench.apply(Command::AddGroup(Box::new(entry)));
     bench
 }
 
@@ -102,13 +102,13 @@ fn with_classes(place: Place) -> Bench {
         class.pfc = (number % 2 == 0).then_some(pfc);
     }
     for port in (0..3).map(PortId) {
-        bench.control(Command::SetEgress { port, egress: Box::new(egress.clone()) });
+        bench.apply(Command::SetEgress { port, egress: Box::new(egress.clone()) });
     }
-    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
     let opaque = Some((1, vec![1; 9]));
     let namespace = IoamNamespace { id: 123, data: Some(1), data_wide: Some(WideData::LinkLoad), opaque };
     let interface = |port| IoamInterface { port: PortId(port), id: Some(port), id_wide: None, fills: true };
-    bench.control(Command::SetIoam(Box::new(IoamConfig {
+    bench.apply(Command::SetIoam(Box::new(IoamConfig {
         node_id: Some(1),
         namespaces: vec![namespace],
         interfaces: (0..3).map(interface).collect(),

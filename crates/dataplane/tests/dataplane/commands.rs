@@ -48,7 +48,7 @@ fn end(text: &str) -> Command {
 }
 
 fn refused(bench: &mut Bench, command: Command) -> String {
-    bench.node.control(command).unwrap_err().to_string()
+    bench.node.apply(command).unwrap_err().to_string()
 }
 
 /// The port by which a packet without payload leaves, or why it does not.
@@ -72,14 +72,14 @@ fn sent(bench: &mut Bench, destination: &str) -> Result<u16, &'static str> {
 #[test]
 fn a_neighbour_goes_and_comes_back() {
     let mut bench = node();
-    bench.control(route(TARGET, 48, via(&[1])));
-    bench.control(add_host(1, HOST));
+    bench.apply(route(TARGET, 48, via(&[1])));
+    bench.apply(add_host(1, HOST));
     assert_eq!((sent(&mut bench, TARGET), sent(&mut bench, HOST)), (Ok(1), Ok(1)));
-    bench.control(Command::RemoveNeighbour(next_hop(1)));
-    bench.control(remove_host(1, HOST));
+    bench.apply(Command::RemoveNeighbour(next_hop(1)));
+    bench.apply(remove_host(1, HOST));
     assert_eq!(sent(&mut bench, TARGET), Err("no_neighbour"));
     assert_eq!(sent(&mut bench, HOST), Err("no_route"));
-    bench.control(Command::AddNeighbour { next_hop: next_hop(1), mac: MacAddress([2, 0, 0, 0, 1, 1]) });
+    bench.apply(Command::AddNeighbour { next_hop: next_hop(1), mac: MacAddress([2, 0, 0, 0, 1, 1]) });
     assert_eq!((sent(&mut bench, TARGET), sent(&mut bench, HOST)), (Ok(1), Err("no_route")));
     assert_eq!(refused(&mut bench, remove_host(1, HOST)), "there is no neighbour 2001:db8:bb::1 at port 1");
     assert_eq!(refused(&mut bench, remove_host(7, HOST)), "there is no neighbour 2001:db8:bb::1 at port 7");
@@ -89,12 +89,12 @@ fn a_neighbour_goes_and_comes_back() {
 #[test]
 fn a_neighbour_moves() {
     let mut bench = node();
-    bench.control(add_host(0, HOST));
-    bench.control(add_host(1, HOST));
+    bench.apply(add_host(0, HOST));
+    bench.apply(add_host(1, HOST));
     assert_eq!(sent(&mut bench, HOST), Ok(1));
-    bench.control(remove_host(1, HOST));
+    bench.apply(remove_host(1, HOST));
     assert_eq!(sent(&mut bench, HOST), Ok(0));
-    bench.control(remove_host(0, HOST));
+    bench.apply(remove_host(0, HOST));
     assert_eq!(sent(&mut bench, HOST), Err("no_route"));
 }
 
@@ -109,25 +109,25 @@ fn an_address_has_one_meaning_at_a_time() {
         addresses: addresses.iter().map(|text| address(text)).collect(),
         link_mtu: 4608,
     };
-    bench.control(route(HOST, 128, RouteAction::Blackhole));
-    bench.control(add_host(1, HOST));
+    bench.apply(route(HOST, 128, RouteAction::Blackhole));
+    bench.apply(add_host(1, HOST));
     assert_eq!(sent(&mut bench, HOST), Err("blackhole"));
-    bench.control(remove_route(HOST, 128));
+    bench.apply(remove_route(HOST, 128));
     assert_eq!(sent(&mut bench, HOST), Ok(1));
     assert_eq!(refused(&mut bench, remove_route(HOST, 128)), "there is no route 2001:db8:bb::1/128");
-    bench.control(set_port(&[HOST]));
+    bench.apply(set_port(&[HOST]));
     assert_eq!(sent(&mut bench, HOST), Err("local_delivery"));
-    bench.control(end(HOST));
+    bench.apply(end(HOST));
     assert_eq!(sent(&mut bench, HOST), Err("upper_layer"));
     assert_eq!(refused(&mut bench, remove_route(HOST, 128)), "there is no route 2001:db8:bb::1/128");
-    bench.control(Command::RemoveSid(prefix(HOST, 128)));
+    bench.apply(Command::RemoveSid(prefix(HOST, 128)));
     assert_eq!(sent(&mut bench, HOST), Err("local_delivery"));
-    bench.control(set_port(&[]));
+    bench.apply(set_port(&[]));
     assert_eq!(sent(&mut bench, HOST), Ok(1));
     // The same next hop as a route outlives the neighbour's own.
     let to_host = RouteAction::Via(vec![NextHop { port: PortId(1), address: address(HOST) }]);
-    bench.control(route(HOST, 128, to_host));
-    bench.control(remove_host(1, HOST));
+    bench.apply(route(HOST, 128, to_host));
+    bench.apply(remove_host(1, HOST));
     assert_eq!(sent(&mut bench, HOST), Err("no_neighbour"));
 }
 
@@ -136,9 +136,9 @@ fn an_address_has_one_meaning_at_a_time() {
 fn the_loopback_stays() {
     let mut bench = node();
     let set_port = |addresses| Command::SetPort { port: PortId(1), mac: port_mac(1), addresses, link_mtu: 4608 };
-    bench.control(set_port(vec![address(LOOPBACK)]));
-    bench.control(set_port(Vec::new()));
-    bench.control(add_host(1, LOOPBACK));
+    bench.apply(set_port(vec![address(LOOPBACK)]));
+    bench.apply(set_port(Vec::new()));
+    bench.apply(add_host(1, LOOPBACK));
     assert_eq!(sent(&mut bench, LOOPBACK), Err("local_delivery"));
     assert_eq!(refused(&mut bench, remove_route(LOOPBACK, 128)), "there is no route 2001:db8:ffff::1/128");
 }
@@ -148,16 +148,16 @@ fn the_loopback_stays() {
 fn sids_go_one_by_one() {
     let mut bench = node();
     let sids = ["5f00:1::", "5f00:2::", "5f00:3::", "5f00:4::"];
-    sids.iter().for_each(|sid| bench.control(end(sid)));
-    bench.control(route(sids[1], 128, RouteAction::Blackhole));
+    sids.iter().for_each(|sid| bench.apply(end(sid)));
+    bench.apply(route(sids[1], 128, RouteAction::Blackhole));
     for sid in &sids[2..] {
         assert_eq!(sent(&mut bench, sid), Err("upper_layer"));
     }
-    bench.control(Command::RemoveSid(prefix(sids[0], 128)));
+    bench.apply(Command::RemoveSid(prefix(sids[0], 128)));
     assert_eq!(sent(&mut bench, sids[0]), Err("no_route"));
     assert_eq!(sent(&mut bench, sids[1]), Err("blackhole"));
     assert_eq!(sent(&mut bench, sids[3]), Err("upper_layer"));
-    bench.control(Command::RemoveSid(prefix(sids[1], 128)));
+    bench.apply(Command::RemoveSid(prefix(sids[1], 128)));
     assert_eq!(sent(&mut bench, sids[1]), Err("blackhole"), "the route is still there");
     let counted: Vec<(String, u64)> =
         bench.node.sid_counters().map(|(sid, traffic)| (sid.address().to_string(), traffic.frames)).collect();
@@ -175,9 +175,9 @@ fn a_multicast_route_goes() {
     let mut packet = vec![0x60, 0, 0, 0, 0, 0, 59, 64];
     packet.extend(source.octets());
     packet.extend(group.octets());
-    bench.control(Command::AddMulticastRoute(route));
+    bench.apply(Command::AddMulticastRoute(route));
     assert_eq!(bench.send(0, &packet).len(), 1);
-    bench.control(Command::RemoveMulticastRoute { source, group });
+    bench.apply(Command::RemoveMulticastRoute { source, group });
     assert_eq!(bench.send(0, &packet), []);
     assert_eq!(bench.drops(0), [("no_multicast_route", 1)]);
     let again = refused(&mut bench, Command::RemoveMulticastRoute { source, group });
@@ -196,15 +196,15 @@ fn a_key_in_use_stays() {
     };
     let mut bench = Bench::new(HEADEND, 1);
     for key_id in [7, 8] {
-        bench.control(Command::AddHmacKey { key_id, key: HmacKey::new(b"secret", Cover::Tlvs) });
+        bench.apply(Command::AddHmacKey { key_id, key: HmacKey::new(b"secret", Cover::Tlvs) });
     }
-    bench.control(entry(7));
+    bench.apply(entry(7));
     let message = "HMAC key 7 cannot be removed: group 1 signs with it";
     assert_eq!(refused(&mut bench, Command::RemoveHmacKey(7)), message);
-    bench.control(Command::RemoveHmacKey(8));
+    bench.apply(Command::RemoveHmacKey(8));
     assert_eq!(refused(&mut bench, Command::RemoveHmacKey(8)), "there is no HMAC key 8");
-    bench.control(Command::RemoveGroup(GroupId(1)));
-    bench.control(Command::RemoveHmacKey(7));
+    bench.apply(Command::RemoveGroup(GroupId(1)));
+    bench.apply(Command::RemoveHmacKey(7));
     assert_eq!(refused(&mut bench, entry(7)), "group 1: HMAC key 7 is not known to this node");
 }
 
@@ -212,7 +212,7 @@ fn a_key_in_use_stays() {
 #[test]
 fn a_port_changes() {
     let mut bench = node();
-    bench.control(route(TARGET, 48, via(&[1])));
+    bench.apply(route(TARGET, 48, via(&[1])));
     let frame = |bench: &mut Bench, to: MacAddress, payload: u16| {
         let mut octets = [&to.0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD, 0x60, 0, 0, 0]].concat();
         octets.extend(payload.to_be_bytes());
@@ -231,10 +231,10 @@ fn a_port_changes() {
     let set_port =
         |port| Command::SetPort { port: PortId(port), mac: new, addresses: vec![address(HOST)], link_mtu: 1280 };
     assert_eq!(frame(&mut bench, port_mac(0), 1400), Some(port_mac(1).0.to_vec()));
-    bench.control(set_port(1));
+    bench.apply(set_port(1));
     assert_eq!(frame(&mut bench, port_mac(0), 100), Some(new.0.to_vec()));
     assert_eq!(frame(&mut bench, port_mac(0), 1400), None);
-    bench.control(set_port(0));
+    bench.apply(set_port(0));
     assert_eq!(frame(&mut bench, port_mac(0), 100), None);
     assert_eq!(frame(&mut bench, new, 100), Some(new.0.to_vec()));
     assert_eq!(sent_to_self(&mut bench, new), "local_delivery");
@@ -255,14 +255,14 @@ fn sent_to_self(bench: &mut Bench, mac: MacAddress) -> &'static str {
 #[test]
 fn groups_follow_changes_of_ports_and_neighbours() {
     let mut bench = edge_with(false, |_| ());
-    bench.control(Command::AddGroup(Box::new(entry(&[receiver(1, 0x101, None)], None))));
+    bench.apply(Command::AddGroup(Box::new(entry(&[receiver(1, 0x101, None)], None))));
     let data = encapsulated(&inner(0x04, 0, &[1; 64], false));
     let port = bench.send(0, &data)[0].0;
-    bench.control(Command::RemoveNeighbour(next_hop(port)));
+    bench.apply(Command::RemoveNeighbour(next_hop(port)));
     assert_eq!(bench.send(0, &data), []);
     assert_eq!(bench.drops(0), [("no_neighbour", 1)]);
     let mac = MacAddress([2, 0, 0, 0, 1, port as u8]);
-    bench.control(Command::AddNeighbour { next_hop: next_hop(port), mac });
+    bench.apply(Command::AddNeighbour { next_hop: next_hop(port), mac });
     assert_eq!(bench.send(0, &data).len(), 1);
     let proxy = address(group::PROXY);
     let set_port = Command::SetPort { port: PortId(0), mac: port_mac(0), addresses: vec![proxy], link_mtu: 1500 };
@@ -281,10 +281,10 @@ fn a_port_is_added() {
         queue_limit_octets: 1 << 16,
     };
     assert_eq!(refused(&mut bench, route(TARGET, 48, via(&[2]))), "port 2 does not exist, the node has 2");
-    bench.control(Command::AddPort(port));
-    bench.control(add_host(2, "2001:db8:bb::2"));
-    bench.control(Command::AddNeighbour { next_hop: next_hop(2), mac: MacAddress([2, 0, 0, 0, 1, 2]) });
-    bench.control(route(TARGET, 48, via(&[2])));
+    bench.apply(Command::AddPort(port));
+    bench.apply(add_host(2, "2001:db8:bb::2"));
+    bench.apply(Command::AddNeighbour { next_hop: next_hop(2), mac: MacAddress([2, 0, 0, 0, 1, 2]) });
+    bench.apply(route(TARGET, 48, via(&[2])));
     assert_eq!(sent(&mut bench, HOST), Err("local_delivery"));
     let mut frame = [&port_mac(0).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD, 0x60, 0, 0, 0, 0, 0, 59, 64]].concat();
     frame.extend(address("::9").octets());
@@ -314,17 +314,17 @@ fn flapping_leaves_nothing_behind() {
             2 => RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None },
             _ => RouteAction::Blackhole,
         };
-        bench.control(Command::AddRoute { table, prefix, action });
+        bench.apply(Command::AddRoute { table, prefix, action });
         if number.is_multiple_of(8) {
-            bench.control(Command::AddNeighbour { next_hop: hop(number), mac: port_mac(1) });
-            bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndX(Flavors::default(), hop(number)) });
-            bench.control(Command::RemoveSid(prefix));
-            bench.control(Command::RemoveNeighbour(hop(number)));
+            bench.apply(Command::AddNeighbour { next_hop: hop(number), mac: port_mac(1) });
+            bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndX(Flavors::default(), hop(number)) });
+            bench.apply(Command::RemoveSid(prefix));
+            bench.apply(Command::RemoveNeighbour(hop(number)));
             if table != TableId(0) {
-                bench.control(Command::RemoveRoute { table, prefix });
+                bench.apply(Command::RemoveRoute { table, prefix });
             }
         } else {
-            bench.control(Command::RemoveRoute { table, prefix });
+            bench.apply(Command::RemoveRoute { table, prefix });
         }
     };
     (0..1_000).for_each(|number| flap(&mut bench, number));

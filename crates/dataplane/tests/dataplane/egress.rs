@@ -18,9 +18,9 @@ fn bench_with_seed(egress: EgressConfig, seed: u64) -> Bench {
     let mut bench = Bench::with("2001:db8:ff::1", 2, |config| config.marking_seed = seed);
     let prefix = Prefix::new("2001:db8:2::".parse().unwrap(), 64).unwrap();
     let action = RouteAction::Via(vec![next_hop(OUT.0)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
-    bench.control(Command::SetClasses(ClassMap::by_precedence()));
-    bench.control(Command::SetEgress { port: OUT, egress: Box::new(egress) });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
+    bench.apply(Command::SetEgress { port: OUT, egress: Box::new(egress) });
     bench
 }
 
@@ -94,10 +94,10 @@ fn limits_are_those_of_the_classes() {
     let mut late = Bench::new("2001:db8:ff::1", 2);
     let prefix = Prefix::new("2001:db8:2::".parse().unwrap(), 64).unwrap();
     let action = RouteAction::Via(vec![next_hop(OUT.0)]);
-    late.control(Command::AddRoute { table: TableId(0), prefix, action });
-    late.control(Command::SetClasses(ClassMap::by_precedence()));
+    late.apply(Command::AddRoute { table: TableId(0), prefix, action });
+    late.apply(Command::SetClasses(ClassMap::by_precedence()));
     take_in(&mut late, &frame(1, Ecn::NotEct, 500));
-    late.control(Command::SetEgress { port: OUT, egress: Box::new(egress) });
+    late.apply(Command::SetEgress { port: OUT, egress: Box::new(egress) });
     take_in(&mut late, &frame(7, Ecn::NotEct, 500));
     assert_eq!(classes(&mut late), [1, 7]);
 }
@@ -110,15 +110,15 @@ fn a_port_may_have_one_queue_again() {
         let egress = Box::new(EgressConfig::new(100_000_000_000, 1 << 20));
         Command::SetEgress { port, egress }
     };
-    bench.control(classes_of(PortId(0)));
+    bench.apply(classes_of(PortId(0)));
     for class in [1, 3, 2] {
         take_in(&mut bench, &frame(class, Ecn::NotEct, 100));
     }
     assert_eq!(bench.node.ingress_octets(PortId(0), 3), Some(100));
-    bench.control(Command::RemoveEgress(PortId(0)));
-    bench.control(classes_of(PortId(0)));
+    bench.apply(Command::RemoveEgress(PortId(0)));
+    bench.apply(classes_of(PortId(0)));
     assert_eq!(bench.node.ingress_octets(PortId(0), 3), Some(0));
-    bench.control(Command::RemoveEgress(OUT));
+    bench.apply(Command::RemoveEgress(OUT));
     take_in(&mut bench, &frame(7, Ecn::NotEct, 100));
     assert_eq!((bench.node.class_counters(OUT, 3), bench.node.buffered_octets()), (None, 0));
     assert_eq!(classes(&mut bench), [3, 2, 1, 7]);
@@ -130,7 +130,7 @@ fn what_cannot_be_is_refused_with_its_port() {
     let mut bench = bench(EgressConfig::new(1, 1));
     let mut refused = |port, rate| {
         let egress = Box::new(EgressConfig::new(rate, 1));
-        bench.node.control(Command::SetEgress { port: PortId(port), egress }).unwrap_err().to_string()
+        bench.node.apply(Command::SetEgress { port: PortId(port), egress }).unwrap_err().to_string()
     };
     assert_eq!(refused(1, 0), "egress of port 1: the rate of the link is 0; give it in bits a second");
     assert_eq!(refused(7, 1), "port 7 does not exist, the node has 2");
@@ -226,7 +226,7 @@ fn ecn_fields_merge_where_tunnels_end() {
     for behavior in [SidBehavior::EndDt6(TableId(0)), SidBehavior::End(Flavors::MICRO)] {
         let mut bench = bench(EgressConfig::new(1, 1 << 20));
         let prefix = Prefix::new("5f00:0:100::".parse().unwrap(), 48).unwrap();
-        bench.control(Command::AddSid { prefix, behavior });
+        bench.apply(Command::AddSid { prefix, behavior });
         decapsulates(&mut bench, &tunnel("5f00:0:100::"), 40);
     }
 }
@@ -242,9 +242,9 @@ fn ecn_fields_merge_at_end_mt() {
     for copy in golden("scapy_03_endmt_out.pcap") {
         let prefix = Prefix::host(Ipv6View::split(&copy).unwrap().0.destination());
         let action = RouteAction::Via(vec![next_hop(1)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
-    bench.control(Command::AddSid { prefix: sid, behavior: SidBehavior::EndMt { require_hmac: false } });
+    bench.apply(Command::AddSid { prefix: sid, behavior: SidBehavior::EndMt { require_hmac: false } });
     decapsulates(&mut bench, &packet, 40 + srh_octets);
 }
 
@@ -255,7 +255,7 @@ fn ecn_fields_are_copied_outward() {
     let segments = vec!["2001:db8:2::9".parse().unwrap()];
     let action = RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None };
     let prefix = Prefix::new("2001:db8:7::".parse().unwrap(), 64).unwrap();
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
         let mut packet = frame(5, ecn, 60)[14..].to_vec();
         packet[24..40].copy_from_slice(&"2001:db8:7::1".parse::<Ipv6Addr>().unwrap().octets());
@@ -273,7 +273,7 @@ fn a_mark_survives_its_tunnel() {
     let segments = vec!["2001:db8:2::9".parse().unwrap()];
     let action = RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None };
     let prefix = Prefix::new("2001:db8:7::".parse().unwrap(), 64).unwrap();
-    first.control(Command::AddRoute { table: TableId(0), prefix, action });
+    first.apply(Command::AddRoute { table: TableId(0), prefix, action });
     for _ in 0..2 {
         let mut octets = frame(3, Ecn::Ect0, 60);
         octets[38..54].copy_from_slice(&"2001:db8:7::1".parse::<Ipv6Addr>().unwrap().octets());
@@ -282,10 +282,10 @@ fn a_mark_survives_its_tunnel() {
     let (_, marked) = first.drain().remove(1);
     let mut second = Bench::new("2001:db8:fe::1", 2);
     let prefix = Prefix::host("2001:db8:2::9".parse().unwrap());
-    second.control(Command::AddSid { prefix, behavior: SidBehavior::EndDt6(TableId(0)) });
+    second.apply(Command::AddSid { prefix, behavior: SidBehavior::EndDt6(TableId(0)) });
     let prefix = Prefix::new("2001:db8:7::".parse().unwrap(), 64).unwrap();
     let action = RouteAction::Via(vec![next_hop(1)]);
-    second.control(Command::AddRoute { table: TableId(0), prefix, action });
+    second.apply(Command::AddRoute { table: TableId(0), prefix, action });
     let (_, inner) = second.send(0, &marked).remove(0);
     assert_eq!(Ipv6View::split(&inner).unwrap().0.ecn(), Ecn::Ce);
 }

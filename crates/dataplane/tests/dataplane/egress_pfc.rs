@@ -37,10 +37,10 @@ fn bench(change: impl Fn(&mut EgressConfig)) -> Bench {
     let mut bench = Bench::new("2001:db8:ff::1", 3);
     let prefix = Prefix::new("2001:db8:2::".parse().unwrap(), 64).unwrap();
     let action = RouteAction::Via(vec![next_hop(OUT.0)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
-    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
     for port in 0..3 {
-        bench.control(Command::SetEgress { port: PortId(port), egress: Box::new(egress(&change)) });
+        bench.apply(Command::SetEgress { port: PortId(port), egress: Box::new(egress(&change)) });
     }
     assert_eq!(bench.ready(), [PortId(0), PortId(1), PortId(2)], "other classes may let go what waits");
     bench
@@ -348,7 +348,7 @@ proptest! {
                         egress.classes[3].pfc = xoff_octets.map(pfc);
                         egress.watchdog = Some(watchdog);
                     });
-                    bench.control(Command::SetEgress { port: PortId(port), egress: Box::new(egress) });
+                    bench.apply(Command::SetEgress { port: PortId(port), egress: Box::new(egress) });
                 }
                 Step::Lose { port } => {
                     let dropped = bench.node.drop_queue(PortId(port), &mut bench.pool);

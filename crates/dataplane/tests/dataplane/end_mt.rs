@@ -38,7 +38,7 @@ fn eleven_receivers_and_a_multicast_sid() {
     assert_eq!(destinations, expected);
 
     let mut bench = edge(false);
-    bench.control(Command::AddMulticastRoute(MulticastRoute {
+    bench.apply(Command::AddMulticastRoute(MulticastRoute {
         source: address("2001:db8:6::1"),
         group: address("ff3e::100"),
         incoming: None,
@@ -59,7 +59,7 @@ fn hmac_is_verified_before_any_receiver_is_believed() {
     let verdict_at = |admitted: Cover, packet: &[u8], cover: Option<Cover>, secret: &[u8]| {
         let mut bench = edge_with(true, |config| config.end_mt_cover = admitted);
         if let Some(cover) = cover {
-            bench.control(Command::AddHmacKey { key_id: 42, key: HmacKey::new(secret, cover) });
+            bench.apply(Command::AddHmacKey { key_id: 42, key: HmacKey::new(secret, cover) });
         }
         let sent = bench.send(0, packet).len();
         (sent, bench.drops(0))
@@ -152,7 +152,7 @@ proptest! {
                 config.icrc = IcrcMode::Recompute;
             }
         });
-        bench.control(Command::AddGroup(Box::new(provisioned(&receivers))));
+        bench.apply(Command::AddGroup(Box::new(provisioned(&receivers))));
         // A checksum of the model's covers the ICRC, and the recomputing mode makes the same one.
         let sent = bench.send(0, &encapsulated(&inner));
         prop_assert_eq!(sent, copies(&inner, &receivers));
@@ -165,7 +165,7 @@ proptest! {
         let mut damaged = good.clone();
         damaged[at] ^= 1 << bit;
         let mut bench = edge(false);
-        bench.control(Command::AddGroup(Box::new(provisioned(&receivers))));
+        bench.apply(Command::AddGroup(Box::new(provisioned(&receivers))));
         for (_, copy) in bench.send(0, &encapsulated(&damaged)) {
             let end = copy.len() - 4;
             prop_assert_ne!(&checksums::icrc(&copy[..end])[..], &copy[end..]);
@@ -179,7 +179,7 @@ proptest! {
 fn the_icrc_may_straddle_two_chunks() {
     let receivers = [receiver(1, 0x101, Some((1 << 40, 1))), receiver(2, 0xFF_FFFF, Some((u64::MAX - (1 << 20), 2)))];
     let mut bench = edge_with(false, |config| config.verify_icrc = true);
-    bench.control(Command::AddGroup(Box::new(provisioned(&receivers))));
+    bench.apply(Command::AddGroup(Box::new(provisioned(&receivers))));
     let headers = 14 + 40 + 24;
     for last_octet in (CHUNK_ROOM - 5..=CHUNK_ROOM + 9).rev().chain([1000, CHUNK_ROOM + 4, 999, CHUNK_ROOM + 1]) {
         let rest = vec![0xA5; last_octet - headers - 40 - 8 - 12 - 4];
@@ -207,7 +207,7 @@ fn the_icrc_may_straddle_two_chunks() {
 fn a_checksum_of_zero_is_sent_as_all_ones() {
     let receivers = [receiver(1, 0x101, None)];
     let mut bench = edge(false);
-    bench.control(Command::AddGroup(Box::new(entry(&receivers, None))));
+    bench.apply(Command::AddGroup(Box::new(entry(&receivers, None))));
     let (mut came, mut left) = (0, 0);
     for number in 0..1_000_000u32 {
         let packet = request(0x04, 0, &number.to_be_bytes(), true);

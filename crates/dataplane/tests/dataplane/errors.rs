@@ -31,7 +31,7 @@ fn encaps(bench: &mut Bench, prefix: &str, len: u8, segments: &[&str]) {
 
 fn route(bench: &mut Bench, prefix: &str, len: u8, action: RouteAction) {
     let prefix = Prefix::new(address(prefix), len).unwrap();
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
 }
 
 /// Type, code and parameter of an error, and the packet that it quotes.
@@ -78,7 +78,7 @@ fn an_encapsulated_source_is_told_what_the_tunnel_leaves() {
 fn a_source_behind_a_multicast_policy_is_not_told() {
     let mut bench = node();
     encaps(&mut bench, "2001:db8:2::", 48, &["ff3e::100", "2001:db8:1::1"]);
-    bench.control(Command::AddMulticastRoute(MulticastRoute {
+    bench.apply(Command::AddMulticastRoute(MulticastRoute {
         source: address(LOOPBACK),
         group: address("ff3e::100"),
         incoming: None,
@@ -110,7 +110,7 @@ fn some_packets_are_never_answered() {
         bench.route("::/0", 0);
         bench.route("::/128", 0);
         let prefix = Prefix::new(address(nowhere), 128).unwrap();
-        bench.control(Command::AddSid { prefix, behavior: SidBehavior::End(Flavors::default()) });
+        bench.apply(Command::AddSid { prefix, behavior: SidBehavior::End(Flavors::default()) });
         (bench.send(0, packet).len(), bench.drops(0)[0].0)
     };
     let icmp = |kind| ipv6(SOURCE, nowhere, 0, 58, &[kind, 0, 0, 0, 0, 0, 0, 0]);
@@ -148,7 +148,7 @@ fn replicated_packets_are_answered_by_packet_too_big_only() {
         config.icmp_errors_per_second = 1;
     });
     bench.route(HEADEND, 0);
-    bench.control(Command::AddMulticastRoute(MulticastRoute {
+    bench.apply(Command::AddMulticastRoute(MulticastRoute {
         source: address(HEADEND),
         group: address("ff3e::100"),
         incoming: Some(PortId(0)),
@@ -176,7 +176,7 @@ fn replicated_packets_are_answered_by_packet_too_big_only() {
 #[test]
 fn copies_too_long_for_a_link_are_counted() {
     let mut bench = edge_with(false, |config| config.ports[1].link_mtu = 300);
-    bench.control(Command::AddGroup(Box::new(entry(&[receiver(1, 0x101, None)], None))));
+    bench.apply(Command::AddGroup(Box::new(entry(&[receiver(1, 0x101, None)], None))));
     assert_eq!(bench.send(0, &encapsulated(&inner(0x04, 0, &[1; 512], false))), []);
     assert_eq!(bench.drops(0), [("packet_too_big", 1)]);
 }

@@ -45,10 +45,10 @@ fn headend_of(group: &Group) -> Bench {
     for (prefix, len, port) in [(SOURCE, 128, 0), ("5f00:0:1::", 48, 1), ("5f00:0:2::", 48, 2)] {
         let prefix = Prefix::new(address(prefix), len).unwrap();
         let action = RouteAction::Via(vec![next_hop(port)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
-    bench.control(Command::AddHmacKey { key_id: 42, key: HmacKey::new(b"first", Cover::Tlvs) });
-    bench.control(Command::AddGroup(Box::new(group.at(NodeIndex(0)).unwrap())));
+    bench.apply(Command::AddHmacKey { key_id: 42, key: HmacKey::new(b"first", Cover::Tlvs) });
+    bench.apply(Command::AddGroup(Box::new(group.at(NodeIndex(0)).unwrap())));
     bench
 }
 
@@ -100,7 +100,7 @@ fn edges_understand_their_headend() {
     let group = group(|_| ());
     let data = inner(0x0B, 500, &[1; 100], true);
     let mut at_edge = edge(false);
-    at_edge.control(Command::AddGroup(Box::new(group.at(NodeIndex(1)).unwrap())));
+    at_edge.apply(Command::AddGroup(Box::new(group.at(NodeIndex(1)).unwrap())));
     let encapsulated = headend_of(&group).send(0, &data).remove(0).1;
     let mut once_decremented = data;
     once_decremented[7] -= 1;
@@ -149,7 +149,7 @@ fn signed_headers_cover_the_lists() {
         expected(&data, &[tlvs(true), hmac_tlv].concat())
     };
     assert_eq!(without_flow_label(bench.send(0, &data)[0].1.clone()), signed(b"first"));
-    bench.control(Command::AddHmacKey { key_id: 42, key: HmacKey::new(b"second", Cover::Tlvs) });
+    bench.apply(Command::AddHmacKey { key_id: 42, key: HmacKey::new(b"second", Cover::Tlvs) });
     assert_eq!(without_flow_label(bench.send(0, &data)[0].1.clone()), signed(b"second"));
 }
 

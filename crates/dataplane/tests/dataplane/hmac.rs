@@ -27,12 +27,12 @@ fn the_headend_signs_as_linux_does() {
     for (capture, mode) in [("t9_hmac", EncapsMode::Encaps), ("t10_hmac_red", EncapsMode::Reduced)] {
         // The kernel's headend sends from its own address.
         let mut bench = Bench::new("fd00:a::1", 2);
-        bench.control(key(b"another key"));
+        bench.apply(key(b"another key"));
         let segments = ["fd00:11::e", "fd00:22::e", "fd00:33::d6"].map(address).to_vec();
-        bench.control(route("fd00:d::", 64, RouteAction::Encaps { segments, mode, hmac_key_id: Some(KEY_ID) }));
-        bench.control(route("fd00:11::", 32, RouteAction::Via(vec![next_hop(1)])));
+        bench.apply(route("fd00:d::", 64, RouteAction::Encaps { segments, mode, hmac_key_id: Some(KEY_ID) }));
+        bench.apply(route("fd00:11::", 32, RouteAction::Via(vec![next_hop(1)])));
         // A key that changes signs what stands already.
-        bench.control(key(SECRET));
+        bench.apply(key(SECRET));
         let inner = golden(&format!("kernel_{capture}_4r3-h2.pcap"));
         let signed = golden(&format!("kernel_{capture}_1h1-r1.pcap"));
         for index in [0, 2] {
@@ -50,11 +50,11 @@ fn a_node_that_demands_an_hmac_takes_those_of_linux() {
         let node = |with_key| {
             let mut bench = Bench::with("fd00:11::1", 2, |config| config.require_hmac = true);
             if with_key {
-                bench.control(key(SECRET));
+                bench.apply(key(SECRET));
             }
             let sid = Prefix::host(address("fd00:11::e"));
-            bench.control(Command::AddSid { prefix: sid, behavior: SidBehavior::End(Flavors::default()) });
-            bench.control(route("fd00::", 16, RouteAction::Via(vec![next_hop(1)])));
+            bench.apply(Command::AddSid { prefix: sid, behavior: SidBehavior::End(Flavors::default()) });
+            bench.apply(route("fd00::", 16, RouteAction::Via(vec![next_hop(1)])));
             bench
         };
         let received = golden(&format!("kernel_{capture}_1h1-r1.pcap"));
@@ -88,11 +88,11 @@ fn a_key_in_use_stays() {
         hmac_key_id: Some(KEY_ID),
     };
     let prefix = Prefix::new(address("fd00:d::"), 64).unwrap();
-    let unknown = bench.node.control(route("fd00:d::", 64, signed.clone()));
+    let unknown = bench.node.apply(route("fd00:d::", 64, signed.clone()));
     assert_eq!(unknown, Err(ConfigError::UnknownEncapsKey { prefix, key_id: KEY_ID }));
-    bench.control(key(SECRET));
-    bench.control(route("fd00:d::", 64, signed));
-    assert_eq!(bench.node.control(Command::RemoveHmacKey(KEY_ID)), Err(ConfigError::KeySignsRoutes(KEY_ID)));
-    bench.control(Command::RemoveRoute { table: TableId(0), prefix });
-    bench.control(Command::RemoveHmacKey(KEY_ID));
+    bench.apply(key(SECRET));
+    bench.apply(route("fd00:d::", 64, signed));
+    assert_eq!(bench.node.apply(Command::RemoveHmacKey(KEY_ID)), Err(ConfigError::KeySignsRoutes(KEY_ID)));
+    bench.apply(Command::RemoveRoute { table: TableId(0), prefix });
+    bench.apply(Command::RemoveHmacKey(KEY_ID));
 }

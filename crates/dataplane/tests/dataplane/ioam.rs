@@ -36,8 +36,8 @@ fn bench(ioam: IoamConfig) -> Bench {
     let mut bench = Bench::new("fd00:ff::1", 2);
     let prefix = Prefix::new("fd00:d::".parse().unwrap(), 64).unwrap();
     let action = RouteAction::Via(vec![next_hop(1)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
-    bench.control(Command::SetIoam(Box::new(ioam)));
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::SetIoam(Box::new(ioam)));
     bench
 }
 
@@ -95,7 +95,7 @@ fn depth_time_and_load_are_those_of_the_departure() {
     let mut bench = bench(config);
     let mut egress = EgressConfig::new(400_000_000_000, 1 << 20);
     egress.classes[1].scheduling = Scheduling::Weighted { quantum_octets: 1024 };
-    bench.control(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    bench.apply(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
     let fields = TraceType::QUEUE_DEPTH
         .and(TraceType::TRANSIT_DELAY)
         .and(TraceType::TIMESTAMP_SECONDS)
@@ -132,12 +132,12 @@ fn traces_are_left_alone_where_they_are_not_to_be_filled() {
     config.interfaces[1].fills = false;
     let mut bench = bench(config);
     assert_eq!(bench.send(0, &packet), [(1, passed.clone())], "not at this port");
-    bench.control(Command::SetIoam(Box::new(router(1))));
+    bench.apply(Command::SetIoam(Box::new(router(1))));
     let (_, filled) = bench.send(0, &packet).remove(0);
     assert_eq!((newest(&filled).node_id, newest(&filled).hop_limit), (Some(1), Some(63)));
-    bench.control(Command::RemoveEgress(PortId(1)));
+    bench.apply(Command::RemoveEgress(PortId(1)));
     assert_eq!(bench.send(0, &packet), [(1, filled)], "with one queue as with classes");
-    bench.control(Command::RemoveIoam);
+    bench.apply(Command::RemoveIoam);
     assert_eq!(bench.send(0, &packet), [(1, passed)], "not any more");
 }
 
@@ -159,7 +159,7 @@ fn what_cannot_be_told_is_refused() {
     let mut refused = |change: &dyn Fn(&mut IoamConfig)| {
         let mut config = router(1);
         change(&mut config);
-        bench.node.control(Command::SetIoam(Box::new(config))).unwrap_err().to_string()
+        bench.node.apply(Command::SetIoam(Box::new(config))).unwrap_err().to_string()
     };
     let messages = [
         refused(&|config| config.node_id = Some(0xFF_FFFF)),

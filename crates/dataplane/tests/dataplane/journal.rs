@@ -43,9 +43,9 @@ fn root() -> Bench {
     for (prefix, len, port) in routes.into_iter().chain([("5f00:0:5::", 48, 2)]) {
         let prefix = Prefix::new(address(prefix), len).unwrap();
         let action = RouteAction::Via(vec![next_hop(port)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
-    bench.control(Command::AddGroup(Box::new(entry())));
+    bench.apply(Command::AddGroup(Box::new(entry())));
     bench
 }
 
@@ -166,8 +166,8 @@ fn nobody_notices_the_journal() {
 fn membership_stands_in_the_journal() {
     let mut bench = root();
     bench.node.observe(true);
-    bench.control(Command::AddGroup(Box::new(GroupEntry { epoch: 4, ..entry() })));
-    bench.control(Command::RemoveGroup(GroupId(7)));
+    bench.apply(Command::AddGroup(Box::new(GroupEntry { epoch: 4, ..entry() })));
+    bench.apply(Command::RemoveGroup(GroupId(7)));
     let lines: Vec<String> = bench.node.take_journal().0.iter().map(|entry| short(&entry.what)).collect();
     assert_eq!(lines, ["began, 0 unknown, epoch 3", "epoch 4", "left"]);
 }

@@ -17,7 +17,7 @@ fn send() -> Vec<u8> {
 
 fn edge_of(entry: GroupEntry) -> Bench {
     let mut bench = edge(false);
-    bench.control(Command::AddGroup(Box::new(entry)));
+    bench.apply(Command::AddGroup(Box::new(entry)));
     bench
 }
 
@@ -48,7 +48,7 @@ fn the_packets_list_comes_before_the_records() {
 fn lists_for_one_edge_concatenate() {
     let edge_with_address = || {
         let mut bench = edge_with(false, |config| config.ports[1].addresses.push(address("2001:db8:2::ffff")));
-        bench.control(Command::AddSid {
+        bench.apply(Command::AddSid {
             prefix: Prefix::host(address("fd00:a::e")),
             behavior: SidBehavior::End(srdma_dataplane::Flavors::default()),
         });
@@ -168,14 +168,14 @@ fn kept_lists_are_never_stale() {
     // A receiver moves to another port.
     let prefix = Prefix::host(first[0].address);
     let action = RouteAction::Via(vec![next_hop(0)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     let ports: Vec<u16> = bench.send(0, &packet).iter().map(|(port, _)| *port).collect();
     assert_eq!(ports, [0, 1]);
-    bench.control(Command::RemoveRoute { table: TableId(0), prefix });
+    bench.apply(Command::RemoveRoute { table: TableId(0), prefix });
     // The record changes, and goes.
-    bench.control(Command::AddGroup(Box::new(entry(&second, None))));
+    bench.apply(Command::AddGroup(Box::new(entry(&second, None))));
     assert_eq!(bench.send(0, &packet), copies(&send(), &second));
-    bench.control(Command::RemoveGroup(GroupId(1)));
+    bench.apply(Command::RemoveGroup(GroupId(1)));
     assert_eq!(bench.send(0, &packet), []);
     assert_eq!(bench.drops(0), [("no_receiver_list", 1)]);
 }
@@ -244,11 +244,11 @@ fn verified_lists_stay_so_for_one_key_and_one_sid() {
     let packet = signed(with_tlvs(&send(), &[&list, &hmac_tlv(0x80)]), &send(), &list);
     let mut bench = edge(true);
     let key = |secret| Command::AddHmacKey { key_id: 9, key: HmacKey::new(secret, Cover::Tlvs) };
-    bench.control(key(SECRET));
+    bench.apply(key(SECRET));
     for _ in 0..2 {
         assert_eq!(bench.send(0, &packet), copies(&send(), &receivers));
     }
-    bench.control(key(b"new"));
+    bench.apply(key(b"new"));
     assert_eq!(bench.send(0, &packet), []);
     assert_eq!(bench.drops(0), [("hmac_mismatch", 1)]);
 
@@ -262,9 +262,9 @@ fn verified_lists_stay_so_for_one_key_and_one_sid() {
     let mut to_other = full.clone();
     to_other[24..40].copy_from_slice(&address("5f00:0:1:e001::").octets());
     let mut bench = edge(true);
-    bench.control(key(SECRET));
+    bench.apply(key(SECRET));
     let prefix = Prefix::host(address("5f00:0:1:e001::"));
-    bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac: true } });
+    bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac: true } });
     assert_eq!(bench.send(0, &full), copies(&send(), &receivers));
     assert_eq!(bench.send(0, &to_other), []);
     assert_eq!(bench.send(0, &full), copies(&send(), &receivers));
@@ -277,8 +277,8 @@ fn a_multicast_sid_can_demand_an_hmac() {
     let receivers = [receiver(1, 0x101, None)];
     let list = end_mt_tlv(EDGE, &receivers);
     let mut bench = edge(false);
-    bench.control(Command::AddHmacKey { key_id: 9, key: HmacKey::new(SECRET, Cover::Tlvs) });
-    bench.control(Command::AddMulticastRoute(MulticastRoute {
+    bench.apply(Command::AddHmacKey { key_id: 9, key: HmacKey::new(SECRET, Cover::Tlvs) });
+    bench.apply(Command::AddMulticastRoute(MulticastRoute {
         source: address(HEADEND),
         group: address("ff3e::100"),
         incoming: None,

@@ -50,7 +50,7 @@ fn bench() -> Bench {
     let mut bench = Bench::new(LOOPBACK, 3);
     for (text, len, action) in routes() {
         let prefix = Prefix::new(address(text), len).unwrap();
-        bench.control(match action {
+        bench.apply(match action {
             Action::Via(port) => {
                 let action = RouteAction::Via(vec![next_hop(port as u16)]);
                 Command::AddRoute { table: TableId(0), prefix, action }
@@ -72,7 +72,7 @@ fn bench() -> Bench {
     }
     let prefix = Prefix::new(address("2001:db8:1::"), 48).unwrap();
     let action = RouteAction::Via(vec![next_hop(2)]);
-    bench.control(Command::AddRoute { table: TableId(1), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(1), prefix, action });
     bench
 }
 
@@ -209,7 +209,7 @@ proptest! {
         let mut bench = bench();
         let prefix = Prefix::new(address("2001:db8:5::"), 48).unwrap();
         let action = RouteAction::Via(vec![next_hop(0)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
         let mut tables = tables();
         tables[0].push(Route { address: prefix.address(), len: 48, action: Action::Via(0) });
         let sent = bench.send(1, &packet);

@@ -50,7 +50,7 @@ fn tree() -> Group {
 fn route(bench: &mut Bench, prefix: &str, len: u8, port: u16) {
     let prefix = Prefix::new(address(prefix), len).unwrap();
     let action = RouteAction::Via(vec![next_hop(port)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
 }
 
 fn root() -> Bench {
@@ -59,7 +59,7 @@ fn root() -> Bench {
     for (prefix, port) in [("2001:db8:4::", 1), ("2001:db8:5::", 2), ("5f00:0:4::", 1), ("5f00:0:5::", 2)] {
         route(&mut bench, prefix, 48, port);
     }
-    bench.control(Command::AddGroup(Box::new(tree().at(NodeIndex(0)).unwrap())));
+    bench.apply(Command::AddGroup(Box::new(tree().at(NodeIndex(0)).unwrap())));
     bench
 }
 
@@ -256,7 +256,7 @@ fn an_edge_speaks_to_its_parent() {
         {
             route(&mut bench, prefix, len, port);
         }
-        bench.control(Command::AddGroup(Box::new(tree().at(NodeIndex(index)).unwrap())));
+        bench.apply(Command::AddGroup(Box::new(tree().at(NodeIndex(index)).unwrap())));
         bench
     };
     let sent = edge(1, "2001:db8:4::1").send(1, &cnp("2001:db8:a::1", 1000));
@@ -278,9 +278,9 @@ fn an_edge_speaks_to_its_parent() {
 fn a_proxy_address_belongs_to_one_group() {
     let mut bench = root();
     let other = GroupEntry { id: GroupId(8), ..tree().at(NodeIndex(0)).unwrap() };
-    let error = bench.node.control(Command::AddGroup(Box::new(other))).unwrap_err();
+    let error = bench.node.apply(Command::AddGroup(Box::new(other))).unwrap_err();
     assert_eq!(error.to_string(), "Proxy Address 2001:db8:ff::100 of group 8 already belongs to group 7");
-    bench.control(Command::RemoveGroup(GroupId(7)));
+    bench.apply(Command::RemoveGroup(GroupId(7)));
     assert_eq!(bench.node.groups().count(), 0);
     bench.send(0, &data(FIRST_PSN));
     assert_eq!(bench.drops(0), [("no_route", 1)]);
@@ -306,12 +306,12 @@ fn queues_are_limited_and_flows_shared() {
     let mut bench = Bench::with(ROOT, 3, |config| config.ports[1].queue_limit_octets = 0);
     let prefix = Prefix::new(address("2001:db8:ff::"), 48).unwrap();
     let action = RouteAction::Via(vec![next_hop(1)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     assert_eq!(bench.send(0, &data(1)), vec![]);
     assert_eq!(bench.drops(0), [("queue_full", 1)]);
 
     let action = RouteAction::Via(vec![next_hop(0), next_hop(2)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     let mut shares = [0; 3];
     for qpn in 0..1000 {
         let port_of = |bench: &mut Bench, psn| {
@@ -335,10 +335,10 @@ fn sids_are_replaced() {
         packet[24..40].copy_from_slice(&address("fd00::e").octets());
         packet
     };
-    bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac: false } });
+    bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac: false } });
     bench.send(0, &to_sid);
     assert_eq!(bench.drops(0), [("end_mt_no_segment", 1)]);
-    bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(GroupId(7)) });
+    bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(GroupId(7)) });
     assert_eq!(bench.node.sid_counters().map(|(_, traffic)| traffic.frames).collect::<Vec<_>>(), [0]);
     assert_eq!(bench.send(0, &to_sid).len(), 2);
     assert_eq!(bench.node.sid_counters().map(|(_, traffic)| traffic.frames).collect::<Vec<_>>(), [1]);
@@ -348,7 +348,7 @@ fn sids_are_replaced() {
 #[test]
 fn refused_commands_say_why() {
     let mut bench = root();
-    let mut refused = |command| -> String { Node::control(&mut bench.node, command).unwrap_err().to_string() };
+    let mut refused = |command| -> String { Node::apply(&mut bench.node, command).unwrap_err().to_string() };
     let prefix = Prefix::new(address("2001:db8:77::"), 48).unwrap();
     let table = TableId(0);
     let none = RouteAction::Via(Vec::new());

@@ -44,15 +44,15 @@ fn entry(node: usize, epoch: u32, change: impl FnOnce(&mut Record, &mut Vec<Tree
 
 fn commit(bench: &mut Bench, entry: GroupEntry) {
     let (id, epoch) = (entry.id, entry.epoch);
-    bench.control(Command::PrepareGroup(Box::new(entry)));
-    bench.control(Command::CommitGroup { id, epoch });
+    bench.apply(Command::PrepareGroup(Box::new(entry)));
+    bench.apply(Command::CommitGroup { id, epoch });
 }
 
 fn routes(bench: &mut Bench, routes: &[(&str, u16)]) {
     for (prefix, port) in routes {
         let prefix = Prefix::new(address(prefix), 48).unwrap();
         let action = RouteAction::Via(vec![next_hop(*port)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
 }
 
@@ -62,7 +62,7 @@ fn transit() -> Bench {
     routes(&mut bench, &[("2001:db8:6::", 0)]);
     routes(&mut bench, &children);
     let prefix = Prefix::host(address(TRANSIT_SID));
-    bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(GroupId(1)) });
+    bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(GroupId(1)) });
     bench
 }
 
@@ -71,7 +71,7 @@ fn edge() -> Bench {
     let mut bench = Bench::new(N1, 2);
     routes(&mut bench, &[("2001:db8:4::", 0), ("2001:db8:2::", 1)]);
     let prefix = Prefix::host(address("5f00:0:1:e000::"));
-    bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac: false } });
+    bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac: false } });
     bench
 }
 
@@ -216,12 +216,12 @@ fn a_node_that_comes_late_knows_only_those_that_join() {
 fn a_part_that_was_lost_comes_back_without_points() {
     let mut bench = transit();
     let restored = || Command::RestoreGroup(Box::new(entry(1, 3, |_, _| ())));
-    bench.control(restored());
+    bench.apply(restored());
     assert_eq!(unknown(&bench), 2);
     (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
     assert_eq!(told(&bench.send(1, &said(N1, 3, 101, 0x1F))), [], "R6");
     assert_eq!(told(&bench.send(2, &said(N2, 3, 100, 0x1F))), [(100, 0x1F, 0xC003)]);
-    bench.control(restored());
+    bench.apply(restored());
     assert_eq!(unknown(&bench), 0);
     let mut new = transit();
     commit(&mut new, entry(1, 3, |_, _| ()));
@@ -252,10 +252,10 @@ fn cnps_are_counted_by_branch() {
 fn older_epochs_are_refused() {
     let mut bench = transit();
     commit(&mut bench, entry(1, 3, |_, _| ()));
-    let prepared = bench.node.control(Command::PrepareGroup(Box::new(entry(1, 2, |_, _| ()))));
+    let prepared = bench.node.apply(Command::PrepareGroup(Box::new(entry(1, 2, |_, _| ()))));
     let expected = "group 1: epoch 2 is older than 3, which is in effect at this node";
     assert_eq!(prepared.unwrap_err().to_string(), expected);
-    let added = bench.node.control(Command::AddGroup(Box::new(entry(1, 2, |_, _| ()))));
+    let added = bench.node.apply(Command::AddGroup(Box::new(entry(1, 2, |_, _| ()))));
     assert_eq!(added.unwrap_err().to_string(), expected);
     // Serially: 0 comes after 0xF0000000.
     commit(&mut bench, entry(1, u32::MAX / 2, |_, _| ()));

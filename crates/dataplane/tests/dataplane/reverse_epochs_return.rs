@@ -29,8 +29,8 @@ fn entry(epoch: u32, with_r2: bool, joined: Option<Join>) -> GroupEntry {
 
 fn commit(bench: &mut Bench, entry: GroupEntry) {
     let (id, epoch) = (entry.id, entry.epoch);
-    bench.control(Command::PrepareGroup(Box::new(entry)));
-    bench.control(Command::CommitGroup { id, epoch });
+    bench.apply(Command::PrepareGroup(Box::new(entry)));
+    bench.apply(Command::CommitGroup { id, epoch });
 }
 
 fn edge(restarted: bool) -> Bench {
@@ -38,10 +38,10 @@ fn edge(restarted: bool) -> Bench {
     for (prefix, port) in [("2001:db8:6::", 0), ("2001:db8:2::", 1)] {
         let prefix = Prefix::new(address(prefix), 48).unwrap();
         let action = RouteAction::Via(vec![next_hop(port)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
     let behavior = SidBehavior::EndMt { require_hmac: false };
-    bench.control(Command::AddSid { prefix: Prefix::host(address(SID)), behavior });
+    bench.apply(Command::AddSid { prefix: Prefix::host(address(SID)), behavior });
     bench
 }
 
@@ -92,7 +92,7 @@ fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
     // Nor of a group that was created anew.
     bench.send(0, &data(101));
     bench.send(1, &failure(101));
-    bench.control(Command::RemoveGroup(GroupId(1)));
+    bench.apply(Command::RemoveGroup(GroupId(1)));
     commit(&mut bench, entry(4, true, None));
     assert_eq!(wishes(&mut bench), []);
 }
@@ -116,13 +116,13 @@ fn an_old_failure_is_not_believed_of_a_receiver_that_joined_again() {
 fn a_late_commit_does_not_bring_a_removed_group_back() {
     let mut bench = edge(false);
     commit(&mut bench, entry(1, true, None));
-    bench.control(Command::PrepareGroup(Box::new(entry(2, true, None))));
-    bench.control(Command::RemoveGroup(GroupId(1)));
-    let late = bench.node.control(Command::CommitGroup { id: GroupId(1), epoch: 2 });
+    bench.apply(Command::PrepareGroup(Box::new(entry(2, true, None))));
+    bench.apply(Command::RemoveGroup(GroupId(1)));
+    let late = bench.node.apply(Command::CommitGroup { id: GroupId(1), epoch: 2 });
     assert!(late.is_err());
     assert!(bench.node.acknowledgements(GroupId(1)).is_none());
     // Nor where it was prepared only.
-    bench.control(Command::PrepareGroup(Box::new(entry(3, true, None))));
-    assert!(bench.node.control(Command::RemoveGroup(GroupId(1))).is_err(), "not in effect");
-    assert!(bench.node.control(Command::CommitGroup { id: GroupId(1), epoch: 3 }).is_err());
+    bench.apply(Command::PrepareGroup(Box::new(entry(3, true, None))));
+    assert!(bench.node.apply(Command::RemoveGroup(GroupId(1))).is_err(), "not in effect");
+    assert!(bench.node.apply(Command::CommitGroup { id: GroupId(1), epoch: 3 }).is_err());
 }

@@ -31,21 +31,21 @@ fn node() -> Bench {
     let mut bench = Bench::new(NODE, 3);
     for (text, port) in [("::/0", 1), ("2001:db8:bb::/64", 0), ("2001:db8:ff::/48", 2), ("2001:db8:cc::/48", 2)] {
         let action = RouteAction::Via(vec![next_hop(port)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
     }
     let micro = SidBehavior::End(Flavors::MICRO);
-    bench.control(Command::AddSid { prefix: prefix(END), behavior: SidBehavior::End(Flavors::default()) });
-    bench.control(Command::AddSid { prefix: prefix("5f00:0:100::/48"), behavior: micro });
-    bench.control(Command::AddSid { prefix: prefix("5f00:0:200::/48"), behavior: micro });
+    bench.apply(Command::AddSid { prefix: prefix(END), behavior: SidBehavior::End(Flavors::default()) });
+    bench.apply(Command::AddSid { prefix: prefix("5f00:0:100::/48"), behavior: micro });
+    bench.apply(Command::AddSid { prefix: prefix("5f00:0:200::/48"), behavior: micro });
     bench
 }
 
 /// The same, told its domain and its borders.
 fn guarded() -> Bench {
     let mut bench = node();
-    bench.control(Command::SetDomain(domain()));
-    bench.control(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:bb::/64")] });
-    bench.control(Command::SetBorder { port: PortId(1), sources: Vec::new() });
+    bench.apply(Command::SetDomain(domain()));
+    bench.apply(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:bb::/64")] });
+    bench.apply(Command::SetBorder { port: PortId(1), sources: Vec::new() });
     bench
 }
 
@@ -97,8 +97,8 @@ fn nothing_from_outside_goes_to_a_sid() {
     }
     // Where addresses are no SIDs, they are still the nodes' own.
     let mut bench = guarded();
-    bench.control(Command::RemoveSid(prefix(END)));
-    bench.control(Command::SetDomain(Domain { sids: vec![prefix("5f00::/32")], ..domain() }));
+    bench.apply(Command::RemoveSid(prefix(END)));
+    bench.apply(Command::SetDomain(Domain { sids: vec![prefix("5f00::/32")], ..domain() }));
     assert_eq!(fate(bench, 1, &udp(STRANGER, OTHER)), (vec![], vec!["node_from_outside"]));
 }
 
@@ -140,7 +140,7 @@ fn a_sid_takes_packets_of_nodes_only() {
     let receivers = [receiver(1, 0x101, None)];
     let edge = || {
         let mut bench = group::edge(false);
-        bench.control(Command::AddGroup(Box::new(group::entry(&receivers, None))));
+        bench.apply(Command::AddGroup(Box::new(group::entry(&receivers, None))));
         bench
     };
     let data = encapsulated(&inner(0x04, 0, &[1; 64], false));
@@ -149,7 +149,7 @@ fn a_sid_takes_packets_of_nodes_only() {
     let mut bench = edge();
     assert_eq!([&data, &foreign].map(|packet| bench.send(0, packet).len()), [1, 1]);
     let nodes = ["2001:db8:6::/48", "2001:db8:a::/48"].map(prefix).to_vec();
-    bench.control(Command::SetDomain(Domain {
+    bench.apply(Command::SetDomain(Domain {
         sids: vec![prefix("5f00::/32")],
         infrastructure: nodes,
         proxies: vec![prefix("2001:db8:ff::/48")],
@@ -188,15 +188,15 @@ fn without_a_domain_nothing_is_filtered() {
     assert!(!Bench::new(NODE, 1).node.has_open_sids());
     // Borders alone are BCP 38.
     let mut bench = node();
-    bench.control(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:bb::/64")] });
+    bench.apply(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:bb::/64")] });
     assert_eq!(bench.send(0, &udp(STRANGER, OTHER)), vec![]);
     assert_eq!(bench.send(0, &udp(HOST, OTHER_SID)).len(), 1);
     assert_eq!(bench.drops(0), [("source_not_assigned", 1)]);
     // What was told can be taken back.
     let mut bench = guarded();
-    bench.control(Command::RemoveBorder(PortId(0)));
-    bench.control(Command::RemoveBorder(PortId(1)));
-    bench.control(Command::RemoveDomain);
+    bench.apply(Command::RemoveBorder(PortId(0)));
+    bench.apply(Command::RemoveBorder(PortId(1)));
+    bench.apply(Command::RemoveDomain);
     assert_eq!(fate(bench, 1, &udp(OTHER, OTHER_SID)), (vec![2], vec![]));
 }
 
@@ -204,7 +204,7 @@ fn without_a_domain_nothing_is_filtered() {
 #[test]
 fn a_domain_without_its_own_node_is_refused() {
     let mut bench = guarded();
-    let mut set = |domain| bench.node.control(Command::SetDomain(domain));
+    let mut set = |domain| bench.node.apply(Command::SetDomain(domain));
     let infrastructure = vec![prefix("2001:db8:fe::/48")];
     let loopback = ConfigError::LoopbackOutsideDomain(address(NODE));
     assert_eq!(set(Domain { infrastructure, ..domain() }), Err(loopback));
@@ -217,15 +217,15 @@ fn a_domain_without_its_own_node_is_refused() {
     assert_eq!(set(Domain { proxies, ..domain() }), Err(meeting));
 
     let sid = prefix("2001:db8:fd::1");
-    let refused = bench.node.control(Command::AddSid { prefix: sid, behavior: SidBehavior::End(Flavors::default()) });
+    let refused = bench.node.apply(Command::AddSid { prefix: sid, behavior: SidBehavior::End(Flavors::default()) });
     assert_eq!(refused, Err(ConfigError::SidOutsideDomain(sid)));
     let entry = group::entry(&[receiver(1, 0x101, None)], None);
     let outside = ConfigError::ProxyOutsideDomain { proxy: entry.proxy, group: entry.id.0 };
-    assert_eq!(bench.node.control(Command::PrepareGroup(Box::new(entry))), Err(outside));
+    assert_eq!(bench.node.apply(Command::PrepareGroup(Box::new(entry))), Err(outside));
     let sources = vec![prefix("::/0")];
-    let refused = bench.node.control(Command::SetBorder { port: PortId(0), sources });
+    let refused = bench.node.apply(Command::SetBorder { port: PortId(0), sources });
     assert!(matches!(refused, Err(ConfigError::SourcesOfDomain { port: 0, .. })));
-    let refused = bench.node.control(Command::SetBorder { port: PortId(3), sources: Vec::new() });
+    let refused = bench.node.apply(Command::SetBorder { port: PortId(3), sources: Vec::new() });
     assert_eq!(refused, Err(ConfigError::UnknownPort(3, 3)));
 }
 

@@ -29,7 +29,7 @@ fn tree(key_id: u32) -> Group {
 }
 
 fn take_part(bench: &mut Bench, index: usize, key_id: u32) {
-    bench.control(Command::AddGroup(Box::new(tree(key_id).at(NodeIndex(index)).unwrap())));
+    bench.apply(Command::AddGroup(Box::new(tree(key_id).at(NodeIndex(index)).unwrap())));
 }
 
 /// The headend: the source is at port 0, the edge behind port 1.
@@ -38,7 +38,7 @@ fn headend() -> Bench {
     for (prefix, len, port) in [(SOURCE, 128, 0), ("5f00:0:1::", 48, 1), (EDGE, 128, 1)] {
         let prefix = Prefix::new(address(prefix), len).unwrap();
         let action = RouteAction::Via(vec![next_hop(port)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
     bench
 }
@@ -61,7 +61,7 @@ fn delivered(number: u8) -> Vec<(u16, Vec<u8>)> {
 fn keys_rotate_without_a_gap() {
     let (mut headend, mut edge) = (headend(), edge(true));
     for bench in [&mut headend, &mut edge] {
-        bench.control(add(OLD));
+        bench.apply(add(OLD));
     }
     take_part(&mut headend, 0, OLD.0);
     take_part(&mut edge, 1, OLD.0);
@@ -93,21 +93,21 @@ fn keys_rotate_without_a_gap() {
         packet
     };
     between_steps(&mut headend, &mut edge);
-    edge.control(add(NEW));
+    edge.apply(add(NEW));
     between_steps(&mut headend, &mut edge);
-    headend.control(add(NEW));
+    headend.apply(add(NEW));
     let with_old_key = between_steps(&mut headend, &mut edge);
-    assert_eq!(headend.node.control(Command::RemoveHmacKey(OLD.0)), Err(ConfigError::KeyInUse { key_id: 1, group: 1 }));
+    assert_eq!(headend.node.apply(Command::RemoveHmacKey(OLD.0)), Err(ConfigError::KeyInUse { key_id: 1, group: 1 }));
     take_part(&mut edge, 1, NEW.0);
     between_steps(&mut headend, &mut edge);
     take_part(&mut headend, 0, NEW.0);
     between_steps(&mut headend, &mut edge);
-    headend.control(Command::RemoveHmacKey(OLD.0));
+    headend.apply(Command::RemoveHmacKey(OLD.0));
     between_steps(&mut headend, &mut edge);
     between_steps(&mut headend, &mut edge);
     // The list is kept, and was verified a moment ago: once the key has gone it is worth nothing.
     assert_eq!(edge.send(0, &with_old_key).len(), 2);
-    edge.control(Command::RemoveHmacKey(OLD.0));
+    edge.apply(Command::RemoveHmacKey(OLD.0));
     assert_eq!(edge.send(0, &with_old_key), []);
     assert_eq!(edge.drops(0).iter().find(|(name, _)| *name == "hmac_unknown_key"), Some(&("hmac_unknown_key", 1)));
     between_steps(&mut headend, &mut edge);
@@ -117,14 +117,14 @@ fn keys_rotate_without_a_gap() {
 /// The headend's packet with this number, signed with the new key.
 fn signed(number: u8) -> Vec<u8> {
     let mut headend = headend();
-    headend.control(add(NEW));
+    headend.apply(add(NEW));
     take_part(&mut headend, 0, NEW.0);
     headend.send(0, &data(number)).remove(0).1
 }
 
 fn edge_with_key() -> Bench {
     let mut edge = edge(true);
-    edge.control(add(NEW));
+    edge.apply(add(NEW));
     edge
 }
 
@@ -194,7 +194,7 @@ fn a_signature_for_another_purpose_is_worth_nothing() {
         packet[45] = flags;
         let verdict = |admitted: Cover| {
             let mut edge = edge_with(true, |config| config.end_mt_cover = admitted);
-            edge.control(Command::AddHmacKey { key_id: 3, key: HmacKey::new(b"for unicast", cover) });
+            edge.apply(Command::AddHmacKey { key_id: 3, key: HmacKey::new(b"for unicast", cover) });
             (edge.send(0, &packet).len(), edge.drops(0))
         };
         assert_eq!(verdict(Cover::Tlvs), (0, vec![("hmac_cover", 1)]));

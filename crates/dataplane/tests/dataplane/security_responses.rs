@@ -21,7 +21,7 @@ const CNP_LIMIT: u64 = 64;
 fn route(bench: &mut Bench, text: &str, len: u8, ports: &[u16]) {
     let prefix = Prefix::new(address(text), len).unwrap();
     let action = RouteAction::Via(ports.iter().map(|port| next_hop(*port)).collect());
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
 }
 
 /// The root: the source at port 0, N4 at port 1, N5 at ports 2 and 3, nobody at port 4; and a SID to tunnel to.
@@ -44,9 +44,9 @@ fn root() -> Bench {
         route(&mut bench, text, len, ports);
     }
     let (prefix, behavior) = (Prefix::host(address(ROOT_SID)), SidBehavior::EndDt6(TableId(0)));
-    bench.control(Command::AddSid { prefix, behavior });
+    bench.apply(Command::AddSid { prefix, behavior });
     let entry = Group::new(group::record(&nodes, receivers)).unwrap().at(NodeIndex(0)).unwrap();
-    bench.control(Command::AddGroup(Box::new(entry)));
+    bench.apply(Command::AddGroup(Box::new(entry)));
     bench
 }
 
@@ -56,11 +56,11 @@ fn edge(receivers: u16) -> Bench {
     route(&mut bench, HEADEND, 128, &[0]);
     route(&mut bench, "2001:db8:2::", 64, &[1]);
     let behavior = SidBehavior::EndMt { require_hmac: false };
-    bench.control(Command::AddSid { prefix: Prefix::host(address(group::SID)), behavior });
+    bench.apply(Command::AddSid { prefix: Prefix::host(address(group::SID)), behavior });
     let (prefix, behavior) = (Prefix::host(address(ROOT_SID)), SidBehavior::EndDt6(TableId(0)));
-    bench.control(Command::AddSid { prefix, behavior });
+    bench.apply(Command::AddSid { prefix, behavior });
     let receivers: Vec<_> = (1..=receivers).map(|host| receiver(host, 0x100 + u32::from(host), None)).collect();
-    bench.control(Command::AddGroup(Box::new(group::entry(&receivers, None))));
+    bench.apply(Command::AddGroup(Box::new(group::entry(&receivers, None))));
     bench
 }
 
@@ -174,8 +174,8 @@ fn tunnels_speak_for_their_own_node_only() {
 fn a_border_is_believed_only_where_the_sender_is_known_to_be() {
     let mut bench = root();
     let prefix = Prefix::new(address("2001:db8:4::"), 48).unwrap();
-    bench.control(Command::RemoveRoute { table: TableId(0), prefix });
-    bench.control(Command::SetBorder { port: PortId(4), sources: Vec::new() });
+    bench.apply(Command::RemoveRoute { table: TableId(0), prefix });
+    bench.apply(Command::SetBorder { port: PortId(4), sources: Vec::new() });
     bench.send(0, &data(100));
     bench.send(2, &acknowledge(N5, 100, ACK));
     assert_eq!(bench.send(4, &acknowledge(N4, 100, ACK)), vec![]);

@@ -39,11 +39,11 @@ fn transit_with(change: impl FnOnce(&mut NodeConfig)) -> Bench {
     for (prefix, port) in routes {
         let prefix = Prefix::new(address(prefix), 48).unwrap();
         let action = RouteAction::Via(vec![next_hop(port)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     }
     let prefix = Prefix::host(address(TRANSIT_SID));
-    bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(GroupId(1)) });
-    bench.control(entry(|_| ()));
+    bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndReplicate(GroupId(1)) });
+    bench.apply(entry(|_| ()));
     bench
 }
 
@@ -97,7 +97,7 @@ fn replication_changes_the_destination_alone() {
 #[test]
 fn multicast_changes_nothing_but_the_hop_limit() {
     let mut bench = transit();
-    bench.control(multicast_route(&[1, 2]));
+    bench.apply(multicast_route(&[1, 2]));
     let packet = to(data(100), MULTICAST);
     let sent = bench.send(0, &packet);
     assert_eq!(sent, [1, 2].map(|port| (port, one_hop_on(packet.clone()))));
@@ -107,7 +107,7 @@ fn multicast_changes_nothing_but_the_hop_limit() {
     assert_eq!(bench.drops(1), [("wrong_incoming_port", 1)]);
     assert_eq!(bench.send(0, &to(data(100), "ff3e::101")), []);
     // A route that leads nowhere says so.
-    bench.control(multicast_route(&[]));
+    bench.apply(multicast_route(&[]));
     assert_eq!(bench.send(0, &packet), []);
     assert_eq!(bench.drops(0), [("blackhole", 1), ("no_multicast_route", 1)]);
 }
@@ -117,7 +117,7 @@ fn multicast_changes_nothing_but_the_hop_limit() {
 #[test]
 fn replication_hands_over_to_multicast() {
     let mut bench = transit();
-    bench.control(Command::AddMulticastRoute(MulticastRoute {
+    bench.apply(Command::AddMulticastRoute(MulticastRoute {
         source: address(TRANSIT),
         group: address(MULTICAST),
         incoming: None,
@@ -127,15 +127,15 @@ fn replication_hands_over_to_multicast() {
     }));
     let mut entry = Group::new(record()).unwrap().at(NodeIndex(1)).unwrap();
     entry.downstream = vec![Downstream::Multicast(address(MULTICAST))];
-    bench.control(Command::AddGroup(Box::new(entry.clone())));
+    bench.apply(Command::AddGroup(Box::new(entry.clone())));
     let sent = bench.send(0, &to(data(100), TRANSIT_SID));
     assert_eq!(sent, [1, 2].map(|port| (port, to(one_hop_on(data(100)), MULTICAST))));
     // Without its route, and without branches at all, there is nowhere to go.
     entry.downstream = vec![Downstream::Multicast(address("ff3e::101"))];
-    bench.control(Command::AddGroup(Box::new(entry.clone())));
+    bench.apply(Command::AddGroup(Box::new(entry.clone())));
     assert_eq!(bench.send(0, &to(data(101), TRANSIT_SID)), []);
     entry.downstream.clear();
-    bench.control(Command::AddGroup(Box::new(entry)));
+    bench.apply(Command::AddGroup(Box::new(entry)));
     assert_eq!(bench.send(0, &to(data(101), TRANSIT_SID)), []);
     assert_eq!(bench.drops(0), [("no_route", 2)]);
 }
@@ -159,14 +159,14 @@ fn replication_ends_quietly() {
     let mut far = transit_with(|config| config.replication_hop_limit = 30);
     assert_eq!(far.send(0, &with_hop_limit(29)), []);
     assert_eq!(far.send(0, &with_hop_limit(30)).len(), 2);
-    bench.control(Command::RemoveGroup(GroupId(1)));
+    bench.apply(Command::RemoveGroup(GroupId(1)));
     assert_eq!(bench.send(0, &to(data(100), TRANSIT_SID)), []);
     assert_eq!(bench.drops(0), [("hop_limit_exceeded", 2), ("unknown_group", 1)]);
     // The group comes back, and its SID knows it; an edge replicates to nobody.
-    bench.control(entry(|_| ()));
+    bench.apply(entry(|_| ()));
     assert_eq!(bench.send(0, &to(data(100), TRANSIT_SID)).len(), 2);
     let as_edge = Group::new(record()).unwrap().at(NodeIndex(2)).unwrap();
-    bench.control(Command::AddGroup(Box::new(as_edge)));
+    bench.apply(Command::AddGroup(Box::new(as_edge)));
     assert_eq!(bench.send(0, &to(data(100), TRANSIT_SID)), []);
 }
 
@@ -205,7 +205,7 @@ fn responses_may_come_by_any_path_to_the_child() {
         let mut bench = transit();
         let prefix = Prefix::new(address("2001:db8:a::"), 48).unwrap();
         let action = RouteAction::Via(vec![next_hop(1), next_hop(2)]);
-        bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
         bench.send(0, &to(data(100), TRANSIT_SID));
         assert_eq!(bench.send(2, &ack("2001:db8:b::1", 100)), []);
         assert_eq!(bench.send(port, &ack("2001:db8:a::1", 100)).len(), 1);
@@ -220,11 +220,11 @@ fn groups_are_spread_over_equal_paths() {
     let mut bench = transit();
     let prefix = Prefix::new(address("5f00:0:1::"), 48).unwrap();
     let action = RouteAction::Via(vec![next_hop(1), next_hop(2)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     let mut shares = [0; 3];
     for number in 0..64u16 {
         let proxy = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 1, number);
-        bench.control(entry(|record| record.proxy = proxy));
+        bench.apply(entry(|record| record.proxy = proxy));
         let path = |bench: &mut Bench| bench.send(0, &to(data(100), TRANSIT_SID))[0].0;
         let port = path(&mut bench);
         assert_eq!(path(&mut bench), port);
@@ -251,13 +251,13 @@ fn state_outlives_a_record_while_it_is_true() {
         sent.iter().map(|(_, packet)| packet[59]).collect()
     };
     let mut same = acknowledged();
-    same.control(entry(|record| record.epoch = 2));
+    same.apply(entry(|record| record.epoch = 2));
     assert_eq!(told(&mut same), [100]);
     assert_eq!(same.node.group_counters(GroupId(1)).unwrap().acks_received, 2);
 
     // Branches that stay keep what they said, and one that goes holds nobody back: what they waited for is said (R7).
     let mut without_n2 = acknowledged();
-    without_n2.control(entry(|record| {
+    without_n2.apply(entry(|record| {
         record.epoch = 2;
         record.receivers.truncate(1);
         record.tree = Tree::new(record.tree.nodes()[..3].to_vec()).unwrap();
@@ -269,7 +269,7 @@ fn state_outlives_a_record_while_it_is_true() {
     assert_eq!(sent.iter().map(|(_, packet)| packet[59]).collect::<Vec<_>>(), [100]);
 
     let mut anew = acknowledged();
-    anew.control(entry(|record| record.initial_psn = Psn::new(7000)));
+    anew.apply(entry(|record| record.initial_psn = Psn::new(7000)));
     assert_eq!(minimum(&anew), (Some(7000), 0));
 }
 
@@ -277,11 +277,11 @@ fn state_outlives_a_record_while_it_is_true() {
 #[test]
 fn a_proxy_address_leaves_with_its_record() {
     let mut bench = transit();
-    bench.control(entry(|record| record.proxy = address("2001:db8:ff::200")));
+    bench.apply(entry(|record| record.proxy = address("2001:db8:ff::200")));
     bench.send(1, &ack("2001:db8:a::1", 100));
     assert_eq!(bench.drops(1), [("no_route", 1)]);
     let mut own = Group::new(record()).unwrap().at(NodeIndex(1)).unwrap();
     own.proxy = address(TRANSIT);
-    let error = bench.node.control(Command::AddGroup(Box::new(own))).unwrap_err();
+    let error = bench.node.apply(Command::AddGroup(Box::new(own))).unwrap_err();
     assert_eq!(error.to_string(), "Proxy Address 2001:db8:4::1 of group 1 is an address of this node");
 }

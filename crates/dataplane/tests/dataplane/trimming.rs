@@ -19,14 +19,14 @@ fn bench() -> Bench {
     let mut bench = Bench::new("2001:db8:ff::1", 2);
     let prefix = Prefix::new("2001:db8:2::".parse().unwrap(), 64).unwrap();
     let action = RouteAction::Via(vec![next_hop(OUT.0)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     let mut map = ClassMap::default();
     map.set(DSCP, URGENT).unwrap();
-    bench.control(Command::SetClasses(map));
+    bench.apply(Command::SetClasses(map));
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
     egress.classes[0].limit_octets = 1500;
     egress.trim_dscp = Some(DSCP);
-    bench.control(Command::SetEgress { port: OUT, egress: Box::new(egress) });
+    bench.apply(Command::SetEgress { port: OUT, egress: Box::new(egress) });
     bench
 }
 
@@ -123,7 +123,7 @@ fn what_cannot_be_trimmed_is_dropped() {
         let mut bench = bench();
         let mut egress = bench.node.egress_config(OUT).unwrap().clone();
         change(&mut egress);
-        bench.control(Command::SetEgress { port: OUT, egress: Box::new(egress) });
+        bench.apply(Command::SetEgress { port: OUT, egress: Box::new(egress) });
         for _ in 0..2 {
             let frame = Frame::from_octets(&framed(packet), &mut bench.pool).unwrap();
             bench.node.receive(bench.now, PortId(0), &mut vec![frame], &mut bench.pool);

@@ -186,7 +186,7 @@ impl Site {
         let mut node = builder.switch(switch, restarted)?;
         let of_group = self.group.commands().into_iter().filter(|(at, _)| *at == switch).map(|(_, command)| command);
         for command in proxy_commands(topology, switch, groups::proxy(GROUP_NUMBER)).into_iter().chain(of_group) {
-            node.control(command)?;
+            node.apply(command)?;
         }
         Ok(node)
     }

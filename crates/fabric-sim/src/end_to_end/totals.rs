@@ -1,7 +1,7 @@
 //! Totals over a run: durations of pauses, and counters of nodes across restarts.
 
 use crate::server::DATA_CLASS;
-use srdma_dataplane::{FastCnpCounters, GroupCounters, Node, NotificationCounters};
+use srdma_dataplane::{BackpressureCounters, FastCnpCounters, GroupCounters, Node};
 use srdma_frame::PortId;
 use srdma_group::GroupId;
 use srdma_wire::Instant;
@@ -21,14 +21,14 @@ pub(super) struct HoldTracker {
 impl HoldTracker {
     /// Looks at the PE.
     pub(super) fn look(&mut self, pe: &Node, now: Instant) {
-        let taken = pe.notification_counters().pauses_taken;
+        let taken = pe.backpressure_counters().pauses_taken;
         if let Some(asked) = self.asked {
             self.longest_ns = self.longest_ns.max(now.as_ns() - asked.as_ns());
         }
         if taken != self.taken {
             (self.taken, self.asked) = (taken, Some(now));
         }
-        if pe.holds().next().is_none() {
+        if pe.received_pauses().next().is_none() {
             self.asked = None;
         }
     }
@@ -65,7 +65,7 @@ impl PauseTracker {
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeTotals {
     /// END.C, sent and taken.
-    pub(super) notifications: NotificationCounters,
+    pub(super) notifications: BackpressureCounters,
     /// Fast CNPs that went out by END.E.
     pub(super) fast_cnps_by_end_e: u64,
     /// Data that came to the headend, and what went up from it.
@@ -77,7 +77,7 @@ pub(super) struct NodeTotals {
 impl NodeTotals {
     /// Adds the counters of a node that goes down or at the end of the run; of a headend also those of the group.
     pub(super) fn add(&mut self, name: &str, node: &Node, ports: usize, group: Option<GroupId>) {
-        let of_node = node.notification_counters();
+        let of_node = node.backpressure_counters();
         let FastCnpCounters { sent_by_end_e, .. } = node.fast_cnp_counters();
         self.fast_cnps_by_end_e += sent_by_end_e;
         let sum = &mut self.notifications;

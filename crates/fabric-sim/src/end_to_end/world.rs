@@ -271,7 +271,7 @@ impl<'a> World<'a> {
         for switch in topology.switch_ids() {
             let Some(node) = site.node(switch) else { continue };
             let name = topology.name(NodeId::Switch(switch));
-            if node.holds().next().is_some() {
+            if node.received_pauses().next().is_some() {
                 paused.push(format!("END.C at {name}"));
             }
             for port in topology.ports(NodeId::Switch(switch)) {

@@ -12,7 +12,7 @@ use crate::run::{Run, RunError};
 use crate::scenario::{Control, FabricScenario, Hosts, Level, Measures, Signal, Switches, Variant, Whole, Workloads};
 use crate::server::DATA_CLASS;
 use srdma_dataplane::headroom::{PausedLink, WanNode, octets_in};
-use srdma_dataplane::{Backpressure, Node, NotificationConfig};
+use srdma_dataplane::{BackpressureConfig, BackpressureThresholds, Node};
 use srdma_fabric::{SwitchId, TopologyError};
 use srdma_frame::PortId;
 use srdma_random::Stream;
@@ -84,7 +84,7 @@ pub(super) fn measure(
         // Senders are notified where the gateway is paused: below, the queue holds what keeps the bottleneck busy then.
         threshold_octets: backpressure.map_or(study.wan.threshold_octets.get() as usize, |known| known.xoff_octets),
         backpressure,
-        hold: NotificationConfig::new().hold,
+        hold: BackpressureConfig::new().hold,
         knows_senders: true,
     };
     let end_ns = (study.wan.round_trips.get() * round_trip_ns).max(study.wan.min_duration_us.get() * NS_PER_US);
@@ -119,7 +119,12 @@ pub(crate) struct Load {
 
 /// XOFF as high as what comes until the gateway stands still lets it be, XON right below; or, with an early resume, as
 /// high as what leaves until the gateway's frames come.
-pub(crate) fn backpressure(load: Load, propagation_ns: u64, buffer_octets: usize, early_resume: bool) -> Backpressure {
+pub(crate) fn backpressure(
+    load: Load,
+    propagation_ns: u64,
+    buffer_octets: usize,
+    early_resume: bool,
+) -> BackpressureThresholds {
     let frame_octets = u64::from(load.path_mtu.octets()) + AROUND_OCTETS;
     let gateway = PausedLink {
         rate_bits_per_s: figure::GATEWAY_RATE,
@@ -135,7 +140,7 @@ pub(crate) fn backpressure(load: Load, propagation_ns: u64, buffer_octets: usize
     let stop_octets = headroom.stop_octets + PE_XOFF_OCTETS + gateway.headroom_octets();
     let xoff_octets = buffer_octets.saturating_sub(stop_octets as usize).max(2 * apart);
     let early = Some(headroom.restart_octets as usize).filter(|early| early_resume && *early > xoff_octets);
-    Backpressure { xoff_octets, xon_octets: early.unwrap_or(xoff_octets - apart) }
+    BackpressureThresholds { xoff_octets, xon_octets: early.unwrap_or(xoff_octets - apart) }
 }
 
 fn scenario(study: &WanScenario, point: Point<'_>, wan: Wan, end_ns: u64) -> Result<FabricScenario, RunError> {
@@ -215,7 +220,7 @@ struct Watching {
     bottleneck: PortId,
     gateway_port: PortId,
     threshold_octets: usize,
-    backpressure: Option<Backpressure>,
+    backpressure: Option<BackpressureThresholds>,
     /// When the queue first held more than the threshold, and what had left it then.
     begun: Option<(u64, u64)>,
     /// When the gateway was first paused, and what had left the queue then.
@@ -262,7 +267,7 @@ impl Watching {
         }
         let (gateway, pe) = (run.fabric.switch(figure::gateway(0)), run.fabric.switch(figure::pe(0)));
         let is_paused = |gateway: &Node| gateway.paused_classes(self.gateway_port) >> DATA_CLASS & 1 == 1;
-        if gateway.is_some_and(is_paused) && pe.is_some_and(|pe| pe.holds().next().is_some()) {
+        if gateway.is_some_and(is_paused) && pe.is_some_and(|pe| pe.received_pauses().next().is_some()) {
             self.paused.get_or_insert(state);
         }
         if self.begun.is_some() {
@@ -286,7 +291,7 @@ impl Watching {
         let run: &Run<'_> = run;
         let counters = run.fabric.switch(self.switch).and_then(|node| node.class_counters(self.bottleneck, DATA_CLASS));
         let counters = counters.unwrap_or_default();
-        let sent = run.fabric.switch(self.switch).map(Node::notification_counters).unwrap_or_default();
+        let sent = run.fabric.switch(self.switch).map(Node::backpressure_counters).unwrap_or_default();
         let mut delays: Vec<f64> =
             (0..run.begun).filter_map(|number| self.notified_ns(run, point.variant.signal, number)).collect();
         let of_kind = |kind| (0..run.begun).filter(move |number| run.flows[*number].kind == kind);

@@ -12,8 +12,8 @@ use crate::queue_monitor::{MonitoredQueue, QueueMonitor};
 use crate::queues::{PAUSE_QUANTA, fast_cnp_config};
 use crate::server::DATA_CLASS;
 use srdma_dataplane::{
-    Backpressure, Command, EgressConfig, EncapsMode, FastCnpConfig, Marking, NextHop, NotificationConfig,
-    NotificationSids, PfcConfig, PriorityMapping, RouteAction, SidBehavior, TableId,
+    BackpressureConfig, BackpressureSids, BackpressureThresholds, Command, EgressConfig, EncapsMode, FastCnpConfig,
+    Marking, NextHop, PfcConfig, PriorityMapping, RouteAction, SidBehavior, TableId,
 };
 use srdma_fabric::{NodeId, SwitchId, Topology};
 use srdma_frame::PortId;
@@ -50,7 +50,7 @@ pub(crate) struct Wan {
     /// Octets from which on they do.
     pub(crate) threshold_octets: usize,
     /// When the gateway is paused by END.C, if it is at all.
-    pub(crate) backpressure: Option<Backpressure>,
+    pub(crate) backpressure: Option<BackpressureThresholds>,
     /// Hold time of END.C.
     pub(crate) hold: Duration,
     /// Whether senders are known to process Fast CNPs; of others packets are marked as well (FC-4-5).
@@ -162,20 +162,20 @@ impl Wan {
         };
         egress.classes[DATA_CLASS].pfc = Some(pfc);
         let class = DATA_CLASS as u8;
-        let notifications = NotificationConfig {
+        let notifications = BackpressureConfig {
             priorities: vec![PriorityMapping { traffic_class: class, ports: vec![port], priority: class }],
             ..self.notifications()
         };
-        vec![Command::SetEgress { port, egress: Box::new(egress) }, Command::SetNotifications(Box::new(notifications))]
+        vec![Command::SetEgress { port, egress: Box::new(egress) }, Command::SetBackpressure(Box::new(notifications))]
     }
 
-    fn notifications(&self) -> NotificationConfig {
-        NotificationConfig {
+    fn notifications(&self) -> BackpressureConfig {
+        BackpressureConfig {
             hold: self.hold,
             refresh: self.hold / 2,
             per_second: PER_SECOND,
             at_once: 256,
-            ..NotificationConfig::new()
+            ..BackpressureConfig::new()
         }
     }
 
@@ -185,14 +185,14 @@ impl Wan {
             commands.push(Command::SetEgress { port, egress: Box::new(self.congested_egress()) });
         }
         let ingress = figure::pe(0);
-        let sids = NotificationSids {
+        let sids = BackpressureSids {
             outer_source: Prefix::host(ADDRESSES.loopback(topology, ingress)),
             end_c: Some(sid(topology, ingress, END_C)),
             end_e: Some(sid(topology, ingress, END_E)),
         };
-        commands.push(Command::SetNotificationSids(vec![sids]));
+        commands.push(Command::SetBackpressureSids(vec![sids]));
         if self.backpressure.is_some() {
-            commands.push(Command::SetNotifications(Box::new(self.notifications())));
+            commands.push(Command::SetBackpressure(Box::new(self.notifications())));
         }
         if self.signal == WanSignal::EndE {
             commands.push(Command::SetFastCnp(Box::new(self.fast_cnp())));

@@ -100,7 +100,7 @@ impl World {
         // Most frames have DSCP 0: theirs is a class that may be paused.
         let mut classes = ClassMap::by_precedence();
         classes.set(0, 1).expect("a DSCP and a class");
-        self.control(Command::SetClasses(classes));
+        self.apply(Command::SetClasses(classes));
         match self.temper {
             Temper::Plain | Temper::Recomputing => return,
             Temper::Strict | Temper::Bordering => {}
@@ -117,30 +117,30 @@ impl World {
         self.is_changed = true;
         let port = PortId(port);
         if choices.rarely(4) {
-            return self.control(Command::RemoveEgress(port));
+            return self.apply(Command::RemoveEgress(port));
         }
-        self.control(Command::SetEgress { port, egress: Box::new(egress(choices)) });
+        self.apply(Command::SetEgress { port, egress: Box::new(egress(choices)) });
     }
 
     /// Turns Fast CNP on, with a connection that is known, or off.
     pub(super) fn set_fast_cnp(&mut self, choices: &mut Choices<'_>) {
         self.is_changed = true;
         if choices.rarely(8) {
-            return self.control(Command::RemoveFastCnp);
+            return self.apply(Command::RemoveFastCnp);
         }
-        self.control(Command::SetFastCnp(Box::new(fast_cnp(choices))));
+        self.apply(Command::SetFastCnp(Box::new(fast_cnp(choices))));
         let (peer, peer_qpn) = TRANSLATED_PEER;
         let host_qpn = Qpn::from_octets([0, 0, 0x77]);
-        self.control(Command::AddConnection(Connection { host: TRANSLATED, host_qpn, peer, peer_qpn }));
+        self.apply(Command::AddConnection(Connection { host: TRANSLATED, host_qpn, peer, peer_qpn }));
     }
 
     /// Fills traces, or leaves them.
     pub(super) fn set_ioam(&mut self, choices: &mut Choices<'_>) {
         self.is_changed = true;
         if choices.rarely(8) {
-            return self.control(Command::RemoveIoam);
+            return self.apply(Command::RemoveIoam);
         }
-        self.control(Command::SetIoam(Box::new(ioam(choices))));
+        self.apply(Command::SetIoam(Box::new(ioam(choices))));
     }
 
     /// What was counted about congestion so far, by name.
@@ -193,7 +193,7 @@ impl World {
     /// Every port has one queue again, so that all that waits can leave.
     pub(super) fn release_waiting(&mut self) {
         self.keep_counts();
-        (0..PORTS).for_each(|port| self.control(Command::RemoveEgress(PortId(port))));
+        (0..PORTS).for_each(|port| self.apply(Command::RemoveEgress(PortId(port))));
         self.is_changed = true;
     }
 
@@ -203,10 +203,10 @@ impl World {
             return;
         }
         self.keep_counts();
-        (0..PORTS).for_each(|port| self.control(Command::RemoveEgress(PortId(port))));
-        self.control(Command::RemoveIoam);
+        (0..PORTS).for_each(|port| self.apply(Command::RemoveEgress(PortId(port))));
+        self.apply(Command::RemoveIoam);
         match self.temper {
-            Temper::Plain | Temper::Recomputing => self.control(Command::RemoveFastCnp),
+            Temper::Plain | Temper::Recomputing => self.apply(Command::RemoveFastCnp),
             Temper::Strict | Temper::Bordering => {}
         }
         self.add_congestion();

@@ -170,16 +170,16 @@ impl World {
         world
     }
 
-    pub(super) fn control(&mut self, command: Command) {
-        self.node.control(command).expect("a command that the node carries out");
+    pub(super) fn apply(&mut self, command: Command) {
+        self.node.apply(command).expect("a command that the node carries out");
     }
 
     fn add_neighbours_and_keys(&mut self) {
         for port in 0..PORTS {
-            self.control(Command::AddNeighbour { next_hop: next_hop(port), mac: neighbour_mac(port) });
+            self.apply(Command::AddNeighbour { next_hop: next_hop(port), mac: neighbour_mac(port) });
         }
         for (key_id, cover) in KEYS {
-            self.control(Command::AddHmacKey { key_id, key: key(cover) });
+            self.apply(Command::AddHmacKey { key_id, key: key(cover) });
         }
     }
 
@@ -217,13 +217,13 @@ impl World {
         ];
         for (address, len, action) in routes {
             let prefix = Prefix::new(address, len).expect("a length of at most 128");
-            self.control(Command::AddRoute { table: TableId(0), prefix, action });
+            self.apply(Command::AddRoute { table: TableId(0), prefix, action });
         }
         let prefix = Prefix::new(receiver(0), 48).expect("a length of at most 128");
-        self.control(Command::AddRoute { table: TableId(5), prefix, action: via(&[1]) });
+        self.apply(Command::AddRoute { table: TableId(5), prefix, action: via(&[1]) });
         let prefix = Prefix::new(source(0), 48).expect("a length of at most 128");
         let action = encaps(&[far], EncapsMode::Reduced, None);
-        self.control(Command::AddRoute { table: TableId(5), prefix, action });
+        self.apply(Command::AddRoute { table: TableId(5), prefix, action });
         let routes = [
             (ABOVE, COPIED, None, &[1, 2][..], true, false),
             (LOOPBACK, COPIED, None, &[1, 2], false, false),
@@ -236,7 +236,7 @@ impl World {
             let outgoing = outgoing.iter().map(|port| PortId(*port)).collect();
             let incoming = incoming.map(PortId);
             let route = MulticastRoute { source, group, incoming, outgoing, end_mt, require_hmac };
-            self.control(Command::AddMulticastRoute(route));
+            self.apply(Command::AddMulticastRoute(route));
         }
     }
 
@@ -261,7 +261,7 @@ impl World {
         ];
         for (sid, len, behavior) in sids {
             let prefix = Prefix::new(sid, len).expect("a length of at most 128");
-            self.control(Command::AddSid { prefix, behavior });
+            self.apply(Command::AddSid { prefix, behavior });
         }
     }
 
@@ -273,9 +273,9 @@ impl World {
         ];
         let infrastructure = [LOOPBACK, ABOVE, BELOW[0]].map(|address| prefix(address, 48)).to_vec();
         let proxies = vec![prefix(proxy(0), 48)];
-        self.control(Command::SetDomain(Domain { sids, infrastructure, proxies }));
-        self.control(Command::SetBorder { port: PortId(0), sources: vec![prefix(source(0), 64)] });
-        self.control(Command::SetBorder { port: PortId(2), sources: Vec::new() });
+        self.apply(Command::SetDomain(Domain { sids, infrastructure, proxies }));
+        self.apply(Command::SetBorder { port: PortId(0), sources: vec![prefix(source(0), 64)] });
+        self.apply(Command::SetBorder { port: PortId(2), sources: Vec::new() });
     }
 
     /// Commits a new epoch of a group, in two phases; what no group can be is not committed.
@@ -285,19 +285,19 @@ impl World {
         let Ok(whole) = Group::new(record(group, epoch, change, self.sent[usize::from(group) - 1].next())) else {
             return;
         };
-        self.control(Command::PrepareGroup(Box::new(entry(group, &whole))));
-        self.control(Command::CommitGroup { id, epoch });
+        self.apply(Command::PrepareGroup(Box::new(entry(group, &whole))));
+        self.apply(Command::CommitGroup { id, epoch });
     }
 
     /// Takes part in a group anew.
     pub(super) fn rejoin(&mut self, group: u16) {
         let id = GroupId(group.into());
         if self.node.groups().any(|known| known == id) {
-            self.control(Command::RemoveGroup(id));
+            self.apply(Command::RemoveGroup(id));
         }
         let first = initial_psn(group);
         let whole = Group::new(record(group, self.epoch, Change::Nothing, first)).expect("a group that can work");
-        self.control(Command::AddGroup(Box::new(entry(group, &whole))));
+        self.apply(Command::AddGroup(Box::new(entry(group, &whole))));
         self.sent[usize::from(group) - 1] = first.previous();
     }
 
@@ -307,14 +307,14 @@ impl World {
             return;
         }
         self.gone[usize::from(port)] = true;
-        self.control(Command::RemoveNeighbour(next_hop(port)));
+        self.apply(Command::RemoveNeighbour(next_hop(port)));
     }
 
     /// All neighbours are there again.
     pub(super) fn restore_neighbours(&mut self) {
         for port in 0..PORTS {
             if std::mem::take(&mut self.gone[usize::from(port)]) {
-                self.control(Command::AddNeighbour { next_hop: next_hop(port), mac: neighbour_mac(port) });
+                self.apply(Command::AddNeighbour { next_hop: next_hop(port), mac: neighbour_mac(port) });
             }
         }
     }

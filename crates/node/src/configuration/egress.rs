@@ -6,7 +6,7 @@ use super::ports::port_named;
 use super::value::{Integer, Located, PortName, Probability};
 use serde::Deserialize;
 use srdma_dataplane::{
-    Backpressure, CLASSES, ClassConfig, ClassMap, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling,
+    BackpressureThresholds, CLASSES, ClassConfig, ClassMap, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling,
     StormAction, Watchdog,
 };
 use srdma_node_spec::Entries;
@@ -213,13 +213,13 @@ fn pfc(section: &PfcSection) -> Result<PfcConfig, Problem> {
     })
 }
 
-fn backpressure(section: &BackpressureSection) -> Result<Backpressure, Problem> {
+fn backpressure(section: &BackpressureSection) -> Result<BackpressureThresholds, Problem> {
     let (xoff, xon) = (section.xoff_octets.value.get(), section.xon_octets.value.get());
     if xon == xoff {
         let text = format!("xon_octets is {xon}, expected less than xoff_octets, {xoff}, or more for an early resume");
         return Err(Problem::new(section.xon_octets.at, text));
     }
-    Ok(Backpressure { xoff_octets: xoff as usize, xon_octets: xon as usize })
+    Ok(BackpressureThresholds { xoff_octets: xoff as usize, xon_octets: xon as usize })
 }
 
 fn watchdog(section: &WatchdogSection) -> Result<Watchdog, Problem> {

@@ -147,7 +147,7 @@ impl Draft {
     fn add(&mut self, at: usize, entries: Entries) -> Result<(), Problem> {
         let mut commands = entries.commands().into_iter();
         commands
-            .try_for_each(|command| self.node.control(command))
+            .try_for_each(|command| self.node.apply(command))
             .map_err(|error| Problem::new(at, error.to_string()))?;
         self.entries.extend(entries);
         Ok(())

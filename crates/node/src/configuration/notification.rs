@@ -6,7 +6,7 @@ use super::file::{BehaviorName, File};
 use super::ports::port_named;
 use super::value::{HostAddress, Integer, Located, PortName, PositiveU32, count_or};
 use serde::Deserialize;
-use srdma_dataplane::{NodeConfig, NotificationConfig, NotificationSids, PriorityMapping};
+use srdma_dataplane::{BackpressureConfig, BackpressureSids, NodeConfig, PriorityMapping};
 use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
@@ -80,8 +80,8 @@ fn notifications(
     file: &File,
     config: &NodeConfig,
     section: &NotificationsSection,
-) -> Result<NotificationConfig, Problem> {
-    let defaults = NotificationConfig::default();
+) -> Result<BackpressureConfig, Problem> {
+    let defaults = BackpressureConfig::default();
     let time = |key: &str, given: &Option<Located<Duration>>, default| match given {
         None => Ok(default),
         Some(time) if time.value.as_micros() == 0 => {
@@ -90,7 +90,7 @@ fn notifications(
         Some(time) => Ok(time.value),
     };
     let hold = time("hold", &section.hold, defaults.hold)?;
-    Ok(NotificationConfig {
+    Ok(BackpressureConfig {
         hold,
         refresh: time("refresh", &section.refresh, hold / 2)?,
         priorities: priorities(file, config, &section.priority)?,
@@ -132,7 +132,7 @@ fn priorities(file: &File, config: &NodeConfig, sections: &[PrioritySection]) ->
 }
 
 /// The table of D63.
-fn sids(sections: &[SidsSection]) -> Result<BTreeMap<Prefix, NotificationSids>, Problem> {
+fn sids(sections: &[SidsSection]) -> Result<BTreeMap<Prefix, BackpressureSids>, Problem> {
     let mut sids = BTreeMap::new();
     for section in sections {
         let (at, outer_source) = (section.outer_source.at, section.outer_source.value);
@@ -144,7 +144,7 @@ fn sids(sections: &[SidsSection]) -> Result<BTreeMap<Prefix, NotificationSids>, 
         if end_c.is_none() && end_e.is_none() {
             return Err(Problem::new(at, format!("{outer_source} has neither end_c nor end_e")));
         }
-        sids.insert(outer_source, NotificationSids { outer_source, end_c, end_e });
+        sids.insert(outer_source, BackpressureSids { outer_source, end_c, end_e });
     }
     Ok(sids)
 }

@@ -235,7 +235,7 @@ impl DataThread {
         }
         let mut refused = None;
         for command in commands {
-            if let Err(error) = self.node.control(command) {
+            if let Err(error) = self.node.apply(command) {
                 refused.get_or_insert(error);
             }
         }

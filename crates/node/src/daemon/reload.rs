@@ -67,7 +67,7 @@ behavior = 'End.MT'
         let (old, new) = (configuration(old), configuration(new));
         let commands = diff(&old.spec, &new.spec).expect("possible");
         let mut node = old.node().expect("right");
-        commands.iter().for_each(|command| node.control(command.clone()).expect("taken"));
+        commands.iter().for_each(|command| node.apply(command.clone()).expect("taken"));
         let name = |command: &Command| match command {
             Command::AddGroup(entry) => format!("AddGroup {}", entry.id.0),
             Command::RemoveGroup(id) => format!("RemoveGroup {}", id.0),
@@ -81,7 +81,7 @@ behavior = 'End.MT'
             Command::AddPort(port) => format!("AddPort {}", port.name),
             Command::SetBorder { port, .. } | Command::RemoveBorder(port) => format!("{} {}", variant(command), port.0),
             Command::SetEgress { port, .. } | Command::RemoveEgress(port) => format!("{} {}", variant(command), port.0),
-            Command::SetNotificationSids(sids) => format!("SetNotificationSids {}", sids.len()),
+            Command::SetBackpressureSids(sids) => format!("SetBackpressureSids {}", sids.len()),
             Command::AddConnection(connection) => format!("AddConnection {}", connection.host),
             Command::RemoveConnection { host, .. } => format!("RemoveConnection {host}"),
             other => variant(other),
@@ -256,12 +256,12 @@ behavior = 'End.MT'
         for same in [&on("1ms"), &sids(1)] {
             assert_eq!(commands(same, same), NOTHING);
         }
-        assert_eq!(commands(&off, &on("1ms")), ["SetNotifications"]);
-        assert_eq!(commands(&on("1ms"), &on("2ms")), ["SetNotifications"]);
-        assert_eq!(commands(&on("1ms"), BASE), ["RemoveNotifications", "RemoveEgress 0", "SetClasses"]);
-        assert_eq!(commands(BASE, &sids(1)), ["SetNotificationSids 1"]);
-        assert_eq!(commands(&sids(1), &sids(2)), ["SetNotificationSids 1"]);
-        assert_eq!(commands(&sids(1), BASE), ["SetNotificationSids 0"]);
+        assert_eq!(commands(&off, &on("1ms")), ["SetBackpressure"]);
+        assert_eq!(commands(&on("1ms"), &on("2ms")), ["SetBackpressure"]);
+        assert_eq!(commands(&on("1ms"), BASE), ["RemoveBackpressure", "RemoveEgress 0", "SetClasses"]);
+        assert_eq!(commands(BASE, &sids(1)), ["SetBackpressureSids 1"]);
+        assert_eq!(commands(&sids(1), &sids(2)), ["SetBackpressureSids 1"]);
+        assert_eq!(commands(&sids(1), BASE), ["SetBackpressureSids 0"]);
     }
 
     /// Settings that change are removed first: the new domain may not hold the old Proxy Addresses.

@@ -97,7 +97,7 @@ impl Report {
             Some(PortReport {
                 name: port.name.clone(),
                 received: counters.received.into(),
-                sent: counters.sent.into(),
+                sent: counters.enqueued.into(),
                 drops: by_name(&counters.drops),
             })
         });

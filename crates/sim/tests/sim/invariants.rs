@@ -17,7 +17,7 @@ fn run(loss: f64, branches_of_n1: usize) -> Outcome {
     let mut multicast = Multicast::new(TransferConfig { link, ..TransferConfig::figure_1() }, Rc::new(data)).unwrap();
     let mut part = multicast.group().at(NodeIndex(N1)).unwrap();
     part.branches.truncate(branches_of_n1);
-    multicast.control(N1, Command::AddGroup(Box::new(part))).unwrap();
+    multicast.apply(N1, Command::AddGroup(Box::new(part))).unwrap();
     multicast.run(&mut |_| {}).unwrap()
 }
 

@@ -41,7 +41,7 @@ fn run(scenario: TransferConfig, learn: bool) -> Outcome {
     let mut multicast = Multicast::new(scenario, Rc::new(data)).unwrap();
     for edge in EDGES {
         let part = multicast.group().at(NodeIndex(edge)).unwrap();
-        multicast.control(edge, Command::RemoveGroup(GroupId(1))).unwrap();
+        multicast.apply(edge, Command::RemoveGroup(GroupId(1))).unwrap();
         let Parent::Node { loopback, sid } = part.parent else { panic!("an edge has a node above") };
         let learning = Learning {
             proxies: vec![Prefix::host(part.proxy)],
@@ -53,7 +53,7 @@ fn run(scenario: TransferConfig, learn: bool) -> Outcome {
             idle_ns: 10_000_000_000,
         };
         if learn {
-            multicast.control(edge, Command::SetLearning(learning)).unwrap();
+            multicast.apply(edge, Command::SetLearning(learning)).unwrap();
         }
     }
     multicast.run(&mut |_| {}).unwrap()

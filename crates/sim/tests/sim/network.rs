@@ -270,8 +270,8 @@ fn squeezed(frames: usize, commands: impl IntoIterator<Item = Command>) -> (Netw
     };
     let mut node = Node::new(NodeConfig::new("2001:db8::f".parse().unwrap(), vec![port("upper"), port("lower")]));
     let next_hop = NextHop { port: PortId(1), address: destination };
-    node.control(Command::AddNeighbour { next_hop, mac: lower_mac }).unwrap();
-    commands.into_iter().for_each(|command| node.control(command).unwrap());
+    node.apply(Command::AddNeighbour { next_hop, mac: lower_mac }).unwrap();
+    commands.into_iter().for_each(|command| node.apply(command).unwrap());
     let ethernet = Ethernet { destination: mac, source: upper_mac, ethertype: EtherType::IPV6 };
     let ipv6 = Ipv6 {
         traffic_class: 0,

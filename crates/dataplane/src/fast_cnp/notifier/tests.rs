@@ -36,8 +36,8 @@ fn frame(net: u16, host: u16, trace_octets: Option<usize>) -> Vec<u8> {
 
 fn decide(notifier: &mut Notifier, ns: u64, frame: &[u8]) -> Option<bool> {
     match notifier.decide(Instant::from_ns(ns), frame) {
-        Verdict::Nobody | Verdict::Refused | Verdict::ToldBefore => None,
-        Verdict::Notify(notice) => Some(notice.and_mark),
+        Decision::None | Decision::Refused | Decision::NotifiedBefore => None,
+        Decision::Notify(notice) => Some(notice.and_mark),
     }
 }
 
@@ -77,9 +77,9 @@ fn marks_within_the_interval() {
         let mut notifier = Notifier::new(FastCnpConfig { mark_told, ..config() });
         assert!(decide(&mut notifier, 0, &frame(net, 1, None)).is_some());
         match notifier.decide(Instant::from_ns(49_999), &frame(net, 1, None)) {
-            Verdict::Refused => assert!(is_refused),
-            Verdict::ToldBefore => assert!(!is_refused),
-            Verdict::Nobody | Verdict::Notify(_) => panic!("told a moment ago"),
+            Decision::Refused => assert!(is_refused),
+            Decision::NotifiedBefore => assert!(!is_refused),
+            Decision::None | Decision::Notify(_) => panic!("told a moment ago"),
         }
     }
 }
@@ -106,7 +106,7 @@ fn a_fast_cnp_has_the_packets_fields() {
     for (trace_octets, len) in [(None, 104), (Some(0), 112), (Some(24), 136), (Some(228), 344), (Some(232), 104)] {
         let mut notifier = Notifier::new(config());
         let data = frame(1, 1, trace_octets);
-        let Verdict::Notify(notice) = notifier.decide(Instant::ZERO, &data) else { panic!("not told") };
+        let Decision::Notify(notice) = notifier.decide(Instant::ZERO, &data) else { panic!("not told") };
         let mut octets = [0xEE; 344];
         assert_eq!(notifier.write(&notice.fields, LOOPBACK, OptionTypes::default(), &mut octets), Some(len));
         let octets = &octets[..len];

@@ -28,10 +28,10 @@ pub fn edge(require_hmac: bool) -> Bench {
 pub fn edge_with(require_hmac: bool, change: impl FnOnce(&mut NodeConfig)) -> Bench {
     let mut bench = Bench::with(EDGE, 2, change);
     let prefix = Prefix::host(address(SID));
-    bench.control(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac } });
+    bench.apply(Command::AddSid { prefix, behavior: SidBehavior::EndMt { require_hmac } });
     let prefix = Prefix::new(address("2001:db8:2::"), 64).unwrap();
     let action = RouteAction::Via(vec![next_hop(1)]);
-    bench.control(Command::AddRoute { table: TableId(0), prefix, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
     bench
 }
 

@@ -81,20 +81,20 @@ impl Bench {
         let mut bench = Bench { node: Node::new(config), pool: Pool::new(4096), now: Instant::ZERO, ports };
         for port in 0..ports {
             let mac = MacAddress([2, 0, 0, 0, 1, port as u8]);
-            bench.control(Command::AddNeighbour { next_hop: next_hop(port), mac });
+            bench.apply(Command::AddNeighbour { next_hop: next_hop(port), mac });
         }
         bench
     }
 
     /// Carries out a command that must succeed.
-    pub fn control(&mut self, command: Command) {
-        self.node.control(command).unwrap();
+    pub fn apply(&mut self, command: Command) {
+        self.node.apply(command).unwrap();
     }
 
     /// Adds a route by the neighbour at a port.
     pub fn route(&mut self, text: &str, port: u16) {
         let action = RouteAction::Via(vec![next_hop(port)]);
-        self.control(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
+        self.apply(Command::AddRoute { table: TableId(0), prefix: prefix(text), action });
     }
 
     /// Gives an IPv6 packet to a port; returns what leaves, port by port, Ethernet headers checked and taken off.

@@ -19,13 +19,13 @@ fn node() -> Bench {
 
 fn guarded() -> Bench {
     let mut bench = node();
-    bench.control(Command::SetDomain(Domain {
+    bench.apply(Command::SetDomain(Domain {
         sids: vec![prefix("5f00::/32")],
         infrastructure: vec![prefix("2001:db8:53::/48")],
         proxies: Vec::new(),
     }));
-    bench.control(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:bb::/48")] });
-    bench.control(Command::SetBorder { port: PortId(1), sources: Vec::new() });
+    bench.apply(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:bb::/48")] });
+    bench.apply(Command::SetBorder { port: PortId(1), sources: Vec::new() });
     bench
 }
 
@@ -90,7 +90,7 @@ fn no_disguise_helps() {
 #[test]
 fn without_a_domain_there_is_no_border() {
     let mut bench = guarded();
-    bench.control(Command::RemoveDomain);
+    bench.apply(Command::RemoveDomain);
     assert_eq!(fate(&mut bench, 1, &fast_cnp(STRANGER, SENDER, RECEIVER, 7)), Ok(2));
     assert_eq!(fate(&mut bench, 2, &fast_cnp("2001:db8:53::2", STRANGER, RECEIVER, 7)), Ok(1));
 }

@@ -3,7 +3,7 @@
 use crate::common::{Bench, golden, next_hop};
 use crate::fast_cnp::packets::*;
 use srdma_dataplane::{
-    Command, Connection, Domain, FastCnpConfig, NotificationSids, Notified, RouteAction, SidBehavior, TableId,
+    BackpressureSids, Command, Connection, Domain, FastCnpConfig, Notified, RouteAction, SidBehavior, TableId,
 };
 use srdma_frame::PortId;
 use srdma_wire::{Instant, Qpn};
@@ -44,21 +44,21 @@ fn without_flow_label(mut packet: Vec<u8>) -> Vec<u8> {
 fn pe() -> Bench {
     let mut bench = Bench::new(PE, 2);
     let action = RouteAction::Via(vec![next_hop(0)]);
-    bench.control(Command::AddRoute { table: TableId(7), prefix: prefix("2001:db8:1::/48"), action });
+    bench.apply(Command::AddRoute { table: TableId(7), prefix: prefix("2001:db8:1::/48"), action });
     bench.route("::/0", 1);
-    bench.control(Command::AddSid { prefix: prefix(END_E), behavior: SidBehavior::EndE(TableId(7)) });
+    bench.apply(Command::AddSid { prefix: prefix(END_E), behavior: SidBehavior::EndE(TableId(7)) });
     bench
 }
 
 /// The same with the boundary of its SR domain, the DC outside of it.
 fn guarded_pe() -> Bench {
     let mut bench = pe();
-    bench.control(Command::SetDomain(Domain {
+    bench.apply(Command::SetDomain(Domain {
         sids: vec![prefix("5f00::/32")],
         infrastructure: vec![prefix("2001:db8:53::/48")],
         proxies: Vec::new(),
     }));
-    bench.control(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:1::/48")] });
+    bench.apply(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:1::/48")] });
     bench
 }
 
@@ -80,7 +80,7 @@ fn end_e_passes_the_fast_cnp_on_to_the_sender() {
 fn the_border_lets_out_only_what_came_by_end_e() {
     let mut bench = guarded_pe();
     let inner = &golden(CAPTURE)[2];
-    bench.control(Command::AddSid { prefix: prefix("5f00:0:9:d6::"), behavior: SidBehavior::EndDt6(TableId(7)) });
+    bench.apply(Command::AddSid { prefix: prefix("5f00:0:9:d6::"), behavior: SidBehavior::EndDt6(TableId(7)) });
     assert!(bench.send(1, &around(ROUTER, "5f00:0:9:d6::", inner)).is_empty());
     bench.route("2001:db8:1::/48", 0);
     assert!(bench.send(1, inner).is_empty());
@@ -134,7 +134,7 @@ fn the_pe_translates() {
     );
     let (host, peer) = (address(SENDER), address(RECEIVER));
     let [host_qpn, peer_qpn] = [0x77, 0xABCD].map(|qpn| Qpn::new(qpn).unwrap());
-    bench.control(Command::AddConnection(Connection { host, host_qpn, peer, peer_qpn }));
+    bench.apply(Command::AddConnection(Connection { host, host_qpn, peer, peer_qpn }));
     let expected = vec![(0, forwarded(cnp(RECEIVER, SENDER, 0x77)))];
     assert_eq!(bench.send(1, &around(ROUTER, END_E, &fast_cnp(ROUTER, SENDER, RECEIVER, 0xABCD))), expected);
     assert!(bench.send(1, &around(ROUTER, END_E, &fast_cnp(ROUTER, SENDER, RECEIVER, 0xABCE))).is_empty());
@@ -149,8 +149,8 @@ fn router() -> Bench {
     bench.route("5f00:0:9::/48", 0);
     bench.route("::/0", 1);
     turn_on(&mut bench, FastCnpConfig { interval: std::time::Duration::from_nanos(1), ..config() });
-    let sids = NotificationSids { outer_source: prefix(PE), end_c: None, end_e: Some(address(END_E)) };
-    bench.control(Command::SetNotificationSids(vec![sids]));
+    let sids = BackpressureSids { outer_source: prefix(PE), end_c: None, end_e: Some(address(END_E)) };
+    bench.apply(Command::SetBackpressureSids(vec![sids]));
     bench
 }
 
@@ -190,7 +190,7 @@ fn without_an_entry_the_packet_is_marked() {
     assert_eq!((counters.sent, counters.unknown_ingress, counters.refused_by_flow), (0, 2, 0));
     let known = around(PE, "5f00:0:a:d6::", &data(SENDER, RECEIVER, 7));
     assert_eq!(congested(&mut bench, &known).0, Notified::Sender);
-    bench.control(Command::SetNotificationSids(Vec::new()));
+    bench.apply(Command::SetBackpressureSids(Vec::new()));
     bench.now = Instant::from_ns(1000);
     let direct = (1, fast_cnp(ROUTER, SENDER, RECEIVER, 7));
     assert_eq!(congested(&mut bench, &unknown), (Notified::Sender, vec![direct]), "as it began");
@@ -201,8 +201,8 @@ fn without_an_entry_the_packet_is_marked() {
 fn a_congested_pe_tells_its_own_sender() {
     let mut bench = guarded_pe();
     turn_on(&mut bench, config());
-    let sids = NotificationSids { outer_source: prefix(PE), end_c: None, end_e: Some(address(END_E)) };
-    bench.control(Command::SetNotificationSids(vec![sids]));
+    let sids = BackpressureSids { outer_source: prefix(PE), end_c: None, end_e: Some(address(END_E)) };
+    bench.apply(Command::SetBackpressureSids(vec![sids]));
     let packet = around(PE, "5f00:0:a:d6::", &data(SENDER, RECEIVER, 7));
     let told = (0, fast_cnp(PE, SENDER, RECEIVER, 7));
     assert_eq!(congested(&mut bench, &packet), (Notified::Sender, vec![told]));

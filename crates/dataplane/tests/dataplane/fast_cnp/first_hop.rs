@@ -21,7 +21,7 @@ fn first_hop() -> Bench {
 fn with_connection() -> Bench {
     let mut bench = first_hop();
     let (host, peer) = (address(SENDER), address(RECEIVER));
-    bench.control(Command::AddConnection(Connection { host, host_qpn: qpn(0x77), peer, peer_qpn: qpn(0xABCD) }));
+    bench.apply(Command::AddConnection(Connection { host, host_qpn: qpn(0x77), peer, peer_qpn: qpn(0xABCD) }));
     bench
 }
 
@@ -138,12 +138,12 @@ fn a_congested_first_hop_translates_its_own() {
 #[test]
 fn a_translation_passes_the_border() {
     let mut bench = with_connection();
-    bench.control(Command::SetDomain(srdma_dataplane::Domain {
+    bench.apply(Command::SetDomain(srdma_dataplane::Domain {
         sids: Vec::new(),
         infrastructure: vec![prefix("2001:db8:53::/48")],
         proxies: Vec::new(),
     }));
-    bench.control(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:1::/48")] });
+    bench.apply(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:1::/48")] });
     let expected = vec![(0, forwarded(cnp(RECEIVER, SENDER, 0x77)))];
     assert_eq!(bench.send(1, &fast_cnp(OTHER, SENDER, RECEIVER, 0xABCD)), expected);
 }
@@ -155,10 +155,10 @@ fn connections_are_added_and_removed() {
     let remove =
         Command::RemoveConnection { host: connection.host, peer: connection.peer, peer_qpn: connection.peer_qpn };
     let mut bench = switch();
-    assert_eq!(bench.node.control(Command::AddConnection(connection)), Err(ConfigError::FastCnpIsOff));
+    assert_eq!(bench.node.apply(Command::AddConnection(connection)), Err(ConfigError::FastCnpIsOff));
     let mut bench = with_connection();
-    bench.control(remove.clone());
+    bench.apply(remove.clone());
     assert!(bench.send(1, &fast_cnp(OTHER, SENDER, RECEIVER, 0xABCD)).is_empty());
-    let unknown = bench.node.control(remove).unwrap_err();
+    let unknown = bench.node.apply(remove).unwrap_err();
     assert_eq!(unknown.to_string(), "no connection of 2001:db8:1::1 with 2001:db8:2::1, queue pair 0xabcd, was added");
 }

@@ -17,7 +17,7 @@ fn first_hop() -> Bench {
         peer: address(RECEIVER),
         peer_qpn: Qpn::new(0xABCD).unwrap(),
     };
-    bench.control(Command::AddConnection(connection));
+    bench.apply(Command::AddConnection(connection));
     bench
 }
 

@@ -43,12 +43,12 @@ fn the_sender_is_told_as_in_the_capture() {
 fn it_is_off_by_default() {
     let mut bench = switch();
     assert!(bench.node.fast_cnp().is_none());
-    assert_eq!(congested(&mut bench, &golden_data(0)), (Notified::Nobody, vec![]));
+    assert_eq!(congested(&mut bench, &golden_data(0)), (Notified::None, vec![]));
     turn_on(&mut bench, config());
     assert_eq!(congested(&mut bench, &golden_data(0)).0, Notified::Sender);
-    bench.control(Command::RemoveFastCnp);
+    bench.apply(Command::RemoveFastCnp);
     bench.now = Instant::from_ns(1_000_000);
-    assert_eq!(congested(&mut bench, &golden_data(0)), (Notified::Nobody, vec![]));
+    assert_eq!(congested(&mut bench, &golden_data(0)), (Notified::None, vec![]));
 }
 
 /// FC-4-5: a sender of which nobody knows anything is told, and the packet marked; unless the configuration says no.
@@ -74,7 +74,7 @@ fn who_is_not_told() {
         rocev2(SENDER, RECEIVER, 0x64, 7, &[0; 8]),
         data("2001:db8:9::1", RECEIVER, 7),
     ] {
-        assert_eq!(congested(&mut bench, &packet), (Notified::Nobody, vec![]));
+        assert_eq!(congested(&mut bench, &packet), (Notified::None, vec![]));
     }
     assert_eq!(bench.node.fast_cnp_counters().not_a_sender, 1);
 }
@@ -119,7 +119,7 @@ fn the_way_may_be_a_tunnel() {
     turn_on(&mut bench, config());
     let segments = vec![address("5f00:0:9::")];
     let action = RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None };
-    bench.control(Command::AddRoute { table: TableId(0), prefix: prefix("2001:db8:1::/48"), action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix: prefix("2001:db8:1::/48"), action });
     let (mark, told) = congested(&mut bench, &data(SENDER, RECEIVER, 7));
     let [(1, octets)] = &told[..] else { panic!("{told:?}") };
     assert_eq!((mark, &octets[40..]), (Notified::Sender, &fast_cnp(SWITCH, SENDER, RECEIVER, 7)[..]));
@@ -154,12 +154,12 @@ fn a_queue_at_its_threshold_tells() {
     turn_on(&mut bench, config());
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
     egress.classes[0].notify_octets = Some(1);
-    bench.control(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    bench.apply(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
     let mut to_sender = EgressConfig::new(100_000_000_000, 1 << 20);
     to_sender.classes[0].notify_octets = Some(0);
     to_sender.classes[6].notify_octets = Some(0);
-    bench.control(Command::SetEgress { port: PortId(0), egress: Box::new(to_sender) });
-    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    bench.apply(Command::SetEgress { port: PortId(0), egress: Box::new(to_sender) });
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
     let mut frames = Vec::new();
     let ect = |qpn| {
         let mut packet = data(SENDER, RECEIVER, qpn);
@@ -209,8 +209,8 @@ fn a_trace_goes_back_with_the_nodes_own_data() {
     turn_on(&mut bench, config());
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
     egress.classes[0].notify_octets = Some(1);
-    bench.control(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
-    bench.control(Command::SetIoam(Box::new(ioam())));
+    bench.apply(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    bench.apply(Command::SetIoam(Box::new(ioam())));
     let mut frames = Vec::new();
     for packet in [data(SENDER, RECEIVER, 7), with_trace(data(SENDER, RECEIVER, 8))] {
         let octets = [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0x86, 0xDD][..], &packet].concat();

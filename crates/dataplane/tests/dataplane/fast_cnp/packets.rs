@@ -32,7 +32,7 @@ pub(crate) fn config() -> FastCnpConfig {
 }
 
 pub(crate) fn turn_on(bench: &mut Bench, config: FastCnpConfig) {
-    bench.control(Command::SetFastCnp(Box::new(config)));
+    bench.apply(Command::SetFastCnp(Box::new(config)));
 }
 
 /// Who is told of an IPv6 packet that meets congestion, and what leaves.

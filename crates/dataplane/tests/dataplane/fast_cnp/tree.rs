@@ -31,7 +31,7 @@ fn root(config: FastCnpConfig) -> Bench {
     let mut bench = Bench::new(HEADEND, 2);
     bench.route("::/0", 1);
     bench.route(SOURCE, 0);
-    bench.control(Command::AddGroup(Box::new(group().at(NodeIndex(0)).unwrap())));
+    bench.apply(Command::AddGroup(Box::new(group().at(NodeIndex(0)).unwrap())));
     turn_on(&mut bench, config);
     bench
 }
@@ -41,7 +41,7 @@ fn edge() -> Bench {
     let mut bench = group::edge(false);
     bench.route("::/0", 0);
     bench.route("2001:db8:53::b", 1);
-    bench.control(Command::AddGroup(Box::new(group().at(NodeIndex(1)).unwrap())));
+    bench.apply(Command::AddGroup(Box::new(group().at(NodeIndex(1)).unwrap())));
     turn_on(&mut bench, config());
     bench
 }
@@ -174,7 +174,7 @@ fn what_an_edge_does_not_take() {
         assert_eq!(edge.node.group_counters(srdma_group::GroupId(1)).unwrap().cnps_received, 0);
     }
     let mut off = edge();
-    off.control(Command::RemoveFastCnp);
+    off.apply(Command::RemoveFastCnp);
     assert!(off.send(1, &good).is_empty());
     assert_eq!(off.drops(1), [("unexpected_responder", 1)], "off: a response of nobody");
 }

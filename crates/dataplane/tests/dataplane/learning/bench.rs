@@ -36,8 +36,8 @@ pub(crate) fn edge_that_learns_with(
 ) -> Bench {
     let mut bench = edge_with(require_hmac, change);
     let (table, prefix) = (TableId(0), Prefix::host(address(HEADEND)));
-    bench.control(Command::AddRoute { table, prefix, action: RouteAction::Via(vec![next_hop(0)]) });
-    bench.control(Command::SetLearning(learning));
+    bench.apply(Command::AddRoute { table, prefix, action: RouteAction::Via(vec![next_hop(0)]) });
+    bench.apply(Command::SetLearning(learning));
     bench
 }
 

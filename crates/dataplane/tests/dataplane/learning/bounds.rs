@@ -106,13 +106,13 @@ fn a_proxy_address_with_another_meaning_is_not_learnt() {
     let sid = Command::AddSid { prefix, behavior: SidBehavior::End(Flavors::default()) };
     for (command, removal) in [(route, Command::RemoveRoute { table, prefix }), (sid, Command::RemoveSid(prefix))] {
         let mut bench = edge_that_learns(false, learning());
-        bench.control(command.clone());
+        bench.apply(command.clone());
         refused(&mut bench, 100, &[1]);
         assert_eq!((bench.node.groups().count(), bench.drops(0)), (0, vec![("proxy_taken", 1)]));
-        bench.control(removal);
+        bench.apply(removal);
         data(&mut bench, 100, &[1]);
         // What the node is told wins later as well: nobody answers then.
-        bench.control(command);
+        bench.apply(command);
         refused(&mut bench, 101, &[1]);
         assert_eq!(bench.drops(0), [("proxy_taken", 2)]);
     }
@@ -123,13 +123,13 @@ fn a_proxy_address_with_another_meaning_is_not_learnt() {
 fn other_settings_forget_what_was_learnt() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1, 2]);
-    bench.control(Command::SetLearning(learning()));
+    bench.apply(Command::SetLearning(learning()));
     assert_eq!(bench.node.groups().count(), 1);
-    bench.control(Command::SetLearning(Learning { max_groups: 1, ..learning() }));
+    bench.apply(Command::SetLearning(Learning { max_groups: 1, ..learning() }));
     assert_eq!(bench.node.groups().count(), 0);
     data(&mut bench, 100, &[1]);
     assert_eq!(ack(&mut bench, 1, 100), [(0x1F, 100)]);
-    bench.control(Command::RemoveLearning);
+    bench.apply(Command::RemoveLearning);
     assert_eq!(bench.node.groups().count(), 0);
     assert_eq!(data(&mut bench, 100, &[1, 2]), []);
     assert_eq!(bench.node.groups().count(), 0);
@@ -155,7 +155,7 @@ fn settings_that_cannot_work_are_refused() {
     ];
     data(&mut bench, 100, &[1, 2]);
     for (settings, error) in cases {
-        let refusal = bench.node.control(Command::SetLearning(settings));
+        let refusal = bench.node.apply(Command::SetLearning(settings));
         assert_eq!(refusal, Err(ConfigError::Learning(error)));
     }
     assert_eq!(bench.node.groups().count(), 1);
@@ -163,7 +163,7 @@ fn settings_that_cannot_work_are_refused() {
     // D2: nor may one of its addresses come to lie there, whether a group has it or not.
     let mut port = bench.node.config().ports[0].clone();
     port.addresses = vec![address("2001:db8:ff::77")];
-    assert!(matches!(bench.node.control(Command::AddPort(port)), Err(ConfigError::Learning(_))));
+    assert!(matches!(bench.node.apply(Command::AddPort(port)), Err(ConfigError::Learning(_))));
 }
 
 /// RFC 8754 section 5.1: Proxy Addresses lie in the domain's prefixes of them, whichever is told first.
@@ -178,9 +178,9 @@ fn the_domain_has_the_proxy_addresses() {
     let proxies = learning().proxies[0];
     let outside = Err(ConfigError::Learning(LearningError::OutsideDomain(proxies)));
     let mut bench = edge_that_learns(false, learning());
-    assert_eq!(bench.node.control(Command::SetDomain(domain(Vec::new()))), outside);
-    bench.control(Command::SetDomain(domain(vec![proxies])));
-    bench.control(Command::RemoveLearning);
-    bench.control(Command::SetDomain(domain(vec![Prefix::host(address(PROXY))])));
-    assert_eq!(bench.node.control(Command::SetLearning(learning())), outside);
+    assert_eq!(bench.node.apply(Command::SetDomain(domain(Vec::new()))), outside);
+    bench.apply(Command::SetDomain(domain(vec![proxies])));
+    bench.apply(Command::RemoveLearning);
+    bench.apply(Command::SetDomain(domain(vec![Prefix::host(address(PROXY))])));
+    assert_eq!(bench.node.apply(Command::SetLearning(learning())), outside);
 }

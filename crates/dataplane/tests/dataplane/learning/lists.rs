@@ -162,7 +162,7 @@ fn the_journal_tells_what_was_learnt() {
     data(&mut bench, 100, &[1, 2]);
     ack(&mut bench, 1, 100);
     data(&mut bench, 101, &[3]);
-    bench.control(Command::RemoveLearning);
+    bench.apply(Command::RemoveLearning);
     let is_membership = |what: &What| matches!(what, What::Learnt { .. } | What::Left | What::Committed { .. });
     let (entries, _) = bench.node.take_journal();
     let membership: Vec<What> = entries.into_iter().map(|Entry { what, .. }| what).filter(is_membership).collect();

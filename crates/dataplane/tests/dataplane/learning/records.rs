@@ -16,11 +16,11 @@ fn record(hosts: &[u16]) -> Box<GroupEntry> {
 fn a_record_replaces_what_was_learnt() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 104, &[1, 2]);
-    bench.control(Command::PrepareGroup(record(&[1, 3])));
+    bench.apply(Command::PrepareGroup(record(&[1, 3])));
     assert_eq!(bench.node.groups().collect::<Vec<_>>(), [FIRST_LEARNT_GROUP]);
     ack(&mut bench, 1, 104);
     assert_eq!(ack(&mut bench, 2, 104), [(0x1F, 104)]);
-    bench.control(Command::CommitGroup { id: GroupId(1), epoch: 1 });
+    bench.apply(Command::CommitGroup { id: GroupId(1), epoch: 1 });
     assert_eq!(bench.node.groups().collect::<Vec<_>>(), [GroupId(1)]);
     assert_eq!(bench.node.acknowledgements(GroupId(1)).map(|acks| acks.unknown_branches()), Some(2));
     // The lists go on; they no longer make branches.
@@ -35,9 +35,9 @@ fn a_record_replaces_what_was_learnt() {
 #[test]
 fn a_group_whose_record_has_gone_is_learnt() {
     let mut bench = edge_that_learns(false, learning());
-    bench.control(Command::AddGroup(record(&[1, 2])));
+    bench.apply(Command::AddGroup(record(&[1, 2])));
     data(&mut bench, 100, &[1, 2, 3]);
-    bench.control(Command::RemoveGroup(GroupId(1)));
+    bench.apply(Command::RemoveGroup(GroupId(1)));
     assert_eq!(data(&mut bench, 101, &[1, 2]), []);
     assert_eq!(ack(&mut bench, 1, 101), []);
     assert_eq!(ack(&mut bench, 2, 101), [(0x1F, 101)]);
@@ -49,10 +49,10 @@ fn numbers_of_learnt_groups_are_no_records() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1, 2]);
     let unknown = Err(ConfigError::UnknownGroup(FIRST_LEARNT_GROUP.0));
-    assert_eq!(bench.node.control(Command::RemoveGroup(FIRST_LEARNT_GROUP)), unknown);
+    assert_eq!(bench.node.apply(Command::RemoveGroup(FIRST_LEARNT_GROUP)), unknown);
     let mut entry = record(&[1]);
     entry.id = FIRST_LEARNT_GROUP;
     let reserved = Err(ConfigError::ReservedGroup(FIRST_LEARNT_GROUP.0));
-    assert_eq!(bench.node.control(Command::AddGroup(entry)), reserved);
+    assert_eq!(bench.node.apply(Command::AddGroup(entry)), reserved);
     assert_eq!(bench.node.groups().count(), 1);
 }

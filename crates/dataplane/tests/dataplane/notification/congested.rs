@@ -31,7 +31,7 @@ fn a_pause_at_xoff_and_a_resume_at_xon() {
     assert_eq!(bench.notifications(), [expected(END_C, say)]);
     fill(&mut bench, PE, 3, 3);
     assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new(), "it has been asked");
-    assert_eq!(bench.node.pauses_asked().collect::<Vec<_>>(), [(address(END_C), 3)]);
+    assert_eq!(bench.node.sent_pauses().collect::<Vec<_>>(), [(address(END_C), 3)]);
 
     (0..4).for_each(|_| assert!(bench.give_out(BOTTLENECK).is_some()));
     bench.wait_until(5007);
@@ -40,11 +40,11 @@ fn a_pause_at_xoff_and_a_resume_at_xon() {
     assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new(), "2000 octets are more than XON");
     bench.give_out(BOTTLENECK).unwrap();
     assert_eq!(bench.notifications(), [expected(END_C, resume(3, 5008))]);
-    assert_eq!(bench.node.pauses_asked().count(), 0);
+    assert_eq!(bench.node.sent_pauses().count(), 0);
     bench.give_out(BOTTLENECK).unwrap();
     bench.wait_until(60_000);
     assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new());
-    let counters = bench.node.notification_counters();
+    let counters = bench.node.backpressure_counters();
     assert_eq!((counters.pauses_sent, counters.refreshes_sent, counters.resumes_sent), (1, 1, 1));
     assert_eq!((counters.not_sent, bench.pool.in_use()), (0, 0));
 }
@@ -54,8 +54,8 @@ fn a_pause_at_xoff_and_a_resume_at_xon() {
 fn an_early_resume_leaves_while_the_queue_is_above_xoff() {
     let mut bench = router();
     let mut egress = EgressConfig::new(100_000_000, 1 << 20);
-    egress.classes[3].backpressure = Some(Backpressure { xoff_octets: 1000, xon_octets: 4000 });
-    bench.control(Command::SetEgress { port: BOTTLENECK, egress: Box::new(egress) });
+    egress.classes[3].backpressure = Some(BackpressureThresholds { xoff_octets: 1000, xon_octets: 4000 });
+    bench.apply(Command::SetEgress { port: BOTTLENECK, egress: Box::new(egress) });
     let codes = |bench: &mut Bench| -> Vec<u8> { bench.notifications().iter().map(|packet| packet[81]).collect() };
     fill(&mut bench, PE, 3, 3);
     assert_eq!(codes(&mut bench), [PAUSE], "the third finds 2000");
@@ -103,7 +103,7 @@ fn who_is_not_known_is_not_asked() {
     fill(&mut bench, "2001:db8:53::7", 3, 6);
     bench.take_in(2, &ipv6(PE, EGRESS, 3, 59, &[0; 900]));
     assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new());
-    let counters = bench.node.notification_counters();
+    let counters = bench.node.backpressure_counters();
     assert_eq!((counters.pauses_sent, counters.unknown_ingress), (0, 2));
 }
 
@@ -111,10 +111,10 @@ fn who_is_not_known_is_not_asked() {
 #[test]
 fn it_is_off_by_default() {
     let mut bench = router();
-    bench.control(Command::RemoveNotifications);
+    bench.apply(Command::RemoveBackpressure);
     fill(&mut bench, PE, 3, 9);
-    assert_eq!((bench.notifications().len(), bench.node.notifications()), (0, None));
-    bench.control(Command::SetNotifications(Box::default()));
+    assert_eq!((bench.notifications().len(), bench.node.backpressure()), (0, None));
+    bench.apply(Command::SetBackpressure(Box::default()));
     fill(&mut bench, PE, 3, 1);
     assert_eq!(bench.notifications().len(), 1);
     while bench.give_out(BOTTLENECK).is_some() {}
@@ -156,9 +156,9 @@ fn a_queue_without_a_link_is_no_reason() {
 #[test]
 fn a_pause_that_has_no_way_is_tried_again() {
     let mut bench = router();
-    bench.control(Command::RemoveRoute { table: TableId(0), prefix: prefix("5f00::/16") });
+    bench.apply(Command::RemoveRoute { table: TableId(0), prefix: prefix("5f00::/16") });
     fill(&mut bench, PE, 3, 6);
-    let counters = bench.node.notification_counters();
+    let counters = bench.node.backpressure_counters();
     assert_eq!((counters.pauses_sent, counters.not_sent), (0, 2));
     bench.route("5f00::/16", 0);
     fill(&mut bench, PE, 3, 1);
@@ -173,9 +173,9 @@ fn sids_change_while_pauses_stand() {
     fill(&mut bench, OTHER_PE, 3, 5);
     fill(&mut bench, PE, 3, 1);
     assert_eq!(bench.notifications().len(), 2);
-    let sids = NotificationSids { outer_source: prefix(PE), end_c: Some(address(END_C)), end_e: None };
-    bench.control(Command::SetNotificationSids(vec![sids]));
-    assert_eq!(bench.node.pauses_asked().collect::<Vec<_>>(), [(address(END_C), 3)]);
+    let sids = BackpressureSids { outer_source: prefix(PE), end_c: Some(address(END_C)), end_e: None };
+    bench.apply(Command::SetBackpressureSids(vec![sids]));
+    assert_eq!(bench.node.sent_pauses().collect::<Vec<_>>(), [(address(END_C), 3)]);
     bench.wait_until(1);
     assert_eq!(bench.notifications().len(), 1);
     while bench.give_out(BOTTLENECK).is_some() {}
@@ -186,9 +186,9 @@ fn sids_change_while_pauses_stand() {
 #[test]
 fn a_pe_does_not_notify_itself() {
     let mut bench = router();
-    bench.control(Command::AddSid { prefix: prefix(END_C), behavior: SidBehavior::EndC });
+    bench.apply(Command::AddSid { prefix: prefix(END_C), behavior: SidBehavior::EndC });
     fill(&mut bench, PE, 3, 9);
     assert_eq!(bench.notifications().len(), 0);
-    assert_eq!(bench.node.notification_counters(), NotificationCounters::default());
+    assert_eq!(bench.node.backpressure_counters(), BackpressureCounters::default());
     while bench.give_out(BOTTLENECK).is_some() {}
 }

@@ -29,13 +29,13 @@ fn a_notification_pauses_the_gateway() {
         bench.take_in(0, &dress(notification(ROUTER, pause(3, 1, 500))));
         assert_eq!(told(&mut bench), [pause_frame]);
         assert_eq!(bench.node.pausing_classes(GATEWAY), 1 << 3);
-        let holds: Vec<Hold> = bench.node.holds().collect();
+        let holds: Vec<ReceivedPause> = bench.node.received_pauses().collect();
         let until = srdma_wire::Instant::from_ns(500_000);
-        assert_eq!(holds, [Hold { congested: address(ROUTER), traffic_class: 3, until }]);
+        assert_eq!(holds, [ReceivedPause { congested: address(ROUTER), traffic_class: 3, until }]);
         bench.take_in(0, &dress(notification(ROUTER, resume(3, 2))));
         assert_eq!(told(&mut bench), [resume_frame]);
-        assert_eq!((bench.node.holds().count(), bench.node.pausing_classes(GATEWAY)), (0, 0));
-        let counters = bench.node.notification_counters();
+        assert_eq!((bench.node.received_pauses().count(), bench.node.pausing_classes(GATEWAY)), (0, 0));
+        let counters = bench.node.backpressure_counters();
         assert_eq!((counters.pauses_taken, counters.resumes_taken), (1, 1));
         assert_eq!((bench.drops(0), bench.pool.in_use()), (vec![], 0));
     }
@@ -56,7 +56,7 @@ fn a_pause_is_kept_up_for_its_hold_time() {
     let times: Vec<u64> = seen.iter().map(|(us, _)| *us).collect();
     assert_eq!(times, [0, 168, 336, 500]);
     assert!(seen[..3].iter().all(|(_, frame)| *frame == pause_frame));
-    assert_eq!((&seen[3].1, bench.node.notification_counters().expired), (&resume_frame, 1));
+    assert_eq!((&seen[3].1, bench.node.backpressure_counters().expired), (&resume_frame, 1));
     assert_eq!(bench.node.next_deadline(), None);
 }
 
@@ -108,7 +108,7 @@ fn what_is_refused_is_counted_by_name() {
         let mut bench = pe();
         bench.take_in(0, &packet);
         assert_eq!((bench.drops(0), told(&mut bench)), (vec![(reason, 1)], NOTHING));
-        assert_eq!((bench.node.holds().count(), bench.node.notification_counters().pauses_taken), (0, 0));
+        assert_eq!((bench.node.received_pauses().count(), bench.node.backpressure_counters().pauses_taken), (0, 0));
     }
 }
 
@@ -132,10 +132,10 @@ fn old_notifications_are_dropped() {
 #[test]
 fn without_pfc_or_a_mapping_nothing_is_paused() {
     let mut bench = pe();
-    bench.control(Command::RemoveEgress(GATEWAY));
+    bench.apply(Command::RemoveEgress(GATEWAY));
     bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
     assert_eq!(bench.drops(0), [("notification_unmapped", 1)]);
-    bench.control(Command::RemoveNotifications);
+    bench.apply(Command::RemoveBackpressure);
     bench.take_in(0, &notification(ROUTER, pause(3, 2, 500)));
     assert_eq!(bench.drops(0), [("notification_off", 1), ("notification_unmapped", 1)]);
 }
@@ -143,11 +143,11 @@ fn without_pfc_or_a_mapping_nothing_is_paused() {
 /// What is paused when notifications are turned off, or told anew, goes on.
 #[test]
 fn turning_it_off_lets_go() {
-    for command in [Command::RemoveNotifications, Command::SetNotifications(Box::new(at_pe()))] {
+    for command in [Command::RemoveBackpressure, Command::SetBackpressure(Box::new(at_pe()))] {
         let mut bench = pe();
         bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
         assert_eq!(told(&mut bench).len(), 1);
-        bench.control(command);
+        bench.apply(command);
         assert_eq!(told(&mut bench), [made()[1].clone()]);
     }
 }
@@ -155,15 +155,15 @@ fn turning_it_off_lets_go() {
 #[test]
 fn what_cannot_be_is_refused() {
     let mut bench = pe();
-    let refused = |bench: &mut Bench, change: &dyn Fn(&mut NotificationConfig)| {
+    let refused = |bench: &mut Bench, change: &dyn Fn(&mut BackpressureConfig)| {
         let mut config = at_pe();
         change(&mut config);
-        bench.node.control(Command::SetNotifications(Box::new(config))).unwrap_err().to_string()
+        bench.node.apply(Command::SetBackpressure(Box::new(config))).unwrap_err().to_string()
     };
     let no_port = refused(&mut bench, &|config| config.priorities[0].ports.push(PortId(9)));
     assert_eq!(no_port, "port 9 does not exist, the node has 2");
     let no_priority = refused(&mut bench, &|config| config.priorities[0].priority = 8);
-    assert_eq!(no_priority, "notifications: traffic class 3: there is no PFC priority 8, they end with 7");
+    assert_eq!(no_priority, "backpressure: traffic class 3: there is no PFC priority 8, they end with 7");
     bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
     assert_eq!(told(&mut bench).len(), 1, "what was told before still holds");
 }

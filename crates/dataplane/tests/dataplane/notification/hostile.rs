@@ -16,12 +16,12 @@ fn quiet(bench: &mut Bench) {
 #[test]
 fn nobody_outside_reaches_end_c() {
     let mut bench = pe();
-    bench.control(Command::SetDomain(Domain {
+    bench.apply(Command::SetDomain(Domain {
         sids: vec![prefix("5f00::/32")],
         infrastructure: vec![prefix("2001:db8:53::/48")],
         proxies: Vec::new(),
     }));
-    bench.control(Command::SetBorder { port: GATEWAY, sources: vec![prefix("2001:db8:1::/48")] });
+    bench.apply(Command::SetBorder { port: GATEWAY, sources: vec![prefix("2001:db8:1::/48")] });
     let host = "2001:db8:1::1";
     bench.take_in(1, &notification(host, pause(3, 1, 500)));
     bench.take_in(1, &notification(ROUTER, pause(3, 1, 500)));
@@ -50,7 +50,7 @@ fn nothing_is_paused_for_ever() {
         paused_us += if bench.node.pausing_classes(GATEWAY) == 0 { 0 } else { 500 };
         quiet(&mut bench);
     }
-    assert_eq!((paused_us, bench.node.notification_counters().barred), (20_000, 1));
+    assert_eq!((paused_us, bench.node.backpressure_counters().barred), (20_000, 1));
     let storm = bench.drops(0);
     assert_eq!(storm, [("notification_storm", 158)]);
     bench.wait_until(102_000);
@@ -64,10 +64,10 @@ fn nothing_is_paused_for_ever() {
 fn an_origin_is_limited() {
     let mut bench = pe();
     (0..1000).for_each(|sequence| bench.take_in(0, &notification(ROUTER, pause(3, sequence, 500))));
-    assert_eq!(bench.node.notification_counters().pauses_taken, 64);
+    assert_eq!(bench.node.backpressure_counters().pauses_taken, 64);
     assert_eq!(bench.drops(0), [("notification_rate_limited", 936)]);
     bench.take_in(0, &notification("2001:db8:53::3", resume(3, 1)));
-    assert_eq!(bench.node.notification_counters().resumes_taken, 1);
+    assert_eq!(bench.node.backpressure_counters().resumes_taken, 1);
     quiet(&mut bench);
 }
 
@@ -76,22 +76,22 @@ fn an_origin_is_limited() {
 #[test]
 fn a_flood_of_origins_leaves_nothing_behind() {
     let mut bench = pe();
-    bench.control(Command::SetNotifications(Box::new(NotificationConfig { origins: 16, ..at_pe() })));
+    bench.apply(Command::SetBackpressure(Box::new(BackpressureConfig { origins: 16, ..at_pe() })));
     for us in 0..100_000_u64 {
         bench.wait_until(us);
         let origin = std::net::Ipv6Addr::from((0x2001_0db8_0053_u128 << 80) + u128::from(us) + 1000).to_string();
         bench.take_in(0, &notification(&origin, pause(3, us as u32, 300)));
         if us % 1000 == 0 {
-            assert!(bench.node.holds().count() <= 16);
+            assert!(bench.node.received_pauses().count() <= 16);
             quiet(&mut bench);
         }
     }
-    let taken = bench.node.notification_counters().pauses_taken;
+    let taken = bench.node.backpressure_counters().pauses_taken;
     assert!((16..=16 * (100 / 6 + 1)).contains(&taken), "{taken}: a place is free again after 64 tokens, 6.4 ms");
     assert_eq!(bench.drops(0), [("notification_too_many_origins", 100_000 - taken)]);
     bench.wait_until(100_300);
     quiet(&mut bench);
-    assert_eq!((bench.node.pausing_classes(GATEWAY), bench.node.holds().count()), (0, 0));
+    assert_eq!((bench.node.pausing_classes(GATEWAY), bench.node.received_pauses().count()), (0, 0));
     assert_eq!((bench.node.next_deadline(), bench.pool.in_use()), (None, 0));
 }
 
@@ -99,8 +99,8 @@ fn a_flood_of_origins_leaves_nothing_behind() {
 #[test]
 fn end_e_is_limited_by_default() {
     let mut bench = pe();
-    bench.control(Command::RemoveNotifications);
-    bench.control(Command::AddSid { prefix: prefix("5f00:0:9:d000::"), behavior: SidBehavior::EndE(TableId(0)) });
+    bench.apply(Command::RemoveBackpressure);
+    bench.apply(Command::AddSid { prefix: prefix("5f00:0:9:d000::"), behavior: SidBehavior::EndE(TableId(0)) });
     let inner = ipv6(ROUTER, "2001:db8:1::1", 0, 59, &[0; 8]);
     (0..300).for_each(|_| bench.take_in(0, &ipv6(ROUTER, "5f00:0:9:d000::", 0, 41, &inner)));
     assert_eq!(bench.drops(0), [("notification_rate_limited", 300 - 256)]);
@@ -111,11 +111,11 @@ fn end_e_is_limited_by_default() {
 #[test]
 fn end_e_is_limited() {
     let mut bench = pe();
-    let config = NotificationConfig { origins: 2, end_e_per_second: 1000, end_e_at_once: 3, ..at_pe() };
-    bench.control(Command::SetNotifications(Box::new(config)));
-    bench.control(Command::AddSid { prefix: prefix("5f00:0:9:d000::"), behavior: SidBehavior::EndE(TableId(1)) });
+    let config = BackpressureConfig { origins: 2, end_e_per_second: 1000, end_e_at_once: 3, ..at_pe() };
+    bench.apply(Command::SetBackpressure(Box::new(config)));
+    bench.apply(Command::AddSid { prefix: prefix("5f00:0:9:d000::"), behavior: SidBehavior::EndE(TableId(1)) });
     let action = RouteAction::Via(vec![next_hop(1)]);
-    bench.control(Command::AddRoute { table: TableId(1), prefix: prefix("2001:db8:1::/48"), action });
+    bench.apply(Command::AddRoute { table: TableId(1), prefix: prefix("2001:db8:1::/48"), action });
     for origin in ["2001:db8:53::2", "2001:db8:53::3", "2001:db8:53::4"] {
         let inner = ipv6(origin, "2001:db8:1::1", 0, 59, &[0; 8]);
         (0..5).for_each(|_| bench.take_in(0, &ipv6(origin, "5f00:0:9:d000::", 0, 41, &inner)));
@@ -153,8 +153,8 @@ proptest! {
     #[test]
     fn any_notifications(steps in prop::collection::vec(step(), 1..200)) {
         let mut bench = pe();
-        let config = NotificationConfig { watchdog: Duration::from_millis(5), ..at_pe() };
-        bench.control(Command::SetNotifications(Box::new(config)));
+        let config = BackpressureConfig { watchdog: Duration::from_millis(5), ..at_pe() };
+        bench.apply(Command::SetBackpressure(Box::new(config)));
         let (mut us, mut since) = (0, None);
         for (wait, packet) in &steps {
             us += wait;
@@ -166,7 +166,7 @@ proptest! {
         }
         bench.wait_until(us + 1000);
         quiet(&mut bench);
-        prop_assert_eq!((bench.node.pausing_classes(GATEWAY), bench.node.holds().count()), (0, 0));
+        prop_assert_eq!((bench.node.pausing_classes(GATEWAY), bench.node.received_pauses().count()), (0, 0));
         bench.wait_until(us + 10_000);
         prop_assert_eq!((bench.node.next_deadline(), bench.pool.in_use()), (None, 0));
     }

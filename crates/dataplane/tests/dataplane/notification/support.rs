@@ -86,22 +86,22 @@ pub(crate) fn without_flow_label(mut packet: Vec<u8>) -> Vec<u8> {
 pub(crate) fn pe() -> Bench {
     let mut bench = Bench::new(PE, 2);
     bench.route("::/0", 0);
-    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
     egress.classes[3].pfc =
         Some(PfcConfig { xoff_octets: 3000, xon_octets: 1500, headroom_octets: 2000, quanta: 0xFFFF });
-    bench.control(Command::SetEgress { port: GATEWAY, egress: Box::new(egress) });
-    bench.control(Command::AddSid { prefix: prefix(END_C), behavior: SidBehavior::EndC });
-    bench.control(Command::SetNotifications(Box::new(at_pe())));
+    bench.apply(Command::SetEgress { port: GATEWAY, egress: Box::new(egress) });
+    bench.apply(Command::AddSid { prefix: prefix(END_C), behavior: SidBehavior::EndC });
+    bench.apply(Command::SetBackpressure(Box::new(at_pe())));
     bench
 }
 
-pub(crate) fn at_pe() -> NotificationConfig {
-    NotificationConfig {
+pub(crate) fn at_pe() -> BackpressureConfig {
+    BackpressureConfig {
         priorities: vec![PriorityMapping { traffic_class: 3, ports: vec![GATEWAY], priority: 3 }],
         greatest_hold: Duration::from_millis(1),
         watchdog: Duration::from_millis(20),
-        ..NotificationConfig::new()
+        ..BackpressureConfig::new()
     }
 }
 
@@ -110,19 +110,19 @@ pub(crate) fn router() -> Bench {
     let mut bench = Bench::new(ROUTER, 3);
     bench.route("5f00::/16", 0);
     bench.route("5f00:0:a::/48", 1);
-    bench.control(Command::SetClasses(ClassMap::by_precedence()));
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
     for port in [1, 2] {
         let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
-        egress.classes[3].backpressure = Some(Backpressure { xoff_octets: 3000, xon_octets: 1000 });
-        bench.control(Command::SetEgress { port: PortId(port), egress: Box::new(egress) });
+        egress.classes[3].backpressure = Some(BackpressureThresholds { xoff_octets: 3000, xon_octets: 1000 });
+        bench.apply(Command::SetEgress { port: PortId(port), egress: Box::new(egress) });
     }
-    let sids = |outer_source, end_c| NotificationSids {
+    let sids = |outer_source, end_c| BackpressureSids {
         outer_source: prefix(outer_source),
         end_c: Some(address(end_c)),
         end_e: None,
     };
-    bench.control(Command::SetNotificationSids(vec![sids(PE, END_C), sids("2001:db8:53::8", "5f00:0:8:c000::")]));
-    bench.control(Command::SetNotifications(Box::default()));
+    bench.apply(Command::SetBackpressureSids(vec![sids(PE, END_C), sids("2001:db8:53::8", "5f00:0:8:c000::")]));
+    bench.apply(Command::SetBackpressure(Box::default()));
     bench
 }
 

@@ -17,7 +17,7 @@ fn prefix(text: &str, len: u8) -> Prefix {
 }
 
 fn route(bench: &mut Bench, to: Prefix, action: RouteAction) {
-    bench.control(Command::AddRoute { table: TableId(0), prefix: to, action });
+    bench.apply(Command::AddRoute { table: TableId(0), prefix: to, action });
 }
 
 fn paths() -> Vec<HeadendPath> {
@@ -26,7 +26,7 @@ fn paths() -> Vec<HeadendPath> {
 
 fn node() -> Bench {
     let mut bench = Bench::new(NODE, 2);
-    bench.control(Command::SetSteering(Box::new(HeadendConfig::new(address("::")))));
+    bench.apply(Command::SetSteering(Box::new(HeadendConfig::new(address("::")))));
     route(&mut bench, prefix("2001:db8:1::", 64), RouteAction::Via(vec![next_hop(HOST_PORT)]));
     route(&mut bench, prefix("5f00::", 32), RouteAction::Via(vec![next_hop(FABRIC_PORT)]));
     route(&mut bench, prefix("2001:db8:3::", 64), RouteAction::Placed(paths()));
@@ -75,7 +75,7 @@ fn probes_leave_by_the_fib_and_end_at_the_node() {
 #[test]
 fn a_node_that_takes_the_tunnel_off_listens_as_well() {
     let mut bench = node();
-    bench.control(Command::AddSid { prefix: prefix("5f00:0:1100::", 48), behavior: SidBehavior::End(Flavors::MICRO) });
+    bench.apply(Command::AddSid { prefix: prefix("5f00:0:1100::", 48), behavior: SidBehavior::End(Flavors::MICRO) });
     sent(&mut bench, 1);
     let inner = fast_cnp(SPINE5, QPN3);
     let mut packet = vec![0x60, 0, 0, 0];
@@ -94,7 +94,7 @@ fn routes_come_and_go() {
     sent(&mut bench, 1);
     bench.send(FABRIC_PORT, &fast_cnp(SPINE5, QPN3));
     assert_eq!(destination_of(&sent(&mut bench, 2)), BY_SPINE6);
-    let refused = bench.node.control(Command::RemoveSteering).unwrap_err();
+    let refused = bench.node.apply(Command::RemoveSteering).unwrap_err();
     assert_eq!(refused.to_string(), "steering is in use: 1 lists of paths have routes");
 
     // Other paths for the same route: what is known of the one that stays, stays.
@@ -108,15 +108,15 @@ fn routes_come_and_go() {
     assert_eq!(bench.node.headend().unwrap().sets().count(), 1);
     assert_eq!(bench.node.placed().count(), 2);
     for destination in ["2001:db8:3::", "2001:db8:4::"] {
-        bench.control(Command::RemoveRoute { table: TableId(0), prefix: prefix(destination, 64) });
+        bench.apply(Command::RemoveRoute { table: TableId(0), prefix: prefix(destination, 64) });
     }
     assert_eq!(bench.node.headend().unwrap().sets().count(), 0);
     assert_eq!(bench.send(HOST_PORT, &data(QPN3, 4)).len(), 1, "an ICMPv6 error to the host");
     assert_eq!(bench.drops(HOST_PORT), [("no_route", 1)]);
-    bench.control(Command::RemoveSteering);
+    bench.apply(Command::RemoveSteering);
     let action = RouteAction::Placed(paths());
     let add = Command::AddRoute { table: TableId(0), prefix: prefix("2001:db8:3::", 64), action };
-    assert_eq!(bench.node.control(add).unwrap_err().to_string(), "route 2001:db8:3::/64: steering is off");
+    assert_eq!(bench.node.apply(add).unwrap_err().to_string(), "route 2001:db8:3::/64: steering is off");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn paths_that_cannot_be_change_nothing() {
     let mut bench = node();
     let to = prefix("2001:db8:3::", 64);
     let add = Command::AddRoute { table: TableId(0), prefix: to, action: RouteAction::Placed(Vec::new()) };
-    let error = bench.node.control(add).unwrap_err().to_string();
+    let error = bench.node.apply(add).unwrap_err().to_string();
     assert_eq!(error, "route 2001:db8:3::/64: a destination needs at least one path that is not denied");
     assert_eq!(destination_of(&sent(&mut bench, 1)), BY_SPINE5);
 }
@@ -136,7 +136,7 @@ fn settings_can_change() {
     sent(&mut bench, 1);
     let elsewhere = address("2001:db8:ff::99");
     let config = HeadendConfig { probe_address: Some(elsewhere), ..HeadendConfig::new(address("::")) };
-    bench.control(Command::SetSteering(Box::new(config)));
+    bench.apply(Command::SetSteering(Box::new(config)));
     assert_eq!(destination_of(&sent(&mut bench, 2)), BY_SPINE5);
     bench.now = bench.now.after_ns(10);
     bench.node.tick(bench.now, &mut bench.pool);

@@ -6,7 +6,7 @@ use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
 use crate::daemon::isis::{Inquiry, IsisHandle, Learnt, Link, News, Plan};
 use crate::daemon::order::Refusal;
-use srdma_dataplane::NotificationSids;
+use srdma_dataplane::BackpressureSids;
 use srdma_node_spec::{Entries, Owner};
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
@@ -119,7 +119,7 @@ impl Control<'_> {
     /// Brings the layer of IS-IS up to date: where notifications go (D63).
     async fn apply_notification_sids(&mut self, learnt: &Learnt) -> Result<(), Died> {
         let of_entry = |(outer_source, end_c, end_e): (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)| {
-            (outer_source, NotificationSids { outer_source, end_c, end_e })
+            (outer_source, BackpressureSids { outer_source, end_c, end_e })
         };
         let notification_sids = learnt.sids.iter().map(of_entry).collect();
         let commands = self.layers.replace(Owner::Isis, Entries { notification_sids, ..Entries::default() });

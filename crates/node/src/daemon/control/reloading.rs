@@ -121,7 +121,7 @@ impl Control<'_> {
         let commands = diff(&old, &new).map_err(|error| in_file(error.to_string()))?;
         let mut node = old.build().map_err(|error| in_file(error.to_string()))?;
         let mut commands = commands.into_iter();
-        commands.try_for_each(|command| node.control(command)).map_err(|error| in_file(error.to_string()))?;
+        commands.try_for_each(|command| node.apply(command)).map_err(|error| in_file(error.to_string()))?;
         let claims = claim_missing(&configuration, &self.claims).map_err(|error| in_file(error.to_string()))?;
         Ok(Prepared { configuration, moved, claims })
     }

@@ -55,7 +55,7 @@ impl Bench {
     }
 
     fn configure(&mut self, entries: &Entries) {
-        entries.commands().into_iter().for_each(|command| self.node.control(command).unwrap());
+        entries.commands().into_iter().for_each(|command| self.node.apply(command).unwrap());
         self.mirror.configure(self.ports.clone(), &self.config, entries, &mut self.layer);
     }
 
@@ -71,7 +71,7 @@ impl Bench {
             self.kept.remove(&released);
         }
         self.kept.extend(effects.keep);
-        effects.commands.iter().for_each(|command| self.node.control(command.clone()).unwrap());
+        effects.commands.iter().for_each(|command| self.node.apply(command.clone()).unwrap());
         effects.commands.iter().map(shown).collect()
     }
 }
@@ -284,8 +284,8 @@ fn the_configuration_wins() {
     assert_eq!(bench.apply([gone("2001:db8:1::/48", &[(10, ROUTER)])]), [""; 0]);
     bench.apply([there("2001:db8:1::/48", &[(10, ROUTER)])]);
     // The configuration lets go of the route and the SID: the kernel's take their place.
-    bench.node.control(Command::RemoveRoute { table: TableId(0), prefix: to }).unwrap();
-    bench.node.control(Command::RemoveSid(prefix("5f00:0:1::/48"))).unwrap();
+    bench.node.apply(Command::RemoveRoute { table: TableId(0), prefix: to }).unwrap();
+    bench.node.apply(Command::RemoveSid(prefix("5f00:0:1::/48"))).unwrap();
     bench.mirror.configure(bench.ports.clone(), &bench.config, &only_neighbour, &mut bench.layer);
     assert_eq!(bench.flush(), ["+route 0 2001:db8:1::/48 fe80::1%0", "+route 0 5f00:0:1::/48 fe80::1%0"]);
     // And back.

@@ -116,12 +116,13 @@ pub(super) fn fast_cnp(node: &Node) -> Option<BTreeMap<String, u64>> {
 
 /// What is asked and kept up, while the node notifies.
 pub(super) fn notifications(node: &Node) -> Option<NotificationSnapshot> {
-    node.notifications()?;
+    node.backpressure()?;
     let named = |(name, count): (&str, u64)| (name.to_owned(), count);
-    let held = node.holds().map(|hold| HoldSnapshot { address: hold.congested, traffic_class: hold.traffic_class });
-    let asked = node.pauses_asked().map(|(address, traffic_class)| HoldSnapshot { address, traffic_class });
+    let held =
+        node.received_pauses().map(|hold| HoldSnapshot { address: hold.congested, traffic_class: hold.traffic_class });
+    let asked = node.sent_pauses().map(|(address, traffic_class)| HoldSnapshot { address, traffic_class });
     Some(NotificationSnapshot {
-        counters: node.notification_counters().iter().map(named).collect(),
+        counters: node.backpressure_counters().iter().map(named).collect(),
         held: held.collect(),
         asked: asked.collect(),
     })

@@ -59,7 +59,7 @@ impl Snapshot {
                 mac: port.mac.to_string(),
                 link_mtu: port.link_mtu,
                 received: counters.received.into(),
-                sent: counters.sent.into(),
+                sent: counters.enqueued.into(),
                 drops: by_name(&counters.drops),
                 statistics: state.statistics.into(),
                 classes: congestion::classes(node, PortId(id)),

@@ -4,7 +4,7 @@
 use super::errors::{TRANSIT, refused_with};
 use super::parse;
 use srdma_dataplane::{
-    Backpressure, Command, NotificationConfig, NotificationSids, PriorityMapping, SidBehavior, TableId,
+    BackpressureConfig, BackpressureSids, BackpressureThresholds, Command, PriorityMapping, SidBehavior, TableId,
 };
 use srdma_frame::PortId;
 use std::time::Duration;
@@ -58,15 +58,15 @@ fn refused(more: &str, message: &str) {
 fn a_pe_is_told_what_to_pause() {
     let told = commands(&format!("{CLASSES}{NOTIFICATIONS}"));
     let config = told.iter().find_map(|command| match command {
-        Command::SetNotifications(config) => Some(config.as_ref().clone()),
+        Command::SetBackpressure(config) => Some(config.as_ref().clone()),
         _ => None,
     });
-    let expected = NotificationConfig {
+    let expected = BackpressureConfig {
         hold: Duration::from_millis(3),
         refresh: Duration::from_micros(1500),
         priorities: vec![PriorityMapping { traffic_class: 5, ports: vec![PortId(0)], priority: 3 }],
         per_second: 500,
-        ..NotificationConfig::default()
+        ..BackpressureConfig::default()
     };
     assert_eq!(config, Some(expected));
 }
@@ -77,11 +77,11 @@ fn a_router_is_told_whom_to_ask() {
     let backpressure = "backpressure = { xoff_octets = 9000, xon_octets = 4000 }\n";
     let told = commands(&format!("{CLASSES}{backpressure}[notifications]\n{SIDS}"));
     let sids = told.iter().find_map(|command| match command {
-        Command::SetNotificationSids(sids) => Some(sids.clone()),
+        Command::SetBackpressureSids(sids) => Some(sids.clone()),
         _ => None,
     });
     let address = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap();
-    let of = |source: &str, len, end_c: Option<&str>, end_e: Option<&str>| NotificationSids {
+    let of = |source: &str, len, end_c: Option<&str>, end_e: Option<&str>| BackpressureSids {
         outer_source: srdma_wire::Prefix::new(address(source), len).unwrap(),
         end_c: end_c.map(address),
         end_e: end_e.map(address),
@@ -93,7 +93,7 @@ fn a_router_is_told_whom_to_ask() {
         Command::SetEgress { egress, .. } => Some(egress.classes[3]),
         _ => None,
     });
-    let expected = Backpressure { xoff_octets: 9000, xon_octets: 4000 };
+    let expected = BackpressureThresholds { xoff_octets: 9000, xon_octets: 4000 };
     assert_eq!(class.and_then(|class| class.backpressure), Some(expected));
 }
 

@@ -1,0 +1,62 @@
+//! What a port accepts as a packet.
+
+use crate::drop::DropReason;
+use crate::egress::Ports;
+use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use srdma_frame::{Frame, Pool, PortId};
+use srdma_wire::{EtherType, Pfc};
+
+/// Counts a frame, checks that it is an IPv6 packet for this port, and cuts its padding.
+#[inline(always)]
+pub(crate) fn admit(ports: &mut Ports, port: PortId, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
+    let len = frame.len();
+    let mac = ports.receive(port, len).ok_or(DropReason::NotForThisPort)?;
+    let head = frame.head(pool);
+    let headers = head.first_chunk::<AFTER_IPV6>().ok_or_else(|| short_frame(head))?;
+    if headers[..6] != mac.0 && !is_multicast_frame(headers) {
+        return Err(other_mac(headers));
+    }
+    if headers[12..14] != EtherType::IPV6.0.to_be_bytes() || headers[IPV6] >> 4 != 6 {
+        return Err(short_frame(head));
+    }
+    if headers[IPV6 + 8] == 0xFF || headers[IPV6 + 8..IPV6 + 24] == [0; 16] {
+        return Err(DropReason::BadSource);
+    }
+    let end = AFTER_IPV6 + usize::from(u16::from_be_bytes([headers[IPV6 + 4], headers[IPV6 + 5]]));
+    if end > len {
+        return Err(DropReason::Truncated);
+    }
+    if end < len {
+        frame.truncate(end, pool);
+    }
+    Ok(())
+}
+
+/// A multicast frame with a multicast destination, and no other, is for every port (RFC 2464 section 7).
+#[inline]
+fn is_multicast_frame(headers: &[u8; AFTER_IPV6]) -> bool {
+    headers[0] & 1 != 0 && headers[IPV6 + 24] == 0xFF
+}
+
+/// The drop reason of a frame to another MAC address.
+#[cold]
+fn other_mac(headers: &[u8]) -> DropReason {
+    let is_mac_control = headers.starts_with(&Pfc::DESTINATION.0)
+        && headers.get(12..14) == Some(&EtherType::MAC_CONTROL.0.to_be_bytes());
+    if is_mac_control { DropReason::MacControl } else { DropReason::NotForThisPort }
+}
+
+/// The drop reason of a frame that is not an IPv6 packet.
+#[cold]
+fn short_frame(head: &[u8]) -> DropReason {
+    match head.get(12..14).map(|ethertype| EtherType(u16::from_be_bytes([ethertype[0], ethertype[1]]))) {
+        None => DropReason::Truncated,
+        Some(EtherType::VLAN) => DropReason::VlanTagged,
+        Some(EtherType::MAC_CONTROL) => other_mac(head),
+        Some(EtherType::IPV6) => match ipv6(head) {
+            Ok(view) if view.version() != 6 => DropReason::BadVersion,
+            _ => DropReason::Truncated,
+        },
+        Some(_) => DropReason::NotIpv6,
+    }
+}

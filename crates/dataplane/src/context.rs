@@ -1,0 +1,42 @@
+//! The context of a packet on its way through the node.
+
+use srdma_frame::PortId;
+use srdma_wire::Instant;
+
+/// Where a packet came from and what this node has done to its headers, for counters, ICMPv6 errors and checks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketContext {
+    pub(crate) now: Instant,
+    /// The ingress port; `None` for packets of this node.
+    pub(crate) port: Option<PortId>,
+    /// Copies of it were or will be made: hardly any ICMPv6 error may answer it (RFC 9524 section 2.2.3).
+    pub(crate) replicated: bool,
+    /// Octets of outer headers that this node has pushed, and that no SID of its own has processed since.
+    pub(crate) encapsulated_octets: usize,
+    /// Outer source address of the tunnel that it was taken out of: the ingress port then says nothing about its
+    /// sender.
+    pub(crate) outer_source: Option<[u8; 16]>,
+    /// It was taken out of a tunnel by END.E: it may be a Fast CNP for a host outside (D64).
+    pub(crate) by_end_e: bool,
+}
+
+impl PacketContext {
+    /// Of a packet received at a port.
+    #[inline]
+    pub(crate) fn received(now: Instant, port: PortId) -> Self {
+        PacketContext { port: Some(port), ..PacketContext::own(now) }
+    }
+
+    /// Of a packet of this node.
+    #[inline]
+    pub(crate) fn own(now: Instant) -> Self {
+        PacketContext {
+            now,
+            port: None,
+            replicated: false,
+            encapsulated_octets: 0,
+            outer_source: None,
+            by_end_e: false,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Commits of group entries (D31), and the state with which a group begins or goes on.
+
+use super::{GroupState, Groups, Surroundings, proxy_prefix};
+use crate::config::{ConfigError, NodeConfig};
+use crate::counters::GroupCounters;
+use crate::event::Event;
+use crate::headers::IPV6;
+use crate::learning::FIRST_LEARNT_GROUP;
+use crate::multicast;
+use crate::security::Security;
+use crate::tables::{Tables, Target, Unused};
+use srdma_aggregation::{
+    Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, StallRules,
+    WindowMode, is_older,
+};
+use srdma_group::{Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Policy};
+use srdma_wire::Psn;
+use std::net::Ipv6Addr;
+
+impl Groups {
+    /// First phase of a commit: checks everything that could refuse the group entry later (D31).
+    pub(crate) fn prepare(&mut self, entry: GroupEntry, around: &Surroundings<'_>) -> Result<(), ConfigError> {
+        self.check(&entry, around)?;
+        headers_for(&entry, around.config, around.security)?;
+        self.prepared.insert(entry.id, entry);
+        Ok(())
+    }
+
+    /// Second phase. A repeated commit finds its epoch in effect.
+    pub(crate) fn commit(
+        &mut self,
+        id: GroupId,
+        epoch: u32,
+        around: &mut Surroundings<'_>,
+    ) -> Result<Unused, ConfigError> {
+        match self.prepared.remove(&id) {
+            Some(entry) if entry.epoch == epoch => self.add(entry, around.config.restarted, around),
+            other => {
+                self.prepared.extend(other.map(|entry| (id, entry)));
+                let in_effect = self.find(id).is_some_and(|group| group.entry.epoch == epoch);
+                if in_effect { Ok(None) } else { Err(ConfigError::NotPrepared { group: id.0, epoch }) }
+            }
+        }
+    }
+
+    /// Forgets what was prepared for a group.
+    pub(crate) fn abort(&mut self, id: GroupId) {
+        self.prepared.remove(&id);
+    }
+
+    fn check(&self, entry: &GroupEntry, around: &Surroundings<'_>) -> Result<(), ConfigError> {
+        if entry.id >= FIRST_LEARNT_GROUP {
+            return Err(ConfigError::ReservedGroup(entry.id.0));
+        }
+        if let Some(known) = self.find(entry.id).filter(|known| is_older(entry.epoch, known.entry.epoch)) {
+            return Err(ConfigError::OldEpoch { group: entry.id.0, epoch: entry.epoch, in_effect: known.entry.epoch });
+        }
+        // What was learnt gives way to a record.
+        let owner = self.slots.iter().flatten().find(|group| group.entry.proxy == entry.proxy);
+        if let Some(owner) = owner.filter(|owner| owner.entry.id != entry.id && owner.learnt.is_none()) {
+            let (proxy, group) = (entry.proxy, entry.id.0);
+            return Err(ConfigError::ProxyInUse { proxy, group, owner: owner.entry.id.0 });
+        }
+        if around.tables.lookup_main(&entry.proxy.octets()) == Some(Target::Local) {
+            return Err(ConfigError::ProxyIsOwn { proxy: entry.proxy, group: entry.id.0 });
+        }
+        around.security.check_proxy_in_domain(entry)
+    }
+
+    /// Joins a group or takes over a new epoch of it. `restarted`: the node was in it before and has lost what its
+    /// branches had acknowledged.
+    pub(crate) fn add(
+        &mut self,
+        entry: GroupEntry,
+        restarted: bool,
+        around: &mut Surroundings<'_>,
+    ) -> Result<Unused, ConfigError> {
+        self.check(&entry, around)?;
+        let headers = headers_for(&entry, around.config, around.security)?;
+        let is_it = |group: &Option<GroupState>| group.as_ref().is_some_and(|group| group.entry.id == entry.id);
+        let known = self.slots.iter().position(is_it);
+        // Data have come down before the record did: no branch is at the initial PSN (D17, R6).
+        let goes_on = self.give_way_to_record(entry.proxy, around.tables);
+        let index = known.unwrap_or_else(|| self.free_slot());
+        let state = match self.slots[index].take() {
+            None => group_state(entry, headers, restarted || goes_on),
+            Some(before) => {
+                around.tables.withdraw(proxy_prefix(&before.entry), Target::Group(index as u32));
+                succeeding_state(before, entry, headers)
+            }
+        };
+        let unused = around.tables.claim(proxy_prefix(&state.entry), Target::Group(index as u32));
+        self.slots[index] = Some(state);
+        self.forget_evictions(index);
+        self.rearm(index as u32);
+        self.journal_membership(index as u32);
+        self.membership_changed(around);
+        Ok(unused)
+    }
+
+    pub(crate) fn remove(&mut self, id: GroupId, around: &mut Surroundings<'_>) -> Result<(), ConfigError> {
+        // A late commit must not bring the node back.
+        self.prepared.remove(&id);
+        self.events.retain(|Event::EvictionWanted { group, .. }| *group != id);
+        let is_it = |state: &GroupState| state.entry.id == id && state.learnt.is_none();
+        let index = self.slots.iter().position(|group| group.as_ref().is_some_and(is_it));
+        self.take_out(index.ok_or(ConfigError::UnknownGroup(id.0))?, around.tables);
+        self.membership_changed(around);
+        Ok(())
+    }
+
+    fn membership_changed(&mut self, around: &mut Surroundings<'_>) {
+        around.tables.assign_replication_sids(|id| self.transit_group(id));
+        self.is_root = self.slots.iter().flatten().any(|group| group.entry.headend.is_some());
+    }
+
+    /// A free place for the state of a group.
+    pub(super) fn free_slot(&mut self) -> usize {
+        self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        })
+    }
+
+    /// Forgets the state of a group, and withdraws its Proxy Address.
+    pub(super) fn take_out(&mut self, index: usize, tables: &mut Tables) {
+        if let Some(state) = self.slots[index].take() {
+            tables.withdraw(proxy_prefix(&state.entry), Target::Group(index as u32));
+        }
+        self.timers.arm(index as u32, None);
+        self.journal_membership(index as u32);
+    }
+
+    /// Drops events about receivers that were evicted before the event was fetched: they may join again (D25, D30).
+    fn forget_evictions(&mut self, index: usize) {
+        let Some(state) = &self.slots[index] else {
+            return;
+        };
+        self.events.retain(|Event::EvictionWanted { group, receiver, .. }| {
+            *group != state.entry.id || state.branch_of(&receiver.octets()).is_some()
+        });
+    }
+
+    /// A Proxy Address is no node's own address (D2).
+    pub(crate) fn check_not_proxies(&self, addresses: &[Ipv6Addr]) -> Result<(), ConfigError> {
+        self.check_not_learnt(addresses)?;
+        match self.slots.iter().flatten().find(|group| addresses.contains(&group.entry.proxy)) {
+            Some(group) => Err(ConfigError::ProxyIsOwn { proxy: group.entry.proxy, group: group.entry.id.0 }),
+            None => Ok(()),
+        }
+    }
+
+    /// The group whose headend signs with a key.
+    pub(crate) fn signs_with(&self, key_id: u32) -> Option<GroupId> {
+        let signs = |entry: &&GroupEntry| entry.headend.is_some() && entry.policy.hmac_key_id == Some(key_id);
+        self.entries().find(signs).map(|entry| entry.id)
+    }
+
+    /// Builds the headends' outer headers again after a change of keys.
+    pub(crate) fn rebuild_headers(&mut self, config: &NodeConfig, security: &Security) -> Result<(), ConfigError> {
+        for state in self.slots.iter_mut().flatten() {
+            state.headers = headers_for(&state.entry, config, security)?;
+        }
+        Ok(())
+    }
+}
+
+/// The headend's outer headers, behind room for the Ethernet header.
+fn headers_for(entry: &GroupEntry, config: &NodeConfig, security: &Security) -> Result<Vec<u8>, ConfigError> {
+    let Some(headend) = &entry.headend else {
+        return Ok(Vec::new());
+    };
+    let group = entry.id.0;
+    let hmac = match entry.policy.hmac_key_id {
+        None => None,
+        Some(key_id) => Some((key_id, security.key(key_id).ok_or(ConfigError::UnknownKey { group, key_id })?)),
+    };
+    let outer =
+        multicast::headers(config.loopback, entry, &headend.lists, headend.with_regions, config.tlv_types, hmac);
+    let mut headers = vec![0; IPV6];
+    headers.extend(outer.ok_or(ConfigError::ListsTooLong(group))?);
+    Ok(headers)
+}
+
+pub(super) fn group_state(entry: GroupEntry, headers: Vec<u8>, restarted: bool) -> GroupState {
+    let node = match (restarted, entry.renewed) {
+        (true, _) => NodeBefore::Restarted,
+        (false, 0) => NodeBefore::New,
+        (false, _) => NodeBefore::Renewed,
+    };
+    let origin = |branch| Origin::of(node, BranchBefore::Absent, joined_at(branch, None), entry.initial_psn);
+    let origins: Vec<Origin> = entry.branches.iter().map(origin).collect();
+    GroupState {
+        acks: Acknowledgements::of_branches(&rules_of(&entry), &origins),
+        cnps: CnpWindow::new(&cnp_rules_of(&entry.policy), entry.branches.len() as u16),
+        responders: responders_of(&entry),
+        msn_offsets: entry.branches.iter().map(|branch| branch.joined.map_or(0, |join| join.msn)).collect(),
+        branch_cnps: vec![0; entry.branches.len()].into_boxed_slice(),
+        withholds_any: withholds_any(&entry),
+        owed: Vec::new(),
+        headers,
+        copies: Vec::new(),
+        resolved_for: None,
+        refused: None,
+        learnt: None,
+        counters: GroupCounters::default(),
+        entry,
+    }
+}
+
+pub(super) fn responders_of(entry: &GroupEntry) -> Vec<([u8; 16], BranchIndex)> {
+    let mut responders: Vec<([u8; 16], BranchIndex)> =
+        (0..).zip(&entry.branches).map(|(index, branch)| (branch.responder.octets(), BranchIndex(index))).collect();
+    responders.sort_unstable();
+    responders
+}
+
+/// The state of a group that is committed anew. From another initial PSN everything begins again (D17, D28). Otherwise
+/// the data go on, and each branch begins where `aggregation::succession` says.
+fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> GroupState {
+    if before.entry.initial_psn != entry.initial_psn {
+        return GroupState { counters: before.counters, ..group_state(entry, headers, false) };
+    }
+    let (mut origins, mut msn_offsets, mut branch_cnps) = (Vec::new(), Vec::new(), Vec::new());
+    for branch in &entry.branches {
+        let index = before.branch_of(&branch.responder.octets());
+        let known = index.and_then(|index| before.entry.branches.get(index.index()));
+        let branch_before = match (index, known) {
+            (Some(index), Some(known)) if known.renewed == branch.renewed => BranchBefore::Same(index),
+            (Some(_), _) => BranchBefore::Renewed,
+            (None, _) => BranchBefore::Absent,
+        };
+        let origin = Origin::of(NodeBefore::Present, branch_before, joined_at(branch, known), entry.initial_psn);
+        // A record forgets where a member joined; the member's MSN lags for good (D18).
+        let kept = match origin {
+            Origin::Kept(index) => before.msn_offsets.get(index.index()).copied().unwrap_or(0),
+            Origin::At(_) | Origin::Unknown => 0,
+        };
+        msn_offsets.push(branch.joined.map_or(kept, |join| join.msn));
+        // A branch that is renewed is the same neighbour, or receiver, still.
+        let counted = index.and_then(|index| before.branch_cnps.get(index.index()));
+        branch_cnps.push(counted.copied().unwrap_or(0));
+        origins.push(origin);
+    }
+    // Responses that were sent upstream do not hold for the branches below now, or the parent is another.
+    let renewed = before.entry.renewed != entry.renewed;
+    let forgets = renewed || before.entry.parent != entry.parent;
+    let GroupState { mut acks, mut cnps, mut owed, .. } = before;
+    if renewed {
+        owed.clear();
+    }
+    acks.succeed(&rules_of(&entry), &origins, forgets, &mut owed);
+    cnps.succeed(&cnp_rules_of(&entry.policy), &origins);
+    GroupState {
+        responders: responders_of(&entry),
+        msn_offsets: msn_offsets.into_boxed_slice(),
+        branch_cnps: branch_cnps.into_boxed_slice(),
+        withholds_any: withholds_any(&entry),
+        acks,
+        cnps,
+        owed,
+        headers,
+        copies: Vec::new(),
+        resolved_for: None,
+        entry,
+        ..before
+    }
+}
+
+fn withholds_any(entry: &GroupEntry) -> bool {
+    entry.policy.prune_retransmit || entry.branches.iter().any(|branch| branch.joined.is_some())
+}
+
+/// J of a branch that was not known to have joined there. One that was renewed is not what it was when it joined.
+fn joined_at(branch: &Branch, known: Option<&Branch>) -> Option<Psn> {
+    let is_new = |join: &Join| branch.renewed == 0 && known.is_none_or(|known| known.joined != Some(*join));
+    branch.joined.filter(is_new).map(|join| join.psn)
+}
+
+pub(super) fn rules_of(entry: &GroupEntry) -> Rules {
+    let policy = &entry.policy;
+    let rules = match policy.rules {
+        srdma_group::Rules::Default => Rules::default(),
+        srdma_group::Rules::Literal => Rules::literal(),
+    };
+    // Only an edge asks for evictions (D25): it alone knows what its receivers were sent.
+    let evict = match (policy.on_failure, entry.role) {
+        (OnFailure::Evict, NodeRole::Edge) => Some(StallRules { t_stall: policy.t_stall, sends: policy.stall_sends }),
+        (OnFailure::Evict, NodeRole::Transit) | (OnFailure::Strict, _) => None,
+    };
+    Rules { t_hold: policy.t_hold, prune_retransmit: policy.prune_retransmit, evict, ..rules }
+}
+
+pub(super) fn cnp_rules_of(policy: &Policy) -> CnpRules {
+    let mode = match policy.cnp_mode {
+        CnpMode::Leading => WindowMode::Leading,
+        CnpMode::Trailing => WindowMode::Trailing,
+    };
+    let (window, window_most, limit) = (policy.cnp_window, policy.cnp_window_most, policy.cnp_limit);
+    CnpRules { mode, window, window_most, limit }
+}

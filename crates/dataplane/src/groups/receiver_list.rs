@@ -1,0 +1,266 @@
+//! Receiver lists of End.MT, parsed and resolved.
+
+use super::{GroupState, Groups, Surroundings};
+use crate::drop::DropReason;
+use crate::headers::{Place, ipv6, srh_drop};
+use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn, receivers_of};
+use crate::tables::Target;
+use srdma_aggregation::BranchIndex;
+use srdma_frame::{Frame, Pool};
+use srdma_group::NodeRole;
+use srdma_wire::ipv6::NextHeader;
+use srdma_wire::{BthView, Ipv6View, Srh};
+use std::net::Ipv6Addr;
+
+/// A copy of an edge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EdgeCopy {
+    pub(crate) rewritten: Rewritten,
+    pub(crate) adjacency: Option<u32>,
+    pub(crate) branch: Option<BranchIndex>,
+}
+
+/// What a receiver list is kept under, besides its SRH, as it lies in the packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow<'h> {
+    pub(crate) outer_source: &'h [u8; 16],
+    /// Inner source and Proxy Address.
+    pub(crate) inner_addresses: &'h [u8; 32],
+    pub(crate) designated_qpn: &'h [u8; 3],
+}
+
+/// A receiver list, learnt from TLVs or provisioned (MT-8-2), parsed and resolved, under the octets that it was made
+/// from.
+#[derive(Clone, Debug)]
+pub(crate) struct ReceiverList {
+    pub(crate) outer_source: [u8; 16],
+    pub(crate) inner_addresses: [u8; 32],
+    pub(crate) designated_qpn: [u8; 3],
+    /// The SRH, whole.
+    pub(crate) srh: Vec<u8>,
+    pub(crate) generation: u64,
+    /// The outer destination that the HMAC was verified with; `None` when it was not verified.
+    pub(crate) verified_for: Option<[u8; 16]>,
+    pub(crate) group: Option<u32>,
+    /// Receivers that the group has to learn before a packet goes to them, in the order of the copies (D17).
+    pub(crate) to_learn: Option<Vec<ListedReceiver>>,
+    pub(crate) reth: RethRule,
+    pub(crate) copies: Vec<EdgeCopy>,
+    /// Octets of the packets, from IPv6 to ICRC, that the copies are prepared for.
+    pub(crate) packet_octets: usize,
+}
+
+impl ReceiverList {
+    /// Prepares the copies of packets of so many octets. Those of one message have the same length, but the last.
+    #[inline]
+    pub(crate) fn prepare_for(&mut self, packet_octets: usize) {
+        if self.packet_octets != packet_octets {
+            self.packet_octets = packet_octets;
+            let behind_qpn = behind_qpn(packet_octets);
+            self.copies.iter_mut().for_each(|copy| copy.rewritten.prepare_for(behind_qpn));
+        }
+    }
+
+    /// The Proxy Address.
+    pub(crate) fn proxy(&self) -> Ipv6Addr {
+        let [.., a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.inner_addresses;
+        Ipv6Addr::from([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
+    }
+
+    /// Whether the list is that of a flow.
+    #[inline]
+    pub(crate) fn is_of(&self, flow: &Flow<'_>) -> bool {
+        self.outer_source == *flow.outer_source
+            && self.inner_addresses == *flow.inner_addresses
+            && self.designated_qpn == *flow.designated_qpn
+    }
+}
+
+/// Receiver lists in use: direct-mapped, so that it never grows.
+#[derive(Debug)]
+pub(crate) struct ListCache {
+    slots: Vec<Option<Box<ReceiverList>>>,
+}
+
+impl Default for ListCache {
+    fn default() -> Self {
+        ListCache { slots: vec![None; Self::SLOTS] }
+    }
+}
+
+impl ListCache {
+    const SLOTS: usize = 256;
+
+    /// The slot of a flow.
+    #[inline]
+    pub(crate) fn slot(flow: &Flow<'_>) -> usize {
+        let [.., a, b, c, d, e, f, g, h] = *flow.inner_addresses;
+        let [x, y, z] = *flow.designated_qpn;
+        let mixed = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ u64::from(u32::from_be_bytes([0, x, y, z])) << 40;
+        (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize % Self::SLOTS
+    }
+
+    /// The list in a slot.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Option<&ReceiverList> {
+        self.slots.get(slot)?.as_deref()
+    }
+
+    /// Takes the list out of a slot while it is used.
+    #[inline]
+    pub(crate) fn take(&mut self, slot: usize) -> Option<Box<ReceiverList>> {
+        self.slots.get_mut(slot)?.take()
+    }
+
+    /// Replaces the list in a slot.
+    #[inline]
+    pub(crate) fn put(&mut self, slot: usize, list: Box<ReceiverList>) {
+        self.slots[slot] = Some(list);
+    }
+}
+
+impl Groups {
+    /// S01–S05: the slot of the packet's receiver list, parsed and resolved unless that was done before for the same
+    /// octets; and where the inner packet begins.
+    pub(crate) fn receiver_list(
+        &mut self,
+        frame: &Frame,
+        pool: &Pool,
+        require_hmac: bool,
+        around: &Surroundings<'_>,
+    ) -> Result<(usize, usize), DropReason> {
+        let head = frame.head(pool);
+        let outer = ipv6(head)?;
+        // S01, S13. No SRH, or Segments Left is zero (MT-6.2-1)
+        let at = Place::first(outer).behind_options(head)?;
+        if at.header != NextHeader::ROUTING {
+            return Err(DropReason::EndMtNoSegment);
+        }
+        let srh = at.srh(head).map_err(srh_drop)?;
+        if srh.header.segments_left == 0 {
+            return Err(DropReason::EndMtNoSegment);
+        }
+        if outer.hop_limit <= 1 {
+            return Err(DropReason::HopLimitExceeded);
+        }
+        // S02, S03. The outer header is about to go; that the next segment exists was checked with the SRH (MT-6.2-2).
+        let behind = at.behind_srh(srh.header);
+        let octets = &head[at.offset..behind.offset];
+        let inner = behind.behind_options(head)?;
+        if inner.header != NextHeader::IPV6 {
+            return Err(DropReason::UpperLayer);
+        }
+        // The flow is read where its fields are without extension headers.
+        match head.get(inner.offset + 6).map(|next_header| NextHeader(*next_header)) {
+            Some(NextHeader::UDP) => {}
+            Some(NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS | NextHeader::ROUTING) => {
+                return Err(DropReason::ExtensionHeaders);
+            }
+            _ => return Err(DropReason::NotRocev2),
+        }
+        let flow = flow_of(outer, head, inner.offset).ok_or(DropReason::HeaderTooLong)?;
+        let slot = ListCache::slot(&flow);
+        let known = self.lists.get(slot).is_some_and(|list| {
+            list.generation == around.tables.generation()
+                && list.is_of(&flow)
+                && list.srh == octets
+                && (!require_hmac || list.verified_for.as_ref() == Some(outer.destination_octets()))
+        });
+        if !known {
+            let list = self.parse_list(outer, &srh, octets, &flow, require_hmac, around)?;
+            self.lists.put(slot, Box::new(list));
+        }
+        Ok((slot, inner.offset))
+    }
+
+    /// S04, S05: HMAC first (MT-9-1), then the TLVs, or the provisioned list where there are none (D6).
+    #[cold]
+    fn parse_list(
+        &self,
+        outer: &Ipv6View,
+        srh: &Srh<'_>,
+        octets: &[u8],
+        flow: &Flow<'_>,
+        require_hmac: bool,
+        around: &Surroundings<'_>,
+    ) -> Result<ReceiverList, DropReason> {
+        let Surroundings { config, tables, security } = around;
+        let types = config.tlv_types;
+        if require_hmac {
+            let (source, destination) = (outer.source_octets(), outer.destination_octets());
+            security.keys().verify_lists(source, destination, srh, types, config.end_mt_cover)?;
+        }
+        let (source, proxy) = flow.inner_addresses.split_at(16);
+        let [source, proxy] = [source, proxy].map(|octets| *octets.first_chunk().expect("two addresses of 16 octets"));
+        // The Segment List ends with the Proxy Address (D4): a list that was signed for one group serves no other.
+        if srh.segments.first() != Some(&proxy) {
+            return Err(DropReason::WrongProxy);
+        }
+        let designated_qpn = *flow.designated_qpn;
+        let group = tables.group_of(&proxy);
+        let state = group.and_then(|group| self.get(group));
+        let state = state.filter(|state| state.entry.role == NodeRole::Edge);
+        if state.is_some_and(|state| state.entry.designated_qpn.to_octets() != designated_qpn) {
+            return Err(DropReason::WrongQpn);
+        }
+        let recorded = state.filter(|state| state.learnt.is_none());
+        let is_own = |address: &[u8; 16]| matches!(tables.lookup_main(address), Some(Target::Local | Target::Sid(_)));
+        let provisioned: Vec<ListedReceiver> =
+            recorded.map_or(&[][..], |state| &state.entry.receivers).iter().map(ListedReceiver::of).collect();
+        let receivers = match receivers_of(srh, types, is_own)? {
+            None => provisioned,
+            Some(listed) => with_regions(listed, &provisioned),
+        };
+        if receivers.is_empty() {
+            return Err(DropReason::NoReceiverList);
+        }
+        // What has to be learnt is learnt when all of the packet has been checked (D17).
+        let is_known = |state: &GroupState| receivers.iter().all(|receiver| state.has_learnt(receiver));
+        let learns = match state {
+            Some(state) => state.learnt.is_some() && !is_known(state),
+            None => group.is_none() && self.learns(&proxy),
+        };
+        let copies = receivers.iter().map(|receiver| {
+            let address = receiver.address.octets();
+            EdgeCopy {
+                rewritten: Rewritten::new(receiver, &source, &proxy, &designated_qpn),
+                adjacency: tables.resolve(&address, &proxy),
+                branch: state.and_then(|state| state.branch_of(&address)),
+            }
+        });
+        Ok(ReceiverList {
+            outer_source: *flow.outer_source,
+            inner_addresses: *flow.inner_addresses,
+            designated_qpn,
+            srh: octets.to_vec(),
+            generation: tables.generation(),
+            verified_for: require_hmac.then(|| *outer.destination_octets()),
+            group: group.filter(|_| state.is_some() && !learns),
+            reth: RethRule::new(state.and_then(|state| state.entry.region), &receivers),
+            copies: copies.collect(),
+            to_learn: learns.then_some(receivers),
+            packet_octets: 0,
+        })
+    }
+}
+
+/// Gives receivers that no MR TLV speaks of the regions of the group's record (D27).
+fn with_regions(mut listed: Vec<ListedReceiver>, recorded: &[ListedReceiver]) -> Vec<ListedReceiver> {
+    for receiver in listed.iter_mut().filter(|receiver| receiver.region.is_none()) {
+        receiver.region =
+            recorded.iter().find(|known| known.address == receiver.address).and_then(|known| known.region);
+    }
+    listed
+}
+
+/// The flow of a packet in which `inner` is the offset of the inner IPv6 header.
+#[inline]
+fn flow_of<'h>(outer: &'h Ipv6View, head: &'h [u8], inner: usize) -> Option<Flow<'h>> {
+    const QPN: usize = 40 + 8 + BthView::DEST_QP_OFFSET;
+    let inner: &[u8; QPN + 3] = head.get(inner..)?.first_chunk()?;
+    Some(Flow {
+        outer_source: outer.source_octets(),
+        inner_addresses: inner[8..].first_chunk()?,
+        designated_qpn: inner.last_chunk()?,
+    })
+}

@@ -1,0 +1,135 @@
+//! The state of a group.
+
+use crate::counters::GroupCounters;
+use crate::drop::DropReason;
+use crate::multicast::ListedReceiver;
+use srdma_aggregation::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, UpstreamResponse};
+use srdma_group::{GroupEntry, Join};
+use srdma_wire::{Instant, Psn};
+use std::net::Ipv6Addr;
+
+/// A node's entry of a group, and its state.
+#[derive(Debug)]
+pub(crate) struct GroupState {
+    pub(crate) entry: GroupEntry,
+    pub(crate) acks: Acknowledgements,
+    pub(crate) cnps: CnpWindow,
+    /// The branches by their responders' addresses, sorted.
+    pub(crate) responders: Vec<([u8; 16], BranchIndex)>,
+    /// What is added to each branch's MSN: the messages that were over when it joined (D18).
+    pub(crate) msn_offsets: Box<[u32]>,
+    /// CNPs that came from each branch.
+    pub(crate) branch_cnps: Box<[u64]>,
+    /// Whether receivers may have to be spared copies: [`Self::withholds`] says which.
+    pub(crate) withholds_any: bool,
+    /// What a commit has made the node say (R7), and what has not been sent, for want of time and frames.
+    pub(crate) owed: Vec<UpstreamResponse>,
+    /// The headend's outer headers; empty elsewhere.
+    pub(crate) headers: Vec<u8>,
+    /// Where copies go, resolved; valid for `resolved_for`.
+    pub(crate) copies: Vec<ResolvedCopy>,
+    pub(crate) resolved_for: Option<u64>,
+    /// A request of the source that the headend refuses, from its PSN on (D26).
+    pub(crate) refused: Option<Psn>,
+    /// There is no record of the group, the edge has learnt it (D17).
+    pub(crate) learnt: Option<Learnt>,
+    pub(crate) counters: GroupCounters,
+}
+
+/// What is kept of a group that was learnt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Learnt {
+    /// When data or a response last came.
+    pub(crate) active: Instant,
+}
+
+impl GroupState {
+    /// Whether the group was learnt, for this Proxy Address.
+    pub(crate) fn is_learnt_at(&self, proxy: Ipv6Addr) -> bool {
+        self.learnt.is_some() && self.entry.proxy == proxy
+    }
+
+    /// Whether a receiver has been learnt, with this queue pair.
+    pub(crate) fn has_learnt(&self, receiver: &ListedReceiver) -> bool {
+        let index = self.branch_of(&receiver.address.octets());
+        index.and_then(|index| self.entry.receivers.get(index.index())).is_some_and(|known| known.qpn == receiver.qpn)
+    }
+
+    /// Data or a response have come.
+    #[inline]
+    pub(crate) fn touch(&mut self, now: Instant) {
+        if let Some(learnt) = &mut self.learnt {
+            learnt.active = now;
+        }
+    }
+
+    /// The branch whose responses come from this address (D14).
+    #[inline]
+    pub(crate) fn branch_of(&self, responder: &[u8; 16]) -> Option<BranchIndex> {
+        let position = self.responders.binary_search_by(|(address, _)| address.cmp(responder)).ok()?;
+        Some(self.responders[position].1)
+    }
+
+    /// Whether a child said something before its branch was last renewed: it is not true of all that is below it now.
+    pub(crate) fn is_of_old_epoch(&self, branch: BranchIndex, tag: EpochTag) -> bool {
+        let renewed = self.entry.branches.get(branch.index()).map_or(0, |branch| branch.renewed);
+        tag.is_before(renewed, self.entry.epoch)
+    }
+
+    /// Whether an unknown receiver that joined at J speaks of what was before J: it was a member before, and what it
+    /// said then, a failure above all, is not true of it now (D24, D30).
+    pub(crate) fn is_of_earlier_member(&self, branch: BranchIndex, response: Response) -> bool {
+        let joined = self.entry.branches.get(branch.index()).and_then(|branch| branch.joined);
+        let is_before = |join: Join| is_before_join(response.expected_psn(), join.psn, None);
+        self.acks.expected_psn(branch).is_none() && joined.is_some_and(is_before)
+    }
+
+    /// The MSN of a member's response, as if it had been there from the first message on (D18).
+    pub(crate) fn raised_msn(&self, branch: BranchIndex, msn: u32) -> u32 {
+        msn.wrapping_add(self.msn_offsets.get(branch.index()).copied().unwrap_or(0)) & 0xFF_FFFF
+    }
+
+    /// Why a copy must not be sent to a receiver (D22, D30).
+    pub(crate) fn withholds(&self, branch: BranchIndex, psn: Psn) -> Option<DropReason> {
+        let joined = self.entry.branches.get(branch.index()).and_then(|branch| branch.joined);
+        if joined.is_some_and(|join| is_before_join(psn, join.psn, self.acks.expected_psn(branch))) {
+            Some(DropReason::BeforeJoin)
+        } else if self.acks.withholds(branch, psn) {
+            Some(DropReason::Pruned)
+        } else {
+            None
+        }
+    }
+}
+
+/// Nothing before J is sent to a receiver until it has confirmed something from J on: one that sees a duplicate before
+/// its first request answers with PSN 0xFFFFFF (D30). Rule R2 answers for it, for its point is J.
+fn is_before_join(psn: Psn, join: Psn, point: Option<Psn>) -> bool {
+    const WINDOW: i32 = 1 << 22;
+    let behind = join.distance_from(psn);
+    // A receiver that has come round to J has confirmed what is before it, so that it misses nothing then either.
+    (1..=WINDOW).contains(&behind) && point.is_none_or(|point| point == join)
+}
+
+/// A copy of a transit node: its outer destination and the adjacency it leaves by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResolvedCopy {
+    pub(crate) destination: [u8; 16],
+    pub(crate) adjacency: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D30; and where nobody has cleared the mark for twelve million packets, it costs a receiver nothing that it misses.
+    #[test]
+    fn only_a_receiver_at_j_is_kept_from_what_is_before_it() {
+        let join = Psn::new(100);
+        assert!(is_before_join(Psn::new(99), join, None) && is_before_join(Psn::new(99), join, Some(join)));
+        assert!(!is_before_join(join, join, Some(join)));
+        assert!(!is_before_join(Psn::new(99), join, Some(Psn::new(101))));
+        let come_round = Psn::new(0xF0_0000);
+        assert!(is_before_join(come_round, join, None) && !is_before_join(come_round, join, Some(come_round)));
+    }
+}

@@ -1,0 +1,136 @@
+//! Responses and CNPs as packets to the parent or, at the root, to the source (D12, D13, MT-5.3.1-4).
+
+use super::Groups;
+use crate::drop::DropReason;
+use crate::headers::{AFTER_IPV6, IPV6};
+use crate::tables::Tables;
+use srdma_aggregation::{CnpUp, EpochTag, Response, Syndrome, UpstreamResponse};
+use srdma_frame::{Frame, Pool};
+use srdma_group::Parent;
+use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::icrc::Computation;
+use srdma_wire::transport::CnpView;
+use srdma_wire::{AethView, Bth, Icrc, Instant, Ipv6, NextHeader, Opcode, Psn, Qpn, Udp, View};
+use std::net::Ipv6Addr;
+use zerocopy::IntoBytes;
+
+/// Where a group's responses go: addresses, queue pair and adjacency.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upward {
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    qpn: Qpn,
+    /// Outer source and destination, when the parent is not a neighbour.
+    tunnel: Option<(Ipv6Addr, Ipv6Addr)>,
+    adjacency: Option<u32>,
+    to_host: bool,
+    /// Of the UDP datagram.
+    source_port: u16,
+}
+
+impl Groups {
+    pub(crate) fn upward(&self, group: u32, tables: &Tables, loopback: Ipv6Addr) -> Option<Upward> {
+        let entry = &self.get(group)?.entry;
+        let proxy = entry.proxy.octets();
+        Some(match entry.parent {
+            Parent::Source(source) => Upward {
+                source: entry.proxy,
+                destination: source.address,
+                qpn: source.qpn,
+                tunnel: None,
+                adjacency: tables.resolve(&source.address.octets(), &proxy),
+                to_host: true,
+                source_port: 0xC000 | (source.qpn.get() & 0x3FFF) as u16,
+            },
+            Parent::Node { loopback: parent, sid } => Upward {
+                source: loopback,
+                destination: entry.proxy,
+                qpn: entry.designated_qpn,
+                tunnel: sid.map(|sid| (loopback, sid)),
+                adjacency: tables.resolve(&sid.unwrap_or(parent).octets(), &proxy),
+                to_host: false,
+                source_port: EpochTag::of(entry.epoch).port(),
+            },
+        })
+    }
+
+    /// Counts a response that is about to be sent.
+    pub(crate) fn count_response(&mut self, now: Instant, group: u32, statement: UpstreamResponse) {
+        self.journal_statement(now, group, statement);
+        if let Some(state) = self.get_mut(group) {
+            match statement.response.syndrome {
+                Syndrome::Ack => state.counters.acks_sent += 1,
+                Syndrome::SequenceNak | Syndrome::RnrNak(_) | Syndrome::Fatal(_) => state.counters.naks_sent += 1,
+            }
+        }
+    }
+
+    /// Counts a CNP that is about to be sent.
+    pub(crate) fn count_cnp(&mut self, now: Instant, group: u32, cnp: CnpUp) {
+        self.journal_cnp_up(now, group, cnp);
+        if let Some(state) = self.get_mut(group) {
+            state.counters.cnps_sent += 1;
+        }
+    }
+}
+
+impl Upward {
+    /// A response as a packet, and the adjacency that it leaves by.
+    pub(crate) fn response(&self, response: &Response, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
+        let bth = Bth::new(Opcode::ACKNOWLEDGE, self.qpn, response.psn);
+        let aeth: AethView = response.aeth().emit();
+        self.packet(&bth, aeth.as_bytes(), pool)
+    }
+
+    /// A CNP as a packet. The source gets a standard one, its payload zero (MT-5.3.3-4, D29).
+    pub(crate) fn cnp(&self, cnp: CnpUp, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
+        let bth = Bth { becn: true, ..Bth::new(Opcode::CNP, self.qpn, Psn::new(0)) };
+        let payload = CnpView::with_count(if self.to_host { 0 } else { cnp.count });
+        self.packet(&bth, payload.as_bytes(), pool)
+    }
+
+    /// A packet with its ICRC, and the adjacency that it leaves by.
+    fn packet(&self, bth: &Bth, extended: &[u8], pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
+        const OUTER: usize = Ipv6::LEN;
+        const MOST: usize = AFTER_IPV6 + OUTER + Udp::LEN + Bth::LEN + CnpView::LEN + Icrc::LEN;
+        let adjacency = self.adjacency.ok_or(DropReason::NoRoute)?;
+        let udp_len = Udp::LEN + Bth::LEN + extended.len() + Icrc::LEN;
+        let header = |source, destination, next_header, payload_length: usize| Ipv6 {
+            traffic_class: 0,
+            flow_label: 0,
+            payload_length: payload_length as u16,
+            next_header,
+            hop_limit: 64,
+            source,
+            destination,
+        };
+        let ipv6 = header(self.source, self.destination, NextHeader::UDP, udp_len).emit();
+        let udp =
+            Udp { source_port: self.source_port, destination_port: ROCEV2_PORT, length: udp_len as u16, checksum: 0 }
+                .emit();
+        let bth = bth.emit();
+        let mut computation = Computation::begin(&ipv6, 0, &udp, &bth);
+        computation.update(extended);
+        let icrc = computation.finish();
+        let outer = self
+            .tunnel
+            .map(|(source, destination)| header(source, destination, NextHeader::IPV6, Ipv6::LEN + udp_len).emit());
+        let pieces: [&[u8]; 7] = [
+            &[0; IPV6],
+            outer.as_ref().map_or(&[], |outer| outer.as_bytes()),
+            ipv6.as_bytes(),
+            udp.as_bytes(),
+            bth.as_bytes(),
+            extended,
+            &icrc.0,
+        ];
+        let mut octets = [0; MOST];
+        let mut len = 0;
+        for piece in pieces {
+            octets[len..len + piece.len()].copy_from_slice(piece);
+            len += piece.len();
+        }
+        let frame = Frame::small(&octets[..len], pool).ok_or(DropReason::NoBuffer)?;
+        Ok((frame, adjacency))
+    }
+}

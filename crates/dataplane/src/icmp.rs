@@ -1,0 +1,83 @@
+//! ICMPv6 errors that the node sends (RFC 4443, RFC 8754, RFC 8986).
+
+use crate::headers::{IPV6, Place, ipv6};
+use srdma_frame::{Frame, Pool};
+use srdma_wire::checksum::Sum;
+use srdma_wire::icmpv6::{Icmpv6Error, Icmpv6View};
+use srdma_wire::ipv6::NextHeader;
+use srdma_wire::{Ipv6, View};
+use std::net::Ipv6Addr;
+use zerocopy::IntoBytes;
+
+/// The longest ICMPv6 error: the least IPv6 MTU (RFC 4443 section 2.4 c).
+const MAX_PACKET: usize = 1280;
+
+/// ICMPv6 type of a redirect.
+const REDIRECT: u8 = 137;
+
+/// Whether an error may answer a packet: RFC 4443 section 2.4 e, and for replicated packets RFC 9524 section 2.2.3.
+pub(crate) fn may_be_reported(head: &[u8], replicated: bool, error: Icmpv6Error) -> bool {
+    let always = matches!(error, Icmpv6Error::PacketTooBig(_) | Icmpv6Error::UnrecognisedOption(_));
+    let Ok(view) = ipv6(head) else {
+        return false;
+    };
+    let (source, destination) = (view.source(), view.destination());
+    if source.is_multicast() || source.is_unspecified() {
+        return false;
+    }
+    if (replicated || destination.is_multicast()) && !always {
+        return false;
+    }
+    !is_icmpv6_error(head)
+}
+
+/// Whether the packet is itself an ICMPv6 error, or a redirect (RFC 4443 section 2.4 e.1, e.2).
+fn is_icmpv6_error(head: &[u8]) -> bool {
+    let Ok(mut place) = ipv6(head).map(Place::first).and_then(|place| place.behind_options(head)) else {
+        return false;
+    };
+    if place.header == NextHeader::ROUTING
+        && let Ok(behind) = place.behind_routing_header(head).and_then(|behind| behind.behind_options(head))
+    {
+        place = behind;
+    }
+    place.header == NextHeader::ICMPV6 && head.get(place.offset).is_some_and(|kind| *kind < 128 || *kind == REDIRECT)
+}
+
+/// The error, quoting as much of the packet as fits.
+pub(crate) fn build(source: Ipv6Addr, invoking: &Frame, pool: &mut Pool, error: Icmpv6Error) -> Option<Frame> {
+    const HEADERS: usize = Ipv6::LEN + Icmpv6View::LEN;
+    let mut octets = [0; IPV6 + MAX_PACKET];
+    let mut len = IPV6 + HEADERS;
+    let mut skip = IPV6;
+    for piece in invoking.pieces(pool) {
+        let piece = piece.get(skip..).unwrap_or(&[]);
+        skip = 0;
+        let take = piece.len().min(octets.len() - len);
+        octets[len..len + take].copy_from_slice(&piece[..take]);
+        len += take;
+    }
+    let payload_length = len - IPV6 - Ipv6::LEN;
+    let header = Ipv6 {
+        traffic_class: 0,
+        flow_label: 0,
+        payload_length: payload_length as u16,
+        next_header: NextHeader::ICMPV6,
+        hop_limit: 64,
+        source,
+        destination: ipv6(invoking.head(pool)).ok()?.source(),
+    };
+    let mut icmp = Icmpv6View::new(error);
+    let mut sum = Sum::pseudo_header(
+        &header.source.octets(),
+        &header.destination.octets(),
+        payload_length as u32,
+        NextHeader::ICMPV6,
+    );
+    sum.add(icmp.as_bytes());
+    sum.add(&octets[IPV6 + HEADERS..len]);
+    icmp.set_checksum(sum.checksum());
+    octets[IPV6..IPV6 + Ipv6::LEN].copy_from_slice(header.emit().as_bytes());
+    octets[IPV6 + Ipv6::LEN..IPV6 + HEADERS].copy_from_slice(icmp.as_bytes());
+    Frame::from_octets(&octets[..len], pool)
+}

@@ -1,0 +1,191 @@
+//! Commands: each goes to the part that owns what it changes.
+
+use super::Node;
+use crate::config::{Command, ConfigError, PortConfig, RouteAction, SidBehavior, TableId};
+use crate::encaps::Encaps;
+use crate::fast_cnp::Connection;
+use crate::groups::Surroundings;
+use crate::security::HmacKey;
+use crate::tables::{Target, Unused};
+use srdma_frame::PortId;
+use srdma_wire::{MacAddress, Prefix, Qpn};
+use std::net::Ipv6Addr;
+
+/// Outer hop limit of H.Encaps.
+const ENCAPS_HOP_LIMIT: u8 = 64;
+
+impl Node {
+    /// Applies a command. A command that is refused changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Why the command is refused.
+    pub fn apply(&mut self, command: Command) -> Result<(), ConfigError> {
+        let Node { config, ports, tables, groups, security, fast_cnp, backpressure, ioam, headend, .. } = self;
+        let mut around = Surroundings { config: &*config, tables: &mut *tables, security: &*security };
+        let mut unused: Unused = None;
+        match command {
+            Command::AddGroup(entry) => unused = groups.add(*entry, around.config.restarted, &mut around)?,
+            Command::RestoreGroup(entry) => unused = groups.add(*entry, true, &mut around)?,
+            Command::PrepareGroup(entry) => groups.prepare(*entry, &around)?,
+            Command::CommitGroup { id, epoch } => unused = groups.commit(id, epoch, &mut around)?,
+            Command::AbortGroup(id) => groups.abort(id),
+            Command::RemoveGroup(id) => groups.remove(id, &mut around)?,
+            Command::SetLearning(learning) => groups.set_learning(learning, &mut around)?,
+            Command::RemoveLearning => groups.remove_learning(tables),
+            Command::AddNeighbour { next_hop, mac } => tables.add_neighbour(next_hop, mac)?,
+            Command::RemoveNeighbour(next_hop) => tables.remove_neighbour(next_hop)?,
+            Command::AddRoute { table, prefix, action } => unused = self.add_route(table, prefix, action)?,
+            Command::RemoveRoute { table, prefix } => unused = tables.remove_route(table, prefix)?,
+            Command::AddSid { prefix, behavior } => unused = self.add_sid(prefix, behavior)?,
+            Command::RemoveSid(prefix) => tables.remove_sid(prefix)?,
+            Command::AddMulticastRoute(route) => tables.add_multicast_route(&route)?,
+            Command::RemoveMulticastRoute { source, group } => tables.remove_multicast_route(source, group)?,
+            Command::AddPort(port) => self.add_port(port)?,
+            Command::SetPort { port, mac, addresses, link_mtu } => self.set_port(port, mac, addresses, link_mtu)?,
+            Command::SetEgress { port, egress } => {
+                check_port(config.ports.len(), port)?;
+                ports.set_classes(port, *egress)?;
+            }
+            Command::RemoveEgress(port) => {
+                check_port(config.ports.len(), port)?;
+                ports.egress.remove_classes(port, config.ports[port.index()].queue_limit_octets);
+                ioam.prepare_port(port, config, &mut ports.egress);
+            }
+            Command::SetClasses(classes) => ports.classes = classes,
+            Command::AddHmacKey { key_id, key } => self.add_hmac_key(key_id, key)?,
+            Command::RemoveHmacKey(key_id) => {
+                if let Some(group) = groups.signs_with(key_id) {
+                    return Err(ConfigError::KeyInUse { key_id, group: group.0 });
+                }
+                if tables.signs_routes(key_id) {
+                    return Err(ConfigError::KeySignsRoutes(key_id));
+                }
+                security.remove_key(key_id)?;
+            }
+            Command::SetDomain(domain) => security.set_domain(domain, config, tables, groups)?,
+            Command::RemoveDomain => security.remove_domain(),
+            Command::SetBorder { port, sources } => {
+                check_port(config.ports.len(), port)?;
+                security.set_border(port, &sources)?;
+                tables.set_border(port, true);
+            }
+            Command::RemoveBorder(port) => {
+                check_port(config.ports.len(), port)?;
+                security.remove_border(port);
+                tables.set_border(port, false);
+            }
+            Command::SetIoam(settings) => ioam.set(*settings, config, &mut ports.egress)?,
+            Command::RemoveIoam => ioam.remove(),
+            Command::SetFastCnp(settings) => fast_cnp.set(*settings),
+            Command::RemoveFastCnp => fast_cnp.remove(),
+            Command::SetBackpressure(settings) => {
+                settings.check()?;
+                let mut mapped = settings.priorities.iter().flat_map(|mapping| &mapping.ports);
+                mapped.try_for_each(|port| check_port(config.ports.len(), *port))?;
+                backpressure.set(*settings, &mut ports.egress);
+            }
+            Command::RemoveBackpressure => backpressure.remove(&mut ports.egress),
+            Command::SetBackpressureSids(sids) => backpressure.set_sids(&sids, config.loopback)?,
+            Command::SetSteering(settings) => headend.set(*settings, config, tables)?,
+            Command::RemoveSteering => headend.remove(tables)?,
+            Command::AddConnection(connection) => self.add_connection(connection)?,
+            Command::RemoveConnection { host, peer, peer_qpn } => self.remove_connection(host, peer, peer_qpn)?,
+        }
+        if let Some(place) = unused {
+            self.headend.release(place);
+        }
+        self.tables.invalidate();
+        Ok(())
+    }
+
+    fn add_port(&mut self, port: PortConfig) -> Result<(), ConfigError> {
+        self.groups.check_not_proxies(&port.addresses)?;
+        self.ports.add(&port);
+        self.tables.add_port(&port);
+        self.config.ports.push(port);
+        Ok(())
+    }
+
+    fn set_port(
+        &mut self,
+        port: PortId,
+        mac: MacAddress,
+        addresses: Vec<Ipv6Addr>,
+        link_mtu: u16,
+    ) -> Result<(), ConfigError> {
+        check_port(self.config.ports.len(), port)?;
+        self.groups.check_not_proxies(&addresses)?;
+        self.ports.set_mac(port, mac);
+        self.tables.set_link(port, mac, link_mtu);
+        addresses.iter().for_each(|address| self.tables.add_own(*address));
+        let config = &mut self.config.ports[port.index()];
+        (config.mac, config.link_mtu) = (mac, link_mtu);
+        let before = std::mem::replace(&mut config.addresses, addresses);
+        before.into_iter().for_each(|address| self.tables.remove_own(address));
+        Ok(())
+    }
+
+    fn add_route(&mut self, table: TableId, prefix: Prefix, action: RouteAction) -> Result<Unused, ConfigError> {
+        let tables = &mut self.tables;
+        let target = match action {
+            RouteAction::Blackhole => Target::Blackhole,
+            RouteAction::Encaps { segments, mode, hmac_key_id } => {
+                let hmac = match hmac_key_id {
+                    None => None,
+                    Some(key_id) => {
+                        let key = self.security.key(key_id);
+                        Some((key_id, key.ok_or(ConfigError::UnknownEncapsKey { prefix, key_id })?))
+                    }
+                };
+                let policy = Encaps::signed(self.config.loopback, &segments, mode, ENCAPS_HOP_LIMIT, hmac)
+                    .map_err(|error| ConfigError::Encaps { prefix, error })?;
+                tables.hold_encaps(policy)
+            }
+            RouteAction::Placed(paths) => self.headend.hold(prefix, paths, tables.get(table, prefix))?,
+            RouteAction::Via(next_hops) => tables.hold_next_hops(prefix, &next_hops)?,
+        };
+        Ok(tables.insert_route(table, prefix, target))
+    }
+
+    fn add_sid(&mut self, prefix: Prefix, behavior: SidBehavior) -> Result<Unused, ConfigError> {
+        self.security.check_sid_in_domain(prefix)?;
+        let group = match behavior {
+            SidBehavior::EndReplicate(id) => self.groups.transit_group(id),
+            _ => None,
+        };
+        let unused = self.tables.add_sid(prefix, behavior, group)?;
+        if matches!(behavior, SidBehavior::EndE(_)) {
+            self.backpressure.expect_end_e();
+        }
+        Ok(unused)
+    }
+
+    fn add_hmac_key(&mut self, key_id: u32, key: HmacKey) -> Result<(), ConfigError> {
+        self.tables.sign_routes(key_id, &key);
+        self.security.add_key(key_id, key);
+        self.groups.rebuild_headers(&self.config, &self.security)
+    }
+
+    fn add_connection(&mut self, connection: Connection) -> Result<(), ConfigError> {
+        let translates = self.fast_cnp.add_connection(connection);
+        let steers = self.headend.add_connection(connection);
+        if translates || steers { Ok(()) } else { Err(ConfigError::FastCnpIsOff) }
+    }
+
+    fn remove_connection(&mut self, host: Ipv6Addr, peer: Ipv6Addr, peer_qpn: Qpn) -> Result<(), ConfigError> {
+        if !self.fast_cnp.is_on() && !self.headend.is_on() {
+            return Err(ConfigError::FastCnpIsOff);
+        }
+        let translated = self.fast_cnp.remove_connection(host, peer, peer_qpn);
+        let steered = self.headend.remove_connection(host, peer, peer_qpn);
+        match translated || steered {
+            true => Ok(()),
+            false => Err(ConfigError::UnknownConnection { host, peer, peer_qpn }),
+        }
+    }
+}
+
+fn check_port(ports: usize, port: PortId) -> Result<(), ConfigError> {
+    if port.index() < ports { Ok(()) } else { Err(ConfigError::UnknownPort(port.0, ports)) }
+}

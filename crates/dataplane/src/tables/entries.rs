@@ -1,0 +1,93 @@
+//! Entries of the tables.
+
+use crate::config::SidBehavior;
+use crate::counters::Traffic;
+use crate::entropy;
+use crate::headers::IPV6;
+use srdma_frame::PortId;
+use srdma_wire::{MacAddress, Prefix};
+
+/// What a prefix leads to: an index into one of the lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Adjacency(u32),
+    Ecmp(u32),
+    Sid(u32),
+    Group(u32),
+    Encaps(u32),
+    /// Placed paths, of which the headend chooses one for each flow.
+    Placed(u32),
+    Local,
+    Blackhole,
+}
+
+/// What the adjacencies of a port have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) mac: MacAddress,
+    pub(super) link_mtu: u16,
+    pub(super) is_border: bool,
+}
+
+/// A neighbour at a port, and the Ethernet header that reaches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Adjacency {
+    pub(crate) ethernet: [u8; 14],
+    pub(crate) port: PortId,
+    pub(crate) link_mtu: u16,
+    pub(crate) resolved: bool,
+    /// The port is a border: the egress check decides which packets may leave there.
+    pub(crate) is_border: bool,
+    /// The main table leads to the neighbour's address by this adjacency, for lack of another entry.
+    pub(crate) has_host_route: bool,
+    pub(crate) address: [u8; 16],
+}
+
+impl Adjacency {
+    /// Whether the neighbour is known and the link's MTU allows a frame of `len` octets.
+    #[inline]
+    pub(crate) fn carries(&self, len: usize) -> bool {
+        self.resolved && len <= IPV6 + usize::from(self.link_mtu)
+    }
+
+    /// As [`Adjacency::carries`], for a packet that may carry an SRH: a border needs the egress check.
+    #[inline]
+    pub(crate) fn carries_any(&self, len: usize) -> bool {
+        self.carries(len) && !self.is_border
+    }
+}
+
+/// Equal-cost adjacencies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EcmpSet {
+    pub(super) adjacencies: Vec<u32>,
+}
+
+impl EcmpSet {
+    /// The member for a flow's hash.
+    #[inline]
+    pub(super) fn choose(&self, hash: u32, salt: u32) -> u32 {
+        self.adjacencies[entropy::choose(hash, salt, self.adjacencies.len())]
+    }
+}
+
+/// A SID of this node.
+#[derive(Clone, Debug)]
+pub(crate) struct Sid {
+    pub(crate) prefix: Prefix,
+    pub(crate) behavior: SidBehavior,
+    /// The adjacency of End.X.
+    pub(crate) adjacency: Option<u32>,
+    /// The group of End.Replicate, while the node is a transit node of it.
+    pub(crate) group: Option<u32>,
+    pub(crate) traffic: Traffic,
+}
+
+/// A static multicast route with its adjacencies.
+#[derive(Clone, Debug)]
+pub(crate) struct MulticastEntry {
+    pub(crate) incoming: Option<PortId>,
+    pub(crate) adjacencies: Vec<u32>,
+    pub(crate) end_mt: bool,
+    pub(crate) require_hmac: bool,
+}

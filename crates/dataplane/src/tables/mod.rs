@@ -1,0 +1,322 @@
+//! What addresses lead to: routes, SIDs, neighbours, Proxy Addresses and multicast routes, resolved ahead.
+
+mod entries;
+mod routes;
+mod shared;
+mod targets;
+
+pub(crate) use entries::{Adjacency, EcmpSet, MulticastEntry, Sid, Target};
+pub(crate) use routes::Unused;
+pub(crate) use shared::Shared;
+
+use crate::config::{ConfigError, NodeConfig, PortConfig, SidBehavior, TableId};
+use crate::counters::Traffic;
+use crate::drop::DropReason;
+use crate::encaps::Encaps;
+use crate::entropy;
+use crate::headend::PlacedRoutes;
+use crate::headers::ipv6;
+use entries::Link;
+use srdma_fib::Fib;
+use srdma_frame::{Frame, Pool, PortId};
+use srdma_group::GroupId;
+use srdma_wire::{MacAddress, Prefix};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// Key of a multicast route: source and group.
+pub(crate) type MulticastKey = ([u8; 16], [u8; 16]);
+
+/// The node's forwarding tables.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    /// The main table, apart from the others because most lookups are in it.
+    main: Fib<Target>,
+    others: BTreeMap<TableId, Fib<Target>>,
+    adjacencies: Shared<Adjacency>,
+    ecmp: Shared<EcmpSet>,
+    /// Makes this node choose otherwise among equal paths than its neighbours do.
+    ecmp_salt: u32,
+    encaps: Shared<Encaps>,
+    sids: Vec<Sid>,
+    multicast_routes: BTreeMap<MulticastKey, MulticastEntry>,
+    /// The node's own addresses, and how many ports or features have each.
+    own: BTreeMap<Ipv6Addr, u32>,
+    /// What adjacencies take over from their ports.
+    links: Vec<Link>,
+    /// Incremented by each change that resolved forwarding data may depend on.
+    generation: u64,
+}
+
+impl Tables {
+    /// Tables that lead to the node's own addresses only.
+    pub(crate) fn new(config: &NodeConfig) -> Self {
+        let mut tables = Tables {
+            main: Fib::default(),
+            others: BTreeMap::new(),
+            adjacencies: Shared::default(),
+            ecmp: Shared::default(),
+            ecmp_salt: entropy::salt(config.loopback),
+            encaps: Shared::default(),
+            sids: Vec::new(),
+            multicast_routes: BTreeMap::new(),
+            own: BTreeMap::new(),
+            links: Vec::new(),
+            generation: 0,
+        };
+        tables.add_own(config.loopback);
+        config.ports.iter().for_each(|port| tables.add_port(port));
+        tables
+    }
+
+    pub(crate) fn add_port(&mut self, port: &PortConfig) {
+        self.links.push(Link { mac: port.mac, link_mtu: port.link_mtu, is_border: false });
+        port.addresses.iter().for_each(|address| self.add_own(*address));
+    }
+
+    /// A port's MAC address and MTU are others, for its adjacencies too.
+    pub(crate) fn set_link(&mut self, port: PortId, mac: MacAddress, link_mtu: u16) {
+        let link = &mut self.links[port.index()];
+        (link.mac, link.link_mtu) = (mac, link_mtu);
+        for adjacency in self.adjacencies.values_mut().filter(|adjacency| adjacency.port == port) {
+            adjacency.ethernet[6..12].copy_from_slice(&mac.0);
+            adjacency.link_mtu = link_mtu;
+        }
+    }
+
+    pub(crate) fn set_border(&mut self, port: PortId, is_border: bool) {
+        self.links[port.index()].is_border = is_border;
+        for adjacency in self.adjacencies.values_mut().filter(|adjacency| adjacency.port == port) {
+            adjacency.is_border = is_border;
+        }
+    }
+
+    fn check_port(&self, port: PortId) -> Result<(), ConfigError> {
+        let ports = self.links.len();
+        if port.index() < ports { Ok(()) } else { Err(ConfigError::UnknownPort(port.0, ports)) }
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Invalidates what was resolved from the tables so far.
+    pub(crate) fn invalidate(&mut self) {
+        self.generation += 1;
+    }
+}
+
+/// Lookups.
+impl Tables {
+    #[inline]
+    pub(crate) fn lookup(&self, table: TableId, destination: &[u8; 16]) -> Option<Target> {
+        if table == TableId(0) {
+            self.main.lookup(destination)
+        } else {
+            self.others.get(&table).and_then(|table| table.lookup(destination))
+        }
+    }
+
+    #[inline]
+    pub(crate) fn lookup_main(&self, destination: &[u8; 16]) -> Option<Target> {
+        self.main.lookup(destination)
+    }
+
+    /// What exactly this prefix leads to.
+    pub(crate) fn get(&self, table: TableId, prefix: Prefix) -> Option<Target> {
+        match table {
+            TableId(0) => self.main.get(prefix),
+            table => self.others.get(&table).and_then(|routes| routes.get(prefix)),
+        }
+    }
+
+    /// The member of an ECMP set for a packet's flow.
+    #[inline]
+    pub(crate) fn choose(&self, set: u32, head: &[u8]) -> u32 {
+        self.ecmp[set as usize].choose(entropy::of_packet(head), self.ecmp_salt)
+    }
+
+    #[inline(always)]
+    pub(crate) fn adjacency(&self, adjacency: u32) -> &Adjacency {
+        &self.adjacencies[adjacency as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn encaps(&self, policy: u32) -> &Encaps {
+        &self.encaps[policy as usize]
+    }
+
+    #[inline]
+    pub(crate) fn sid(&self, sid: u32) -> &Sid {
+        &self.sids[sid as usize]
+    }
+
+    /// Counts a packet for a SID.
+    #[inline]
+    pub(crate) fn enter_sid(&mut self, sid: u32, octets: usize) -> &Sid {
+        let sid = &mut self.sids[sid as usize];
+        sid.traffic.count(octets);
+        sid
+    }
+
+    /// The adjacency for packets of this node to an address of another node. `flow`, the address of a group, selects
+    /// among equal paths.
+    pub(crate) fn resolve(&self, destination: &[u8; 16], flow: &[u8; 16]) -> Option<u32> {
+        self.toward(self.main.lookup(destination)?, destination, flow)
+    }
+
+    /// As [`Tables::resolve`], from the target of a lookup in any table.
+    pub(crate) fn toward(&self, target: Target, destination: &[u8; 16], flow: &[u8; 16]) -> Option<u32> {
+        match target {
+            Target::Adjacency(adjacency) => Some(adjacency),
+            Target::Ecmp(set) => {
+                let hash = entropy::of_addresses(flow, destination);
+                Some(self.ecmp[set as usize].choose(hash, self.ecmp_salt))
+            }
+            Target::Sid(_)
+            | Target::Group(_)
+            | Target::Encaps(_)
+            | Target::Placed(_)
+            | Target::Local
+            | Target::Blackhole => None,
+        }
+    }
+
+    /// The adjacency for a packet of this node as one of a table says.
+    pub(crate) fn resolve_in(&self, table: TableId, frame: &Frame, pool: &Pool) -> Result<u32, DropReason> {
+        let view = ipv6(frame.head(pool))?;
+        let (source, destination) = (view.source_octets(), view.destination_octets());
+        let target = self.lookup(table, destination);
+        target.and_then(|target| self.toward(target, destination, source)).ok_or(DropReason::NoRoute)
+    }
+
+    /// The adjacency for a packet of this node by the main table, encapsulated where a policy says so.
+    pub(crate) fn route_own(
+        &self,
+        frame: &mut Frame,
+        pool: &mut Pool,
+        headend: &PlacedRoutes,
+    ) -> Result<u32, DropReason> {
+        match self.main.lookup(ipv6(frame.head(pool))?.destination_octets()) {
+            Some(Target::Encaps(policy)) => self.encaps(policy).push(frame, pool)?,
+            Some(Target::Placed(place)) => headend.encapsulate_unsteered(place, frame, pool)?,
+            Some(
+                Target::Adjacency(_)
+                | Target::Ecmp(_)
+                | Target::Sid(_)
+                | Target::Group(_)
+                | Target::Local
+                | Target::Blackhole,
+            )
+            | None => {}
+        }
+        let view = ipv6(frame.head(pool))?;
+        self.resolve(view.destination_octets(), view.source_octets()).ok_or(DropReason::NoRoute)
+    }
+
+    /// The adjacency of a packet that is plainly forwarded by the main table.
+    pub(crate) fn plain_route(&self, destination: &[u8; 16], head: &[u8]) -> Option<&Adjacency> {
+        let adjacency = match self.main.lookup(destination)? {
+            Target::Adjacency(adjacency) => adjacency,
+            Target::Ecmp(set) => self.choose(set, head),
+            Target::Sid(_)
+            | Target::Group(_)
+            | Target::Encaps(_)
+            | Target::Placed(_)
+            | Target::Local
+            | Target::Blackhole => return None,
+        };
+        Some(self.adjacency(adjacency))
+    }
+
+    /// Whether a packet of `sender` may come in by a port: its route leads there (D14). `None`: the route says nothing
+    /// about ports.
+    pub(crate) fn is_at(&self, sender: &[u8; 16], port: Option<PortId>) -> Option<bool> {
+        let is_there = |adjacency: &u32| Some(self.adjacency(*adjacency).port) == port;
+        match self.main.lookup(sender) {
+            Some(Target::Adjacency(adjacency)) => Some(is_there(&adjacency)),
+            Some(Target::Ecmp(set)) => Some(self.ecmp[set as usize].adjacencies.iter().any(is_there)),
+            Some(
+                Target::Sid(_)
+                | Target::Group(_)
+                | Target::Encaps(_)
+                | Target::Placed(_)
+                | Target::Local
+                | Target::Blackhole,
+            )
+            | None => None,
+        }
+    }
+
+    /// The group whose Proxy Address this is.
+    #[inline]
+    pub(crate) fn group_of(&self, proxy: &[u8; 16]) -> Option<u32> {
+        match self.main.lookup(proxy) {
+            Some(Target::Group(group)) => Some(group),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn multicast_route(&self, key: &MulticastKey) -> Option<&MulticastEntry> {
+        self.multicast_routes.get(key)
+    }
+
+    /// Lends the adjacencies of a multicast route while packets are copied; they are to be
+    /// [returned](Self::return_multicast_adjacencies).
+    pub(crate) fn lend_multicast_adjacencies(&mut self, key: &MulticastKey) -> Vec<u32> {
+        self.multicast_routes.get_mut(key).map(|entry| std::mem::take(&mut entry.adjacencies)).unwrap_or_default()
+    }
+
+    pub(crate) fn return_multicast_adjacencies(&mut self, key: &MulticastKey, adjacencies: Vec<u32>) {
+        if let Some(entry) = self.multicast_routes.get_mut(key) {
+            entry.adjacencies = adjacencies;
+        }
+    }
+}
+
+/// What the tables hold, for reports.
+impl Tables {
+    pub(crate) fn sids(&self) -> &[Sid] {
+        &self.sids
+    }
+
+    pub(crate) fn sid_reports(&self) -> impl Iterator<Item = (Prefix, SidBehavior, Traffic)> {
+        self.sids.iter().map(|sid| (sid.prefix, sid.behavior, sid.traffic))
+    }
+
+    pub(crate) fn prefix_count(&self) -> usize {
+        self.main.len() + self.others.values().map(|table| table.len()).sum::<usize>()
+    }
+
+    pub(crate) fn neighbour_count(&self) -> usize {
+        self.adjacencies.values().filter(|adjacency| adjacency.resolved && adjacency.address[0] != 0xff).count()
+    }
+
+    /// The prefixes that lead to placed paths, and the place of each in the headend's list.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = (TableId, Prefix, u32)> {
+        let main = self.main.iter().map(|(prefix, target)| (TableId(0), prefix, target));
+        let others = self
+            .others
+            .iter()
+            .flat_map(|(table, routes)| routes.iter().map(move |(prefix, target)| (*table, prefix, target)));
+        main.chain(others).filter_map(|(table, prefix, target)| match target {
+            Target::Placed(place) => Some((table, prefix, place)),
+            Target::Adjacency(_)
+            | Target::Ecmp(_)
+            | Target::Sid(_)
+            | Target::Group(_)
+            | Target::Encaps(_)
+            | Target::Local
+            | Target::Blackhole => None,
+        })
+    }
+
+    /// Assigns groups to the End.Replicate SIDs by their numbers.
+    pub(crate) fn assign_replication_sids(&mut self, group_of: impl Fn(GroupId) -> Option<u32>) {
+        for sid in &mut self.sids {
+            if let SidBehavior::EndReplicate(id) = sid.behavior {
+                sid.group = group_of(id);
+            }
+        }
+    }
+}
