@@ -297,7 +297,7 @@ pub enum Command {
     RestoreGroup(Box<GroupEntry>),
     /// First phase of a commit (D31): checks the group entry and keeps it, in place of one that was kept before.
     PrepareGroup(Box<GroupEntry>),
-    /// Second phase: the group entry that was prepared for this epoch takes effect. If that epoch is in effect, nothing.
+    /// Second phase: the group entry prepared for this epoch takes effect. No change if that epoch is in effect.
     CommitGroup {
         /// The group.
         id: GroupId,

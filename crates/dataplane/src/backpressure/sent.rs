@@ -85,8 +85,8 @@ impl SentPauses {
         })
     }
 
-    /// A packet of a PE enters a queue above XOFF. Returns whether a PAUSE is to be sent to the PE now; it is sent again
-    /// at `refresh_at`.
+    /// A packet of a PE enters a queue above XOFF. Returns whether a PAUSE is to be sent to the PE now; it is repeated at
+    /// `refresh_at`.
     pub(crate) fn xoff(&mut self, refresh_at: Instant, pe: usize, port: PortId, class: usize) -> bool {
         if pe >= self.reasons.len() || class >= CLASSES {
             return false;

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! The branches are the union of all lists: a shorter list must not raise the minimum. Receivers that are added later
-//! begin unknown. Responses that were sent upstream do not hold for them and are forgotten: the node sends nothing until
-//! each of them has responded.
+//! begin unknown. Responses sent upstream do not hold for them and are forgotten: the node sends nothing until each of
+//! them has responded.
 //!
 //! A packet whose receivers cannot all be branches goes to none of them. Otherwise receivers would get packets that no
 //! response accounts for.

@@ -1,6 +1,6 @@
 //! The multicast groups that the node takes part in.
 //!
-//! The machines are those of [`srdma_aggregation`]; this part keeps one set of them for each group, with the group entry
+//! The machines are those of [`srdma_aggregation`]; this part keeps a set of them for each group, with the group entry
 //! and everything that is prepared for the group's packets. It sends nothing: what is to be sent upstream is returned.
 
 mod journal;

@@ -366,9 +366,9 @@ impl Node {
 
 /// Fast CNP.
 impl Node {
-    /// Notifies the sender of a packet that meets congestion, if it is one to notify. A packet for which a Fast CNP goes
-    /// to a sender that is known to process them is not marked (FC-4-6); one whose sender may not, or cannot be notified
-    /// because of a limit, is (FC-4-5, D45).
+    /// Notifies the sender of a packet that meets congestion, if it is one to notify. A packet for which a Fast CNP is
+    /// sent is not marked if the sender is known to process Fast CNPs (FC-4-6); it is marked if the sender may not, or if
+    /// a limit prevents the Fast CNP (FC-4-5, D45).
     #[inline]
     pub fn notify(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) -> Notified {
         self.notify_sender(now, frame, None, pool)
@@ -447,8 +447,8 @@ impl Node {
         fast_cnp.translate(frame, pool, FirstHop { config, tables, groups, security })
     }
 
-    /// The adjacency by which a Fast CNP of this node leaves to an END.E, in an outer header. If the END.E is the node's
-    /// own, the packet is processed as if it came out of it.
+    /// The adjacency by which a Fast CNP of this node leaves to an END.E, in an outer header. If the END.E is the
+    /// node's own, the packet is processed as if it came out of it.
     fn route_by_end_e(&mut self, place: u32, frame: &mut Frame, pool: &mut Pool) -> Result<u32, DropReason> {
         let outer = self.backpressure.end_e(place).ok_or(DropReason::NoRoute)?;
         let own = match self.tables.lookup_main(&outer.sid) {
