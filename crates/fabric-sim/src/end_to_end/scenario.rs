@@ -56,7 +56,7 @@ pub struct Section {
     /// Size of the congested queue, as a share of its rate times the round trip between the gateways.
     #[serde(default = "default_buffer")]
     buffer: Spanned<f64>,
-    /// ReceivedPause time of END.C, in microseconds.
+    /// Hold time of END.C, in microseconds.
     #[serde(default = "hold_us")]
     pub hold_us: Whole<10, 10_000_000>,
     /// Maximum duration of a run, in milliseconds.
