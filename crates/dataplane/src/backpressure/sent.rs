@@ -85,7 +85,7 @@ impl SentPauses {
         })
     }
 
-    /// A packet of a PE enters a queue above XOFF. Returns whether a PAUSE is to be sent to the PE now; it is repeated at
+    /// A packet of a PE enters a queue above XOFF. Returns whether a PAUSE is due now; it is repeated at
     /// `refresh_at`.
     pub(crate) fn xoff(&mut self, refresh_at: Instant, pe: usize, port: PortId, class: usize) -> bool {
         if pe >= self.reasons.len() || class >= CLASSES {

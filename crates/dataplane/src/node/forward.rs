@@ -367,8 +367,8 @@ impl Node {
 /// Fast CNP.
 impl Node {
     /// Notifies the sender of a packet that meets congestion, if it is one to notify. A packet for which a Fast CNP is
-    /// sent is not marked if the sender is known to process Fast CNPs (FC-4-6); it is marked if the sender may not, or if
-    /// a limit prevents the Fast CNP (FC-4-5, D45).
+    /// sent is not marked if the sender is known to process Fast CNPs (FC-4-6); it is marked if the sender may not, or
+    /// if a limit prevents the Fast CNP (FC-4-5, D45).
     #[inline]
     pub fn notify(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) -> Notified {
         self.notify_sender(now, frame, None, pool)
