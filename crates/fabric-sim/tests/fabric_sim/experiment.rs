@@ -278,7 +278,7 @@ fn a_group_meets_an_incast() {
     let text = format!(
         "[[workload.multicast]]\nname = \"group\"\nfrom = \"h1.1\"\nreceivers_below = [\"leaf2\"]\n\
          message_octets = 40000\n[[workload.incast]]\nreceiver = \"h2.1\"\nsenders = 3\nmin_octets = 400000\n\
-         max_octets = 400000\nstart_us = 20\n[measure]\nduration_us = 200\nkeeps = true\n{}",
+         max_octets = 400000\nstart_us = 20\n[measure]\nduration_us = 200\ncontrol_run = true\n{}",
         group_variants(&variants)
     );
     let results = run_all(&scenario(&text).unwrap(), &[1], 2, &|_, _| {}, None).unwrap();
@@ -333,7 +333,7 @@ fn a_victim_keeps_what_is_fair_without_control_of_anything() {
         "[[workload.stream]]\nname = \"victim\"\nfrom = \"h1.1\"\nto = \"h2.1\"\n[[workload.incast]]\n\
          receiver = \"h2.2\"\nsenders = 1\nmin_octets = 100000\nmax_octets = 100000\nstart_us = 50\n\
          [[workload.background]]\nload = 0.0\nsizes = \"hadoop\"\nexcept = [\"h1.1\", \"h2.1\"]\n\
-         [measure]\nduration_us = 400\nkeeps = true\n{VARIANT}"
+         [measure]\nduration_us = 400\ncontrol_run = true\n{VARIANT}"
     );
     // With some seed the two flows share no link.
     let scenario = scenario(&text).unwrap();
