@@ -2,7 +2,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Branch, Flow, Group, News, NewGroup, NewReceiver, Problem, TreeNode } from "../src/api/types.ts";
+import type { Branch, Flow, Group, ControllerEvent, NewGroup, NewReceiver, Problem, TreeNode } from "../src/api/types.ts";
 import type { Fabric } from "./fabric.ts";
 
 const PACKETS_PER_SECOND = 40_000;
@@ -25,7 +25,7 @@ export class FakeController {
   readonly #page: string;
   readonly #drained = new Set<string>();
   readonly #groups = new Map<number, FakeGroup>();
-  readonly #events: News[] = [];
+  readonly #events: ControllerEvent[] = [];
   readonly #listeners = new Set<ServerResponse>();
   readonly #files = new Map<string, string>();
   readonly #begunMs = Date.now();
@@ -194,13 +194,13 @@ export class FakeController {
     };
   }
 
-  #happened(news: Omit<News, "number" | "unix_ms">): void {
-    const event = { ...news, number: this.#events.length + 1, unix_ms: Date.now() };
+  #emit(change: Omit<ControllerEvent, "number" | "unix_ms">): void {
+    const event = { ...change, number: this.#events.length + 1, unix_ms: Date.now() };
     this.#events.push(event);
     this.#listeners.forEach((listener) => listener.write(this.#message(event)));
   }
 
-  #message(event: News): string {
+  #message(event: ControllerEvent): string {
     return `id: ${event.number}\ndata: ${JSON.stringify(event)}\n\n`;
   }
 
@@ -217,7 +217,7 @@ export class FakeController {
     } else {
       this.#drained.delete(name);
     }
-    this.#happened({ what: "node-drained", node: name, drained });
+    this.#emit({ kind: "node-drained", node: name, drained });
     this.#groups.forEach((group) => {
       if (group.tree) {
         group.tree = this.#treeOf(group);
@@ -254,7 +254,7 @@ export class FakeController {
       begunMs: 0,
     };
     this.#groups.set(id, group);
-    this.#happened({ what: "group-created", group: id });
+    this.#emit({ kind: "group-created", group: id });
     return group;
   }
 
@@ -264,7 +264,7 @@ export class FakeController {
     }
     group.members.push({ address, qpn, state: group.state === "open" ? "joining" : "member" });
     group.receivers = group.members.length;
-    this.#happened({ what: "receiver-joining", group: group.id, receiver: address });
+    this.#emit({ kind: "receiver-joining", group: group.id, receiver: address });
     if (group.state === "ready") {
       this.#change(group);
     }
@@ -285,20 +285,20 @@ export class FakeController {
   #change(group: FakeGroup): void {
     group.epoch += 1;
     group.tree = this.#treeOf(group);
-    this.#happened({ what: "group-changed", group: group.id, epoch: group.epoch });
+    this.#emit({ kind: "group-changed", group: group.id, epoch: group.epoch });
   }
 
   #evict(group: FakeGroup, address: string): unknown {
     group.members = group.members.filter((member) => member.address !== address);
     group.receivers = group.members.length;
     this.#change(group);
-    this.#happened({ what: "receiver-gone", group: group.id, receiver: address });
+    this.#emit({ kind: "receiver-removed", group: group.id, receiver: address });
     return group;
   }
 
   #close(group: FakeGroup): unknown {
     this.#groups.delete(group.id);
-    this.#happened({ what: "group-closed", group: group.id });
+    this.#emit({ kind: "group-closed", group: group.id });
     return undefined;
   }
 
@@ -365,8 +365,8 @@ export class FakeController {
       number += 1;
       const slow = number % 5 === 4 ? 30 * Math.abs(Math.sin(seconds)) : 0;
       const lag = Math.round(20 + 15 * Math.sin(seconds * 1.3 + number) + slow);
-      const point = (group.initial_psn + Math.round(seconds * PACKETS_PER_SECOND) - lag) & 0xffffff;
-      return { address, point, lag, cnps: number % 5 === 4 ? Math.floor(seconds * 3) : 0 };
+      const expected_psn = (group.initial_psn + Math.round(seconds * PACKETS_PER_SECOND) - lag) & 0xffffff;
+      return { address, expected_psn, lag, cnps: number % 5 === 4 ? Math.floor(seconds * 3) : 0 };
     };
     const nodes = group.tree.nodes.map((node) => ({ ...node, branches: node.branches.map(branch) }));
     return { ...group, tree: { ...group.tree, nodes } };

@@ -6,7 +6,7 @@ const PACKETS_PER_SECOND = 40_000;
 const OCTETS_PER_PACKET = 4500;
 const WAIT_MS = 200;
 
-interface Part {
+interface GroupEntry {
   id: number;
   epoch: number;
   initial_psn: number;
@@ -17,7 +17,7 @@ interface Order {
   order: string;
   group?: number;
   epoch?: number;
-  part?: Part;
+  entry?: GroupEntry;
 }
 
 /** All nodes of a fabric. */
@@ -43,25 +43,25 @@ export class Fleet {
   }
 
   async #run(node: FabricNode): Promise<void> {
-    const parts = new Map<number, Part>();
-    const prepared = new Map<number, Part>();
+    const entries = new Map<number, GroupEntry>();
+    const prepared = new Map<number, GroupEntry>();
     const sent = new Map<string, number>();
     let answers: unknown[] = [];
     let session = await this.#hello(node);
     let before = Date.now();
     while (!this.#isOver) {
       const now = Date.now();
-      this.#carry(node, parts, sent, (now - before) / 1000);
+      this.#carry(node, entries, sent, (now - before) / 1000);
       before = now;
-      const status = this.#status(node, parts, sent);
+      const status = this.#status(node, entries, sent);
       const path = `/v1/nodes/${node.name}/sync`;
-      const reply = await this.#say("POST", path, { session, answers, wishes: [], status, wait_ms: WAIT_MS });
+      const reply = await this.#send("POST", path, { session, answers, eviction_requests: [], status, wait_ms: WAIT_MS });
       if (reply.status === 409) {
         session = await this.#hello(node);
         continue;
       }
       const { orders } = (await reply.json()) as { orders: Order[] };
-      answers = orders.flatMap((order) => this.#obey(order, parts, prepared));
+      answers = orders.flatMap((order) => this.#execute(order, entries, prepared));
     }
   }
 
@@ -75,27 +75,27 @@ export class Fleet {
       hosts: node.hasHosts ? [`${node.hosts}/64`] : [],
       groups: [],
     };
-    const reply = await this.#say("POST", "/v1/nodes", hello);
+    const reply = await this.#send("POST", "/v1/nodes", hello);
     if (!reply.ok) {
       throw new Error(`${node.name}: ${await reply.text()}`);
     }
     return ((await reply.json()) as { session: number }).session;
   }
 
-  #obey({ order, part, group, epoch }: Order, parts: Map<number, Part>, prepared: Map<number, Part>): unknown[] {
-    const id = part?.id ?? group ?? 0;
-    const of = { group: id, epoch: part?.epoch ?? epoch };
-    if (order === "prepare" && part) {
-      prepared.set(id, part);
+  #execute({ order, entry, group, epoch }: Order, entries: Map<number, GroupEntry>, prepared: Map<number, GroupEntry>): unknown[] {
+    const id = entry?.id ?? group ?? 0;
+    const of = { group: id, epoch: entry?.epoch ?? epoch };
+    if (order === "prepare" && entry) {
+      prepared.set(id, entry);
       return [{ answer: "prepared", ...of }];
     }
     if (order === "commit" || order === "restore") {
-      parts.set(id, part ?? prepared.get(id) ?? { id, epoch: 0, initial_psn: 0, branches: [] });
+      entries.set(id, entry ?? prepared.get(id) ?? { id, epoch: 0, initial_psn: 0, branches: [] });
       this.#begun.set(id, this.#begun.get(id) ?? Date.now());
       return [{ answer: "committed", ...of }];
     }
     if (order === "remove") {
-      parts.delete(id);
+      entries.delete(id);
       return [{ answer: "removed", ...of }];
     }
     prepared.delete(id);
@@ -103,8 +103,8 @@ export class Fleet {
   }
 
   /** What goes to each child, on the link to it. */
-  #carry(node: FabricNode, parts: Map<number, Part>, sent: Map<string, number>, seconds: number): void {
-    for (const { branches } of parts.values()) {
+  #carry(node: FabricNode, entries: Map<number, GroupEntry>, sent: Map<string, number>, seconds: number): void {
+    for (const { branches } of entries.values()) {
       for (const { responder } of branches) {
         sent.set(responder, (sent.get(responder) ?? 0) + seconds * PACKETS_PER_SECOND * OCTETS_PER_PACKET);
       }
@@ -115,7 +115,7 @@ export class Fleet {
     });
   }
 
-  #status(node: FabricNode, parts: Map<number, Part>, sent: Map<string, number>): unknown {
+  #status(node: FabricNode, entries: Map<number, GroupEntry>, sent: Map<string, number>): unknown {
     const seconds = Date.now() / 1000;
     return {
       ports: this.#neighbours(node).map(({ loopback }, at) => ({
@@ -125,7 +125,7 @@ export class Fleet {
         received_octets: 0,
         sent_octets: Math.round(sent.get(loopback) ?? 0),
       })),
-      groups: [...parts.values()].map(({ id, initial_psn: initial, branches }) => {
+      groups: [...entries.values()].map(({ id, initial_psn: initial, branches }) => {
         const done = Math.round(((Date.now() - (this.#begun.get(id) ?? 0)) / 1000) * PACKETS_PER_SECOND);
         return {
           group: id,
@@ -134,7 +134,7 @@ export class Fleet {
             const seed = [...responder].reduce((sum, letter) => sum + letter.charCodeAt(0), 0);
             const lag = Math.min(done, Math.round(24 + 14 * Math.sin(seconds * 1.1 + seed)));
             const cnps = seed % 4 === 0 ? Math.floor(done / 20_000) : 0;
-            return { address: responder, point: (initial + done - lag) & 0xffffff, lag, cnps };
+            return { address: responder, expected_psn: (initial + done - lag) & 0xffffff, lag, cnps };
           }),
         };
       }),
@@ -157,7 +157,7 @@ export class Fleet {
     return found;
   }
 
-  #say(method: string, path: string, body: unknown): Promise<Response> {
+  #send(method: string, path: string, body: unknown): Promise<Response> {
     const headers = { "content-type": "application/json" };
     return fetch(this.#url + path, { method, headers, body: JSON.stringify(body) });
   }

@@ -1,7 +1,7 @@
 //! What a node keeps of its controller.
 
 use crate::{AllowedSids, EvictionRequests, GroupTable};
-use srdma_api::{Hello, NodeStatus, Session, Wish};
+use srdma_api::{EvictionRequest, NodeStatus, Registration, Session};
 
 /// What a node keeps of its controller.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub struct Agent {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Due eviction requests.
-    pub wishes: Vec<Wish>,
+    pub eviction_requests: Vec<EvictionRequest>,
     /// `None`: unchanged.
     pub status: Option<NodeStatus>,
 }
@@ -33,8 +33,8 @@ impl Agent {
     }
 
     /// The registration of a node that holds this agent's groups. `node`: its description.
-    pub fn registration(&self, node: Hello) -> Hello {
-        Hello { store: self.table.store(), groups: self.table.held(), ..node }
+    pub fn registration(&self, node: Registration) -> Registration {
+        Registration { store: self.table.store(), groups: self.table.held(), ..node }
     }
 
     /// The controller has accepted the registration.
@@ -52,7 +52,7 @@ impl Agent {
 
     /// Takes what is due to be reported.
     pub fn report(&mut self, now_ns: u64) -> Report {
-        Report { wishes: self.evictions.take(now_ns), status: self.status.take() }
+        Report { eviction_requests: self.evictions.take(now_ns), status: self.status.take() }
     }
 
     /// The controller was not reached, or has refused; returns whether it was reached before.

@@ -1,7 +1,7 @@
 //! Requests for the eviction of receivers (D25): sent when a receiver is stalled or has failed, and again while the
 //! controller has not granted them.
 
-use srdma_api::Wish;
+use srdma_api::EvictionRequest;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -31,12 +31,12 @@ impl EvictionRequests {
     }
 
     /// Takes the requests that are due.
-    pub fn take(&mut self, now_ns: u64) -> Vec<Wish> {
+    pub fn take(&mut self, now_ns: u64) -> Vec<EvictionRequest> {
         let mut requests = Vec::new();
         for ((group, receiver), pending) in &mut self.0 {
             if pending.sent_ns.is_none_or(|sent_ns| now_ns.saturating_sub(sent_ns) >= INTERVAL_NS) {
                 pending.sent_ns = Some(now_ns);
-                requests.push(Wish { group: *group, receiver: *receiver, cause: pending.cause.to_owned() });
+                requests.push(EvictionRequest { group: *group, receiver: *receiver, cause: pending.cause.to_owned() });
             }
         }
         requests
@@ -59,7 +59,7 @@ mod tests {
         let mut requests = EvictionRequests::default();
         let stalled = [(7, receiver, "stalled")];
         requests.set(stalled);
-        assert_eq!(requests.take(0), [Wish { group: 7, receiver, cause: "stalled".to_owned() }]);
+        assert_eq!(requests.take(0), [EvictionRequest { group: 7, receiver, cause: "stalled".to_owned() }]);
         requests.set(stalled);
         assert_eq!(requests.take(INTERVAL_NS - 1), []);
         assert_eq!(requests.take(INTERVAL_NS).len(), 1);

@@ -1,7 +1,7 @@
 //! The controller's groups at a node, and what each order changes. The caller gives the node the commands of a
 //! [`Change`], and keeps the table that [`GroupTable::apply`] returns if the node accepts them.
 
-use srdma_api::{Held, NodeAnswer, NodeOrder};
+use srdma_api::{HeldGroup, NodeAnswer, NodeOrder};
 use srdma_dataplane::{Command, SidBehavior};
 use srdma_group::{GroupEntry, GroupId, NodeRole};
 use srdma_wire::Prefix;
@@ -40,7 +40,7 @@ struct Group {
 #[derive(Clone, Debug, PartialEq)]
 struct Installed {
     entry: GroupEntry,
-    deed: Option<String>,
+    recovery_snapshot: Option<String>,
 }
 
 /// What an order requires.
@@ -121,14 +121,14 @@ impl GroupTable {
     }
 
     /// What a registration says of the groups.
-    pub fn held(&self) -> Vec<Held> {
+    pub fn held(&self) -> Vec<HeldGroup> {
         let held = |(group, group_state): (&u32, &Group)| {
             let installed = group_state.committed.as_ref().or(group_state.prepared.as_ref());
-            Held {
+            HeldGroup {
                 group: *group,
                 epoch: group_state.committed.as_ref().map(|installed| installed.entry.epoch),
                 prepared: group_state.prepared.as_ref().map(|installed| installed.entry.epoch),
-                deed: installed.and_then(|installed| installed.deed.clone()),
+                recovery_snapshot: installed.and_then(|installed| installed.recovery_snapshot.clone()),
             }
         };
         self.groups.iter().map(held).collect()
@@ -167,11 +167,11 @@ impl GroupTable {
                 Plan::Answer(NodeAnswer::Committed { group, epoch })
             }
             _ if epoch < newest => Plan::Nothing,
-            NodeOrder::Prepare { entry, deed } => match self.check(&entry, is_of_file) {
+            NodeOrder::Prepare { entry, recovery_snapshot } => match self.check(&entry, is_of_file) {
                 Err(refusal) => refuse(refusal.to_string()),
                 Ok(()) => apply(Change {
                     commands: vec![Command::PrepareGroup(entry.clone())],
-                    update: Update::Prepare(Installed { entry: *entry, deed }),
+                    update: Update::Prepare(Installed { entry: *entry, recovery_snapshot }),
                     ..Change::of(group, epoch, Update::Abort)
                 }),
             },
@@ -187,11 +187,11 @@ impl GroupTable {
                 ..Change::of(group, epoch, Update::Abort)
             }),
             NodeOrder::Abort { .. } => Plan::Nothing,
-            NodeOrder::Restore { entry, deed } => match self.check(&entry, is_of_file) {
+            NodeOrder::Restore { entry, recovery_snapshot } => match self.check(&entry, is_of_file) {
                 Err(refusal) => refuse(refusal.to_string()),
                 Ok(()) => {
                     let command = Command::RestoreGroup(entry.clone());
-                    let installed = Installed { entry: (*entry).clone(), deed };
+                    let installed = Installed { entry: (*entry).clone(), recovery_snapshot };
                     apply(put_into_effect(committed, &entry, command, Update::Restore(installed)))
                 }
             },

@@ -76,9 +76,9 @@ impl ControllerSession {
 
     /// The next report.
     pub fn sync(&self, report: Report) -> Sync {
-        let Report { wishes, status } = report;
+        let Report { eviction_requests, status } = report;
         let session = self.session.unwrap_or_default();
-        Sync { session, answers: self.answers.clone(), wishes, status, wait_ms: WAIT_MS }
+        Sync { session, answers: self.answers.clone(), eviction_requests, status, wait_ms: WAIT_MS }
     }
 
     /// The controller has answered a report; `answers` are those to its orders.

@@ -1,103 +1,103 @@
-//! What has happened, as a stream, and who did it.
+//! The event stream and the audit log.
 
 use serde::{Deserialize, Serialize};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// How often the stream of events has a line for whom there is nothing to tell, so that a dead connection is noticed.
+/// Keep-alive interval of the event stream.
 pub const EVENT_PULSE: Duration = Duration::from_secs(10);
 
-/// A stream that has been silent for so long is dead: two pulses were missed, and there was time for a late one.
+/// An event stream that is silent for so long is dead: two keep-alives were missed, and a third had time to be late.
 pub const EVENT_SILENCE: Duration = Duration::from_secs(25);
 
-/// Something that happened. The stream has it as `id:` and `data:` of a server-sent event.
+/// An event: `id:` and `data:` of a server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// Counts them from the controller's start; `id:` has it behind what names that start.
+    /// Counted from the controller's start; `id:` is `RUN-NUMBER`.
     pub number: u64,
     /// Milliseconds since 1970.
     pub unix_ms: u64,
-    /// Whose group or job it is of; none: of the network.
+    /// The owner of the group or job; absent for events of the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// What.
+    #[allow(missing_docs, reason = "explained by its type")]
     #[serde(flatten)]
-    pub news: News,
+    pub kind: EventKind,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case", tag = "what")]
-pub enum News {
-    /// A group was created, and takes receivers.
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum EventKind {
+    /// A group was created and is open.
     GroupCreated {
         /// The group.
         group: u32,
     },
-    /// A receiver has asked to join.
+    /// A receiver has requested to join.
     ReceiverJoining {
         /// The group.
         group: u32,
-        /// Who.
+        /// Its address.
         #[schema(value_type = String, format = "ipv6")]
         receiver: Ipv6Addr,
     },
-    /// Every node has its part of an epoch.
+    /// Every node has committed an epoch.
     GroupChanged {
         /// The group.
         group: u32,
         /// The epoch.
         epoch: u32,
     },
-    /// A change was given up; all is as it was before.
-    ChangeGivenUp {
+    /// A change was aborted; the former epoch stays.
+    ChangeAborted {
         /// The group.
         group: u32,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A receiver is out of the group, at every node.
-    ReceiverGone {
+    /// A receiver was removed at every node.
+    ReceiverRemoved {
         /// The group.
         group: u32,
-        /// Who.
+        /// Its address.
         #[schema(value_type = String, format = "ipv6")]
         receiver: Ipv6Addr,
     },
-    /// An edge asked for an eviction.
-    EvictionWanted {
+    /// An edge has requested an eviction.
+    EvictionRequested {
         /// The group.
         group: u32,
-        /// Who.
+        /// Its address.
         #[schema(value_type = String, format = "ipv6")]
         receiver: Ipv6Addr,
         /// `stalled` or `failed`.
         cause: String,
-        /// Why it was not granted; none: it was.
+        /// Why it was refused; absent if granted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refusal: Option<String>,
     },
-    /// No node has the group any more.
+    /// The group was removed at every node.
     GroupClosed {
         /// The group.
         group: u32,
     },
-    /// A node has presented itself.
+    /// A node has registered.
     NodeUp {
         /// Its name.
         node: String,
     },
-    /// A node was silent for too long.
-    NodeLost {
+    /// A node was silent for too long and is taken for dead.
+    NodeDown {
         /// Its name.
         node: String,
     },
-    /// New trees go round a node, or through it again.
+    /// A node was excluded from new trees, or admitted again.
     NodeDrained {
         /// Its name.
         node: String,
-        /// Whether they go round it.
+        /// Whether it is excluded.
         drained: bool,
     },
     /// A job was placed.
@@ -105,32 +105,32 @@ pub enum News {
         /// The job.
         job: String,
     },
-    /// A job was taken away.
+    /// A job was removed.
     JobRemoved {
         /// The job.
         job: String,
     },
-    /// Whoever comes back has missed events that are no longer kept: what is shown of groups and nodes has to be asked
-    /// for again. Only the stream has it, before the events behind the gap.
+    /// The client has missed events that are no longer kept, and has to read groups and nodes again. Sent by the stream
+    /// alone, before the events behind the gap.
     EventsMissed {
-        /// How many, those of other tenants included; none: the controller has been started since, and has forgotten.
+        /// How many, including those of other tenants; absent if the controller was restarted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<u64>,
     },
 }
 
-/// A change that somebody made.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
-    /// Counts them.
+    /// Counted from 1.
     pub number: u64,
     /// Milliseconds since 1970.
     pub unix_ms: u64,
-    /// The name of the token; `controller` for what it did by itself.
+    /// The name of the token, or `controller`.
     pub who: String,
-    /// What, such as `join`.
+    /// Such as `join`.
     pub action: String,
-    /// To what, such as `group 7 receiver 2001:db8:bb::1`.
+    /// Such as `group 7 receiver 2001:db8:bb::1`.
     pub target: String,
 }
 
@@ -139,7 +139,7 @@ pub struct AuditEntry {
 pub struct AuditPage {
     /// Oldest first.
     pub entries: Vec<AuditEntry>,
-    /// What `after` is to be for the next page; none on the last.
+    /// `after` of the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }

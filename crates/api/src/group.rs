@@ -1,4 +1,4 @@
-//! Groups as clients see them.
+//! Groups as clients read and create them.
 
 use crate::source::SourceState;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,16 @@ use srdma_group::Policy;
 use std::net::Ipv6Addr;
 use utoipa::ToSchema;
 
-/// A group to create. It takes receivers until it is committed, and more of them later.
+/// A group to create. Receivers may join before and after it is committed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGroup {
-    /// What people call it.
+    /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The source.
     pub source: SourceAddress,
-    /// The Proxy Address, of the group alone; if there is none, the controller takes one of its pool.
+    /// The group's Proxy Address [default: one of the tenant's pool].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub proxy: Option<Ipv6Addr>,
@@ -25,7 +25,7 @@ pub struct NewGroup {
     pub initial_psn: u32,
     /// RDMA path MTU of all members: 256, 512, 1024, 2048 or 4096 octets.
     pub path_mtu: u16,
-    /// The memory that the source believes to write to; without it the group carries SEND only.
+    /// The memory region that the source writes to; without it the group carries SEND only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<SourceRegion>,
     /// Choices that differ from the defaults.
@@ -45,7 +45,7 @@ pub struct SourceAddress {
     pub qpn: u32,
 }
 
-/// The memory that the source believes to write to (D27).
+/// The memory region that the source writes to (D27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRegion {
@@ -84,25 +84,25 @@ pub struct MemoryRegion {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommitRequest {
-    /// Answer only when the group is ready or closed again, or after so many milliseconds; at most 60000.
+    /// Wait until the group is ready or open again, up to so many milliseconds; at most 60000.
     pub wait_ms: u32,
 }
 
-/// How far a group is.
+/// The state of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupState {
-    /// Receivers join; no node knows of it.
+    /// Receivers join; no node has the group.
     Open,
     /// The nodes prepare and commit it for the first time.
     Creating,
     /// The source may send.
     Ready,
-    /// The source may send, or pauses for a join, while a change is made.
+    /// A change is in progress; the source may send, or pauses for a join.
     Changing,
-    /// The nodes let go of it.
+    /// The nodes remove it.
     Closing,
-    /// No node has it, and the controller forgets it.
+    /// No node has it, and the controller deletes it.
     Closed,
 }
 
@@ -111,20 +111,20 @@ pub enum GroupState {
 pub struct GroupSummary {
     /// Its number.
     pub id: u32,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// Whose it is.
+    /// Its owner.
     pub tenant: String,
-    /// How far it is.
+    /// Its state.
     pub state: GroupState,
     /// The Proxy Address.
     #[schema(value_type = String, format = "ipv6")]
     pub proxy: Ipv6Addr,
-    /// How many receivers it has, or will have.
+    /// Number of receivers, including those that are joining.
     pub receivers: u32,
-    /// Raised with each change of membership; 0 before the first commit.
+    /// Incremented with each change of membership; 0 before the first commit.
     pub epoch: u32,
-    /// Raised with each answered write: what `If-Match` compares.
+    /// Incremented with each write; compared with `If-Match`.
     pub version: u64,
 }
 
@@ -133,7 +133,7 @@ pub struct GroupSummary {
 pub struct GroupPage {
     /// In the order of their numbers.
     pub groups: Vec<GroupSummary>,
-    /// What `after` is to be for the next page; none on the last.
+    /// `after` of the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u32>,
     /// Groups in all.
@@ -148,7 +148,7 @@ pub struct Group {
     pub summary: GroupSummary,
     /// The source.
     pub source: SourceAddress,
-    /// How far the source is. A controller that does not say has heard nothing of it.
+    /// The state of the source.
     #[serde(default)]
     pub source_state: SourceState,
     /// The Designated QPN.
@@ -157,7 +157,7 @@ pub struct Group {
     pub initial_psn: u32,
     /// RDMA path MTU, octets.
     pub path_mtu: u16,
-    /// The memory that the source believes to write to.
+    /// The memory region that the source writes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<SourceRegion>,
     /// Its choices.
@@ -168,22 +168,22 @@ pub struct Group {
     /// The tree, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeView>,
-    /// Nodes that the change in progress waits for, by name.
+    /// Names of the nodes that the change in progress waits for.
     pub awaited: Vec<String>,
-    /// Why the last change was given up.
+    /// Why the last change was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// How far a receiver is.
+/// The state of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiverState {
-    /// It has asked to join.
+    /// It has requested to join.
     Joining,
     /// It receives.
     Member,
-    /// It was asked to be taken out, by itself or another.
+    /// It is being removed.
     Leaving,
 }
 
@@ -198,29 +198,29 @@ pub struct Receiver {
     /// Its memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<MemoryRegion>,
-    /// How far it is.
+    /// Its state.
     pub state: ReceiverState,
-    /// J of D30, for one that joined after the group had begun: nothing before this PSN is sent to it.
+    /// J of D30, for one that joined after the group had begun: the first PSN that is sent to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_psn: Option<u32>,
 }
 
-/// A tree, with the reasons for it.
+/// A tree with its explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TreeView {
     /// The headend first, parents before children.
     pub nodes: Vec<TreeNodeView>,
     /// Links of the topology that carry a copy of each packet.
     pub links: u32,
-    /// Links that one path for each edge would use, each path by itself: what replication saves is the difference.
+    /// Links that separate unicast paths to each edge would use.
     pub links_of_unicast: u32,
-    /// How it was found, in words.
+    /// How it was computed, as text.
     pub explanation: Vec<String>,
-    /// What it adds to each packet.
+    /// Its encapsulation overhead.
     pub overhead: OverheadView,
 }
 
-/// What encapsulation costs (D7).
+/// Encapsulation overhead (D7).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OverheadView {
     /// Whether the receiver lists go in TLVs; else they are provisioned.
@@ -251,10 +251,10 @@ pub struct TreeNodeView {
     pub sid: Ipv6Addr,
     /// `headend`, `transit` or `edge`.
     pub role: String,
-    /// The name of the node above.
+    /// The name of its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// What its branches say, as far as the node has told.
+    /// Its branches, with their state in the node's last status.
     pub branches: Vec<BranchView>,
 }
 
@@ -264,9 +264,9 @@ pub struct BranchView {
     /// A receiver's address, or a child's loopback.
     #[schema(value_type = String, format = "ipv6")]
     pub address: Ipv6Addr,
-    /// What it has acknowledged: the PSN that it expects next.
+    /// The next PSN that it expects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub point: Option<u32>,
+    pub expected_psn: Option<u32>,
     /// Packets behind what was sent to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<u32>,

@@ -16,11 +16,11 @@ pub struct NewJob {
 pub struct Job {
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// Its owner.
     pub tenant: String,
     /// Its flows.
     pub flows: Vec<PlacedFlow>,
-    /// Raised with each answered write: what `If-Match` compares.
+    /// Incremented with each write.
     pub version: u64,
 }
 
@@ -35,9 +35,9 @@ pub struct PlacedFlow {
     pub from: String,
     /// The NIC that receives.
     pub to: String,
-    /// Bits in a second.
+    /// Bits per second.
     pub rate_bits_per_s: u64,
-    /// The nodes on the way.
+    /// The nodes on the path.
     pub path: Vec<String>,
     /// The destination addresses that take it there: the first, and with an SRH those that follow (RFC 9800).
     pub program: Vec<String>,
@@ -48,12 +48,12 @@ pub struct PlacedFlow {
 pub struct JobPage {
     /// In the order of their names, without their flows.
     pub jobs: Vec<Job>,
-    /// What `after` is to be for the next page; none on the last.
+    /// `after` of the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// A change that is only thought of.
+/// A hypothetical change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WhatIf {
@@ -67,29 +67,29 @@ pub struct WhatIf {
     pub release: Vec<String>,
 }
 
-/// Switches or links of the fabric that are taken out of use, or into use again.
+/// Switches or links of the fabric to be drained or released.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainLinks {
-    /// By name; links are called as `leaf1-spine2`.
+    /// By name; a link is named like `leaf1-spine2`.
     pub names: Vec<String>,
-    /// Whether they are out of use.
+    /// Whether they are drained.
     pub drained: bool,
 }
 
-/// What a change did, or would do.
+/// The effect of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIfAnswer {
-    /// Flows that come.
+    /// Added flows.
     pub added: Vec<PlacedFlow>,
-    /// Flows that go.
+    /// Number of removed flows.
     pub removed: u32,
-    /// Flows that get another path.
+    /// Flows with another path.
     pub moved: Vec<PlacedFlow>,
     /// Load of the most loaded link before, as a share of its rate.
     pub before: f64,
     /// Load of the most loaded link after.
     pub after: f64,
-    /// No placement could have a most loaded link with less.
+    /// Lower bound of the load of the most loaded link, over all placements.
     pub bound: f64,
 }

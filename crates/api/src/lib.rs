@@ -1,12 +1,13 @@
-//! What controller, nodes, sources and clients say to each other, as JSON over HTTP.
+//! The controller's API: messages of controller, nodes, sources and clients, as JSON over HTTP.
 //!
 //! ```text
-//!   client ── groups, receivers, jobs ──►┐            ┌──► node: what it prepares, commits, removes
-//!   source ── may I send? ──────────────►│ controller │
-//!   page   ◄── events, topology ─────────┤            │◄── node: what it has, what it has done, how it fares
+//!   client ── groups, receivers, jobs ──►┐            ┌──► node: prepare, commit, remove
+//!   source ── state ────────────────────►│ controller │
+//!   page   ◄── events, topology ─────────┤            │◄── node: registration, answers, status
 //! ```
 //!
-//! Nodes and sources ask, and wait for the answer: the controller opens no connection. [`Client`] speaks for all.
+//! Nodes and sources poll with long requests: the controller opens no connection. `Client` (feature `client`) is for all
+//! of them.
 
 #[cfg(feature = "client")]
 mod client;
@@ -20,15 +21,15 @@ mod topology;
 
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError, Reply};
-pub use event::{AuditEntry, AuditPage, EVENT_PULSE, EVENT_SILENCE, Event, News};
+pub use event::{AuditEntry, AuditPage, EVENT_PULSE, EVENT_SILENCE, Event, EventKind};
 pub use group::{
     BranchView, CommitRequest, Group, GroupPage, GroupState, GroupSummary, MemoryRegion, NewGroup, NewReceiver,
     OverheadView, Receiver, ReceiverState, SourceAddress, SourceRegion, TreeNodeView, TreeView,
 };
 pub use job::{DrainLinks, Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
 pub use node::{
-    BranchStatus, DrainRequest, GroupStatus, Held, Hello, Link, Node, NodeAnswer, NodeOrder, NodePage, NodeStatus,
-    PortStatus, Prefix, Session, Sync, SyncAnswer, Wish,
+    BranchStatus, DrainRequest, EvictionRequest, GroupStatus, HeldGroup, Link, Node, NodeAnswer, NodeOrder, NodePage,
+    NodeStatus, PortStatus, Prefix, Registration, Session, Sync, SyncAnswer,
 };
 pub use problem::{Problem, ProblemType};
 pub use source::{SourceOrder, SourceReport, SourceState};

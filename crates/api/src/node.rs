@@ -1,4 +1,4 @@
-//! What nodes and the controller say to each other.
+//! Messages of nodes and the controller.
 
 use serde::{Deserialize, Serialize};
 use srdma_group::GroupEntry;
@@ -6,33 +6,33 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use utoipa::ToSchema;
 
-/// A node presents itself: when it starts, and when the controller does not know its session any more.
+/// The registration of a node: sent when it starts, and when the controller does not know its session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Hello {
+pub struct Registration {
     /// Its name.
     pub name: String,
     /// Its loopback, which no other node has.
     #[schema(value_type = String, format = "ipv6")]
     pub loopback: Ipv6Addr,
-    /// Its End.MT SID, when it can be an edge.
+    /// Its End.MT SID, if it can be an edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub end_mt: Option<Ipv6Addr>,
-    /// Where the controller takes a Replication SID for each group from, when it can replicate: at most /96.
+    /// Prefix for the Replication SIDs of groups, if it can replicate: at most /96.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub replication: Option<Prefix>,
-    /// The nodes next to it.
+    /// Links to its neighbours.
     pub links: Vec<Link>,
-    /// Where its hosts are.
+    /// Prefixes of its attached hosts.
     #[schema(value_type = Vec<String>)]
     pub hosts: Vec<Prefix>,
-    /// The store of the controller that it got its groups from; none, when it has started anew.
+    /// Identity of the store that its groups are from; absent after a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<u64>,
-    /// What it holds of the controller's groups: nothing, when it has started anew.
-    pub groups: Vec<Held>,
+    /// The controller's groups that it has: none after a restart.
+    pub groups: Vec<HeldGroup>,
 }
 
 /// An IPv6 prefix, `2001:db8::/32`.
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for Prefix {
     }
 }
 
-/// A link to another node. It counts only when both ends name it.
+/// A link to another node, used only if both ends have registered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -109,7 +109,7 @@ pub struct Link {
     pub to: Ipv6Addr,
     /// Largest IPv6 packet that it carries, octets.
     pub mtu: u16,
-    /// What a copy on it costs beside one on another.
+    /// Its cost in the computation of trees.
     #[serde(default = "one")]
     pub cost: u32,
 }
@@ -118,10 +118,10 @@ fn one() -> u32 {
     1
 }
 
-/// What a node holds of a group.
+/// A group that a node has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Held {
+pub struct HeldGroup {
     /// The group.
     pub group: u32,
     /// The epoch in effect.
@@ -130,35 +130,35 @@ pub struct Held {
     /// The epoch that it has prepared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<u32>,
-    /// What it was given to keep.
+    /// The recovery snapshot, at the headend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deed: Option<String>,
+    pub recovery_snapshot: Option<String>,
 }
 
-/// What a node gets for its [`Hello`].
+/// The response to a [`Registration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
-    /// Goes with all that follows; another hello of the node ends it.
+    /// Identifies the session in reports; another registration of the node ends it.
     pub session: u64,
-    /// The identity of the controller's store.
+    /// Identity of the controller's store.
     pub store: u64,
-    /// A node that is silent for so long is taken for dead, milliseconds.
+    /// A node that is silent for longer is taken for dead, milliseconds.
     pub dead_after_ms: u32,
 }
 
-/// A node reports, and asks for orders.
+/// A report of a node, and a poll for orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sync {
     /// From [`Session`].
     pub session: u64,
-    /// What became of its orders.
+    /// Answers to its orders.
     #[serde(default)]
     pub answers: Vec<NodeAnswer>,
-    /// Receivers whose eviction it asks for.
+    /// Its eviction requests.
     #[serde(default)]
-    pub wishes: Vec<Wish>,
-    /// How it fares, when there is news.
+    pub eviction_requests: Vec<EvictionRequest>,
+    /// Its status, if it has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<NodeStatus>,
     /// How long to wait for an order, milliseconds; at most 10000.
@@ -166,7 +166,7 @@ pub struct Sync {
     pub wait_ms: u32,
 }
 
-/// What a node is to do, in this order.
+/// Orders to a node, to be executed in this sequence.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SyncAnswer {
     /// The orders.
@@ -183,9 +183,9 @@ pub enum NodeOrder {
         /// The group entry.
         #[schema(value_type = Object)]
         entry: Box<GroupEntry>,
-        /// For the headend to keep: all that the controller knows of the group, in case that its store is lost.
+        /// For the headend: what restores the group after a loss of the controller's store.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        deed: Option<String>,
+        recovery_snapshot: Option<String>,
     },
     /// Put the prepared group entry into effect. Answer: committed, or refused when there is none of this epoch.
     Commit {
@@ -208,7 +208,7 @@ pub enum NodeOrder {
         entry: Box<GroupEntry>,
         /// As with prepare.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        deed: Option<String>,
+        recovery_snapshot: Option<String>,
     },
     /// Leave the group. Answer: removed.
     Remove {
@@ -219,7 +219,7 @@ pub enum NodeOrder {
     },
 }
 
-/// What became of an order.
+/// The answer to an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum NodeAnswer {
@@ -255,10 +255,10 @@ pub enum NodeAnswer {
     },
 }
 
-/// A node asks for an eviction (D25).
+/// A request of an edge to remove a receiver (D25).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Wish {
+pub struct EvictionRequest {
     /// The group.
     pub group: u32,
     /// Who.
@@ -268,7 +268,7 @@ pub struct Wish {
     pub cause: String,
 }
 
-/// How a node fares. Counters grow from the node's start.
+/// The status of a node. Counters start at 0 with the node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeStatus {
@@ -310,7 +310,7 @@ pub struct PortStatus {
 pub struct GroupStatus {
     /// The group.
     pub group: u32,
-    /// The highest PSN that it has sent on.
+    /// The highest PSN that it has forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_psn: Option<u32>,
     /// Its branches.
@@ -324,9 +324,9 @@ pub struct BranchStatus {
     /// A receiver's address, or a child's loopback.
     #[schema(value_type = String, format = "ipv6")]
     pub address: Ipv6Addr,
-    /// The PSN that it expects next.
+    /// The next PSN that it expects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub point: Option<u32>,
+    pub expected_psn: Option<u32>,
     /// Packets behind what was sent to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<u32>,
@@ -335,7 +335,7 @@ pub struct BranchStatus {
     pub cnps: u64,
 }
 
-/// A node as clients see it.
+/// A node as clients read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Node {
     /// Its name.
@@ -343,26 +343,26 @@ pub struct Node {
     /// Its loopback.
     #[schema(value_type = String, format = "ipv6")]
     pub loopback: Ipv6Addr,
-    /// Whether it is heard.
+    /// Whether it has a live session.
     pub is_alive: bool,
-    /// Whether no new tree goes through it.
+    /// Whether it is excluded from new trees.
     pub is_drained: bool,
     /// Its End.MT SID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub end_mt: Option<Ipv6Addr>,
-    /// Where its Replication SIDs come from.
+    /// Prefix of its Replication SIDs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub replication: Option<Prefix>,
-    /// Where its hosts are.
+    /// Prefixes of its attached hosts.
     #[schema(value_type = Vec<String>)]
     pub hosts: Vec<Prefix>,
-    /// The nodes next to it.
+    /// Links to its neighbours.
     pub links: Vec<Link>,
-    /// How many groups go through it.
+    /// Number of its groups.
     pub groups: u32,
-    /// What it said last.
+    /// Its last status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<NodeStatus>,
 }
@@ -372,12 +372,12 @@ pub struct Node {
 pub struct NodePage {
     /// In the order of their names.
     pub nodes: Vec<Node>,
-    /// What `after` is to be for the next page; none on the last.
+    /// `after` of the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// Whether new trees go through a node. Those that do already are moved where there is another way.
+/// Excludes a node from new trees, or admits it again. Existing trees are rerouted where there is another path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainRequest {

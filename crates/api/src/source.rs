@@ -1,57 +1,57 @@
-//! What the source's side and the controller say to each other (D30, D31).
+//! Messages of sources and the controller (D30, D31).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The source's side reports, and asks what to do.
+/// A report of a source, and a poll for its order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SourceReport {
-    /// The newest round that it has seen; none before the first.
+    /// The newest round of an order that it has received.
     pub round: Option<u32>,
-    /// Whether it obeys the pause of that round; else it sends, or waits for the first order.
-    pub paused: bool,
-    /// It has nothing outstanding and begins nothing: the PSN that it will use next.
-    pub quiet_at_psn: Option<u32>,
-    /// Messages that it has completed, modulo 2^24.
+    /// Whether it is draining or paused for that round; else it sends, or waits for the first order.
+    pub pausing: bool,
+    /// It is paused, with nothing outstanding: the next PSN that it will send.
+    pub paused_at_psn: Option<u32>,
+    /// Completed messages, modulo 2^24.
     pub completed_messages: u32,
-    /// Everything before this PSN was acknowledged.
-    pub settled_psn: Option<u32>,
-    /// It sends nothing more, for ever: its queue pair is gone. The controller has no other order for it than the end.
+    /// All PSNs before this one are acknowledged.
+    pub acknowledged_psn: Option<u32>,
+    /// It has ended: its queue pair is gone.
     pub ended: bool,
-    /// How long to wait for something else to do than what it was told last, milliseconds; at most 10000.
+    /// How long to wait for another order than the last, milliseconds; at most 10000.
     pub wait_ms: u32,
 }
 
-/// How far a group's source is.
+/// The state of a group's source, as the controller knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceState {
-    /// It has never asked what to do: it has sent nothing.
+    /// It has never reported: it has sent nothing.
     #[default]
-    Unheard,
-    /// It has asked: it may have sent.
+    Idle,
+    /// It has reported: it may have sent.
     Sending,
-    /// It has said that it sends nothing more.
+    /// It has ended.
     Ended,
 }
 
-/// What the source's side is to do.
+/// An order to a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "order")]
 pub enum SourceOrder {
-    /// Not all nodes have their part: wait.
+    /// Wait: not all nodes have the group.
     Wait,
     /// Send, for the first time or again.
-    Ready {
-        /// The pause that ends.
+    Send {
+        /// The round of the pause that ends.
         round: u32,
     },
-    /// Finish what has begun, begin nothing new, and say when it is so.
+    /// Drain: complete outstanding messages, start none, and report the pause.
     Pause {
-        /// Counts the pauses.
+        /// Number of the pause.
         round: u32,
     },
-    /// The group is closed.
-    Closed,
+    /// End: the group is closed.
+    End,
 }

@@ -1,15 +1,15 @@
-//! The network as a picture shows it.
+//! The topology for a picture.
 
 use serde::{Deserialize, Serialize};
 use std::net::Ipv6Addr;
 use utoipa::ToSchema;
 
-/// Nodes and links, with how they fare.
+/// Nodes and links with their state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Topology {
     /// Milliseconds since 1970.
     pub unix_ms: u64,
-    /// Raised when a node or link comes or goes.
+    /// Incremented when a node or link is added or removed.
     pub version: u64,
     /// By name.
     pub nodes: Vec<TopologyNode>,
@@ -25,9 +25,9 @@ pub struct TopologyNode {
     /// Its loopback.
     #[schema(value_type = String, format = "ipv6")]
     pub loopback: Ipv6Addr,
-    /// Whether it is heard.
+    /// Whether it has a live session.
     pub is_alive: bool,
-    /// Whether no new tree goes through it.
+    /// Whether it is excluded from new trees.
     pub is_drained: bool,
     /// Whether it can be an edge.
     pub is_edge: bool,
@@ -40,10 +40,10 @@ pub struct TopologyNode {
 pub struct TopologyLink {
     /// Names of its ends, in order.
     pub ends: [String; 2],
-    /// Octets in a second from the first to the second, and back.
+    /// Octets per second from the first to the second, and back.
     pub octets_per_second: [f64; 2],
     /// Largest IPv6 packet, octets.
     pub mtu: u16,
-    /// Groups whose tree has it.
+    /// Number of groups whose tree uses it.
     pub groups: u32,
 }

@@ -26,29 +26,28 @@ pub(crate) struct Arguments {
 enum Command {
     /// Run the controller, in the foreground.
     ///
-    /// Says on stderr where it listens when it is ready. SIGTERM and SIGINT end it; nodes go on forwarding. Every
-    /// answered write is in the store before its answer: it survives whatever ends the process.
+    /// Prints its addresses to stderr when it is ready. SIGTERM and SIGINT stop it; nodes go on forwarding. Every
+    /// write is durable before its response.
     ///
-    /// Exit code 2: it did not start, or another one leads now.
+    /// Exit code 2: it did not start, or another controller is the leader now.
     Run(Run),
-    /// Write all that a store has to a file, a line of JSON for each row.
+    /// Write a backup of a store: a line of JSON for each row.
     Backup(Backup),
-    /// Make a new store from a backup.
+    /// Create a store from a backup.
     Restore(Restore),
-    /// Print the description of the API: OpenAPI 3.1, JSON.
+    /// Print the API description (OpenAPI 3.1, JSON).
     Openapi,
 }
 
 #[derive(Args)]
 struct Run {
-    /// Where it listens and who may do what, as docs/controller.md says [default: everybody here, on port 8470].
+    /// Configuration file, see docs/controller.md [default: no authentication, loopback only, port 8470].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What outlives the controller: a file, made when it is not there; or etcd=URL,URL,... for controllers that stand
-    /// in for one another.
+    /// State store: a file (created if missing), or `etcd=URL,URL,...` for high availability.
     #[arg(long, value_name = "FILE", default_value = "srdma-controller.store")]
     store: PathBuf,
-    /// Take groups over that nodes have and the store does not know: after the store was lost, with a new one.
+    /// Rebuild a lost store from the recovery snapshots that nodes hold.
     #[arg(long)]
     rebuild: bool,
 }
@@ -91,28 +90,28 @@ struct Restore {
 const EXAMPLES: &str = "\
 Examples:
   srdma controller run
-      Runs a controller on [::1]:8470 for everybody on this machine.
+      Runs a controller on [::1]:8470, for this machine only.
 
   srdma controller run --config /etc/srdma/controller.toml --store /var/lib/srdma/controller.store
       Runs a controller with TLS and tokens.
 
   srdma controller run --config one.toml --store etcd=http://[::1]:2379
-      Runs one of several controllers, each of which may take another one's place; one leads, the others wait.
+      Runs one of several controllers for high availability: a leader and standbys.
 
   srdma controller backup --controller http://[::1]:8470 --out groups.backup
-      Saves all groups of a running controller.
+      Backs up a running controller.
 
   srdma controller restore groups.backup --store new.store
-      Makes a store of it.
+      Creates a store from the backup.
 
   srdma controller restore groups.backup --store etcd=http://[::1]:2379
-      The same for several controllers.
+      The same for a store in etcd.
 
   srdma controller run --store new.store --rebuild
-      Makes a store of what the nodes hold, after the old one was lost.
+      Rebuilds a store from the nodes, after the old one was lost.
 
   curl -g http://[::1]:8470/v1/groups
-      Asks it without this program; srdma controller openapi describes how.";
+      Uses the API without this program; srdma controller openapi describes it.";
 
 /// Runs the command.
 ///
@@ -131,7 +130,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
+/// Logs to stderr. A closed stderr does not stop the controller.
+fn log_to_stderr() {
+    let subscriber = tracing_subscriber::fmt().with_writer(io::stderr).without_time().log_internal_errors(false);
+    // This process has no other subscriber.
+    let _ = subscriber.try_init();
+}
+
 fn start(arguments: &Run) -> Result<ExitCode> {
+    log_to_stderr();
     let config = configured(arguments.config.as_deref())?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let name = arguments.store.display().to_string();
@@ -183,7 +190,7 @@ fn take_back(arguments: &Restore) -> Result<ExitCode> {
     let rows = match etcd(&arguments.store, arguments.config.as_deref())? {
         Some(etcd) => at_etcd(&etcd, |store| fill(store, file)).with_context(|| name.to_string())?,
         None if arguments.store.exists() => {
-            bail!("{} is there already: name a file that is not", arguments.store.display());
+            bail!("{} exists already: give the name of a new file", arguments.store.display());
         }
         None => {
             let filled = fill(&OnDisk::open(&arguments.store)?, file).with_context(|| name.to_string());

@@ -17,7 +17,7 @@ use std::net::Ipv6Addr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Create groups at a controller, change their members, and look at them.
+/// Create, change and show the groups of a controller.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -28,19 +28,19 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Create(create::Arguments),
-    /// Have a receiver join a group.
+    /// Add a receiver to a group.
     Join(Join),
-    /// Have a receiver leave a group.
+    /// Remove a receiver from a group, on its own request.
     Leave(Member),
-    /// Take a receiver out of a group that is stalled or has failed.
+    /// Evict a receiver that is stalled or has failed.
     Evict(Member),
-    /// Have the nodes take their parts of a new group.
+    /// Install a new group on all nodes (two-phase commit).
     Commit(Commit),
-    /// End a group at every node.
+    /// Close a group at all nodes.
     Close(One),
     /// List groups.
     List(List),
-    /// Show a group: its members, its tree, and how far each branch is.
+    /// Show a group: members, tree, and the state of each branch.
     Show(One),
     Watch(watch::Arguments),
 }
@@ -48,25 +48,24 @@ enum Command {
 const EXAMPLES: &str = "\
 Examples:
   export SRDMA_CONTROLLER=http://[::1]:8470
-      Where the controller is.
+      Sets the controller of the commands below.
 
   srdma group create --source 2001:db8:aa::1 --source-qpn 0x100 --designated-qpn 0xd00000
-      Creates a group, and prints its number.
+      Creates a group and prints its number.
 
   srdma group join 7 2001:db8:bb::1 --qpn 0x1001
-      Has a receiver join group 7.
+      Adds a receiver to group 7.
 
   srdma group commit 7
-      Has the nodes take their parts, and waits until the source may send.
+      Installs the group on all nodes and waits until the source may send.
 
   srdma group show 7
-      Draws the tree, with what each branch has confirmed.
+      Draws the tree with the expected PSN of each branch.
 
   srdma group watch 7 --until ready --timeout 10s
-      Waits for group 7, and says what happens to it.
+      Prints the events of group 7 until it is ready.
 
-Exit code 0: done. 1: the controller refuses, or what was waited for did not happen. 2: an option is wrong, or the
-controller is not reached.";
+Exit codes: 0 success; 1 refused by the controller, or timed out; 2 wrong option, or the controller is not reached.";
 
 #[derive(Args)]
 struct One {
@@ -96,13 +95,13 @@ struct Join {
     /// Its queue pair.
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     qpn: Qpn,
-    /// Its RDMA path MTU, which is the group's.
+    /// Its RDMA path MTU, equal to the group's.
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
-    /// Key of its memory, when the group carries WRITE.
+    /// Key of its memory region, if the group carries WRITE.
     #[arg(long, value_name = "KEY", requires = "virtual_address")]
     rkey: Option<u32>,
-    /// First virtual address of its memory.
+    /// First virtual address of its memory region.
     #[arg(long, value_name = "ADDRESS", requires = "rkey")]
     virtual_address: Option<u64>,
 }
@@ -111,21 +110,21 @@ struct Join {
 struct Commit {
     #[command(flatten)]
     one: One,
-    /// How long to wait until the group is ready, up to 60s.
+    /// Timeout for the group to become ready, up to 60s.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = endpoint::parse_time)]
     wait: Duration,
 }
 
 #[derive(Args)]
 struct List {
-    /// Only those of this tenant.
+    /// Only groups of this tenant.
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
     #[command(flatten)]
     output: Output,
 }
 
-/// Where the controller is, and how to print what it says.
+/// The controller, and the format of the output.
 #[derive(Args)]
 pub(crate) struct Output {
     #[command(flatten)]
@@ -151,7 +150,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     remote::finish(match &arguments.command {
         Command::Create(arguments) => create::run(arguments),
         Command::Join(arguments) => join(arguments),
-        Command::Leave(arguments) | Command::Evict(arguments) => take_out(arguments),
+        Command::Leave(arguments) | Command::Evict(arguments) => remove(arguments),
         Command::Commit(arguments) => commit(arguments),
         Command::Close(arguments) => close(arguments),
         Command::List(arguments) => list(arguments),
@@ -182,14 +181,14 @@ fn join(arguments: &Join) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn take_out(arguments: &Member) -> Result<ExitCode> {
+fn remove(arguments: &Member) -> Result<ExitCode> {
     let Member { group, receiver, output } = arguments;
     let left = output.controller.client()?.leave(*group, *receiver)?;
     output.show(&left, |left| format!("{}\n", text::receiver(left)))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Exit code 1: it is not ready after all.
+/// Exit code 1: the group is not ready.
 fn commit(arguments: &Commit) -> Result<ExitCode> {
     let One { group, output } = &arguments.one;
     let group = commit_group(&output.controller.client()?, *group, arguments.wait)?;

@@ -8,8 +8,8 @@ mod jobs;
 mod links;
 mod members;
 mod nodes;
+mod reroute;
 mod restore;
-mod route_around;
 mod sources;
 mod views;
 
@@ -21,7 +21,7 @@ use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow, Write};
 use crate::settings::Settings;
 use links::{Link, Load};
 use srdma_api::ProblemType;
-use srdma_api::{AuditEntry, Hello, News, NodeOrder, NodeStatus};
+use srdma_api::{AuditEntry, EventKind, NodeOrder, NodeStatus, Registration};
 use srdma_group::{Lifecycle, Newcomer, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -51,21 +51,21 @@ pub struct Core {
     queue_pairs: BTreeMap<(Ipv6Addr, u32), u32>,
     nodes: BTreeMap<Ipv6Addr, Node>,
     network: Network,
-    /// Raised when a node or link comes or goes.
+    /// Incremented when a node or link is added or removed.
     network_version: u64,
     /// The groups of each node, by its loopback.
     groups_of_node: BTreeMap<Ipv6Addr, BTreeSet<u32>>,
     /// How many groups each link carries.
     load: Load,
-    /// Groups that are not at rest.
-    restless: BTreeSet<u32>,
+    /// Groups with a change in progress.
+    unsettled: BTreeSet<u32>,
     sessions: u64,
     answers: BTreeMap<String, AnswerRow>,
     /// Where a fabric is configured.
     jobs: Option<Jobs>,
-    /// Groups are taken over from what headends keep.
+    /// Groups are restored from recovery snapshots.
     rebuilds: bool,
-    /// Until then nodes may still come back after the controller's start.
+    /// Until then nodes may still register after the controller's start.
     expects_until: Duration,
     effects: Effects,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Effects {
     pub(crate) writes: Vec<Write>,
     pub(crate) orders: Vec<(Ipv6Addr, NodeOrder)>,
     /// With the tenant that they concern.
-    pub(crate) events: Vec<(Option<String>, News)>,
+    pub(crate) events: Vec<(Option<String>, EventKind)>,
     /// By loopbacks of nodes.
     pub(crate) ended_sessions: Vec<Ipv6Addr>,
     pub(crate) changed_groups: BTreeSet<u32>,
@@ -94,8 +94,8 @@ struct Group {
     before: Option<Record>,
     /// The newcomers of the join that was handed to the lifecycle, until it is done.
     joining: Vec<Newcomer>,
-    /// When the source said something last, or the controller began.
-    source_heard: Duration,
+    /// When the source reported last, or the controller started.
+    source_seen: Duration,
     /// The tree as it was explained when it was made.
     explanation: Vec<String>,
     /// The nodes of its tree, as [`Core::groups_of_node`] has them.
@@ -107,11 +107,11 @@ struct Group {
 /// A node.
 #[derive(Debug)]
 struct Node {
-    hello: Hello,
+    registration: Registration,
     is_drained: bool,
     session: Option<Session>,
-    /// It was silent for too long, and has not come back.
-    was_missed: bool,
+    /// It was dead, and has not registered since.
+    was_dead: bool,
     status: Option<NodeStatus>,
     /// When the status came, and octets per second sent by each port since the one before it.
     rates: Option<(Duration, BTreeMap<String, f64>)>,
@@ -140,7 +140,7 @@ impl Core {
             network_version: 0,
             groups_of_node: BTreeMap::new(),
             load: Load::default(),
-            restless: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
             sessions: 0,
             answers: BTreeMap::new(),
             jobs: None,
@@ -175,21 +175,21 @@ impl Core {
         match version {
             Some(version) if version != group.row.version => {
                 let now = group.row.version;
-                let text = format!("group {id} has version {now}, not {version}: look at it again");
+                let text = format!("group {id} has version {now}, not {version}: read it again");
                 Err(Refusal::new(ProblemType::VersionMismatch, text))
             }
             Some(_) | None => Ok(group),
         }
     }
 
-    /// Notes in the audit log who does what.
+    /// Appends to the audit log.
     fn audit(&mut self, who: &str, action: &str, target: String) {
         self.site.last_audit += 1;
         let number = self.site.last_audit;
         let entry =
             AuditEntry { number, unix_ms: self.now.unix_ms, who: who.to_owned(), action: action.to_owned(), target };
         self.write(rows::put(rows::audit_key(number), &entry));
-        if let Some(old) = number.checked_sub(MOST_AUDITED) {
+        if let Some(old) = number.checked_sub(MAX_AUDIT_ENTRIES) {
             self.write(Write::Delete { key: rows::audit_key(old) });
         }
         self.write(rows::put(rows::SITE_KEY.to_owned(), &self.site));
@@ -208,19 +208,19 @@ impl Core {
         }
     }
 
-    fn tell(&mut self, tenant: Option<&str>, news: News) {
-        self.effects.events.push((tenant.map(str::to_owned), news));
+    fn emit(&mut self, tenant: Option<&str>, kind: EventKind) {
+        self.effects.events.push((tenant.map(str::to_owned), kind));
     }
 
-    /// Tells news of a group.
-    fn tell_of_group(&mut self, id: u32, news: News) {
+    /// Emits an event of a group.
+    fn emit_for_group(&mut self, id: u32, kind: EventKind) {
         let tenant = self.groups.get(&id).map(|group| group.row.tenant.clone());
-        self.tell(tenant.as_deref(), news);
+        self.emit(tenant.as_deref(), kind);
     }
 }
 
-/// The entries of the audit log that are kept.
-const MOST_AUDITED: u64 = 1_000_000;
+/// Entries of the audit log that are kept.
+const MAX_AUDIT_ENTRIES: u64 = 1_000_000;
 
 fn unknown(id: u32) -> Refusal {
     Refusal::new(ProblemType::UnknownGroup, format!("there is no group {id}"))

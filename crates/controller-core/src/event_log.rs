@@ -1,6 +1,6 @@
 //! The released events that are kept for clients that reconnect, and what such a client has missed.
 
-use srdma_api::{Event, News};
+use srdma_api::{Event, EventKind};
 use std::collections::VecDeque;
 
 /// Events that are kept.
@@ -73,7 +73,7 @@ impl EventLog {
             number: before_first,
             unix_ms,
             tenant: None,
-            news: News::EventsMissed { missed },
+            kind: EventKind::EventsMissed { missed },
         });
         gap.into_iter().chain(self.events.iter().filter(|event| event.number > after).cloned()).collect()
     }
@@ -89,11 +89,11 @@ mod tests {
     fn after(id: &str, kept: std::ops::RangeInclusive<u64>) -> (Vec<u64>, Option<Option<u64>>) {
         let mut log = EventLog::new(RUN);
         for number in kept {
-            log.push(Event { number, unix_ms: 0, tenant: None, news: News::NodeUp { node: "N1".to_owned() } });
+            log.push(Event { number, unix_ms: 0, tenant: None, kind: EventKind::NodeUp { node: "N1".to_owned() } });
         }
         let events = log.after(EventCursor::parse(id).unwrap(), 0);
-        let missed = events.iter().find_map(|event| match event.news {
-            News::EventsMissed { missed } => Some(missed),
+        let missed = events.iter().find_map(|event| match event.kind {
+            EventKind::EventsMissed { missed } => Some(missed),
             _ => None,
         });
         (events.iter().map(|event| event.number).collect(), missed)

@@ -6,8 +6,7 @@
 //!       └──────────── rows ◄─────────────────┘
 //! ```
 //!
-//! Each change goes on from the paths that are kept, and from nothing else: so a controller that was restarted moves
-//! the same flows as one that was not.
+//! Each change starts from the kept paths alone, so that a restarted controller moves the same flows.
 
 mod error;
 mod rows;
@@ -23,13 +22,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Flows of all jobs together, at most.
-pub const MOST_FLOWS: u64 = 262_144;
+pub const MAX_FLOWS: u64 = 262_144;
 
 /// How much work the bound of an answer may be, in links looked at: some tens of milliseconds.
 const WORK: usize = 5_000_000;
 
 /// Octets of a job's name, at most.
-const MOST_OF_A_NAME: usize = 64;
+const MAX_NAME_OCTETS: usize = 64;
 
 /// The jobs that are placed on a fabric.
 #[derive(Clone, Debug)]
@@ -48,7 +47,7 @@ impl Jobs {
         Jobs { topology: Arc::new(topology), sids, encoding, names, state: State::default() }
     }
 
-    /// Takes up what was stored, and returns what has changed since: flows whose links have failed move.
+    /// Restores the stored jobs; returns the rows that change since flows whose links have failed move.
     ///
     /// # Errors
     ///
@@ -61,7 +60,7 @@ impl Jobs {
         Ok(self.become_next(next))
     }
 
-    /// All that is to be stored.
+    /// All rows.
     pub fn rows(&self) -> Vec<JobRow> {
         self.state.rows_since(&State::default(), &self.topology)
     }
@@ -75,16 +74,16 @@ impl Jobs {
         self.change(&WhatIf { add: Some(new.clone()), ..WhatIf::default() }, tenant)
     }
 
-    /// Takes a job away.
+    /// Removes a job.
     ///
     /// # Errors
     ///
-    /// It is not there.
+    /// It does not exist.
     pub fn remove(&mut self, name: &str) -> Result<(Vec<JobRow>, WhatIfAnswer), JobError> {
         self.change(&WhatIf { remove: vec![name.to_owned()], ..WhatIf::default() }, "")
     }
 
-    /// Takes switches or links out of use, and moves their flows.
+    /// Drains switches or links and moves their flows.
     ///
     /// # Errors
     ///
@@ -93,7 +92,7 @@ impl Jobs {
         self.change(&WhatIf { drain: names.to_vec(), ..WhatIf::default() }, "")
     }
 
-    /// Takes switches or links into use again.
+    /// Releases switches or links.
     ///
     /// # Errors
     ///
@@ -102,27 +101,27 @@ impl Jobs {
         self.change(&WhatIf { release: names.to_vec(), ..WhatIf::default() }, "")
     }
 
-    /// What a change would do; nothing changes. Jobs go first, then links are released, drained, and jobs added.
+    /// The effect of a change, without making it: jobs are removed, links released and drained, then jobs added.
     ///
     /// # Errors
     ///
     /// Those of the calls that would make it.
     pub fn whatif(&self, change: &WhatIf) -> Result<WhatIfAnswer, JobError> {
-        self.thought(change, "").map(|(_, answer)| answer)
+        self.evaluate(change, "").map(|(_, answer)| answer)
     }
 
     /// A job with its flows.
     ///
     /// # Errors
     ///
-    /// It is not there.
+    /// It does not exist.
     pub fn get(&self, name: &str) -> Result<Job, JobError> {
         let job = self.state.jobs.get(name).ok_or_else(|| JobError::Unknown { name: name.to_owned() })?;
         let flows = job.flows.iter().map(|flow| self.placed(flow)).collect::<Result<_, _>>()?;
         Ok(Job { flows, ..header(name, job) })
     }
 
-    /// Jobs in the order of their names, those of a tenant or all, behind a name, so many at most.
+    /// A page of jobs behind a name, ordered by name, of one tenant or of all.
     pub fn page(&self, tenant: Option<&str>, after: Option<&str>, limit: usize) -> JobPage {
         let is_meant = |(name, job): &(&String, &KeptJob)| {
             after.is_none_or(|after| name.as_str() > after) && tenant.is_none_or(|tenant| job.tenant == tenant)
@@ -143,7 +142,7 @@ impl Jobs {
     }
 
     fn change(&mut self, change: &WhatIf, tenant: &str) -> Result<(Vec<JobRow>, WhatIfAnswer), JobError> {
-        let (next, answer) = self.thought(change, tenant)?;
+        let (next, answer) = self.evaluate(change, tenant)?;
         Ok((self.become_next(next), answer))
     }
 
@@ -153,8 +152,8 @@ impl Jobs {
         rows
     }
 
-    /// What a change makes of the jobs.
-    fn thought(&self, change: &WhatIf, tenant: &str) -> Result<(State, WhatIfAnswer), JobError> {
+    /// Evaluates a change.
+    fn evaluate(&self, change: &WhatIf, tenant: &str) -> Result<(State, WhatIfAnswer), JobError> {
         let WhatIf { add, remove, drain, release } = change;
         let mut plan = self.plan(&self.topology)?;
         let before = plan.placement().most_loaded().1;
@@ -177,7 +176,7 @@ impl Jobs {
         }
         let mut tenants = BTreeMap::new();
         if let Some(NewJob { jobs }) = add {
-            let room = MOST_FLOWS - plan.flows().len() as u64;
+            let room = MAX_FLOWS - plan.flows().len() as u64;
             let wanted = self.wanted(jobs, remove, room)?;
             tenants = wanted.iter().map(|flow| (flow.job.clone(), tenant.to_owned())).collect();
             plan.add(wanted).map_err(JobError::NoWay)?;
@@ -200,7 +199,7 @@ impl Jobs {
         for job in &jobs {
             let name = job.name.clone();
             let is_usual = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-            if name.is_empty() || name.len() > MOST_OF_A_NAME || !name.chars().all(is_usual) {
+            if name.is_empty() || name.len() > MAX_NAME_OCTETS || !name.chars().all(is_usual) {
                 return Err(JobError::Name { name });
             }
             if self.state.jobs.contains_key(&name) && !goes.contains(&name) {

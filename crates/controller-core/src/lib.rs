@@ -27,7 +27,7 @@ mod tree;
 
 pub use crate::core::{Core, Time};
 pub use event_log::{EventCursor, EventLog};
-pub use jobs::{JobError, JobRow, Jobs, MOST_FLOWS};
+pub use jobs::{JobError, JobRow, Jobs, MAX_FLOWS};
 pub use migration::migrate;
 pub use pipeline::{Answer, Pipeline, Released, Transaction};
 pub use principal::{Principal, Role};

@@ -1,6 +1,6 @@
-//! The network as nodes describe it: who is next to whom, and where hosts are.
+//! The network as nodes have registered it: links and attached hosts.
 
-use srdma_api::{Hello, Link, Prefix};
+use srdma_api::{Link, Prefix, Registration};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -18,7 +18,7 @@ pub(crate) struct NetworkNode {
     pub(crate) replication: Option<Prefix>,
     pub(crate) hosts: Vec<Prefix>,
     pub(crate) links: Vec<Link>,
-    /// Whether a tree may newly go through it: it is heard, and not drained.
+    /// Whether new trees may use it: it is alive and not drained.
     pub(crate) is_usable: bool,
 }
 
@@ -31,20 +31,20 @@ pub(crate) struct Hop {
 }
 
 impl Network {
-    /// Takes what a node says of itself.
-    pub(crate) fn put(&mut self, hello: &Hello, is_usable: bool) {
+    /// Adds or replaces a node.
+    pub(crate) fn put(&mut self, registration: &Registration, is_usable: bool) {
         let node = NetworkNode {
-            name: hello.name.clone(),
-            end_mt: hello.end_mt,
-            replication: hello.replication,
-            hosts: hello.hosts.clone(),
-            links: hello.links.clone(),
+            name: registration.name.clone(),
+            end_mt: registration.end_mt,
+            replication: registration.replication,
+            hosts: registration.hosts.clone(),
+            links: registration.links.clone(),
             is_usable,
         };
-        self.nodes.insert(hello.loopback, node);
+        self.nodes.insert(registration.loopback, node);
     }
 
-    /// Says whether trees may newly go through a node.
+    /// Sets whether new trees may use a node.
     pub(crate) fn set_usable(&mut self, loopback: Ipv6Addr, is_usable: bool) {
         if let Some(node) = self.nodes.get_mut(&loopback) {
             node.is_usable = is_usable;
@@ -74,7 +74,7 @@ impl Network {
         self.hops(from).find(|hop| hop.to == to)
     }
 
-    /// The node that a host hangs on: the one with the longest prefix.
+    /// The node that a host is attached to: the one with the longest prefix.
     pub(crate) fn node_of_host(&self, host: Ipv6Addr) -> Option<Ipv6Addr> {
         let matches = self.nodes.iter().flat_map(|(loopback, node)| {
             node.hosts.iter().filter(move |prefix| prefix.contains(host)).map(move |prefix| (prefix.length(), loopback))

@@ -134,7 +134,7 @@ impl Pipeline {
         }
         for (tenant, kind) in events {
             self.last_event += 1;
-            let event = Event { number: self.last_event, unix_ms: now.unix_ms, tenant, news: kind };
+            let event = Event { number: self.last_event, unix_ms: now.unix_ms, tenant, kind };
             self.waiting.push_back((number, event));
         }
         Transaction { number, writes, answer: Answer { value, number }, ended_sessions, changed_groups }

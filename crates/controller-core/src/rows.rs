@@ -1,25 +1,25 @@
-//! The rows of the store: what they are called and what is in them.
+//! The rows of the store: keys and values.
 //!
 //! | key | value |
 //! |---|---|
-//! | `format` | the version of all this |
-//! | `site` | what the controller counts |
+//! | `format` | the version of the rows |
+//! | `site` | the controller's counters |
 //! | `group/ID` | a group |
-//! | `member/ID/ADDRESS` | a receiver that is in it, or has asked to be |
-//! | `record/ID` | what the nodes were told to commit |
+//! | `member/ID/ADDRESS` | a receiver that has joined or is joining |
+//! | `record/ID` | the record that the nodes commit |
 //! | `node/LOOPBACK` | a node |
-//! | `answer/WHO/KEY` | an answer that an idempotency key gets again |
-//! | `audit/NUMBER` | who changed what |
+//! | `answer/TOKEN/KEY` | a response that an idempotency key receives again |
+//! | `audit/NUMBER` | an entry of the audit log |
 //! | `job/...`, `drained` | placed jobs |
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use srdma_api::{AuditEntry, Hello, NewGroup, NewReceiver, SourceState};
+use srdma_api::{AuditEntry, NewGroup, NewReceiver, Registration, SourceState};
 use srdma_group::Record;
 use std::net::Ipv6Addr;
 
-/// The version of the rows. A program that changes them counts it up, and [brings](crate::migration) old ones up to it.
-pub const FORMAT: u32 = 2;
+/// The version of the rows. A program that changes them increments it and [migrates](crate::migration) older ones.
+pub const FORMAT: u32 = 3;
 
 /// The key of the row that holds the format.
 pub const FORMAT_KEY: &str = "format";
@@ -66,16 +66,16 @@ pub enum RowError {
     },
 }
 
-/// What the controller counts.
+/// The controller's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteRow {
     /// The store's identity, drawn when it was made.
     pub(crate) store: u64,
-    /// How often a controller has begun to use it.
+    /// How often a controller has started with it.
     pub(crate) starts: u32,
     /// The number of the last group.
     pub(crate) last_group: u32,
-    /// The number of the last change.
+    /// The number of the last entry of the audit log.
     pub(crate) last_audit: u64,
 }
 
@@ -84,19 +84,19 @@ pub(crate) struct SiteRow {
 pub(crate) struct GroupRow {
     pub(crate) id: u32,
     pub(crate) tenant: String,
-    /// Raised with each answered write.
+    /// Incremented with each write.
     pub(crate) version: u64,
-    /// What was asked for; the name and the Proxy Address are always there.
+    /// The request; name and Proxy Address are always set.
     pub(crate) request: NewGroup,
-    /// Its end was asked for.
+    /// It is being closed.
     pub(crate) is_closing: bool,
-    /// It was committed, by whoever asked for it: what was not stored yet is to be done again.
+    /// A commit was requested; one that was interrupted is repeated.
     pub(crate) is_committed: bool,
-    /// How far its source is.
+    /// The state of its source.
     pub(crate) source: SourceState,
-    /// The last epoch that may have been told to a node.
+    /// The last epoch that a node may have.
     pub(crate) last_epoch: u32,
-    /// Why the last change was given up.
+    /// Why the last change was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,
 }
@@ -105,20 +105,20 @@ pub(crate) struct GroupRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberRow {
     pub(crate) receiver: NewReceiver,
-    /// It is to be taken out.
+    /// It is being removed.
     pub(crate) is_leaving: bool,
 }
 
-/// What the nodes were told to commit.
+/// The record that the nodes commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordRow {
     pub(crate) record: Record,
-    /// Whether all of them have said that they have.
+    /// Whether all nodes have committed it.
     pub(crate) is_settled: bool,
-    /// The record before it, until then.
+    /// The former record, until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<Box<Record>>,
-    /// How the tree was found.
+    /// The explanation of the tree.
     #[serde(default)]
     pub(crate) explanation: Vec<String>,
 }
@@ -126,8 +126,8 @@ pub(crate) struct RecordRow {
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NodeRow {
-    /// What it said last of itself, without what it holds.
-    pub(crate) hello: Hello,
+    /// Its last registration, without groups.
+    pub(crate) registration: Registration,
     pub(crate) is_drained: bool,
 }
 

@@ -1,12 +1,12 @@
 //! The tree of a group over the network.
 //!
-//! The cheapest tree that joins given nodes is a Steiner tree, which nobody finds fast. The heuristic of Takahashi
-//! and Matsuyama (1980) is used: the edge nearest to the tree comes in by its shortest way, then the next nearest,
+//! The cheapest tree that joins given nodes is a Steiner tree, which is NP-hard to find. The heuristic of Takahashi
+//! and Matsuyama (1980) is used: the edge nearest to the tree is added by its shortest path, then the next nearest,
 //! until all are in. Where all nodes may carry the tree on, its cost is at most 2 - 2/n times the least, n the number
 //! of edges and the headend. Here edges carry nothing on; the tests hold it against the best tree of small networks.
 //!
 //! ```text
-//!   headend ──► shortest ways from all of the tree ──► nearest edge comes in ──┐
+//!   headend ──► shortest paths from all of the tree ──► nearest edge is added ─┐
 //!                        ▲                                                    │
 //!                        └────────────────────────────────────────────────────┘
 //! ```
@@ -16,38 +16,38 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::Ipv6Addr;
 
-/// A tree that grows: each node with the one above it; the headend has none.
+/// Builds a tree: each node with its parent; the headend has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Growing {
+pub(crate) struct TreeBuilder {
     headend: Ipv6Addr,
     above: BTreeMap<Ipv6Addr, Ipv6Addr>,
     edges: BTreeSet<Ipv6Addr>,
 }
 
-/// An edge that came in.
+/// An added edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     /// From the node of the tree that it joined at, to the edge.
-    pub(crate) way: Vec<Ipv6Addr>,
-    /// What the way costs.
+    pub(crate) path: Vec<Ipv6Addr>,
+    /// The cost of the path.
     pub(crate) cost: u32,
 }
 
 /// Why there is no tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoTree {
+pub(crate) enum TreeError {
     /// The node is the headend, and cannot be an edge as well.
     HeadendIsEdge(Ipv6Addr),
     /// The node carries the tree on to others, and cannot be an edge as well.
     TransitIsEdge(Ipv6Addr),
-    /// No way leads there.
+    /// There is no path.
     Unreachable(Ipv6Addr),
 }
 
-impl Growing {
+impl TreeBuilder {
     /// A tree of a headend alone.
     pub(crate) fn new(headend: Ipv6Addr) -> Self {
-        Growing { headend, above: BTreeMap::new(), edges: BTreeSet::new() }
+        TreeBuilder { headend, above: BTreeMap::new(), edges: BTreeSet::new() }
     }
 
     /// A tree that is there: `(node, node above)`, and which of them are edges.
@@ -56,50 +56,49 @@ impl Growing {
         above: impl IntoIterator<Item = (Ipv6Addr, Ipv6Addr)>,
         edges: impl IntoIterator<Item = Ipv6Addr>,
     ) -> Self {
-        Growing { headend, above: above.into_iter().collect(), edges: edges.into_iter().collect() }
+        TreeBuilder { headend, above: above.into_iter().collect(), edges: edges.into_iter().collect() }
     }
 
-    /// Takes edges in, the nearest first.
-    pub(crate) fn take_in(&mut self, network: &Network, edges: &[Ipv6Addr]) -> Result<Vec<Step>, NoTree> {
+    /// Adds edges, the nearest first.
+    pub(crate) fn add_edges(&mut self, network: &Network, edges: &[Ipv6Addr]) -> Result<Vec<Step>, TreeError> {
         let mut missing: BTreeSet<Ipv6Addr> = BTreeSet::new();
         for edge in edges {
             if *edge == self.headend {
-                return Err(NoTree::HeadendIsEdge(*edge));
+                return Err(TreeError::HeadendIsEdge(*edge));
             }
             if !self.edges.contains(edge) {
                 if self.above.contains_key(edge) {
-                    return Err(NoTree::TransitIsEdge(*edge));
+                    return Err(TreeError::TransitIsEdge(*edge));
                 }
                 missing.insert(*edge);
             }
         }
-        // What is to be an edge carries nothing on to others.
+        // Edges are no transit nodes.
         self.edges.extend(&missing);
         let mut steps = Vec::new();
         while !missing.is_empty() {
             let Some(step) = self.nearest(network, &missing) else {
                 let lonely = missing.first().copied().unwrap_or(self.headend);
-                return Err(NoTree::Unreachable(lonely));
+                return Err(TreeError::Unreachable(lonely));
             };
-            for pair in step.way.windows(2) {
+            for pair in step.path.windows(2) {
                 self.above.insert(pair[1], pair[0]);
             }
-            missing.retain(|edge| step.way.last() != Some(edge));
+            missing.retain(|edge| step.path.last() != Some(edge));
             steps.push(step);
         }
         Ok(steps)
     }
 
-    /// The shortest way from any node of the tree that may carry more to the nearest of these. Among equal ones that
+    /// The shortest path from any node of the tree that may carry more to the nearest of these. Among equal ones that
     /// of the lowest addresses, so that the same network has the same tree.
     fn nearest(&self, network: &Network, wanted: &BTreeSet<Ipv6Addr>) -> Option<Step> {
         let roots = std::iter::once(self.headend).chain(self.above.keys().copied());
         self.shortest(network, roots.filter(|node| !self.edges.contains(node)), wanted, |_| true)
     }
 
-    /// A way from the tree to a node that is below it already, not by any node below that one or by `avoided`: where it
-    /// can hang instead.
-    pub(crate) fn other_way(&self, network: &Network, node: Ipv6Addr, avoided: Ipv6Addr) -> Option<Step> {
+    /// Another path from the tree to one of its nodes, avoiding `avoided` and all nodes below that node.
+    pub(crate) fn alternative_path(&self, network: &Network, node: Ipv6Addr, avoided: Ipv6Addr) -> Option<Step> {
         let below = self.below(node);
         let roots: Vec<Ipv6Addr> = std::iter::once(self.headend)
             .chain(self.above.keys().copied())
@@ -128,7 +127,7 @@ impl Growing {
                 continue;
             }
             if wanted.contains(&at) {
-                return Some(Step { way: way_to(&best, at), cost });
+                return Some(Step { path: path_to(&best, at), cost });
             }
             for hop in network.hops(at) {
                 let Some(next) = network.node(hop.to) else { continue };
@@ -159,7 +158,7 @@ impl Growing {
 
     fn is_below(&self, node: Ipv6Addr, other: Ipv6Addr) -> bool {
         let mut at = node;
-        // A tree has no circle, but what is told may have one.
+        // A tree has no cycle, but input may have one.
         for _ in 0..=self.above.len() {
             match self.above.get(&at) {
                 Some(above) if *above == other => return true,
@@ -185,33 +184,33 @@ impl Growing {
         nodes
     }
 
-    /// Links of shortest ways from the headend to each edge, each by itself: what unicast would use.
+    /// Links of the shortest paths from the headend to each edge, counted for each path: what unicast would use.
     pub(crate) fn links_of_unicast(&self, network: &Network) -> u32 {
-        let alone = Growing { above: BTreeMap::new(), ..self.clone() };
-        let ways = self.edges.iter().filter_map(|edge| {
-            let way = alone.nearest(network, &BTreeSet::from([*edge]))?;
-            u32::try_from(way.way.len() - 1).ok()
+        let alone = TreeBuilder { above: BTreeMap::new(), ..self.clone() };
+        let paths = self.edges.iter().filter_map(|edge| {
+            let path = alone.nearest(network, &BTreeSet::from([*edge]))?;
+            u32::try_from(path.path.len() - 1).ok()
         });
-        ways.sum()
+        paths.sum()
     }
 }
 
-fn way_to(best: &BTreeMap<Ipv6Addr, (u32, Option<Ipv6Addr>)>, end: Ipv6Addr) -> Vec<Ipv6Addr> {
-    let mut way = vec![end];
+fn path_to(best: &BTreeMap<Ipv6Addr, (u32, Option<Ipv6Addr>)>, end: Ipv6Addr) -> Vec<Ipv6Addr> {
+    let mut path = vec![end];
     let mut at = end;
     while let Some((_, Some(before))) = best.get(&at) {
-        way.push(*before);
+        path.push(*before);
         at = *before;
     }
-    way.reverse();
-    way
+    path.reverse();
+    path
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use srdma_api::{Hello, Link};
+    use srdma_api::{Link, Registration};
 
     fn loopback(number: u16) -> Ipv6Addr {
         Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1)
@@ -222,7 +221,7 @@ mod tests {
         for number in 0..nodes {
             let ends = links.iter().flat_map(|(a, b, cost)| [(*a, *b, *cost), (*b, *a, *cost)]);
             let links = ends.filter(|(from, _, _)| *from == number);
-            let hello = Hello {
+            let registration = Registration {
                 name: format!("N{number}"),
                 loopback: loopback(number),
                 end_mt: None,
@@ -232,12 +231,12 @@ mod tests {
                 store: None,
                 groups: Vec::new(),
             };
-            network.put(&hello, true);
+            network.put(&registration, true);
         }
         network
     }
 
-    fn cost(network: &Network, tree: &Growing) -> u32 {
+    fn cost(network: &Network, tree: &TreeBuilder) -> u32 {
         let costs = tree.above.iter().map(|(node, above)| network.hop(*above, *node).unwrap().cost);
         costs.sum()
     }
@@ -283,9 +282,9 @@ mod tests {
             let network = network(9, &links);
             let edges: Vec<u16> = edges.into_iter().collect();
             let wanted: Vec<Ipv6Addr> = edges.iter().copied().map(loopback).collect();
-            let mut tree = Growing::new(loopback(0));
+            let mut tree = TreeBuilder::new(loopback(0));
             let least = least_cost(&network, 9, 0, &edges);
-            match tree.take_in(&network, &wanted) {
+            match tree.add_edges(&network, &wanted) {
                 Ok(steps) => {
                     prop_assert_eq!(steps.len(), edges.len());
                     let nodes = tree.nodes();
@@ -305,34 +304,34 @@ mod tests {
 
     /// Figure 1: five links where three unicast paths have seven... each edge by itself has two.
     #[test]
-    fn ways_are_shared() {
+    fn paths_are_shared() {
         let network = network(6, &[(0, 1, 1), (0, 2, 1), (1, 3, 1), (1, 4, 1), (2, 5, 1)]);
-        let mut tree = Growing::new(loopback(0));
-        tree.take_in(&network, &[loopback(3), loopback(4), loopback(5)]).unwrap();
+        let mut tree = TreeBuilder::new(loopback(0));
+        tree.add_edges(&network, &[loopback(3), loopback(4), loopback(5)]).unwrap();
         assert_eq!((tree.nodes().len() - 1, tree.links_of_unicast(&network)), (5, 6));
     }
 
-    /// A node's children find another place when it goes; what hangs below them is no way round.
+    /// The children of a removed node are attached elsewhere; nodes below them are no alternative.
     #[test]
-    fn children_hang_elsewhere() {
+    fn children_are_attached_elsewhere() {
         let network = network(6, &[(0, 1, 1), (0, 2, 1), (1, 3, 1), (3, 4, 1), (2, 3, 1), (4, 2, 1)]);
-        let tree = Growing::of(
+        let tree = TreeBuilder::of(
             loopback(0),
             [(1, 0), (3, 1), (4, 3)].map(|(node, above)| (loopback(node), loopback(above))),
             [loopback(4)],
         );
-        let step = tree.other_way(&network, loopback(3), loopback(1)).unwrap();
-        assert_eq!(step.way, [0, 2, 3].map(loopback));
-        assert_eq!(tree.other_way(&network, loopback(1), loopback(0)), None);
+        let step = tree.alternative_path(&network, loopback(3), loopback(1)).unwrap();
+        assert_eq!(step.path, [0, 2, 3].map(loopback));
+        assert_eq!(tree.alternative_path(&network, loopback(1), loopback(0)), None);
     }
 
     #[test]
     fn what_cannot_be_is_named() {
         let network = network(4, &[(0, 1, 1), (1, 2, 1)]);
-        let mut tree = Growing::new(loopback(0));
-        assert_eq!(tree.take_in(&network, &[loopback(0)]), Err(NoTree::HeadendIsEdge(loopback(0))));
-        assert_eq!(tree.clone().take_in(&network, &[loopback(3)]), Err(NoTree::Unreachable(loopback(3))));
-        tree.take_in(&network, &[loopback(2)]).unwrap();
-        assert_eq!(tree.take_in(&network, &[loopback(1)]), Err(NoTree::TransitIsEdge(loopback(1))));
+        let mut tree = TreeBuilder::new(loopback(0));
+        assert_eq!(tree.add_edges(&network, &[loopback(0)]), Err(TreeError::HeadendIsEdge(loopback(0))));
+        assert_eq!(tree.clone().add_edges(&network, &[loopback(3)]), Err(TreeError::Unreachable(loopback(3))));
+        tree.add_edges(&network, &[loopback(2)]).unwrap();
+        assert_eq!(tree.add_edges(&network, &[loopback(1)]), Err(TreeError::TransitIsEdge(loopback(1))));
     }
 }

@@ -1,7 +1,7 @@
-//! All rows as text, a line each, and back.
+//! Backups: all rows as text, a line each.
 //!
-//! The first line says what it is and of which format; the last, how many rows there were and a digest of them, so that
-//! a backup that was cut is not taken for a whole one.
+//! The first line has the format; the last one the number of rows and their digest, so that a truncated backup is
+//! recognized.
 
 use crate::store::{Store, StoreError, format_of};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use srdma_controller_core::{FORMAT, RowError, Write};
 use std::io::{self, BufRead};
 
-/// Why a backup cannot be made or taken.
+/// Why a backup cannot be written or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The store.
@@ -19,7 +19,7 @@ pub enum BackupError {
     /// Reading or writing the text.
     #[error("the backup: {0}")]
     System(#[from] io::Error),
-    /// It is none, or not whole.
+    /// It is not a backup, or truncated.
     #[error("line {line}: {reason}")]
     Damaged {
         /// The line, from 1.
@@ -27,8 +27,8 @@ pub enum BackupError {
         /// What is wrong.
         reason: String,
     },
-    /// Something would be overwritten.
-    #[error("the store has rows already: name one that has none")]
+    /// The store is not empty.
+    #[error("the store has rows already: give an empty one")]
     NotEmpty,
 }
 
@@ -53,7 +53,7 @@ struct Tail {
     sha256: String,
 }
 
-/// Writes all rows. What changes meanwhile is there or not, row by row, unless nobody writes.
+/// Writes all rows. Changes made meanwhile are included or not, row by row.
 ///
 /// # Errors
 ///
@@ -76,11 +76,11 @@ pub fn write_backup(store: &dyn Store, take: &mut dyn FnMut(&str) -> io::Result<
     Ok(count)
 }
 
-/// Puts the rows of a backup into a store that has none, once the whole of it has been read and found right.
+/// Restores a backup into an empty store, after it was read and verified in full.
 ///
 /// # Errors
 ///
-/// When it is not whole, or the store has rows.
+/// It is truncated, or the store has rows.
 pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, BackupError> {
     if !store.rows("", None, 1)?.is_empty() {
         return Err(BackupError::NotEmpty);

@@ -1,4 +1,4 @@
-//! `controller.toml`: where the controller listens, and who may do what.
+//! `controller.toml`: addresses, tokens, tenants, timeouts and limits.
 
 use serde::Deserialize;
 use srdma_controller_core::{Jobs, Role, Settings, Tenant};
@@ -13,29 +13,29 @@ use std::time::Duration;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where it listens.
+    /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// Where others find it: what a controller that waits says of the one that leads [default: the first of `listen`].
+    /// URL that standbys report for this controller as the leader [default: the first of `listen`].
     pub url: Option<String>,
-    /// Its certificate and key; without them it speaks HTTP in the clear, on loopback addresses only.
+    /// Certificate and key; without them HTTP without TLS, on loopback addresses only.
     pub tls: Option<Tls>,
-    /// How it speaks to etcd, where that is the store.
+    /// TLS towards etcd, if that is the store.
     pub etcd: EtcdTrust,
-    /// Who may speak to it; without tokens anybody, on loopback addresses only.
+    /// Bearer tokens; without them no authentication, on loopback addresses only.
     pub token: Vec<Token>,
-    /// Who groups belong to.
+    /// Owners of groups.
     pub tenant: Vec<Tenant>,
-    /// A node that is silent for so long is taken for dead, milliseconds.
+    /// A node that is silent for longer is taken for dead, milliseconds.
     pub node_dead_after_ms: u32,
-    /// Joins that wait for a source which is silent for so long are given up, milliseconds.
+    /// Joins that wait for a source which is silent for longer are aborted, milliseconds.
     pub source_silent_after_ms: u32,
-    /// Connections that may be open at a time.
+    /// Limit of open connections.
     pub connections: usize,
-    /// And from one place: an IPv4 address or the /64 of an IPv6 address.
-    pub connections_of_one: usize,
-    /// The fabric that jobs are placed on: a file, as `srdma plan` takes it.
+    /// Limit of open connections from one IPv4 address or IPv6 /64.
+    pub connections_per_client: usize,
+    /// File of the fabric that jobs are placed on, as for `srdma plan`.
     pub fabric: Option<PathBuf>,
-    /// The block that the fabric's SIDs are made in, a /32.
+    /// The /32 block of the fabric's SIDs.
     pub block: std::net::Ipv6Addr,
 }
 
@@ -43,19 +43,19 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
-    /// The certificate, with those that vouch for it behind it.
+    /// The certificate chain.
     pub certificate: PathBuf,
     /// The private key.
     pub key: PathBuf,
 }
 
-/// Whom a controller trusts to be its etcd, and how it shows etcd who it is.
+/// TLS towards etcd.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EtcdTrust {
-    /// Certificates in PEM that etcd's is held against [default: those of the system].
+    /// CA bundle (PEM) that verifies etcd's certificate [default: the system's].
     pub ca: Option<PathBuf>,
-    /// The controller's own certificate and key, for an etcd that asks for them.
+    /// Client certificate and key.
     pub own: Option<Tls>,
 }
 
@@ -63,15 +63,15 @@ pub struct EtcdTrust {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    /// Who has it: what the audit log says.
+    /// Its name in the audit log.
     pub name: String,
     /// SHA-256 of the token, hexadecimal: the token itself is not kept.
     pub sha256: String,
-    /// What it allows.
+    /// Its role.
     pub role: Role,
-    /// Whose groups, for the role `tenant`.
+    /// The tenant, for the role `tenant`.
     pub tenant: Option<String>,
-    /// The only node that it is for, by name; without it any.
+    /// The only node that may use it [default: any].
     pub node: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl Default for Config {
             node_dead_after_ms: 3000,
             source_silent_after_ms: 30_000,
             connections: 8192,
-            connections_of_one: 2048,
+            connections_per_client: 2048,
             fabric: None,
             block: SidPlan::BLOCK,
         }
@@ -124,11 +124,11 @@ impl Config {
         Ok(config)
     }
 
-    /// That what it says fits together; an error in words.
+    /// Checks that the settings are consistent; an error as text.
     ///
     /// # Errors
     ///
-    /// When strangers could do what they like, or names do not fit.
+    /// Authentication or TLS is missing on a public address, or names do not match.
     pub fn check(&self) -> Result<(), String> {
         if self.listen.is_empty() {
             return Err("listen names no address".to_owned());
@@ -148,9 +148,10 @@ impl Config {
                 return Err(format!("{key} = {value}: expected 100 to 600000"));
             }
         }
-        for (key, value) in [("connections", self.connections), ("connections_of_one", self.connections_of_one)] {
+        for (key, value) in [("connections", self.connections), ("connections_per_client", self.connections_per_client)]
+        {
             if value == 0 {
-                return Err(format!("{key} = 0: nobody could connect"));
+                return Err(format!("{key} = 0: expected at least 1"));
             }
         }
         let tenants = self.tenants();
@@ -200,7 +201,7 @@ impl Config {
         }
     }
 
-    /// The fabric, if there is one, without jobs; an error in words.
+    /// The fabric without jobs, if one is configured; an error as text.
     pub(crate) fn jobs(&self) -> Result<Option<Jobs>, String> {
         let Some(file) = &self.fabric else { return Ok(None) };
         let wrong = |reason: &dyn std::fmt::Display| format!("fabric {}: {reason}", file.display());
@@ -210,14 +211,14 @@ impl Config {
         Ok(Some(Jobs::new(topology, sids, Encoding::Nodes)))
     }
 
-    /// Where others find it.
+    /// The URL of this controller.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let first = || self.listen.first().map_or_else(String::new, |address| format!("{scheme}://{address}"));
         self.url.clone().unwrap_or_else(first)
     }
 
-    /// How long a source may be silent.
+    /// Timeout of silent sources.
     pub(crate) fn source_silent_after(&self) -> Duration {
         Duration::from_millis(self.source_silent_after_ms.into())
     }

@@ -2,7 +2,6 @@
 
 use crate::config::Config;
 use crate::http::{ServeError, Server};
-use crate::say::say;
 use crate::store::{Standby, Store};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
@@ -10,19 +9,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Where a controller keeps what outlives it.
+/// The state store of a controller.
 pub enum Keeping {
-    /// In a store of its own: it leads at once.
+    /// A store of its own: it is the leader at once.
     Own(Arc<dyn Store>),
-    /// In one that it may use while it leads.
+    /// A store that it shares with other controllers, for high availability.
     Shared(Standby),
 }
 
-/// Runs a controller until SIGTERM or SIGINT. `ready` is told where it listens when it does.
+/// Runs a controller until SIGTERM or SIGINT. `ready` is called with its addresses.
 ///
 /// # Errors
 ///
-/// When it does not start, or does not lead any more.
+/// It does not start, or is no longer the leader.
 pub fn run(
     mut config: Config,
     keeping: Keeping,
@@ -30,10 +29,10 @@ pub fn run(
     ready: &mut dyn FnMut(&[SocketAddr]),
 ) -> Result<(), ServeError> {
     let system = |error: io::Error| ServeError::Config(format!("cannot start: {error}"));
-    let most = most_connections().map_err(system)?;
-    if config.connections > most {
-        say(format_args!("the system lets it have {most} connections, not {}", config.connections));
-        config.connections = most;
+    let max = max_connections().map_err(system)?;
+    if config.connections > max {
+        tracing::warn!(allowed = max, configured = config.connections, "the system limits the number of connections");
+        config.connections = max;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;
     runtime.block_on(async {
@@ -55,11 +54,11 @@ pub fn run(
     })
 }
 
-/// Files that are open beside connections: the store, listeners, what the runtime has, and those that are turned away.
+/// Open files beside connections: the store, listeners, the runtime's, and rejected connections.
 const OTHER_FILES: usize = 128;
 
-/// How many connections there can be, once this process may open as many files as the system lets it.
-fn most_connections() -> io::Result<usize> {
+/// Raises the limit of open files; returns the number of connections that it allows.
+fn max_connections() -> io::Result<usize> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;

@@ -82,13 +82,13 @@ impl IntoResponse for RequestError {
     }
 }
 
-/// An answer as JSON, with the version of what it shows.
+/// A response of JSON, with the version as `ETag`.
 pub(crate) fn answer(status: StatusCode, value: &impl Serialize, version: Option<u64>) -> Response {
     let body = serde_json::to_string(value).unwrap_or_default();
     written(status, body, version)
 }
 
-/// The same, of text that is JSON already.
+/// The same for text that is JSON already.
 pub(crate) fn written(status: StatusCode, body: String, version: Option<u64>) -> Response {
     let json = (CONTENT_TYPE, "application/json");
     match version {

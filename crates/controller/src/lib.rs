@@ -13,7 +13,6 @@ mod backup;
 mod config;
 mod daemon;
 mod http;
-mod say;
 mod service;
 mod store;
 mod watchers;

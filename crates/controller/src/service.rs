@@ -8,7 +8,6 @@
 //! ```
 
 use crate::config::Config;
-use crate::say::say;
 use crate::store::{Durability, Store, StoreError, Writer, format_of};
 use crate::watchers::Watchers;
 use srdma_api::ProblemType;
@@ -69,7 +68,7 @@ impl Service {
         if let Some(format) = format_of(store.as_ref())?.filter(|format| *format < FORMAT) {
             let writes = migrate(format, &state_rows(store.as_ref())?)?;
             store.commit(&writes.iter().collect::<Vec<&Write>>())?;
-            say(format_args!("the store's rows were of format {format}, and are of format {FORMAT} now"));
+            tracing::info!(from = format, to = FORMAT, "migrated the store");
         }
         let started = Instant::now();
         let rows = state_rows(store.as_ref())?;
@@ -97,7 +96,7 @@ impl Service {
     /// Goes on from what the store has, after it has refused a batch. Requests that wait for the batch receive the
     /// error afterwards.
     fn recover(&self, error: &StoreError) {
-        say(format_args!("{error}: what was not answered is undone"));
+        tracing::error!(%error, "unanswered requests are rolled back");
         let mut inner = self.lock();
         let restored = self.store.reopen().and_then(|()| {
             let rows = state_rows(self.store.as_ref())?;
@@ -115,7 +114,7 @@ impl Service {
             }
             Err(error) => {
                 // No answer could be trusted any more.
-                say(format_args!("cannot go on: {error}"));
+                tracing::error!(%error, "the store cannot be used any more");
                 std::process::exit(1);
             }
         }

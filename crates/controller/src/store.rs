@@ -1,4 +1,4 @@
-//! What outlives the controller: rows of a key and a value, changed in batches that are there in full or not at all.
+//! State stores: rows of a key and a value, changed in atomic batches.
 
 mod etcd;
 mod on_disk;
@@ -11,23 +11,23 @@ pub(crate) use writer::{Durability, Writer};
 use srdma_controller_core::{FORMAT_KEY, Row, RowError, Write};
 use std::path::PathBuf;
 
-/// Keeps rows. One thread writes; any may read.
+/// A state store. One thread writes; any may read.
 pub trait Store: Send + Sync {
-    /// The rows whose key begins so and lies behind `after`, in the order of their keys, so many at most.
+    /// At most `most` rows whose key has the prefix and is greater than `after`, ordered by key.
     ///
     /// # Errors
     ///
     /// When they cannot be read.
     fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError>;
 
-    /// Makes changes: all of them are durable when this returns, or none is made.
+    /// Commits changes: all of them are durable when this returns, or none is made.
     ///
     /// # Errors
     ///
     /// When they are not made.
     fn commit(&self, writes: &[&Write]) -> Result<(), StoreError>;
 
-    /// Makes the store usable again after it has failed. What was committed is there.
+    /// Reopens the store after a failure. What was committed is there.
     ///
     /// # Errors
     ///
@@ -35,19 +35,19 @@ pub trait Store: Send + Sync {
     fn reopen(&self) -> Result<(), StoreError>;
 }
 
-/// Why a store does not do what it is asked.
+/// Why a store has failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Another process has it.
+    /// Another process has opened it.
     #[error("store {}: another controller has it open; stop that one, or name another file", file.display())]
     InUse {
         /// The file.
         file: PathBuf,
     },
-    /// It is no store, or was damaged.
+    /// It is not a store, or damaged.
     #[error(
-        "store {}: damaged, or no store of a controller: {reason}; `srdma controller restore` makes a new one from a \
-         backup, and `srdma controller run --rebuild` one from what the nodes hold", file.display()
+        "store {}: damaged, or no store of a controller: {reason}; `srdma controller restore` creates one from a \
+         backup, `srdma controller run --rebuild` from the nodes", file.display()
     )]
     Damaged {
         /// The file.
@@ -58,16 +58,16 @@ pub enum StoreError {
     /// Its rows cannot be used.
     #[error(transparent)]
     Rows(#[from] RowError),
-    /// A controller has it, and is to be asked itself.
-    #[error("a controller leads at {url}: ask that one with --controller, or stop it")]
+    /// A controller uses it.
+    #[error("the controller at {url} is the leader: use that one by --controller, or stop it")]
     Led {
         /// Where.
         url: String,
     },
-    /// Another controller leads now.
-    #[error("another controller leads: this one may write nothing more")]
+    /// Another controller is the leader now.
+    #[error("another controller is the leader: this one has stopped writing")]
     Deposed,
-    /// The system refuses: a full disk, or no right.
+    /// A system error, such as a full disk.
     #[error("the store cannot be used: {0}")]
     System(String),
 }

@@ -153,7 +153,7 @@ impl TreeHead {
                 role: role.to_owned(),
                 parent: node.parent.and_then(|parent| tree.node(parent)).map(|parent| parent.name.clone()),
                 branches: branches
-                    .map(|branch| BranchView { address: branch.responder, point: None, lag: None, cnps: 0 })
+                    .map(|branch| BranchView { address: branch.responder, expected_psn: None, lag: None, cnps: 0 })
                     .collect(),
             }
         };

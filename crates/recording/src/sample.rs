@@ -1,7 +1,7 @@
 //! The other lines of a recording: what has changed since the moment before.
 
 use serde::Serialize;
-use srdma_api::News;
+use srdma_api::EventKind;
 use srdma_sim::moment::{BranchMoment, PlaceMoment};
 use srdma_sim::{Moment, Scene};
 
@@ -28,7 +28,7 @@ pub(super) struct Sample {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     drops: Vec<(String, &'static str, u64)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    events: Vec<News>,
+    events: Vec<EventKind>,
 }
 
 impl Recorded {
@@ -111,15 +111,15 @@ impl Recorded {
     }
 
     /// Nodes that went down or came back.
-    fn events(&self, moment: &Moment) -> Vec<News> {
-        let news = |(name, now, before): (&String, &PlaceMoment, Option<&PlaceMoment>)| {
+    fn events(&self, moment: &Moment) -> Vec<EventKind> {
+        let kind = |(name, now, before): (&String, &PlaceMoment, Option<&PlaceMoment>)| {
             let was_down = before.is_some_and(|before| before.is_down);
             match (was_down, now.is_down) {
-                (false, true) => Some(News::NodeLost { node: name.clone() }),
-                (true, false) => Some(News::NodeUp { node: name.clone() }),
+                (false, true) => Some(EventKind::NodeDown { node: name.clone() }),
+                (true, false) => Some(EventKind::NodeUp { node: name.clone() }),
                 (false, false) | (true, true) => None,
             }
         };
-        self.places(moment).filter_map(news).collect()
+        self.places(moment).filter_map(kind).collect()
     }
 }

@@ -47,7 +47,7 @@ impl SourceClient {
                         shared.changed.notify_all();
                     }
                     Err(error) if is_ended(&error) => {
-                        shared.lock().apply(SourceOrder::Closed);
+                        shared.lock().apply(SourceOrder::End);
                         shared.changed.notify_all();
                         return;
                     }

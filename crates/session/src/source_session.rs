@@ -32,7 +32,7 @@ impl SourceSession {
     pub(crate) fn apply(&mut self, order: SourceOrder) {
         match order {
             SourceOrder::Wait => {}
-            SourceOrder::Ready { round } if self.round.is_none_or(|newest| newest <= round) => {
+            SourceOrder::Send { round } if self.round.is_none_or(|newest| newest <= round) => {
                 self.round = Some(round);
                 self.may_send = true;
             }
@@ -40,8 +40,8 @@ impl SourceSession {
                 self.round = Some(round);
                 self.may_send = false;
             }
-            SourceOrder::Ready { .. } | SourceOrder::Pause { .. } => {}
-            SourceOrder::Closed => self.is_closed = true,
+            SourceOrder::Send { .. } | SourceOrder::Pause { .. } => {}
+            SourceOrder::End => self.is_closed = true,
         }
     }
 
@@ -62,13 +62,13 @@ impl SourceSession {
 
     /// The report, which the controller may answer after `wait_ms`.
     pub(crate) fn report(&self, wait_ms: u32) -> SourceReport {
-        let paused = self.is_paused();
+        let pausing = self.is_paused();
         SourceReport {
             round: self.round,
-            paused,
-            quiet_at_psn: (paused && self.progress.is_drained).then(|| self.psn_behind(self.progress.begun_packets)),
+            pausing,
+            paused_at_psn: (pausing && self.progress.is_drained).then(|| self.psn_behind(self.progress.begun_packets)),
             completed_messages: (self.progress.completed_messages & 0xFF_FFFF) as u32,
-            settled_psn: (self.progress.acknowledged_packets > 0)
+            acknowledged_psn: (self.progress.acknowledged_packets > 0)
                 .then(|| self.psn_behind(self.progress.acknowledged_packets)),
             ended: false,
             wait_ms,
@@ -107,19 +107,19 @@ mod tests {
     #[test]
     fn a_pause_is_reported_when_the_stream_is_drained() {
         let mut session = SourceSession::new(Psn::new(0xFF_FFFE));
-        assert_eq!((session.state(), session.report(5).quiet_at_psn), (SessionState::Paused, None));
-        session.apply(SourceOrder::Ready { round: 0 });
+        assert_eq!((session.state(), session.report(5).paused_at_psn), (SessionState::Paused, None));
+        session.apply(SourceOrder::Send { round: 0 });
         assert_eq!(session.update(progress(8, 4, 1)), SessionState::Sending);
         let report = session.report(5);
-        assert_eq!((report.round, report.paused, report.settled_psn), (Some(0), false, Some(2)));
+        assert_eq!((report.round, report.pausing, report.acknowledged_psn), (Some(0), false, Some(2)));
         session.apply(SourceOrder::Pause { round: 1 });
         assert_eq!((session.update(progress(8, 4, 1)), session.is_draining()), (SessionState::Draining, true));
-        assert_eq!((session.report(5).paused, session.report(5).quiet_at_psn), (true, None));
+        assert_eq!((session.report(5).pausing, session.report(5).paused_at_psn), (true, None));
         session.update(progress(8, 8, 0x100_0002));
         let report = session.report(5);
-        assert_eq!((report.quiet_at_psn, report.completed_messages, session.is_draining()), (Some(6), 2, false));
-        session.apply(SourceOrder::Ready { round: 1 });
-        assert_eq!((session.state(), session.report(5).quiet_at_psn), (SessionState::Sending, None));
+        assert_eq!((report.paused_at_psn, report.completed_messages, session.is_draining()), (Some(6), 2, false));
+        session.apply(SourceOrder::Send { round: 1 });
+        assert_eq!((session.state(), session.report(5).paused_at_psn), (SessionState::Sending, None));
     }
 
     /// Orders of earlier rounds are ignored; a source that has not begun is drained at its first PSN.
@@ -127,15 +127,15 @@ mod tests {
     fn only_the_newest_round_counts() {
         let mut session = SourceSession::new(Psn::new(7));
         session.apply(SourceOrder::Pause { round: 2 });
-        assert_eq!(session.report(0).quiet_at_psn, Some(7));
-        session.apply(SourceOrder::Ready { round: 1 });
+        assert_eq!(session.report(0).paused_at_psn, Some(7));
+        session.apply(SourceOrder::Send { round: 1 });
         assert_eq!(session.state(), SessionState::Paused);
-        session.apply(SourceOrder::Ready { round: 2 });
+        session.apply(SourceOrder::Send { round: 2 });
         session.apply(SourceOrder::Pause { round: 2 });
         session.apply(SourceOrder::Wait);
         assert_eq!(session.state(), SessionState::Sending, "Ready of that round came first");
-        session.apply(SourceOrder::Closed);
-        session.apply(SourceOrder::Ready { round: 9 });
+        session.apply(SourceOrder::End);
+        session.apply(SourceOrder::Send { round: 9 });
         assert_eq!(session.state(), SessionState::Ended);
     }
 }

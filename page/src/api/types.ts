@@ -1,4 +1,4 @@
-/** What the controller says, as `crates/api` has it. Addresses are text. */
+/** The messages of the controller's API, as in `crates/api`. Addresses are text. */
 
 export interface Topology {
   unix_ms: number;
@@ -113,7 +113,7 @@ export interface Branch {
   /** A receiver's address, or a child's loopback. */
   address: string;
   /** The PSN that it expects next. */
-  point?: number;
+  expected_psn?: number;
   /** Packets behind what was sent to it. */
   lag?: number;
   cnps: number;
@@ -171,12 +171,12 @@ export interface JobPage {
   next?: string;
 }
 
-/** An event: `what` says which, the other members depend on it. */
-export interface News {
+/** An event; `kind` determines the other members. */
+export interface ControllerEvent {
   number: number;
   unix_ms: number;
   tenant?: string;
-  what: string;
+  kind: string;
   group?: number;
   epoch?: number;
   receiver?: string;

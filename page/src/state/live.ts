@@ -1,6 +1,6 @@
 import { ask, open, Refusal } from "../api/client.ts";
 import { Messages } from "../api/sse.ts";
-import type { Group, GroupPage, GroupSummary, Job, JobPage, News, Node, NodePage, Topology } from "../api/types.ts";
+import type { Group, GroupPage, GroupSummary, Job, JobPage, ControllerEvent, Node, NodePage, Topology } from "../api/types.ts";
 import type { Drops, State, Store } from "./store.ts";
 
 /** Nodes and groups of a page; what the controller gives at once. */
@@ -164,7 +164,7 @@ export class Live {
           }
           const taken = messages.take(piece.value);
           last = taken.at(-1)?.id ?? last;
-          this.#happened(taken.map(({ data }) => JSON.parse(data) as News));
+          this.#happened(taken.map(({ data }) => JSON.parse(data) as ControllerEvent));
         }
       } catch (error) {
         this.#lost(error);
@@ -173,12 +173,12 @@ export class Live {
     }
   }
 
-  #happened(news: News[]): void {
-    if (news.length === 0) {
+  #happened(events: ControllerEvent[]): void {
+    if (events.length === 0) {
       return;
     }
-    this.#put({ events: [...this.#store.state.events, ...news].slice(-MOST_EVENTS) });
-    if (news.some(({ what }) => what.startsWith("group-")) && this.#store.state.tab === "groups") {
+    this.#put({ events: [...this.#store.state.events, ...events].slice(-MOST_EVENTS) });
+    if (events.some(({ kind }) => kind.startsWith("group-")) && this.#store.state.tab === "groups") {
       this.groups().catch((error: unknown) => this.#lost(error));
     }
   }

@@ -1,6 +1,6 @@
 /** Recordings: JSON lines, the first a `Header`, each other a `Sample`. docs/page.md describes them. */
 
-import type { Branch, Group, News, Topology } from "../api/types.ts";
+import type { Branch, Group, ControllerEvent, Topology } from "../api/types.ts";
 import type { Drops } from "./store.ts";
 
 interface Header {
@@ -18,11 +18,11 @@ interface Sample {
   t_ns: number;
   /** Index of the link, octets a second there and back. */
   links?: [number, number, number][];
-  /** Group, index of the tree's node, index of its branch, point, lag, CNPs. */
+  /** Group, index of the tree's node, index of its branch, expected PSN, lag, CNPs. */
   branches?: [number, number, number, number | null, number | null, number][];
   /** Node, reason, packets. */
   drops?: [string, string, number][];
-  events?: News[];
+  events?: ControllerEvent[];
 }
 
 /** Why a file is no recording. */
@@ -33,7 +33,7 @@ export interface Moment {
   topology: Topology;
   groups: Group[];
   drops: Drops;
-  events: News[];
+  events: ControllerEvent[];
 }
 
 /** The format of recordings that this page replays. */
@@ -54,7 +54,7 @@ export class Recording {
   readonly times: number[];
   readonly #header: Header;
   readonly #samples: Sample[];
-  readonly #events: News[];
+  readonly #events: ControllerEvent[];
   readonly #keyframes: Values[] = [];
 
   /** Reads a file's text. */
@@ -82,8 +82,8 @@ export class Recording {
       throw new NoRecording(`line ${unordered + 2}: expected a time after that of the sample before`);
     }
     this.#events = this.#samples.flatMap(({ events, t_ns }) =>
-      (events ?? []).map((news) => ({ ...news, unix_ms: t_ns / 1e6 })));
-    this.#events.forEach((news, at) => { news.number = at + 1; });
+      (events ?? []).map((event) => ({ ...event, unix_ms: t_ns / 1e6 })));
+    this.#events.forEach((event, at) => { event.number = at + 1; });
     const values = this.#begin();
     this.#samples.forEach((sample, at) => {
       if (at % KEYFRAME === 0) {
@@ -157,14 +157,14 @@ export class Recording {
       }
       values.rates.set([there, back], link * 2);
     }
-    for (const [group, node, branch, point, lag, cnps] of branches ?? []) {
+    for (const [group, node, branch, expected, lag, cnps] of branches ?? []) {
       const before = values.branches.get(key(group, node, branch));
       if (!before) {
         throw new NoRecording(`line ${line}: there is no branch ${branch} of node ${node} of group ${group}`);
       }
       const now: Branch = { address: before.address, cnps };
-      if (point !== null) {
-        now.point = point;
+      if (expected !== null) {
+        now.expected_psn = expected;
       }
       if (lag !== null) {
         now.lag = lag;

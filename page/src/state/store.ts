@@ -1,4 +1,4 @@
-import type { Flow, Group, GroupSummary, Job, News, Node, Topology } from "../api/types.ts";
+import type { Flow, Group, GroupSummary, Job, ControllerEvent, Node, Topology } from "../api/types.ts";
 
 /** How the page stands to where its data come from. */
 export interface Standing {
@@ -26,7 +26,7 @@ export interface State {
   jobName: string | null;
   flows: Flow[];
   flow: Flow | null;
-  events: News[];
+  events: ControllerEvent[];
   drops: Drops;
   /** Where in a recording, nanoseconds. */
   replayNs: number;

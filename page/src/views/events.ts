@@ -1,4 +1,4 @@
-import type { News } from "../api/types.ts";
+import type { ControllerEvent } from "../api/types.ts";
 import { clock, duration } from "../format.ts";
 import type { Store } from "../state/store.ts";
 import { h, List, text } from "../ui/dom.ts";
@@ -10,12 +10,12 @@ export function events(store: Store): HTMLElement {
   const items = h("ol", { class: "events" });
   const none = h("p", { class: "soft" }, "Nothing has happened yet.");
   // Another start of the controller counts anew.
-  const list = new List<News>(items, ({ number, unix_ms, what }) => `${unix_ms} ${number} ${what}`,
-    (news) => eventItem(store, news));
+  const list = new List<ControllerEvent>(items, ({ number, unix_ms, kind }) => `${unix_ms} ${number} ${kind}`,
+    (event) => eventItem(store, event));
   const element = h("section", { class: "panel events-panel" }, h("div", { class: "bar" }, filter), items, none);
   const show = (): void => {
     const wanted = filter.value.trim().toLowerCase();
-    const seen = store.state.events.filter((news) => describe(store, news).toLowerCase().includes(wanted));
+    const seen = store.state.events.filter((event) => describe(store, event).toLowerCase().includes(wanted));
     list.show([...seen].reverse());
     none.hidden = seen.length > 0;
   };
@@ -24,16 +24,16 @@ export function events(store: Store): HTMLElement {
   return element;
 }
 
-function eventItem(store: Store, news: News): { element: HTMLElement; update(news: News): void } {
+function eventItem(store: Store, event: ControllerEvent): { element: HTMLElement; update(event: ControllerEvent): void } {
   const isReplay = store.state.standing.kind === "replay";
-  const when = isReplay ? duration(Math.round(news.unix_ms * 1e6)) : clock(news.unix_ms);
+  const when = isReplay ? duration(Math.round(event.unix_ms * 1e6)) : clock(event.unix_ms);
   const words = h("span", {});
-  const open = news.group !== undefined
-    ? link(`group ${news.group}`, () => openGroup(store, news.group ?? 0))
-    : news.node !== undefined
-      ? link(news.node, () => store.set({ nodeName: news.node ?? null, node: null }))
+  const open = event.group !== undefined
+    ? link(`group ${event.group}`, () => openGroup(store, event.group ?? 0))
+    : event.node !== undefined
+      ? link(event.node, () => store.set({ nodeName: event.node ?? null, node: null }))
       : null;
-  const element = h("li", { class: news.what }, h("time", { class: "soft" }, when), open, words);
+  const element = h("li", { class: event.kind }, h("time", { class: "soft" }, when), open, words);
   return { element, update: (now) => text(words, describe(store, now)) };
 }
 
@@ -47,26 +47,26 @@ function openGroup(store: Store, id: number): void {
 }
 
 /** An event in words; what it is about stands before them. */
-export function describe(store: Store, news: News): string {
-  const receiver = news.receiver === undefined ? "" : nameOf(store, news.receiver);
-  switch (news.what) {
+export function describe(store: Store, event: ControllerEvent): string {
+  const receiver = event.receiver === undefined ? "" : nameOf(store, event.receiver);
+  switch (event.kind) {
     case "group-created": return "created; it takes receivers";
     case "receiver-joining": return `${receiver} asks to join`;
-    case "group-changed": return `every node has epoch ${news.epoch}`;
-    case "change-given-up": return `change given up: ${news.reason}`;
-    case "receiver-gone": return `${receiver} is out, at every node`;
-    case "eviction-wanted": {
-      const answer = news.refusal === undefined ? "granted" : `refused: ${news.refusal}`;
-      return `an edge asks to evict ${receiver} (${news.cause}): ${answer}`;
+    case "group-changed": return `every node has epoch ${event.epoch}`;
+    case "change-aborted": return `change given up: ${event.reason}`;
+    case "receiver-removed": return `${receiver} is out, at every node`;
+    case "eviction-requested": {
+      const answer = event.refusal === undefined ? "granted" : `refused: ${event.refusal}`;
+      return `an edge asks to evict ${receiver} (${event.cause}): ${answer}`;
     }
     case "group-closed": return "closed; no node has it any more";
     case "node-up": return "is heard";
-    case "node-lost": return "was silent for too long";
-    case "node-drained": return news.drained ? "is drained: new trees go round it" : "takes trees again";
-    case "job-placed": return `job ${news.job} was placed`;
-    case "job-removed": return `job ${news.job} was removed`;
+    case "node-down": return "was silent for too long";
+    case "node-drained": return event.drained ? "is drained: new trees go round it" : "takes trees again";
+    case "job-placed": return `job ${event.job} was placed`;
+    case "job-removed": return `job ${event.job} was removed`;
     case "events-missed":
-      return news.missed === undefined ? "the controller was started anew" : `${news.missed} events were missed`;
-    default: return news.what.replaceAll("-", " ");
+      return event.missed === undefined ? "the controller was started anew" : `${event.missed} events were missed`;
+    default: return event.kind.replaceAll("-", " ");
   }
 }

@@ -113,7 +113,7 @@ function memberRow(store: Store, address: string): Item<Line> {
     nameOf(store, address),
     receiver.state,
     `0x${receiver.qpn.toString(16)}`,
-    branch?.point === undefined ? "" : count(branch.point),
+    branch?.expected_psn === undefined ? "" : count(branch.expected_psn),
     branch?.lag === undefined ? "" : count(branch.lag),
     branch ? count(branch.cnps) : "",
   ]);
@@ -227,7 +227,7 @@ class Pace {
 
   /** What the headend has merged of its branches is what the source is told. */
   #rate(time: number, group: Group): number | null {
-    const points = group.tree?.nodes[0]?.branches.map(({ point }) => point) ?? [];
+    const points = group.tree?.nodes[0]?.branches.map(({ expected_psn }) => expected_psn) ?? [];
     if (points.length === 0 || points.some((point) => point === undefined)) {
       return null;
     }

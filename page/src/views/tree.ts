@@ -93,7 +93,7 @@ function lineOf(store: Store, { node, branch, key, depth }: Line): ReturnType<ty
   columns[0]?.style.setProperty("--depth", String(depth));
   columns[0]?.classList.add("indent");
   return row<Line>(columns, ({ branch }) => [
-    branch?.point === undefined ? "" : count(branch.point),
+    branch?.expected_psn === undefined ? "" : count(branch.expected_psn),
     branch?.lag === undefined ? "" : count(branch.lag),
     branch ? count(branch.cnps) : "",
   ], columns.slice(1));

@@ -23,7 +23,7 @@ const SAMPLES = Array.from({ length: 200 }, (_, at) => ({
   t_ns: (at + 1) * 1000,
   links: at % 2 === 0 ? [[0, at, 2 * at]] : [],
   branches: [[1, 0, 0, at, 3, at]],
-  ...(at % 50 === 0 ? { drops: [["B", "no route", at + 1]], events: [{ what: "node-up", node: "B" }] } : {}),
+  ...(at % 50 === 0 ? { drops: [["B", "no route", at + 1]], events: [{ kind: "node-up", node: "B" }] } : {}),
 }));
 const text = (head: unknown, samples: unknown[]): string =>
   [head, ...samples].map((line) => JSON.stringify(line)).join("\n");
@@ -35,7 +35,7 @@ test("every moment is had by seeking as by playing", () => {
     const even = index - (index % 2);
     assert.deepEqual(topology.links[0]?.octets_per_second, [even, 2 * even]);
     const branch = groups[0]?.tree?.nodes[0]?.branches[0];
-    assert.deepEqual(branch, { address: "2001:db8::2", point: index, lag: 3, cnps: index });
+    assert.deepEqual(branch, { address: "2001:db8::2", expected_psn: index, lag: 3, cnps: index });
     const last = index - (index % 50);
     assert.equal(drops.get("no route")?.get("B"), last + 1);
     assert.equal(topology.nodes[1]?.drops, last + 1);

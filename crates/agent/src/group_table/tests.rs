@@ -115,12 +115,17 @@ impl Agent {
 
 /// What the controller would send for an order of its lifecycle.
 fn to_node(order: Order) -> Option<(Ipv6Addr, NodeOrder)> {
-    let deed = |entry: &GroupEntry| entry.headend.is_some().then(|| format!("deed of epoch {}", entry.epoch));
+    let recovery_snapshot =
+        |entry: &GroupEntry| entry.headend.is_some().then(|| format!("recovery_snapshot of epoch {}", entry.epoch));
     Some(match order {
-        Order::Prepare { node, entry } => (node, NodeOrder::Prepare { deed: deed(&entry), entry }),
+        Order::Prepare { node, entry } => {
+            (node, NodeOrder::Prepare { recovery_snapshot: recovery_snapshot(&entry), entry })
+        }
         Order::Commit { node, epoch } => (node, NodeOrder::Commit { group: 7, epoch }),
         Order::Abort { node, epoch } => (node, NodeOrder::Abort { group: 7, epoch }),
-        Order::Restore { node, entry } => (node, NodeOrder::Restore { deed: deed(&entry), entry }),
+        Order::Restore { node, entry } => {
+            (node, NodeOrder::Restore { recovery_snapshot: recovery_snapshot(&entry), entry })
+        }
         Order::Remove { node, epoch } => (node, NodeOrder::Remove { group: 7, epoch }),
         _ => return None,
     })
@@ -181,8 +186,8 @@ fn a_group_comes_changes_and_goes() {
     lifecycle.evict(&[receiver_address(4)]).unwrap();
     settle(&mut lifecycle, &mut agents);
     assert_eq!(states(&agents)[3], (None, 1), "N4 has nobody any more");
-    let deed = |number| agents[&loopback(number)].table.held()[0].deed.clone();
-    assert_eq!((deed(1), deed(2)), (Some("deed of epoch 3".to_owned()), None));
+    let recovery_snapshot = |number| agents[&loopback(number)].table.held()[0].recovery_snapshot.clone();
+    assert_eq!((recovery_snapshot(1), recovery_snapshot(2)), (Some("recovery_snapshot of epoch 3".to_owned()), None));
     lifecycle.close();
     settle(&mut lifecycle, &mut agents);
     assert!(lifecycle.is_closed());
@@ -213,7 +218,7 @@ fn entry(number: usize, epoch: u32) -> Box<GroupEntry> {
 }
 
 fn prepare(number: usize, epoch: u32) -> NodeOrder {
-    NodeOrder::Prepare { entry: entry(number, epoch), deed: None }
+    NodeOrder::Prepare { entry: entry(number, epoch), recovery_snapshot: None }
 }
 
 /// What was said again is answered again; what was overtaken means nothing; what was not prepared is not committed.
@@ -234,7 +239,7 @@ fn older_orders_mean_nothing() {
     assert_eq!(agent.carry_out(prepare(2, 3)), prepared(3), "in effect already");
     assert_eq!(agent.carry_out(prepare(2, 4)), prepared(4));
     assert_eq!(agent.carry_out(commit(3)), committed(3));
-    assert_eq!(agent.carry_out(NodeOrder::Restore { entry: entry(2, 3), deed: None }), committed(3));
+    assert_eq!(agent.carry_out(NodeOrder::Restore { entry: entry(2, 3), recovery_snapshot: None }), committed(3));
     assert_eq!(agent.carry_out(NodeOrder::Abort { group: 7, epoch: 4 }), None);
     assert_eq!(agent.table.held()[0].prepared, None);
     assert_eq!(agent.carry_out(remove(2)), None, "older than what is in effect");
@@ -266,7 +271,8 @@ fn parts_that_are_not_the_controllers_to_give_are_refused() {
     agent.carry_out(prepare(2, 1));
     let mut other = entry(2, 1);
     other.id = GroupId(8);
-    let Some(NodeAnswer::Refused { reason, .. }) = agent.carry_out(NodeOrder::Prepare { entry: other, deed: None })
+    let Some(NodeAnswer::Refused { reason, .. }) =
+        agent.carry_out(NodeOrder::Prepare { entry: other, recovery_snapshot: None })
     else {
         panic!("taken");
     };
@@ -279,7 +285,7 @@ fn what_the_node_refuses_is_not_held() {
     let mut agent = Agent::new(2);
     let mut wrong = entry(2, 1);
     wrong.proxy = loopback(2);
-    let order = NodeOrder::Prepare { entry: wrong, deed: None };
+    let order = NodeOrder::Prepare { entry: wrong, recovery_snapshot: None };
     let Some(NodeAnswer::Refused { group: 7, epoch: 1, reason }) = agent.carry_out(order) else { panic!("taken") };
     assert!(reason.contains("2001:db8:2::1"), "{reason}");
     assert_eq!((agent.table.held(), agent.has()), (vec![], (None, 1)));

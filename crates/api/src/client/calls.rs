@@ -2,9 +2,9 @@
 
 use super::{Client, ClientError};
 use crate::{
-    AuditPage, CommitRequest, DrainLinks, DrainRequest, Group, GroupPage, Hello, Job, JobPage, NewGroup, NewJob,
-    NewReceiver, Node, NodePage, ProblemType, Receiver, Session, SourceOrder, SourceReport, Sync, SyncAnswer, Topology,
-    WhatIf, WhatIfAnswer,
+    AuditPage, CommitRequest, DrainLinks, DrainRequest, Group, GroupPage, Job, JobPage, NewGroup, NewJob, NewReceiver,
+    Node, NodePage, ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync, SyncAnswer,
+    Topology, WhatIf, WhatIfAnswer,
 };
 use std::fmt::Display;
 use std::io::Read;
@@ -124,8 +124,8 @@ impl Client {
     /// # Errors
     ///
     /// See [`ClientError`].
-    pub fn register(&self, hello: &Hello) -> Result<Session> {
-        Ok(self.post("/v1/nodes", hello, None)?.value)
+    pub fn register(&self, registration: &Registration) -> Result<Session> {
+        Ok(self.post("/v1/nodes", registration, None)?.value)
     }
 
     /// Reports the state of a node; returns its orders, and waits for one.

@@ -49,7 +49,7 @@ pub(super) fn group(group: &Group) -> String {
     let psn = group.initial_psn;
     lines.push(format!("Designated QPN {:#x}, first PSN {psn}, path MTU {}", group.designated_qpn, group.path_mtu));
     let source_state = match group.source_state {
-        SourceState::Unheard => "has not been heard of",
+        SourceState::Idle => "has never reported",
         SourceState::Sending => "may send",
         SourceState::Ended => "has ended",
     };
@@ -120,7 +120,7 @@ fn joined(members: &[Receiver], address: Ipv6Addr) -> String {
 fn told(branch: &BranchView) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    if let Some(point) = branch.point {
+    if let Some(point) = branch.expected_psn {
         let _ = write!(text, ", expects PSN {point}");
     }
     if let Some(lag) = branch.lag {
@@ -148,7 +148,7 @@ mod tests {
                 .iter()
                 .map(|(address, lag)| BranchView {
                     address: address.parse().unwrap(),
-                    point: Some(100 - lag),
+                    expected_psn: Some(100 - lag),
                     lag: Some(*lag),
                     cnps: u64::from(*lag),
                 })

@@ -1,4 +1,4 @@
-//! `srdma group watch`: what happens, until a group is as it is waited for.
+//! `srdma group watch`: prints events until a group has a state.
 
 mod follow;
 
@@ -7,24 +7,24 @@ use crate::endpoint;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use follow::Follower;
-use srdma_api::{Client, ClientError, EVENT_SILENCE, Event, GroupState, News, ProblemType};
+use srdma_api::{Client, ClientError, EVENT_SILENCE, Event, EventKind, GroupState, ProblemType};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Say what happens to groups and nodes, until Ctrl-C.
+/// Print events of groups and nodes until Ctrl-C.
 ///
-/// Exit code 1: what was waited for did not happen in time.
+/// Exit code 1: timed out.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Only of this group, and of nodes.
+    /// Only events of this group and of nodes.
     #[arg(value_name = "GROUP")]
     group: Option<u32>,
-    /// End when the group is so.
+    /// End when the group has this state.
     #[arg(long, value_enum, requires = "group")]
     until: Option<Until>,
-    /// End after so long.
+    /// Timeout.
     #[arg(long, value_name = "TIME", value_parser = endpoint::parse_time)]
     timeout: Option<Duration>,
     #[command(flatten)]
@@ -33,9 +33,9 @@ pub(super) struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Until {
-    /// Every node has its part and no change is made.
+    /// All nodes have the group, and no change is in progress.
     Ready,
-    /// No node has it any more.
+    /// No node has it.
     Closed,
 }
 
@@ -51,10 +51,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
-        // What no event says is looked for once a second.
+        // States without an event are polled once a second.
         match events.recv_timeout(if arguments.until.is_some() { left.min(Duration::from_secs(1)) } else { left }) {
             Ok(Some(event)) if concerns(arguments, &event) => {
-                arguments.output.show(&event, |event| format!("{}\n", in_words(event)))?;
+                arguments.output.show(&event, |event| format!("{}\n", describe(event)))?;
             }
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout) if left.is_zero() => {
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Whether the group is as it is waited for.
+/// Whether the group has the state that is waited for.
 fn is_reached(arguments: &Arguments, client: &Client) -> Result<bool> {
     let (Some(group), Some(until)) = (arguments.group, arguments.until) else { return Ok(false) };
     let state = match client.group(group) {
@@ -82,53 +82,55 @@ fn is_reached(arguments: &Arguments, client: &Client) -> Result<bool> {
 }
 
 fn concerns(arguments: &Arguments, event: &Event) -> bool {
-    match (arguments.group, group_of(&event.news)) {
+    match (arguments.group, group_of(&event.kind)) {
         (Some(wanted), Some(group)) => wanted == group,
         (None, _) | (_, None) => true,
     }
 }
 
-fn group_of(news: &News) -> Option<u32> {
-    match news {
-        News::GroupCreated { group }
-        | News::ReceiverJoining { group, .. }
-        | News::GroupChanged { group, .. }
-        | News::ChangeGivenUp { group, .. }
-        | News::ReceiverGone { group, .. }
-        | News::EvictionWanted { group, .. }
-        | News::GroupClosed { group } => Some(*group),
-        News::NodeUp { .. }
-        | News::NodeLost { .. }
-        | News::NodeDrained { .. }
-        | News::JobPlaced { .. }
-        | News::JobRemoved { .. }
-        | News::EventsMissed { .. } => None,
+fn group_of(kind: &EventKind) -> Option<u32> {
+    match kind {
+        EventKind::GroupCreated { group }
+        | EventKind::ReceiverJoining { group, .. }
+        | EventKind::GroupChanged { group, .. }
+        | EventKind::ChangeAborted { group, .. }
+        | EventKind::ReceiverRemoved { group, .. }
+        | EventKind::EvictionRequested { group, .. }
+        | EventKind::GroupClosed { group } => Some(*group),
+        EventKind::NodeUp { .. }
+        | EventKind::NodeDown { .. }
+        | EventKind::NodeDrained { .. }
+        | EventKind::JobPlaced { .. }
+        | EventKind::JobRemoved { .. }
+        | EventKind::EventsMissed { .. } => None,
     }
 }
 
-fn in_words(event: &Event) -> String {
-    match &event.news {
-        News::GroupCreated { group } => format!("group {group} is {}", text::state(GroupState::Open)),
-        News::ReceiverJoining { group, receiver } => format!("group {group}: receiver {receiver} joins"),
-        News::GroupChanged { group, epoch } => format!("group {group}: every node has its part of epoch {epoch}"),
-        News::ChangeGivenUp { group, reason } => format!("group {group}: a change was given up: {reason}"),
-        News::ReceiverGone { group, receiver } => format!("group {group}: receiver {receiver} is gone"),
-        News::EvictionWanted { group, receiver, cause, refusal: None } => {
-            format!("group {group}: receiver {receiver} is {cause}, and evicted")
+fn describe(event: &Event) -> String {
+    match &event.kind {
+        EventKind::GroupCreated { group } => format!("group {group} is {}", text::state(GroupState::Open)),
+        EventKind::ReceiverJoining { group, receiver } => format!("group {group}: receiver {receiver} joins"),
+        EventKind::GroupChanged { group, epoch } => format!("group {group}: all nodes have epoch {epoch}"),
+        EventKind::ChangeAborted { group, reason } => format!("group {group}: change aborted: {reason}"),
+        EventKind::ReceiverRemoved { group, receiver } => format!("group {group}: receiver {receiver} was removed"),
+        EventKind::EvictionRequested { group, receiver, cause, refusal: None } => {
+            format!("group {group}: receiver {receiver} is {cause}: evicted")
         }
-        News::EvictionWanted { group, receiver, cause, refusal: Some(refusal) } => {
-            format!("group {group}: receiver {receiver} is {cause}, and not evicted: {refusal}")
+        EventKind::EvictionRequested { group, receiver, cause, refusal: Some(refusal) } => {
+            format!("group {group}: receiver {receiver} is {cause}: eviction refused: {refusal}")
         }
-        News::GroupClosed { group } => format!("group {group} is closed"),
-        News::NodeUp { node } => format!("node {node} is up"),
-        News::NodeLost { node } => format!("node {node} is lost"),
-        News::NodeDrained { node, drained: true } => format!("new trees go round node {node}"),
-        News::NodeDrained { node, drained: false } => format!("new trees may go through node {node}"),
-        News::JobPlaced { job } => format!("job {job} is placed"),
-        News::JobRemoved { job } => format!("job {job} is gone"),
-        News::EventsMissed { missed: Some(missed) } => format!("{missed} events are not kept any more and were missed"),
-        News::EventsMissed { missed: None } => {
-            "the controller was started anew: what happened before it was is not known".to_owned()
+        EventKind::GroupClosed { group } => format!("group {group} is closed"),
+        EventKind::NodeUp { node } => format!("node {node} is up"),
+        EventKind::NodeDown { node } => format!("node {node} is down"),
+        EventKind::NodeDrained { node, drained: true } => format!("node {node} is drained"),
+        EventKind::NodeDrained { node, drained: false } => format!("node {node} is no longer drained"),
+        EventKind::JobPlaced { job } => format!("job {job} was placed"),
+        EventKind::JobRemoved { job } => format!("job {job} was removed"),
+        EventKind::EventsMissed { missed: Some(missed) } => {
+            format!("{missed} events were missed: they are no longer kept")
+        }
+        EventKind::EventsMissed { missed: None } => {
+            "the controller was restarted: earlier events are not known".to_owned()
         }
     }
 }

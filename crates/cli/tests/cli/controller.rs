@@ -147,15 +147,15 @@ fn a_watch_outlives_its_controller() {
             break serde_json::from_str::<serde_json::Value>(&line).unwrap();
         }
     };
-    assert_eq!(first["what"], "group-created");
+    assert_eq!(first["kind"], "group-created");
     let address = controller.url.trim_start_matches("http://").to_owned();
     drop(controller);
     let again = Controller::start_at(folder.path(), &address);
     let id = again.client().post::<Group>("/v1/groups", &group(number), None).unwrap().value.summary.id;
-    let missed = std::iter::repeat_with(next).find(|event| event["what"] == "events-missed").unwrap();
+    let missed = std::iter::repeat_with(next).find(|event| event["kind"] == "events-missed").unwrap();
     assert!(missed["missed"].is_null(), "{missed}");
     let created = next();
-    assert_eq!((&created["what"], &created["group"]), (&"group-created".into(), &id.into()));
+    assert_eq!((&created["kind"], &created["group"]), (&"group-created".into(), &id.into()));
     let _ = watch.kill();
     let _ = watch.wait();
 }

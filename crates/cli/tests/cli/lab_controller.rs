@@ -74,7 +74,11 @@ impl Network {
         assert!(access.iter().all(|text| said.contains(text)), "{access:?}: {said}");
         let network = Network { lab, directory, access, controller: None };
         for node in NODES {
-            assert_eq!(network.status(node)["controller"]["is_reached"], true, "{node} has not greeted the controller");
+            assert_eq!(
+                network.status(node)["controller"]["is_reached"],
+                true,
+                "{node} has not registered with the controller"
+            );
         }
         network
     }

@@ -76,7 +76,7 @@ fn an_end_to_end_run_is_recorded() {
     assert_eq!(recording.head["title"], "A <small> stream, seed 1");
     let happened: Vec<[&str; 2]> =
         recording.events.iter().map(|event| ["what", "node"].map(|key| event[key].as_str().unwrap())).collect();
-    assert_eq!(happened, [["node-lost", "dc2.spine1"], ["node-up", "dc2.spine1"]]);
+    assert_eq!(happened, [["node-down", "dc2.spine1"], ["node-up", "dc2.spine1"]]);
     let group = &recording.head["groups"][0];
     assert_eq!(group["tree"]["nodes"][0]["name"], "dc2.gateway");
     let end = (group["initial_psn"].as_u64().unwrap() + run["packets"].as_u64().unwrap()) % (1 << 24);

@@ -1,11 +1,11 @@
-//! From what was asked for to a record that nodes can commit: the tree, and the receivers at its edges.
+//! Commits a group: computes its tree and edges, and makes the record that nodes install.
 
 use super::groups::{check_path_mtu, check_qpn};
 use super::{Core, Group, unknown};
 use crate::network::Network;
 use crate::principal::Principal;
 use crate::refusal::Refusal;
-use crate::tree::{Growing, NoTree, Step};
+use crate::tree::{Step, TreeBuilder, TreeError};
 use srdma_api::ProblemType;
 use srdma_api::{NewReceiver, SourceState};
 use srdma_group::{
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 impl Core {
-    /// Makes the tree, and begins to tell the nodes (D31).
+    /// Computes the tree and begins to install the group on all nodes (D31).
     pub fn commit_group(&mut self, principal: &Principal, id: u32, version: Option<u64>) -> Result<(), Refusal> {
         let group = self.changeable(id, principal, version)?;
         if group.lifecycle.is_some() {
@@ -30,7 +30,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes the tree and the group's life.
+    /// Computes the tree and starts the group's lifecycle.
     fn begin(&mut self, id: u32) -> Result<(), Refusal> {
         let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
         let (record, explanation) = record(&self.network, group)?;
@@ -45,8 +45,8 @@ impl Core {
         Ok(())
     }
 
-    /// Begins again with a group whose creation the controller's end has interrupted, as soon as its nodes are back.
-    pub(super) fn begin_again(&mut self, id: u32, may_wait: bool) {
+    /// Retries a creation that the end of a controller has interrupted, as soon as its nodes have registered.
+    pub(super) fn retry_creation(&mut self, id: u32, may_wait: bool) {
         let is_meant = |group: &Group| group.row.is_committed && !group.row.is_closing && group.lifecycle.is_none();
         if !self.groups.get(&id).is_some_and(is_meant) {
             return;
@@ -58,13 +58,13 @@ impl Core {
                 if let Some(group) = self.groups.get_mut(&id) {
                     group.row.is_committed = false;
                 }
-                self.note_failure(id, &refusal.detail);
+                self.record_failure(id, &refusal.detail);
             }
         }
     }
 
-    /// Hands the receivers that wait to the group's life, if it is at rest: with the nodes that the tree needs.
-    pub(super) fn hand_in_joins(&mut self, id: u32) {
+    /// Starts the joins that wait, if no change is in progress, with the nodes that the tree needs for them.
+    pub(super) fn start_joins(&mut self, id: u32) {
         let Some(group) = self.groups.get(&id) else { return };
         let (Some(lifecycle), Some(record)) = (&group.lifecycle, &group.record) else { return };
         if !lifecycle.is_steady() || !group.joining.is_empty() || group.row.is_closing {
@@ -81,7 +81,7 @@ impl Core {
             return;
         }
         if group.row.source == SourceState::Ended {
-            return self.refuse_joins(id, &waiting, "the source has ended");
+            return self.reject_joins(id, &waiting, "the source has ended");
         }
         match self.extension(id, &waiting) {
             Ok((newcomers, new_nodes)) => {
@@ -89,22 +89,22 @@ impl Core {
                 let Some(lifecycle) = &mut group.lifecycle else { return };
                 match lifecycle.join(newcomers.clone(), new_nodes) {
                     Ok(()) => group.joining = newcomers,
-                    Err(error) => self.refuse_joins(id, &waiting, &error.to_string()),
+                    Err(error) => self.reject_joins(id, &waiting, &error.to_string()),
                 }
             }
-            Err(refusal) => self.refuse_joins(id, &waiting, &refusal.detail),
+            Err(refusal) => self.reject_joins(id, &waiting, &refusal.detail),
         }
     }
 
-    /// Receivers that cannot come in are out again, and told so.
-    fn refuse_joins(&mut self, id: u32, waiting: &[(Ipv6Addr, NewReceiver)], reason: &str) {
-        self.note_failure(id, reason);
+    /// Removes receivers that cannot join.
+    fn reject_joins(&mut self, id: u32, waiting: &[(Ipv6Addr, NewReceiver)], reason: &str) {
+        self.record_failure(id, reason);
         for (address, _) in waiting {
-            self.drop_member(id, *address);
+            self.delete_member(id, *address);
         }
     }
 
-    /// What a tree at work needs for more receivers.
+    /// What an installed tree needs for more receivers.
     fn extension(
         &self,
         id: u32,
@@ -113,14 +113,14 @@ impl Core {
         let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
         let record = group.record.as_ref().ok_or_else(|| unknown(id))?;
         let edges = edges_of(&self.network, waiting.iter().map(|(address, _)| *address))?;
-        let mut growing = growing(record);
+        let mut builder = builder(record);
         let mut wanted: Vec<Ipv6Addr> = edges.values().copied().collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let steps = growing.take_in(&self.network, &wanted).map_err(|error| no_tree(&self.network, &error))?;
+        let steps = builder.add_edges(&self.network, &wanted).map_err(|error| no_tree(&self.network, &error))?;
         let mut new_nodes = Vec::new();
         for step in &steps {
-            new_nodes.extend(new_nodes_of(&self.network, id, &step.way, NodeRole::Edge)?);
+            new_nodes.extend(new_nodes_of(&self.network, id, &step.path, NodeRole::Edge)?);
         }
         let newcomers = waiting.iter().map(|(address, receiver)| {
             Ok(Newcomer {
@@ -134,47 +134,47 @@ impl Core {
     }
 }
 
-/// The nodes of a way behind its first, as they come into a tree: the last with this role, the others carry it on.
+/// The nodes of a path behind its first, as new nodes of a tree: the last with this role, the others as transit.
 pub(super) fn new_nodes_of(
     network: &Network,
     id: u32,
-    way: &[Ipv6Addr],
+    path: &[Ipv6Addr],
     last: NodeRole,
 ) -> Result<Vec<NewNode>, Refusal> {
-    let nodes = way.windows(2).enumerate().map(|(position, pair)| {
-        let role = if position + 2 == way.len() { last } else { NodeRole::Transit };
+    let nodes = path.windows(2).enumerate().map(|(position, pair)| {
+        let role = if position + 2 == path.len() { last } else { NodeRole::Transit };
         let TreeNode { name, loopback, sid, .. } = tree_node(network, id, pair[1], None, role)?;
         Ok(NewNode { name, loopback, sid, parent: pair[0], parent_sid: None, role, multicast: None })
     });
     nodes.collect()
 }
 
-/// The tree of a record, to grow.
-pub(super) fn growing(record: &Record) -> Growing {
+/// A builder that extends the tree of a record.
+pub(super) fn builder(record: &Record) -> TreeBuilder {
     let nodes = record.tree.nodes();
     let above = nodes.iter().filter_map(|node| Some((node.loopback, nodes.get(node.parent?.0)?.loopback)));
     let edges = nodes.iter().filter(|node| node.role == NodeRole::Edge).map(|node| node.loopback);
-    Growing::of(nodes[0].loopback, above, edges)
+    TreeBuilder::of(nodes[0].loopback, above, edges)
 }
 
-/// The record of a group that is committed for the first time, and how its tree was found.
+/// The record of a group that is committed for the first time, and the explanation of its tree.
 fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Refusal> {
     let (id, request) = (group.row.id, &group.row.request);
     if group.members.is_empty() {
-        return Err(Refusal::new(ProblemType::GroupEmpty, format!("group {id} has no receiver: let one join first")));
+        return Err(Refusal::new(ProblemType::GroupEmpty, format!("group {id} has no receiver: join one first")));
     }
     let source = request.source;
     let Some(headend) = network.node_of_host(source.address) else {
-        let text = format!("source {} is in no node's `hosts`: there is no headend for it", source.address);
+        let text = format!("source {} is in no node's `hosts`: it has no headend", source.address);
         return Err(Refusal::new(ProblemType::NoPath, text));
     };
     let edges = edges_of(network, group.members.keys().copied())?;
     let mut wanted: Vec<Ipv6Addr> = edges.values().copied().collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut growing = Growing::new(headend);
-    let steps = growing.take_in(network, &wanted).map_err(|error| no_tree(network, &error))?;
-    let nodes = growing.nodes();
+    let mut builder = TreeBuilder::new(headend);
+    let steps = builder.add_edges(network, &wanted).map_err(|error| no_tree(network, &error))?;
+    let nodes = builder.nodes();
     let position: BTreeMap<Ipv6Addr, usize> =
         nodes.iter().enumerate().map(|(position, (node, _))| (*node, position)).collect();
     let mut tree = Vec::with_capacity(nodes.len());
@@ -198,7 +198,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Ref
             joined: None,
         })
     });
-    let explanation = explain(network, source.address, headend, &steps, &growing);
+    let explanation = explain(network, source.address, headend, &steps, &builder);
     let record = Record {
         id: GroupId(id),
         epoch: group.row.last_epoch + 1,
@@ -232,7 +232,7 @@ fn edges_of(
         };
         if network.node(edge).is_none_or(|node| node.end_mt.is_none()) {
             let name = network.name(edge);
-            let text = format!("receiver {receiver} hangs on node {name}, which has no End.MT SID");
+            let text = format!("receiver {receiver} is attached to node {name}, which has no End.MT SID");
             return Err(Refusal::new(ProblemType::NoPath, text));
         }
         Ok((receiver, edge))
@@ -274,20 +274,22 @@ fn region(region: srdma_api::MemoryRegion) -> ReceiverRegion {
     ReceiverRegion { base: region.virtual_address, rkey: region.rkey }
 }
 
-fn no_tree(network: &Network, error: &NoTree) -> Refusal {
+fn no_tree(network: &Network, error: &TreeError) -> Refusal {
     let text = match error {
-        NoTree::HeadendIsEdge(node) => {
-            let name = network.name(*node);
-            format!("source and a receiver hang on the same node {name}, and a headend cannot be an edge as well")
-        }
-        NoTree::TransitIsEdge(node) => {
-            let name = network.name(*node);
-            format!("node {name} carries the tree on to others, so receivers cannot join there")
-        }
-        NoTree::Unreachable(node) => {
+        TreeError::HeadendIsEdge(node) => {
             let name = network.name(*node);
             format!(
-                "no way leads to node {name} by nodes that are heard, not drained, no edge of the group and have a \
+                "source and a receiver are attached to the same node {name}, and a headend cannot be an edge as well"
+            )
+        }
+        TreeError::TransitIsEdge(node) => {
+            let name = network.name(*node);
+            format!("node {name} is a transit node of the tree, so receivers cannot join there")
+        }
+        TreeError::Unreachable(node) => {
+            let name = network.name(*node);
+            format!(
+                "no path to node {name} by nodes that are alive, not drained, no edge of the group and have a \
                  `replication` prefix; a link counts when both its ends name it"
             )
         }
@@ -295,20 +297,26 @@ fn no_tree(network: &Network, error: &NoTree) -> Refusal {
     Refusal::new(ProblemType::NoPath, text)
 }
 
-/// How a tree was found, in words.
-fn explain(network: &Network, source: Ipv6Addr, headend: Ipv6Addr, steps: &[Step], growing: &Growing) -> Vec<String> {
+/// The explanation of a tree.
+fn explain(
+    network: &Network,
+    source: Ipv6Addr,
+    headend: Ipv6Addr,
+    steps: &[Step],
+    builder: &TreeBuilder,
+) -> Vec<String> {
     let mut lines = vec![format!("{} is the headend: source {source} is in its hosts", network.name(headend))];
     for step in steps {
-        let names: Vec<String> = step.way.iter().map(|node| network.name(*node)).collect();
+        let names: Vec<String> = step.path.iter().map(|node| network.name(*node)).collect();
         let (first, last) = (&names[0], &names[names.len() - 1]);
         lines.push(format!(
-            "{last} was nearest to the tree, and joins at {first}: {}, cost {}",
+            "{last} was nearest to the tree, and is attached at {first}: {}, cost {}",
             names.join("–"),
             step.cost
         ));
     }
-    let links = growing.nodes().len() - 1;
-    let alone = growing.links_of_unicast(network);
+    let links = builder.nodes().len() - 1;
+    let alone = builder.links_of_unicast(network);
     lines.push(format!("{links} links carry each packet; one path for each edge would load {alone}"));
     lines
 }

@@ -1,26 +1,26 @@
-//! Carries out what groups' lives order.
+//! Executes the orders of groups' lifecycles.
 
 use super::links::links_of;
 use super::{Core, Group};
 use crate::rows::{self, RecordRow};
-use srdma_api::{News, NodeOrder, SourceState};
+use srdma_api::{EventKind, NodeOrder, SourceState};
 use srdma_group::{Order, Record};
 use srdma_wire::Psn;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 impl Core {
-    /// Carries out all that a group's life orders, and hands in what waits.
+    /// Executes all orders of a group's lifecycle, and starts the joins that wait.
     pub(super) fn drive(&mut self, id: u32) {
         loop {
-            self.carry_out(id);
-            self.hand_in_joins(id);
+            self.execute_orders(id);
+            self.start_joins(id);
             let group = self.groups.get_mut(&id);
             let Some(lifecycle) = group.and_then(|group| group.lifecycle.as_mut()) else { break };
             // A source that has never asked has sent nothing.
             if let Some(Order::Pause { round }) = lifecycle.source_order()
                 && let Some(group) = self.groups.get_mut(&id)
-                && group.row.source == SourceState::Unheard
+                && group.row.source == SourceState::Idle
                 && let Some(lifecycle) = &mut group.lifecycle
             {
                 lifecycle.quiescent(round, Psn::new(group.row.request.initial_psn), 0);
@@ -28,44 +28,44 @@ impl Core {
             }
             break;
         }
-        self.note_rest(id);
+        self.update_unsettled(id);
     }
 
-    /// Gives up the joins that wait for a source which says nothing any more.
-    fn give_up_joins(&mut self, id: u32) {
+    /// Aborts the joins that wait for a source that is silent.
+    fn abort_joins(&mut self, id: u32) {
         let silent_after = self.settings.source_silent_after;
         let Some(group) = self.groups.get_mut(&id) else { return };
         let Some(lifecycle) = &mut group.lifecycle else { return };
         let is_waited_for = matches!(lifecycle.source_order(), Some(Order::Pause { .. }));
-        if is_waited_for && self.now.monotonic.saturating_sub(group.source_heard) >= silent_after {
+        if is_waited_for && self.now.monotonic.saturating_sub(group.source_seen) >= silent_after {
             let silence = silent_after.as_millis();
             lifecycle
                 .give_up_joins(&format!("the source was silent for {silence} ms: nobody can join before it pauses"));
         }
     }
 
-    fn carry_out(&mut self, id: u32) {
+    fn execute_orders(&mut self, id: u32) {
         while let Some(order) =
             self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()).and_then(|life| life.next_order())
         {
             match order {
-                // The source asks for its orders.
+                // The source polls its orders.
                 Order::Pause { .. } | Order::Ready { .. } => {}
                 Order::Store(record) => self.store(id, *record),
                 Order::Prepare { node, entry } => {
-                    let deed = self.deed(id, entry.headend.is_some());
-                    self.order(id, node, NodeOrder::Prepare { entry, deed });
+                    let recovery_snapshot = self.recovery_snapshot(id, entry.headend.is_some());
+                    self.order(id, node, NodeOrder::Prepare { entry, recovery_snapshot });
                 }
                 Order::Restore { node, entry } => {
-                    let deed = self.deed(id, entry.headend.is_some());
-                    self.order(id, node, NodeOrder::Restore { entry, deed });
+                    let recovery_snapshot = self.recovery_snapshot(id, entry.headend.is_some());
+                    self.order(id, node, NodeOrder::Restore { entry, recovery_snapshot });
                 }
                 Order::Commit { node, epoch } => self.order(id, node, NodeOrder::Commit { group: id, epoch }),
                 Order::Abort { node, epoch } => self.order(id, node, NodeOrder::Abort { group: id, epoch }),
                 Order::Remove { node, epoch } => self.order(id, node, NodeOrder::Remove { group: id, epoch }),
-                Order::Evicted { receiver } => self.drop_member(id, receiver),
+                Order::Evicted { receiver } => self.delete_member(id, receiver),
                 Order::Changed { epoch } => self.changed(id, epoch),
-                Order::GivenUp { reason } => self.given_up(id, reason),
+                Order::GivenUp { reason } => self.change_aborted(id, reason),
                 Order::Closed => self.closed(id),
             }
         }
@@ -80,10 +80,10 @@ impl Core {
         self.effects.orders.push((node, order));
     }
 
-    /// What the headend keeps of the group, in case that the store is lost.
-    fn deed(&self, id: u32, is_headend: bool) -> Option<String> {
+    /// The recovery snapshot that the headend keeps.
+    fn recovery_snapshot(&self, id: u32, is_headend: bool) -> Option<String> {
         let group = self.groups.get(&id).filter(|_| is_headend)?;
-        super::restore::deed(group)
+        super::restore::recovery_snapshot(group)
     }
 
     fn store(&mut self, id: u32, record: Record) {
@@ -100,7 +100,7 @@ impl Core {
         self.write_group(id);
     }
 
-    /// Every node has its part of an epoch.
+    /// Every node has committed an epoch.
     fn changed(&mut self, id: u32, epoch: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.before = None;
@@ -112,28 +112,28 @@ impl Core {
         }
         self.reindex(id);
         self.write_group(id);
-        self.tell_of_group(id, News::GroupChanged { group: id, epoch });
+        self.emit_for_group(id, EventKind::GroupChanged { group: id, epoch });
     }
 
-    /// A change was given up: those that were to join are out again.
-    fn given_up(&mut self, id: u32, reason: String) {
-        self.note_failure(id, &reason);
+    /// A change was aborted: receivers that were to join are removed.
+    fn change_aborted(&mut self, id: u32, reason: String) {
+        self.record_failure(id, &reason);
         let joining = self.groups.get_mut(&id).map(|group| std::mem::take(&mut group.joining));
         for newcomer in joining.into_iter().flatten() {
-            self.drop_member(id, newcomer.address);
+            self.delete_member(id, newcomer.address);
         }
         self.reindex(id);
     }
 
-    pub(super) fn note_failure(&mut self, id: u32, reason: &str) {
+    pub(super) fn record_failure(&mut self, id: u32, reason: &str) {
         if let Some(group) = self.groups.get_mut(&id) {
             group.row.failure = Some(reason.to_owned());
         }
         self.write_group(id);
-        self.tell_of_group(id, News::ChangeGivenUp { group: id, reason: reason.to_owned() });
+        self.emit_for_group(id, EventKind::ChangeAborted { group: id, reason: reason.to_owned() });
     }
 
-    /// No node has the group: it is forgotten, or, when only its creation was given up, open again.
+    /// No node has the group: it is deleted or, when only its creation was aborted, open again.
     fn closed(&mut self, id: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.lifecycle = None;
@@ -146,7 +146,7 @@ impl Core {
         }
     }
 
-    /// Puts the group where the nodes of its tree are looked up.
+    /// Updates the indices by node and by link.
     pub(super) fn reindex(&mut self, id: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let nodes = nodes_of(group);
@@ -162,25 +162,25 @@ impl Core {
         group.links = links;
     }
 
-    fn note_rest(&mut self, id: u32) {
+    fn update_unsettled(&mut self, id: u32) {
         self.effects.changed_groups.insert(id);
         let is_restless = self.groups.get(&id).is_some_and(|group| match &group.lifecycle {
             Some(lifecycle) => !lifecycle.is_steady() || !group.joining.is_empty(),
             None => group.row.is_committed,
         });
         if is_restless {
-            self.restless.insert(id);
+            self.unsettled.insert(id);
         } else {
-            self.restless.remove(&id);
+            self.unsettled.remove(&id);
         }
     }
 
-    /// Says again what was not answered, in all groups that wait for something.
+    /// Retransmits unanswered orders in all groups with a change in progress.
     pub fn retransmit(&mut self) {
         let may_wait = self.now.monotonic < self.expects_until;
-        for id in self.restless.clone() {
-            self.begin_again(id, may_wait);
-            self.give_up_joins(id);
+        for id in self.unsettled.clone() {
+            self.retry_creation(id, may_wait);
+            self.abort_joins(id);
             if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
                 lifecycle.repeat();
             }

@@ -1,22 +1,22 @@
-//! Groups come and go.
+//! Creates and closes groups.
 
 use super::{Core, Group};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, AnswerRow, GroupRow, Write};
 use srdma_api::ProblemType;
-use srdma_api::{NewGroup, News, SourceState};
+use srdma_api::{EventKind, NewGroup, SourceState};
 use srdma_group::PathMtu;
 use srdma_wire::Qpn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// How long an answer is given again to its key, seconds; and how many of them are kept.
-const ANSWER_KEPT_S: u64 = 86_400;
-const MOST_ANSWERS: usize = 100_000;
+/// How long a response is kept for its idempotency key, seconds, and how many are kept.
+const ANSWER_LIFETIME_S: u64 = 86_400;
+const MAX_ANSWERS: usize = 100_000;
 
 impl Core {
-    /// Creates a group that takes receivers; returns its number.
+    /// Creates an open group; returns its number.
     pub fn create_group(
         &mut self,
         principal: &Principal,
@@ -30,13 +30,13 @@ impl Core {
         };
         let has = self.groups_of_tenant.get(&tenant).copied().unwrap_or(0);
         if has >= limits.groups {
-            let text = format!("tenant {tenant} has {has} groups, and may have {}: close one", limits.groups);
+            let text = format!("tenant {tenant} has {has} groups, its limit is {}: close one", limits.groups);
             return Err(Refusal::new(ProblemType::GroupQuotaExceeded, text));
         }
         if self.site.last_group == u32::MAX {
             return Err(Refusal::new(
                 ProblemType::GroupQuotaExceeded,
-                "the numbers of groups are used up: begin a new store",
+                "all group numbers are used: start with a new store",
             ));
         }
         let proxy = match request.proxy {
@@ -61,18 +61,18 @@ impl Core {
             request,
             is_closing: false,
             is_committed: false,
-            source: SourceState::Unheard,
+            source: SourceState::Idle,
             last_epoch: 0,
             failure: None,
         };
         self.enter(row);
         self.write_group(id);
         self.audit(&principal.name, "create", format!("group {id}"));
-        self.tell(Some(&tenant), News::GroupCreated { group: id });
+        self.emit(Some(&tenant), EventKind::GroupCreated { group: id });
         Ok(id)
     }
 
-    /// Puts a group where it is found.
+    /// Adds a group to all indices.
     pub(super) fn enter(&mut self, row: GroupRow) {
         let id = row.id;
         *self.groups_of_tenant.entry(row.tenant.clone()).or_default() += 1;
@@ -85,7 +85,7 @@ impl Core {
             record: None,
             before: None,
             joining: Vec::new(),
-            source_heard: self.now.monotonic,
+            source_seen: self.now.monotonic,
             explanation: Vec::new(),
             nodes: BTreeSet::new(),
             links: Vec::new(),
@@ -93,11 +93,11 @@ impl Core {
         self.groups.insert(id, group);
     }
 
-    /// Ends a group, at the nodes first.
+    /// Closes a group, at the nodes first.
     pub fn close_group(&mut self, principal: &Principal, id: u32, version: Option<u64>) -> Result<(), Refusal> {
         match self.changeable(id, principal, version) {
             Ok(_) => {}
-            // Asked for again.
+            // A repeated request.
             Err(refusal) if refusal.kind == ProblemType::GroupClosing => return Ok(()),
             Err(refusal) => return Err(refusal),
         }
@@ -116,7 +116,7 @@ impl Core {
         Ok(())
     }
 
-    /// Forgets a group that no node has any more.
+    /// Deletes a group that no node has.
     pub(super) fn forget(&mut self, id: u32) {
         let Some(group) = self.groups.remove(&id) else { return };
         self.effects.changed_groups.insert(id);
@@ -139,8 +139,8 @@ impl Core {
             self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
         }
         self.load.moves(&group.links, &[]);
-        self.restless.remove(&id);
-        self.tell(Some(&group.row.tenant), News::GroupClosed { group: id });
+        self.unsettled.remove(&id);
+        self.emit(Some(&group.row.tenant), EventKind::GroupClosed { group: id });
     }
 
     fn check_new(&self, tenant: &str, proxy: Ipv6Addr, request: &NewGroup) -> Result<(), Refusal> {
@@ -215,17 +215,17 @@ impl Core {
     fn free_proxy(&self, tenant: &str) -> Result<Ipv6Addr, Refusal> {
         let pool = self.settings.tenants.get(tenant).and_then(|tenant| tenant.proxies);
         let Some(pool) = pool else {
-            let text = format!("proxy: tenant {tenant} has no pool of Proxy Addresses, so the request is to name one");
+            let text = format!("proxy: tenant {tenant} has no pool of Proxy Addresses, so the request has to name one");
             return Err(Refusal::new(ProblemType::InvalidAddress, text));
         };
         let first = pool.address().to_bits();
         let candidates = (1..=self.proxies.len() as u128 + 1).map(|offset| Ipv6Addr::from_bits(first | offset));
         let mut free = candidates.filter(|address| pool.contains(*address) && !self.proxies.contains_key(address));
         free.next()
-            .ok_or_else(|| Refusal::new(ProblemType::InvalidAddress, format!("proxy: the pool {pool} is used up")))
+            .ok_or_else(|| Refusal::new(ProblemType::InvalidAddress, format!("proxy: the pool {pool} is exhausted")))
     }
 
-    /// The answer that a key has got, if it came with the same request.
+    /// The response that an idempotency key has received, if it came with the same request.
     pub fn stored_answer(
         &self,
         principal: &Principal,
@@ -236,17 +236,17 @@ impl Core {
             Some(answer) if answer.request == request => Ok(Some(answer)),
             Some(_) => Err(Refusal::new(
                 ProblemType::IdempotencyKeyReused,
-                format!("idempotency key {key} came with another request before"),
+                format!("idempotency key {key} was used for another request"),
             )),
             None => Ok(None),
         }
     }
 
-    /// Keeps an answer for its key.
+    /// Stores a response for its idempotency key.
     pub fn store_answer(&mut self, principal: &Principal, key: &str, request: String, status: u16, body: String) {
         let unix_s = self.now.unix_ms / 1000;
-        if self.answers.len() >= MOST_ANSWERS {
-            let is_old = |answer: &AnswerRow| answer.unix_s + ANSWER_KEPT_S < unix_s;
+        if self.answers.len() >= MAX_ANSWERS {
+            let is_old = |answer: &AnswerRow| answer.unix_s + ANSWER_LIFETIME_S < unix_s;
             let mut old: Vec<(u64, String)> =
                 self.answers.iter().map(|(key, answer)| (answer.unix_s, key.clone())).collect();
             old.sort_unstable();

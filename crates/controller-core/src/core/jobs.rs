@@ -1,4 +1,4 @@
-//! Jobs on the fabric (PP-4-1): their rows go where all others go.
+//! Jobs on the fabric (PP-4-1).
 
 use super::Core;
 use crate::jobs::{JobError, JobRow, Jobs};
@@ -6,11 +6,11 @@ use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::Write;
 use srdma_api::ProblemType;
-use srdma_api::{Job, JobPage, NewJob, News, WhatIf, WhatIfAnswer};
+use srdma_api::{EventKind, Job, JobPage, NewJob, WhatIf, WhatIfAnswer};
 
-/// Jobs of a page, if nobody says, and at most.
+/// Jobs of a page: default and maximum.
 const PAGE: usize = 100;
-const MOST_OF_A_PAGE: usize = 10_000;
+const MAX_PAGE: usize = 10_000;
 
 impl Core {
     /// Places jobs: all of them or none.
@@ -27,23 +27,23 @@ impl Core {
         names.dedup();
         for name in names {
             self.audit(&principal.name, "place", format!("job {name}"));
-            self.tell(Some(&tenant), News::JobPlaced { job: name.clone() });
+            self.emit(Some(&tenant), EventKind::JobPlaced { job: name.clone() });
         }
         Ok(answer)
     }
 
-    /// Takes a job away.
+    /// Removes a job.
     pub fn remove_job(&mut self, principal: &Principal, name: &str) -> Result<WhatIfAnswer, Refusal> {
         let jobs = placer(&mut self.jobs)?;
         let tenant = jobs.get(name).map_err(|error| refused(&error))?.tenant;
         principal.may_change(&tenant)?;
         let removed = jobs.remove(name).map_err(|error| refused(&error))?;
         self.audit(&principal.name, "remove", format!("job {name}"));
-        self.tell(Some(&tenant), News::JobRemoved { job: name.to_owned() });
+        self.emit(Some(&tenant), EventKind::JobRemoved { job: name.to_owned() });
         Ok(self.store_jobs(removed))
     }
 
-    /// Takes switches or links out of use and moves their flows, or takes them into use again.
+    /// Drains switches or links and moves their flows, or releases them.
     pub fn drain_links(
         &mut self,
         principal: &Principal,
@@ -59,7 +59,7 @@ impl Core {
         Ok(self.store_jobs(changed))
     }
 
-    /// What a change would do.
+    /// The effect of a change, without making it.
     pub fn what_if(&self, principal: &Principal, change: &WhatIf) -> Result<WhatIfAnswer, Refusal> {
         principal.may_read_network()?;
         let jobs = self.jobs.as_ref().ok_or_else(no_fabric)?;
@@ -73,7 +73,7 @@ impl Core {
         Ok(job)
     }
 
-    /// A page of the jobs that somebody may look at.
+    /// A page of the jobs that the principal may read.
     pub fn job_page(
         &self,
         principal: &Principal,
@@ -82,11 +82,11 @@ impl Core {
     ) -> Result<JobPage, Refusal> {
         let tenant = principal.tenant.as_deref();
         principal.may_read(tenant.unwrap_or_default())?;
-        let limit = limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
+        let limit = limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
         Ok(self.jobs.as_ref().ok_or_else(no_fabric)?.page(tenant, after, limit))
     }
 
-    /// Goes on with the jobs that are stored.
+    /// Restores the stored jobs.
     pub fn take_jobs(&mut self, mut jobs: Jobs, rows: &[JobRow]) -> Result<(), JobError> {
         let changed = jobs.restore(rows)?;
         self.write_rows(changed);

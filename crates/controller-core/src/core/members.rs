@@ -1,4 +1,4 @@
-//! Receivers come and go.
+//! Receivers join and leave.
 
 use super::groups::{check_host, check_qpn};
 use super::{Core, Group, unknown};
@@ -6,7 +6,7 @@ use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, MemberRow, Write};
 use srdma_api::ProblemType;
-use srdma_api::{NewReceiver, News, SourceState};
+use srdma_api::{EventKind, NewReceiver, SourceState};
 use srdma_group::ChangeError;
 use std::net::Ipv6Addr;
 
@@ -25,7 +25,7 @@ impl Core {
             return match member {
                 MemberRow { receiver: known, is_leaving: false } if *known == receiver => Ok(()),
                 MemberRow { is_leaving: true, .. } => {
-                    let text = format!("receiver {address} is leaving group {id}: it can join again when it is out");
+                    let text = format!("receiver {address} is leaving group {id}: it can join again when it has left");
                     Err(Refusal::new(ProblemType::AlreadyJoined, text))
                 }
                 MemberRow { is_leaving: false, .. } => {
@@ -47,7 +47,7 @@ impl Core {
         self.write(rows::put(rows::member_key(id, address), &member));
         self.write_group(id);
         self.audit(&principal.name, "join", format!("group {id} receiver {address}"));
-        self.tell(Some(&tenant), News::ReceiverJoining { group: id, receiver: address });
+        self.emit(Some(&tenant), EventKind::ReceiverJoining { group: id, receiver: address });
         if is_committed {
             self.drive(id);
         }
@@ -70,11 +70,11 @@ impl Core {
             return Err(Refusal::new(ProblemType::AddressInUse, format!("receiver {address} is the group's source")));
         }
         if request.region.is_some() && receiver.region.is_none() {
-            let text = format!("receiver {address} names no region, but group {id} carries WRITE (D27)");
+            let text = format!("receiver {address} has no memory region, but group {id} carries WRITE (D27)");
             return Err(Refusal::new(ProblemType::MissingRegion, text));
         }
         if group.row.source == SourceState::Ended {
-            let text = format!("receiver {address} would hear nothing: the source of group {id} has ended");
+            let text = format!("receiver {address} cannot join: the source of group {id} has ended");
             return Err(Refusal::new(ProblemType::SourceEnded, text));
         }
         self.check_free("receiver", address)?;
@@ -88,7 +88,7 @@ impl Core {
             );
             return Err(Refusal::new(ProblemType::ReceiverQuotaExceeded, text));
         }
-        // A group at work can only take in whom its network reaches.
+        // A committed group accepts only receivers that its network reaches.
         if group.lifecycle.is_some() && self.network.node_of_host(address).is_none() {
             let text = format!("receiver {address} is in no node's `hosts`: no edge can deliver to it");
             return Err(Refusal::new(ProblemType::NoPath, text));
@@ -96,7 +96,7 @@ impl Core {
         Ok(())
     }
 
-    /// A receiver leaves, by its own wish or another's (D30).
+    /// A receiver leaves or is removed by an operator (D30).
     pub fn leave(
         &mut self,
         principal: &Principal,
@@ -112,15 +112,15 @@ impl Core {
         if member.is_leaving {
             return Ok(());
         }
-        self.take_out_of(id, address)?;
+        self.remove_receiver(id, address)?;
         self.write_group(id);
         self.audit(&principal.name, "leave", format!("group {id} receiver {address}"));
         self.drive(id);
         Ok(())
     }
 
-    /// Takes a receiver out, if the group can do without it. Its row goes when no node has it any more.
-    pub(super) fn take_out_of(&mut self, id: u32, address: Ipv6Addr) -> Result<(), Refusal> {
+    /// Removes a receiver, if enough others remain. Its row is deleted when no node has it.
+    pub(super) fn remove_receiver(&mut self, id: u32, address: Ipv6Addr) -> Result<(), Refusal> {
         let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
         let is_in = |record: &srdma_group::Record| record.receivers.iter().any(|receiver| receiver.address == address);
         let is_known_to_nodes = group.record.as_ref().is_some_and(is_in)
@@ -134,23 +134,23 @@ impl Core {
                     self.effects.writes.push(write);
                 }
             }
-            Some(_) | None => self.drop_member(id, address),
+            Some(_) | None => self.delete_member(id, address),
         }
         Ok(())
     }
 
-    /// Forgets a receiver.
-    pub(super) fn drop_member(&mut self, id: u32, address: Ipv6Addr) {
+    /// Deletes a receiver.
+    pub(super) fn delete_member(&mut self, id: u32, address: Ipv6Addr) {
         let member = self.groups.get_mut(&id).and_then(|group| group.members.remove(&address));
         if let Some(member) = member {
             self.queue_pairs.remove(&(address, member.receiver.qpn));
             self.write(Write::Delete { key: rows::member_key(id, address) });
-            self.tell_of_group(id, News::ReceiverGone { group: id, receiver: address });
+            self.emit_for_group(id, EventKind::ReceiverRemoved { group: id, receiver: address });
         }
     }
 }
 
-/// Why a group's life does not take a change.
+/// A change that the lifecycle refuses, as a refusal.
 pub(super) fn refused(id: u32, error: &ChangeError) -> Refusal {
     let kind = match error {
         ChangeError::Closed => ProblemType::GroupClosing,

@@ -1,42 +1,50 @@
-//! Nodes come, report, and are missed.
+//! Nodes register, report, and are detected as dead.
 
 use super::{Core, Node, Session};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, NodeRow};
 use srdma_api::ProblemType;
-use srdma_api::{Held, Hello, News, NodeAnswer, NodeOrder, NodeStatus, Sync, Wish};
+use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeOrder, NodeStatus, Registration, Sync};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// The least time between two statuses that a rate is taken of.
+/// The least time between two statuses for computing a rate.
 const RATE_OVER: std::time::Duration = std::time::Duration::from_millis(50);
 
 impl Core {
-    /// A node presents itself; returns its session.
-    pub fn register(&mut self, principal: &Principal, hello: Hello) -> Result<srdma_api::Session, Refusal> {
-        principal.may_register(&hello.name)?;
-        self.check_hello(&hello)?;
-        let (loopback, name) = (hello.loopback, hello.name.clone());
-        let (held, store) = (hello.groups.clone(), hello.store);
-        let hello = Hello { groups: Vec::new(), store: None, ..hello };
+    /// Registers a node; returns its session.
+    pub fn register(
+        &mut self,
+        principal: &Principal,
+        registration: Registration,
+    ) -> Result<srdma_api::Session, Refusal> {
+        principal.may_register(&registration.name)?;
+        self.check_registration(&registration)?;
+        let (loopback, name) = (registration.loopback, registration.name.clone());
+        let (held, store) = (registration.groups.clone(), registration.store);
+        let registration = Registration { groups: Vec::new(), store: None, ..registration };
         self.sessions += 1;
         let number = u64::from(self.site.starts) << 32 | self.sessions;
         let session = Some(Session { number, heard: self.now.monotonic });
         let known = self.nodes.get(&loopback);
-        let (is_drained, was_missed) = known.map_or((false, false), |node| (node.is_drained, node.was_missed));
-        if known.is_none_or(|node| node.hello != hello) {
-            self.write(rows::put(rows::node_key(loopback), &NodeRow { hello: hello.clone(), is_drained }));
+        let (is_drained, was_dead) = known.map_or((false, false), |node| (node.is_drained, node.was_dead));
+        if known.is_none_or(|node| node.registration != registration) {
+            self.write(rows::put(
+                rows::node_key(loopback),
+                &NodeRow { registration: registration.clone(), is_drained },
+            ));
         }
-        self.network.put(&hello, !is_drained);
+        self.network.put(&registration, !is_drained);
         self.network_version += 1;
-        self.nodes.insert(loopback, Node { hello, is_drained, session, was_missed: false, status: None, rates: None });
+        self.nodes
+            .insert(loopback, Node { registration, is_drained, session, was_dead: false, status: None, rates: None });
         self.effects.ended_sessions.push(loopback);
-        self.tell(None, News::NodeUp { node: name });
+        self.emit(None, EventKind::NodeUp { node: name });
         if self.rebuilds {
-            self.take_over(store, &held);
+            self.recover_groups(store, &held);
         }
-        self.reconcile(loopback, &held, store, was_missed);
+        self.reconcile(loopback, &held, store, was_dead);
         Ok(srdma_api::Session {
             session: number,
             store: self.site.store,
@@ -44,39 +52,44 @@ impl Core {
         })
     }
 
-    fn check_hello(&self, hello: &Hello) -> Result<(), Refusal> {
+    fn check_registration(&self, registration: &Registration) -> Result<(), Refusal> {
         let conflict = |text: String| Err(Refusal::new(ProblemType::NodeConflict, text));
         let not_understood = |text: &str| Err(Refusal::new(ProblemType::InvalidRequest, text));
-        if hello.name.is_empty() || hello.name.len() > 64 || hello.name.contains(['/', '?', '#', ' ']) {
+        if registration.name.is_empty()
+            || registration.name.len() > 64
+            || registration.name.contains(['/', '?', '#', ' '])
+        {
             return not_understood("name: expected 1 to 64 octets without /, ?, # and spaces");
         }
-        if hello.replication.is_some_and(|prefix| prefix.length() > 96) {
-            return not_understood("replication: expected at most /96, for the numbers of groups have 32 bits");
+        if registration.replication.is_some_and(|prefix| prefix.length() > 96) {
+            return not_understood("replication: expected at most /96, since group numbers have 32 bits");
         }
-        if hello.links.len() > 4096 || hello.hosts.len() > 4096 || hello.groups.len() > 1 << 20 {
+        if registration.links.len() > 4096 || registration.hosts.len() > 4096 || registration.groups.len() > 1 << 20 {
             return not_understood("links, hosts: expected at most 4096 of each");
         }
-        super::groups::check_host("loopback", hello.loopback)?;
+        super::groups::check_host("loopback", registration.loopback)?;
         for (loopback, node) in &self.nodes {
-            if (*loopback == hello.loopback) != (node.hello.name == hello.name) {
-                return conflict(format!("node {} has loopback {loopback} already", node.hello.name));
+            if (*loopback == registration.loopback) != (node.registration.name == registration.name) {
+                return conflict(format!("node {} has loopback {loopback} already", node.registration.name));
             }
         }
-        match self.proxies.get(&hello.loopback) {
-            Some(group) => conflict(format!("loopback {} is the Proxy Address of group {group}", hello.loopback)),
+        match self.proxies.get(&registration.loopback) {
+            Some(group) => {
+                conflict(format!("loopback {} is the Proxy Address of group {group}", registration.loopback))
+            }
             None => Ok(()),
         }
     }
 
-    /// What the node has is held against what it should have.
-    fn reconcile(&mut self, loopback: Ipv6Addr, held: &[Held], store: Option<u64>, was_missed: bool) {
-        let has: BTreeMap<u32, &Held> = held.iter().map(|held| (held.group, held)).collect();
+    /// Compares the groups that a node has with those that it should have.
+    fn reconcile(&mut self, loopback: Ipv6Addr, held: &[HeldGroup], store: Option<u64>, was_dead: bool) {
+        let has: BTreeMap<u32, &HeldGroup> = held.iter().map(|held| (held.group, held)).collect();
         let is_ours = store == Some(self.site.store);
         for id in self.groups_of_node.get(&loopback).cloned().unwrap_or_default() {
             let has_part = is_ours && has.get(&id).is_some_and(|held| held.epoch.or(held.prepared).is_some());
             if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
-                // One that was missed says nothing that counts until it is given its part again.
-                if has_part && !was_missed {
+                // What a node that was dead holds is restored before its answers count.
+                if has_part && !was_dead {
                     lifecycle.repeat();
                 } else {
                     lifecycle.restarted(loopback);
@@ -84,7 +97,7 @@ impl Core {
             }
             self.drive(id);
         }
-        // What it has by this store and should not have goes; what it has by another is left alone.
+        // Groups of this store that it should not have are removed; those of another store are left alone.
         for held in held.iter().filter(|_| is_ours && !self.rebuilds) {
             let is_in = self.groups_of_node.get(&loopback).is_some_and(|groups| groups.contains(&held.group));
             if !is_in {
@@ -94,7 +107,7 @@ impl Core {
         }
     }
 
-    /// A node reports; its orders are handed out by the shell.
+    /// Handles a report of a node; its orders are taken from the pipeline.
     pub fn sync(&mut self, principal: &Principal, name: &str, sync: Sync) -> Result<Ipv6Addr, Refusal> {
         principal.may_register(name)?;
         let loopback = self.loopback_of(name)?;
@@ -108,8 +121,8 @@ impl Core {
         for answer in sync.answers {
             self.answered(loopback, answer);
         }
-        for wish in sync.wishes {
-            self.wished(wish);
+        for request in sync.eviction_requests {
+            self.request_eviction(request);
         }
         if let Some(status) = sync.status {
             self.note_status(loopback, status);
@@ -117,7 +130,7 @@ impl Core {
         Ok(loopback)
     }
 
-    /// That a node's session is still this one.
+    /// Fails unless a node's session is still this one.
     pub fn check_session(&self, loopback: Ipv6Addr, number: u64, name: &str) -> Result<(), Refusal> {
         let session = self.nodes.get(&loopback).and_then(|node| node.session);
         match session.filter(|session| session.number == number) {
@@ -126,7 +139,7 @@ impl Core {
         }
     }
 
-    /// A node that waits for orders is there.
+    /// Notes that a node that waits for orders is alive.
     pub fn keep_session(&mut self, loopback: Ipv6Addr) {
         let now = self.now.monotonic;
         if let Some(session) = self.nodes.get_mut(&loopback).and_then(|node| node.session.as_mut()) {
@@ -149,20 +162,21 @@ impl Core {
         self.drive(id);
     }
 
-    /// An edge asks for an eviction: granted unless the group cannot do without the receiver (D25).
-    fn wished(&mut self, wish: Wish) {
-        let Some(group) = self.groups.get(&wish.group) else { return };
-        let is_done = group.row.is_closing || group.members.get(&wish.receiver).is_none_or(|member| member.is_leaving);
+    /// Handles an eviction request: granted if enough receivers remain (D25).
+    fn request_eviction(&mut self, request: EvictionRequest) {
+        let Some(group) = self.groups.get(&request.group) else { return };
+        let is_done =
+            group.row.is_closing || group.members.get(&request.receiver).is_none_or(|member| member.is_leaving);
         if is_done {
             return;
         }
-        let refusal = self.take_out_of(wish.group, wish.receiver).err().map(|refusal| refusal.detail);
+        let refusal = self.remove_receiver(request.group, request.receiver).err().map(|refusal| refusal.detail);
         if refusal.is_none() {
-            self.audit("controller", "evict", format!("group {} receiver {}", wish.group, wish.receiver));
-            self.write_group(wish.group);
+            self.audit("controller", "evict", format!("group {} receiver {}", request.group, request.receiver));
+            self.write_group(request.group);
         }
-        let Wish { group, receiver, cause } = wish;
-        self.tell_of_group(group, News::EvictionWanted { group, receiver, cause, refusal });
+        let EvictionRequest { group, receiver, cause } = request;
+        self.emit_for_group(group, EventKind::EvictionRequested { group, receiver, cause, refusal });
         self.drive(group);
     }
 
@@ -173,7 +187,7 @@ impl Core {
             (Some((then, rates)), Some(old)) => {
                 let elapsed = now.saturating_sub(*then);
                 if elapsed < RATE_OVER {
-                    // Too near to the last: the rates stay, and count from then.
+                    // Too soon after the last: the rates stay.
                     (*then, rates.clone())
                 } else {
                     let rate = |port: &srdma_api::PortStatus| {
@@ -191,7 +205,7 @@ impl Core {
         node.status = Some(status);
     }
 
-    /// Says that new trees go round a node, and moves those that can be, or lets them through again.
+    /// Excludes a node from new trees and reroutes existing ones where possible, or admits it again.
     pub fn drain_node(&mut self, principal: &Principal, name: &str, is_drained: bool) -> Result<(), Refusal> {
         principal.may_operate()?;
         let loopback = self.loopback_of(name)?;
@@ -200,20 +214,20 @@ impl Core {
             return Ok(());
         }
         node.is_drained = is_drained;
-        let row = NodeRow { hello: node.hello.clone(), is_drained };
+        let row = NodeRow { registration: node.registration.clone(), is_drained };
         let is_usable = !is_drained && node.session.is_some();
         self.network.set_usable(loopback, is_usable);
         self.network_version += 1;
         self.write(rows::put(rows::node_key(loopback), &row));
         self.audit(&principal.name, if is_drained { "drain" } else { "release" }, format!("node {name}"));
-        self.tell(None, News::NodeDrained { node: name.to_owned(), drained: is_drained });
+        self.emit(None, EventKind::NodeDrained { node: name.to_owned(), drained: is_drained });
         if is_drained {
-            self.route_around(loopback);
+            self.reroute(loopback);
         }
         Ok(())
     }
 
-    /// Nodes that were silent for too long are taken for dead, and what hangs below them hangs elsewhere.
+    /// Detects dead nodes and reroutes the trees below them.
     pub fn expire_nodes(&mut self) {
         let (now, dead_after) = (self.now.monotonic, self.settings.node_dead_after);
         let is_dead = |node: &Node| node.session.is_some_and(|session| now.saturating_sub(session.heard) > dead_after);
@@ -222,30 +236,30 @@ impl Core {
         for loopback in dead {
             let Some(node) = self.nodes.get_mut(&loopback) else { continue };
             node.session = None;
-            node.was_missed = true;
-            let name = node.hello.name.clone();
+            node.was_dead = true;
+            let name = node.registration.name.clone();
             self.network.set_usable(loopback, false);
             self.network_version += 1;
             self.effects.ended_sessions.push(loopback);
-            self.tell(None, News::NodeLost { node: name });
+            self.emit(None, EventKind::NodeDown { node: name });
             for id in self.groups_of_node.get(&loopback).cloned().unwrap_or_default() {
                 if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
                     lifecycle.lost(loopback);
                 }
                 self.drive(id);
             }
-            self.route_around(loopback);
+            self.reroute(loopback);
         }
     }
 
     pub(super) fn loopback_of(&self, name: &str) -> Result<Ipv6Addr, Refusal> {
-        let found = self.nodes.iter().find(|(_, node)| node.hello.name == name);
+        let found = self.nodes.iter().find(|(_, node)| node.registration.name == name);
         found
             .map(|(loopback, _)| *loopback)
-            .ok_or_else(|| Refusal::new(ProblemType::UnknownNode, format!("no node {name} has said hello")))
+            .ok_or_else(|| Refusal::new(ProblemType::UnknownNode, format!("node {name} has not registered")))
     }
 }
 
 fn ended(name: &str, session: u64) -> Refusal {
-    Refusal::new(ProblemType::UnknownSession, format!("session {session} of node {name} has ended: say hello again"))
+    Refusal::new(ProblemType::UnknownSession, format!("session {session} of node {name} has ended: register again"))
 }

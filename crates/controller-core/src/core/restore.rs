@@ -1,4 +1,4 @@
-//! From rows to what the controller knows, and from what headends keep when the rows are lost.
+//! Restores the core from rows, and groups from recovery snapshots when the rows are lost.
 
 use super::{Core, Group, Node, Time};
 use crate::jobs::{JobRow, Jobs};
@@ -10,14 +10,14 @@ use crate::rows::{
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use srdma_api::Held;
+use srdma_api::HeldGroup;
 use srdma_group::{Lifecycle, Record, Resumption};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// What a headend keeps of a group.
+/// A group as its headend keeps it.
 #[derive(Serialize, Deserialize)]
-struct Deed {
+struct RecoverySnapshot {
     /// Of the group's row.
     #[serde(default = "first_format")]
     format: u32,
@@ -26,24 +26,24 @@ struct Deed {
     record: Record,
 }
 
-/// Deeds said nothing of it at first.
+/// The first snapshots have no format.
 fn first_format() -> u32 {
     1
 }
 
-/// The deed of a group as it will be when the part that it goes with is in effect.
-pub(super) fn deed(group: &Group) -> Option<String> {
+/// The recovery snapshot of a group as of its newest epoch.
+pub(super) fn recovery_snapshot(group: &Group) -> Option<String> {
     let record = group.lifecycle.as_ref()?.newest()?.record().clone();
     let members = group.members.iter().map(|(address, member)| (*address, *member)).collect();
     let row = serde_json::to_value(&group.row).ok()?;
-    serde_json::to_string(&Deed { format: FORMAT, group: row, members, record }).ok()
+    serde_json::to_string(&RecoverySnapshot { format: FORMAT, group: row, members, record }).ok()
 }
 
-/// A deed, and its group as it would be written now.
-fn opened(deed: &str) -> Option<(GroupRow, Deed)> {
-    let mut deed: Deed = serde_json::from_str(deed).ok()?;
-    migrate_group(deed.format, &mut deed.group).ok()?;
-    Some((serde_json::from_value(deed.group.clone()).ok()?, deed))
+/// Parses a recovery snapshot and migrates its group.
+fn parse(recovery_snapshot: &str) -> Option<(GroupRow, RecoverySnapshot)> {
+    let mut recovery_snapshot: RecoverySnapshot = serde_json::from_str(recovery_snapshot).ok()?;
+    migrate_group(recovery_snapshot.format, &mut recovery_snapshot.group).ok()?;
+    Some((serde_json::from_value(recovery_snapshot.group.clone()).ok()?, recovery_snapshot))
 }
 
 impl Core {
@@ -63,7 +63,7 @@ impl Core {
     ) -> Result<Self, RowError> {
         let mut core = Core::new(settings, now);
         core.rebuilds = rebuilds;
-        // What is missing or of another format has been seen to before.
+        // Missing and older formats are handled by the caller.
         let is_new = rows.is_empty();
         let mut records = BTreeMap::new();
         let mut placed = Vec::new();
@@ -86,7 +86,7 @@ impl Core {
                     core.answers.insert(key.clone(), rows::get::<AnswerRow>(row)?);
                 }
                 "job" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
-                // The format has been seen to, and the audit log is read when somebody asks for it.
+                // The format is checked by the caller, and the audit log is read on request.
                 _ => {}
             }
         }
@@ -108,7 +108,7 @@ impl Core {
             if is_closing {
                 core.forget(id);
             } else if core.groups[&id].row.is_committed {
-                core.restless.insert(id);
+                core.unsettled.insert(id);
             }
         }
         Ok(core)
@@ -123,15 +123,15 @@ impl Core {
     }
 
     fn restore_node(&mut self, row: NodeRow) {
-        // It is not usable before it is heard.
-        self.network.put(&row.hello, false);
-        let loopback = row.hello.loopback;
-        let NodeRow { hello, is_drained } = row;
-        let node = Node { hello, is_drained, session: None, was_missed: false, status: None, rates: None };
+        // It is not usable before it registers.
+        self.network.put(&row.registration, false);
+        let loopback = row.registration.loopback;
+        let NodeRow { registration, is_drained } = row;
+        let node = Node { registration, is_drained, session: None, was_dead: false, status: None, rates: None };
         self.nodes.insert(loopback, node);
     }
 
-    /// Goes on with a group's life. Nodes that come back without their part are given it.
+    /// Resumes a group's lifecycle. Nodes that register without the group are given it.
     fn resume(&mut self, id: u32, row: RecordRow) -> Result<(), RowError> {
         let wrong = |text: String| damaged(&rows::record_key(id), text);
         let group = self.groups.get_mut(&id).ok_or_else(|| wrong(format!("there is no group {id}")))?;
@@ -150,11 +150,11 @@ impl Core {
         if group.row.is_closing {
             lifecycle.close();
         } else if !leaving.is_empty() {
-            // It was checked when it was asked for.
+            // It was checked when it was requested.
             let _ = lifecycle.leave(&leaving);
         }
         if waits || !lifecycle.is_steady() {
-            self.restless.insert(id);
+            self.unsettled.insert(id);
         }
         group.record = Some(row.record);
         group.explanation = row.explanation;
@@ -164,8 +164,8 @@ impl Core {
         Ok(())
     }
 
-    /// Takes groups over from what a headend keeps, after the store was lost.
-    pub(super) fn take_over(&mut self, store: Option<u64>, held: &[Held]) {
+    /// Restores groups from the recovery snapshots of a headend, after the store was lost.
+    pub(super) fn recover_groups(&mut self, store: Option<u64>, held: &[HeldGroup]) {
         let Some(store) = store else { return };
         if self.groups.is_empty() && self.site.store != store {
             self.site.store = store;
@@ -174,8 +174,10 @@ impl Core {
         if self.site.store != store {
             return;
         }
-        for deed in held.iter().filter(|held| held.epoch.is_some()).filter_map(|held| held.deed.as_deref()) {
-            let Some((group, Deed { members, record, .. })) = opened(deed) else { continue };
+        for recovery_snapshot in
+            held.iter().filter(|held| held.epoch.is_some()).filter_map(|held| held.recovery_snapshot.as_deref())
+        {
+            let Some((group, RecoverySnapshot { members, record, .. })) = parse(recovery_snapshot) else { continue };
             let id = group.id;
             if self.groups.contains_key(&id) || record.id.0 != id || !self.settings.tenants.contains_key(&group.tenant)
             {
@@ -194,7 +196,7 @@ impl Core {
                 self.forget(id);
                 continue;
             }
-            self.audit("controller", "take-over", format!("group {id}"));
+            self.audit("controller", "recover", format!("group {id}"));
             self.write_group(id);
         }
     }

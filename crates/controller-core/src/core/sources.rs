@@ -1,4 +1,4 @@
-//! The sources' side: when they may send, and when they pause (D30, D31).
+//! Sources: when they may send, and when they pause (D30, D31).
 
 use super::{Core, unknown};
 use crate::principal::Principal;
@@ -9,7 +9,7 @@ use srdma_group::Order;
 use srdma_wire::Psn;
 
 impl Core {
-    /// The source's side reports; returns what it is to do.
+    /// Handles a report of a source; returns its order.
     pub fn report_source(
         &mut self,
         principal: &Principal,
@@ -19,18 +19,18 @@ impl Core {
         let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
         principal.may_change(&group.row.tenant)?;
         if group.row.source == SourceState::Ended && !report.ended {
-            let text = format!("the source of group {id} has ended: whoever sends again needs another group");
+            let text = format!("the source of group {id} has ended: create another group to send again");
             return Err(Refusal::new(ProblemType::SourceEnded, text));
         }
-        self.hear_source(id, report.ended);
+        self.note_source(id, report.ended);
         let lifecycle = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut());
         if let (Some(lifecycle), Some(round)) = (lifecycle, report.round) {
-            match report.quiet_at_psn {
-                Some(psn) if report.paused => lifecycle.quiescent(round, Psn::new(psn), report.completed_messages),
-                Some(_) | None if !report.paused => lifecycle.running(round),
+            match report.paused_at_psn {
+                Some(psn) if report.pausing => lifecycle.quiescent(round, Psn::new(psn), report.completed_messages),
+                Some(_) | None if !report.pausing => lifecycle.running(round),
                 Some(_) | None => {}
             }
-            if let Some(psn) = report.settled_psn {
+            if let Some(psn) = report.acknowledged_psn {
                 lifecycle.settled(Psn::new(psn));
             }
         }
@@ -38,15 +38,15 @@ impl Core {
         Ok(self.source_order(id))
     }
 
-    /// Notes that the source is there, or ends.
-    fn hear_source(&mut self, id: u32, ends: bool) {
+    /// Notes that the source is alive, or ends.
+    fn note_source(&mut self, id: u32, ends: bool) {
         let Some(group) = self.groups.get_mut(&id) else { return };
-        group.source_heard = self.now.monotonic;
+        group.source_seen = self.now.monotonic;
         let state = if ends { SourceState::Ended } else { SourceState::Sending };
         if group.row.source == state {
             return;
         }
-        // It may send from now on: this is durable before it hears that it may.
+        // It may send from now on: this is durable before its order leaves.
         group.row.source = state;
         if ends && let Some(lifecycle) = &mut group.lifecycle {
             lifecycle.give_up_joins("the source has ended");
@@ -54,16 +54,16 @@ impl Core {
         self.write_group(id);
     }
 
-    /// What the source is to do now.
+    /// The current order of a source.
     pub fn source_order(&self, id: u32) -> SourceOrder {
         let Some(group) = self.groups.get(&id).filter(|group| !group.row.is_closing) else {
-            return SourceOrder::Closed;
+            return SourceOrder::End;
         };
         if group.row.source == SourceState::Ended {
-            return SourceOrder::Closed;
+            return SourceOrder::End;
         }
         match group.lifecycle.as_ref().and_then(|lifecycle| lifecycle.source_order()) {
-            Some(Order::Ready { round }) => SourceOrder::Ready { round },
+            Some(Order::Ready { round }) => SourceOrder::Send { round },
             Some(Order::Pause { round }) => SourceOrder::Pause { round },
             Some(_) | None => SourceOrder::Wait,
         }

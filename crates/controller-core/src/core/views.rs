@@ -1,4 +1,4 @@
-//! What clients see.
+//! What clients read.
 
 use super::{Core, Group, Node};
 use crate::principal::Principal;
@@ -12,8 +12,8 @@ use srdma_group::{EdgeList, NodeIndex, NodeRole, Overhead, srh_len_octets};
 use std::net::Ipv6Addr;
 use std::ops::Bound;
 
-/// The most that a page has, and how many it has if nobody says.
-const MOST_OF_A_PAGE: usize = 10_000;
+/// Entries of a page: maximum and default.
+const MAX_PAGE: usize = 10_000;
 const PAGE: usize = 100;
 
 impl Core {
@@ -43,7 +43,7 @@ impl Core {
         Ok((view, group.row.version))
     }
 
-    /// How far a group is; `None` when it is gone.
+    /// The state of a group; `None` when it does not exist.
     pub fn group_state(&self, id: u32) -> Option<GroupState> {
         self.groups.get(&id).map(state)
     }
@@ -58,7 +58,7 @@ impl Core {
         Ok((receiver, group.row.version))
     }
 
-    /// A page of the groups that somebody may look at.
+    /// A page of the groups that the principal may read.
     pub fn groups(
         &self,
         principal: &Principal,
@@ -71,7 +71,7 @@ impl Core {
             (_, tenant) => tenant,
         };
         principal.may_read(tenant.unwrap_or_default())?;
-        let most = limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
+        let most = limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
         let first = after.map_or(Bound::Unbounded, Bound::Excluded);
         let is_meant = |group: &Group| tenant.is_none_or(|tenant| group.row.tenant == tenant);
         let mut behind = self.groups.range((first, Bound::Unbounded)).filter(|(_, group)| is_meant(group));
@@ -87,11 +87,14 @@ impl Core {
     /// A page of the nodes.
     pub fn nodes(&self, principal: &Principal, after: Option<&str>, limit: Option<usize>) -> Result<NodePage, Refusal> {
         principal.may_read_network()?;
-        let mut nodes: Vec<(&Ipv6Addr, &Node)> =
-            self.nodes.iter().filter(|(_, node)| after.is_none_or(|after| node.hello.name.as_str() > after)).collect();
-        nodes.sort_by(|(_, a), (_, b)| a.hello.name.cmp(&b.hello.name));
-        let most = limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
-        let next = (nodes.len() > most).then(|| nodes[most - 1].1.hello.name.clone());
+        let mut nodes: Vec<(&Ipv6Addr, &Node)> = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| after.is_none_or(|after| node.registration.name.as_str() > after))
+            .collect();
+        nodes.sort_by(|(_, a), (_, b)| a.registration.name.cmp(&b.registration.name));
+        let most = limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+        let next = (nodes.len() > most).then(|| nodes[most - 1].1.registration.name.clone());
         let nodes = nodes.into_iter().take(most).map(|(loopback, node)| self.node_view(*loopback, node)).collect();
         Ok(NodePage { nodes, next })
     }
@@ -105,20 +108,20 @@ impl Core {
 
     fn node_view(&self, loopback: Ipv6Addr, node: &Node) -> srdma_api::Node {
         srdma_api::Node {
-            name: node.hello.name.clone(),
+            name: node.registration.name.clone(),
             loopback,
             is_alive: node.session.is_some(),
             is_drained: node.is_drained,
-            end_mt: node.hello.end_mt,
-            replication: node.hello.replication,
-            hosts: node.hello.hosts.clone(),
-            links: node.hello.links.clone(),
+            end_mt: node.registration.end_mt,
+            replication: node.registration.replication,
+            hosts: node.registration.hosts.clone(),
+            links: node.registration.links.clone(),
             groups: self.groups_of_node.get(&loopback).map_or(0, |groups| groups.len() as u32),
             status: node.status.clone(),
         }
     }
 
-    /// The network as a picture shows it.
+    /// Nodes and links with their load.
     pub fn topology(&self, principal: &Principal, unix_ms: u64) -> Result<Topology, Refusal> {
         principal.may_read_network()?;
         let mut nodes = Vec::new();
@@ -126,16 +129,16 @@ impl Core {
         for (loopback, node) in &self.nodes {
             let drops = node.status.as_ref().map_or(0, |status| status.drops.values().sum());
             nodes.push(TopologyNode {
-                name: node.hello.name.clone(),
+                name: node.registration.name.clone(),
                 loopback: *loopback,
                 is_alive: node.session.is_some(),
                 is_drained: node.is_drained,
-                is_edge: node.hello.end_mt.is_some(),
+                is_edge: node.registration.end_mt.is_some(),
                 drops,
             });
             for hop in self.network.hops(*loopback).filter(|hop| *loopback < hop.to) {
                 links.push(TopologyLink {
-                    ends: [node.hello.name.clone(), self.network.name(hop.to)],
+                    ends: [node.registration.name.clone(), self.network.name(hop.to)],
                     octets_per_second: [self.rate(*loopback, hop.to), self.rate(hop.to, *loopback)],
                     mtu: hop.mtu,
                     groups: self.load.of((*loopback, hop.to)),
@@ -186,12 +189,12 @@ impl Core {
             .collect();
         let with_hmac = record.policy.hmac_key_id.is_some();
         let octets = |srh: usize| Overhead::of(srh).octets() as u32;
-        let growing = super::commit::growing(record);
+        let builder = super::commit::builder(record);
         let overhead = committed.overhead().octets() as u32;
         Some(TreeView {
             nodes: views,
             links: nodes.len() as u32 - 1,
-            links_of_unicast: growing.links_of_unicast(&self.network),
+            links_of_unicast: builder.links_of_unicast(&self.network),
             explanation: group.explanation.clone(),
             overhead: OverheadView {
                 lists_in_packets: committed.lists_in_packets(),
@@ -205,7 +208,7 @@ impl Core {
     }
 }
 
-/// A node's branches, with what the node has told of them.
+/// A node's branches, with their state in the node's last status.
 fn branches(group: &srdma_group::Group, position: usize, status: Option<&NodeStatus>) -> Vec<BranchView> {
     let id = group.record().id.0;
     let told = status.and_then(|status| status.groups.iter().find(|one| one.group == id));
@@ -214,7 +217,7 @@ fn branches(group: &srdma_group::Group, position: usize, status: Option<&NodeSta
         let told = told.and_then(|group| group.branches.iter().find(|one| one.address == branch.responder));
         BranchView {
             address: branch.responder,
-            point: told.and_then(|told| told.point),
+            expected_psn: told.and_then(|told| told.expected_psn),
             lag: told.and_then(|told| told.lag),
             cnps: told.map_or(0, |told| told.cnps),
         }
@@ -229,7 +232,7 @@ fn state(group: &Group) -> GroupState {
         None => GroupState::Open,
         Some(lifecycle) if lifecycle.group().is_none() || group.record.is_none() => GroupState::Creating,
         Some(lifecycle) if lifecycle.is_steady() && group.joining.is_empty() => GroupState::Ready,
-        // Of the first commit, all have to say that they have it before the source is released.
+        // The source is released when all nodes have answered the first commit.
         Some(lifecycle) if lifecycle.source_order().is_none() && group.before.is_none() => GroupState::Creating,
         Some(_) => GroupState::Changing,
     }

@@ -1,6 +1,6 @@
 //! Why a change of jobs is refused. Nothing has changed then.
 
-use super::MOST_FLOWS;
+use super::MAX_FLOWS;
 use srdma_fabric::ProgramError;
 use srdma_placement::PlacementError;
 use srdma_toml_error::LineError;
@@ -39,7 +39,7 @@ pub enum JobError {
         name: String,
     },
     /// More flows than the controller keeps.
-    #[error("the jobs have up to {found} flows, and there is room for {room} of {MOST_FLOWS}")]
+    #[error("the jobs have up to {found} flows, and there is room for {room} of {MAX_FLOWS}")]
     TooManyFlows {
         /// Flows that are wanted, at most.
         found: u64,

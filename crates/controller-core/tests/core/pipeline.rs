@@ -1,6 +1,6 @@
 //! Nothing leaves the pipeline before the writes that precede it are durable.
 
-use srdma_api::{Hello, Link, NewGroup, NewReceiver, SourceAddress};
+use srdma_api::{Link, NewGroup, NewReceiver, Registration, SourceAddress};
 use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Tenant, Time, Transaction};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -28,8 +28,8 @@ fn loopback(number: u16) -> Ipv6Addr {
 }
 
 /// N1 is the headend, N2 the edge.
-fn node(number: u16) -> Hello {
-    Hello {
+fn node(number: u16) -> Registration {
+    Registration {
         name: format!("N{number}"),
         loopback: loopback(number),
         end_mt: (number == 2).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),

@@ -1,7 +1,7 @@
 //! Jobs are placed as `srdma plan` places them, survive a restart, and little moves.
 
 use srdma_api::{NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
-use srdma_controller_core::{JobError, JobRow, Jobs, MOST_FLOWS};
+use srdma_controller_core::{JobError, JobRow, Jobs, MAX_FLOWS};
 use srdma_fabric::{Encoding, SidPlan, Topology};
 use std::collections::BTreeMap;
 
@@ -204,14 +204,14 @@ fn more_flows_than_there_is_room_for_are_refused_before_they_are_made() {
     let mut jobs = jobs_on("kind = \"leaf-spine\"\nleaves = 32\nspines = 4\nhosts_per_leaf = 32\n");
     let all = "[[job]]\nname = \"all\"\nnics = [\"h*\"]\n[[job.collective]]\nkind = \"all-to-all\"\n";
     let found = jobs.place(&new(all), "ai").unwrap_err();
-    assert_eq!(found, JobError::TooManyFlows { found: 1024 * 1023, room: MOST_FLOWS });
+    assert_eq!(found, JobError::TooManyFlows { found: 1024 * 1023, room: MAX_FLOWS });
     let stars = vec!["\"h*\""; 1025].join(", ");
     let found = jobs.place(&new(&ring("stars", &stars)), "ai").unwrap_err();
     assert_eq!(found.to_string(), "no jobs: line 3: the jobs have more than 1048576 ranks together");
     let nothing = "[[job.collective]]\nkind = \"all-gather\"\ngroup = \"tensor\"\n".repeat(300);
     let idle = format!("[[job]]\nname = \"idle\"\nnics = [\"h*\"]\n{nothing}");
     let found = jobs.place(&new(&idle), "ai").unwrap_err();
-    assert_eq!(found, JobError::TooManyFlows { found: 300 * 1024, room: MOST_FLOWS });
+    assert_eq!(found, JobError::TooManyFlows { found: 300 * 1024, room: MAX_FLOWS });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use srdma_api::ProblemType;
 use srdma_controller_core::Refusal;
 use utoipa::OpenApi;
 
-/// Creates groups, and has the nodes carry them out.
+/// Multicast groups and jobs, installed at the nodes of a network.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "srdma controller", license(name = "MIT OR Apache-2.0")),
@@ -51,7 +51,7 @@ pub(super) async fn openapi() -> Response {
     written(StatusCode::OK, description(), None)
 }
 
-/// What a kind of problem means, in words.
+/// The meaning of a problem type, as text.
 pub(super) async fn problem(Path(name): Path<String>) -> Response {
     match ProblemType::from_name(&name) {
         Some(kind) => format!("{}: {}\n", kind.name(), kind.title()).into_response(),

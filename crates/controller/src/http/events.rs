@@ -2,7 +2,6 @@
 
 use super::{App, answer};
 use crate::backup::write_backup;
-use crate::say::say;
 use crate::service::{Events, RequestError};
 use crate::store::StoreError;
 use axum::body::Body;
@@ -12,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use srdma_api::ProblemType;
-use srdma_api::{AuditPage, EVENT_PULSE, Event, News};
+use srdma_api::{AuditPage, EVENT_PULSE, Event, EventKind};
 use srdma_controller_core::{AUDIT_PREFIX, EventCursor, Principal, Refusal, audit_entry, audit_key};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -22,11 +21,10 @@ use tokio::sync::mpsc;
 
 /// Entries of a page of the audit log.
 const PAGE: usize = 100;
-const MOST_OF_A_PAGE: usize = 10_000;
+const MAX_PAGE: usize = 10_000;
 
-/// What happens, as server-sent events. `Last-Event-ID` names the last one that was seen; what is not kept any more of
-/// those behind it is said by an event of its own, `events-missed`. 0 asks for all that are kept. Without anything to
-/// tell there is a comment every ten seconds.
+/// Stream events (server-sent events) behind `Last-Event-ID`, or from now on; 0 is for all that are kept. An event
+/// `events-missed` reports a gap. Without events there is a comment every ten seconds.
 #[utoipa::path(
     get,
     path = "/v1/events",
@@ -46,8 +44,8 @@ pub(super) async fn stream(
     let Events { run, kept, mut coming } = app.service.events(cursor.flatten());
     let (sender, receiver) = mpsc::channel(64);
     tokio::spawn(async move {
-        let is_meant = |event: &Event| match (&event.news, &event.tenant) {
-            (News::EventsMissed { .. }, _) => true,
+        let is_meant = |event: &Event| match (&event.kind, &event.tenant) {
+            (EventKind::EventsMissed { .. }, _) => true,
             (_, Some(tenant)) => principal.may_read(tenant).is_ok(),
             (_, None) => principal.may_read_network().is_ok(),
         };
@@ -60,9 +58,9 @@ pub(super) async fn stream(
             let text = match tokio::time::timeout(EVENT_PULSE, coming.recv()).await {
                 Ok(Ok(event)) if is_meant(&event) => line(run, &event),
                 Ok(Ok(_)) => continue,
-                // Whoever reads too slowly is cut off, and may come back with the last that it has seen.
+                // A client that reads too slowly is disconnected, and may reconnect with the last id that it has received.
                 Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return,
-                Err(_) => ": nothing new\n\n".to_owned(),
+                Err(_) => ": keep-alive\n\n".to_owned(),
             };
             if sender.send(text).await.is_err() {
                 return;
@@ -81,7 +79,7 @@ fn line(run: u64, event: &Event) -> String {
     )
 }
 
-/// A body of what comes through a channel.
+/// A body of lines from a channel.
 struct Lines(mpsc::Receiver<String>);
 
 impl http_body::Body for Lines {
@@ -100,13 +98,13 @@ impl http_body::Body for Lines {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditQuery {
-    /// The `next` of the page before; the log's end without it.
+    /// The `next` of the previous page.
     after: Option<u64>,
-    /// Entries of a page; 100 if nobody says.
+    /// Entries of a page [default: 100].
     limit: Option<usize>,
 }
 
-/// Who changed what, oldest first.
+/// Read the audit log, oldest entries first.
 #[utoipa::path(get, path = "/v1/audit", params(AuditQuery), responses((status = 200, body = AuditPage)))]
 pub(super) async fn audit(
     State(app): State<App>,
@@ -115,7 +113,7 @@ pub(super) async fn audit(
 ) -> Result<Response, RequestError> {
     let Query(query) = query.map_err(|error| Refusal::new(ProblemType::InvalidRequest, error.to_string()))?;
     principal.may_read_network()?;
-    let most = query.limit.unwrap_or(PAGE).clamp(1, MOST_OF_A_PAGE);
+    let most = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
     let after = query.after.map(audit_key);
     let service = std::sync::Arc::clone(&app.service);
     let read = tokio::task::spawn_blocking(move || service.rows(AUDIT_PREFIX, after.as_deref(), most + 1)).await;
@@ -127,7 +125,7 @@ pub(super) async fn audit(
     Ok(answer(StatusCode::OK, &AuditPage { entries, next }, None))
 }
 
-/// All that the store has, a line for each row; `srdma controller restore` takes it.
+/// Back up the store, a line for each row, for `srdma controller restore`.
 #[utoipa::path(get, path = "/v1/backup", responses((status = 200, content_type = "application/jsonl", body = String)))]
 pub(super) async fn backup(State(app): State<App>, principal: Principal) -> Result<Response, RequestError> {
     principal.may_operate()?;
@@ -136,9 +134,9 @@ pub(super) async fn backup(State(app): State<App>, principal: Principal) -> Resu
     tokio::task::spawn_blocking(move || {
         let mut take =
             |line: &str| sender.blocking_send(line.to_owned()).map_err(|_| std::io::ErrorKind::BrokenPipe.into());
-        // What is cut has no last line, which whoever takes it sees.
+        // A truncated backup has no last line, so that it is recognized.
         if let Err(error) = write_backup(service.store(), &mut take) {
-            say(format_args!("a backup was not finished: {error}"));
+            tracing::warn!(%error, "a backup was not finished");
         }
     });
     Ok(([(CONTENT_TYPE, "application/jsonl")], Body::new(Lines(receiver))).into_response())

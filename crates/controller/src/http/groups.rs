@@ -20,22 +20,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListQuery {
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     after: Option<u32>,
-    /// Groups of a page; 100 if nobody says.
+    /// Groups of a page [default: 100].
     limit: Option<usize>,
-    /// Of this tenant only.
+    /// Only groups of this tenant.
     tenant: Option<String>,
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateQuery {
-    /// Whose it is to be; a tenant's own token says so itself.
+    /// The owner; a tenant's own token implies it.
     tenant: Option<String>,
 }
 
-/// A page of the groups.
+/// List groups.
 #[utoipa::path(get, path = "/v1/groups", params(ListQuery), responses((status = 200, body = GroupPage)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -47,11 +47,11 @@ pub(super) async fn list(
     Ok(answer(StatusCode::OK, &page, None))
 }
 
-/// Create a group. It takes receivers until it is committed.
+/// Create a group. Receivers may join before it is committed.
 #[utoipa::path(
     post,
     path = "/v1/groups",
-    params(CreateQuery, ("Idempotency-Key" = Option<String>, Header, description = "Again: the same answer")),
+    params(CreateQuery, ("Idempotency-Key" = Option<String>, Header, description = "Repeated: the same response")),
     request_body = NewGroup,
     responses((status = 201, body = Group), (status = "4XX", body = Problem))
 )]
@@ -84,7 +84,7 @@ pub(super) async fn create(
     Ok(written(StatusCode::from_u16(status).unwrap_or(StatusCode::CREATED), body, version))
 }
 
-/// A group in full, with its tree.
+/// Read a group with its tree.
 #[utoipa::path(
     get,
     path = "/v1/groups/{id}",
@@ -101,7 +101,7 @@ pub(super) async fn show(
     Ok(answer(StatusCode::OK, &group, Some(version)))
 }
 
-/// Make the tree, and have every node prepare and commit it (D31).
+/// Compute the tree and install the group on all nodes (D31).
 #[utoipa::path(
     post,
     path = "/v1/groups/{id}/commit",
@@ -126,7 +126,7 @@ pub(super) async fn commit(
     Ok(answer(StatusCode::OK, &group, Some(version)))
 }
 
-/// End a group, at every node. Its answer shows it as it was.
+/// Close a group at all nodes. The response is the group as it was.
 #[utoipa::path(
     delete,
     path = "/v1/groups/{id}",
@@ -149,7 +149,7 @@ pub(super) async fn close(
     Ok(answer(StatusCode::OK, &closed.await?, None))
 }
 
-/// A receiver of a group.
+/// Read a receiver.
 #[utoipa::path(
     get,
     path = "/v1/groups/{id}/receivers/{address}",
@@ -166,7 +166,7 @@ pub(super) async fn receiver(
     Ok(answer(StatusCode::OK, &receiver, Some(version)))
 }
 
-/// A receiver joins. The same join again changes nothing.
+/// Add a receiver; may be repeated.
 #[utoipa::path(
     put,
     path = "/v1/groups/{id}/receivers/{address}",
@@ -190,7 +190,7 @@ pub(super) async fn join(
     Ok(answer(StatusCode::OK, &receiver, Some(version)))
 }
 
-/// A receiver leaves, or is evicted.
+/// Remove a receiver; may be repeated.
 #[utoipa::path(
     delete,
     path = "/v1/groups/{id}/receivers/{address}",
@@ -212,7 +212,7 @@ pub(super) async fn leave(
     Ok(answer(StatusCode::OK, &left.await?, None))
 }
 
-/// The source's side reports, and asks what to do; waits while that is what it was told last.
+/// Report the state of a source and poll its order; waits for an order that differs from the last.
 #[utoipa::path(
     post,
     path = "/v1/groups/{id}/source",
@@ -232,11 +232,11 @@ pub(super) async fn source(
     let deadline = Instant::now() + wait.min(app.service.longest_source_wait());
     let is_known = |order: &SourceOrder| match (order, report.round) {
         (SourceOrder::Wait, None) => true,
-        (SourceOrder::Ready { round }, Some(known)) => *round == known && !report.paused,
-        (SourceOrder::Pause { round }, Some(known)) => *round == known && report.paused,
-        // Quiet, and nobody says more yet.
-        (SourceOrder::Wait, Some(_)) => report.paused,
-        (SourceOrder::Ready { .. } | SourceOrder::Pause { .. }, None) | (SourceOrder::Closed, _) => false,
+        (SourceOrder::Send { round }, Some(known)) => *round == known && !report.pausing,
+        (SourceOrder::Pause { round }, Some(known)) => *round == known && report.pausing,
+        // Paused, and no other order yet.
+        (SourceOrder::Wait, Some(_)) => report.pausing,
+        (SourceOrder::Send { .. } | SourceOrder::Pause { .. }, None) | (SourceOrder::End, _) => false,
     };
     let mut order = app.service.write(|core| core.report_source(&principal, id, report)).await?;
     if is_known(&order) {

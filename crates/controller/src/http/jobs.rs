@@ -14,11 +14,11 @@ use srdma_controller_core::{Principal, Refusal};
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListQuery {
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     after: Option<String>,
-    /// Jobs of a page; 100 if nobody says.
+    /// Jobs of a page [default: 100].
     limit: Option<usize>,
-    /// For new jobs: whose they are to be.
+    /// The owner of new jobs.
     tenant: Option<String>,
 }
 
@@ -31,7 +31,7 @@ fn query(listed: Listed) -> Result<ListQuery, Refusal> {
     }
 }
 
-/// A page of the jobs, without their flows.
+/// List jobs, without their flows.
 #[utoipa::path(get, path = "/v1/jobs", params(ListQuery), responses((status = 200, body = JobPage)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -62,7 +62,7 @@ pub(super) async fn place(
     Ok(answer(StatusCode::CREATED, &placed, None))
 }
 
-/// A job with its flows: paths and programs.
+/// Read a job with its flows: paths and programs.
 #[utoipa::path(
     get,
     path = "/v1/jobs/{name}",
@@ -79,7 +79,7 @@ pub(super) async fn show(
     Ok(answer(StatusCode::OK, &job, Some(version)))
 }
 
-/// Take a job away.
+/// Remove a job.
 #[utoipa::path(
     delete,
     path = "/v1/jobs/{name}",
@@ -95,7 +95,7 @@ pub(super) async fn remove(
     Ok(answer(StatusCode::OK, &removed, None))
 }
 
-/// What a change would do. Nothing changes.
+/// Compute the effect of a change, without making it.
 #[utoipa::path(
     post,
     path = "/v1/whatif",
@@ -107,11 +107,11 @@ pub(super) async fn what_if(
     principal: Principal,
     body: Body<WhatIf>,
 ) -> Result<Response, RequestError> {
-    let thought = app.service.read(|core| core.what_if(&principal, &body.value))?;
-    Ok(answer(StatusCode::OK, &thought, None))
+    let effect = app.service.read(|core| core.what_if(&principal, &body.value))?;
+    Ok(answer(StatusCode::OK, &effect, None))
 }
 
-/// Take switches or links of the fabric out of use and move their flows, or take them into use again.
+/// Drain switches or links of the fabric and move their flows, or release them.
 #[utoipa::path(
     put,
     path = "/v1/fabric/drained",

@@ -1,4 +1,4 @@
-//! Connections: how many, how long, and how they are kept secret.
+//! Listening sockets, connections, and TLS.
 
 use super::connection_limiter::ConnectionLimiter;
 use super::{App, router, standby};
@@ -24,11 +24,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// How long a connection may take for its TLS handshake, or to send the head of a request.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// Timeouts of a TLS handshake and of the head of a request.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Connections that wait in the kernel.
+/// Connections that the kernel queues.
 const BACKLOG: u32 = 4096;
 
 /// Why a controller does not start.
@@ -61,18 +61,18 @@ pub enum ServeError {
 /// A controller that listens.
 pub struct Server {
     listeners: Vec<TcpListener>,
-    /// What requests come to: another one from when it leads.
+    /// Replaced when this controller becomes the leader.
     router: watch::Receiver<Router>,
     tls: Option<TlsAcceptor>,
     limiter: Arc<ConnectionLimiter>,
     work: Work,
 }
 
-/// What is done beside answering requests. It does not end by itself, unless it fails.
+/// Work beside requests; it ends only when it fails.
 type Work = Pin<Box<dyn Future<Output = ServeError> + Send>>;
 
 impl Server {
-    /// Restores the controller from its store, and listens. `rebuilds`: takes groups over that only nodes know of.
+    /// Restores the controller from its store and listens. `rebuilds`: restores groups from recovery snapshots of nodes.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Server {
         Ok(listening.server(router, Box::pin(timers(service))))
     }
 
-    /// Listens, says who leads meanwhile, and leads when nobody else does. It stops when it does not lead any more.
+    /// Listens as a standby, and becomes the leader when there is none. It stops when it is no longer the leader.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Server {
     pub async fn stand_by(config: Config, standby: Standby, rebuilds: bool) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let nobody = Leadership::Unknown { reason: "this controller has just begun".to_owned() };
+        let nobody = Leadership::Unknown { reason: "this controller has just started".to_owned() };
         let (tell, told) = watch::channel(nobody);
         let (change, router) = watch::channel(standby::router(told));
         let work = async move {
@@ -117,7 +117,7 @@ impl Server {
         Ok(listening.server(router, Box::pin(work)))
     }
 
-    /// Where it listens; the ports that it was given, where it asked for any.
+    /// The addresses that it listens on, with the ports that were assigned.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
@@ -126,7 +126,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// It cannot lead, or does not any more.
+    /// It cannot become the leader, or is no longer.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
         let Server { listeners, router, tls, limiter, work } = self;
         let mut tasks = tokio::task::JoinSet::new();
@@ -156,7 +156,7 @@ impl Listening {
         for address in config.listen.iter().copied() {
             listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
         }
-        let limiter = ConnectionLimiter::new(config.connections, config.connections_of_one);
+        let limiter = ConnectionLimiter::new(config.connections, config.connections_per_client);
         Ok(Listening { listeners, tls, limiter })
     }
 
@@ -166,7 +166,7 @@ impl Listening {
     }
 }
 
-/// Waits until this controller leads, on a thread of its own: it may take for ever, and nobody is to wait for its end.
+/// Waits until this controller is the leader, on a thread of its own, whose end is not awaited.
 async fn led(
     standby: Standby,
     tell: watch::Sender<Leadership>,
@@ -175,7 +175,7 @@ async fn led(
     let (give, given) = oneshot::channel();
     let lead = move || {
         let told = |leadership: &Leadership| drop(tell.send_replace(leadership.clone()));
-        // Whoever is told, or given the store, has gone only when the server has.
+        // The receivers are gone only when the server is.
         let store = standby.lead(told, move || _ = depose.send(()));
         let _ = give.send(store);
     };
@@ -184,7 +184,7 @@ async fn led(
     given.await.unwrap_or_else(|error| Err(StoreError::System(error.to_string())))
 }
 
-/// Lets another one lead when the server ends.
+/// Gives up the leadership when the server ends.
 struct Leaving(Arc<Etcd>);
 
 impl Drop for Leaving {
@@ -209,7 +209,7 @@ fn leading(
 /// Runs the service's timers, which does not end.
 async fn timers(service: Arc<Service>) -> ServeError {
     service.run().await;
-    StoreError::System("the controller has stopped by itself".to_owned()).into()
+    StoreError::System("the controller's timers have stopped".to_owned()).into()
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -231,7 +231,7 @@ async fn accept(
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
-            // No more files, mostly: those that are open go on, and free some.
+            // Mostly too many open files: open connections end and free some.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -240,19 +240,19 @@ async fn accept(
         let permit = match limiter.acquire(from.ip()) {
             Ok(permit) => permit,
             Err(refusal) => {
-                turn_away(stream, tls.is_some(), &refusal);
+                reject(stream, tls.is_some(), &refusal);
                 continue;
             }
         };
         let (router, tls) = (router.borrow().clone(), tls.clone());
         tokio::spawn(async move {
-            // Answers are short: they are not to wait for more.
+            // Responses are short and latency counts.
             let _ = stream.set_nodelay(true);
             match tls {
                 None => serve(stream, router).await,
                 Some(tls) => {
-                    // Who does not speak TLS gets nothing.
-                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_PATIENCE, tls.accept(stream)).await {
+                    // A client that does not speak TLS is disconnected.
+                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
                         serve(stream, router).await;
                     }
                 }
@@ -264,13 +264,13 @@ async fn accept(
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_headers(64);
-    // What breaks a connection is the other side's doing.
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(64);
+    // A broken connection concerns its client alone.
     let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
 }
 
-/// Says that there are too many, as far as that can be said in an instant.
-fn turn_away(stream: TcpStream, is_tls: bool, refusal: &Refusal) {
+/// Reports that the limit is reached, without waiting for the client.
+fn reject(stream: TcpStream, is_tls: bool, refusal: &Refusal) {
     if is_tls {
         return;
     }

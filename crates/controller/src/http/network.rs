@@ -8,20 +8,20 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use srdma_api::ProblemType;
-use srdma_api::{DrainRequest, Hello, Node, NodePage, Problem, Session, Sync, SyncAnswer, Topology};
+use srdma_api::{DrainRequest, Node, NodePage, Problem, Registration, Session, Sync, SyncAnswer, Topology};
 use srdma_controller_core::{Principal, Refusal};
 use std::time::Duration;
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListQuery {
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     after: Option<String>,
-    /// Nodes of a page; 100 if nobody says.
+    /// Nodes of a page [default: 100].
     limit: Option<usize>,
 }
 
-/// A page of the nodes.
+/// List nodes.
 #[utoipa::path(get, path = "/v1/nodes", params(ListQuery), responses((status = 200, body = NodePage)))]
 pub(super) async fn list(
     State(app): State<App>,
@@ -37,19 +37,19 @@ pub(super) async fn list(
 #[utoipa::path(
     post,
     path = "/v1/nodes",
-    request_body = Hello,
+    request_body = Registration,
     responses((status = 200, body = Session), (status = "4XX", body = Problem))
 )]
 pub(super) async fn register(
     State(app): State<App>,
     principal: Principal,
-    body: Body<Hello>,
+    body: Body<Registration>,
 ) -> Result<Response, RequestError> {
     let session = app.service.write(|core| core.register(&principal, body.value)).await?;
     Ok(answer(StatusCode::OK, &session, None))
 }
 
-/// A node.
+/// Read a node.
 #[utoipa::path(
     get,
     path = "/v1/nodes/{name}",
@@ -65,7 +65,7 @@ pub(super) async fn show(
     Ok(answer(StatusCode::OK, &node, None))
 }
 
-/// A node reports, and asks for orders; waits for one.
+/// Report the state of a node and poll its orders; waits for one.
 #[utoipa::path(
     post,
     path = "/v1/nodes/{name}/sync",
@@ -83,13 +83,13 @@ pub(super) async fn sync(
     let session = body.value.session;
     let loopback = app.service.write(|core| core.sync(&principal, &name, body.value)).await?;
     let orders = app.service.orders(loopback, wait).await;
-    // Another hello meanwhile has taken the orders' place.
+    // Another registration meanwhile has replaced the orders.
     app.service.read(|core| core.check_session(loopback, session, &name))?;
     app.service.transaction(|core| core.keep_session(loopback));
     Ok(answer(StatusCode::OK, &SyncAnswer { orders }, None))
 }
 
-/// Have new trees go round a node, and move those that can be; or let them through again.
+/// Exclude a node from new trees and reroute existing ones, or admit it again.
 #[utoipa::path(
     put,
     path = "/v1/nodes/{name}/drain",
@@ -110,7 +110,7 @@ pub(super) async fn drain(
     Ok(answer(StatusCode::OK, &drained.await?, None))
 }
 
-/// The network as a picture shows it: nodes, links and how much they carry.
+/// Read the topology: nodes, links and their load.
 #[utoipa::path(get, path = "/v1/topology", responses((status = 200, body = Topology)))]
 pub(super) async fn topology(State(app): State<App>, principal: Principal) -> Result<Response, RequestError> {
     let topology = app.service.read(|core| core.topology(&principal, unix_ms()))?;

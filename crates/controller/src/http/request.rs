@@ -13,11 +13,11 @@ use srdma_api::ProblemType;
 use srdma_controller_core::{Principal, Refusal};
 use std::net::Ipv6Addr;
 
-/// The longest body that is read, octets.
-const MOST_OCTETS: usize = 4 << 20;
+/// The longest body, octets.
+const MAX_OCTETS: usize = 4 << 20;
 
 /// The longest idempotency key, octets.
-const LONGEST_KEY: usize = 128;
+const MAX_KEY_OCTETS: usize = 128;
 
 impl FromRequestParts<App> for Principal {
     type Rejection = RequestError;
@@ -28,7 +28,7 @@ impl FromRequestParts<App> for Principal {
     }
 }
 
-/// The version that `If-Match` names.
+/// The version in `If-Match`.
 pub(crate) struct AtVersion(pub(crate) Option<u64>);
 
 impl FromRequestParts<App> for AtVersion {
@@ -47,7 +47,7 @@ impl FromRequestParts<App> for AtVersion {
     }
 }
 
-/// The key of a request that may come again.
+/// The key of a request that may be repeated.
 pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
 impl FromRequestParts<App> for IdempotencyKey {
@@ -56,9 +56,9 @@ impl FromRequestParts<App> for IdempotencyKey {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, RequestError> {
         match text(&parts.headers, "idempotency-key")? {
             Some(key)
-                if key.is_empty() || key.len() > LONGEST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) =>
+                if key.is_empty() || key.len() > MAX_KEY_OCTETS || !key.bytes().all(|byte| byte.is_ascii_graphic()) =>
             {
-                let text = format!("Idempotency-Key: expected 1 to {LONGEST_KEY} visible ASCII characters");
+                let text = format!("Idempotency-Key: expected 1 to {MAX_KEY_OCTETS} visible ASCII characters");
                 Err(Refusal::new(ProblemType::InvalidRequest, text).into())
             }
             key => Ok(IdempotencyKey(key.map(str::to_owned))),
@@ -82,12 +82,12 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
     async fn from_request(request: Request, _: &App) -> Result<Self, RequestError> {
         let too_large =
-            || Refusal::new(ProblemType::RequestTooLarge, format!("a body has at most {MOST_OCTETS} octets"));
+            || Refusal::new(ProblemType::RequestTooLarge, format!("a body has at most {MAX_OCTETS} octets"));
         let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if length.is_some_and(|length: u64| length > MOST_OCTETS as u64) {
+        if length.is_some_and(|length: u64| length > MAX_OCTETS as u64) {
             return Err(too_large().into());
         }
-        let body = to_bytes(request.into_body(), MOST_OCTETS).await.map_err(|_| too_large())?;
+        let body = to_bytes(request.into_body(), MAX_OCTETS).await.map_err(|_| too_large())?;
         let octets: &[u8] = if body.is_empty() { b"{}" } else { &body };
         let value = serde_json::from_slice(octets)
             .map_err(|error| Refusal::new(ProblemType::InvalidRequest, format!("the body: {error}")))?;
@@ -98,7 +98,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
 /// The number of a group in a path.
 pub(crate) fn group_id(text: &str) -> Result<u32, Refusal> {
-    text.parse().map_err(|_| Refusal::new(ProblemType::UnknownGroup, format!("{text}: groups have numbers")))
+    text.parse().map_err(|_| Refusal::new(ProblemType::UnknownGroup, format!("{text}: expected the number of a group")))
 }
 
 /// An address in a path.

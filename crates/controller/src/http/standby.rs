@@ -18,8 +18,8 @@ pub(crate) fn router(leadership: watch::Receiver<Leadership>) -> Router {
 
 async fn refuse(State(leadership): State<watch::Receiver<Leadership>>) -> Response {
     let detail = match &*leadership.borrow() {
-        Leadership::Anothers { url } => format!("the controller at {url} leads: use that one"),
-        Leadership::Ours => "this controller leads from now on, and reads its store: try again".to_owned(),
+        Leadership::Other { url } => format!("the controller at {url} is the leader: use that one"),
+        Leadership::Own => "this controller is the leader from now on, and reads its store: try again".to_owned(),
         Leadership::Unknown { reason } => format!("the leader is not known: {reason}"),
     };
     let mut response = RequestError(Refusal::new(ProblemType::NotLeader, detail)).into_response();

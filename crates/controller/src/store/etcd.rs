@@ -1,23 +1,21 @@
-//! The store behind etcd, for controllers that stand in for one another: one leads and writes, the others wait.
+//! The store in etcd, for high availability: the leader writes, standbys wait.
 //!
 //! | key | value |
 //! |---|---|
-//! | `srdma/leader` | where the leader is; goes with its lease |
-//! | `srdma/batch` | who wrote the last transaction, and which of his it was |
+//! | `srdma/leader` | URL of the leader; has its lease |
+//! | `srdma/batch` | writer and number of the last transaction |
 //! | `srdma/row/KEY` | `v` and the value of a row, or `p` and the number of its pieces |
-//! | `srdma/piece/KEY`, a zero, and a number | a piece of a value that is too long for one key |
-//! | `srdma/journal` | the number of pieces of a batch that is being carried out |
+//! | `srdma/piece/KEY`, a zero, and a number | a piece of a value that exceeds one key |
+//! | `srdma/journal` | the number of pieces of a batch in progress |
 //!
 //! **Fencing.** Each transaction compares that the leader's key is the one that this controller made, and that nothing
-//! was written since its own last transaction. So a controller that has been deposed writes nothing more, and a
-//! transaction whose answer was lost is sent again without harm: if it was done, `batch` says so, and when it arrives
-//! late, it fails.
+//! was written since its own last transaction. So a former leader cannot write, and a transaction whose response was lost
+//! is sent again safely: `batch` shows whether it was committed, and a late one fails.
 //!
 //! **Batches.** A batch is one transaction if it fits into one (128 operations, 1.5 MiB, less what the store adds). A
 //! longer one is atomic nevertheless: it is written as pieces of a journal, which mean nothing yet; then one
 //! transaction puts `journal`, and from then on the batch is durable; then its rows are written, by several
-//! transactions, and the journal taken away. Whoever leads next carries out a journal that is there before it reads
-//! anything.
+//! transactions, and the journal is deleted. A new leader completes a journal before it reads anything.
 
 mod gateway;
 mod leadership;
@@ -147,7 +145,7 @@ impl Etcd {
         Ok(keys)
     }
 
-    /// Does all of this while this controller leads; it is durable then.
+    /// Commits all of this while this controller is the leader.
     fn transact(&self, writer: &mut Writer, operations: &[Value]) -> Result<(), StoreError> {
         writer.transactions += 1;
         let own = format!("{}/{}", self.made_at, writer.transactions);

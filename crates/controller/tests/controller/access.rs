@@ -62,9 +62,9 @@ fn tokens_open_what_is_theirs() {
     assert_eq!(refusal(eye.delete::<srdma_api::Group>(&path)), "forbidden");
     assert_eq!(refusal(node.get::<GroupPage>("/v1/groups")), "forbidden");
     assert_eq!(refusal(a.get::<srdma_api::Topology>("/v1/topology")), "forbidden");
-    assert_eq!(refusal(a.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::hello(1), None)), "forbidden");
+    assert_eq!(refusal(a.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::registration(1), None)), "forbidden");
     assert_eq!(refusal(a.post::<srdma_api::Group>("/v1/groups?tenant=b", &new_group(2), None)), "forbidden");
-    node.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::hello(1), None).unwrap();
+    node.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::registration(1), None).unwrap();
     assert_eq!(
         refusal(node.put::<srdma_api::Node>("/v1/nodes/N1/drain", &srdma_api::DrainRequest { drained: true })),
         "forbidden"

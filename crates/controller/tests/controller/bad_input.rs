@@ -20,7 +20,7 @@ fn a_group_that_cannot_be_is_refused() {
     let _agents = figure_1(&running);
     let client = running.client();
     create(&client, 1);
-    until("nodes have said hello", || {
+    until("all nodes have registered", || {
         let nodes: srdma_api::NodePage = client.get("/v1/nodes").unwrap().value;
         (nodes.nodes.len() == 6).then_some(())
     });

@@ -52,7 +52,7 @@ fn a_hundred_thousand_connections_keep_nobody_out() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(OnDisk::open(&folder.path().join("store")).unwrap());
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
-    let running = Running::start(Config { listen, connections_of_one: OF_ONE, ..config() }, store, false);
+    let running = Running::start(Config { listen, connections_per_client: OF_ONE, ..config() }, store, false);
     let is_over = AtomicBool::new(false);
     let mut held: Vec<TcpStream> = (0..OF_ONE).map(|_| TcpStream::connect(running.address).unwrap()).collect();
     let (let_in, created) = std::thread::scope(|scope| {

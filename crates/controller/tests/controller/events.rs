@@ -1,7 +1,7 @@
 //! The stream of events: nobody who comes back misses one unheard.
 
 use crate::running::{Running, create, until};
-use srdma_api::{Client, ClientError, Event, News};
+use srdma_api::{Client, ClientError, Event, EventKind};
 use std::io::{BufRead, BufReader};
 
 /// So many events behind an id, each with its own.
@@ -22,8 +22,8 @@ fn events(client: &Client, last: &str, count: usize) -> Vec<(String, Event)> {
 }
 
 fn created(event: &(String, Event)) -> Option<u32> {
-    match event.1.news {
-        News::GroupCreated { group } => Some(group),
+    match event.1.kind {
+        EventKind::GroupCreated { group } => Some(group),
         _ => None,
     }
 }
@@ -62,7 +62,7 @@ fn another_start_says_that_it_does_not_know() {
     let fourth = create(&client, 4).summary.id;
     // It counts from its own start: the number that was seen is not one of its own.
     let more = events(&client, &seen[2].0, 2);
-    assert_eq!(more[0].1.news, News::EventsMissed { missed: None });
+    assert_eq!(more[0].1.kind, EventKind::EventsMissed { missed: None });
     assert_eq!((created(&more[1]), more[1].1.number), (Some(fourth), 1));
     assert_eq!(created(&events(&client, &more[0].0, 1)[0]), Some(fourth), "it is said once");
 }

@@ -1,6 +1,6 @@
 //! Nodes and controllers die.
 
-use crate::fleet::{Agent, figure_1, hello, loopback};
+use crate::fleet::{Agent, figure_1, loopback, registration};
 use crate::life::ready;
 use crate::running::*;
 use srdma_api::{GroupState, NodePage, SourceOrder, SourceReport};
@@ -101,7 +101,7 @@ fn a_controller_that_comes_back_goes_on() {
     let running = Running::on_disk(&file);
     let client = running.client();
     let agents: Vec<Agent> =
-        states.into_iter().map(|(number, state)| Agent::with(running.client(), hello(number), state)).collect();
+        states.into_iter().map(|(number, state)| Agent::with(running.client(), registration(number), state)).collect();
     until("all nodes are back", || {
         let nodes: NodePage = client.get("/v1/nodes").unwrap().value;
         nodes.nodes.iter().all(|node| node.is_alive).then_some(())
@@ -125,7 +125,7 @@ fn a_creation_that_was_cut_is_made() {
     let client = running.client();
     // Nodes that are known, and answer nothing.
     for number in 1..=6 {
-        client.post::<srdma_api::Session>("/v1/nodes", &hello(number), None).unwrap();
+        client.post::<srdma_api::Session>("/v1/nodes", &registration(number), None).unwrap();
     }
     let group = create(&client, 1).summary.id;
     (1..=5).for_each(|number| join(&client, group, number));
@@ -148,7 +148,7 @@ fn joins_do_not_wait_for_a_silent_source() {
     let (group, client) = ready(&running);
     let path = format!("/v1/groups/{group}/source");
     let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).unwrap().value;
-    assert_eq!(report(SourceReport::default()), SourceOrder::Ready { round: 0 });
+    assert_eq!(report(SourceReport::default()), SourceOrder::Send { round: 0 });
     join(&client, group, 6);
     let given_up = until("R6 is out", || Some(show(&client, group)).filter(|group| group.summary.receivers == 5));
     assert_eq!(given_up.summary.state, GroupState::Ready);
@@ -156,8 +156,8 @@ fn joins_do_not_wait_for_a_silent_source() {
     assert!(failure.contains("silent for 2000 ms"), "{failure}");
     let sending = SourceReport { round: Some(0), ..SourceReport::default() };
     assert_eq!(report(sending), SourceOrder::Pause { round: 1 });
-    let quiet = SourceReport { round: Some(1), paused: true, quiet_at_psn: Some(9), ..SourceReport::default() };
-    assert_eq!(report(quiet), SourceOrder::Ready { round: 1 });
+    let quiet = SourceReport { round: Some(1), pausing: true, paused_at_psn: Some(9), ..SourceReport::default() };
+    assert_eq!(report(quiet), SourceOrder::Send { round: 1 });
     join(&client, group, 6);
     assert_eq!(report(SourceReport { round: Some(1), ..sending }), SourceOrder::Pause { round: 2 });
     report(SourceReport { round: Some(2), ..quiet });

@@ -1,7 +1,10 @@
-//! Nodes that say hello, carry out what they are told, and can be killed.
+//! Nodes that register, execute orders, and can be killed.
 
 use crate::running::Running;
-use srdma_api::{Client, Event, Held, Hello, Link, News, NodeAnswer, NodeOrder, Session, Sync, SyncAnswer, Wish};
+use srdma_api::{
+    Client, Event, EventKind, EvictionRequest, HeldGroup, Link, NodeAnswer, NodeOrder, Registration, Session, Sync,
+    SyncAnswer,
+};
 use srdma_group::GroupEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -15,7 +18,7 @@ use std::thread::JoinHandle;
 pub(crate) struct Has {
     pub(crate) entry: Option<GroupEntry>,
     prepared: Option<GroupEntry>,
-    deed: Option<String>,
+    recovery_snapshot: Option<String>,
 }
 
 /// A node.
@@ -31,7 +34,7 @@ pub(crate) struct State {
     /// One word for each order.
     pub(crate) log: Vec<String>,
     store: Option<u64>,
-    pub(crate) wishes: Vec<Wish>,
+    pub(crate) eviction_requests: Vec<EvictionRequest>,
     pub(crate) refuses: bool,
 }
 
@@ -42,7 +45,7 @@ pub(crate) fn loopback(number: u16) -> Ipv6Addr {
 /// Figure 1: N6 above N4 and N5, N4 above N1 and N2, N5 above N3; and N4–N3, N5–N2 as other ways.
 const LINKS: [(u16, u16); 7] = [(6, 4), (6, 5), (4, 1), (4, 2), (5, 3), (4, 3), (5, 2)];
 
-pub(crate) fn hello(number: u16) -> Hello {
+pub(crate) fn registration(number: u16) -> Registration {
     let ends = LINKS.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).filter(|(from, _)| *from == number);
     let hosts = match number {
         6 => vec!["2001:db8:aa::/64".parse().unwrap()],
@@ -52,7 +55,7 @@ pub(crate) fn hello(number: u16) -> Hello {
         3 => vec!["2001:db8:bb::4/128".parse().unwrap(), "2001:db8:bb::5/128".parse().unwrap()],
         _ => Vec::new(),
     };
-    Hello {
+    Registration {
         name: format!("N{number}"),
         loopback: loopback(number),
         end_mt: (number <= 3).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),
@@ -66,16 +69,16 @@ pub(crate) fn hello(number: u16) -> Hello {
 
 impl Agent {
     pub(crate) fn start(running: &Running, number: u16) -> Self {
-        Self::with(running.client(), hello(number), Arc::default())
+        Self::with(running.client(), registration(number), Arc::default())
     }
 
     /// A node with what it had before.
-    pub(crate) fn with(client: Client, hello: Hello, state: Arc<Mutex<State>>) -> Self {
+    pub(crate) fn with(client: Client, registration: Registration, state: Arc<Mutex<State>>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (own, ends) = (Arc::clone(&state), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
             while !ends.load(Ordering::Relaxed) {
-                serve(&client, &hello, &own, &ends);
+                serve(&client, &registration, &own, &ends);
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
         });
@@ -113,7 +116,7 @@ pub(crate) fn until_registered(running: &Running, count: usize) {
     let mut registered = BTreeSet::new();
     let lines = BufReader::new(stream).lines().map(Result::unwrap);
     for event in lines.filter_map(|line| Some(serde_json::from_str::<Event>(line.strip_prefix("data: ")?).unwrap())) {
-        if let News::NodeUp { node } = event.news {
+        if let EventKind::NodeUp { node } = event.kind {
             registered.insert(node);
         }
         if registered.len() == count {
@@ -123,24 +126,24 @@ pub(crate) fn until_registered(running: &Running, count: usize) {
     panic!("the stream has ended, and {registered:?} alone have registered");
 }
 
-/// Says hello, and does as it is told until the session or the connection ends.
-fn serve(client: &Client, hello: &Hello, state: &Mutex<State>, ends: &AtomicBool) {
-    let mut hello = hello.clone();
+/// Registers and executes orders until the session or the connection ends.
+fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, ends: &AtomicBool) {
+    let mut registration = registration.clone();
     {
         let state = state.lock().unwrap();
-        hello.store = state.store;
-        hello.groups = state
+        registration.store = state.store;
+        registration.groups = state
             .groups
             .iter()
-            .map(|(group, has)| Held {
+            .map(|(group, has)| HeldGroup {
                 group: *group,
                 epoch: has.entry.as_ref().map(|entry| entry.epoch),
                 prepared: has.prepared.as_ref().map(|entry| entry.epoch),
-                deed: has.deed.clone(),
+                recovery_snapshot: has.recovery_snapshot.clone(),
             })
             .collect();
     }
-    let Ok(session) = client.post::<Session>("/v1/nodes", &hello, None) else { return };
+    let Ok(session) = client.post::<Session>("/v1/nodes", &registration, None) else { return };
     let session = session.value;
     {
         let mut state = state.lock().unwrap();
@@ -149,12 +152,17 @@ fn serve(client: &Client, hello: &Hello, state: &Mutex<State>, ends: &AtomicBool
             state.store = Some(session.store);
         }
     }
-    let path = format!("/v1/nodes/{}/sync", hello.name);
+    let path = format!("/v1/nodes/{}/sync", registration.name);
     let mut answers = Vec::new();
     while !ends.load(Ordering::Relaxed) {
-        let wishes = std::mem::take(&mut state.lock().unwrap().wishes);
-        let sync =
-            Sync { session: session.session, answers: std::mem::take(&mut answers), wishes, status: None, wait_ms: 50 };
+        let eviction_requests = std::mem::take(&mut state.lock().unwrap().eviction_requests);
+        let sync = Sync {
+            session: session.session,
+            answers: std::mem::take(&mut answers),
+            eviction_requests,
+            status: None,
+            wait_ms: 50,
+        };
         let Ok(told) = client.post::<SyncAnswer>(&path, &sync, None) else { return };
         for order in told.value.orders {
             answers.extend(carry_out(&mut state.lock().unwrap(), order));
@@ -164,7 +172,7 @@ fn serve(client: &Client, hello: &Hello, state: &Mutex<State>, ends: &AtomicBool
 
 fn carry_out(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
     match order {
-        NodeOrder::Prepare { entry, deed } => {
+        NodeOrder::Prepare { entry, recovery_snapshot } => {
             let (group, epoch) = (entry.id.0, entry.epoch);
             state.log.push(format!("prepare {group} {epoch}"));
             if state.refuses {
@@ -172,7 +180,7 @@ fn carry_out(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
             }
             let has = state.groups.entry(group).or_default();
             has.prepared = Some(*entry);
-            has.deed = deed;
+            has.recovery_snapshot = recovery_snapshot;
             Some(NodeAnswer::Prepared { group, epoch })
         }
         NodeOrder::Commit { group, epoch } => {
@@ -193,10 +201,10 @@ fn carry_out(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
             }
             None
         }
-        NodeOrder::Restore { entry, deed } => {
+        NodeOrder::Restore { entry, recovery_snapshot } => {
             let (group, epoch) = (entry.id.0, entry.epoch);
             state.log.push(format!("restore {group} {epoch}"));
-            state.groups.insert(group, Has { entry: Some(*entry), prepared: None, deed });
+            state.groups.insert(group, Has { entry: Some(*entry), prepared: None, recovery_snapshot });
             Some(NodeAnswer::Committed { group, epoch })
         }
         NodeOrder::Remove { group, epoch } => {

@@ -121,8 +121,8 @@ fn a_leader_that_is_cut_off_is_told_before_another_leads() {
     let leads = Instant::now();
     let deposed = told.recv_timeout(Duration::from_secs(60)).expect("it is told");
     assert!(deposed <= leads);
-    assert_eq!(followed.recv(), Ok(Leadership::Anothers { url: "http://[::1]:1".to_owned() }));
-    assert_eq!(followed.iter().take(1).last(), Some(Leadership::Ours));
+    assert_eq!(followed.recv(), Ok(Leadership::Other { url: "http://[::1]:1".to_owned() }));
+    assert_eq!(followed.iter().take(1).last(), Some(Leadership::Own));
     assert_eq!(rows(&second, ""), [row("a", "1")]);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fleet::{figure_1, loopback};
 use crate::running::*;
-use srdma_api::{GroupState, ReceiverState, SourceOrder, SourceReport, SourceState, Wish};
+use srdma_api::{EvictionRequest, GroupState, ReceiverState, SourceOrder, SourceReport, SourceState};
 use srdma_group::Join;
 use srdma_wire::Psn;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ fn a_late_receiver_joins_at_the_next_psn() {
     let (group, client) = ready(&running);
     let path = format!("/v1/groups/{group}/source");
     let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).unwrap().value;
-    let SourceOrder::Ready { round } = report(SourceReport::default()) else { panic!("it may send") };
+    let SourceOrder::Send { round } = report(SourceReport::default()) else { panic!("it may send") };
     join(&client, group, 6);
     assert_eq!(show(&client, group).summary.state, GroupState::Changing);
     let waiting = SourceReport { round: Some(round), wait_ms: 5000, ..SourceReport::default() };
@@ -75,8 +75,8 @@ fn a_late_receiver_joins_at_the_next_psn() {
     assert!(agents[&2].group_entry(group).unwrap().receivers.len() == 1, "nothing changes before the source is quiet");
     let quiet = SourceReport {
         round: Some(round),
-        paused: true,
-        quiet_at_psn: Some(0x123),
+        pausing: true,
+        paused_at_psn: Some(0x123),
         completed_messages: 9,
         wait_ms: 5000,
         ..SourceReport::default()
@@ -85,7 +85,7 @@ fn a_late_receiver_joins_at_the_next_psn() {
     while order == SourceOrder::Wait {
         order = report(quiet);
     }
-    assert_eq!(order, SourceOrder::Ready { round });
+    assert_eq!(order, SourceOrder::Send { round });
     let entry = agents[&2].group_entry(group).unwrap();
     assert_eq!((entry.epoch, entry.receivers.len()), (2, 2));
     let joined = entry.receivers.iter().find(|receiver| receiver.address == receiver_address(6)).unwrap().joined;
@@ -114,16 +114,16 @@ fn nobody_joins_when_the_source_has_ended() {
     let (group, client) = ready(&running);
     let path = format!("/v1/groups/{group}/source");
     let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).map(|reply| reply.value);
-    assert_eq!(show(&client, group).source_state, SourceState::Unheard);
-    assert_eq!(report(SourceReport::default()).unwrap(), SourceOrder::Ready { round: 0 });
+    assert_eq!(show(&client, group).source_state, SourceState::Idle);
+    assert_eq!(report(SourceReport::default()).unwrap(), SourceOrder::Send { round: 0 });
     join(&client, group, 6);
     assert_eq!(show(&client, group).summary.state, GroupState::Changing);
     let end = SourceReport { round: Some(0), ended: true, ..SourceReport::default() };
-    assert_eq!(report(end).unwrap(), SourceOrder::Closed);
+    assert_eq!(report(end).unwrap(), SourceOrder::End);
     let ended = show(&client, group);
     assert_eq!((ended.summary.state, ended.source_state), (GroupState::Ready, SourceState::Ended));
     assert_eq!((ended.summary.receivers, ended.failure.as_deref()), (5, Some("the source has ended")));
-    assert_eq!(report(end).unwrap(), SourceOrder::Closed, "its end may be said again");
+    assert_eq!(report(end).unwrap(), SourceOrder::End, "its end may be said again");
     let again = report(SourceReport::default()).unwrap_err();
     assert_eq!(again.problem().unwrap().name(), "source-ended");
     let receiver = format!("/v1/groups/{group}/receivers/{}", receiver_address(6));
@@ -144,8 +144,8 @@ fn receivers_leave_and_are_evicted() {
     let left: srdma_api::Receiver = client.delete(&path(3)).unwrap().value;
     assert_eq!(left.state, ReceiverState::Leaving);
     until("N2 is out of the tree", || agents[&2].group_entry(group).is_none().then_some(()));
-    let wish = |number| Wish { group, receiver: receiver_address(number), cause: "stalled".to_owned() };
-    agents[&1].state.lock().unwrap().wishes = vec![wish(1), wish(1)];
+    let request = |number| EvictionRequest { group, receiver: receiver_address(number), cause: "stalled".to_owned() };
+    agents[&1].state.lock().unwrap().eviction_requests = vec![request(1), request(1)];
     until("R1 is evicted", || (show(&client, group).summary.receivers == 3).then_some(()));
     for number in [2, 4] {
         client.delete::<srdma_api::Receiver>(&path(number)).unwrap();
@@ -183,17 +183,17 @@ fn a_group_of_1024_receivers_is_created() {
     let client = running.client();
     let edges = 32_u16;
     let mut agents = Vec::new();
-    let mut head = crate::fleet::hello(6);
+    let mut head = crate::fleet::registration(6);
     head.links = (0..edges).map(|edge| srdma_api::Link { to: loopback(0x100 + edge), mtu: 9000, cost: 1 }).collect();
     agents.push(crate::fleet::Agent::with(running.client(), head, std::sync::Arc::default()));
     for edge in 0..edges {
-        let mut hello = crate::fleet::hello(1);
-        hello.name = format!("E{edge}");
-        hello.loopback = loopback(0x100 + edge);
-        hello.end_mt = Some(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0x100 + edge, 0, 0, 0, 0xe));
-        hello.links = vec![srdma_api::Link { to: loopback(6), mtu: 9000, cost: 1 }];
-        hello.hosts = vec![format!("2001:db8:bb:{edge:x}::/64").parse().unwrap()];
-        agents.push(crate::fleet::Agent::with(running.client(), hello, std::sync::Arc::default()));
+        let mut registration = crate::fleet::registration(1);
+        registration.name = format!("E{edge}");
+        registration.loopback = loopback(0x100 + edge);
+        registration.end_mt = Some(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0x100 + edge, 0, 0, 0, 0xe));
+        registration.links = vec![srdma_api::Link { to: loopback(6), mtu: 9000, cost: 1 }];
+        registration.hosts = vec![format!("2001:db8:bb:{edge:x}::/64").parse().unwrap()];
+        agents.push(crate::fleet::Agent::with(running.client(), registration, std::sync::Arc::default()));
     }
     crate::fleet::until_registered(&running, 1 + usize::from(edges));
     let group = create(&client, 1).summary.id;

@@ -1,6 +1,6 @@
 //! Stores that fail, are cut, are opened twice, saved, restored and lost.
 
-use crate::fleet::{Agent, figure_1, hello, until_registered};
+use crate::fleet::{Agent, figure_1, registration, until_registered};
 use crate::life::ready;
 use crate::running::*;
 use srdma_api::{GroupState, SourceState};
@@ -142,14 +142,14 @@ fn a_store_of_the_first_format_is_brought_up_to_date() {
     let groups = [1, 2].map(|group| show(&client, group));
     let seen = |group: &srdma_api::Group| (group.source_state, group.members.len(), group.summary.epoch);
     assert_eq!(seen(&groups[0]), (SourceState::Sending, 5, 1));
-    assert_eq!(seen(&groups[1]), (SourceState::Unheard, 1, 0));
+    assert_eq!(seen(&groups[1]), (SourceState::Idle, 1, 0));
     let audit: srdma_api::AuditPage = client.get("/v1/audit").unwrap().value;
     assert_eq!(audit.entries.len(), 9);
     let again = client.post::<srdma_api::Group>("/v1/groups", &new_group(2), Some("a-key"));
     assert_eq!(again.unwrap().value.summary.id, 2, "the key has the answer that it got from the first program");
     drop(running);
     let format = opened(&file).rows("format", None, 1).unwrap();
-    assert_eq!(format, [("format".to_owned(), b"2".to_vec())]);
+    assert_eq!(format, [("format".to_owned(), b"3".to_vec())]);
     assert_eq!([1, 2].map(|group| show(&Running::on_disk(&file).client(), group)), groups);
 }
 
@@ -179,7 +179,7 @@ fn another_store_leaves_the_nodes_alone() {
     drop(agents);
     drop(running);
     let agents = |running: &Running| -> Vec<Agent> {
-        let with = |(number, state): &(u16, _)| Agent::with(running.client(), hello(*number), Arc::clone(state));
+        let with = |(number, state): &(u16, _)| Agent::with(running.client(), registration(*number), Arc::clone(state));
         states.iter().map(with).collect()
     };
     let forgetful = Running::on_disk(&folder.path().join("forgetful"));
@@ -208,7 +208,7 @@ fn a_rebuilt_store_has_the_groups() {
     let store = Arc::new(OnDisk::open(&folder.path().join("new")).unwrap());
     let running = Running::start(config(), store, true);
     let agents: Vec<Agent> =
-        states.into_iter().map(|(number, state)| Agent::with(running.client(), hello(number), state)).collect();
+        states.into_iter().map(|(number, state)| Agent::with(running.client(), registration(number), state)).collect();
     until_registered(&running, 6);
     let client = running.client();
     let path = format!("/v1/groups/{group}");

@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_broken_stream_goes_on_behind_the_last_event() {
         let first =
-            format!(": hello\n\n{}event: other\ndata: {{}}\n\n{}", event("a-3", 3, "N1"), event("a-4", 4, "N2"));
+            format!(": registration\n\n{}event: other\ndata: {{}}\n\n{}", event("a-3", 3, "N1"), event("a-4", 4, "N2"));
         let (open, asked) = opener(vec![text(&event("a-5", 5, "N3"))]);
         let (sender, events) = mpsc::channel();
         thread::spawn(move || Follower::new(sender).follow(text(&first), open, PATIENCE));

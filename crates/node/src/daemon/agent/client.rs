@@ -2,7 +2,7 @@
 
 use crate::configuration::ControllerSettings;
 use srdma_agent::{ControllerSession, Failure, Report, Request};
-use srdma_api::{Client, ClientError, Hello, NodeAnswer, NodeOrder, ProblemType, Session};
+use srdma_api::{Client, ClientError, NodeAnswer, NodeOrder, ProblemType, Registration, Session};
 use std::io;
 use std::sync::mpsc as plain;
 use std::thread;
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub(in crate::daemon) enum ControllerEvent {
     /// The node's registration is to be sent.
-    Register(Reply<Box<Hello>>),
+    Register(Reply<Box<Registration>>),
     /// The controller has accepted it.
     Registered(Session),
     /// A report is to be sent.
@@ -84,9 +84,9 @@ impl Thread {
 
     /// Registers the node, with the token and the certificates that the files have now.
     fn register(&mut self, client: &mut Option<Client>) -> Result<Result<(), ClientError>, Ended> {
-        let hello = self.ask(ControllerEvent::Register)?;
+        let registration = self.ask(ControllerEvent::Register)?;
         let registered = self.client().and_then(|client| {
-            let session = client.register(&hello)?;
+            let session = client.register(&registration)?;
             Ok((client, session))
         });
         match registered {

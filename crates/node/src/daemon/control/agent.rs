@@ -10,7 +10,7 @@ use crate::daemon::interest;
 use crate::daemon::order::Refusal;
 use crate::daemon::snapshot::{ControllerSnapshot, Snapshot};
 use srdma_agent::{Agent, AllowedSids, Change, GroupTable, Plan};
-use srdma_api::{Hello, Link, NodeAnswer, NodeOrder, Prefix};
+use srdma_api::{Link, NodeAnswer, NodeOrder, Prefix, Registration};
 use srdma_dataplane::Command;
 use srdma_node_spec::{Entries, Owner};
 use std::time::Instant;
@@ -83,13 +83,15 @@ impl Control<'_> {
         match event {
             ControllerEvent::Register(reply) => {
                 if let Some(settings) = self.configuration.controller.clone() {
-                    reply.send(Box::new(self.controller.agent.registration(self.hello(&settings))));
+                    reply.send(Box::new(self.controller.agent.registration(self.registration(&settings))));
                 }
             }
             ControllerEvent::Registered(session) => {
                 self.controller.agent.registered(&session);
                 let groups = self.controller.table().len();
-                self.say_of_controller(|url| format!("controller {url}: greeted, with {groups} of its groups"));
+                self.say_of_controller(|url| {
+                    format!("registered with controller {url}, {groups} of its groups installed")
+                });
             }
             ControllerEvent::Report(reply) => {
                 let now_ns = self.controller.started.elapsed().as_nanos() as u64;
@@ -118,7 +120,7 @@ impl Control<'_> {
         }
     }
 
-    fn hello(&self, settings: &ControllerSettings) -> Hello {
+    fn registration(&self, settings: &ControllerSettings) -> Registration {
         let ports = &self.configuration.spec.node.ports;
         let least = ports.iter().map(|port| port.link_mtu).min().unwrap_or(1280);
         let link = |link: &ControllerLink| {
@@ -126,7 +128,7 @@ impl Control<'_> {
             Link { to: link.to, mtu: link.mtu.unwrap_or(of_port), cost: link.cost }
         };
         let prefix = |prefix: &srdma_wire::Prefix| Prefix::new(prefix.address(), prefix.prefix_len());
-        Hello {
+        Registration {
             name: settings.name.clone(),
             loopback: self.configuration.spec.node.loopback,
             end_mt: settings.end_mt,

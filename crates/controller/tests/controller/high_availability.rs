@@ -33,7 +33,7 @@ struct Controller {
 impl Controller {
     fn start(server: &Server, port: u16) -> Self {
         let child = again(
-            "standing_in::another_controller_has_all_that_a_killed_one_answered",
+            "high_availability::another_controller_has_all_that_a_killed_one_answered",
             CONTROLLER,
             &format!("{port} {}", server.url()),
         );
@@ -98,7 +98,7 @@ fn another_controller_has_all_that_a_killed_one_answered() {
     let mut first = Controller::start(&server, free_port());
     until("the first leads", || first.leads().then_some(()));
     let second = Controller::start(&server, free_port());
-    let named = format!("the controller at {} leads: ask that one", first.url());
+    let named = format!("the controller at {} is the leader: use that one", first.url());
     until("the second says who leads", || second.refusal().filter(|refusal| *refusal == named));
     // Whoever knows both asks the one that leads, now and later.
     let both = format!("{},{}", second.url(), first.url());
@@ -144,7 +144,7 @@ fn another_controller_has_all_that_a_killed_one_answered() {
     }
     // The one that was killed comes back, and waits.
     let again = Controller::start(&server, first.port);
-    let named = format!("the controller at {} leads: ask that one", second.url());
+    let named = format!("the controller at {} is the leader: use that one", second.url());
     until("the first says who leads", || again.refusal().filter(|refusal| *refusal == named));
     join(&both, group, 4);
     let number = u16::try_from(found.len() + 10).unwrap();

@@ -1,0 +1,50 @@
+//! Reroutes trees around nodes that are dead or drained, where there is another path.
+
+use super::Core;
+use super::commit::{builder, new_nodes_of};
+use srdma_group::{NodeIndex, NodeRole, Rehoming};
+use std::net::Ipv6Addr;
+
+impl Core {
+    /// Moves the children of a node in all trees that it is part of. An edge's receivers have no other path.
+    pub(super) fn reroute(&mut self, node: Ipv6Addr) {
+        for id in self.groups_of_node.get(&node).cloned().unwrap_or_default() {
+            for rehoming in self.reroutes(id, node) {
+                let lifecycle = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut());
+                if let Some(Err(error)) = lifecycle.map(|lifecycle| lifecycle.rehome_by(rehoming)) {
+                    self.record_failure(id, &error.to_string());
+                }
+                self.drive(id);
+            }
+        }
+    }
+
+    /// For each child of the node, the other path to it.
+    fn reroutes(&self, id: u32, node: Ipv6Addr) -> Vec<Rehoming> {
+        let Some(record) = self.groups.get(&id).and_then(|group| group.record.as_ref()) else { return Vec::new() };
+        let nodes = record.tree.nodes();
+        let Some(position) = nodes.iter().position(|one| one.loopback == node) else { return Vec::new() };
+        // A headend cannot be replaced.
+        if position == 0 {
+            return Vec::new();
+        }
+        let builder = builder(record);
+        let children = record.tree.children(NodeIndex(position)).iter().filter_map(|child| record.tree.node(*child));
+        let mut taken = Vec::new();
+        let mut reroutes = Vec::new();
+        for child in children {
+            let Some(mut step) = builder.alternative_path(&self.network, child.loopback, node) else { continue };
+            // A node that was added for an earlier child is in the tree when this one moves.
+            if let Some(known) = step.path.iter().rposition(|node| taken.contains(node)) {
+                step.path.drain(..known);
+            }
+            let Some(last) = step.path.len().checked_sub(2) else { continue };
+            let parent = step.path[last];
+            step.path.pop();
+            let Ok(new_nodes) = new_nodes_of(&self.network, id, &step.path, NodeRole::Transit) else { continue };
+            taken.extend(new_nodes.iter().map(|new| new.loopback));
+            reroutes.push(Rehoming { node: child.loopback, parent, parent_sid: None, new_nodes });
+        }
+        reroutes
+    }
+}
