@@ -2,7 +2,9 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Branch, Flow, Group, ControllerEvent, NewGroup, NewReceiver, Problem, TreeNode } from "../src/api/types.ts";
+import type {
+  Branch, ControllerEvent, Flow, Group, NewGroup, NewReceiver, Problem, TreeNode,
+} from "../src/api/types.ts";
 import type { Fabric } from "./fabric.ts";
 
 const PACKETS_PER_SECOND = 40_000;

@@ -55,7 +55,8 @@ export class Fleet {
       before = now;
       const status = this.#status(node, entries, sent);
       const path = `/v1/nodes/${node.name}/sync`;
-      const reply = await this.#send("POST", path, { session, answers, eviction_requests: [], status, wait_ms: WAIT_MS });
+      const report = { session, answers, eviction_requests: [], status, wait_ms: WAIT_MS };
+      const reply = await this.#send("POST", path, report);
       if (reply.status === 409) {
         session = await this.#hello(node);
         continue;
@@ -82,7 +83,11 @@ export class Fleet {
     return ((await reply.json()) as { session: number }).session;
   }
 
-  #execute({ order, entry, group, epoch }: Order, entries: Map<number, GroupEntry>, prepared: Map<number, GroupEntry>): unknown[] {
+  #execute(
+    { order, entry, group, epoch }: Order,
+    entries: Map<number, GroupEntry>,
+    prepared: Map<number, GroupEntry>,
+  ): unknown[] {
     const id = entry?.id ?? group ?? 0;
     const of = { group: id, epoch: entry?.epoch ?? epoch };
     if (order === "prepare" && entry) {

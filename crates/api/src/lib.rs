@@ -6,8 +6,8 @@
 //!   page   ◄── events, topology ─────────┤            │◄── node: registration, answers, status
 //! ```
 //!
-//! Nodes and sources poll with long requests: the controller opens no connection. `Client` (feature `client`) is for all
-//! of them.
+//! Nodes and sources poll with long requests: the controller opens no connection. `Client` (feature `client`) is
+//! for all of them.
 
 #[cfg(feature = "client")]
 mod client;

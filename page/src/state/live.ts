@@ -1,6 +1,8 @@
 import { ask, open, Refusal } from "../api/client.ts";
 import { Messages } from "../api/sse.ts";
-import type { Group, GroupPage, GroupSummary, Job, JobPage, ControllerEvent, Node, NodePage, Topology } from "../api/types.ts";
+import type {
+  ControllerEvent, Group, GroupPage, GroupSummary, Job, JobPage, Node, NodePage, Topology,
+} from "../api/types.ts";
 import type { Drops, State, Store } from "./store.ts";
 
 /** Nodes and groups of a page; what the controller gives at once. */

@@ -24,7 +24,9 @@ export function events(store: Store): HTMLElement {
   return element;
 }
 
-function eventItem(store: Store, event: ControllerEvent): { element: HTMLElement; update(event: ControllerEvent): void } {
+type EventItem = { element: HTMLElement; update(event: ControllerEvent): void };
+
+function eventItem(store: Store, event: ControllerEvent): EventItem {
   const isReplay = store.state.standing.kind === "replay";
   const when = isReplay ? duration(Math.round(event.unix_ms * 1e6)) : clock(event.unix_ms);
   const words = h("span", {});

@@ -58,7 +58,7 @@ pub(super) async fn stream(
             let text = match tokio::time::timeout(EVENT_PULSE, coming.recv()).await {
                 Ok(Ok(event)) if is_meant(&event) => line(run, &event),
                 Ok(Ok(_)) => continue,
-                // A client that reads too slowly is disconnected, and may reconnect with the last id that it has received.
+                // A client that reads too slowly is disconnected, and may reconnect with its last id.
                 Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return,
                 Err(_) => ": keep-alive\n\n".to_owned(),
             };

@@ -72,7 +72,7 @@ pub struct Server {
 type Work = Pin<Box<dyn Future<Output = ServeError> + Send>>;
 
 impl Server {
-    /// Restores the controller from its store and listens. `rebuilds`: restores groups from recovery snapshots of nodes.
+    /// Restores the controller from its store and listens. `rebuilds`: recovers groups from nodes.
     ///
     /// # Errors
     ///

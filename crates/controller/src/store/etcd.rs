@@ -9,8 +9,8 @@
 //! | `srdma/journal` | the number of pieces of a batch in progress |
 //!
 //! **Fencing.** Each transaction compares that the leader's key is the one that this controller made, and that nothing
-//! was written since its own last transaction. So a former leader cannot write, and a transaction whose response was lost
-//! is sent again safely: `batch` shows whether it was committed, and a late one fails.
+//! was written since its own last transaction. So a former leader cannot write, and a transaction whose response was
+//! lost is sent again safely: `batch` shows whether it was committed, and a late one fails.
 //!
 //! **Batches.** A batch is one transaction if it fits into one (128 operations, 1.5 MiB, less what the store adds). A
 //! longer one is atomic nevertheless: it is written as pieces of a journal, which mean nothing yet; then one

@@ -1,5 +1,5 @@
-//! Leader election: the leader is the controller whose key is in etcd. The key has a lease that its controller renews, and
-//! each write is conditional on the key.
+//! Leader election: the leader is the controller whose key is in etcd. The key has a lease that its controller renews,
+//! and each write is conditional on the key.
 
 use super::gateway::{CallError, Gateway, part};
 use super::{Etcd, LEADER};
