@@ -47,10 +47,10 @@ pub struct CnpUp {
 }
 
 /// A branch has sent more CNPs than a window allows (MT-9-3).
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("branch {branch} has sent its {limit} CNPs of this window")]
 pub struct TooManyCnps {
-    /// The branch.
     pub branch: u16,
     /// The limit of the window.
     pub limit: u16,

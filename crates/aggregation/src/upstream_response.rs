@@ -4,9 +4,9 @@ use crate::response::Response;
 use std::fmt;
 
 /// A response for the node above or, at the root, for the source.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UpstreamResponse {
-    /// The response.
     pub response: Response,
     /// The rule that it follows from.
     pub rule: Rule,

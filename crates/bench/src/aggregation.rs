@@ -19,39 +19,25 @@ use std::time::{Duration, Instant as Clock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregation {
     /// Look-up of the branch, update, decision: no packet. All branches acknowledge each PSN in turn.
-    Aggregation {
-        /// Branches.
-        branches: u16,
-    },
+    Aggregation { branches: u16 },
     /// The same where each response moves the minimum, so that each goes upstream.
-    Advance {
-        /// Branches.
-        branches: u16,
-    },
+    Advance { branches: u16 },
     /// ACKs of receivers from frames in memory to the ACKs of the node in the egress queue.
     Packets {
         /// Groups, whose packets take turns.
         groups: u32,
-        /// Branches of each.
         branches: u16,
     },
     /// Data packets to all receivers of groups that take turns.
     Data {
-        /// Groups.
         groups: u32,
         /// Receivers of each.
         branches: u16,
     },
     /// A NAK above the minimum in each group, which begins a T_hold.
-    HoldBegins {
-        /// Groups.
-        groups: u32,
-    },
+    HoldBegins { groups: u32 },
     /// The end of T_hold in all groups at once: each sends a NAK upstream.
-    HoldEnds {
-        /// Groups.
-        groups: u32,
-    },
+    HoldEnds { groups: u32 },
 }
 
 /// As many groups as one node is to serve.

@@ -21,10 +21,7 @@ pub(super) enum FastCnp {
     /// The decision, and the Fast CNP written with option 1, for a flow that was not told lately.
     Written,
     /// The same with option 2: a trace of so many nodes, eight octets each.
-    WrittenWithTrace {
-        /// Nodes.
-        nodes: usize,
-    },
+    WrittenWithTrace { nodes: usize },
     /// Decided, written, routed and queued by a node.
     Sent,
     /// A packet of a flow that was told a moment ago.

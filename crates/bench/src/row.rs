@@ -52,12 +52,12 @@ impl Row {
 }
 
 /// Memory of a group.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryRow {
     /// Name of the case.
     pub case: String,
     /// Branches of the group.
     pub branches: u16,
-    /// Octets of each group.
     pub octets_per_group: f64,
 }

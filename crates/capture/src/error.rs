@@ -18,6 +18,7 @@ pub struct ReadError {
 }
 
 /// Why a record of a capture could not be read.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// The file itself could not be read.
@@ -41,7 +42,6 @@ pub enum Reason {
     TooLong {
         /// The record.
         what: &'static str,
-        /// Its length.
         length: u32,
         /// The longest that is read.
         limit: usize,

@@ -37,10 +37,10 @@ pub struct Dissection {
 }
 
 /// Whether the Invariant CRC is that of the packet.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IcrcVerdict {
-    /// It is.
     Ok,
     /// It is not.
     Bad,

@@ -39,7 +39,6 @@ pub(super) const LINK_MTU: u16 = 9000;
 
 /// A network, and which element is what.
 pub(super) struct Fabric {
-    /// The network.
     pub(super) network: Engine<Device>,
     /// The switches, in the topology's order.
     pub(super) switches: Vec<ElementId>,

@@ -12,11 +12,9 @@ use srdma_wire::Instant;
 pub(super) enum Device {
     /// Nothing: a switch that is down. What arrives is gone.
     Absent,
-    /// A switch.
     Switch(Box<Node>),
     /// A switch with a queue that is watched.
     Monitored(Box<Node>, Box<QueueMonitor>),
-    /// A server.
     Server(Box<Server>),
     /// A host with memory of its own, the source of a group or a receiver.
     Member(Box<Member>),

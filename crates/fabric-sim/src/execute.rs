@@ -11,22 +11,20 @@ use std::fmt;
 use std::sync::Mutex;
 
 /// A scenario with the results of its runs.
+#[allow(missing_docs)]
 pub enum Results<'a> {
-    /// Of a fabric.
     Fabric(&'a FabricScenario, FabricResults),
-    /// Of a WAN.
     Wan(&'a WanScenario, WanResults),
     /// Of end-to-end runs.
     EndToEnd(&'a EndToEndScenario, EndToEndResults),
 }
 
 /// Results as JSON (`Serialize`), as a table for a terminal (`Display`) and as an HTML page.
+#[allow(missing_docs)]
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Report<'a> {
-    /// Of a fabric.
     Fabric(FabricReport<'a>),
-    /// Of a WAN.
     Wan(WanReport<'a>),
     /// Of end-to-end runs.
     EndToEnd(EndToEndReport<'a>),

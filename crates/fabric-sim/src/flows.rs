@@ -23,7 +23,6 @@ pub(super) struct PlannedFlow {
     pub(super) via: Option<NodeId>,
     /// When it begins, in nanoseconds.
     pub(super) start_ns: u64,
-    /// Its size.
     pub(super) size: FlowSize,
     /// Flows of one burst of an incast have the same number.
     pub(super) burst: Option<usize>,
@@ -39,7 +38,6 @@ impl PlannedFlow {
 /// How much a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowSize {
-    /// So many octets.
     Octets(u32),
     /// Endless, in messages of this size.
     Endless(u32),

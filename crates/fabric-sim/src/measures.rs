@@ -6,7 +6,6 @@ use srdma_report::{Better, Spread, Unit};
 
 /// A measure of a run.
 pub(super) struct Measure {
-    /// Its name.
     pub(super) name: &'static str,
     /// Its meaning, in a sentence.
     pub(super) meaning: &'static str,

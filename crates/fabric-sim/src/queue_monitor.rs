@@ -17,7 +17,6 @@ const UDP: usize = 8;
 /// A monitored queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MonitoredQueue {
-    /// The port.
     pub(super) port: PortId,
     /// Threshold, in octets.
     pub(super) threshold_octets: usize,
@@ -26,9 +25,7 @@ pub(super) struct MonitoredQueue {
 /// Place and time of the first packet in a queue above the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CongestionPoint {
-    /// The port.
     pub(super) port: PortId,
-    /// When.
     pub(super) at: Instant,
 }
 

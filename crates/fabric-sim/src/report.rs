@@ -5,12 +5,11 @@ use serde::Serialize;
 use srdma_report::Page;
 
 /// A fabric scenario with its results.
+#[allow(missing_docs)]
 #[derive(Serialize)]
 pub struct FabricReport<'a> {
-    /// The scenario.
     #[serde(skip)]
     pub scenario: &'a FabricScenario,
-    /// Its results.
     #[serde(flatten)]
     pub results: &'a FabricResults,
     /// Command, file and duration.

@@ -20,13 +20,13 @@ pub struct FabricResults {
 }
 
 /// One variant with one seed.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantResult {
     /// The variant's name.
     pub variant: String,
     /// Title in reports.
     pub title: String,
-    /// The seed.
     pub seed: u64,
     /// Virtual nanoseconds until the last thing happened.
     pub simulated_ns: u64,
@@ -102,6 +102,7 @@ pub struct LinkResult {
 }
 
 /// Workload of a flow.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowKind {
@@ -111,7 +112,6 @@ pub enum FlowKind {
     Background,
     /// An endless stream.
     Stream,
-    /// A permutation.
     Permutation,
     /// A multicast stream.
     Multicast,

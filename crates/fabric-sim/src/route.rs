@@ -22,7 +22,6 @@ const MOST_LEGS: usize = 64;
 /// A link in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Leg {
-    /// The link.
     pub(super) link: LinkId,
     /// Whether it is taken from its second end to its first.
     pub(super) backwards: bool,

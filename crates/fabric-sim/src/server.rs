@@ -82,7 +82,6 @@ pub(super) struct Ended {
 pub(super) struct Notice {
     /// The queue pair.
     pub(super) qpn: Qpn,
-    /// When.
     pub(super) at: Instant,
     /// Source address of the CNP.
     pub(super) by: Ipv6Addr,

@@ -27,9 +27,9 @@ use std::net::Ipv6Addr;
 const MAX_INTERFACE_NAME: usize = 15;
 
 /// What is chosen for a whole fabric.
+#[allow(missing_docs)]
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
-    /// The SIDs.
     pub sids: &'a SidPlan,
     /// The addresses of switches and NICs.
     pub addresses: AddressPlan,
@@ -45,11 +45,11 @@ pub struct Choices<'a> {
 }
 
 /// A device with its configuration.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Which it is.
     pub node: NodeId,
-    /// Its name.
     pub name: String,
     /// Its own address.
     pub address: Ipv6Addr,
@@ -79,11 +79,11 @@ pub struct DevicePort {
 }
 
 /// A SID with what it does.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sid {
     /// The SID. What stands behind it is its argument.
     pub prefix: Prefix,
-    /// Its behaviour.
     pub behavior: Behavior,
 }
 

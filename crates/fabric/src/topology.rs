@@ -55,11 +55,11 @@ impl LinkId {
 }
 
 /// A host or a switch.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeId {
     /// A host. Packets end here; no path goes through it.
     Host(HostId),
-    /// A switch.
     Switch(SwitchId),
 }
 
@@ -86,9 +86,9 @@ pub struct Switch {
 }
 
 /// Where a link ends.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The node.
     pub node: NodeId,
     /// The port there, 0 to [`MAX_PORT`]. Numbers of a node may have gaps.
     pub port: u16,
@@ -106,13 +106,11 @@ pub struct Link {
 }
 
 /// What a topology is to be, not checked yet.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The hosts.
     pub hosts: Vec<Host>,
-    /// The switches.
     pub switches: Vec<Switch>,
-    /// The links.
     pub links: Vec<Link>,
     /// Links that have failed: they have their SIDs, but nothing goes there.
     pub failed: Vec<LinkId>,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// A conflict between two groups.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConflictError {
     /// Nodes identify groups by number.
@@ -18,7 +19,6 @@ pub enum ConflictError {
         .of.0, .other.0
     )]
     Proxy {
-        /// The address.
         proxy: Ipv6Addr,
         /// Whose Proxy Address it is.
         of: GroupId,
@@ -37,9 +37,7 @@ pub enum ConflictError {
         address: Ipv6Addr,
         /// Its number.
         qpn: Qpn,
-        /// One group.
         one: GroupId,
-        /// The other.
         other: GroupId,
     },
     /// A Replication SID identifies one group.
@@ -47,14 +45,7 @@ pub enum ConflictError {
         "SID {sid} replicates for groups {} and {}: a Replication SID belongs to one group (RFC 9524)",
         .one.0, .other.0
     )]
-    ReplicationSid {
-        /// The SID.
-        sid: Ipv6Addr,
-        /// One group.
-        one: GroupId,
-        /// The other.
-        other: GroupId,
-    },
+    ReplicationSid { sid: Ipv6Addr, one: GroupId, other: GroupId },
 }
 
 /// Checks that groups can be in one network.

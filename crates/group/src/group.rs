@@ -54,9 +54,9 @@ impl TryFrom<u16> for PathMtu {
 }
 
 /// The source, as the root needs it to deliver responses (D13).
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Its address.
     pub address: Ipv6Addr,
     /// Its own queue pair.
     #[serde(with = "document::qpn")]
@@ -102,6 +102,7 @@ pub struct Join {
 }
 
 /// A group as a control plane describes it, not yet checked.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The group's number.
@@ -120,19 +121,17 @@ pub struct Record {
     pub path_mtu: PathMtu,
     /// Largest IPv6 packet that every link of the tree carries, in octets.
     pub link_mtu: u16,
-    /// The source.
     pub source: Source,
     /// What WRITE requests address, when the group carries them.
     pub region: Option<SourceRegion>,
-    /// All receivers.
     pub receivers: Vec<Receiver>,
-    /// The tree.
     pub tree: Tree,
     /// Choices.
     pub policy: Policy,
 }
 
 /// Why a record is no group.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
     /// A group without receivers.
@@ -156,7 +155,6 @@ pub enum GroupError {
     /// 0 and 1 are no queue pairs of a Reliable Connection.
     #[error("{address}: queue pair number {qpn} is reserved")]
     ReservedQpn {
-        /// Whose.
         address: Ipv6Addr,
         /// The number.
         qpn: Qpn,
@@ -177,12 +175,7 @@ pub enum GroupError {
     IdleTransit(String),
     /// More branches than a node can count.
     #[error("node {node} has {branches} branches, at most 65535 are possible")]
-    TooManyBranches {
-        /// The node.
-        node: String,
-        /// Its branches.
-        branches: usize,
-    },
+    TooManyBranches { node: String, branches: usize },
     /// WRITE needs a region at every receiver (D27).
     #[error("receiver {0} names no memory region, but the group has one")]
     MissingRegion(Ipv6Addr),
@@ -207,7 +200,6 @@ pub enum GroupError {
         receivers: usize,
         /// Octets of the packet.
         needed: usize,
-        /// Link MTU.
         link_mtu: u16,
     },
     /// Even without lists a packet is too long.
@@ -217,7 +209,6 @@ pub enum GroupError {
         path_mtu: u16,
         /// Octets of the packet.
         needed: usize,
-        /// Link MTU.
         link_mtu: u16,
     },
 }

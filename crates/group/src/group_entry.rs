@@ -10,6 +10,7 @@ use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 
 /// Where responses go from a node (D12, D13).
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Parent {
@@ -17,7 +18,6 @@ pub enum Parent {
     Source(Source),
     /// The node above.
     Node {
-        /// Its loopback.
         loopback: Ipv6Addr,
         /// The SID to encapsulate to, when it is not a neighbour.
         sid: Option<Ipv6Addr>,
@@ -67,11 +67,10 @@ pub struct HeadendEntry {
 }
 
 /// A node's part of a group.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupEntry {
-    /// The group.
     pub id: GroupId,
-    /// Its epoch.
     pub epoch: u32,
     /// The last epoch at which something that had been in the group before came to hang below this node (re-homing):
     /// what the node said upstream before is not true of it.

@@ -16,11 +16,11 @@ pub struct ReceiverRegion {
 }
 
 /// The receivers of one edge, in the order of its TLVs.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeList {
     /// Edge Node Address.
     pub edge: Ipv6Addr,
-    /// Its receivers.
     pub receivers: Vec<Receiver>,
 }
 

@@ -61,6 +61,7 @@ pub struct Tree {
 }
 
 /// Why nodes form no tree.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
     /// There must be a headend.
@@ -79,12 +80,7 @@ pub enum TreeError {
     },
     /// Responses are sent from the loopback, which identifies the responder (D12, D14).
     #[error("node {node}: {address} cannot be its loopback address")]
-    Loopback {
-        /// The node.
-        node: String,
-        /// The address.
-        address: Ipv6Addr,
-    },
+    Loopback { node: String, address: Ipv6Addr },
     /// A node is either headend or edge: a tree has at least one node of each kind.
     #[error("the headend {0} cannot be an edge as well")]
     HeadendIsEdge(String),
@@ -93,12 +89,7 @@ pub enum TreeError {
     EdgeWithChildren(String),
     /// A group address that is none.
     #[error("node {node}: {address} is not an IPv6 multicast address")]
-    NotMulticast {
-        /// The node.
-        node: String,
-        /// The address.
-        address: Ipv6Addr,
-    },
+    NotMulticast { node: String, address: Ipv6Addr },
 }
 
 impl From<Tree> for Vec<TreeNode> {

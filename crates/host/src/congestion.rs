@@ -40,6 +40,7 @@ impl Congestion {
 }
 
 /// Rates and Fast CNPs of a sender. Rates are sampled after each received batch: only received packets reduce a rate.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CongestionStats {
     /// The lowest rate, in bits per second on the link; `None`: no rate limit applied.
@@ -48,7 +49,6 @@ pub struct CongestionStats {
     pub last_bits_per_s: Option<u64>,
     /// The smallest window, in octets in flight; `None`: no window applied.
     pub least_window_octets: Option<u64>,
-    /// The last window.
     pub last_window_octets: Option<u64>,
     /// Fast CNPs of each congested switch (FC-4-8).
     pub switches: BTreeMap<Ipv6Addr, u64>,

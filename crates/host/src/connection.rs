@@ -11,13 +11,13 @@ use std::net::Ipv6Addr;
 pub(crate) const RECEIVES: usize = 4096;
 
 /// A queue pair toward its peer. The peer of a group is its Proxy Address and its Designated QPN (MT-5.1-1).
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Address of this host.
     pub address: Ipv6Addr,
     /// Queue pair of this host.
     pub qpn: Qpn,
-    /// The peer's address.
     pub peer_address: Ipv6Addr,
     /// The peer's queue pair.
     pub peer_qpn: Qpn,

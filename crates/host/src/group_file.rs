@@ -9,13 +9,12 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 
 /// A multicast group as its source sees it.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupFile {
-    /// The Proxy Address.
     #[serde(deserialize_with = "fields::address::deserialize")]
     pub proxy: Ipv6Addr,
-    /// The Designated QPN.
     #[serde(with = "fields::qpn")]
     pub designated_qpn: Qpn,
     /// The source's first PSN, which every receiver expects first (D28).
@@ -26,7 +25,6 @@ pub struct GroupFile {
     pub path_mtu: PathMtu,
     /// The memory that the source believes to write to (D27).
     pub region: Option<GroupRegion>,
-    /// The source.
     pub source: GroupSource,
 }
 
@@ -43,10 +41,10 @@ pub struct GroupRegion {
 }
 
 /// The source of a group.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSource {
-    /// Its address.
     #[serde(deserialize_with = "fields::address::deserialize")]
     pub address: Ipv6Addr,
     /// Its true queue pair.

@@ -42,12 +42,12 @@ pub struct RawInterface<'a> {
 }
 
 /// Why a wire cannot be opened or no longer be used.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The peer has no route.
     #[error("no route to {peer}: {error}")]
     NoRoute {
-        /// The peer.
         peer: Ipv6Addr,
         /// The kernel's error.
         error: io::Error,
@@ -55,7 +55,6 @@ pub enum WireError {
     /// The route to the peer is over IPv4.
     #[error("the source address toward {peer} is {address}, which is not an IPv6 address")]
     NotIpv6 {
-        /// The peer.
         peer: Ipv6Addr,
         /// The source address that the kernel chooses.
         address: IpAddr,
@@ -78,9 +77,7 @@ pub enum WireError {
          raise it, or choose a smaller --path-mtu"
     )]
     Mtu {
-        /// The interface.
         interface: String,
-        /// Its MTU.
         mtu: usize,
         /// Payload of a full packet.
         path_mtu: u32,
@@ -93,7 +90,6 @@ pub enum WireError {
          choose a smaller --path-mtu"
     )]
     LinkMtu {
-        /// The peer.
         peer: Ipv6Addr,
         /// Payload of a full packet.
         path_mtu: u32,

@@ -25,9 +25,9 @@ const MAX_PIECES: usize = 8;
 const RETRY: Duration = Duration::from_millis(1);
 
 /// Where a packet driver sits, and what is there.
+#[allow(missing_docs)]
 #[derive(Clone, Debug)]
 pub struct RawWireConfig {
-    /// The interface.
     pub interface: String,
     /// Address of this host.
     pub address: Ipv6Addr,

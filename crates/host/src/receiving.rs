@@ -50,9 +50,9 @@ struct Arrival {
 }
 
 /// A stream that came in.
+#[allow(missing_docs)]
 #[derive(Debug)]
 pub struct Received {
-    /// The data.
     pub data: Vec<u8>,
     /// What the sender says of them.
     pub trailer: Trailer,

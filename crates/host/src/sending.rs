@@ -14,9 +14,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// RDMA operation of the messages.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferMode {
-    /// SEND.
     Send,
     /// RDMA WRITE, from this address in the peer's memory on.
     Write(RemoteAddress),

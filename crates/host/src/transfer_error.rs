@@ -5,35 +5,23 @@ use srdma_rc::Status;
 use std::time::Duration;
 
 /// Why a transfer failed.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     /// The peer has never responded.
     #[error(
         "no response from the peer for {after:?}: is it running, and does it expect this address, queue pair and PSN?"
     )]
-    NoResponse {
-        /// Duration.
-        after: Duration,
-    },
+    NoResponse { after: Duration },
     /// The peer has stopped responding.
     #[error("nothing was acknowledged for {after:?}: the peer or the path to it failed")]
-    NoProgress {
-        /// Duration.
-        after: Duration,
-    },
+    NoProgress { after: Duration },
     /// Nothing was ever received.
     #[error("nothing was received for {after:?}: does the sender use this address, queue pair and PSN?")]
-    NothingReceived {
-        /// Duration.
-        after: Duration,
-    },
+    NothingReceived { after: Duration },
     /// Nothing is received any more.
     #[error("nothing more was received for {after:?}: the sender or the path from it failed")]
-    ReceiveTimeout {
-        /// Duration.
-        after: Duration,
-    },
-    /// The group is closed.
+    ReceiveTimeout { after: Duration },
     #[error("the group was closed before everything was sent")]
     GroupClosed,
     /// A work request failed.
@@ -50,7 +38,6 @@ pub enum TransferError {
     TooLong {
         /// Octets beyond the limit.
         excess: u64,
-        /// The limit.
         limit: u64,
     },
     /// The trailer has another length.

@@ -19,15 +19,16 @@ pub enum Choice {
 }
 
 /// A driver, and why it is not a better one.
+#[allow(missing_docs)]
 #[derive(Debug)]
 pub struct Opened {
-    /// The driver.
     pub driver: Box<dyn Driver>,
     /// A line for each driver that was tried before and did not work.
     pub notes: Vec<String>,
 }
 
 /// Why an interface could not be opened.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is no such interface.
@@ -56,7 +57,6 @@ pub enum OpenError {
     Refused {
         /// Its name.
         interface: String,
-        /// The driver.
         kind: DriverKind,
         /// What was being done.
         what: &'static str,

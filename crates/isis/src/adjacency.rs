@@ -17,11 +17,11 @@ use srdma_wire::units::NS_PER_S;
 use std::net::Ipv6Addr;
 
 /// The adjacency of a circuit.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adjacency {
     /// How far the handshake is.
     pub state: AdjacencyState,
-    /// The neighbour.
     pub neighbour: SystemId,
     /// The neighbour's addresses on the link.
     pub addresses: Vec<Ipv6Addr>,

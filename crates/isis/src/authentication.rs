@@ -22,18 +22,15 @@ const GENERIC: u8 = 3;
 const APAD: [u8; 4] = [0x87, 0x8F, 0xE1, 0xF3];
 
 /// A key that all systems of a level share.
+#[allow(missing_docs)]
 #[derive(Clone, PartialEq, Eq)]
 pub enum Key {
     /// RFC 5304.
-    Md5 {
-        /// The secret.
-        secret: Vec<u8>,
-    },
+    Md5 { secret: Vec<u8> },
     /// RFC 5310 with SHA-256.
     Sha256 {
         /// Which of the keys it is.
         key_id: u16,
-        /// The secret.
         secret: Vec<u8>,
     },
 }

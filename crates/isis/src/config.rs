@@ -8,6 +8,7 @@ use srdma_wire::MacAddress;
 use std::net::Ipv6Addr;
 
 /// A system.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Its id, unlike any other's.
@@ -26,7 +27,6 @@ pub struct Config {
     pub capability: RouterCapability,
     /// Its locators and their SIDs.
     pub locators: Vec<Locator>,
-    /// Its prefixes.
     pub prefixes: Vec<Reachability>,
     /// When it does what.
     pub timers: Timers,

@@ -60,7 +60,6 @@ pub(crate) enum Compared {
     Newer,
     /// The same version.
     Same,
-    /// Older.
     Older,
     /// The same number with other octets: two systems with one id, or damage (ISO 10589 section 7.3.16.2).
     Confused,

@@ -8,9 +8,9 @@ use std::str::FromStr;
 pub struct SystemId(pub [u8; 6]);
 
 /// A system, or a pseudonode that it has made for a LAN: `0000.0000.0009.00`.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId {
-    /// The system.
     pub system: SystemId,
     /// Which of its pseudonodes; 0 is the system itself.
     pub pseudonode: u8,

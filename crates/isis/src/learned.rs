@@ -18,18 +18,17 @@ pub struct Behaviors {
 }
 
 /// A node, as the others see it.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LearnedNode {
     /// Its name (RFC 5301).
     pub hostname: Option<String>,
     /// Its SRv6 capabilities; `None` if it announces none.
     pub srv6: Option<CapabilityFlags>,
-    /// Its locators.
     pub locators: Vec<Prefix>,
     /// Its own addresses: the prefixes of full length that it announces and has not from elsewhere. Tunnels that begin
     /// there have one of these, or an address of a locator, as their source.
     pub addresses: Vec<Prefix>,
-    /// All its SIDs.
     pub sids: Vec<EndSid>,
 }
 

@@ -29,9 +29,9 @@ const SUB_SID_STRUCTURE: u16 = 10;
 const WORD: usize = 4;
 
 /// Where a locator is (RFC 9513 section 7.1).
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteType {
-    /// In the area.
     IntraArea = 1,
     /// In another area.
     InterArea,
@@ -57,6 +57,7 @@ impl RouteType {
 }
 
 /// A locator and the SIDs below it.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locator {
     /// Where it is.
@@ -67,9 +68,7 @@ pub struct Locator {
     pub options: u8,
     /// What it costs; all ones: it is not reachable.
     pub metric: u32,
-    /// The prefix.
     pub prefix: Prefix,
-    /// The SIDs.
     pub sids: Vec<EndSid>,
 }
 

@@ -28,9 +28,9 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Where a lab's controller is, and what is needed to speak to it.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ControllerAccess {
-    /// Its URL.
     pub url: String,
     /// The file with the token, which may do everything.
     pub token_file: PathBuf,

@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 
 /// Why a lab could not do what it was asked. What has been made by then stays, so that it can be looked at, and `down`
 /// takes it away.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// Network namespaces need root.
@@ -36,7 +37,6 @@ pub enum LabError {
     /// No node of this name.
     #[error("lab {lab} has no node {node}: its nodes are {}", nodes.join(", "))]
     UnknownNode {
-        /// The lab.
         lab: String,
         /// The node that was asked for.
         node: String,
@@ -48,7 +48,6 @@ pub enum LabError {
     Start {
         /// The whole command.
         line: String,
-        /// Why.
         error: io::Error,
     },
     /// A command failed.
@@ -64,13 +63,11 @@ pub enum LabError {
     /// A process did not become ready, or did not do in time what was waited for.
     #[error("{process} did not {what} within {waited_s} s; the last lines of {}:\n{tail}", log.display())]
     Late {
-        /// The process.
         process: String,
         /// What it was to do.
         what: String,
         /// How long that was waited for, in seconds.
         waited_s: u64,
-        /// Its log.
         log: PathBuf,
         /// The log's last lines.
         tail: String,
@@ -78,11 +75,9 @@ pub enum LabError {
     /// A process ended that should not have.
     #[error("{process} ended before it could {what}; the last lines of {}:\n{tail}", log.display())]
     Ended {
-        /// The process.
         process: String,
         /// What it was to do.
         what: String,
-        /// Its log.
         log: PathBuf,
         /// The log's last lines.
         tail: String,

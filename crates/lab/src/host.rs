@@ -40,11 +40,9 @@ pub(crate) struct Terms {
 /// Who sends, as receivers see it, and who receives, as the source of a group sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
-    /// The address.
     pub(crate) address: Ipv6Addr,
     /// The queue pair.
     pub(crate) qpn: Qpn,
-    /// The first PSN.
     pub(crate) first_psn: Psn,
 }
 
@@ -102,7 +100,6 @@ impl Destination {
 /// A host's part in the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The source.
     Source,
     /// The receiver of this rank, from 1.
     Receiver(usize),
@@ -147,6 +144,7 @@ pub(crate) trait Host {
 }
 
 /// What came of a host's part in a transfer. Counters that a host does not have are absent.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostOutcome {
     /// Why it failed.
@@ -163,13 +161,9 @@ pub struct HostOutcome {
     pub retransmissions: Option<u64>,
     /// Times that the ACK timer ran out.
     pub timeouts: Option<u64>,
-    /// ACKs received.
     pub acks_received: Option<u64>,
-    /// NAKs received.
     pub naks_received: Option<u64>,
-    /// ACKs sent.
     pub acks_sent: Option<u64>,
-    /// NAKs sent.
     pub naks_sent: Option<u64>,
     /// The share of all processors that the emulation of the lab's guests took while the source sent.
     pub emulation_share: Option<f64>,

@@ -9,11 +9,10 @@ use srdma_node::daemon::{SidSnapshot, Snapshot};
 use std::collections::BTreeMap;
 
 /// What came of a transfer.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// The lab.
     pub lab: String,
-    /// The source's name.
     pub source_name: String,
     /// What was to be transferred.
     pub transfer: Transfer,
@@ -49,9 +48,9 @@ pub struct ControlledOutcome {
 }
 
 /// A node of such a tree.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Serialize)]
 pub struct TreeNodeOutcome {
-    /// Its name.
     pub name: String,
     /// `headend`, `transit` or `edge`.
     pub role: String,
@@ -60,9 +59,9 @@ pub struct TreeNodeOutcome {
 }
 
 /// What came of a pair's transfer.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Serialize)]
 pub struct PairOutcome {
-    /// The source's name.
     pub source_name: String,
     /// At the source.
     pub source: HostOutcome,
@@ -71,9 +70,9 @@ pub struct PairOutcome {
 }
 
 /// What came of a receiver's part.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Serialize)]
 pub struct ReceiverOutcome {
-    /// Its name.
     pub name: String,
     /// It has all data of the source, and nothing else.
     pub is_faithful: bool,
@@ -83,9 +82,9 @@ pub struct ReceiverOutcome {
 }
 
 /// What has passed a link since it was made.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkOutcome {
-    /// Its name.
     pub name: String,
     /// Its rate, when it is limited.
     pub rate_bits_per_s: Option<u64>,
@@ -97,9 +96,9 @@ pub struct LinkOutcome {
 }
 
 /// What a node has done since it was started.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeOutcome {
-    /// Its name.
     pub name: String,
     /// The drivers of its ports, each once.
     pub drivers: Vec<String>,

@@ -19,6 +19,7 @@ const TAIL_LINES: usize = 15;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A process of a lab.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Its name; that of its node, when there is only one there.
@@ -29,7 +30,6 @@ pub struct Process {
     pub pid: i32,
     /// When it was started, in the kernel's ticks: the number alone may belong to another process by now.
     start_ticks: u64,
-    /// What runs.
     pub command: Vec<String>,
     /// What it writes to its error output.
     pub log: PathBuf,

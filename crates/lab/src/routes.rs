@@ -13,7 +13,6 @@ pub(crate) struct Route {
     pub(crate) prefix: Prefix,
     /// The neighbour's link-local address.
     pub(crate) via: Ipv6Addr,
-    /// The interface.
     pub(crate) interface: String,
     /// The link, and the neighbour's end of it.
     pub(crate) toward: (usize, Side),

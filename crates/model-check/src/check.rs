@@ -40,9 +40,9 @@ pub struct Finding {
 }
 
 /// A violated property with its counterexample.
+#[allow(missing_docs)]
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The property.
     pub property: &'static str,
     /// The events, in order.
     pub path: Vec<Action>,

@@ -28,6 +28,7 @@ pub(crate) struct Place {
 }
 
 /// A change of membership.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// A receiver is evicted, or leaves, and with it the nodes that are left without branches (D25).
@@ -41,7 +42,6 @@ pub enum Change {
     },
     /// A receiver joins at an edge node while the source is quiescent (D30).
     Join {
-        /// The receiver.
         receiver: usize,
         /// The edge node.
         edge: usize,

@@ -4,9 +4,9 @@ use crate::record::{Change, CommitOrder, Record};
 use anyhow::bail;
 
 /// A tree by its name, and what can change in it.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Its name.
     pub name: &'static str,
     /// What it looks like.
     pub drawing: &'static str,

@@ -54,6 +54,7 @@ impl State {
 }
 
 /// What can happen.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The source sends its next packet.
@@ -62,7 +63,6 @@ pub enum Action {
     Timeout,
     /// A data packet arrives at a node.
     Data {
-        /// The link.
         link: usize,
         /// Its position on the link.
         position: usize,
@@ -72,13 +72,9 @@ pub enum Action {
         fates: u8,
     },
     /// A data packet is lost.
-    LoseData {
-        /// The link.
-        link: usize,
-    },
+    LoseData { link: usize },
     /// A response arrives.
     Response {
-        /// The link.
         link: usize,
         /// Its position on the link.
         position: usize,
@@ -86,10 +82,7 @@ pub enum Action {
         again: bool,
     },
     /// A response is lost.
-    LoseResponse {
-        /// The link.
-        link: usize,
-    },
+    LoseResponse { link: usize },
     /// A link holds back what is on its way from now on.
     Delay {
         /// The bit of [`State`] that says so.
@@ -101,28 +94,16 @@ pub enum Action {
         way: usize,
     },
     /// T_hold ends for all that a node holds.
-    HoldEnds {
-        /// The node.
-        node: usize,
-    },
+    HoldEnds { node: usize },
     /// A node restarts and forgets all traffic.
-    Restart {
-        /// The node.
-        node: usize,
-    },
+    Restart { node: usize },
     /// A receiver falls silent for good.
-    Dies {
-        /// The receiver.
-        receiver: usize,
-    },
+    Dies { receiver: usize },
     /// A changed record is stored.
     Store {
         /// Its position.
         record: usize,
     },
     /// The stored record takes effect at a node.
-    Commit {
-        /// The node.
-        node: usize,
-    },
+    Commit { node: usize },
 }

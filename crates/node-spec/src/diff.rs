@@ -12,6 +12,7 @@ use srdma_group::{GroupEntry, GroupId};
 use std::collections::BTreeMap;
 
 /// Why a node cannot get from one spec to another while it runs.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
     /// A setting that a node is made with.
@@ -21,16 +22,10 @@ pub enum DiffError {
     #[error(
         "group {group} has changed, but its epoch is still {epoch}: each change of membership raises the epoch (D30)"
     )]
-    SameEpoch {
-        /// The group.
-        group: u32,
-        /// Its epoch.
-        epoch: u32,
-    },
+    SameEpoch { group: u32, epoch: u32 },
     /// An epoch before the current one.
     #[error("the epoch of group {group} goes back from {before} to {after}: it only rises (D30)")]
     OlderEpoch {
-        /// The group.
         group: u32,
         /// Its epoch.
         before: u32,

@@ -14,11 +14,11 @@ use crate::{Entries, diff};
 use srdma_dataplane::Command;
 
 /// Who a layer belongs to, in the order of precedence.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// `node.toml`.
     File,
-    /// The controller.
     Controller,
     /// IS-IS.
     Isis,

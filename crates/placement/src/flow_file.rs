@@ -15,11 +15,10 @@ use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_toml_error::LineError;
 
 /// A flow with what it belongs to.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFlow {
-    /// The flow.
     pub flow: Flow,
-    /// The job.
     pub job: String,
     /// What of the job sends it, such as a collective.
     pub part: String,

@@ -66,9 +66,9 @@ pub struct JobSection {
 }
 
 /// How often a job does its collectives, and when.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repetition {
-    /// How often.
     pub iterations: u64,
     /// When for the first time, in microseconds.
     pub start_us: u64,

@@ -3,9 +3,9 @@
 use srdma_fabric::{LinkId, NodeId, Path, Topology};
 
 /// A link in one direction.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Direction {
-    /// The link.
     pub link: LinkId,
     /// Whether it is the direction toward the first of the link's ends.
     pub is_backward: bool,

@@ -8,12 +8,12 @@ use srdma_fabric::{LinkId, NodeId, Path, Topology};
 use std::collections::HashMap;
 
 /// A flow as it is saved.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFlow {
     /// How it is called in the plan; stays when others go.
     pub number: u32,
-    /// The job.
     pub job: String,
     /// What of the job sends it.
     pub collective: String,

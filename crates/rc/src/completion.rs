@@ -4,13 +4,13 @@ use crate::memory::MemoryKey;
 use srdma_wire::Qpn;
 
 /// A range of the host's own memory.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalRange {
     /// The region.
     pub key: MemoryKey,
     /// First octet, from the start of the region.
     pub offset: u64,
-    /// How many octets.
     pub length_octets: u32,
 }
 
@@ -24,6 +24,7 @@ pub struct RemoteAddress {
 }
 
 /// What a work request does.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// SEND: to a receive that the peer posted.
@@ -33,16 +34,12 @@ pub enum Operation {
     },
     /// RDMA WRITE; with immediate data it uses up a receive that the peer posted.
     Write {
-        /// Where to.
         remote: RemoteAddress,
         /// 32 bits for the peer's completion.
         immediate: Option<[u8; 4]>,
     },
     /// RDMA READ. A group's Proxy Address refuses it (D26).
-    Read {
-        /// Where from.
-        remote: RemoteAddress,
-    },
+    Read { remote: RemoteAddress },
 }
 
 /// A message to be carried.
@@ -89,13 +86,11 @@ pub enum Status {
 }
 
 /// What ended.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletedOperation {
-    /// A SEND.
     Send,
-    /// A WRITE.
     Write,
-    /// A READ.
     Read,
     /// A receive that a SEND filled, or that was not used.
     Receive,
@@ -104,15 +99,14 @@ pub enum CompletedOperation {
 }
 
 /// The end of a work request or a receive.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The queue pair it was posted to.
     pub qpn: Qpn,
     /// The host's own name for it.
     pub wr_id: u64,
-    /// What ended.
     pub operation: CompletedOperation,
-    /// How.
     pub status: Status,
     /// Octets carried; on failure 0.
     pub length_octets: u32,

@@ -52,6 +52,7 @@ impl PathMtu {
 }
 
 /// What all queue pairs of an endpoint share.
+#[allow(missing_docs)]
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// The host's address: source of what is sent, destination of what is accepted.
@@ -60,7 +61,6 @@ pub struct EndpointConfig {
     pub pkey: u16,
     /// Hop limit of packets sent.
     pub hop_limit: u8,
-    /// Traffic class of CNPs.
     pub cnp_traffic_class: u8,
     /// Whether the ICRC of received packets is verified. Off only where links are known not to damage packets.
     pub verify_icrc: bool,
@@ -281,6 +281,7 @@ impl QueuePairConfig {
 }
 
 /// Why a queue pair was not made.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A setting is outside its range.
@@ -310,7 +311,6 @@ pub enum ConfigError {
     Trace {
         /// The queue pair.
         qpn: Qpn,
-        /// Hops.
         hops: u8,
         /// Words of four octets that each hop writes.
         words: usize,

@@ -136,6 +136,7 @@ impl Drops {
 }
 
 /// What a queue pair has sent and received.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueuePairCounters {
     /// Request packets sent, retransmissions included.
@@ -154,15 +155,12 @@ pub struct QueuePairCounters {
     pub naks_sent: u64,
     /// Receiver-not-ready NAKs sent.
     pub rnr_naks_sent: u64,
-    /// CNPs sent.
     pub cnps_sent: u64,
     /// Positive ACKs received.
     pub acks_received: u64,
     /// NAKs received, receiver-not-ready ones not counted.
     pub naks_received: u64,
-    /// Receiver-not-ready NAKs received.
     pub rnr_naks_received: u64,
-    /// CNPs received.
     pub cnps_received: u64,
     /// Fast CNPs taken.
     pub fast_cnps_received: u64,

@@ -7,22 +7,21 @@ use crate::plot::{BarPlot, LinePlot};
 use crate::table::{Comparison, Table};
 
 /// A report.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// Its title.
     pub title: String,
     /// Its text, a paragraph each.
     pub summary: Vec<String>,
-    /// Its sections.
     pub sections: Vec<Section>,
     /// What stands at the end, such as the version of the program that wrote it.
     pub colophon: String,
 }
 
 /// A section, with an entry in the table of contents.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// Its heading.
     pub heading: String,
     /// What it is about, in a sentence or two; may be empty.
     pub lead: String,
@@ -38,11 +37,11 @@ impl Section {
 }
 
 /// A part of a section.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// A paragraph.
     Text(String),
-    /// A list.
     List(Vec<String>),
     /// A heading within the section.
     Heading(String),
@@ -58,9 +57,7 @@ pub enum Block {
     Comparison(Comparison),
     /// A table coloured by its values.
     Heat(HeatMap),
-    /// Lines.
     Lines(LinePlot),
-    /// Bars.
     Bars(BarPlot),
     /// A topology.
     Picture(Picture),

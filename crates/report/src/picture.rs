@@ -5,9 +5,9 @@ use crate::unit::Unit;
 use std::collections::BTreeMap;
 
 /// A node of the picture.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PictureNode {
-    /// Its name.
     pub name: String,
     /// Its tier: 0 for hosts, then upwards.
     pub tier: u8,
@@ -25,6 +25,7 @@ pub struct PictureLink {
 }
 
 /// A topology.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// What is shown.
@@ -33,11 +34,9 @@ pub struct Picture {
     pub look_for: String,
     /// The nodes; within a tier they stand in this order.
     pub nodes: Vec<PictureNode>,
-    /// The links.
     pub links: Vec<PictureLink>,
     /// What the colours of links show.
     pub measure: String,
-    /// Its unit.
     pub unit: Unit,
     /// The value of the strongest colour; without it the greatest of all links.
     pub greatest: Option<f64>,

@@ -1,13 +1,11 @@
 //! Statistics over several runs.
 
 /// Least, median and greatest of what several seeds gave.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The least.
     pub least: f64,
-    /// The median.
     pub median: f64,
-    /// The greatest.
     pub greatest: f64,
 }
 

@@ -16,24 +16,22 @@ pub struct Table {
 }
 
 /// Which of two values is the better one.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// The lower.
     Lower,
-    /// The higher.
     Higher,
-    /// Neither.
     Neither,
 }
 
 /// A measure in a comparison.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonRow {
     /// What is measured.
     pub measure: String,
     /// What that means, in a sentence; may be empty.
     pub meaning: String,
-    /// Its unit.
     pub unit: Unit,
     /// Which values are better.
     pub better: Better,

@@ -29,9 +29,9 @@ impl FlowKey {
 }
 
 /// A flow, for status and metrics.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowReport {
-    /// Its key.
     pub key: FlowKey,
     /// Where it goes.
     pub set: SetId,

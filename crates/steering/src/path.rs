@@ -33,6 +33,7 @@ pub struct Path {
 }
 
 /// The state of a path.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Nothing is known, or nothing any more. It may be taken.
@@ -49,7 +50,6 @@ pub enum State {
     AssumedBad {
         /// End of the period, unless a signal comes before.
         until: Instant,
-        /// Why.
         why: Why,
     },
     /// It is never taken.
@@ -57,9 +57,9 @@ pub enum State {
 }
 
 /// Why a path is assumed bad.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is congested.
     Congested,
     /// It carries nothing.
     Silent {

@@ -15,22 +15,21 @@ pub const MAX_PATHS: usize = 64;
 /// move, the next path would be.
 const SHARE: u64 = 4;
 /// Why there is no such set of paths.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// None, or none but denied ones.
     #[error("a destination needs at least one path that is not denied")]
     NoPath,
-    /// Too many.
     #[error("{0} paths to one destination, there may be {MAX_PATHS}")]
     TooMany(usize),
 }
 
 /// A path, for status and metrics.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathReport<'s> {
-    /// The path.
     pub path: &'s Path,
-    /// Its state.
     pub state: State,
     /// How often it was assumed bad.
     pub times_bad: u64,

@@ -4,6 +4,7 @@ use crate::config::Limits;
 use std::net::Ipv6Addr;
 
 /// Information about a flow or a path (PP-4-6).
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// The receiver reports a marked packet.
@@ -14,12 +15,7 @@ pub enum Signal {
         avoid: Ipv6Addr,
     },
     /// The ratio of marked packets.
-    CeRatio {
-        /// Marked ones.
-        marked: u32,
-        /// All.
-        packets: u32,
-    },
+    CeRatio { marked: u32, packets: u32 },
     /// Latency of a packet to the other side.
     OneWayLatency {
         /// Nanoseconds.
@@ -74,11 +70,10 @@ impl Signal {
 }
 
 /// Why a flow has moved.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A CNP.
     Cnp,
-    /// A Fast CNP.
     FastCnp,
     /// Too many marks.
     CeRatio,

@@ -47,9 +47,9 @@ pub enum Boundary {
 }
 
 /// What a packet is sent by.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The path.
     pub path: PathIndex,
     /// The flow's place in the table.
     pub place: usize,

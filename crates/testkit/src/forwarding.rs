@@ -49,13 +49,13 @@ pub struct Flavors {
 }
 
 /// What became of the packet.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Sent to the next hop of this number.
     Sent(usize, Vec<u8>),
     /// Dropped, with an ICMPv6 error of this type, code and parameter about the packet as it was then.
     Error(u8, u8, u32, Vec<u8>),
-    /// Dropped.
     Dropped,
 }
 

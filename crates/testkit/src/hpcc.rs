@@ -31,11 +31,11 @@ pub struct Sample {
 }
 
 /// What came to the sender.
+#[allow(missing_docs)]
 #[derive(Clone, Debug)]
 pub struct Feedback {
     /// When, in nanoseconds.
     pub at_ns: u64,
-    /// The samples in it.
     pub links: Vec<Sample>,
     /// It reports congestion beyond the samples.
     pub is_notice: bool,

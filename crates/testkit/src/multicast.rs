@@ -4,9 +4,9 @@ use crate::checksums;
 use std::net::Ipv6Addr;
 
 /// A receiver: address, queue pair, and where the group's memory is at it.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug)]
 pub struct Receiver {
-    /// Address.
     pub address: Ipv6Addr,
     /// Queue pair number.
     pub qpn: u32,

@@ -28,20 +28,15 @@ pub struct LineError {
 }
 
 /// Why a file was refused.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read.
     #[error("{}: {error}", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Unreadable { file: PathBuf, error: io::Error },
     /// A key or value is wrong.
     #[error("{}:{line}: {problem}", file.display())]
     Wrong {
-        /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,

@@ -134,13 +134,12 @@ impl BthView {
 }
 
 /// Base Transport Header as a value; transport version and reserved bits are zero.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bth {
     /// The operation.
     pub opcode: Opcode,
-    /// Solicited event.
     pub solicited_event: bool,
-    /// Migration request.
     pub migration_request: bool,
     /// Octets of padding before the ICRC, 0–3.
     pub pad_count: u8,

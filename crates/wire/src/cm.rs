@@ -106,13 +106,13 @@ impl CmMessage {
 }
 
 /// A message with its sender and receiver.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmPacket {
     /// The sender.
     pub source: Ipv6Addr,
     /// The receiver.
     pub destination: Ipv6Addr,
-    /// The message.
     pub message: CmMessage,
 }
 

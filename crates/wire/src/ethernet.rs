@@ -70,12 +70,11 @@ impl EtherType {
 }
 
 /// Ethernet II header as it lies.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct EthernetView {
-    /// Destination address.
     pub destination: MacAddress,
-    /// Source address.
     pub source: MacAddress,
     ethertype: U16,
 }
@@ -98,13 +97,11 @@ impl EthernetView {
 }
 
 /// Ethernet II header as a value.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ethernet {
-    /// Destination address.
     pub destination: MacAddress,
-    /// Source address.
     pub source: MacAddress,
-    /// What follows.
     pub ethertype: EtherType,
 }
 

@@ -25,12 +25,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const MAX_MESSAGE_LEN: usize = 1280 - 40;
 
 /// ICMPv6 error header as it lies; the invoking packet follows.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Icmpv6View {
     /// Type; errors are below 128.
     pub kind: u8,
-    /// Code.
     pub code: u8,
     checksum: U16,
     parameter: U32,

@@ -115,9 +115,9 @@ impl TraceView {
 }
 
 /// What stands in front of node data, as a value.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
-    /// Namespace-ID.
     pub namespace_id: u16,
     /// NodeLen: words that each node adds, without an opaque state snapshot; 5 bits.
     pub node_len_words: u8,

@@ -85,13 +85,13 @@ impl Ecn {
 }
 
 /// IPv6 header as it lies.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Ipv6View {
     first: [u8; 4],
     payload_length: U16,
     next_header: u8,
-    /// Hop limit.
     pub hop_limit: u8,
     source: [u8; 16],
     destination: [u8; 16],
@@ -199,6 +199,7 @@ impl Ipv6View {
 }
 
 /// IPv6 header as a value.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6 {
     /// DSCP and ECN.
@@ -207,13 +208,9 @@ pub struct Ipv6 {
     pub flow_label: u32,
     /// Octets after this header.
     pub payload_length: u16,
-    /// What follows.
     pub next_header: NextHeader,
-    /// Hop limit.
     pub hop_limit: u8,
-    /// Source address.
     pub source: Ipv6Addr,
-    /// Destination address.
     pub destination: Ipv6Addr,
 }
 

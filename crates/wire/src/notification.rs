@@ -214,6 +214,7 @@ fn checksum(source: &[u8; 16], destination: &[u8; 16], view: &NotificationView) 
 }
 
 /// Why a packet is no notification.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotificationError {
     /// It is too short.
@@ -235,7 +236,6 @@ pub enum NotificationError {
     Version(u8),
     /// It does not come from the node that it names.
     Source {
-        /// Its source address.
         source: Ipv6Addr,
         /// The node.
         congested: Ipv6Addr,

@@ -85,13 +85,13 @@ pub enum UnknownAction {
 }
 
 /// One option, padding included.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionTlv<'a> {
     /// Offset of its type from the start of the options header.
     pub offset: usize,
     /// Its type; 0 is Pad1, 1 PadN.
     pub kind: u8,
-    /// Its data.
     pub data: &'a [u8],
 }
 

@@ -101,13 +101,13 @@ impl Probe {
 }
 
 /// A packet with a probe, which its sender sends to itself.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbePacket {
     /// Source and destination.
     pub address: Ipv6Addr,
     /// DSCP and ECN.
     pub traffic_class: u8,
-    /// Hop limit.
     pub hop_limit: u8,
     /// UDP port, of both sides.
     pub port: u16,

@@ -105,6 +105,7 @@ impl SrhView {
 }
 
 /// What is wrong with an SRH.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SrhError {
     /// Fewer octets than Hdr Ext Len.
@@ -112,14 +113,7 @@ pub enum SrhError {
     /// A routing header, but no SRH: the type found.
     RoutingType(u8),
     /// Last Entry points beyond the header, or Segments Left beyond Last Entry + 1 (RFC 8754 section 4.3.1.1).
-    Inconsistent {
-        /// Hdr Ext Len.
-        hdr_ext_len: u8,
-        /// Last Entry.
-        last_entry: u8,
-        /// Segments Left.
-        segments_left: u8,
-    },
+    Inconsistent { hdr_ext_len: u8, last_entry: u8, segments_left: u8 },
 }
 
 impl core::fmt::Display for SrhError {
@@ -186,15 +180,13 @@ impl<'a> Srh<'a> {
 }
 
 /// The fixed part of an SRH as a value.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SrhValue {
-    /// What follows.
     pub next_header: NextHeader,
     /// Segments still to visit.
     pub segments_left: u8,
-    /// Flags.
     pub flags: u8,
-    /// Tag.
     pub tag: u16,
 }
 

@@ -72,11 +72,10 @@ impl UdpView {
 }
 
 /// UDP header as a value.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Udp {
-    /// Source port.
     pub source_port: u16,
-    /// Destination port.
     pub destination_port: u16,
     /// Octets of header and payload.
     pub length: u16,

@@ -40,15 +40,14 @@ impl VlanView {
 }
 
 /// 802.1Q tag as a value.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vlan {
     /// Priority code point, 0–7.
     pub priority: u8,
-    /// Drop eligible.
     pub drop_eligible: bool,
     /// VLAN identifier, 12 bits; 0 is a priority tag.
     pub id: u16,
-    /// What follows.
     pub ethertype: EtherType,
 }
 

@@ -61,7 +61,6 @@ pub struct FastCnp {
     pub option: u8,
     /// Destination of the packet that met congestion.
     pub original_destination: Ipv6Addr,
-    /// Its trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<IoamTrace>,
 }

@@ -112,7 +112,6 @@ impl Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChecksumVerdict {
-    /// It is.
     Ok,
     /// It is not.
     Bad,

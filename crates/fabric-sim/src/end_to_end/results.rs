@@ -4,20 +4,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// All runs.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndToEndResults {
     /// The title of the file.
     pub title: String,
-    /// Its description.
     pub description: String,
     /// The runs, in the order of their seeds.
     pub runs: Vec<EndToEndRun>,
 }
 
 /// A run with a seed.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndToEndRun {
-    /// The seed.
     pub seed: u64,
     /// The switch that restarted, if one did.
     pub restarted: Option<String>,
@@ -31,7 +31,6 @@ pub struct EndToEndRun {
     pub failure: Option<String>,
     /// SHA-256 of the source's memory.
     pub sha256: String,
-    /// The receivers.
     pub receivers: Vec<ReceiverRun>,
     /// Packets of the stream.
     pub packets: u64,
@@ -59,7 +58,6 @@ pub struct EndToEndRun {
     pub acks_of_receivers: u64,
     /// NAKs of any kind.
     pub naks_of_receivers: u64,
-    /// CNPs.
     pub cnps_of_receivers: u64,
     /// Responses that acknowledged more than every receiver had.
     pub invariant_violations: u64,
@@ -106,9 +104,9 @@ pub struct EndToEndRun {
 }
 
 /// A receiver at the end of a run.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReceiverRun {
-    /// Its name.
     pub name: String,
     /// Octets that it has without a gap.
     pub octets: u64,
@@ -120,6 +118,5 @@ pub struct ReceiverRun {
     pub acks_sent: u64,
     /// NAKs of any kind.
     pub naks_sent: u64,
-    /// CNPs.
     pub cnps_sent: u64,
 }

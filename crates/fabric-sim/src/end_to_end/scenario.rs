@@ -29,6 +29,7 @@ pub struct EndToEndScenario {
 }
 
 /// The stream, the congestion, loss and restart.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Section {
@@ -40,7 +41,6 @@ pub struct Section {
     first_hop_km: f64,
     /// Octets that each receiver is to have at the end.
     pub octets: Whole<1, 1_073_741_824>,
-    /// Octets of a message.
     #[serde(default = "message_octets")]
     pub message_octets: Whole<1, 1_073_741_824>,
     /// Leaves of the second data centre with receivers.
@@ -65,7 +65,6 @@ pub struct Section {
     /// Parameters of DCQCN that differ from the published ones.
     #[serde(default)]
     pub dcqcn: DcqcnKeys,
-    /// The restart.
     pub restart: Option<Restart>,
 }
 

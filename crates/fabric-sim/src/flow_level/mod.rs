@@ -57,7 +57,6 @@ struct FlowLevelRun<'a> {
     wire: Wire,
     jobs: Jobs,
     flows: Flows<u32>,
-    /// For each flow.
     states: Vec<FlowState>,
     /// For each channel.
     sent: Vec<Sent>,

@@ -22,7 +22,6 @@ pub(super) struct Demand {
     pub(super) limit: f64,
     /// The bottlenecks links that it uses, by their positions.
     pub(super) links: Vec<u32>,
-    /// Its rate.
     pub(super) rate: Option<f64>,
 }
 

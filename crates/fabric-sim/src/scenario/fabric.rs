@@ -44,10 +44,10 @@ pub struct FabricScenario {
 }
 
 /// Level of simulation.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// Packet by packet.
     #[default]
     Packet,
     /// By max-min fair rates, for jobs only.

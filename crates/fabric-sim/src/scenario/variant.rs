@@ -87,14 +87,13 @@ pub enum Signal {
 }
 
 /// Rate control of a sender.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Control {
     /// Nothing: it sends as fast as its link, its window and PAUSE allow.
     None,
-    /// DCQCN.
     Dcqcn,
-    /// HPCC++.
     Hpcc,
 }
 

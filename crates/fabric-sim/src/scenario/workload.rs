@@ -69,6 +69,7 @@ pub enum FlowSizes {
 }
 
 /// A flow that never ends, one message after the other: a victim, for example.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
@@ -81,7 +82,6 @@ pub struct Stream {
     /// When it begins, in microseconds.
     #[serde(default = "at_once")]
     pub start_us: Whole<0, 10_000_000>,
-    /// Octets of each message.
     #[serde(default = "default_message_octets")]
     pub message_octets: Whole<1, 1_073_741_824>,
 }
@@ -99,6 +99,7 @@ pub struct Permutation {
 
 /// A flow that never ends, from one host to all hosts below some switches: each packet is sent once, and the switches
 /// on the way copy it and merge what the receivers answer.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Multicast {
@@ -110,7 +111,6 @@ pub struct Multicast {
     /// When it begins, in microseconds.
     #[serde(default = "at_once")]
     pub start_us: Whole<0, 10_000_000>,
-    /// Octets of each message.
     #[serde(default = "default_message_octets")]
     pub message_octets: Whole<1, 1_073_741_824>,
 }

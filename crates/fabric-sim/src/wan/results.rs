@@ -14,11 +14,11 @@ pub struct WanResults {
 }
 
 /// One variant at one length of the path with one size of the congested queue and one seed.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WanRun {
     /// The variant's name.
     pub variant: String,
-    /// The seed.
     pub seed: u64,
     /// Kilometres between the PEs.
     pub total_km: f64,

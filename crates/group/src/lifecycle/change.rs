@@ -21,11 +21,11 @@ pub struct Newcomer {
 }
 
 /// A node that is to come into the tree.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNode {
     /// Its name, for people.
     pub name: String,
-    /// Its loopback address.
     pub loopback: Ipv6Addr,
     /// Its SID for the group's data.
     pub sid: Ipv6Addr,
@@ -53,6 +53,7 @@ pub struct Rehoming {
 }
 
 /// Why a change cannot be.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The group is closed, or about to be.
@@ -83,16 +84,9 @@ pub enum ChangeError {
     Headend(Ipv6Addr),
     /// Nothing to change.
     #[error("{node} hangs below {parent} already")]
-    InPlace {
-        /// The node.
-        node: Ipv6Addr,
-        /// Its parent.
-        parent: Ipv6Addr,
-    },
-    /// A loop.
+    InPlace { node: Ipv6Addr, parent: Ipv6Addr },
     #[error("{parent} hangs below {node} itself, so it cannot be its parent")]
     Loop {
-        /// The node.
         node: Ipv6Addr,
         /// The requested parent.
         parent: Ipv6Addr,

@@ -12,6 +12,7 @@ use std::net::Ipv6Addr;
 /// side must see to: it ignores what is of an earlier round than the newest it has seen, and the pause of a round that
 /// it was released from. What is still on its way to or from a node when it restarts must not arrive any more, as on a
 /// connection that breaks.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The source finishes what it has begun and begins nothing new (D30); one that has not begun yet is quiet. Answer:
@@ -64,20 +65,11 @@ pub enum Order {
         epoch: u32,
     },
     /// News: the receiver is out of the group, at every node.
-    Evicted {
-        /// Its address.
-        receiver: Ipv6Addr,
-    },
+    Evicted { receiver: Ipv6Addr },
     /// News: every node that can be reached has its part of this epoch.
-    Changed {
-        /// The epoch.
-        epoch: u32,
-    },
+    Changed { epoch: u32 },
     /// News: a change was given up, everything is as it was before.
-    GivenUp {
-        /// Why.
-        reason: String,
-    },
+    GivenUp { reason: String },
     /// News: no node has a part of the group any more, and the record can go.
     Closed,
 }

@@ -58,10 +58,12 @@ pub(super) struct Received<'r> {
 /// What the sender left to the hardware, which on a virtual link nobody has done (`struct virtio_net_hdr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offload {
-    /// Nothing.
     Nothing,
     /// A checksum over all from `start`, to be put `offset` behind it.
-    Checksum { start: usize, offset: usize },
+    Checksum {
+        start: usize,
+        offset: usize,
+    },
     /// To cut the frame into segments.
     Segmentation,
 }

@@ -4,6 +4,7 @@ use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
 /// A change of what the kernel knows. Interfaces are known by their index; IPv6 only.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Everything there is follows, as changes: at the start, and again after changes were lost.
@@ -12,9 +13,7 @@ pub enum Change {
     DumpEnds,
     /// An interface is there.
     Link {
-        /// Its index.
         index: u32,
-        /// Its name.
         name: String,
         /// Its MAC address, if it has one of six octets.
         mac: Option<MacAddress>,
@@ -24,15 +23,11 @@ pub enum Change {
         is_up: bool,
     },
     /// An interface is gone, and with it all that was said of it.
-    LinkGone {
-        /// Its index.
-        index: u32,
-    },
+    LinkGone { index: u32 },
     /// An address that the kernel uses came or went.
     Address {
         /// The interface.
         index: u32,
-        /// The address.
         address: Ipv6Addr,
         /// Whether it went.
         gone: bool,

@@ -11,9 +11,9 @@ pub const MAX_BATCH: usize = 64;
 
 /// Packets of equal length to one destination. Several need a socket with
 /// [`Segmentation::Offload`](super::Segmentation::Offload), which sends them as one; the last may be shorter.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Where to.
     pub destination: SocketAddrV6,
     /// Traffic class: DSCP and ECN.
     pub traffic_class: u8,

@@ -31,13 +31,12 @@ pub struct LspFlags {
 }
 
 /// An LSP.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lsp {
-    /// The level.
     pub level: Level,
     /// What identifies it, and how long it is valid.
     pub entry: LspEntry,
-    /// Its flags.
     pub flags: LspFlags,
     octets: Vec<u8>,
 }

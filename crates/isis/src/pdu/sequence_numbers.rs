@@ -12,31 +12,29 @@ use crate::reader::Malformed;
 use crate::tlv::{LspEntry, kind};
 
 /// LSP IDs from one to another, both included.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The first.
     pub first: LspId,
-    /// The last.
     pub last: LspId,
 }
 
 /// All LSPs of a range.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete {
     /// The sender.
     pub source: NodeId,
-    /// What of.
     pub range: Range,
-    /// The LSPs.
     pub entries: Vec<LspEntry>,
 }
 
 /// Some LSPs: acknowledged, or requested.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
     /// The sender.
     pub source: NodeId,
-    /// The LSPs.
     pub entries: Vec<LspEntry>,
 }
 

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct CircuitId(pub usize);
 
 /// Why a frame is dropped.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IsisDrop {
     /// No frame of IS-IS.
@@ -38,7 +39,6 @@ pub enum IsisDrop {
     OtherLevel,
     /// Of a neighbour with which there is no adjacency.
     NoAdjacency,
-    /// The database is full.
     DatabaseFull,
 }
 

@@ -9,6 +9,7 @@ use crate::id::LspId;
 use crate::reader::{Malformed, Reader};
 
 /// What identifies one version of an LSP.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LspEntry {
     /// Seconds that it is still valid.
@@ -17,7 +18,6 @@ pub struct LspEntry {
     pub id: LspId,
     /// Which version of it.
     pub sequence: u32,
-    /// The checksum of that.
     pub checksum: u16,
 }
 

@@ -24,6 +24,7 @@ const SUB_SID_STRUCTURE: u8 = 1;
 const GREATEST_FRONT: usize = 2 + 4 + 1 + 1 + 1 + 16 + 1;
 
 /// A locator and the SIDs below it.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locator {
     /// What it costs behind the system.
@@ -32,33 +33,30 @@ pub struct Locator {
     pub is_down: bool,
     /// The algorithm of its paths; 0 for shortest ones.
     pub algorithm: u8,
-    /// The prefix.
     pub prefix: Prefix,
-    /// The SIDs.
     pub sids: Vec<EndSid>,
 }
 
 /// A SID of the node itself.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndSid {
     /// What it does (IANA, SRv6 Endpoint Behaviors).
     pub behavior: u16,
-    /// The SID.
     pub sid: Ipv6Addr,
     /// How its bits are divided.
     pub structure: Option<SidStructure>,
 }
 
 /// The lengths of a SID's parts in bits (RFC 9352 section 9).
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SidStructure {
     /// Locator block.
     pub block: u8,
     /// Locator node.
     pub node: u8,
-    /// Function.
     pub function: u8,
-    /// Argument.
     pub argument: u8,
 }
 

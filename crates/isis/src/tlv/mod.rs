@@ -58,11 +58,11 @@ pub const NLPID_IPV6: u8 = 0x8E;
 pub const GREATEST_VALUE: usize = 255;
 
 /// A TLV as it lies.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
     /// What it is.
     pub kind: u8,
-    /// Its value.
     pub value: &'a [u8],
 }
 

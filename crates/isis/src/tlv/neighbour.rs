@@ -29,6 +29,7 @@ pub struct Neighbour {
 }
 
 /// A SID whose packets leave by one link.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndXSid {
     /// B, S and P, in the highest bits.
@@ -39,7 +40,6 @@ pub struct EndXSid {
     pub weight: u8,
     /// What it does (IANA, SRv6 Endpoint Behaviors).
     pub behavior: u16,
-    /// The SID.
     pub sid: Ipv6Addr,
     /// How its bits are divided.
     pub structure: Option<SidStructure>,

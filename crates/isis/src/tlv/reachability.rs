@@ -17,6 +17,7 @@ const FLAG_SUB_TLVS: u8 = 0x20;
 pub const GREATEST_PATH_METRIC: u32 = 0xFE00_0000;
 
 /// A prefix that the LSP's system leads to.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reachability {
     /// What it costs behind the system.
@@ -25,7 +26,6 @@ pub struct Reachability {
     pub is_down: bool,
     /// It has come from another protocol.
     pub is_external: bool,
-    /// The prefix.
     pub prefix: Prefix,
 }
 

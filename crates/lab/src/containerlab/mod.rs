@@ -32,6 +32,7 @@ const FILES: &str = "/etc/srdma";
 const DIRECTORY: &str = "/run/srdma";
 
 /// Why a lab cannot be written as a topology of containerlab.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// A container has the kernel of its host.
@@ -39,30 +40,19 @@ pub enum ExportError {
         "{node} of lab {lab} is a guest, a virtual machine, and containerlab has containers: \
          make it `kind = \"endpoint\"`, or run the lab by `srdma lab run {lab}`"
     )]
-    Guest {
-        /// The lab.
-        lab: String,
-        /// The node.
-        node: String,
-    },
+    Guest { lab: String, node: String },
     /// A container has one command.
     #[error(
         "the controller of lab {lab} runs at {node}, beside `srdma node`, and a container has one command: \
          give it a node of kind router"
     )]
-    Controller {
-        /// The lab.
-        lab: String,
-        /// The node.
-        node: String,
-    },
+    Controller { lab: String, node: String },
     /// What stands in the topology file cannot be the name of an image.
     #[error("{0:?} cannot be an image: expected a name such as {IMAGE}")]
     Image(String),
     /// The topology cannot be written as YAML.
     #[error("the topology of lab {lab} cannot be written as YAML: {problem}")]
     Yaml {
-        /// The lab.
         lab: String,
         /// What the writer said.
         problem: String,

@@ -46,13 +46,13 @@ pub struct QueuePair {
 }
 
 /// What a queue pair is to do with the first octets of its peer's buffer.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// WRITE them to a virtual address.
     Write {
         /// The key there.
         rkey: u32,
-        /// The address.
         address: u64,
     },
     /// SEND them.

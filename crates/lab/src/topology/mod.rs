@@ -14,15 +14,14 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 
 /// A lab: nodes, the links between them, and what may be transferred.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     /// The name, from that of the file.
     pub name: String,
     /// What it is good for, in one line.
     pub description: String,
-    /// The nodes.
     pub nodes: Vec<Node>,
-    /// The links.
     pub links: Vec<Link>,
     /// Every node gets kernel routes to the addresses and prefixes of all others, along the shortest paths.
     pub shortest_path_routes: bool,
@@ -37,9 +36,9 @@ pub struct Topology {
 }
 
 /// A node: a network namespace and what runs in it.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its name.
     pub name: String,
     /// What it is.
     pub kind: Kind,
@@ -93,11 +92,11 @@ impl Kind {
 }
 
 /// A link between two nodes.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// `A-B`, after its ends; the first is the one nearer to the source.
     pub name: String,
-    /// Its ends.
     pub ends: [End; 2],
     /// Largest IPv6 packet, in octets.
     pub mtu: u32,
@@ -126,11 +125,10 @@ pub struct End {
 }
 
 /// The group that the lab's data goes to.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPlan {
-    /// Its Proxy Address.
     pub proxy: Ipv6Addr,
-    /// Its Designated QPN.
     pub designated_qpn: Qpn,
     /// The source's first PSN.
     pub initial_psn: Psn,
@@ -140,20 +138,19 @@ pub struct GroupPlan {
     pub link_mtu: u16,
     /// The tree, the root first.
     pub tree: Vec<TreePlan>,
-    /// The receivers.
     pub receivers: Vec<ReceiverPlan>,
     /// What stands in the topology file for every node's `[group.policy]`.
     pub policy: toml::Table,
 }
 
 /// A node of the tree.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreePlan {
     /// Position among the lab's nodes.
     pub node: usize,
     /// Position of its parent in the tree.
     pub parent: Option<usize>,
-    /// Its loopback.
     pub loopback: Ipv6Addr,
     /// What the group's data come to it with as destination: its SID, or a multicast group.
     pub sid: Ipv6Addr,
@@ -186,11 +183,10 @@ pub struct ControllerPlan {
 }
 
 /// A group whose tree the controller makes.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlledGroup {
-    /// Its Proxy Address.
     pub proxy: Ipv6Addr,
-    /// Its Designated QPN.
     pub designated_qpn: Qpn,
     /// The source's first PSN.
     pub initial_psn: Psn,
@@ -219,9 +215,9 @@ pub struct Pair {
 }
 
 /// What `run` transfers, and how.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transfer {
-    /// Octets.
     pub size_octets: u64,
     /// RDMA path MTU.
     pub path_mtu: u16,
@@ -234,12 +230,12 @@ pub struct Transfer {
 }
 
 /// How messages are carried.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
     /// RDMA WRITE.
     Write,
-    /// SEND.
     Send,
 }
 

@@ -36,11 +36,10 @@ impl<'k> Purpose<'k> {
 }
 
 /// What the kernel says of an interface. The keys of its `[[port]]` win over it.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceFacts {
-    /// Its MAC address.
     pub mac: MacAddress,
-    /// Its addresses.
     pub addresses: Vec<Ipv6Addr>,
     /// The longest IPv6 packet that its link carries, in octets.
     pub link_mtu: u16,

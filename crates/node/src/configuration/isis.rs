@@ -110,11 +110,10 @@ impl Notation for Net {
 }
 
 /// What a node says by IS-IS, and where.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsisSettings {
-    /// The system.
     pub system: Config,
-    /// Its circuits.
     pub circuits: Vec<IsisCircuit>,
     /// What END.C and END.E are called.
     pub behaviors: Behaviors,

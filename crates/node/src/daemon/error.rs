@@ -9,6 +9,7 @@ use srdma_toml_error::FileError;
 use std::io;
 
 /// Why a daemon did not start, or ended without being told to.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// The configuration is wrong.
@@ -20,26 +21,19 @@ pub enum DaemonError {
     /// An interface is another process's, or it cannot be found out.
     #[error("port {port}: {reason}")]
     Claim {
-        /// The port.
         port: String,
         /// Which process has it.
         reason: String,
     },
     /// No driver can be had for an interface that is there.
     #[error("port {port}: {error}")]
-    Attach {
-        /// The port.
-        port: String,
-        /// Why.
-        error: OpenError,
-    },
+    Attach { port: String, error: OpenError },
     /// The status socket cannot be made.
     #[error(transparent)]
     Status(#[from] StatusError),
     /// Something that the process needs of the kernel.
     #[error("{what}: {error}")]
     System {
-        /// What it is.
         what: &'static str,
         /// Why it cannot be had.
         error: io::Error,

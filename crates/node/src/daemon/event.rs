@@ -6,31 +6,21 @@ use std::fmt;
 use std::net::Ipv6Addr;
 
 /// An event of a running node.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A port has a driver.
     Attached {
-        /// The port.
         port: String,
-        /// Its interface.
         interface: String,
-        /// The driver.
         driver: DriverKind,
         /// Why it is none of the faster ones.
         note: Option<String>,
     },
     /// A port has no driver; the node waits for its interface.
-    Detached {
-        /// The port.
-        port: String,
-        /// Its interface.
-        interface: String,
-        /// Why.
-        reason: String,
-    },
+    Detached { port: String, interface: String, reason: String },
     /// A port's link came up or went down.
     Link {
-        /// The port.
         port: String,
         /// Whether it is up.
         is_up: bool,
@@ -41,7 +31,6 @@ pub enum Event {
     OpenSids,
     /// What a router needs that asks this PE for pauses of a class (D67).
     Headroom {
-        /// The class.
         traffic_class: u8,
         /// Octets beyond XOFF for one that is next to the PE and sends nothing on.
         octets: u64,
@@ -50,11 +39,8 @@ pub enum Event {
     },
     /// A receiver holds its group back (D25).
     EvictionWanted {
-        /// The group.
         group: u32,
-        /// The receiver.
         receiver: Ipv6Addr,
-        /// Why.
         cause: EvictionCause,
         /// Whether the group is the controller's, which is asked.
         is_asked: bool,
@@ -77,20 +63,14 @@ pub enum Event {
         what: String,
     },
     /// Something that IS-IS has to say.
-    Isis {
-        /// What.
-        text: String,
-    },
+    Isis { text: String },
     /// The controller was found, or was lost.
     Controller {
         /// What has become of it.
         text: String,
     },
     /// The node ends; the signal's name.
-    Stopping {
-        /// Why.
-        signal: &'static str,
-    },
+    Stopping { signal: &'static str },
     /// Everything was given back.
     Stopped {
         /// Frames that were still waiting to be sent.

@@ -34,9 +34,9 @@ use view::{Dirty, View};
 const ON_LINK: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 
 /// A port and what the configuration says of it; the rest is the kernel's.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirroredPort {
-    /// Its interface.
     pub interface: String,
     /// Its MAC address, when the configuration gives one.
     pub mac: Option<MacAddress>,

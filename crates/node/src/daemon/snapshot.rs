@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// The state of a running node at one moment. Counters begin with the process.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The node's name.
     pub name: String,
-    /// Its loopback address.
     pub loopback: Ipv6Addr,
     /// When the process began, in seconds since 1970.
     pub started_unix_s: u64,
@@ -63,24 +63,23 @@ pub struct Snapshot {
 }
 
 /// A node's controller.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControllerSnapshot {
     /// Where it is.
     pub url: String,
     /// Whether it answered last.
     pub is_reached: bool,
-    /// Why not.
     pub error: Option<String>,
     /// How many of the node's groups are the controller's.
     pub groups: usize,
 }
 
 /// A port.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSnapshot {
-    /// Its name.
     pub name: String,
-    /// Its interface.
     pub interface: String,
     /// The driver that carries its frames; absent while its interface is gone.
     pub driver: Option<String>,
@@ -156,11 +155,10 @@ impl Role {
 }
 
 /// A group.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupSnapshot {
-    /// Its number.
     pub id: u32,
-    /// Its epoch.
     pub epoch: u32,
     /// The node's role.
     pub role: Role,
@@ -189,11 +187,10 @@ pub struct GroupSnapshot {
 }
 
 /// A receiver that is to be evicted.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvictionSnapshot {
-    /// Its address.
     pub receiver: Ipv6Addr,
-    /// Why.
     pub cause: EvictionCause,
 }
 

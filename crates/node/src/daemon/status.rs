@@ -23,6 +23,7 @@ const REST: Duration = Duration::from_millis(100);
 const SNAPSHOT_LIMIT_OCTETS: u64 = 256 << 20;
 
 /// Why there is no status.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// Another process answers at the socket.
@@ -36,7 +37,6 @@ pub enum StatusError {
     Bind {
         /// The socket.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
     /// No process answers.
@@ -44,7 +44,6 @@ pub enum StatusError {
     Connect {
         /// The socket.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
     /// The answer cannot be read to its end.
@@ -52,7 +51,6 @@ pub enum StatusError {
     Read {
         /// The socket.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
     /// The answer is none of this version's.
@@ -60,7 +58,6 @@ pub enum StatusError {
     Format {
         /// The socket.
         path: PathBuf,
-        /// Why.
         error: serde_json::Error,
     },
 }

@@ -6,6 +6,7 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 /// Why a run ended without an explanation.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// A capture that cannot be opened.
@@ -13,7 +14,6 @@ pub enum ExplainError {
     Open {
         /// The capture.
         file: PathBuf,
-        /// Why.
         reason: Reason,
     },
     /// A capture that is damaged.
@@ -31,7 +31,6 @@ pub enum ExplainError {
         file: PathBuf,
         /// The packet.
         frame: u64,
-        /// Its link type.
         found: LinkType,
     },
     /// The configuration has no groups at all.

@@ -7,10 +7,10 @@ use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 
 /// A kind of response.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// ACK.
     Ack,
     /// NAK, PSN sequence error.
     Nak,
@@ -92,6 +92,7 @@ pub enum Difference {
 }
 
 /// What happened. `kind` tells which in JSON.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Happening {
@@ -109,7 +110,6 @@ pub enum Happening {
     },
     /// A data packet went down.
     Data {
-        /// Its PSN.
         psn: u32,
         /// It asks for an ACK.
         ack_request: bool,
@@ -118,7 +118,6 @@ pub enum Happening {
     },
     /// A response of a branch was taken.
     Response {
-        /// The branch.
         branch: Ipv6Addr,
         /// What it said.
         #[serde(flatten)]
@@ -130,7 +129,6 @@ pub enum Happening {
     },
     /// A response of a branch was refused.
     Refused {
-        /// The branch.
         branch: Ipv6Addr,
         /// What it said.
         #[serde(flatten)]
@@ -148,17 +146,10 @@ pub enum Happening {
         reason: &'static str,
     },
     /// What a branch said begins to wait.
-    HoldBegan {
-        /// The branch.
-        branch: Ipv6Addr,
-        /// Where.
-        psn: u32,
-    },
+    HoldBegan { branch: Ipv6Addr, psn: u32 },
     /// It waits no longer.
     HoldEnded {
-        /// The branch.
         branch: Ipv6Addr,
-        /// Where.
         psn: u32,
         /// How long it waited, in nanoseconds.
         held_ns: u64,
@@ -167,7 +158,6 @@ pub enum Happening {
     },
     /// The node says something upstream, by the rules.
     Statement {
-        /// What.
         #[serde(flatten)]
         said: Said,
         /// By which rule; in JSON its name.
@@ -190,7 +180,6 @@ pub enum Happening {
     },
     /// A CNP of a branch.
     Cnp {
-        /// The branch.
         branch: Ipv6Addr,
         /// For how many it stands.
         count: u32,
@@ -206,16 +195,12 @@ pub enum Happening {
     },
     /// The edge asks for an eviction (D24, D25).
     EvictionWanted {
-        /// The receiver.
         receiver: Ipv6Addr,
         /// `stalled` or `failed`.
         cause: &'static str,
     },
     /// Another epoch.
-    Committed {
-        /// The epoch.
-        epoch: u32,
-    },
+    Committed { epoch: u32 },
     /// The node left the group.
     Left,
 }

@@ -24,7 +24,6 @@ pub(super) struct Sighting {
 /// What a RoCEv2 packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
-    /// A request.
     Request(Psn),
     /// An ACK or NAK.
     Response(Said),

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// What the captures of a node's ports tell of its groups. Times are nanoseconds since 1970.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// Packets of the captures.
@@ -23,14 +24,13 @@ pub struct Explanation {
     pub end_time_ns: u64,
     /// What was seen at each port.
     pub ports: Vec<PortSeen>,
-    /// The groups.
     pub groups: Vec<GroupExplanation>,
 }
 
 /// What was seen at a port.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortSeen {
-    /// Its name.
     pub name: String,
     /// Packets that came in.
     pub received: u64,
@@ -55,11 +55,10 @@ pub enum Beginning {
 }
 
 /// A group.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupExplanation {
-    /// Its number.
     pub id: u32,
-    /// Its Proxy Address.
     pub proxy: Ipv6Addr,
     /// `edge` or `transit`.
     pub role: &'static str,
@@ -81,29 +80,25 @@ pub struct GroupExplanation {
     pub backward: u64,
     /// The last data packet: its PSN and when it went down.
     pub last_data: Option<At>,
-    /// The branches.
     pub branches: Vec<BranchExplanation>,
     /// What goes upstream.
     pub upstream: Upstream,
-    /// What happened.
     pub timeline: Vec<Line>,
 }
 
 /// A PSN and a time.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct At {
-    /// The PSN.
     pub psn: u32,
-    /// When.
     pub time_ns: u64,
 }
 
 /// A branch.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BranchExplanation {
-    /// Its address.
     pub branch: Ipv6Addr,
-    /// How it is.
     pub condition: Condition,
     /// The PSN that it expects; `null` when it is unknown or removed.
     pub expects: Option<u32>,
@@ -144,11 +139,11 @@ pub struct BranchExplanation {
 }
 
 /// What goes upstream.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Upstream {
     /// Statements of the rules, by rule.
     pub by_rule: BTreeMap<&'static str, u64>,
-    /// The last one.
     pub last: Option<LastStatement>,
     /// ACKs that answered the source's going back since the minimum advanced last (R2).
     pub answers: u64,
@@ -158,11 +153,10 @@ pub struct Upstream {
 }
 
 /// The last statement.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LastStatement {
-    /// When.
     pub time_ns: u64,
-    /// What.
     #[serde(flatten)]
     pub said: Said,
     /// By which rule.

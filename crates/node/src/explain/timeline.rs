@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 
 /// A line of the timeline.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// When, in nanoseconds since 1970.
@@ -13,7 +14,6 @@ pub struct Line {
     pub until_ns: u64,
     /// How often it happened in a row.
     pub times: u64,
-    /// What.
     #[serde(flatten)]
     pub what: LineWhat,
 }
@@ -29,6 +29,7 @@ pub enum LineWhat {
 }
 
 /// Many things, counted.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename = "run")]
 pub struct Run {
@@ -60,9 +61,7 @@ pub struct Run {
     pub cnps: u64,
     /// Responses of the captures that differ from the rules.
     pub differences: u64,
-    /// The minimum before.
     pub minimum_before: Option<u32>,
-    /// The minimum after.
     pub minimum_after: Option<u32>,
 }
 

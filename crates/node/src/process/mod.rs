@@ -19,15 +19,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A capture, and the port at which its packets come in.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// The port.
     pub port: PortId,
     /// pcap or pcapng, of Ethernet.
     pub file: PathBuf,
 }
 
 /// Why a run ended before its end. It leaves nothing half-written behind.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// An input that cannot be opened.
@@ -37,7 +38,6 @@ pub enum ProcessError {
         port: String,
         /// The capture.
         file: PathBuf,
-        /// Why.
         reason: Reason,
     },
     /// An input that is damaged.
@@ -59,7 +59,6 @@ pub enum ProcessError {
         file: PathBuf,
         /// The packet.
         frame: u64,
-        /// Its link type.
         found: LinkType,
     },
     /// An output that cannot be written.

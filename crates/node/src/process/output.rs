@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// An output that cannot be written.
+#[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {error}", file.display())]
 pub struct OutputError {
     /// The capture, or the directory.
     pub file: PathBuf,
-    /// Why.
     pub error: io::Error,
 }
 

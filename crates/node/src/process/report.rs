@@ -28,18 +28,17 @@ pub struct Report {
 }
 
 /// Frames and octets, without FCS.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficReport {
-    /// Frames.
     pub frames: u64,
-    /// Octets.
     pub octets: u64,
 }
 
 /// A port.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PortReport {
-    /// Its name.
     pub name: String,
     /// Frames that came in.
     pub received: TrafficReport,
@@ -60,9 +59,9 @@ pub struct SidReport {
 }
 
 /// A group.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupReport {
-    /// Its number.
     pub id: u32,
     /// What has passed.
     #[serde(flatten)]

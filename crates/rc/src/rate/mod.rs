@@ -85,6 +85,7 @@ pub trait RateControl: fmt::Debug + Send {
 }
 
 /// Which rate control a queue pair begins with.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateAlgorithm {
     /// A rate that nothing changes, in bits per second on the link.
@@ -92,9 +93,7 @@ pub enum RateAlgorithm {
         /// The rate, at least 1.
         bits_per_s: u64,
     },
-    /// DCQCN.
     Dcqcn(DcqcnParameters),
-    /// HPCC++.
     Hpcc(HpccParameters),
 }
 

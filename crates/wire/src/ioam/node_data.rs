@@ -4,6 +4,7 @@ use super::{TraceError, TraceType, WORD};
 
 /// The data of one node. A field that the trace type does not request, or that the node could not fill (all ones), is
 /// `None`.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeData<'a> {
     /// Hop limit of the packet as it left the node.
@@ -14,7 +15,6 @@ pub struct NodeData<'a> {
     pub ingress: Option<u16>,
     /// Id of the interface that it left by.
     pub egress: Option<u16>,
-    /// Seconds of the timestamp.
     pub timestamp_seconds: Option<u32>,
     /// Fraction of the timestamp; the namespace defines the unit (RFC 9197 section 5).
     pub timestamp_fraction: Option<u32>,

@@ -53,6 +53,7 @@ pub enum Tlv<'a> {
 }
 
 /// What is wrong with a TLV.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvError {
     /// It reaches beyond the SRH.
@@ -66,7 +67,6 @@ pub enum TlvError {
         offset: usize,
         /// Its type.
         kind: u8,
-        /// Its Length.
         length: u8,
     },
 }

@@ -36,9 +36,9 @@ impl AethView {
 }
 
 /// ACK Extended Transport Header as a value.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aeth {
-    /// The syndrome.
     pub syndrome: Syndrome,
     /// Messages completed, modulo 2^24.
     pub msn: u32,

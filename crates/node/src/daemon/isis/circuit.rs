@@ -14,7 +14,6 @@ pub(crate) struct Link {
     pub(crate) port: String,
     /// The interface's index, while it is there and up.
     pub(crate) index: Option<u32>,
-    /// Its MAC address.
     pub(crate) mac: MacAddress,
     /// Its link-local addresses, by which neighbours send here.
     pub(crate) addresses: Vec<Ipv6Addr>,

@@ -18,7 +18,6 @@ pub(super) struct Fixed {
     pub(super) next_hops: BTreeSet<(u16, Ipv6Addr)>,
     /// Addresses that the node sends to of its own accord.
     pub(super) destinations: BTreeSet<Ipv6Addr>,
-    /// Proxy Addresses.
     proxies: BTreeSet<Ipv6Addr>,
     /// Where Proxy Addresses of groups lie that are learnt.
     learnt: Vec<Prefix>,

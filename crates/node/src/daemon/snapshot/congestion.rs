@@ -64,11 +64,11 @@ pub struct NotificationSnapshot {
 }
 
 /// A pause.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldSnapshot {
     /// The congested node, or the END.C.
     pub address: Ipv6Addr,
-    /// The traffic class.
     pub traffic_class: u8,
 }
 

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// A system that speaks IS-IS.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisSnapshot {
     /// Its id.
     pub system: String,
     /// Its name.
     pub hostname: String,
-    /// Its area.
     pub area: String,
     /// Its level: 1 or 2.
     pub level: u8,
@@ -38,9 +38,9 @@ pub struct IsisSnapshot {
 }
 
 /// A circuit, and who is at its other end.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisCircuitSnapshot {
-    /// Its port.
     pub port: String,
     /// What the link costs.
     pub metric: u32,
@@ -83,15 +83,14 @@ impl IsisState {
 }
 
 /// An LSP.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LspSnapshot {
-    /// Its id.
     pub id: String,
     /// The name of its system, if that has said it.
     pub hostname: Option<String>,
     /// Which version it is.
     pub sequence: u32,
-    /// Its checksum.
     pub checksum: u16,
     /// How long it is still valid, in seconds.
     pub lifetime_s: u16,
@@ -104,6 +103,7 @@ pub struct LspSnapshot {
 }
 
 /// What a system announces.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisNodeSnapshot {
     /// Its id.
@@ -116,16 +116,14 @@ pub struct IsisNodeSnapshot {
     pub has_srv6: bool,
     /// Whether it says that it handles congestion notifications: the C-flag.
     pub handles_notifications: bool,
-    /// Its locators.
     pub locators: Vec<String>,
-    /// Its SIDs.
     pub sids: Vec<IsisSidSnapshot>,
 }
 
 /// A SID that a system announces.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisSidSnapshot {
-    /// The SID.
     pub sid: Ipv6Addr,
     /// The code point of its behaviour.
     pub behavior: u16,
@@ -138,9 +136,9 @@ pub struct IsisSidSnapshot {
 }
 
 /// The way to a prefix.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisRouteSnapshot {
-    /// The prefix.
     pub prefix: String,
     /// What it costs.
     pub distance: u64,

@@ -35,11 +35,11 @@ pub struct DestinationSnapshot {
 }
 
 /// A path.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSnapshot {
     /// The outer destination address.
     pub destination: String,
-    /// Its rank.
     pub rank: u16,
     /// What is believed of it.
     pub state: String,

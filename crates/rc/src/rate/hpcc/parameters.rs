@@ -3,11 +3,11 @@
 use crate::rate::{RateError, require, require_at_least, require_min_rate};
 
 /// How the window grows while no trace comes.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// Without a trace or a notice for so long, the window grows, and again for each such time.
     pub interval_ns: u64,
-    /// By so many octets.
     pub step_octets: u64,
 }
 
