@@ -250,9 +250,9 @@ fn older_orders_mean_nothing() {
     assert_eq!(agent.carry_out(prepare(2, 4)), prepared(4), "a group of another store may have its number");
 }
 
-/// The controller is held to what the node has told it, and to the groups of the node's file.
+/// Entries must use the SIDs that the node has registered, and no group of the node's own file.
 #[test]
-fn parts_that_are_not_the_controllers_to_give_are_refused() {
+fn entries_outside_of_what_the_node_has_registered_are_refused() {
     let refusal = |number: usize, allowed: AllowedSids, is_of_file: bool| {
         let table = GroupTable::new(allowed);
         match table.plan(prepare(number, 1), |group| is_of_file && group == 7) {
@@ -261,10 +261,10 @@ fn parts_that_are_not_the_controllers_to_give_are_refused() {
         }
     };
     let all = |number| AllowedSids { end_mt: Some(end_mt(number)), replication: Some(replication(number)) };
-    assert_eq!(refusal(3, all(3), true), "group 7 is one of the node's own file");
-    let text = "SID 5f00:0:3:e:: of group 7 is not the End.MT SID that the node has told";
+    assert_eq!(refusal(3, all(3), true), "group 7 is configured in the node's own file");
+    let text = "SID 5f00:0:3:e:: of group 7 is not the End.MT SID that the node has registered";
     assert_eq!(refusal(3, all(4), false), text);
-    let text = "SID 5f00:0:2:a::7 of group 7 does not lie in the replication prefix that the node has told";
+    let text = "SID 5f00:0:2:a::7 of group 7 is outside the replication prefix that the node has registered";
     assert_eq!(refusal(2, all(3), false), text);
     assert_eq!(refusal(2, AllowedSids::default(), false), text);
     let mut agent = Agent::new(2);
@@ -274,9 +274,9 @@ fn parts_that_are_not_the_controllers_to_give_are_refused() {
     let Some(NodeAnswer::Refused { reason, .. }) =
         agent.carry_out(NodeOrder::Prepare { entry: other, recovery_snapshot: None })
     else {
-        panic!("taken");
+        panic!("accepted");
     };
-    assert_eq!(reason, "SID 5f00:0:2:a::7 of group 8 is that of group 7");
+    assert_eq!(reason, "SID 5f00:0:2:a::7 of group 8 is already used by group 7");
 }
 
 /// What the node itself refuses leaves table and node as they were.
@@ -286,7 +286,7 @@ fn what_the_node_refuses_is_not_held() {
     let mut wrong = entry(2, 1);
     wrong.proxy = loopback(2);
     let order = NodeOrder::Prepare { entry: wrong, recovery_snapshot: None };
-    let Some(NodeAnswer::Refused { group: 7, epoch: 1, reason }) = agent.carry_out(order) else { panic!("taken") };
+    let Some(NodeAnswer::Refused { group: 7, epoch: 1, reason }) = agent.carry_out(order) else { panic!("accepted") };
     assert!(reason.contains("2001:db8:2::1"), "{reason}");
     assert_eq!((agent.table.held(), agent.has()), (vec![], (None, 1)));
 }
