@@ -107,6 +107,11 @@ impl GroupTable {
         self.groups.len()
     }
 
+    /// Whether the table has no group.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// Whether a group is in the table.
     pub fn contains(&self, group: u32) -> bool {
         self.groups.contains_key(&group)

@@ -177,11 +177,11 @@ impl Acknowledgements {
                 State::Nak => pending.nak = true,
                 State::NakForwarded => pending.nak_forwarded = true,
                 State::Rnr(timer) => {
-                    pending.rnr = Some(pending.rnr.filter(|&other| !is_longer(timer, other)).unwrap_or(timer))
+                    pending.rnr = Some(pending.rnr.filter(|&other| !is_longer(timer, other)).unwrap_or(timer));
                 }
                 State::Fatal(code) => pending.fatal = pending.fatal.or(Some(code)),
                 State::FatalForwarded(code) => {
-                    (pending.fatal, pending.fatal_forwarded) = (pending.fatal.or(Some(code)), true)
+                    (pending.fatal, pending.fatal_forwarded) = (pending.fatal.or(Some(code)), true);
                 }
             }
         }

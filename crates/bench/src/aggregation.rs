@@ -19,7 +19,7 @@ use std::time::{Duration, Instant as Clock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregation {
     /// Look-up of the branch, update, decision: no packet. All branches acknowledge each PSN in turn.
-    Aggregation { branches: u16 },
+    Machine { branches: u16 },
     /// The same where each response moves the minimum, so that each goes upstream.
     Advance { branches: u16 },
     /// ACKs of receivers from frames in memory to the ACKs of the node in the egress queue.
@@ -56,8 +56,8 @@ const LONG: Duration = Duration::from_secs(1);
 impl Aggregation {
     /// All of them.
     pub(super) const ALL: [Aggregation; 11] = [
-        Aggregation::Aggregation { branches: 8 },
-        Aggregation::Aggregation { branches: 256 },
+        Aggregation::Machine { branches: 8 },
+        Aggregation::Machine { branches: 256 },
         Aggregation::Advance { branches: 8 },
         Aggregation::Advance { branches: 256 },
         Aggregation::Packets { groups: 1, branches: FEW },
@@ -72,7 +72,7 @@ impl Aggregation {
     /// As the table and JSON write it.
     pub(super) fn name(self) -> String {
         match self {
-            Aggregation::Aggregation { branches } => format!("aggregation x{branches}"),
+            Aggregation::Machine { branches } => format!("aggregation x{branches}"),
             Aggregation::Advance { branches } => format!("aggregation x{branches}, advancing"),
             Aggregation::Packets { groups, branches } => format!("ACK x{branches}{}", of_groups(groups)),
             Aggregation::Data { groups, branches } => format!("End.MT x{branches}{}", of_groups(groups)),
@@ -84,7 +84,7 @@ impl Aggregation {
     /// Whether one repetition takes long.
     pub(super) fn is_long(self) -> bool {
         match self {
-            Aggregation::Aggregation { .. } | Aggregation::Advance { .. } => false,
+            Aggregation::Machine { .. } | Aggregation::Advance { .. } => false,
             Aggregation::Packets { groups, .. }
             | Aggregation::Data { groups, .. }
             | Aggregation::HoldBegins { groups }
@@ -95,7 +95,7 @@ impl Aggregation {
     /// Measures it.
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let mut samples = match self {
-            Aggregation::Aggregation { branches } => aggregation(branches, false, repetitions),
+            Aggregation::Machine { branches } => aggregation(branches, false, repetitions),
             Aggregation::Advance { branches } => aggregation(branches, true, repetitions),
             Aggregation::Packets { groups, branches } => Edge::new(groups, branches)?.acks(repetitions)?,
             Aggregation::Data { groups, branches } => Edge::new(groups, branches)?.data(repetitions)?,
@@ -105,7 +105,7 @@ impl Aggregation {
         // The first one met cold caches and grew what has to grow.
         samples.remove(0);
         let (groups, copies) = match self {
-            Aggregation::Aggregation { .. } | Aggregation::Advance { .. } => (1, 1),
+            Aggregation::Machine { .. } | Aggregation::Advance { .. } => (1, 1),
             Aggregation::Packets { groups, .. }
             | Aggregation::HoldBegins { groups }
             | Aggregation::HoldEnds { groups } => (groups, 1),

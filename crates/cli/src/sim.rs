@@ -36,7 +36,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let results = scenario.run(&seeds, threads, &|run, share| progress.set(run, share), observer.as_ref());
     let wall = begin.elapsed();
     progress.finish();
-    drop(observer);
     let results = match results {
         Ok(results) => results,
         Err(error) => {

@@ -22,7 +22,7 @@ pub(super) fn extension_headers(dissector: &mut Dissector<'_>, opcode: Opcode) -
     }
     if opcode.has_immediate() {
         let (header, rest) = ImmDtView::split(dissector.octets).map_err(|error| dissector.damage(error))?;
-        dissector.push(Layer::ImmDt(ImmDt { data: hex::encode(&header.0) }));
+        dissector.push(Layer::ImmDt(ImmDt { data: hex::encode(header.0) }));
         dissector.advance_to(rest);
     }
     if opcode.has_aeth() {

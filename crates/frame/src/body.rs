@@ -36,6 +36,12 @@ impl Body {
         self.segments().map(Segment::len).sum()
     }
 
+    /// Whether no segment has octets.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.segments().all(Segment::is_empty)
+    }
+
     /// The segments and how many of them count, as frames have them.
     #[inline]
     pub(crate) fn parts(self) -> ([Segment; MAX_BODY], u8) {

@@ -100,7 +100,7 @@ impl Drop for SourceClient {
             match self.client.report_source(self.group, &report) {
                 // A controller that misses the report detects the end by its timeout.
                 Err(error) if error.problem().is_none() && since.elapsed() < LAST_REPORT_TIMEOUT => {
-                    thread::sleep(RETRY)
+                    thread::sleep(RETRY);
                 }
                 Ok(_) | Err(_) => return,
             }

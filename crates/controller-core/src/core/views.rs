@@ -146,7 +146,7 @@ impl Core {
             }
         }
         nodes.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Topology { unix_ms: unix_ms, version: self.network_version, nodes, links })
+        Ok(Topology { unix_ms, version: self.network_version, nodes, links })
     }
 
     /// Octets that a node sends to another in a second.

@@ -262,7 +262,7 @@ mod tests {
             with(&|config| config.classes[5].pfc = Some(PfcConfig { xon_octets: 11, ..pfc })),
             with(&|config| config.classes[6].pfc = Some(PfcConfig { quanta: 0, ..pfc })),
             with(&|config| {
-                config.classes[7].backpressure = Some(BackpressureThresholds { xoff_octets: 9, xon_octets: 9 })
+                config.classes[7].backpressure = Some(BackpressureThresholds { xoff_octets: 9, xon_octets: 9 });
             }),
         ];
         insta::assert_snapshot!(refused.join("\n"), @r"

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn what_a_node_is_told_to_forward_is_its_own() {
         let text = "[node]\nloopback = '2001:db8:ff:1::1'\nforwards = ['2001:db8:bb::/64', '::/0']\n";
-        let wanted = of_file(&Configuration::parse(Path::new("node.toml"), &text).expect("right"));
+        let wanted = of_file(&Configuration::parse(Path::new("node.toml"), text).expect("right"));
         let all = wanted.at(PortId(0)).prefixes.into_iter().filter(|(_, wanted)| *wanted == Match::All);
         assert_eq!(all.map(|(prefix, _)| prefix.to_string()).collect::<Vec<_>>(), ["::/0", "2001:db8:bb::/64"]);
     }
