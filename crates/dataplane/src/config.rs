@@ -1,4 +1,4 @@
-//! What a node is told: its ports and addresses, routes, SIDs, keys and groups.
+//! Commands to a node: its ports and addresses, routes, SIDs, keys and groups.
 
 use crate::backpressure::{BackpressureConfig, BackpressureConfigError, BackpressureSids};
 use crate::behavior::Flavors;
@@ -169,7 +169,7 @@ pub struct MulticastRoute {
 pub enum Command {
     /// Adds a port behind those that are there. Ports never go: one whose interface is gone has no driver.
     AddPort(PortConfig),
-    /// Changes what the link says about a port.
+    /// Changes the link properties of a port.
     SetPort {
         /// The port.
         port: PortId,
@@ -233,11 +233,11 @@ pub enum Command {
     },
     /// Removes an HMAC key that no group of this headend signs with.
     RemoveHmacKey(u32),
-    /// Says what addresses the SR domain has. Without it nothing is refused for being outside.
+    /// Sets the prefixes of the SR domain. Without it no packet is dropped as one from outside.
     SetDomain(Domain),
     /// There is no domain any more.
     RemoveDomain,
-    /// Makes a port a border: hosts or strangers are behind it (RFC 8754 section 5.1, BCP 38).
+    /// Makes a port a border port: hosts or foreign networks are behind it (RFC 8754 section 5.1, BCP 38).
     SetBorder {
         /// The port.
         port: PortId,
@@ -254,11 +254,11 @@ pub enum Command {
         /// Its classes.
         egress: Box<EgressConfig>,
     },
-    /// Gives a port one queue again, as it began. A pause that its neighbour was told ends by itself.
+    /// Gives a port its initial single queue again. A pause that was sent to its neighbour times out.
     RemoveEgress(PortId),
-    /// Says which DSCP belongs to which class, at all ports with classes. Without it all belong to class 0.
+    /// Maps DSCPs to classes, at all ports with classes. Without it all belong to class 0.
     SetClasses(ClassMap),
-    /// Writes to IOAM traces (RFC 9197), in place of what was told before.
+    /// Writes to IOAM traces (RFC 9197); replaces the previous configuration.
     SetIoam(Box<IoamConfig>),
     /// Leaves IOAM traces as they are, as it began.
     RemoveIoam,
@@ -266,14 +266,15 @@ pub enum Command {
     SetFastCnp(Box<FastCnpConfig>),
     /// Turns Fast CNP off, as it began, and forgets its connections.
     RemoveFastCnp,
-    /// Sends notifications to END.C SIDs, and takes them, in place of what was told before. Pauses that were taken end.
+    /// Sends notifications to END.C SIDs, and accepts them; replaces the previous configuration. Pauses that were
+    /// received end.
     SetBackpressure(Box<BackpressureConfig>),
     /// Neither sends nor takes notifications, as it began.
     RemoveBackpressure,
-    /// Says which SIDs lead notifications back to the ingress PEs of the SR domain, in place of those that were told
-    /// before (D63). With none, as it began, notifications go to senders by the main table, tunnel or not.
+    /// Sets the SIDs by which notifications reach the ingress PEs of the SR domain, in place of the previous ones
+    /// (D63). With none, the initial state, notifications go to senders by the main table, tunnel or not.
     SetBackpressureSids(Vec<BackpressureSids>),
-    /// Steers flows over placed paths, in place of what was told before: what is believed of paths is forgotten. Outer
+    /// Steers flows over placed paths; replaces the previous configuration and discards the state of its paths. Outer
     /// source address and types of Fast CNP options are the node's.
     SetSteering(Box<HeadendConfig>),
     /// Steers no more, as it began; no route leads to placed paths any more.
@@ -292,8 +293,8 @@ pub enum Command {
     /// Takes part in a group, or in a new epoch of it; its Proxy Address becomes this node's to intercept. Both phases
     /// of a commit at once.
     AddGroup(Box<GroupEntry>),
-    /// Takes part again in a group whose state was lost: nothing is known of its branches until they are heard (R6,
-    /// D17). A group that the node still has goes on as by [`Command::AddGroup`].
+    /// Restores a group whose state was lost: its branches are unknown until they respond (R6, D17). A group that the
+    /// node still has continues as by [`Command::AddGroup`].
     RestoreGroup(Box<GroupEntry>),
     /// First phase of a commit (D31): checks the group entry and keeps it, in place of one that was kept before.
     PrepareGroup(Box<GroupEntry>),
@@ -396,7 +397,7 @@ pub enum ConfigError {
         /// The group that has it.
         owner: u32,
     },
-    /// A Proxy Address is nobody's own address (D2).
+    /// A Proxy Address is not an address of a node (D2).
     #[error("Proxy Address {proxy} of group {group} is an address of this node")]
     ProxyIsOwn {
         /// The address.
@@ -461,7 +462,7 @@ pub enum ConfigError {
     /// Connections are of use only to Fast CNP and to steering.
     #[error("Fast CNP and steering are off: nobody asks for connections")]
     FastCnpIsOff,
-    /// A route leads to placed paths, and nobody chooses among them.
+    /// A route leads to placed paths, but steering is off.
     #[error("route {0}: steering is off")]
     SteeringIsOff(Prefix),
     /// Routes lead to placed paths.

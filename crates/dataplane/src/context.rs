@@ -13,8 +13,7 @@ pub(crate) struct PacketContext {
     pub(crate) replicated: bool,
     /// Octets of outer headers that this node has pushed, and that no SID of its own has processed since.
     pub(crate) encapsulated_octets: usize,
-    /// Outer source address of the tunnel that it was taken out of: the ingress port then says nothing about its
-    /// sender.
+    /// Outer source address of the tunnel that the packet left: the ingress port then does not identify its sender.
     pub(crate) outer_source: Option<[u8; 16]>,
     /// It was taken out of a tunnel by END.E: it may be a Fast CNP for a host outside (D64).
     pub(crate) by_end_e: bool,

@@ -1,4 +1,4 @@
-//! What a node counts.
+//! Counters of a node.
 
 use crate::drop::DropCounters;
 

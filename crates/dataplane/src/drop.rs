@@ -40,7 +40,7 @@ drop_reasons! {
     HeaderTooLong = "header_too_long",
     /// No route to the destination.
     NoRoute = "no_route",
-    /// The route says so.
+    /// A blackhole route.
     Blackhole = "blackhole",
     /// The destination has no path that may be taken.
     NoPath = "no_path",
@@ -86,14 +86,14 @@ drop_reasons! {
     WrongProxy = "wrong_proxy",
     /// A receiver that cannot be one: multicast, unspecified or loopback address, reserved QPN, or twice (D8).
     BadReceiver = "bad_receiver",
-    /// No End.MT TLV for this node and no provisioned list, or a list of nobody (D6).
+    /// No End.MT TLV for this node and no provisioned list, or an empty list (D6).
     NoReceiverList = "no_receiver_list",
     /// Data of a group that the edge would have to learn, which has learnt as many as it may (D17).
     TooManyLearntGroups = "too_many_learnt_groups",
     /// Data to more receivers than a group that is learnt may have (D17).
     TooManyLearntReceivers = "too_many_learnt_receivers",
-    /// Data to another queue pair of a receiver that a group was learnt with: on the way back the two could not be told
-    /// apart (D8, D17).
+    /// Data to another queue pair of a receiver that a group was learnt with: on the way back the two could not be
+    /// distinguished (D8, D17).
     OtherReceiver = "other_receiver",
     /// Data of a group that the edge would have to learn, whose Proxy Address is a SID or has its own route (D17).
     ProxyTaken = "proxy_taken",
@@ -169,14 +169,14 @@ drop_reasons! {
     FastCnpNotACnp = "fast_cnp_not_a_cnp",
     /// A Fast CNP from an address that no switch of the configuration has (FC-5-3).
     FastCnpForeignSource = "fast_cnp_foreign_source",
-    /// A trace that a receiver returns, to an edge or to a host that does not know Fast CNPs: it tells of no
-    /// congestion, and goes no further.
+    /// A trace that a receiver returns, to an edge or to a host without Fast CNP support: it reports no congestion, and
+    /// is not forwarded.
     FastCnpReturnedTrace = "fast_cnp_returned_trace",
-    /// A Fast CNP for a host that does not know them, of a connection that nobody knows (D48).
+    /// A Fast CNP for a host without support, of an unknown connection (D48).
     FastCnpNoConnection = "fast_cnp_no_connection",
     /// The same, where several queue pairs of the host could be meant (D48).
     FastCnpAmbiguous = "fast_cnp_ambiguous",
-    /// To an END.C of a node that was not told what to pause.
+    /// To an END.C of a node without a configuration of what to pause.
     NotificationOff = "notification_off",
     /// To an END.C, and no notification (D60).
     NotificationMalformed = "notification_malformed",
@@ -188,7 +188,7 @@ drop_reasons! {
     NotificationForeignOrigin = "notification_foreign_origin",
     /// A notification about a traffic class for which no port with PFC is to be paused (D61).
     NotificationUnmapped = "notification_unmapped",
-    /// A notification that is not newer than what its origin has said before (D62).
+    /// A notification that is not newer than the last one of its origin (D62).
     NotificationStale = "notification_stale",
     /// A pause of no length.
     NotificationNoHold = "notification_no_hold",

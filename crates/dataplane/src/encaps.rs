@@ -72,7 +72,7 @@ impl Encaps {
         let tlvs = match hmac {
             None => &[],
             Some((key_id, _)) => {
-                // Reduced, the destination is no listed segment: D says so (RFC 8754 section 2.1.2.1).
+                // Reduced, the destination is no listed segment: flag D indicates it (RFC 8754 section 2.1.2.1).
                 let is_covered = mode == EncapsMode::Encaps || hmac.is_some_and(|(_, key)| key.srh_flags() != 0);
                 tlvs[..HmacView::LEN].copy_from_slice(HmacView::new(!is_covered, key_id).as_bytes());
                 tlvs.as_slice()

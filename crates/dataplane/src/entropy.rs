@@ -1,4 +1,4 @@
-//! The hash of a flow: what ECMP chooses by, and what an outer flow label stands for.
+//! The hash of a flow, for ECMP and for the outer flow label.
 
 use crate::headers::{AFTER_IPV6, IPV6};
 use srdma_wire::codepoints::ROCEV2_PORT;
@@ -34,8 +34,8 @@ pub fn equal_path(head: &[u8], loopback: Ipv6Addr, paths: usize) -> usize {
     choose(of_packet(head), salt(loopback), paths)
 }
 
-/// One of so many for a flow's hash. The node's `salt` has a say in it: were all nodes to choose alike, those behind
-/// one port of the first would get only flows that they all send by one port, too.
+/// One of so many for a flow's hash. The hash includes the node's `salt`: if all nodes chose alike, those behind one
+/// port of the first would get only flows that they all send by one port, too.
 #[inline]
 pub(crate) fn choose(hash: u32, salt: u32, among: usize) -> usize {
     let spread = (hash ^ salt).wrapping_mul(0x9E37_79B1);

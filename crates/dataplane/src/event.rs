@@ -1,4 +1,4 @@
-//! What a node tells its control plane.
+//! Events that a node reports to its control plane.
 
 use srdma_aggregation::EvictionCause;
 use srdma_group::GroupId;
@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 /// Something that a node cannot settle itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An edge asks for the eviction of one of its receivers (D24, D25). Said again while it is not granted.
+    /// An edge requests the eviction of one of its receivers (D24, D25). Repeated until granted.
     EvictionWanted {
         /// The group.
         group: GroupId,

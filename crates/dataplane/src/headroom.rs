@@ -1,5 +1,5 @@
-//! How much room a queue needs so that nothing is lost until its pause is heard, and nothing idles until its resume is
-//! (D67): of PFC on one link, and of END.C between a WAN node and its ingress PE.
+//! Headroom of a queue: the octets needed so that nothing is lost before its pause takes effect, and the link does not
+//! idle before its resume does (D67): of PFC on one link, and of END.C between a WAN node and its ingress PE.
 //!
 //! ```text
 //!   gateway ─── link ─── PE ───── WAN ───── congested node ───▶ out
@@ -18,7 +18,7 @@ pub const AROUND_OCTETS: u64 = 8 + 14 + 4 + 12;
 /// Octets that a link is busy with for a PAUSE frame: the frame, preamble, start delimiter and gap.
 const PAUSE_OCTETS: u64 = 64 + 20;
 
-/// What a link is like of which a pause is told.
+/// Properties of a link on which pauses are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PausedLink {
     /// Rate of both directions, in bits a second.
@@ -46,7 +46,7 @@ impl PausedLink {
     }
 }
 
-/// A WAN node that tells an ingress PE to pause its gateway by END.C.
+/// A WAN node that requests a pause of the gateway from an ingress PE by END.C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WanNode {
     /// The most that can come in for the congested queue, in bits a second.

@@ -1,5 +1,5 @@
-//! What an edge is told of the groups that it learns from the lists in their packets (D17). What becomes of them stands
-//! in `node/learn.rs`.
+//! Configuration of the groups that an edge learns from the lists in their packets (D17). They are applied in
+//! `node/learn.rs`.
 
 use srdma_group::{GroupId, OnFailure, Policy};
 use srdma_wire::Prefix;
@@ -62,10 +62,10 @@ pub enum LearningError {
     /// A bound that leaves nothing.
     #[error("{0} is zero: no group could be learnt")]
     Zero(&'static str),
-    /// Nobody grants what such a group's edge would ask for, and what it learns never shrinks (D17, D25).
+    /// No controller grants eviction requests of such a group, and its learnt set never shrinks (D17, D25).
     #[error("on_failure cannot be evict: nobody could grant the eviction of a receiver that is learnt (D25)")]
     Evicts,
-    /// A Proxy Address is nobody's own address (D2).
+    /// A Proxy Address is not an address of a node (D2).
     #[error("{address} is an address of this node, but in {proxies}, the Proxy Addresses of groups that it learns")]
     OwnAddress {
         /// The prefix of Proxy Addresses.

@@ -1,7 +1,7 @@
 //! The SRv6 node as a value: octets and time in, octets and a deadline out.
 //!
 //! [`Node`] is an [`Element`](srdma_frame::Element): frames come in at ports, behaviours edit or copy them, and they
-//! wait in egress queues until the driver of a port asks for them. [`Command`]s configure its routes, SIDs and groups.
+//! wait in egress queues until the driver of a port fetches them. [`Command`]s configure its routes, SIDs and groups.
 //! Nothing in here does I/O, reads a clock or allocates for a packet.
 
 mod admission;

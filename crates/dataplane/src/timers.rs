@@ -1,4 +1,4 @@
-//! Deadlines of what has a number: groups of a node, probes of a headend.
+//! Deadlines by index: groups of a node, probes of a headend.
 
 use srdma_wire::Instant;
 use std::cmp::Reverse;
@@ -15,7 +15,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Says when something wants to be ticked next.
+    /// Sets the next deadline of an entry.
     #[inline]
     pub(crate) fn arm(&mut self, number: u32, deadline: Option<Instant>) {
         let index = number as usize;

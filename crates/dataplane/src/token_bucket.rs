@@ -1,4 +1,4 @@
-//! A limit on how often something is done.
+//! A token bucket: a limit on the rate of an action.
 
 use srdma_wire::Instant;
 

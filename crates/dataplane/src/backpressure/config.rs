@@ -1,15 +1,15 @@
-//! How a node notifies ingress PEs of congestion, and how a PE believes it.
+//! Configuration of backpressure: notifications that a node sends, and limits on those that a PE accepts.
 
 use crate::egress::CLASSES;
 use srdma_frame::PortId;
 use std::time::Duration;
 
-/// What a node does about notifications. One that was told nothing sends none and takes none.
+/// Configuration of notifications at a node. Without it, the node sends and accepts none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackpressureConfig {
-    /// How long a pause that this node asks for lasts if it says nothing more.
+    /// Duration of a pause that this node requests, unless refreshed.
     pub hold: Duration,
-    /// How often it asks again while its queue stays above XON.
+    /// Refresh interval of a request while the queue stays above XON.
     pub refresh: Duration,
     /// At a PE: what is paused for which class (D61).
     pub priorities: Vec<PriorityMapping>,
@@ -41,9 +41,9 @@ pub struct PriorityMapping {
 }
 
 impl BackpressureConfig {
-    /// Pauses of 10 ms, asked for again every 5 ms; none longer than 100 ms is believed, and no priority is paused for
-    /// more than a second without a break. 256 congested nodes may send 10,000 notifications a second each, 64 at once,
-    /// and as many Fast CNPs by END.E as a node sends if not told otherwise. No class is mapped.
+    /// Pauses of 10 ms, refreshed every 5 ms; none longer than 100 ms is accepted, and no priority is paused for more
+    /// than a second without a break. 256 congested nodes may send 10,000 notifications a second each, 64 at once, and
+    /// as many Fast CNPs by END.E as a node sends by default. No class is mapped.
     pub fn new() -> Self {
         BackpressureConfig {
             hold: Duration::from_millis(10),
@@ -108,7 +108,7 @@ impl Default for BackpressureConfig {
     }
 }
 
-/// Why notifications cannot be as they were told.
+/// Why a configuration of notifications is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BackpressureConfigError {
     /// A time that no notification could carry.
@@ -117,7 +117,7 @@ pub enum BackpressureConfigError {
     /// A hold time beyond 32 bits of microseconds.
     #[error("a hold time of {0:?} is longer than a notification can say, 4294 s")]
     HoldTooLong(Duration),
-    /// A pause would end before it is asked for again.
+    /// A pause would end before its refresh.
     #[error("pauses of {hold:?} that are asked for again only after {refresh:?} have breaks")]
     Refresh {
         /// How often.
@@ -136,7 +136,7 @@ pub enum BackpressureConfigError {
         /// The priority.
         priority: u8,
     },
-    /// A class for which nobody would be paused.
+    /// A class without a port to be paused.
     #[error("traffic class {0} has no port to be paused")]
     NoPort(u8),
     /// Two mappings of one class.

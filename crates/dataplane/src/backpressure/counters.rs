@@ -1,9 +1,9 @@
 /// What a node counts of notifications, besides its drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackpressureCounters {
-    /// Pauses asked for when a queue was above XOFF.
+    /// Pauses requested when a queue was above XOFF.
     pub pauses_sent: u64,
-    /// Pauses asked for again.
+    /// Refreshed requests for pauses.
     pub refreshes_sent: u64,
     /// Pauses taken back.
     pub resumes_sent: u64,

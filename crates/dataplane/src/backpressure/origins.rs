@@ -1,5 +1,5 @@
-//! Who sends how much to a SID (D66). A table of fixed size: an origin gives up its place only when nothing would be
-//! lost with it, so that the limit holds whatever names a flood comes under.
+//! Rate limit of each origin that sends to a SID (D66). A table of fixed size: an origin is replaced only when its
+//! bucket is full, so that the limit holds whatever source addresses a flood uses.
 
 use crate::token_bucket::TokenBucket;
 use srdma_wire::Instant;
@@ -10,7 +10,7 @@ pub(crate) struct Origins {
     per_second: u32,
     at_once: u32,
     most: usize,
-    /// How long an empty bucket takes to be as full as that of a stranger.
+    /// Time in which an empty bucket refills to that of a new origin.
     refill_ns: u64,
     addresses: Vec<u128>,
     /// From when on nothing would be lost with an origin.

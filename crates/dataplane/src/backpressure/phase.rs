@@ -1,4 +1,4 @@
-//! Whether a queue is a reason to ask for a pause (D67).
+//! State of a queue with regard to its pause requests (D67).
 //!
 //! ```text
 //!          above XOFF             above XON

@@ -1,4 +1,4 @@
-//! Which SIDs lead a notification back to the PE that a packet came in by (D63).
+//! The SIDs by which a notification reaches the ingress PE of a packet (D63).
 //!
 //! ```text
 //! | outer IPv6: source = ingress PE | … | RoCEv2 |    source ─→ longest prefix ─→ END.C, END.E of that PE
@@ -74,8 +74,8 @@ impl SidTable {
         Ok(table)
     }
 
-    /// Whether a notification finds its way: that of a packet in no tunnel by the node's own table, that of a packet in
-    /// a tunnel by the END.E of who has put it there, if anybody's SIDs are known.
+    /// Whether a notification can be routed: for a packet in no tunnel by the node's own table, for a packet in a
+    /// tunnel by the END.E of the tunnel's ingress PE, if any SIDs are configured.
     #[inline]
     pub(crate) fn leads_back(&self, outer_source: Option<&[u8; 16]>) -> bool {
         match outer_source {

@@ -1,6 +1,6 @@
 //! Endpoint behaviours: one file each, named after itself, with its RFC's steps as numbered comments.
 //!
-//! A behaviour edits the packet where it lies and returns a [`Outcome`]. It knows no port, no route and no queue.
+//! A behaviour edits the packet in place and returns an [`Outcome`]. It has no access to ports, routes and queues.
 
 mod decapsulate;
 mod end;
@@ -60,7 +60,7 @@ pub(crate) enum Outcome {
     Inner,
     /// Drop.
     Drop(DropReason),
-    /// Drop, and tell the source.
+    /// Drop, and send an ICMPv6 error to the source.
     Report(DropReason, Icmpv6Error),
 }
 

@@ -1,5 +1,5 @@
-//! What came in by a port in one class and still waits in the node, and the pauses that its neighbour is told for it.
-//! Besides, a class may be held for a reason elsewhere (CN-4.1-1).
+//! Octets received by a port in one class that still wait in the node, and the PFC pauses sent to the neighbour for
+//! them. A class may also be held for congestion elsewhere (CN-4.1-1).
 //!
 //! ```text
 //!                 octets > XOFF
@@ -15,7 +15,7 @@ use super::config::PfcConfig;
 use super::pause::quanta_ns;
 use srdma_wire::Instant;
 
-/// When what could not be told is tried again.
+/// Retry interval for a pause that could not be sent.
 const RETRY_NS: u64 = 1_000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,9 +23,9 @@ enum State {
     /// The neighbour may send.
     #[default]
     Open,
-    /// It was told to pause.
+    /// XOFF was sent.
     Closed,
-    /// It was told to pause for a reason elsewhere.
+    /// XOFF was sent for congestion elsewhere.
     Held,
     /// For both reasons.
     Both,
@@ -37,7 +37,7 @@ enum Event {
     AboveXoff,
     /// No more waits than XON.
     BelowXon,
-    /// Half of the pause that was told is over.
+    /// Half of the pause that was sent is over.
     HalfOver,
     /// There is a reason elsewhere to pause the neighbour.
     Hold,
@@ -45,7 +45,7 @@ enum Event {
     Release,
 }
 
-/// What the neighbour is told.
+/// State of the pause sent to the neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Say {
     Pause,
@@ -78,9 +78,9 @@ impl State {
 pub(super) struct Account {
     octets: usize,
     state: State,
-    /// What is still to be told: so many quanta.
+    /// Quanta of the pause that is still to be sent.
     untold: Option<u16>,
-    /// When half of the pause that was told last is over.
+    /// Time at which half of the last sent pause is over.
     half_over: Option<Instant>,
 }
 
@@ -101,7 +101,7 @@ impl Account {
         self.octets + len <= pfc.xoff_octets.saturating_add(pfc.headroom_octets)
     }
 
-    /// A frame of so many octets waits; returns whether there is something to tell.
+    /// A frame of so many octets waits; returns whether a pause is to be sent.
     #[inline]
     pub(super) fn enter(&mut self, len: usize, pfc: Option<&PfcConfig>) -> bool {
         self.octets += len;
@@ -111,7 +111,7 @@ impl Account {
         }
     }
 
-    /// A frame of so many octets waits no longer; returns whether there is something to tell.
+    /// A frame of so many octets waits no longer; returns whether a pause is to be sent.
     #[inline]
     pub(super) fn leave(&mut self, len: usize, pfc: Option<&PfcConfig>) -> bool {
         self.octets -= len;
@@ -121,7 +121,7 @@ impl Account {
         }
     }
 
-    /// Time has come; returns whether there is something to tell.
+    /// Handles a due deadline; returns whether a pause is to be sent.
     pub(super) fn tick(&mut self, now: Instant, pfc: &PfcConfig) -> bool {
         if self.half_over.is_none_or(|half_over| half_over > now) {
             return false;
@@ -130,19 +130,18 @@ impl Account {
         self.happen(Event::HalfOver, pfc)
     }
 
-    /// There is a reason elsewhere to pause the neighbour, or none any more; returns whether there is something to
-    /// tell.
+    /// Sets or clears a hold for congestion elsewhere; returns whether a pause is to be sent.
     pub(super) fn hold(&mut self, is_held: bool, pfc: &PfcConfig) -> bool {
         self.happen(if is_held { Event::Hold } else { Event::Release }, pfc)
     }
 
-    /// The thresholds are others: `before` held so far. Returns whether there is something to tell.
+    /// Applies new thresholds in place of `before`. Returns whether a pause is to be sent.
     pub(super) fn change(&mut self, before: Option<&PfcConfig>, pfc: Option<&PfcConfig>) -> bool {
         match pfc {
             Some(pfc) if self.octets > pfc.xoff_octets => self.happen(Event::AboveXoff, pfc),
             Some(pfc) if self.octets <= pfc.xon_octets => self.happen(Event::BelowXon, pfc),
             Some(_) => false,
-            // What the neighbour was told must not outlive the class's PFC.
+            // A pause that was sent must not outlive the class's PFC.
             None => before.is_some_and(|before| {
                 let by_octets = self.happen(Event::BelowXon, before);
                 self.happen(Event::Release, before) || by_octets
@@ -150,7 +149,7 @@ impl Account {
         }
     }
 
-    /// What is to be told now: so many quanta. A pause is told again at half of its time.
+    /// The quanta to send now. A pause is refreshed at half of its time.
     pub(super) fn tell(&mut self, now: Instant, rate_bits_per_s: u64) -> Option<u16> {
         let quanta = self.untold.take()?;
         let half_ns = (quanta_ns(quanta, rate_bits_per_s) / 2).max(1);
@@ -158,12 +157,12 @@ impl Account {
         Some(quanta)
     }
 
-    /// What was to be told has not left: it is tried again soon.
+    /// The pause could not be sent: retries soon.
     pub(super) fn take_back(&mut self, now: Instant, quanta: u16) {
         (self.untold, self.half_over) = (Some(quanta), Some(now.after_ns(RETRY_NS)));
     }
 
-    /// There is nobody any more who could be told.
+    /// Discards the state: the link is down.
     pub(super) fn forget(&mut self) {
         (self.state, self.untold, self.half_over) = (State::Open, None, None);
     }
@@ -250,7 +249,8 @@ mod tests {
         assert_eq!(account.octets(), 0);
     }
 
-    /// CN-4.1-1: held, the neighbour is paused whatever waits, and told again; it may go on when neither reason is left.
+    /// CN-4.1-1: a hold pauses the neighbour whatever waits, with refreshes; the resume is sent when neither reason is
+    /// left.
     #[test]
     fn a_class_is_held_for_a_reason_elsewhere() {
         let mut account = Account::default();

@@ -1,4 +1,4 @@
-//! How frames wait at a port: traffic classes, limits, marks, pauses.
+//! Configuration of a port's queues: traffic classes, limits, ECN marks, PFC pauses.
 
 use srdma_wire::pfc;
 
@@ -11,7 +11,7 @@ const LEAST_QUANTUM_OCTETS: u32 = 256;
 /// The classes of a port, and what its link does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EgressConfig {
-    /// Rate of the link in bits a second: what the quanta of a pause are counted in, and what traces say.
+    /// Rate of the link in bits a second: the base of pause quanta, and a field of traces.
     pub rate_bits_per_s: u64,
     /// The classes by their number; where they are strict, the highest goes first.
     pub classes: [ClassConfig; CLASSES],
@@ -55,11 +55,11 @@ pub struct ClassConfig {
     pub scheduling: Scheduling,
     /// When its frames are marked.
     pub marking: Option<Marking>,
-    /// From so many waiting octets on a sender is told at once, if the node tells senders anything (FC-4-1).
+    /// Queue depth in octets from which the sender is notified, if the node sends notifications (FC-4-1).
     pub notify_octets: Option<usize>,
     /// Pauses in both directions.
     pub pfc: Option<PfcConfig>,
-    /// When ingress PEs are asked to pause their gateways, if the node notifies them (CN-4.1-2).
+    /// Thresholds of pause requests to ingress PEs, if the node notifies them (CN-4.1-2).
     pub backpressure: Option<BackpressureThresholds>,
 }
 
@@ -131,17 +131,17 @@ pub struct PfcConfig {
     pub xon_octets: usize,
     /// Octets beyond XOFF that still find room: what the neighbour sends until it stands still.
     pub headroom_octets: usize,
-    /// Length of a pause, in quanta of 512 bit times. It is said again at half of it.
+    /// Length of a pause, in quanta of 512 bit times. It is refreshed at half of it.
     pub quanta: u16,
 }
 
-/// When the ingress PEs of what waits in a class are asked to pause, across the network (D67).
+/// Thresholds of pause requests to the ingress PEs of the packets in a class (D67).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackpressureThresholds {
     /// A packet that finds more octets than these waiting is a reason to ask its ingress PE for a pause.
     pub xoff_octets: usize,
-    /// When no more than these wait, they may go on. Above XOFF it is an early resume: they go on when the queue, once
-    /// above, is down there, and are asked again when it has been down at XOFF, or comes above XON.
+    /// Depth at which they are resumed. Above XOFF it is an early resume: they resume when the queue, once above, is
+    /// down to it, and are paused again when the queue has been down at XOFF, or rises above XON.
     pub xon_octets: usize,
 }
 
@@ -195,7 +195,7 @@ impl ClassMap {
     }
 }
 
-/// Why a port's classes cannot be as they were told.
+/// Why a configuration of a port's classes is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     /// A link without a rate.

@@ -1,4 +1,4 @@
-//! What a traffic class of a port counts.
+//! Counters of a traffic class of a port.
 
 use super::pause::PauseCounters;
 use crate::counters::Traffic;
@@ -20,10 +20,10 @@ pub struct ClassCounters {
     pub storm_drops: u64,
     /// The most octets that ever waited.
     pub peak_octets: usize,
-    /// Pauses told to the neighbour, refreshed ones included.
+    /// Pauses sent to the neighbour, refreshes included.
     pub pauses_sent: u64,
-    /// Resumes told to the neighbour.
+    /// Resumes sent to the neighbour.
     pub resumes_sent: u64,
-    /// What the neighbour has told.
+    /// Pauses received from the neighbour.
     pub received: PauseCounters,
 }

@@ -1,5 +1,5 @@
-//! A port with traffic classes: the frames that wait there, the pauses that it obeys, and those that it tells for what
-//! came in by it.
+//! A port with traffic classes: its queued frames, the pauses that it received, and those that it sends for the frames
+//! received by it.
 
 use super::account::Account;
 use super::config::{CLASSES, EgressConfig, PfcConfig, StormAction, Watchdog};
@@ -45,7 +45,7 @@ pub(super) struct Class {
     pub(super) counters: ClassCounters,
 }
 
-/// A port with classes. What is asked for every frame stands together in one cache line: the end of the schedule, the
+/// A port with classes. The fields that are read for every frame share one cache line: the end of the schedule, the
 /// beginning of the pauses, and what is between them.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -53,7 +53,7 @@ pub(super) struct Link {
     schedule: Schedule,
     /// Classes with frames, bit n being class n.
     waiting: u8,
-    /// Accounts with something to tell, bit n being class n.
+    /// Accounts with a pause to send, bit n being class n.
     untold: u8,
     /// Classes in which a frame has ever waited, bit n being class n.
     used: u8,
@@ -168,18 +168,18 @@ impl Link {
         (waiting != 0).then(|| waiting.trailing_zeros() as usize)
     }
 
-    /// Notes that an account has something to tell.
+    /// Marks an account that has a pause to send.
     pub(super) fn has_to_tell(&mut self, class: usize) {
         self.untold |= 1 << class;
     }
 
-    /// Whether an account has something to tell.
+    /// Whether an account has a pause to send.
     #[inline]
     pub(super) fn is_untold(&self) -> bool {
         self.untold != 0
     }
 
-    /// What the neighbour is to be told, all in one.
+    /// All pauses and resumes that are to be sent, in one frame.
     pub(super) fn tell(&mut self, now: Instant) -> Pfc {
         let mut pfc = Pfc::default();
         for (class, quanta) in pfc.quanta.iter_mut().enumerate() {
@@ -195,7 +195,7 @@ impl Link {
         pfc
     }
 
-    /// What was to be told has not left: it is told later.
+    /// The frame could not be sent: retries later.
     pub(super) fn take_back(&mut self, now: Instant, pfc: &Pfc) {
         for (class, quanta) in pfc.quanta.into_iter().enumerate() {
             if let Some(quanta) = quanta {
@@ -227,7 +227,7 @@ impl Link {
         Some(ClassCounters { sent: *sent, peak_octets: *peak_octets, received, ..*counters })
     }
 
-    /// Reads what says where the rest lies: a sum that means nothing.
+    /// Reads the fields that locate the rest, to prefetch them; the sum has no meaning.
     #[inline]
     pub(super) fn prefetch_head(&self) -> usize {
         usize::from(self.waiting) + usize::from(self.pauses.classes())
@@ -246,7 +246,7 @@ impl Link {
         sum
     }
 
-    /// Time has come: refreshes what was told.
+    /// Handles a due deadline: refreshes the pauses that were sent.
     pub(super) fn tick(&mut self, now: Instant) {
         for class in 0..CLASSES {
             let Class { pfc, account, .. } = &mut self.classes[class];
@@ -261,7 +261,7 @@ impl Link {
         [refresh, self.pauses.next_deadline()].into_iter().flatten().min()
     }
 
-    /// The link is gone: neither side knows of a pause.
+    /// The link is down: discards the pauses of both directions.
     pub(super) fn forget(&mut self) {
         self.pauses.forget();
         self.classes.iter_mut().for_each(|class| class.account.forget());

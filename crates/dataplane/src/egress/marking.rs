@@ -1,4 +1,4 @@
-//! Whether a frame meets congestion: the ECN mark by chance, the notification by a threshold.
+//! Congestion at a queue: ECN marks by probability, notifications by a threshold.
 
 use super::config::{ClassConfig, Marking};
 
@@ -7,9 +7,9 @@ use super::config::{ClassConfig, Marking};
 pub(crate) struct Congestion {
     /// By depth and chance the packet is to be marked CE.
     pub(crate) mark: bool,
-    /// The queue is at its notification threshold: the sender may be told at once (FC-4-1).
+    /// The queue is at its notification threshold: the sender may be notified (FC-4-1).
     pub(crate) notify: bool,
-    /// The queue is above the threshold of its backpressure: the ingress PE may be asked for a pause (CN-4.1-2).
+    /// The queue is above its backpressure threshold: a pause may be requested from the ingress PE (CN-4.1-2).
     pub(crate) xoff: bool,
 }
 
@@ -33,7 +33,7 @@ impl Chance {
     }
 }
 
-/// The depth that nothing happens up to: what nearly every frame is asked for.
+/// The depth up to which nothing is marked: the only check for nearly every frame.
 pub(super) fn quiet_octets(config: &ClassConfig) -> usize {
     let marking = config.marking.map_or(usize::MAX, |marking| marking.k_min_octets);
     let backpressure = config.backpressure.map_or(usize::MAX, |backpressure| backpressure.xoff_octets);

@@ -1,5 +1,5 @@
-//! Queues in front of the wires. A port has one queue, limited in octets, until it is given traffic classes: then
-//! frames wait by class, are marked, and pauses are told and obeyed.
+//! Egress queues. A port has one queue, limited in octets, until traffic classes are configured: then frames are queued
+//! by class and marked, and PFC pauses are sent and obeyed.
 //!
 //! ```text
 //!              no classes: Queue ─────────────────────────────────────────┐
@@ -232,8 +232,8 @@ impl Egress {
         }
     }
 
-    /// Reads of all ports what frames that come and go change, first of each what says where the rest lies, so that it
-    /// is fetched side by side. A sum that means nothing.
+    /// Reads the fields of all ports that change with each frame, first those that locate the rest, so that the cache
+    /// lines are fetched in parallel. The sum has no meaning.
     pub(crate) fn prefetch(&self) -> usize {
         let links = || self.links.iter().flatten();
         let plain: usize = self.queues.iter().map(|queue| queue.octets).sum();
@@ -312,7 +312,7 @@ impl Egress {
         }
     }
 
-    /// What a port with classes tells its neighbour now: that goes before all that waits.
+    /// The PFC frame that a port with classes sends now, ahead of all queued frames.
     #[inline]
     pub(crate) fn take_pfc(&mut self, now: Instant, port: PortId) -> Option<Pfc> {
         let link = self.links.get_mut(port.index())?.as_deref_mut().filter(|link| link.is_untold())?;
@@ -321,7 +321,7 @@ impl Egress {
         Some(pfc)
     }
 
-    /// What was to be told could not leave for want of a chunk: a little later it can.
+    /// A PFC frame could not be sent for lack of a chunk: retries later.
     pub(crate) fn return_pfc(&mut self, now: Instant, port: PortId, pfc: &Pfc) {
         if let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) {
             link.take_back(now, pfc);
@@ -351,7 +351,7 @@ impl Egress {
         Some(waiting.frame)
     }
 
-    /// A frame of any class, paused or not: the port has lost its link, and with it what either side has told.
+    /// A frame of any class, paused or not: the port has lost its link, and with it the pauses of both directions.
     pub(crate) fn take_any(&mut self, port: PortId) -> Option<Frame> {
         let link = self.link_mut(port)?;
         link.forget();
@@ -361,7 +361,7 @@ impl Egress {
         Some(waiting.frame)
     }
 
-    /// What the neighbour at a port tells; `false` when the port obeys nobody.
+    /// Applies a PFC frame received at a port; `false` when the port obeys no pauses.
     pub(crate) fn receive_pfc(&mut self, now: Instant, port: PortId, pfc: &Pfc) -> bool {
         let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) else {
             return false;
@@ -389,7 +389,7 @@ impl Egress {
         true
     }
 
-    /// Does what was due by now: pauses that end, and those that are to be told again.
+    /// Handles due deadlines: pauses that end, and those to be refreshed.
     pub(crate) fn tick(&mut self, now: Instant) {
         if self.deadline.is_none_or(|deadline| deadline > now) {
             return;
@@ -451,7 +451,7 @@ impl Egress {
         self.link(port).map_or(0, |link| link.pauses.classes())
     }
 
-    /// The classes that a port's neighbour was told to pause, bit n being class n.
+    /// The classes for which XOFF was sent to a port's neighbour, bit n being class n.
     pub(crate) fn closed_classes(&self, port: PortId) -> u8 {
         let closed = |link: &Link| {
             (0..).zip(&link.classes).map(|(number, class)| u8::from(class.account.is_closed()) << number).sum()

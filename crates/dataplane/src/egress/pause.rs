@@ -1,4 +1,4 @@
-//! Obeying a neighbour's pauses, class by class, and no longer than a watchdog bears (CN-4.1-3).
+//! PFC pauses received from a neighbour, obeyed class by class, no longer than the watchdog's limit (CN-4.1-3).
 //!
 //! ```text
 //!            PAUSE                        bound passed
@@ -16,7 +16,7 @@ use srdma_wire::pfc::{Pfc, QUANTUM_BITS};
 enum State {
     /// Its frames may go.
     Free,
-    /// Its frames wait: since when, and until when if nothing more is said.
+    /// Paused: since when, and until when unless refreshed.
     Paused { since: Instant, until: Instant },
     /// It has been paused for too long. Pauses are not obeyed before none has come until `quiet_at`.
     Storm { quiet_at: Instant },
@@ -65,7 +65,7 @@ impl State {
     }
 }
 
-/// What a class has been told.
+/// Counters of the pauses that a class received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseCounters {
     /// Pauses received.
@@ -80,10 +80,10 @@ pub struct PauseCounters {
     pub paused_ns: u64,
 }
 
-/// The pauses that a port has to obey: of a node as of a host. [`Pauses::paused`] is asked before a frame is sent, and
-/// [`Pauses::next_deadline`] says when its answer changes of itself.
+/// The pauses that a port has to obey: of a node as of a host. [`Pauses::paused`] is called before a frame is sent; its
+/// result changes by itself at [`Pauses::next_deadline`].
 ///
-/// What is asked for every frame stands first.
+/// The fields that are read for every frame come first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Pauses {
@@ -124,7 +124,7 @@ impl Pauses {
         self.review();
     }
 
-    /// What the neighbour says. Classes that do not obey are passed over.
+    /// Applies a received PFC frame. Classes that do not obey pauses are skipped.
     pub fn receive(&mut self, now: Instant, pfc: &Pfc) {
         self.advance(now);
         for (class, quanta) in pfc.quanta.into_iter().enumerate() {
@@ -169,7 +169,7 @@ impl Pauses {
         self.next
     }
 
-    /// What a class has been told.
+    /// Counters of the pauses that a class received.
     pub fn counters(&self, class: usize) -> Option<PauseCounters> {
         self.counters.get(class).copied()
     }
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(counters.paused_ns, 1_000_000);
     }
 
-    /// Nobody looked for long: what should have happened meanwhile has.
+    /// A late call handles all deadlines that passed before it.
     #[test]
     fn time_that_was_missed_is_made_up_for() {
         let slow = Watchdog { bound_ns: 100_000, ..WATCHDOG };

@@ -1,4 +1,4 @@
-//! Which class goes next: strict ones first, the others by deficit round robin (Shreedhar and Varghese, 1995).
+//! Scheduler of classes: strict ones first, the others by deficit round robin (Shreedhar and Varghese, 1995).
 
 use super::config::{CLASSES, ClassConfig, Scheduling};
 

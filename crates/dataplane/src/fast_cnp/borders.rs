@@ -1,5 +1,4 @@
-//! Fast CNPs at borders of the controlled domain: none comes in or goes out (FC-5-1). The caller asks only if the node
-//! has a domain.
+//! Fast CNPs at borders of the controlled domain: none enters or leaves (FC-5-1). Called only if the node has a domain.
 
 use super::{FastCnp, has_option};
 use crate::drop::DropReason;

@@ -1,4 +1,5 @@
-//! Hosts that have said that they do not know Fast CNP (D47), for a while. A table of fixed size.
+//! Hosts that have reported by ICMPv6 errors that they do not support Fast CNP (D47), for a limited time. A table of
+//! fixed size.
 
 use srdma_wire::Instant;
 
@@ -11,7 +12,7 @@ pub(crate) struct Incapable {
 }
 
 impl Incapable {
-    /// A host has said so. When the table is full, it takes the place of the one that would be forgotten first.
+    /// Adds a host. When the table is full, it replaces the entry that would expire first.
     pub(crate) fn learn(&mut self, host: [u8; 16], until: Instant) {
         if let Some(known) = self.hosts.iter_mut().find(|(known, _)| *known == host) {
             known.1 = until;
@@ -22,7 +23,7 @@ impl Incapable {
         }
     }
 
-    /// Whether a host has said so not too long ago; who has is forgotten when his time is over.
+    /// Whether a host has an unexpired entry; an expired one is removed.
     #[inline]
     pub(crate) fn contains(&mut self, now: Instant, host: &[u8; 16]) -> bool {
         if self.hosts.is_empty() {

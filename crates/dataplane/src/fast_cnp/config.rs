@@ -3,15 +3,15 @@ use srdma_wire::Qpn;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-/// How a node uses Fast CNP. A node that was told none does not use it (FC-5-4).
+/// Configuration of Fast CNP at a node. Without it the node does not use Fast CNP (FC-5-4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastCnpConfig {
     /// Who may be notified: sources of data packets, and Proxy Addresses of groups (D45).
     pub senders: Vec<Prefix>,
     /// Of these, who is known to process Fast CNPs (D47).
     pub capable: Vec<Prefix>,
-    /// Whose Fast CNPs this node believes when it translates or aggregates them (FC-5-3): the loopbacks of switches.
-    /// Those that a receiver sends in its own name are believed besides.
+    /// Sources of Fast CNPs that this node accepts for translation or aggregation (FC-5-3): the loopbacks of switches.
+    /// Those that a receiver sends from its own address are accepted, too.
     pub switches: Vec<Prefix>,
     /// Hosts behind border ports that belong to the controlled domain: Fast CNPs may go out to them, and come in from
     /// them in their own name (FC-5-1). For all others a border lets none pass.
@@ -36,8 +36,8 @@ pub struct FastCnpConfig {
 }
 
 impl FastCnpConfig {
-    /// One in 50 µs for a flow, a million a second for all, 256 at once; a host that has refused is asked again after
-    /// five minutes. Nobody is notified or believed.
+    /// One in 50 µs for a flow, a million a second for all, 256 at once; a host that has refused is tried again after
+    /// five minutes. No notifications are sent or accepted.
     pub fn new() -> Self {
         FastCnpConfig {
             senders: Vec::new(),

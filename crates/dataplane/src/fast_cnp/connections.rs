@@ -1,5 +1,5 @@
-//! Which queue pair of a host is connected to (address, queue pair) of the other side: provisioned, or learnt by
-//! watching RDMA CM messages pass (D48).
+//! Map from (address, queue pair) of one side of a connection to the queue pair of a host: provisioned, or learnt by
+//! observing RDMA CM messages (D48).
 //!
 //! ```text
 //! ConnectRequest host → peer: name, QPN of the host      ─┐ together: a connection
@@ -37,7 +37,7 @@ pub(crate) enum Lookup {
     Unknown,
 }
 
-/// Who asked whom, under which name.
+/// Requester, responder and communication ID of a pending request.
 type PendingKey = (Ipv6Addr, Ipv6Addr, u32);
 
 /// The connections of the hosts behind a first hop.
@@ -81,7 +81,7 @@ impl Connections {
         }
     }
 
-    /// Watches a message pass. Connections of hosts for which `is_watched` says no are not remembered.
+    /// Observes a message. Connections of hosts for which `is_watched` returns false are not stored.
     pub(crate) fn observe(&mut self, now: Instant, packet: &CmPacket, is_watched: impl Fn(Ipv6Addr) -> bool) -> Change {
         let CmPacket { source, destination, message } = *packet;
         if !is_watched(source) && !is_watched(destination) {

@@ -11,7 +11,7 @@ pub struct FastCnpCounters {
     pub trace_too_long: u64,
     /// Notifications of packets of a group's copies, counted at this edge without a packet (D46).
     pub counted_here: u64,
-    /// Packets whose sender was told so short a time ago that it is not told again (D45).
+    /// Packets whose sender was notified within the interval (D45).
     pub refused_by_flow: u64,
     /// Packets for which there was no token (D45).
     pub refused_by_node: u64,
@@ -21,9 +21,9 @@ pub struct FastCnpCounters {
     pub not_sent: u64,
     /// Packets of data that met congestion and whose source is not to be notified (D45).
     pub not_a_sender: u64,
-    /// Packets whose sender has said that it does not know Fast CNP (D47).
+    /// Packets whose sender has reported that it does not support Fast CNP (D47).
     pub incapable: u64,
-    /// ICMPv6 errors by which a host said so (D47).
+    /// ICMPv6 errors by which a host reported it (D47).
     pub refusals: u64,
     /// ICMPv6 errors that quote no Fast CNP which this node has sent (D47).
     pub foreign_refusals: u64,

@@ -1,4 +1,4 @@
-//! Whom a Fast CNP is for: the senders of data over Reliable and Unreliable Connections (D45).
+//! Destinations of Fast CNPs: the senders of data over Reliable and Unreliable Connections (D45).
 
 use srdma_wire::Opcode;
 

@@ -1,4 +1,4 @@
-//! What a Fast CNP needs of the packet that met congestion, from however deep in tunnels (D46).
+//! Fields of a Fast CNP that are taken from the packet that met congestion, at any depth of tunnels (D46).
 //!
 //! ```text
 //! | Ethernet | IPv6 [options] [SRH] | IPv6 [options] [SRH] | … | IPv6 [options] [SRH] | UDP 4791 | BTH | …
@@ -20,7 +20,7 @@ const MAX_TUNNELS: usize = 4;
 pub struct Fields<'h> {
     /// Its sender.
     pub source: &'h [u8; 16],
-    /// Whom it is for in the end.
+    /// Its final destination.
     pub destination: &'h [u8; 16],
     /// UDP source port.
     pub source_port: u16,

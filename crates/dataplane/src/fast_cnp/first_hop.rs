@@ -1,4 +1,4 @@
-//! The first hop of hosts that do not know Fast CNP: it sends them standard CNPs instead (FC-O-1, D48).
+//! The first hop of hosts without Fast CNP support: translates Fast CNPs to standard CNPs for them (FC-O-1, D48).
 
 use super::{FastCnp, Lookup, drop_of};
 use crate::config::NodeConfig;
@@ -17,7 +17,7 @@ use srdma_wire::rocev2::Packet;
 use srdma_wire::{Ipv6View, NextHeader, Qpn, View};
 use std::net::Ipv6Addr;
 
-/// The parts that the first hop asks about hosts, groups and ports.
+/// The parts from which the first hop looks up hosts, groups and ports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstHop<'n> {
     pub(crate) config: &'n NodeConfig,

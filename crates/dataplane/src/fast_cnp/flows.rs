@@ -1,11 +1,12 @@
-//! Which flows were told of congestion, and when (D45). A table of fixed size: no octet from the network makes it grow.
+//! Flows that were notified of congestion, with the time of the last notification (D45). A table of fixed size: no
+//! octet from the network makes it grow.
 //!
 //! ```text
-//! flow → 64-bit key → set of 4 entries: key, when it was told
+//! flow → 64-bit key → set of 4 entries: key, time of its notification
 //! ```
 //!
-//! An entry of a flow that was told within the interval is not given up, so that the limit holds whatever flows come;
-//! when all four are of that kind, a fifth flow is refused.
+//! An entry of a flow that was notified within the interval is not replaced, so that the limit holds whatever flows
+//! come; when all four are of that kind, a fifth flow is refused.
 
 use super::Fields;
 use srdma_wire::{Instant, Qpn};
@@ -57,7 +58,7 @@ pub(crate) struct Flows {
     interval_ns: u64,
 }
 
-/// The entry for a flow that may be told now.
+/// The entry for a flow that may be notified now.
 #[derive(Debug)]
 pub(crate) struct Vacancy<'f> {
     entry: &'f mut Entry,
@@ -65,7 +66,7 @@ pub(crate) struct Vacancy<'f> {
 }
 
 impl Vacancy<'_> {
-    /// The flow is told.
+    /// Records the notification of the flow.
     pub(crate) fn fill(self) {
         *self.entry = self.told;
     }
@@ -76,7 +77,7 @@ impl Flows {
         Flows { sets: vec![[Entry::default(); WAYS]; SETS].into_boxed_slice(), interval_ns }
     }
 
-    /// The entry of a flow, or one for it, when it was not told within the interval.
+    /// The entry of a flow, or a free one, if it was not notified within the interval.
     #[inline]
     pub(crate) fn vacancy(&mut self, now: Instant, key: FlowKey) -> Option<Vacancy<'_>> {
         let interval_ns = self.interval_ns;
@@ -88,7 +89,7 @@ impl Flows {
         is_free.then_some(Vacancy { entry, told: Entry { key: key.0, told: now } })
     }
 
-    /// Whether a flow was told, and has not been crowded out by others since.
+    /// Whether a flow was notified, and has not been replaced by others since.
     pub(crate) fn was_told(&self, key: FlowKey) -> bool {
         self.sets[Self::set_of(key)].iter().any(|entry| entry.key == key.0)
     }
@@ -130,7 +131,7 @@ mod tests {
         assert!(!flows.was_told(key(1)) && tell(&mut flows, 6, key(1)));
     }
 
-    /// More flows than entries: some are refused, but none is told twice within the interval, and nothing grows.
+    /// More flows than entries: some are refused, but none is notified twice within the interval, and nothing grows.
     #[test]
     fn the_limit_holds_for_any_number_of_flows() {
         let mut flows = Flows::new(INTERVAL_NS);

@@ -8,7 +8,7 @@
 //!   │ the sender has reported that it does not know Fast CNP (D47) ─────────→ the same
 //!   │ it is in a tunnel, and its ingress PE is not known (D63) ─────────────→ mark CE
 //!   │ notified less than 50 us ago, or no token, frame or route (D45) ──────→ mark CE
-//!   ├ the sender knows Fast CNP (FC-4-6) ───────────────────────────────────→ Fast CNP
+//!   ├ the sender supports Fast CNP (FC-4-6) ────────────────────────────────→ Fast CNP
 //!   └ not known whether it does (FC-4-5) ───────────────────────────────────→ Fast CNP, mark CE
 //! ```
 //!

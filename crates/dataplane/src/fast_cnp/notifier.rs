@@ -29,20 +29,20 @@ pub struct Notifier {
 /// What becomes of a packet that meets congestion.
 #[derive(Clone, Copy, Debug)]
 pub enum Decision<'h> {
-    /// Its sender is none to be told: it is marked or not as without Fast CNP.
+    /// Its sender takes no notifications: it is marked or not as without Fast CNP.
     None,
     /// A limit refuses, or there is no way to its sender: it is marked instead (D45, D63).
     Refused,
-    /// Its sender knows Fast CNP and was told within the interval; nothing more need be said.
+    /// Its sender supports Fast CNP and was notified within the interval; no further notification is needed.
     NotifiedBefore,
-    /// Its sender is to be told.
+    /// Its sender is to be notified.
     Notify(Notice<'h>),
 }
 
-/// Whom to tell what.
+/// Destination and content of a notification.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice<'h> {
-    /// What the packet says.
+    /// Fields of the packet.
     pub fields: Fields<'h>,
     /// The packet is marked as well: its sender may not understand (FC-4-5).
     pub and_mark: bool,
@@ -76,7 +76,7 @@ impl Notifier {
         &self.config
     }
 
-    /// Whether somebody behind the node may have to be translated for.
+    /// Whether a host behind the node may need translation.
     pub(crate) fn translates_any(&self) -> bool {
         !self.config.translated.is_empty()
     }
@@ -95,13 +95,13 @@ impl Notifier {
         self.hosts_inside.contain(host)
     }
 
-    /// Whether a Fast CNP from this address is believed: a switch's, or the receiver's own (FC-4-8, FC-5-3).
+    /// Whether a Fast CNP from this address is accepted: a switch's, or the receiver's own (FC-4-8, FC-5-3).
     pub(crate) fn believes(&self, source: Ipv6Addr, fast_cnp: &FastCnp<'_>) -> bool {
         !fast_cnp.is_from_switch(source) || self.switches.contain(&source.octets())
     }
 
-    /// What becomes of a packet that meets congestion: its sender is told, or it is marked (FC-4-5, FC-4-6, D45). A
-    /// notice uses up a token and the flow's interval.
+    /// Decides about a packet that meets congestion: its sender is notified, or it is marked (FC-4-5, FC-4-6, D45). A
+    /// notice consumes a token and the flow's interval.
     #[inline]
     pub fn decide<'h>(&mut self, now: Instant, head: &'h [u8]) -> Decision<'h> {
         self.decide_where(now, head, |_| true)
@@ -179,7 +179,7 @@ impl Notifier {
         self.counters.connections_ended += change.ended;
     }
 
-    /// A host has answered a Fast CNP of this flow with an ICMPv6 error (D47). Believed only if the flow was told.
+    /// A host has answered a Fast CNP of this flow with an ICMPv6 error (D47). Accepted only if the flow was notified.
     pub(crate) fn refused(&mut self, now: Instant, host: &[u8; 16], destination: &[u8; 16], qpn: Qpn) -> bool {
         let was_told = self.flows.was_told(FlowKey::new(host, destination, qpn));
         if was_told {

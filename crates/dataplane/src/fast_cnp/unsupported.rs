@@ -1,4 +1,4 @@
-//! ICMPv6 errors of hosts that do not know Fast CNP (D47).
+//! ICMPv6 errors of hosts without Fast CNP support (D47).
 
 use super::FastCnp;
 use crate::config::NodeConfig;

@@ -34,7 +34,7 @@ pub struct Entry {
 pub enum What {
     /// The node has taken part in the group from here on, or is observed from here on.
     Began {
-        /// Branches that have not been heard: nothing goes upstream (R6).
+        /// Branches without a response yet: nothing is sent upstream (R6).
         unknown: u16,
         /// The epoch.
         epoch: u32,
@@ -43,7 +43,7 @@ pub enum What {
     Learnt {
         /// Receivers in the union of the lists.
         receivers: u16,
-        /// Those of them that have not been heard: nothing goes upstream (R6).
+        /// Those of them without a response yet: nothing is sent upstream (R6).
         unknown: u16,
     },
     /// Another epoch is in effect.
@@ -57,7 +57,7 @@ pub enum What {
     Data {
         /// Its PSN.
         psn: Psn,
-        /// It asks for an ACK.
+        /// The packet requests an ACK.
         ack_request: bool,
         /// It is not above the one before it: the source went back.
         backward: bool,
@@ -66,9 +66,9 @@ pub enum What {
     Taken {
         /// The branch.
         branch: Ipv6Addr,
-        /// What it said.
+        /// Its response.
         response: Response,
-        /// The PSN that it expected before; `None` when it had not been heard.
+        /// Its expected PSN before; `None` without an earlier response.
         before: Option<Psn>,
         /// The PSN that it expects now.
         after: Option<Psn>,
@@ -77,9 +77,9 @@ pub enum What {
     Refused {
         /// The branch.
         branch: Ipv6Addr,
-        /// What it said.
+        /// Its response.
         response: Response,
-        /// Why it is not believed.
+        /// Why it is rejected.
         refusal: Refusal,
     },
     /// A packet from below was not taken for a branch's response at all.
@@ -107,11 +107,11 @@ pub enum What {
         /// Why.
         end: HoldEnd,
     },
-    /// The node says something upstream.
+    /// The node sends a response upstream.
     Statement {
         /// What, and by which rule.
         statement: UpstreamResponse,
-        /// Whose word made it say so now: a branch's response, or a hold that ended; `None` for data and commands.
+        /// The branch whose response, or whose hold that ended, caused it; `None` for data and commands.
         because_of: Option<Ipv6Addr>,
         /// The first branch that expects the minimum.
         holder: Option<Ipv6Addr>,
@@ -137,11 +137,11 @@ pub enum What {
 /// Why something held waits no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldEnd {
-    /// Upstream knows of it, or of something that makes up for it (R3, R4, R5).
+    /// It, or a response that supersedes it, was sent upstream (R3, R4, R5).
     Told,
     /// The data that the branch missed went down again (R2).
     Served,
-    /// The branch has said something newer.
+    /// The branch has sent a newer response.
     Overtaken,
     /// The branch has been removed (R7).
     Removed,
@@ -201,8 +201,8 @@ impl Groups {
         }
     }
 
-    /// What happened since the last call, and how many entries were lost because nobody took them. Empty for a node
-    /// that is not observed.
+    /// Entries since the last call, and the number of entries lost because they were not fetched. Empty for a node that
+    /// is not observed.
     pub(crate) fn take_journal(&mut self) -> (Vec<Entry>, u64) {
         let Some(journal) = &mut self.journal else {
             return (Vec::new(), 0);
@@ -264,7 +264,7 @@ impl Groups {
         }
     }
 
-    /// The node says something upstream.
+    /// The node sends a response upstream.
     #[inline]
     pub(crate) fn journal_statement(&mut self, now: Instant, group: u32, statement: UpstreamResponse) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {

@@ -1,4 +1,4 @@
-//! Commits of group entries (D31), and the state with which a group begins or goes on.
+//! Commits of group entries (D31), and the initial state of a new or changed group.
 
 use super::{GroupState, Groups, Surroundings, proxy_prefix};
 use crate::config::{ConfigError, NodeConfig};
@@ -215,8 +215,8 @@ pub(super) fn responders_of(entry: &GroupEntry) -> Vec<([u8; 16], BranchIndex)> 
     responders
 }
 
-/// The state of a group that is committed anew. From another initial PSN everything begins again (D17, D28). Otherwise
-/// the data go on, and each branch begins where `aggregation::succession` says.
+/// The state of a group that is committed anew. With another initial PSN the state starts anew (D17, D28). Otherwise
+/// the data continue, and each branch starts at the PSN given by `aggregation::succession`.
 fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> GroupState {
     if before.entry.initial_psn != entry.initial_psn {
         return GroupState { counters: before.counters, ..group_state(entry, headers, false) };
@@ -283,7 +283,7 @@ pub(super) fn rules_of(entry: &GroupEntry) -> Rules {
         srdma_group::Rules::Default => Rules::default(),
         srdma_group::Rules::Literal => Rules::literal(),
     };
-    // Only an edge asks for evictions (D25): it alone knows what its receivers were sent.
+    // Only an edge requests evictions (D25): it alone has the record of what was sent to its receivers.
     let evict = match (policy.on_failure, entry.role) {
         (OnFailure::Evict, NodeRole::Edge) => Some(StallRules { t_stall: policy.t_stall, sends: policy.stall_sends }),
         (OnFailure::Evict, NodeRole::Transit) | (OnFailure::Strict, _) => None,

@@ -32,7 +32,7 @@ use srdma_wire::{Instant, Prefix, Psn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// The node's groups and what it knows of them.
+/// The node's groups and their state.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     slots: Vec<Option<GroupState>>,

@@ -1,4 +1,4 @@
-//! Data that goes down, and ACKs, NAKs and CNPs that come up (D12, D14, D33).
+//! Data sent downstream, and ACKs, NAKs and CNPs received from below (D12, D14, D33).
 
 use super::{GroupState, Groups};
 use crate::context::PacketContext;
@@ -62,7 +62,7 @@ pub(crate) enum Request {
 }
 
 impl Groups {
-    /// Whether a group can carry a request of its source. It is only believed from the port where the source is
+    /// Whether a group can carry a request of its source. It is only accepted from the port where the source is
     /// (MT-9-2, BCP 38).
     pub(crate) fn check_request(
         &self,
@@ -265,8 +265,8 @@ impl Groups {
         self.rearm(group);
     }
 
-    /// Asks the control plane to evict receivers that hold the group back (D24, D25). An event that has not been
-    /// fetched is not repeated.
+    /// Requests the eviction of stalled receivers from the control plane (D24, D25). An event that has not been fetched
+    /// is not repeated.
     #[inline]
     fn ask_for_evictions(&mut self, now: Instant, group: u32) {
         if self.get(group).is_some_and(|state| state.acks.has_eviction_requests()) {
@@ -301,7 +301,7 @@ impl Groups {
     }
 }
 
-/// The response to a refused request, once everything before it is confirmed; a repeated request asks for it again.
+/// The response to a refused request, once everything before it is confirmed; a repeated request makes it due again.
 fn refusal_due(state: &mut GroupState) -> Option<UpstreamResponse> {
     if state.refused.is_none() || state.refused != state.acks.minimum_psn() || state.acks.unknown_branches() > 0 {
         return None;

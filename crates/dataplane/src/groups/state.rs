@@ -20,9 +20,9 @@ pub(crate) struct GroupState {
     pub(crate) msn_offsets: Box<[u32]>,
     /// CNPs that came from each branch.
     pub(crate) branch_cnps: Box<[u64]>,
-    /// Whether receivers may have to be spared copies: [`Self::withholds`] says which.
+    /// Whether copies may have to be withheld from receivers: see [`Self::withholds`].
     pub(crate) withholds_any: bool,
-    /// What a commit has made the node say (R7), and what has not been sent, for want of time and frames.
+    /// Responses that a commit has caused (R7), and those not sent yet, for lack of time and frames.
     pub(crate) owed: Vec<UpstreamResponse>,
     /// The headend's outer headers; empty elsewhere.
     pub(crate) headers: Vec<u8>,
@@ -70,14 +70,15 @@ impl GroupState {
         Some(self.responders[position].1)
     }
 
-    /// Whether a child said something before its branch was last renewed: it is not true of all that is below it now.
+    /// Whether a child sent a response before its branch was last renewed: it does not cover all receivers below it
+    /// now.
     pub(crate) fn is_of_old_epoch(&self, branch: BranchIndex, tag: EpochTag) -> bool {
         let renewed = self.entry.branches.get(branch.index()).map_or(0, |branch| branch.renewed);
         tag.is_before(renewed, self.entry.epoch)
     }
 
-    /// Whether an unknown receiver that joined at J speaks of what was before J: it was a member before, and what it
-    /// said then, a failure above all, is not true of it now (D24, D30).
+    /// Whether a response of an unknown receiver that joined at J concerns PSNs before J: it was a member before, and
+    /// its responses of then, a failure above all, do not hold now (D24, D30).
     pub(crate) fn is_of_earlier_member(&self, branch: BranchIndex, response: Response) -> bool {
         let joined = self.entry.branches.get(branch.index()).and_then(|branch| branch.joined);
         let is_before = |join: Join| is_before_join(response.expected_psn(), join.psn, None);
@@ -122,7 +123,7 @@ pub(crate) struct ResolvedCopy {
 mod tests {
     use super::*;
 
-    /// D30; and where nobody has cleared the mark for twelve million packets, it costs a receiver nothing that it misses.
+    /// D30; and a mark that was not cleared for twelve million packets withholds no packet that a receiver needs.
     #[test]
     fn only_a_receiver_at_j_is_kept_from_what_is_before_it() {
         let join = Psn::new(100);

@@ -1,5 +1,4 @@
-//! Requests that a host sends again, as they pass by (D83): after a change of path because packets have overtaken each
-//! other, or else because some were lost.
+//! Retransmitted requests of a host (D83): after a change of path because of reordering, otherwise because of loss.
 
 use super::flow::Request;
 use srdma_wire::{Instant, Psn};

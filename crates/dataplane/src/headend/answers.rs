@@ -1,4 +1,4 @@
-//! To which flow an answer belongs.
+//! Map from answers to the flows that they belong to.
 //!
 //! Requests name the queue pair that they go to, answers that which they come back to, and neither names both. The two
 //! are paired by what is configured; by the packet numbers of acknowledgements; and where two hosts have a single flow,
@@ -92,8 +92,8 @@ impl Answers {
         *place = Known { tag, flow: if is_single { leaving.key.get() } else { 0 } };
     }
 
-    /// A request is sent that asks for an answer. One that is sent again is not timed: its answer may be the first
-    /// one's.
+    /// A request that needs an answer is sent. A retransmission is not timed: its answer may be that of the first
+    /// transmission.
     #[inline]
     pub(super) fn expect(&mut self, now: Instant, leaving: &Leaving<'_>, request: Request, is_again: bool) {
         let tag = mix(leaving.source, leaving.destination, OF_PSN | u64::from(request.psn.get())).get();

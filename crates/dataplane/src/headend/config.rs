@@ -1,4 +1,4 @@
-//! What a headend is told.
+//! Configuration of a headend.
 
 use crate::encaps::EncapsError;
 use srdma_steering::{Config, Path, PathError};
@@ -97,7 +97,7 @@ pub enum Probing {
     Never,
 }
 
-/// Why a headend refuses what it is told.
+/// Why a configuration of a headend is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadendError {
     /// No path, or too many.
@@ -119,7 +119,7 @@ pub enum HeadendError {
         /// Why.
         error: EncapsError,
     },
-    /// More paths than probes can tell apart.
+    /// More paths than probes can distinguish.
     #[error("more than 65536 paths with probes")]
     TooManyProbes,
 }

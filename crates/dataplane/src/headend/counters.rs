@@ -1,4 +1,4 @@
-//! What a headend counts, beside what its steering does.
+//! Counters of a headend, besides those of its steering.
 
 /// Packets of a headend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub struct HeadendCounters {
     pub probes_foreign: u64,
     /// Probes for which there was no buffer.
     pub probes_not_sent: u64,
-    /// CNPs that were heard.
+    /// CNPs received.
     pub cnps: u64,
-    /// Fast CNPs of switches that were heard.
+    /// Fast CNPs of switches received.
     pub fast_cnps: u64,
-    /// Negative acknowledgements for a gap that were heard.
+    /// Negative acknowledgements for a gap received.
     pub naks: u64,
     /// Acknowledgements by which a way there and back was timed.
     pub acks_timed: u64,

@@ -1,4 +1,4 @@
-//! Which flow a packet belongs to, and where in it it stands.
+//! The flow of a packet, and the packet's position in it.
 //!
 //! For RoCEv2 a flow is what goes from one address to a queue pair of another: packets of a connection must not
 //! overtake each other, whatever UDP source ports they have. Elsewhere it is the 5-tuple.
@@ -18,7 +18,7 @@ pub(super) struct Leaving<'h> {
     pub(super) boundary: Boundary,
     /// It is a packet of RoCEv2.
     pub(super) is_connection: bool,
-    /// What its BTH says, when it is a request of a connection.
+    /// Fields of its BTH, when it is a request of a connection.
     pub(super) request: Option<Request>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Leaving<'h> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) psn: Psn,
-    /// An answer to just this packet is asked for.
+    /// The packet requests an acknowledgement.
     pub(super) asks: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What a packet that comes back tells of the paths of those that went out (D84). It is only read: hosts get it as it
-//! is.
+//! Path signals in received packets: congestion, loss and delay of the paths of packets sent (D84). Packets are only
+//! read: hosts get them unchanged.
 
 use super::Headend;
 use super::flow::key_of_connection;
@@ -24,8 +24,8 @@ pub enum Incoming {
 }
 
 impl Headend {
-    /// Looks at a packet that came in, in tunnels or out of them, and hears what it says of paths. A probe of the
-    /// headend's own has no further use; everything else is to go on unchanged.
+    /// Reads the path signals of a received packet, in tunnels or not. A probe of the headend itself is consumed; every
+    /// other packet is forwarded unchanged.
     #[inline]
     pub fn incoming(&mut self, now: Instant, frame: &Frame, pool: &Pool) -> Incoming {
         let Some((octets, skipped)) = innermost(frame.head(pool)) else { return Incoming::Passing };

@@ -1,6 +1,6 @@
-//! The NIC's side of placed paths (PP-4-3, PP-4-6, D83–D87): puts each packet's program around it, listens to what
-//! comes back, probes paths, and steers. A value without I/O; `Node` has one, and whatever else stands before a host
-//! may.
+//! The NIC's side of placed paths (PP-4-3, PP-4-6, D83–D87): encapsulates each packet with its program, evaluates the
+//! signals that come back, probes paths, and steers. A value without I/O; `Node` has one, and whatever else stands
+//! before a host may.
 //!
 //! ```text
 //!   host ──► encapsulate ── H.Encaps.Red by the flow's path ──► fabric
@@ -93,7 +93,7 @@ pub struct Headend {
     flows: Box<[FlowState]>,
     probes: Option<Probes>,
     counters: HeadendCounters,
-    /// The last time that it was told.
+    /// The latest time passed in.
     latest: Instant,
 }
 
@@ -210,7 +210,7 @@ impl Headend {
         self.destinations.remove(prefix).is_some()
     }
 
-    /// Says which queue pairs are connected, so that CNPs and negative acknowledgements are known to be a flow's.
+    /// Adds a pair of connected queue pairs, by which CNPs and negative acknowledgements are assigned to a flow.
     pub fn add_connection(&mut self, connection: Connection) {
         self.answers.configure(connection);
     }
@@ -282,7 +282,7 @@ impl Headend {
         programs.paths.get(programs.first).ok_or(DropReason::NoPath)?.push(frame, pool)
     }
 
-    /// Tells of a flow's path what nobody else can: that a packet was trimmed, or how long it took.
+    /// Reports a signal about a flow's path that only the host has: a trimmed packet, or a delay.
     ///
     /// The flow is that from one address to a queue pair of another.
     pub fn tell(&mut self, now: Instant, host: Ipv6Addr, peer: Ipv6Addr, peer_qpn: Qpn, signal: Signal) -> Heard {
@@ -323,7 +323,7 @@ impl Headend {
         &self.counters
     }
 
-    /// The last time that it was told, by a packet that left or by [`Headend::tick`].
+    /// The latest time passed in, by a packet that was sent or by [`Headend::tick`].
     pub fn latest(&self) -> Instant {
         self.latest
     }
@@ -365,7 +365,7 @@ impl Headend {
         sessions
     }
 
-    /// The path of a packet; what it tells by being sent again is heard.
+    /// The path of a packet; a retransmission counts as a signal.
     #[inline]
     fn steer(&mut self, now: Instant, set: SetId, leaving: &Leaving<'_>) -> Option<PathIndex> {
         let choice = self.steering.choose(now, set, leaving.key, leaving.boundary)?;

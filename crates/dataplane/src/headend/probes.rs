@@ -1,4 +1,4 @@
-//! Probes of paths (D85, D87): sent to the headend itself by way of a path and back, so that no other host has to help.
+//! Probes of paths (D85, D87): sent to the headend itself along a path and back, so that no other host is involved.
 //!
 //! ```text
 //!                 due, and packets take the path's set          comes back
@@ -144,7 +144,7 @@ impl Probes {
         Some(self.sessions.get(usize::from(number))?.as_ref()?.round_trip?.0)
     }
 
-    /// Gives up what is silent, and makes ready what is due; `is_active` says whether packets take a set.
+    /// Times out unanswered probes, and prepares due ones; `is_active` returns whether packets use a set.
     pub(super) fn tick(
         &mut self,
         now: Instant,
@@ -237,7 +237,7 @@ impl Probes {
             return;
         };
         let known = &mut session.sent[sequence as usize % REMEMBERED];
-        // The time stamp, which has nanoseconds, is what nobody can guess.
+        // The time stamp, in nanoseconds, serves as an unpredictable nonce.
         if *known != Some(sent) {
             counters.probes_foreign += 1;
             return;

@@ -1,4 +1,4 @@
-//! What a headend tells about itself, for those who watch it.
+//! Status of a headend: its paths and flows, for diagnosis.
 
 use super::Headend;
 use srdma_steering::{FlowReport, PathReport, SetId};
@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 /// A path, and what its probes have found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadendPathReport<'h> {
-    /// What steering says of it.
+    /// Its state in steering.
     pub report: PathReport<'h>,
     /// Whether it is probed.
     pub is_probed: bool,
@@ -23,7 +23,7 @@ pub struct HeadendFlow {
     pub source: Ipv6Addr,
     /// Where it goes to.
     pub destination: Ipv6Addr,
-    /// What steering says of it.
+    /// Its state in steering.
     pub report: FlowReport,
 }
 

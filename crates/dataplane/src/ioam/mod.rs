@@ -23,11 +23,11 @@ pub struct IoamConfig {
     pub node_id_wide: Option<u64>,
     /// The namespaces that the node is part of. It leaves traces of others alone.
     pub namespaces: Vec<IoamNamespace>,
-    /// What is told of each port, and at which traces are filled.
+    /// Trace data of each port, for the ports at which traces are filled.
     pub interfaces: Vec<IoamInterface>,
     /// What the fraction of timestamps counts.
     pub timestamps: TimestampFormat,
-    /// Whether the octets that wait in the whole node are told as buffer occupancy.
+    /// Whether the octets queued in the whole node are reported as buffer occupancy.
     pub tells_buffer_occupancy: bool,
 }
 
@@ -53,7 +53,7 @@ pub enum WideData {
     LinkLoad,
 }
 
-/// What is told of a port.
+/// Trace data of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoamInterface {
     /// The port.
@@ -96,7 +96,7 @@ pub enum IoamError {
         /// Octets of its snapshot.
         octets: usize,
     },
-    /// A port told of twice, or one that does not exist.
+    /// A port that is given twice or does not exist.
     #[error("interface of port {0} is given twice, or there is no such port")]
     Interface(u16),
 }
@@ -226,7 +226,7 @@ impl Ioam {
     }
 }
 
-/// Nanoseconds in 31 bits; the highest bit says that it was longer (RFC 9197 section 4.4.2.5).
+/// Nanoseconds in 31 bits; the highest bit marks an overflow (RFC 9197 section 4.4.2.5).
 fn transit_delay(passage: Passage) -> u32 {
     const OVERFLOW: u64 = 1 << 31;
     let ns = passage.now.as_ns().saturating_sub(passage.entered.as_ns());

@@ -23,8 +23,8 @@ impl ListedReceiver {
 }
 
 /// Collects the receivers of every End.MT TLV whose Edge Node Address is this node's, one list of all such TLVs
-/// (MT-7.2-3); `None` when there is none. A malformed TLV condemns the packet whoever it is for, a receiver that cannot
-/// be one only at its own edge (D8).
+/// (MT-7.2-3); `None` when there is none. A malformed TLV for any edge makes the packet invalid, an invalid receiver
+/// only at its own edge (D8).
 pub(crate) fn receivers_of(
     srh: &Srh<'_>,
     types: TlvTypes,

@@ -1,5 +1,5 @@
-//! One inner packet, many receivers: what each copy changes, and what that does to the checksums (MT-5.2-3, D5, D10,
-//! D11). A copy is an ordinary packet of the receiver's connection to the Proxy Address (MT-5.2-4).
+//! One inner packet, many receivers: the fields that each copy changes, and the update of the checksums (MT-5.2-3, D5,
+//! D10, D11). A copy is an ordinary packet of the receiver's connection to the Proxy Address (MT-5.2-4).
 //!
 //! ```text
 //! | Ethernet 14 | IPv6 40: SA DA | UDP 8 | BTH 12: QPN | RETH 16 |  payload …  | ICRC |
@@ -136,11 +136,11 @@ impl Shared {
 /// What becomes of the RETH of a WRITE (D27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RethRule {
-    /// It stays as it is: nobody has named a region.
+    /// It stays as it is: no region is configured.
     Keep,
     /// It moves from the group's region to each receiver's.
     Move(SourceRegion),
-    /// The regions are known in part: the packet would reach memory that nobody meant.
+    /// The regions are known in part: the packet would reach unintended memory.
     Refuse,
 }
 

@@ -8,8 +8,8 @@
 //! in or out by one:      with a Fast CNP option, unless the host is inside → drop
 //! ```
 //!
-//! Ports without a border are inside: nothing is looked at there. A node that was told no domain filters nothing but
-//! what the `sources` of its borders say.
+//! Ports without a border are inside: nothing is checked there. A node without a domain filters only by the `sources`
+//! of its borders.
 
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6};
@@ -75,7 +75,7 @@ impl Prefixes {
 /// What a node checks at its boundary, made ready.
 #[derive(Debug, Default)]
 pub(crate) struct Boundary {
-    /// The domain as it was told.
+    /// The domain as configured.
     domain: Option<Domain>,
     sids: Prefixes,
     infrastructure: Prefixes,
@@ -87,13 +87,13 @@ pub(crate) struct Boundary {
 /// What a border port may send from: all but the domain's addresses when there is no prefix.
 #[derive(Clone, Debug)]
 struct Border {
-    /// As it was told.
+    /// As configured.
     sources: Vec<Prefix>,
     prepared: Prefixes,
 }
 
 impl Boundary {
-    /// The domain, if the node was told one.
+    /// The domain, if one is configured.
     pub(crate) fn domain(&self) -> Option<&Domain> {
         self.domain.as_ref()
     }
@@ -197,7 +197,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A comparison as the octets lie says what the prefix says.
+        /// The comparison of octets agrees with the prefix.
         #[test]
         fn prefixes_contain_what_their_prefixes_contain(address: u128, other: u128, len in 0u8..=128, same in 0u32..=128) {
             let prefix = Prefix::new(address.into(), len).unwrap();

@@ -22,7 +22,7 @@ pub enum Cover {
     Linux,
 }
 
-/// The flag H, which RFC 8754 no longer has and the Linux kernel asks for: "an HMAC TLV is present".
+/// The flag H, which RFC 8754 no longer has and the Linux kernel requires: "an HMAC TLV is present".
 const FLAG_H: u8 = 0x08;
 
 /// A key, ready for use. Its octets are overwritten when it goes.
@@ -103,8 +103,8 @@ impl HmacKeys {
         self.0.get(&key_id)
     }
 
-    /// Verifies an SRH that came from `source` to `destination` before its receiver lists are believed (MT-9-1). A key
-    /// that does not cover them will not do, unless keys of that cover were admitted: what it signed for another
+    /// Verifies an SRH that came from `source` to `destination` before its receiver lists are accepted (MT-9-1). A key
+    /// that does not cover them is not sufficient, unless keys of that cover were admitted: what it signed for another
     /// purpose could be taken, with any lists put behind it (D9).
     pub(crate) fn verify_lists(
         &self,

@@ -1,4 +1,4 @@
-//! What addresses lead to: routes, SIDs, neighbours, Proxy Addresses and multicast routes, resolved ahead.
+//! Forwarding tables: routes, SIDs, neighbours, Proxy Addresses and multicast routes, resolved ahead.
 
 mod entries;
 mod routes;
@@ -182,7 +182,7 @@ impl Tables {
         }
     }
 
-    /// The adjacency for a packet of this node as one of a table says.
+    /// The adjacency of a packet of this node, looked up in a given table.
     pub(crate) fn resolve_in(&self, table: TableId, frame: &Frame, pool: &Pool) -> Result<u32, DropReason> {
         let view = ipv6(frame.head(pool))?;
         let (source, destination) = (view.source_octets(), view.destination_octets());
@@ -190,7 +190,7 @@ impl Tables {
         target.and_then(|target| self.toward(target, destination, source)).ok_or(DropReason::NoRoute)
     }
 
-    /// The adjacency for a packet of this node by the main table, encapsulated where a policy says so.
+    /// The adjacency for a packet of this node by the main table, encapsulated where a policy applies.
     pub(crate) fn route_own(
         &self,
         frame: &mut Frame,
@@ -229,8 +229,8 @@ impl Tables {
         Some(self.adjacency(adjacency))
     }
 
-    /// Whether a packet of `sender` may come in by a port: its route leads there (D14). `None`: the route says nothing
-    /// about ports.
+    /// Whether a packet of `sender` may come in by a port: its route leads there (D14). `None`: the route does not
+    /// determine a port.
     pub(crate) fn is_at(&self, sender: &[u8; 16], port: Option<PortId>) -> Option<bool> {
         let is_there = |adjacency: &u32| Some(self.adjacency(*adjacency).port) == port;
         match self.main.lookup(sender) {

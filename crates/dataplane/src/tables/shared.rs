@@ -1,15 +1,15 @@
-//! Values that several entries of the tables lead to by an index, and that go with the last of them.
+//! Values that several entries of the tables share by an index, removed with the last of them.
 
 use std::ops::{Index, IndexMut};
 
-/// Values and how often each is used. Places of values that nobody uses any more are used again, so that it is never
-/// larger than what was needed at once.
+/// Values and their use counts. Places of unused values are reused, so that the size is bounded by the largest number
+/// in use at once.
 #[derive(Debug)]
 pub(crate) struct Shared<T> {
     values: Vec<T>,
     /// How often each value is used.
     uses: Vec<u32>,
-    /// Places whose value nobody uses.
+    /// Places of unused values.
     free: Vec<u32>,
 }
 

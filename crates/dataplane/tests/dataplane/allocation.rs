@@ -1,4 +1,4 @@
-//! A node in its stride takes no memory: not for a packet, a copy, a response or a timer.
+//! A node in steady state allocates no memory: not for a packet, a copy, a response or a timer.
 
 use crate::common;
 
@@ -115,7 +115,7 @@ fn forwarding_allocates_nothing() {
     assert_eq!(allocations(&mut bench, &answered), 0);
 }
 
-/// Classes that are marked, told to pause and paused, and traces that are filled.
+/// Classes that are marked, send pauses and are paused, and traces that are filled.
 #[test]
 fn classes_and_traces_allocate_nothing() {
     let mut bench = node();
@@ -151,8 +151,8 @@ fn classes_and_traces_allocate_nothing() {
     assert!(bench.node.ioam_counters().written >= 1_000);
 }
 
-/// Notifications of a queue that is above XOFF and below XON in turn; and those that are taken, from one that knows its
-/// limits and from one that does not.
+/// Notifications of a queue that is above XOFF and below XON in turn; and those that are received, from an origin
+/// within its limits and from one beyond them.
 #[test]
 fn notifications_allocate_nothing() {
     let mut congested = node();

@@ -1,4 +1,4 @@
-//! What a node is told while it runs: what commands take back, what stays, and that nothing is left behind.
+//! Commands to a running node: what they remove, what stays, and that no state is left behind.
 
 use crate::common::group::{self, HEADEND, address, edge_with, encapsulated, entry, inner, receiver};
 use crate::common::{Bench, neighbour, next_hop, port_mac};
@@ -131,7 +131,7 @@ fn an_address_has_one_meaning_at_a_time() {
     assert_eq!(sent(&mut bench, HOST), Err("no_neighbour"));
 }
 
-/// The node's own loopback is nobody else's, and does not leave with a port.
+/// The node's loopback cannot be assigned otherwise, and is not removed with a port.
 #[test]
 fn the_loopback_stays() {
     let mut bench = node();

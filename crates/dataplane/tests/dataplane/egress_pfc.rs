@@ -1,5 +1,5 @@
-//! Priority flow control at a node: pauses told, refreshed, taken back and obeyed, and a neighbour that pauses for
-//! ever. The frames are those that scapy made (`scapy_06_pfc.pcap`, which tshark reads alike).
+//! Priority flow control at a node: pauses sent, refreshed, resumed and obeyed, and a neighbour that pauses for ever.
+//! The frames are from scapy (`scapy_06_pfc.pcap`, which tshark decodes alike).
 
 use crate::common::{Bench, neighbour, next_hop, port_mac};
 use proptest::prelude::*;
@@ -83,7 +83,7 @@ impl Bench {
     }
 }
 
-/// XOFF, the refresh at half of the pause, XON: the neighbour that sends too much is told so, and nobody else.
+/// XOFF, the refresh at half of the pause, XON: only the neighbour that sends too much is paused.
 #[test]
 fn pauses_are_told_refreshed_and_taken_back() {
     let (mut bench, made) = (bench(|_| ()), made());
@@ -113,7 +113,7 @@ fn pauses_are_told_refreshed_and_taken_back() {
     assert_eq!((bench.counters(OUT).sent.frames, bench.counters(OUT).peak_octets), (3, 4000));
 }
 
-/// A pause that a port obeys and one that it has to tell again are over at once: after that nothing is due any more. A
+/// A pause that a port obeys and one that it has to refresh are over at once: after that nothing is due any more. A
 /// driver that ticks until nothing is due would never end.
 #[test]
 fn what_was_due_is_not_due_again() {
@@ -130,7 +130,7 @@ fn what_was_due_is_not_due_again() {
     assert!(deadline.is_none_or(|deadline| deadline > bench.now), "{deadline:?} is due at {:?}", bench.now);
 }
 
-/// XOFF and XON before the frame has left: only what holds last is told.
+/// XOFF and XON before the frame has left: only the last state is sent.
 #[test]
 fn what_is_out_of_date_is_not_told() {
     let (mut bench, made) = (bench(|_| ()), made());
@@ -307,8 +307,8 @@ impl Ledger {
 }
 
 proptest! {
-    /// Whatever happens, the accounts are what plain addition says, no frame is lost but by name, and when all has left
-    /// they are zero and the neighbours may go on.
+    /// In every sequence the accounts equal plain sums, no frame is lost without a drop reason, and when all frames
+    /// have left the accounts are zero and the neighbours are resumed.
     #[test]
     fn accounts_are_exact(steps in prop::collection::vec(step(), 1..120), weights: [Option<u8>; 8]) {
         let made = made();

@@ -1,5 +1,5 @@
-//! What a node tells the source of a packet that it drops, and when it keeps quiet (RFC 4443, RFC 2473, RFC 9524 section
-//! 2.2.3).
+//! ICMPv6 errors that a node sends to the source of a dropped packet, and cases without an error (RFC 4443, RFC 2473,
+//! RFC 9524 section 2.2.3).
 
 use crate::common::group::{HEADEND, address, edge_with, encapsulated, entry, inner, receiver};
 use crate::common::{Bench, ipv6};
@@ -54,7 +54,8 @@ fn a_packet_too_big_names_the_links_mtu() {
     assert_eq!(bench.drops(0), [("packet_too_big", 1)]);
 }
 
-/// RFC 2473 section 7.1: the source is told what the tunnel leaves it, about its own packet; of nested policies too.
+/// RFC 2473 section 7.1: the source gets the MTU that the tunnel leaves, about its own packet; with nested policies
+/// too.
 #[test]
 fn an_encapsulated_source_is_told_what_the_tunnel_leaves() {
     let mut bench = node();
@@ -73,7 +74,7 @@ fn an_encapsulated_source_is_told_what_the_tunnel_leaves() {
     }
 }
 
-/// A policy may lead to a multicast group: then the packet is a replicated one, and its source is not told.
+/// A policy may lead to a multicast group: then the packet is a replicated one, and its source gets no error.
 #[test]
 fn a_source_behind_a_multicast_policy_is_not_told() {
     let mut bench = node();
@@ -101,7 +102,7 @@ fn errors_follow_policies() {
     assert_eq!(read(&sent[0].1[40..]).0, 1);
 }
 
-/// RFC 4443 section 2.4 e: no error about an error, a redirect, or a packet from nobody in particular.
+/// RFC 4443 section 2.4 e: no error about an error, a redirect, or a packet without a unicast source.
 #[test]
 fn some_packets_are_never_answered() {
     let nowhere = "2001:db8:77::1";
@@ -139,8 +140,7 @@ fn errors_are_limited_in_rate() {
     assert_eq!(bench.drops(0), [("no_route", 40)]);
 }
 
-/// RFC 9524 section 2.2.3: of the copies, only a Packet Too Big is told, to the headend; and not more of them than the
-/// rate allows.
+/// RFC 9524 section 2.2.3: for copies, only a Packet Too Big is sent, to the headend, within the rate limit.
 #[test]
 fn replicated_packets_are_answered_by_packet_too_big_only() {
     let mut bench = Bench::with(LOOPBACK, 3, |config| {
@@ -172,7 +172,7 @@ fn replicated_packets_are_answered_by_packet_too_big_only() {
     assert_eq!(bench.drops(0), [("hop_limit_exceeded", 1), ("packet_too_big", 2)]);
 }
 
-/// A copy that is too long for its receiver's link is dropped by name; nobody could use an error about it.
+/// A copy that is too long for its receiver's link is dropped with its own reason, without an error.
 #[test]
 fn copies_too_long_for_a_link_are_counted() {
     let mut bench = edge_with(false, |config| config.ports[1].link_mtu = 300);

@@ -1,4 +1,4 @@
-//! The headend: what it puts around a source's packets, and which packets it takes (D1, D4, D7, D9, D26, D27).
+//! The headend: encapsulation of a source's packets, and which packets it accepts (D1, D4, D7, D9, D26, D27).
 
 use crate::common::group::*;
 use crate::common::{Bench, next_hop};
@@ -218,7 +218,7 @@ fn the_first_refused_request_is_answered() {
     assert_eq!(told, [(0, 100, 0x1F), (0, 101, 0x61)]);
 }
 
-/// Data that were dropped have not gone down: nobody can have acknowledged them (rule R1, D15).
+/// Data that were dropped were not sent downstream: an acknowledgement of them is invalid (rule R1, D15).
 #[test]
 fn what_is_too_long_has_not_gone_down() {
     let mut bench = headend_of(&group(|record| record.link_mtu = 2000));

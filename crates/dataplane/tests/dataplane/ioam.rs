@@ -1,5 +1,5 @@
 //! IOAM traces (RFC 9197, RFC 9486) as three kernel routers filled them, one after the other: each link's capture goes
-//! into a node that was told what the router was told, and what leaves is the next link's.
+//! into a node configured like the router, whose output equals the next link's capture.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ fn interface(port: u16, number: u32) -> IoamInterface {
     IoamInterface { port: PortId(port), id, id_wide: Some(number), fills: true }
 }
 
-/// What router `number` (1–3) was told; the kernel tells no occupancy of buffers.
+/// The configuration of router `number` (1–3); the kernel reports no buffer occupancy.
 fn router(number: u32) -> IoamConfig {
     let wide = |port: u16| Some(number * 1000 + 1 + u32::from(port));
     let interfaces = [0, 1]

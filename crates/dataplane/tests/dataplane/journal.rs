@@ -1,4 +1,4 @@
-//! The journal of an observed node: what it says of the rules, and that nobody notices it.
+//! The journal of an observed node: its entries for the rules, and that it does not change the node's behaviour.
 
 use crate::common::Bench;
 use crate::common::group::{HEADEND as ROOT, PROXY, SOURCE, address};
@@ -80,7 +80,7 @@ fn response(child: &str, psn: u32, syndrome: u8) -> Vec<u8> {
 const ACK: u8 = 0x1F;
 const NAK: u8 = 0x60;
 
-/// Data, an ACK, a held NAK whose hold ends, progress, the source going back, a stranger and an inflated ACK.
+/// Data, an ACK, a held NAK whose hold ends, progress, the source going back, an unknown sender and an inflated ACK.
 fn story(bench: &mut Bench) -> Vec<(u16, Vec<u8>)> {
     let mut sent = Vec::new();
     (10..14).for_each(|psn| sent.extend(bench.send(0, &data(psn))));
@@ -148,7 +148,7 @@ fn what_happened_stands_in_the_journal() {
     assert_eq!(bench.node.take_journal(), (Vec::new(), 0), "each entry is taken once");
 }
 
-/// A node does the same whether it is observed or not, and one that is not observed tells nothing.
+/// A node behaves the same whether it is observed or not; one that is not observed writes no entries.
 #[test]
 fn nobody_notices_the_journal() {
     let (mut observed, mut alone) = (root(), root());

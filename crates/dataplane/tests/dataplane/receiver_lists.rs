@@ -1,4 +1,4 @@
-//! Whose list an edge believes, what of it, and for how long (D6, D8, D9, D27).
+//! Receiver lists at an edge: which are accepted, which parts of them, and for how long (D6, D8, D9, D27).
 
 use crate::common::group::*;
 use crate::common::{Bench, next_hop};
@@ -38,12 +38,12 @@ fn the_packets_list_comes_before_the_records() {
     assert_eq!(without_record.send(0, &with_tlvs(&send(), &[&own])), by_tlv);
     assert_eq!(without_record.send(0, &with_tlvs(&send(), &[&others])), []);
     assert_eq!(without_record.send(0, &encapsulated(&send())), []);
-    // A list of nobody is none that could be believed.
+    // An empty list is not accepted.
     assert_eq!(without_record.send(0, &with_tlvs(&send(), &[&end_mt_tlv(EDGE, &[])])), []);
     assert_eq!(without_record.drops(0), [("no_receiver_list", 3)]);
 }
 
-/// MT-7.2-3, D6: several TLVs, by any address or SID of the edge, are one list; nobody may be in it twice (D8).
+/// MT-7.2-3, D6: several TLVs, by any address or SID of the edge, are one list; no receiver may be in it twice (D8).
 #[test]
 fn lists_for_one_edge_concatenate() {
     let edge_with_address = || {
@@ -87,7 +87,7 @@ fn regions_travel_behind_their_receivers() {
     let mut bench = edge_of(provisioned(&recorded));
     let whole = with_tlvs(&write, &[&end_mt, &mr]);
     assert_eq!(bench.send(0, &whole), copies(&write, &with_regions));
-    // The record knows the first receiver's region, but not the second one's.
+    // The record has the first receiver's region, but not the second one's.
     let known = end_mt_tlv(EDGE, &bare[..1]);
     assert_eq!(bench.send(0, &with_tlvs(&write, &[&known])), copies(&write, &recorded[..1]));
     assert_eq!(bench.send(0, &with_tlvs(&write, &[&end_mt])), []);
@@ -98,7 +98,7 @@ fn regions_travel_behind_their_receivers() {
         assert_eq!(bench.send(0, &with_tlvs(&packet, &[&end_mt])), copies(&packet, &bare));
     }
 
-    // Without a record nobody knows where the group's region begins; without any region the draft's words hold.
+    // Without a record the start of the group's region is unknown; without any region the draft's text applies.
     let mut without_record = edge(false);
     assert_eq!(without_record.send(0, &whole), []);
     assert_eq!(without_record.send(0, &with_tlvs(&write, &[&end_mt])), copies(&write, &bare));
@@ -112,7 +112,7 @@ fn regions_travel_behind_their_receivers() {
     assert_eq!(refused([&end_mt, &mr_tlv(EDGE, &regions[..1])]), "malformed_tlv");
 }
 
-/// D27: a WRITE that leaves the region, or names another key, is nobody's.
+/// D27: a WRITE that leaves the region, or names another key, is dropped.
 #[test]
 fn writes_stay_inside_the_region() {
     let receivers = [receiver(1, 5, Some((0, 7)))];
@@ -129,7 +129,7 @@ fn writes_stay_inside_the_region() {
     assert_eq!(bench.drops(0), [("outside_region", 4)]);
 }
 
-/// D27: a message of no octets names no memory, whatever its RETH says; a WRITE with immediate is often one.
+/// D27: a message of no octets addresses no memory, whatever is in its RETH; a WRITE with immediate is often one.
 #[test]
 fn writes_of_no_octets_pass() {
     let receivers = [receiver(1, 5, Some((0x4000, 7))), receiver(2, 6, Some((0x5000, 8)))];
@@ -217,8 +217,8 @@ fn with_options(packet: &[u8]) -> Vec<u8> {
 
 const SECRET: &[u8] = b"another secret";
 
-/// A packet whose last 40 octets before `inner` are an HMAC TLV, signed as RFC 8754 section 2.1.2 and D9 say; `list` is
-/// its only End.MT TLV, whose padding is not covered.
+/// A packet whose last 40 octets before `inner` are an HMAC TLV, signed by RFC 8754 section 2.1.2 and D9; `list` is its
+/// only End.MT TLV, whose padding is not covered.
 fn signed(mut packet: Vec<u8>, inner: &[u8], list: &[u8]) -> Vec<u8> {
     let field = packet.len() - inner.len() - 32;
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET).unwrap();

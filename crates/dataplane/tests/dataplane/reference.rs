@@ -14,7 +14,7 @@ fn address(text: &str) -> Ipv6Addr {
     text.parse().unwrap()
 }
 
-/// What the node and the model are told: destination, action.
+/// Routes of the node and the model: destination, action.
 fn routes() -> Vec<(&'static str, u8, Action)> {
     let none = forwarding::Flavors::default();
     let micro = forwarding::Flavors { psp: true, usd: true, next_csid: true, ..none };

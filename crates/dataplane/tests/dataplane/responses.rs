@@ -1,4 +1,5 @@
-//! The reverse path on the wire: what a node takes from below, and what it sends upward (D11–D14, D18, D26, D29, D33).
+//! The reverse path on the wire: responses that a node accepts from below, and those that it sends upstream (D11–D14,
+//! D18, D26, D29, D33).
 
 use crate::common::group::{self, HEADEND as ROOT, PROXY, SOURCE, address};
 use crate::common::{Bench, next_hop};
@@ -100,7 +101,7 @@ fn read(packet: &[u8]) -> (Ipv6Addr, Ipv6Addr, u32, u8, u32, u8) {
     (at(8), at(24), number(53), packet[48], number(57), packet[60])
 }
 
-/// What the source is told: opcode, PSN, syndrome.
+/// Responses to the source: opcode, PSN, syndrome.
 fn told(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u32, u8)> {
     let to_source = |packet: &Vec<u8>| {
         let (source, destination, qpn, opcode, psn, syndrome) = read(packet);
@@ -185,7 +186,7 @@ fn read_and_atomic_are_refused_when_their_turn_comes() {
         bench.send(1, &response("2001:db8:4::1", FIRST_PSN, 0x1F));
         let sent = bench.send(2, &response("2001:db8:5::1", FIRST_PSN, 0x1F));
         assert_eq!(told(&sent), [(0x11, FIRST_PSN, 0x1F), (0x11, FIRST_PSN + 1, 0x61)]);
-        // Asked again, it is refused again.
+        // A repeated request is refused again.
         assert_eq!(told(&bench.send(0, &refused)), [(0x11, FIRST_PSN + 1, 0x61)]);
         assert_eq!(bench.drops(0), [("not_multicastable", 2)]);
     }
@@ -226,8 +227,8 @@ fn cnps_are_counted_by_path_and_told_once_a_window() {
     assert_eq!((counters.cnps_received, counters.cnps_sent), (3, 2));
 }
 
-/// D12, D43: a CNP that carries options, as a Fast CNP does, is a CNP of the branch that it comes from; its ICRC counts the
-/// header as absent. From anybody else it is nobody's.
+/// D12, D43: a CNP that carries options, as a Fast CNP does, is a CNP of the branch that it comes from; its ICRC counts
+/// the header as absent. From any other sender it is dropped.
 #[test]
 fn a_cnp_may_carry_options() {
     let with_option = |source| {
@@ -286,7 +287,8 @@ fn a_proxy_address_belongs_to_one_group() {
     assert_eq!(bench.drops(0), [("no_route", 1)]);
 }
 
-/// The headend tells the source when its packets are too long for the tree (RFC 9524 section 2.2.3 allows it).
+/// The headend sends an error to the source when its packets are too long for the tree (RFC 9524 section 2.2.3 allows
+/// it).
 #[test]
 fn too_long_packets_are_reported_to_the_source() {
     let mut bench = root();

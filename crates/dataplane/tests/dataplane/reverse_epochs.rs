@@ -100,7 +100,7 @@ fn said(responder: &str, epoch: u16, psn: u8, syndrome: u8) -> Vec<u8> {
     with_port(group::response(0x11, responder, psn, &[syndrome, 0, 0, 1]), 0xC000 | epoch)
 }
 
-/// PSN, syndrome and UDP source port of what a node says at its port 0.
+/// PSN, syndrome and UDP source port of the responses that a node sends by its port 0.
 fn told(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u8, u16)> {
     let up = sent.iter().filter(|(port, packet)| *port == 0 && packet[24..40] == address(PROXY).octets());
     up.map(|(_, packet)| (packet[59], packet[60], u16::from_be_bytes([packet[40], packet[41]]))).collect()
@@ -118,8 +118,8 @@ fn unknown(bench: &Bench) -> u16 {
     bench.node.acknowledgements(GroupId(1)).unwrap().unknown_branches()
 }
 
-/// A branch that goes holds nobody back (R7); one that stays keeps its point; what is said carries the epoch in which
-/// it is said.
+/// A branch that is removed holds no other back (R7); one that stays keeps its expected PSN; a response carries the
+/// epoch in which it is sent.
 #[test]
 fn a_branch_that_leaves_frees_the_others_at_once() {
     let mut bench = transit();
@@ -139,7 +139,7 @@ fn a_branch_that_leaves_frees_the_others_at_once() {
     assert_eq!(bench.drops(2), [("unexpected_responder", 1)]);
 }
 
-/// Re-homing: of a branch that was renewed nothing is believed that it said before (R6).
+/// Re-homing: responses that a renewed branch sent before are rejected (R6).
 #[test]
 fn what_a_child_said_before_it_was_renewed_is_not_believed() {
     let mut bench = transit();
@@ -159,8 +159,8 @@ fn what_a_child_said_before_it_was_renewed_is_not_believed() {
     assert_eq!(bench.send(2, &cnp).len(), 1);
 }
 
-/// Re-homing: a node below which something came to hang forgets what it said, and says nothing until it has heard all;
-/// one that has another parent says at once where it stands.
+/// Re-homing: a node that got new descendants discards its record of responses sent, and sends none until all branches
+/// have responded; one with another parent sends its minimum at once.
 #[test]
 fn what_was_said_upstream_counts_while_it_is_true_and_was_heard() {
     let heard = || {
@@ -201,7 +201,7 @@ fn a_node_that_comes_late_knows_only_those_that_join() {
     let acks = bench.node.acknowledgements(GroupId(1)).unwrap();
     assert_eq!((acks.unknown_branches(), acks.minimum_psn()), (1, Some(Psn::new(110))));
 
-    // All of it joins: at J with everybody below.
+    // All of it joins: at J with all receivers below.
     let mut bench = transit();
     let joined = entry(1, 5, |_, nodes| nodes[1..].iter_mut().for_each(|node| node.joined = Some(join)));
     commit(&mut bench, joined);
@@ -210,8 +210,8 @@ fn a_node_that_comes_late_knows_only_those_that_join() {
     assert_eq!(told(&bench.send(2, &said(N2, 5, 110, 0x1F))), [(110, 0x1F, 0xC005)]);
 }
 
-/// R6, D17: what a node is given back knows nothing of its branches, though the node did not begin as restarted; one
-/// that has it still goes on with what it knows.
+/// R6, D17: the branches of a restored group are unknown, though the node did not begin as restarted; a node that still
+/// has the group continues with its state.
 #[test]
 fn a_part_that_was_lost_comes_back_without_points() {
     let mut bench = transit();
@@ -313,8 +313,8 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
     assert_eq!(msn(&bench.send(1, &said(R2, 0, 105, 0x1F))), 4);
 }
 
-/// D24, D25: an edge under `evict` asks for the eviction of a receiver that is stalled or has failed; nobody else does,
-/// and what has not been fetched is not asked for twice.
+/// D24, D25: an edge under `evict` requests the eviction of a receiver that is stalled or has failed; no other node
+/// does, and a request that has not been fetched is not repeated.
 #[test]
 fn an_edge_asks_for_evictions() {
     let evict = |record: &mut Record, _: &mut Vec<TreeNode>| {

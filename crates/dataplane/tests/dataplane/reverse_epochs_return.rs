@@ -1,4 +1,4 @@
-//! What is left of a member, or of a node, that was in the group before and comes back (D24, D25, D30, D31).
+//! Old state of a member, or of a node, that was in the group before and returns (D24, D25, D30, D31).
 
 use crate::common::group::{self, HEADEND, address, member, receiver};
 use crate::common::{Bench, next_hop};
@@ -68,8 +68,8 @@ fn joined_at(psn: u32) -> Option<Join> {
     Some(Join { psn: Psn::new(psn), msn: 3 })
 }
 
-/// A receiver failed, was evicted and joined again before anybody fetched what the edge had asked for: it is not to be
-/// evicted for what it was (D24, D30).
+/// A receiver failed, was evicted and joined again before the edge's eviction request was fetched: it is not to be
+/// evicted for its earlier failure (D24, D30).
 #[test]
 fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
     let mut bench = edge(false);
@@ -97,7 +97,7 @@ fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
     assert_eq!(wishes(&mut bench), []);
 }
 
-/// The edge has restarted since the receiver joined again at J, and knows nothing of it: a failure from before J, late
+/// The edge has restarted since the receiver joined again at J, and has no state of it: a failure from before J, late
 /// on its way, is that of the member which was evicted (D24, D30, R6).
 #[test]
 fn an_old_failure_is_not_believed_of_a_receiver_that_joined_again() {

@@ -26,7 +26,7 @@ fn domain() -> Domain {
     }
 }
 
-/// A node with hosts behind port 0, strangers behind port 1 and its domain behind port 2.
+/// A node with hosts behind port 0, a foreign network behind port 1 and its domain behind port 2.
 fn node() -> Bench {
     let mut bench = Bench::new(NODE, 3);
     for (text, port) in [("::/0", 1), ("2001:db8:bb::/64", 0), ("2001:db8:ff::/48", 2), ("2001:db8:cc::/48", 2)] {
@@ -40,7 +40,7 @@ fn node() -> Bench {
     bench
 }
 
-/// The same, told its domain and its borders.
+/// The same, with its domain and its borders configured.
 fn guarded() -> Bench {
     let mut bench = node();
     bench.apply(Command::SetDomain(domain()));
@@ -124,7 +124,7 @@ fn no_host_sends_in_another_name() {
     refused(0, &udp(STRANGER, HOST), "source_not_assigned");
     refused(0, &udp("2001:db8:bb:1::1", STRANGER), "source_not_assigned");
     refused(0, &udp("fe80::1", STRANGER), "source_not_assigned");
-    // Ports of strangers have no list: only the domain's own addresses are refused.
+    // Ports to foreign networks have no list: only the domain's own addresses are refused.
     passes(1, HOST, HOST, 0);
 }
 
@@ -136,7 +136,7 @@ fn a_sid_takes_packets_of_nodes_only() {
     refused(2, &from(HOST), "foreign_source");
     refused(2, &udp(STRANGER, CARRIER), "foreign_source");
     refused(2, &udp("2001:db8:cc::1", END), "foreign_source");
-    // End.MT: the copies are those of the headend, not of a stranger that wraps the same packet.
+    // End.MT: the copies are those of the headend, not of a foreign sender that wraps the same packet.
     let receivers = [receiver(1, 0x101, None)];
     let edge = || {
         let mut bench = group::edge(false);
@@ -165,7 +165,7 @@ fn no_sid_leaves_the_domain() {
     refused(2, &leaving(STRANGER, &[STRANGER, OTHER_SID]), "leaves_domain");
     refused(2, &leaving(HOST, &[HOST, CARRIER]), "leaves_domain");
     refused(2, &udp(OTHER, "5f00:0:900::"), "leaves_domain");
-    // Somebody else's SRH passes, and so does any other packet.
+    // An SRH of another domain passes, and so does any other packet.
     assert_eq!(fate(guarded(), 2, &leaving(STRANGER, &[STRANGER, "2001:db8:ee::1"])), (vec![1], vec![]));
     passes(2, OTHER, STRANGER, 1);
     // Inside it may go on.
@@ -177,7 +177,7 @@ fn no_sid_leaves_the_domain() {
     refused(2, &long, "leaves_domain");
 }
 
-/// A node that is told nothing filters nothing, and says that its SIDs are open.
+/// A node without a domain filters nothing, and reports that its SIDs are open.
 #[test]
 fn without_a_domain_nothing_is_filtered() {
     for (port, source, destination) in [(0, STRANGER, OTHER_SID), (1, OTHER, OTHER_SID), (1, PROXY, OTHER)] {
@@ -192,7 +192,7 @@ fn without_a_domain_nothing_is_filtered() {
     assert_eq!(bench.send(0, &udp(STRANGER, OTHER)), vec![]);
     assert_eq!(bench.send(0, &udp(HOST, OTHER_SID)).len(), 1);
     assert_eq!(bench.drops(0), [("source_not_assigned", 1)]);
-    // What was told can be taken back.
+    // The configuration can be removed.
     let mut bench = guarded();
     bench.apply(Command::RemoveBorder(PortId(0)));
     bench.apply(Command::RemoveBorder(PortId(1)));
@@ -200,7 +200,7 @@ fn without_a_domain_nothing_is_filtered() {
     assert_eq!(fate(bench, 1, &udp(OTHER, OTHER_SID)), (vec![2], vec![]));
 }
 
-/// What a node has lies in its domain, in whatever order it is told.
+/// A node's addresses lie in its domain, in whatever order both are configured.
 #[test]
 fn a_domain_without_its_own_node_is_refused() {
     let mut bench = guarded();
@@ -239,7 +239,7 @@ fn near() -> impl Strategy<Value = std::net::Ipv6Addr> {
 }
 
 proptest! {
-    /// What comes in by a border is what this says of the addresses' leading groups, and nothing else.
+    /// A packet passes a border exactly if this model of the addresses' leading groups accepts it.
     #[test]
     fn the_border_is_where_the_prefixes_say(port in 0u16..2, source in near(), destination in near()) {
         let starts = |address: std::net::Ipv6Addr, groups: &[u16]| address.segments().starts_with(groups);

@@ -1,4 +1,4 @@
-//! The SRH's HMAC against those who change, replay or reuse it, and the keys' life (MT-9-1, D9).
+//! The SRH's HMAC against changes, replay and reuse, and the keys' life (MT-9-1, D9).
 
 use crate::common::group::*;
 use crate::common::{Bench, next_hop};
@@ -155,9 +155,9 @@ fn no_change_of_the_headers_changes_a_copy() {
     assert!(passed < 60 && refused > 600, "{passed} passed, {refused} refused");
 }
 
-/// D9: what the HMAC does not cover. Somebody on the path who has a signed header can put other data behind it; the ICRC
-/// is no secret. It reaches the receivers of that list and nobody else, and their queue pairs take it for the source's:
-/// only encryption between headend and edge stops that (D35).
+/// D9: what the HMAC does not cover. An attacker on the path with a signed header can put other data behind it; the
+/// ICRC is no secret. The data reach only the receivers of that list, and their queue pairs accept them as the
+/// source's: only encryption between headend and edge stops that (D35).
 #[test]
 fn the_data_behind_a_signed_header_are_not_signed() {
     let packet = signed(7);

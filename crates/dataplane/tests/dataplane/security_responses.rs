@@ -1,4 +1,5 @@
-//! Attacks on the reverse path: forged, replayed and flooding responses, and receivers that lie (MT-9-2, MT-9-3, D14, D15).
+//! Attacks on the reverse path: forged, replayed and flooding responses, and receivers with false responses (MT-9-2,
+//! MT-9-3, D14, D15).
 
 use crate::common::group::{self, HEADEND, PROXY, SOURCE, address, receiver};
 use crate::common::{Bench, next_hop};
@@ -24,7 +25,7 @@ fn route(bench: &mut Bench, text: &str, len: u8, ports: &[u16]) {
     bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
 }
 
-/// The root: the source at port 0, N4 at port 1, N5 at ports 2 and 3, nobody at port 4; and a SID to tunnel to.
+/// The root: the source at port 0, N4 at port 1, N5 at ports 2 and 3, port 4 unused; and a SID to tunnel to.
 fn root() -> Bench {
     let nodes = [
         ("N6", HEADEND, "5f00:0:6:e000::", None),
@@ -50,7 +51,7 @@ fn root() -> Bench {
     bench
 }
 
-/// An edge below it: receivers at port 1, the parent at port 0, nobody at port 2; and a SID to tunnel to.
+/// An edge below it: receivers at port 1, the parent at port 0, port 2 unused; and a SID to tunnel to.
 fn edge(receivers: u16) -> Bench {
     let mut bench = Bench::new(group::EDGE, 3);
     route(&mut bench, HEADEND, 128, &[0]);
@@ -103,8 +104,8 @@ fn told(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u8, u8)> {
     sent.iter().filter(|(port, packet)| *port == 0 && packet[6] == 17).map(|(_, packet)| read(packet)).collect()
 }
 
-/// D14, D15, D33, MT-9-2: from whom, from where, to which queue pair and with what PSN a response comes. Whatever is
-/// forged leaves no trace: the same true responses say the same to the source.
+/// D14, D15, D33, MT-9-2: checks of a response: sender, port, queue pair and PSN. A forged response changes no state:
+/// the same valid responses have the same result at the source.
 #[test]
 fn forged_responses_leave_no_trace() {
     let mut bench = root();
@@ -146,7 +147,7 @@ fn forged_responses_leave_no_trace() {
     assert_eq!(told(&bench.send(3, &acknowledge(N5, 107, ACK))), [(0x11, 104, ACK)]);
 }
 
-/// D12, D14: out of a tunnel a response is believed only from the child that made the tunnel: its outer source is the
+/// D12, D14: out of a tunnel a response is accepted only from the child that made the tunnel: its outer source is the
 /// child's loopback. Receivers and the source do not tunnel at all.
 #[test]
 fn tunnels_speak_for_their_own_node_only() {
@@ -183,7 +184,7 @@ fn a_border_is_believed_only_where_the_sender_is_known_to_be() {
     assert_eq!(told(&bench.send(1, &acknowledge(N4, 100, ACK))), [(0x11, 100, ACK)]);
 }
 
-/// What was said once says nothing new when an attacker says it again, be it an ACK or a NAK (D16, R1).
+/// A replayed response has no effect, be it an ACK or a NAK (D16, R1).
 #[test]
 fn replayed_responses_change_nothing() {
     let mut bench = root();
@@ -199,7 +200,7 @@ fn replayed_responses_change_nothing() {
     assert_eq!(told(&bench.send(1, &acknowledge(N4, 109, ACK))), [(0x11, 107, ACK)]);
 }
 
-/// R4: a NAK that is said again and again goes up once. A NAK is said of the sender alone: the source resends from there,
+/// R4: a NAK that is repeated is forwarded once. A NAK concerns its sender alone: the source retransmits from there,
 /// which costs capacity and no data.
 #[test]
 fn a_flood_of_naks_reaches_the_source_once() {
@@ -213,8 +214,8 @@ fn a_flood_of_naks_reaches_the_source_once() {
     assert_eq!(told, [(0x11, 103, NAK)]);
 }
 
-/// A receiver that lies can say what it likes of itself. It cannot make the source believe anything of another: not by
-/// ACKs of what is not there yet, nor by its NAKs, nor can any number of them together.
+/// A receiver can forge its own state. It cannot forge that of another towards the source: not by ACKs of PSNs not sent
+/// yet, nor by its NAKs, nor can any number of them together.
 #[test]
 fn a_lying_receiver_speaks_for_itself_alone() {
     let mut bench = edge(3);
@@ -234,7 +235,7 @@ fn a_lying_receiver_speaks_for_itself_alone() {
     assert_eq!(acknowledged.get(), 105);
 }
 
-/// MT-9-3: a branch that floods CNPs loses its own, not those of others, and the source hears of one in each window.
+/// MT-9-3: a branch that floods CNPs loses its own, not those of others, and the source gets one in each window.
 #[test]
 fn a_flood_of_cnps_is_one_a_window() {
     const WINDOWS: u64 = 20;

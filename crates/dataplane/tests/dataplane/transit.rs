@@ -1,4 +1,5 @@
-//! Transit nodes: replication by Replication SID and by IPv6 multicast, and what passes unseen (MT-3-2, MT-5.2-2, D3).
+//! Transit nodes: replication by Replication SID and by IPv6 multicast, and packets that pass unprocessed (MT-3-2,
+//! MT-5.2-2, D3).
 
 use crate::common::group::{self, HEADEND, address, encapsulated, inner, member, receiver, request, response};
 use crate::common::{Bench, next_hop};
@@ -106,7 +107,7 @@ fn multicast_changes_nothing_but_the_hop_limit() {
     assert_eq!(bench.send(1, &packet), []);
     assert_eq!(bench.drops(1), [("wrong_incoming_port", 1)]);
     assert_eq!(bench.send(0, &to(data(100), "ff3e::101")), []);
-    // A route that leads nowhere says so.
+    // A route without branches drops with its own reason.
     bench.apply(multicast_route(&[]));
     assert_eq!(bench.send(0, &packet), []);
     assert_eq!(bench.drops(0), [("blackhole", 1), ("no_multicast_route", 1)]);
@@ -162,7 +163,7 @@ fn replication_ends_quietly() {
     bench.apply(Command::RemoveGroup(GroupId(1)));
     assert_eq!(bench.send(0, &to(data(100), TRANSIT_SID)), []);
     assert_eq!(bench.drops(0), [("hop_limit_exceeded", 2), ("unknown_group", 1)]);
-    // The group comes back, and its SID knows it; an edge replicates to nobody.
+    // The group is added again, and its SID finds it; an edge does not replicate.
     bench.apply(entry(|_| ()));
     assert_eq!(bench.send(0, &to(data(100), TRANSIT_SID)).len(), 2);
     let as_edge = Group::new(record()).unwrap().at(NodeIndex(2)).unwrap();
@@ -233,7 +234,7 @@ fn groups_are_spread_over_equal_paths() {
     assert!(shares[1] > 16 && shares[2] > 16, "{shares:?}");
 }
 
-/// What branches have said outlives a new record (D17); from another initial PSN all begins again (D28).
+/// The branches' expected PSNs outlive a new record (D17); another initial PSN resets them (D28).
 #[test]
 fn state_outlives_a_record_while_it_is_true() {
     let acknowledged = || {
@@ -255,7 +256,8 @@ fn state_outlives_a_record_while_it_is_true() {
     assert_eq!(told(&mut same), [100]);
     assert_eq!(same.node.group_counters(GroupId(1)).unwrap().acks_received, 2);
 
-    // Branches that stay keep what they said, and one that goes holds nobody back: what they waited for is said (R7).
+    // Branches that stay keep their expected PSNs, and one that is removed holds no other back: the pending response is
+    // sent (R7).
     let mut without_n2 = acknowledged();
     without_n2.apply(entry(|record| {
         record.epoch = 2;

@@ -85,7 +85,7 @@ fn at(us: u64) -> Instant {
     Instant::from_ns(us * 1000)
 }
 
-/// D61, D62: the ports of the class, for as long as the pause says, or until it is taken back.
+/// D61, D62: the ports of the class are paused for the duration in the notification, or until a resume.
 #[test]
 fn a_pause_lasts_for_its_hold_time_or_until_a_resume() {
     let mut pe = Pe::new();
@@ -115,8 +115,8 @@ fn several_holders_are_one_pause() {
     assert_eq!(pe.holds.iter().count(), 0);
 }
 
-/// D62: older and repeated sequence numbers change nothing, round the end of the numbers too; what is older than the
-/// hold time is forgotten, so that a node that has restarted is heard.
+/// D62: older and repeated sequence numbers change nothing, across wrap-around too; state older than the hold time is
+/// discarded, so that notifications of a restarted node are accepted.
 #[test]
 fn old_notifications_change_nothing() {
     let mut pe = Pe::new();
@@ -133,7 +133,7 @@ fn old_notifications_change_nothing() {
     assert_eq!(pe.paused(500), [(0, 3), (1, 3)]);
 }
 
-/// No hold time, one for ever, a class that nobody maps.
+/// No hold time, an infinite one, a class without a mapping.
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let mut pe = Pe::new();
@@ -146,8 +146,8 @@ fn what_cannot_be_meant_is_refused() {
     assert_eq!((pe.paused(999).len(), pe.paused(1000).len()), (2, 0), "the greatest hold time");
 }
 
-/// D62: a priority that somebody holds without end is let go, and is not paused again until nobody has held it for a
-/// moment. The other one is not concerned.
+/// D62: a priority that is held without end is released, and is not paused again until it was free of holds for a
+/// moment. The other priority is unaffected.
 #[test]
 fn the_watchdog_bounds_one_pause() {
     let mut pe = Pe::new();
@@ -167,7 +167,7 @@ fn the_watchdog_bounds_one_pause() {
     assert_eq!(pe.paused(20_600), [(0, 3), (1, 3)]);
 }
 
-/// Whatever comes, nothing is paused when nobody has asked for it within the greatest hold time, or at all.
+/// Whatever arrives, no priority is paused without a request within the greatest hold time.
 #[test]
 fn nothing_is_paused_for_longer_than_it_was_asked_for() {
     let mut random = 1_u64;
@@ -176,7 +176,7 @@ fn nothing_is_paused_for_longer_than_it_was_asked_for() {
         (random >> 33) % most
     };
     let mut pe = Pe::new();
-    // For each node and class: the last sequence number, when it was heard, the end of its hold; slow and plain.
+    // For each node and class: the last sequence number, its time of receipt, the end of its hold; slow and plain.
     let mut asked: BTreeMap<(usize, u8), (u32, u64, bool)> = BTreeMap::new();
     for step in 0..20_000_u64 {
         let us = step * 37;

@@ -41,7 +41,7 @@ fn found(connections: &Connections, peer: u16, peer_qpn: u32) -> Lookup {
     connections.find(address(HOST), address(peer), qpn(peer_qpn))
 }
 
-/// D48: whichever side has asked.
+/// D48: whichever side sent the request.
 #[test]
 fn a_connection_is_learnt_from_request_and_reply() {
     for (host_asks, exchange) in [

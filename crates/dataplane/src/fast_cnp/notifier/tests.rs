@@ -70,7 +70,8 @@ fn an_unknown_sender_need_not_be_marked() {
     assert_eq!(decide(&mut notifier, 0, &frame(2, 1, None)), Some(false));
 }
 
-/// D45: a flow that was told a moment ago is marked, unless its sender knows Fast CNP and the configuration says no.
+/// D45: a flow that was notified within the interval is marked, unless its sender supports Fast CNP and the
+/// configuration disables the mark.
 #[test]
 fn marks_within_the_interval() {
     for (net, mark_told, is_refused) in [(1, true, true), (1, false, false), (2, true, true), (2, false, true)] {

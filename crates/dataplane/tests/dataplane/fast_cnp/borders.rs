@@ -8,7 +8,7 @@ use srdma_frame::PortId;
 const HOST: &str = "2001:db8:bb::1";
 const STRANGER: &str = "2001:db8:dd::1";
 
-/// A node with hosts behind port 0, strangers behind port 1 and its domain behind port 2.
+/// A node with hosts behind port 0, a foreign network behind port 1 and its domain behind port 2.
 fn node() -> Bench {
     let mut bench = Bench::new(SWITCH, 3);
     for (text, port) in [("::/0", 1), ("2001:db8:bb::/48", 0), ("2001:db8:53::/48", 2), ("2001:db8:1::/48", 2)] {
@@ -62,7 +62,7 @@ fn no_fast_cnp_crosses_a_border() {
     }
 }
 
-/// However it is dressed: in a tunnel, in another header, ill made, with the type that the configuration says.
+/// In every encapsulation: in a tunnel, in another header, malformed, with the configured type.
 #[test]
 fn no_disguise_helps() {
     let plain = fast_cnp(STRANGER, SENDER, RECEIVER, 7);
@@ -86,7 +86,7 @@ fn no_disguise_helps() {
     assert_eq!(fate(&mut guarded(), 1, &harmless), Ok(2), "another option, whatever is in it");
 }
 
-/// As the other rules of a border: a node that was told no domain refuses nothing.
+/// As the other rules of a border: a node without a domain drops nothing.
 #[test]
 fn without_a_domain_there_is_no_border() {
     let mut bench = guarded();

@@ -62,8 +62,8 @@ fn guarded_pe() -> Bench {
     bench
 }
 
-/// CN-4.2-1: what scapy has put around a Fast CNP is taken off, with an SRH and without, and the VRF's table says where
-/// to: across a border that lets no other Fast CNP out (D64, FC-5-1).
+/// CN-4.2-1: the outer headers that scapy has put around a Fast CNP are removed, with an SRH and without, and the VRF's
+/// table gives the next hop: across a border that lets no other Fast CNP out (D64, FC-5-1).
 #[test]
 fn end_e_passes_the_fast_cnp_on_to_the_sender() {
     let capture = golden(CAPTURE);
@@ -88,7 +88,7 @@ fn the_border_lets_out_only_what_came_by_end_e() {
     assert_eq!(bench.send(1, &golden(CAPTURE)[0]).len(), 1);
 }
 
-/// D66: only from inside the SR domain, whoever's name is on it.
+/// D66: only from inside the SR domain, whatever the source address.
 #[test]
 fn nobody_outside_reaches_end_e() {
     let mut bench = guarded_pe();
@@ -122,8 +122,8 @@ fn end_e_takes_nothing_but_tunnels() {
     assert_eq!(names, ["truncated", "no_route", "segments_left", "upper_layer"]);
 }
 
-/// D48, D64: a host that does not know Fast CNP gets a standard CNP, from the receiver's address and to its own queue
-/// pair; one from a stranger, or of a connection that nobody knows, it does not get.
+/// D48, D64: a host without Fast CNP support gets a standard CNP, from the receiver's address and to its own queue
+/// pair; a Fast CNP from an unlisted source, or of an unknown connection, is dropped.
 #[test]
 fn the_pe_translates() {
     let mut bench = guarded_pe();
@@ -143,7 +143,7 @@ fn the_pe_translates() {
     assert_eq!(bench.node.fast_cnp_counters().translated, 1);
 }
 
-/// A router of the WAN that knows the PE's END.E.
+/// A router of the WAN with the PE's END.E configured.
 fn router() -> Bench {
     let mut bench = Bench::new(ROUTER, 2);
     bench.route("5f00:0:9::/48", 0);
@@ -178,8 +178,8 @@ fn a_congested_router_tells_the_sender_by_end_e() {
     assert_eq!((counters.sent, counters.sent_by_end_e, counters.unknown_ingress), (3, 2, 0));
 }
 
-/// D63: the way back from a tunnel of somebody unknown is not known either, whatever routes there are. The packet is
-/// marked, it is counted, and the flow's turn is not used up.
+/// D63: without a SID for a tunnel's source there is no way back, whatever routes there are. The packet is marked, it
+/// is counted, and the flow's turn is not used up.
 #[test]
 fn without_an_entry_the_packet_is_marked() {
     let mut bench = router();
@@ -196,7 +196,7 @@ fn without_an_entry_the_packet_is_marked() {
     assert_eq!(congested(&mut bench, &unknown), (Notified::Sender, vec![direct]), "as it began");
 }
 
-/// A PE that is congested itself tells its sender without the detour, across its border.
+/// A PE that is congested itself notifies its sender directly, across its border.
 #[test]
 fn a_congested_pe_tells_its_own_sender() {
     let mut bench = guarded_pe();

@@ -1,4 +1,4 @@
-//! The first hop of hosts that do not know Fast CNP (FC-O-1, D48).
+//! The first hop of hosts without Fast CNP support (FC-O-1, D48).
 
 use crate::common::Bench;
 use crate::fast_cnp::packets::*;
@@ -47,8 +47,8 @@ fn a_host_gets_a_standard_cnp() {
     assert_eq!((bench.drops(1), bench.node.fast_cnp_counters().translated), (vec![], 3));
 }
 
-/// A returned trace tells of no congestion, and a host that does not know Fast CNP has no use for it: it ends here,
-/// counted, and the host is given no CNP. The receiver's Fast CNP without a trace is a CNP.
+/// A returned trace reports no congestion, and a host without Fast CNP support cannot use it: it is dropped here,
+/// counted, and the host gets no CNP. The receiver's Fast CNP without a trace is a CNP.
 #[test]
 fn a_trace_that_a_receiver_returns_ends_at_the_first_hop() {
     let mut bench = with_connection();
@@ -82,7 +82,7 @@ fn what_nobody_knows_is_dropped() {
     assert_eq!(bench.send(1, &elsewhere), [(1, forwarded(elsewhere))]);
 }
 
-/// FC-5-3: only those whom the configuration names are believed.
+/// FC-5-3: only configured sources are accepted.
 #[test]
 fn strangers_are_not_believed() {
     let mut bench = with_connection();
@@ -124,7 +124,7 @@ fn forged_messages_teach_nothing() {
     }
 }
 
-/// A node that is congested and the first hop itself tells the host in the same way, and need not mark.
+/// A node that is congested and the first hop itself notifies the host in the same way, and need not mark.
 #[test]
 fn a_congested_first_hop_translates_its_own() {
     let mut bench = with_connection();

@@ -1,4 +1,4 @@
-//! Bad input: a counted drop under a name of its own, no state left, nobody told.
+//! Bad input: a drop counted under a reason of its own, no state left, no notification sent.
 
 use crate::common::Bench;
 use crate::fast_cnp::packets::*;

@@ -22,7 +22,7 @@ fn golden_data(index: usize) -> Vec<u8> {
     packet
 }
 
-/// FC-4-1, FC-4-2, FC-4-6: octet by octet what scapy was told to make, with and without a trace; and no mark.
+/// FC-4-1, FC-4-2, FC-4-6: octet by octet as built by scapy, with and without a trace; and no mark.
 #[test]
 fn the_sender_is_told_as_in_the_capture() {
     for (data, expected) in [(0, 5), (1, 7)] {
@@ -38,7 +38,7 @@ fn the_sender_is_told_as_in_the_capture() {
     }
 }
 
-/// FC-5-4: off until somebody turns it on, and again when he turns it off.
+/// FC-5-4: off until enabled, and again when disabled.
 #[test]
 fn it_is_off_by_default() {
     let mut bench = switch();
@@ -51,7 +51,7 @@ fn it_is_off_by_default() {
     assert_eq!(congested(&mut bench, &golden_data(0)), (Notified::None, vec![]));
 }
 
-/// FC-4-5: a sender of which nobody knows anything is told, and the packet marked; unless the configuration says no.
+/// FC-4-5: a sender with unknown capability is notified, and the packet marked, unless the configuration disables it.
 #[test]
 fn an_unknown_sender_gets_both() {
     for (mark_unknown, expected) in [(true, Notified::Marking), (false, Notified::Sender)] {
@@ -62,7 +62,7 @@ fn an_unknown_sender_gets_both() {
     }
 }
 
-/// D45: neither a Fast CNP, nor an ACK, nor one whose source is nobody's to be told, is worth a Fast CNP.
+/// D45: neither a Fast CNP, nor an ACK, nor one whose source takes no notifications, causes a Fast CNP.
 #[test]
 fn who_is_not_told() {
     let mut bench = switch();
@@ -146,8 +146,8 @@ fn what_cannot_be_sent_is_marked() {
     assert!(bench.drain().is_empty());
 }
 
-/// Through a queue: what meets its threshold is told of and leaves unmarked, or is marked instead; the Fast CNP has the
-/// class of its DSCP.
+/// Through a queue: a packet that meets its threshold is notified and leaves unmarked, or is marked instead; the Fast
+/// CNP has the class of its DSCP.
 #[test]
 fn a_queue_at_its_threshold_tells() {
     let mut bench = switch();

@@ -21,7 +21,7 @@ pub(crate) fn switch() -> Bench {
     bench
 }
 
-/// Anybody may be told, those of 2001:db8:1::/48 are known to understand, and other switches are believed.
+/// All senders may be notified, those of 2001:db8:1::/48 support Fast CNP, and other switches are accepted.
 pub(crate) fn config() -> FastCnpConfig {
     FastCnpConfig {
         senders: vec![prefix("::/0")],
@@ -35,7 +35,7 @@ pub(crate) fn turn_on(bench: &mut Bench, config: FastCnpConfig) {
     bench.apply(Command::SetFastCnp(Box::new(config)));
 }
 
-/// Who is told of an IPv6 packet that meets congestion, and what leaves.
+/// The notified sender of an IPv6 packet that meets congestion, and the packets sent.
 pub(crate) fn congested(bench: &mut Bench, packet: &[u8]) -> (Notified, Vec<(u16, Vec<u8>)>) {
     let octets = [&[2, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0x86, 0xDD][..], packet].concat();
     let frame = Frame::from_octets(&octets, &mut bench.pool).unwrap();

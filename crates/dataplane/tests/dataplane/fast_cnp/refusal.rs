@@ -1,4 +1,4 @@
-//! Hosts that do not know the option, and those who pretend to be such hosts (FC-4-3, D47).
+//! Hosts that do not support the option, and forged errors of such hosts (FC-4-3, D47).
 
 use crate::common::Bench;
 use crate::fast_cnp::packets::*;
@@ -18,7 +18,7 @@ fn error(host: &str, error: Icmpv6Error, quoted: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A switch that has told the sender.
+/// A switch that has notified the sender.
 fn told() -> Bench {
     let mut bench = switch();
     turn_on(&mut bench, config());

@@ -88,8 +88,8 @@ fn assert_standard_cnp(octets: &[u8]) {
     assert_eq!(traffic_class_cleared, expected);
 }
 
-/// Above the edge the data packet's own source is to be told, and the Proxy Address is its peer: a source that knows
-/// Fast CNP gets it as it was sent, any other a standard CNP from the root.
+/// Above the edge the data packet's own source is notified, and the Proxy Address is its peer: a source with Fast CNP
+/// support gets it as it was sent, any other a standard CNP from the root.
 #[test]
 fn above_the_edge_the_source_is_told() {
     let packet = encapsulated(&inner(0x04, 0, &[5; 8], false));
@@ -153,7 +153,7 @@ fn an_edge_counts_its_own() {
     assert_eq!((counters.counted_here, counters.sent, counters.not_sent), (1, 0, 0));
 }
 
-/// What is not one of a believed switch, about a copy of this edge's, changes no count.
+/// A Fast CNP that is not from an accepted switch, about a copy of this edge, changes no count.
 #[test]
 fn what_an_edge_does_not_take() {
     let good = fast_cnp(BELOW, PROXY, "2001:db8:2::2", 0x222);
@@ -179,8 +179,9 @@ fn what_an_edge_does_not_take() {
     assert_eq!(off.drops(1), [("unexpected_responder", 1)], "off: a response of nobody");
 }
 
-/// A returned trace tells of no congestion, and the trace cannot be handed on, since the source's path is not that of one
-/// receiver. So it ends at the edge, counted, and slows nobody down. A receiver's Fast CNP without a trace is a CNP.
+/// A returned trace reports no congestion, and the trace cannot be forwarded, since the source's path is not that of
+/// one receiver. So it is dropped at the edge, counted, and slows no sender down. A receiver's Fast CNP without a trace
+/// is a CNP.
 #[test]
 fn a_trace_that_a_receiver_returns_ends_at_the_edge() {
     let mut edge = edge();

@@ -77,7 +77,7 @@ pub(crate) fn listed_to(proxy: Ipv6Addr, inner: &[u8], receivers: &[Receiver]) -
     packet
 }
 
-/// Data to these hosts; returns what leaves by port 1, when it is right, and what is said upstream.
+/// Data to these hosts; returns the responses sent upstream; checks the packets sent by port 1.
 pub(crate) fn data(bench: &mut Bench, psn: u32, hosts: &[u16]) -> Vec<Said> {
     let sent = bench.send(0, &listed_to(address(PROXY), &send(psn), &members(hosts)));
     let (up, down): (Vec<_>, Vec<_>) = sent.into_iter().partition(|(port, _)| *port == 0);
@@ -85,7 +85,7 @@ pub(crate) fn data(bench: &mut Bench, psn: u32, hosts: &[u16]) -> Vec<Said> {
     up.iter().map(|(_, packet)| said(packet)).collect()
 }
 
-/// Data that goes to nobody, and nothing is said of it.
+/// Data that is sent to no receiver and causes no response.
 pub(crate) fn refused(bench: &mut Bench, psn: u32, hosts: &[u16]) {
     let packet = listed_to(address(PROXY), &send(psn), &members(hosts));
     assert_eq!(bench.send(0, &packet), []);
@@ -99,7 +99,7 @@ pub(crate) fn response_to(proxy: Ipv6Addr, responder: Ipv6Addr, syndrome: u8, ps
     with_icrc(packet)
 }
 
-/// The answer of a host; returns what is said upstream.
+/// A response of a host; returns the responses sent upstream.
 pub(crate) fn answer(bench: &mut Bench, host: u16, syndrome: u8, psn: u32) -> Vec<Said> {
     let packet = response_to(address(PROXY), of_host(host).address, syndrome, psn);
     bench.send(1, &packet).iter().map(|(port, packet)| (assert_eq!(*port, 0), said(packet)).1).collect()
@@ -109,7 +109,7 @@ pub(crate) fn ack(bench: &mut Bench, host: u16, psn: u32) -> Vec<Said> {
     answer(bench, host, 0x1F, psn)
 }
 
-/// Syndrome and PSN of what is said upstream.
+/// Syndrome and PSN of a response sent upstream.
 pub(crate) type Said = (u8, u32);
 
 /// Reads a response of the edge to its parent; it is whole, and in the edge's name (D12, D18).

@@ -1,4 +1,4 @@
-//! What is not learnt: lists that fail a check, and what is beyond the bounds.
+//! Lists that are not learnt: those that fail a check, and those beyond the bounds.
 
 use crate::common::group::*;
 use crate::common::next_hop;
@@ -37,14 +37,14 @@ fn a_packet_that_fails_a_check_teaches_nothing() {
         assert_eq!(bench.send(0, &packet).iter().filter(|(port, _)| *port == 1).count(), 0, "{reason}");
         assert_eq!((bench.node.groups().count(), bench.drops(0)), (0, vec![(reason, 1)]));
     }
-    // D27: a WRITE to regions of which the edge knows only the receivers'.
+    // D27: a WRITE to regions of which the edge has only the receivers'.
     let with_regions = [&list[..], &mr_tlv(EDGE, &[(BASE, 1), (BASE, 2)])].concat();
     let mut bench = edge_that_learns(false, learning());
     assert_eq!(bench.send(0, &with_tlvs(&inner(0x0A, 0, &[7; 64], false), &[&with_regions])), []);
     assert_eq!((bench.node.groups().count(), bench.drops(0)), (0, vec![("outside_region", 1)]));
 }
 
-/// Where nothing is to be learnt, packets pass by their lists as ever, and responses are nobody's.
+/// With learning off, packets are replicated by their lists as before, and responses match no group.
 #[test]
 fn other_groups_are_as_without_learning() {
     let elsewhere = Learning { proxies: vec![Prefix::host(address("2001:db8:ff::1"))], ..learning() };
@@ -69,13 +69,13 @@ fn what_contradicts_the_union_goes_nowhere() {
         assert_eq!(bench.send(0, &listed_to(address(PROXY), &send(101), &elsewhere)), []);
     }
     assert_eq!(bench.drops(0), [("other_receiver", 2), ("wrong_qpn", 2)]);
-    // Nobody of those lists has been learnt.
+    // No receiver of those lists has been learnt.
     ack(&mut bench, 1, 100);
     assert_eq!(ack(&mut bench, 2, 100), [(0x1F, 100)]);
 }
 
-/// D17: beyond a bound nothing is learnt, and the packet goes to nobody: whoever is no branch must not get what others
-/// would acknowledge.
+/// D17: beyond a bound nothing is learnt, and the packet is sent to no receiver: a receiver without a branch must not
+/// get data that others would acknowledge.
 #[test]
 fn bounds_are_kept() {
     let mut bench = edge_that_learns(false, learning());
@@ -98,7 +98,7 @@ fn bounds_are_kept() {
     assert_eq!(bench.drops(0)[0], ("too_many_learnt_groups", 2));
 }
 
-/// A learnt Proxy Address takes nothing from what the node was told.
+/// A learnt Proxy Address overrides no configuration of the node.
 #[test]
 fn a_proxy_address_with_another_meaning_is_not_learnt() {
     let (table, prefix) = (TableId(0), Prefix::host(address(PROXY)));
@@ -111,7 +111,7 @@ fn a_proxy_address_with_another_meaning_is_not_learnt() {
         assert_eq!((bench.node.groups().count(), bench.drops(0)), (0, vec![("proxy_taken", 1)]));
         bench.apply(removal);
         data(&mut bench, 100, &[1]);
-        // What the node is told wins later as well: nobody answers then.
+        // Later configuration takes precedence as well: no response is sent then.
         bench.apply(command);
         refused(&mut bench, 101, &[1]);
         assert_eq!(bench.drops(0), [("proxy_taken", 2)]);
@@ -166,7 +166,7 @@ fn settings_that_cannot_work_are_refused() {
     assert!(matches!(bench.node.apply(Command::AddPort(port)), Err(ConfigError::Learning(_))));
 }
 
-/// RFC 8754 section 5.1: Proxy Addresses lie in the domain's prefixes of them, whichever is told first.
+/// RFC 8754 section 5.1: Proxy Addresses lie in the domain's prefixes of them, whichever is configured first.
 #[test]
 fn the_domain_has_the_proxy_addresses() {
     let prefix = |text: &str, len| Prefix::new(address(text), len).unwrap();

@@ -1,4 +1,4 @@
-//! The union of the lists: who is in it, what is said for it, and when it is over.
+//! The union of the lists: its receivers, the responses sent for it, and its end.
 
 use crate::common::group::*;
 use crate::learning::bench::*;
@@ -10,7 +10,8 @@ use srdma_wire::Instant;
 const ACK: u8 = 0x1F;
 const NAK: u8 = 0x60;
 
-/// D17, R6, D12: the first list makes the group; nothing is said before each of its receivers was heard.
+/// D17, R6, D12: the first list makes the group; no response is sent upstream before each of its receivers has
+/// responded.
 #[test]
 fn a_group_is_learnt_and_silent_until_all_were_heard() {
     let mut bench = edge_that_learns(false, learning());
@@ -55,7 +56,7 @@ fn a_shorter_list_removes_nobody() {
     assert_eq!(ack(&mut bench, 2, 101), [(ACK, 101)]);
 }
 
-/// D17, R2, R6: what was said before a receiver came is not said for it, by whatever rule.
+/// D17, R2, R6: a response that was sent before a receiver joined does not cover it, by any rule.
 #[test]
 fn a_newcomer_silences_the_node_until_it_is_heard() {
     let mut bench = edge_that_learns(false, learning());
@@ -66,13 +67,13 @@ fn a_newcomer_silences_the_node_until_it_is_heard() {
     assert_eq!(ack(&mut bench, 1, 102), []);
     assert_eq!(data(&mut bench, 100, &[1, 2]), [], "R2 has nothing to repeat: receiver 2 may lack 100");
     assert_eq!(data(&mut bench, 100, &[1]), [], "nor has it for a shorter list");
-    // It lacks 100 indeed, which the node said for the first receiver alone.
+    // It lacks 100 indeed, for which the node has responded for the first receiver alone.
     assert_eq!(answer(&mut bench, 2, NAK, 100), [(ACK, 99), (NAK, 100)]);
     assert_eq!(data(&mut bench, 100, &[1, 2]), []);
     assert_eq!(ack(&mut bench, 2, 102), [(ACK, 102)]);
 }
 
-/// R5: a NAK that was held, or said, is not forgotten with what was said upstream.
+/// R5: a NAK that was held, or sent, is not discarded with the record of responses sent upstream.
 #[test]
 fn what_is_pending_outlives_a_newcomer() {
     let mut bench = edge_that_learns(false, learning());
@@ -102,12 +103,12 @@ fn an_idle_group_is_forgotten() {
     bench.node.tick(bench.now, &mut bench.pool);
     assert_eq!((bench.node.groups().count(), bench.node.next_deadline()), (0, None));
     assert_eq!(bench.node.prefix_count(), prefixes);
-    // Another epoch: its lists alone count, and nobody is known.
+    // Another epoch: its lists alone count, and all receivers are unknown.
     assert_eq!(data(&mut bench, 101, &[1]), []);
     assert_eq!(ack(&mut bench, 1, 101), [(ACK, 101)]);
 }
 
-/// R6, D17: a node that comes back empty learns anew, and knows of nobody.
+/// R6, D17: a node that restarts empty learns anew; all receivers are unknown.
 #[test]
 fn a_restart_forgets_what_was_learnt() {
     for restarted in [false, true] {
@@ -131,7 +132,7 @@ fn the_policy_is_that_of_the_settings() {
     assert_eq!(bench.drops(0), [("pruned", 1)]);
 }
 
-/// MT-5.3.3-1: CNPs need nobody to be known.
+/// MT-5.3.3-1: CNPs are forwarded without a known receiver.
 #[test]
 fn cnps_go_upstream() {
     let mut bench = edge_that_learns(false, learning());
@@ -141,7 +142,7 @@ fn cnps_go_upstream() {
     assert!(matches!(sent.as_slice(), [(0, packet)] if packet[48] == 0x81), "{sent:?}");
 }
 
-/// D14, D33: responses of whoever is in no list, or damaged ones, are not taken.
+/// D14, D33: responses of senders in no list, and damaged ones, are rejected.
 #[test]
 fn strangers_are_not_heard() {
     let mut bench = edge_that_learns(false, learning());

@@ -36,7 +36,7 @@ struct Union {
     designated_qpn: u32,
     /// The highest number that went down.
     highest: u64,
-    /// Each receiver, and the furthest that it was heard to expect.
+    /// Each receiver, and the highest expected PSN received from it.
     members: Vec<(Receiver, Option<u64>)>,
     active_ns: u64,
 }
@@ -150,7 +150,7 @@ impl World {
             if self.random.happens(150) {
                 continue;
             }
-            // Somebody brings a host that is far behind up to date, as a source would who resends to it alone.
+            // A host that is far behind catches up, as if a source retransmitted to it alone.
             if self.random.happens(400) {
                 host.expects = host.expects.max(number);
             }
@@ -160,7 +160,7 @@ impl World {
             }
             let union = self.unions.get_mut(&proxy).expect("it was learnt");
             let (_, heard) = union.members.iter_mut().find(|(known, _)| known.address == receiver.address).unwrap();
-            // R1: nobody speaks of data that did not pass here.
+            // R1: no response concerns data that did not pass here.
             let expects = (answered + u64::from(syndrome == 0x1F)).min(union.highest + 1);
             *heard = Some(heard.map_or(expects, |before| before.max(expects)));
             let packet = response_to(proxy, receiver.address, syndrome, psn(answered));
@@ -169,7 +169,8 @@ impl World {
         }
     }
 
-    /// D17, R6, MT-5.3.1-1: what is said is true of every receiver of the union, and each of them was heard.
+    /// D17, R6, MT-5.3.1-1: a response sent upstream holds for every receiver of the union, and each of them has
+    /// responded.
     fn check_said(&mut self, sent: &[(u16, Vec<u8>)]) {
         for (port, packet) in sent {
             assert_eq!(*port, 0);
@@ -188,7 +189,7 @@ impl World {
         }
     }
 
-    /// The node knows what the model knows.
+    /// The node's unions equal the model's.
     fn check_unions(&self) {
         let node = &self.bench.node;
         assert_eq!(node.groups().count(), self.unions.len());

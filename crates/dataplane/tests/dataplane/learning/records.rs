@@ -11,7 +11,7 @@ fn record(hosts: &[u16]) -> Box<GroupEntry> {
     Box::new(entry)
 }
 
-/// D17: a record replaces what was learnt. Data had come before it, so that nobody stands at the initial PSN (R6).
+/// D17: a record replaces what was learnt. Data had arrived before it, so that no branch is at the initial PSN (R6).
 #[test]
 fn a_record_replaces_what_was_learnt() {
     let mut bench = edge_that_learns(false, learning());

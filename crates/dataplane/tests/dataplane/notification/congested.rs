@@ -1,4 +1,4 @@
-//! A congested router: whom it asks for a pause, when, and until when (CN-4.1-2, D67).
+//! A congested router: the PEs that it requests pauses from, and their start and end (CN-4.1-2, D67).
 
 use crate::common::Bench;
 use crate::notification::support::*;
@@ -76,7 +76,7 @@ fn an_early_resume_leaves_while_the_queue_is_above_xoff() {
     assert_eq!(codes(&mut bench), [PAUSE], "from the beginning");
 }
 
-/// Each PE whose packets come above XOFF is asked, for the class of the queue and no other.
+/// A pause is requested from each PE whose packets arrive above XOFF, for the class of the queue and no other.
 #[test]
 fn every_ingress_pe_is_asked() {
     let mut bench = router();
@@ -96,7 +96,7 @@ fn every_ingress_pe_is_asked() {
     assert_eq!(bench.notifications().len(), 2, "and may go on");
 }
 
-/// D63: who has put a packet into no tunnel, or is not known, is not asked. What the node makes itself neither.
+/// D63: no pause is requested for a packet in no tunnel, in a tunnel of an unknown source, or made by the node itself.
 #[test]
 fn who_is_not_known_is_not_asked() {
     let mut bench = router();
@@ -107,7 +107,7 @@ fn who_is_not_known_is_not_asked() {
     assert_eq!((counters.pauses_sent, counters.unknown_ingress), (0, 2));
 }
 
-/// Off as it began, and again when somebody turns it off.
+/// Off initially, and again when disabled.
 #[test]
 fn it_is_off_by_default() {
     let mut bench = router();
@@ -166,7 +166,7 @@ fn a_pause_that_has_no_way_is_tried_again() {
     while bench.give_out(BOTTLENECK).is_some() {}
 }
 
-/// The SIDs of PEs are learnt anew: those that were asked are asked again at once, by the SIDs that they have now.
+/// The SIDs of PEs are learnt anew: pending requests are sent again at once, to the new SIDs.
 #[test]
 fn sids_change_while_pauses_stand() {
     let mut bench = router();

@@ -1,5 +1,5 @@
-//! END.C at a PE: what a notification does to the gateway (CN-4.1-1, CN-4.1-3, D61, D62). The pauses are those that scapy
-//! made.
+//! END.C at a PE: effect of a notification on the gateway (CN-4.1-1, CN-4.1-3, D61, D62). The expected pauses are from
+//! scapy.
 
 use crate::common::Bench;
 use crate::notification::support::*;
@@ -41,7 +41,7 @@ fn a_notification_pauses_the_gateway() {
     }
 }
 
-/// D62: told again at half of what PFC can say, 168 us of 336; and taken back when the hold time is over, to the
+/// D62: refreshed at half of the longest PFC pause, 168 us of 336; and resumed when the hold time is over, to the
 /// microsecond.
 #[test]
 fn a_pause_is_kept_up_for_its_hold_time() {
@@ -60,7 +60,7 @@ fn a_pause_is_kept_up_for_its_hold_time() {
     assert_eq!(bench.node.next_deadline(), None);
 }
 
-/// D62: the gateway goes on when nobody holds it any more, and its own XOFF is one more reason.
+/// D62: the gateway is resumed when no hold is left, and its own XOFF is one more reason.
 #[test]
 fn several_congestors_are_ored() {
     let mut bench = pe();
@@ -128,7 +128,7 @@ fn old_notifications_are_dropped() {
     assert_eq!(told(&mut bench).len(), 1, "a router that has restarted");
 }
 
-/// D61: a class whose port has no PFC cannot be paused; nor can anything at a node that was not told what.
+/// D61: a class whose port has no PFC cannot be paused; nor can any at a node without a mapping.
 #[test]
 fn without_pfc_or_a_mapping_nothing_is_paused() {
     let mut bench = pe();
@@ -140,7 +140,7 @@ fn without_pfc_or_a_mapping_nothing_is_paused() {
     assert_eq!(bench.drops(0), [("notification_off", 1), ("notification_unmapped", 1)]);
 }
 
-/// What is paused when notifications are turned off, or told anew, goes on.
+/// Paused classes are resumed when notifications are disabled or reconfigured.
 #[test]
 fn turning_it_off_lets_go() {
     for command in [Command::RemoveBackpressure, Command::SetBackpressure(Box::new(at_pe()))] {

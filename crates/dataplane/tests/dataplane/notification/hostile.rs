@@ -1,4 +1,4 @@
-//! Whatever comes to END.C and END.E: nothing grows, and nothing is paused for longer than it may be (D62, D66).
+//! Hostile input to END.C and END.E: no state grows, and no pause exceeds its limit (D62, D66).
 
 use crate::common::{Bench, next_hop};
 use crate::notification::support::*;
@@ -12,7 +12,7 @@ fn quiet(bench: &mut Bench) {
     while bench.give_out(PortId(0)).is_some() {}
 }
 
-/// D66: from inside the SR domain only, whoever's name is on it.
+/// D66: from inside the SR domain only, whatever the source address.
 #[test]
 fn nobody_outside_reaches_end_c() {
     let mut bench = pe();
@@ -71,8 +71,8 @@ fn an_origin_is_limited() {
     quiet(&mut bench);
 }
 
-/// A million a second from origins that are all different: as many are known as the configuration says, what they hold
-/// ends in its time, and the node is as it was.
+/// A million a second from origins that are all different: the table holds as many as configured, their holds end in
+/// time, and the node returns to its initial state.
 #[test]
 fn a_flood_of_origins_leaves_nothing_behind() {
     let mut bench = pe();
@@ -95,7 +95,7 @@ fn a_flood_of_origins_leaves_nothing_behind() {
     assert_eq!((bench.node.next_deadline(), bench.pool.in_use()), (None, 0));
 }
 
-/// D66: a node that was told nothing about notifications limits them as it would by default.
+/// D66: a node without a configuration of notifications applies the default limits.
 #[test]
 fn end_e_is_limited_by_default() {
     let mut bench = pe();
@@ -148,8 +148,8 @@ fn step() -> impl Strategy<Value = (u64, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes and in whatever order: a pause that was told ends within the greatest hold time of the last packet,
-    /// none lasts longer than the watchdog bears, and every packet is taken or counted.
+    /// For any input in any order: a pause that was sent ends within the greatest hold time of the last packet, none
+    /// lasts longer than the watchdog allows, and every packet is accepted or counted.
     #[test]
     fn any_notifications(steps in prop::collection::vec(step(), 1..200)) {
         let mut bench = pe();

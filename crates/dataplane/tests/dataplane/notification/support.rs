@@ -25,7 +25,7 @@ pub(crate) fn tunnelled(pe: &str, class: u8, octets: usize) -> Vec<u8> {
     ipv6(pe, EGRESS, class, 41, &inner)
 }
 
-/// What a notification says.
+/// Fields of a notification.
 #[derive(Clone, Copy)]
 pub(crate) struct Say {
     pub(crate) code: u8,
@@ -82,7 +82,7 @@ pub(crate) fn without_flow_label(mut packet: Vec<u8>) -> Vec<u8> {
     packet
 }
 
-/// A PE: class 3 of the WAN is priority 3 toward the gateway. No pause longer than 1 ms is believed.
+/// A PE: class 3 of the WAN is priority 3 toward the gateway. No pause longer than 1 ms is accepted.
 pub(crate) fn pe() -> Bench {
     let mut bench = Bench::new(PE, 2);
     bench.route("::/0", 0);

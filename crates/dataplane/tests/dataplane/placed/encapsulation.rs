@@ -1,4 +1,4 @@
-//! What is put around packets.
+//! Encapsulation of packets.
 
 use crate::placed::support::*;
 use srdma_dataplane::DropReason;
@@ -65,7 +65,7 @@ fn a_path_that_cannot_be_is_refused_and_named() {
     assert!(set(&vec![path(BY_SPINE5, SPINE5, 0); 65]).unwrap_err().contains("65 paths"));
 }
 
-/// What is refused changes nothing; what is told again keeps flows where they are.
+/// A rejected configuration changes nothing; a repeated one keeps flows on their paths.
 #[test]
 fn paths_are_replaced_under_running_flows() {
     let mut nic = Nic::new(|_| ());

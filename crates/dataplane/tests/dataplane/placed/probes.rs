@@ -1,4 +1,4 @@
-//! Probes: how they look, where they go, and what their silence means (D85, D87).
+//! Probes: format, path, and the effect of missing answers (D85, D87).
 
 use crate::placed::support::*;
 use srdma_dataplane::headend::{Incoming, Probing, loop_program};
@@ -60,7 +60,7 @@ fn a_probe_goes_there_and_back() {
     assert_eq!(found, [("good", Some(10_000)), ("unknown", None)]);
 }
 
-/// A probe that comes twice, or that somebody has made up, says nothing.
+/// A duplicate or forged probe is ignored.
 #[test]
 fn only_probes_that_were_sent_count() {
     let mut nic = Nic::new(|_| ());
@@ -120,7 +120,7 @@ fn where_nothing_works_the_first_that_does_is_taken() {
     assert_eq!(run(&mut nic, 10_000, &[BY_SPINE5]).last().unwrap().1, BY_SPINE6);
 }
 
-/// Paths of destinations that nobody sends to are not probed, and those of many take turns.
+/// Paths of destinations without traffic are not probed, and those of many take turns.
 #[test]
 fn probes_are_few() {
     let mut nic = Nic::new(|_| ());

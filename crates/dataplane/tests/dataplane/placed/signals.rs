@@ -1,4 +1,4 @@
-//! What comes back, and what becomes of the next packet.
+//! Path signals, and their effect on the next packet.
 
 use crate::placed::support::*;
 use srdma_dataplane::Connection;
@@ -22,7 +22,7 @@ fn a_fast_cnp_names_the_node_to_avoid() {
     assert_eq!(nic.headend.steering().counters().elsewhere, 1);
 }
 
-/// Other flows stay where they are: only those move that are told.
+/// Other flows stay on their paths: only flows with a signal move.
 #[test]
 fn only_the_flow_that_is_told_moves() {
     let mut nic = Nic::new(|_| ());
@@ -115,7 +115,7 @@ fn losses_move_a_flow_when_there_are_several() {
     assert_eq!((nic.headend.counters().naks, nic.headend.steering().counters().moves_by(Cause::Loss)), (3, 1));
 }
 
-/// A host that goes back without having been told has lost its timeout's patience.
+/// A host that goes back without a NAK has timed out.
 #[test]
 fn going_back_is_loss() {
     let mut nic = Nic::new(|_| ());
@@ -167,7 +167,7 @@ fn ordered_flows_move_at_boundaries() {
     assert_eq!(send(&mut nic, MIDDLE, 8), BY_SPINE5, "idle for 100 us");
 }
 
-/// D88: what an endpoint knows of trimming it tells itself.
+/// D88: an endpoint reports trimmed packets itself.
 #[test]
 fn an_endpoint_can_tell_what_only_it_knows() {
     let mut nic = Nic::new(|_| ());
@@ -179,7 +179,7 @@ fn an_endpoint_can_tell_what_only_it_knows() {
     assert_eq!(nic.destination(2), BY_SPINE6);
 }
 
-/// Marks and trimmed packets that come in are counted; whom they concern is at the other end.
+/// Marks and trimmed packets that come in are counted; they concern the sender at the other end.
 #[test]
 fn marks_and_trimmed_packets_are_counted() {
     let mut nic = Nic::new(|config| config.trimmed_dscp = Some(13));

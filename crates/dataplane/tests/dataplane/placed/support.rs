@@ -106,7 +106,7 @@ pub(crate) fn destination_of(packet: &[u8]) -> String {
     Ipv6Addr::from(octets).to_string()
 }
 
-/// A SEND Only to a queue pair of NIC 3, which asks for an acknowledgement.
+/// A SEND Only to a queue pair of NIC 3, which requests an acknowledgement.
 pub(crate) fn data(qpn: u32, psn: u32) -> Vec<u8> {
     rocev2(NIC1, NIC3, 0x04, qpn, psn, &[1, 2, 3, 4])
 }
