@@ -1,4 +1,4 @@
-//! Captures in the place of an interface.
+//! Captures in place of an interface.
 
 use crate::af_packet::LONGEST_FRAME;
 use crate::driver::{Driver, DriverKind, DriverStatistics};
@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A [`Driver`] that receives the frames of a capture in their order, as fast as they are taken, and writes what is
 /// sent to another.
 ///
-/// Its interest is everything: whoever made the capture has chosen. At the end of the file nothing more comes in; see
+/// Its interest is everything: the capture is already a selection. At the end of the file nothing more comes in; see
 /// [`Capture::is_at_end`].
 pub struct Capture<R, W: Write> {
     reader: Option<Reader<R>>,
@@ -21,7 +21,7 @@ pub struct Capture<R, W: Write> {
     held: Option<Packet>,
     writer: Writer<W>,
     interface: InterfaceId,
-    /// What went wrong in [`Driver::push`], for [`Driver::flush`] to say.
+    /// An error in [`Driver::push`], which [`Driver::flush`] returns.
     failure: Option<io::Error>,
     statistics: DriverStatistics,
 }

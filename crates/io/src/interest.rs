@@ -1,4 +1,4 @@
-//! What a node wants of the frames that come in at its interfaces.
+//! The frames that a node takes off its interfaces.
 
 use srdma_wire::Prefix;
 
@@ -12,7 +12,7 @@ pub struct Interest {
     pub prefixes: Vec<(Prefix, Match)>,
     /// Priority flow control frames (IEEE 802.1Qbb).
     pub pfc: bool,
-    /// Every frame, whatever the prefixes say: for measurements and for hosts that own the interface.
+    /// Every frame, whatever the prefixes: for measurements and for hosts that own the interface.
     pub everything: bool,
 }
 
@@ -22,7 +22,8 @@ pub enum Match {
     /// All: local SIDs, destinations of policies, multicast groups.
     All,
     /// RoCEv2: UDP to port 4791 directly behind the IPv6 header; and whatever has Hop-by-Hop or Destination Options
-    /// there, as packets with a trace and Fast CNPs do, which nobody else sends to such an address. Proxy Addresses.
+    /// there, as packets with a trace and Fast CNPs do; no other packets with these are sent to such an address. Proxy
+    /// Addresses.
     RoceV2,
     /// ICMPv6 Parameter Problem code 2, unrecognised IPv6 option, directly behind the IPv6 header: the address that
     /// Fast CNPs come from.

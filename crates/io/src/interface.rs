@@ -1,4 +1,4 @@
-//! What a socket must know of an interface.
+//! Properties of an interface that sockets need.
 
 use libc::{c_char, c_int};
 use std::ffi::CString;
@@ -19,7 +19,7 @@ pub(crate) fn index(interface: &str) -> io::Result<u32> {
     }
 }
 
-/// Queues that an interface receives at; one when its driver does not say.
+/// Queues that an interface receives at; one when its driver does not report it.
 pub(crate) fn receive_queues(interface: &str) -> u32 {
     channels(interface).map_or(1, |channels| (channels.rx_count + channels.combined_count).max(1))
 }
@@ -46,7 +46,7 @@ fn channels(interface: &str) -> io::Result<Channels> {
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and not owned elsewhere.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
     // SAFETY: any octets are a request; zero is an empty name and no pointer.

@@ -3,7 +3,7 @@
 //! A [`Driver`] carries frames between an interface, or a capture, and a [`Pool`](srdma_frame::Pool), in batches.
 //! What it takes off the interface is an [`Interest`]; everything else stays with the kernel.
 //!
-//! This is the only crate with `unsafe` beyond one intrinsic of the ICRC: each block says why it holds.
+//! This is the only crate with `unsafe` beyond one intrinsic of the ICRC: each block states why it is sound.
 
 #![allow(unsafe_code)]
 

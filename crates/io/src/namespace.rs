@@ -25,7 +25,7 @@ pub enum CommandError {
     Start {
         /// The whole command line.
         line: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// It ended with another status than 0.
@@ -43,7 +43,7 @@ pub enum CommandError {
     System {
         /// What was tried.
         what: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -194,7 +194,7 @@ impl Deref for NamespaceGuard {
 
 impl Drop for NamespaceGuard {
     fn drop(&mut self) {
-        // It may be gone already, and nobody is left to be told.
+        // It may be gone already, and a drop cannot return an error.
         let _ = self.namespace.clone().delete();
     }
 }

@@ -1,10 +1,10 @@
-//! Answering for addresses that are nobody's: Neighbor Discovery for Proxy Addresses (RFC 4861 section 7.2.4).
+//! Neighbor Discovery for Proxy Addresses, which no interface has (RFC 4861 section 7.2.4).
 //!
-//! Source and receivers believe a group's Proxy Address to be a host's, and may resolve it on their link. No interface
-//! has it, so that the kernel does not answer; this does, with the port's own MAC address, for as long as the address
-//! is in the set. A raw ICMPv6 socket would not do: the kernel hands it solicitations by multicast only, and not the
-//! unicast ones by which a host finds out whether a neighbour is still there. So a packet socket takes them all, and
-//! another one joins the solicited-node groups, for the sake of the interface's filter and of MLD.
+//! Source and receivers take a group's Proxy Address for a host's, and may resolve it on their link. No interface has
+//! it, so that the kernel does not answer; this does, with the port's own MAC address, for as long as the address is in
+//! the set. A raw ICMPv6 socket would not do: the kernel hands it solicitations by multicast only, and not the unicast
+//! ones by which a host finds out whether a neighbour is still there. So a packet socket takes them all, and another
+//! one joins the solicited-node groups, for the sake of the interface's filter and of MLD.
 
 mod message;
 mod socket;
@@ -57,8 +57,8 @@ struct Answers {
     addresses: BTreeSet<Ipv6Addr>,
 }
 
-/// The answer to a frame that solicits a neighbour, from whoever has all neighbours of the link: its target is at
-/// `mac`. Nothing for any other frame, nor for who wants the target for itself.
+/// The advertisement for a frame that solicits a neighbour, from a node that answers for all neighbours of the link:
+/// the target is at `mac`. `None` for any other frame, and for duplicate address detection.
 pub fn answer_for_anybody(frame: &[u8], mac: MacAddress) -> Option<Vec<u8>> {
     let target = message::target(frame)?;
     let solicitation = Solicitation::parse(frame).filter(|solicitation| !solicitation.is_alone())?;
@@ -163,7 +163,7 @@ async fn answer(socket: AsyncFd<PacketSocket>, shared: Arc<Shared>) {
         let Ok(mut ready) = socket.readable().await else {
             return;
         };
-        // An interface that goes down is told as an error once; the socket goes on.
+        // An interface that goes down returns an error once; the socket continues.
         if let Ok(Ok((arrival, len))) = ready.try_io(|socket| socket.get_ref().receive(&mut frame)) {
             shared.reply(socket.get_ref(), arrival, &frame[..len]);
         }

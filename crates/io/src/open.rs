@@ -1,4 +1,4 @@
-//! Which driver an interface gets.
+//! Choice of the driver of an interface.
 
 use crate::af_xdp::AfXdp;
 use crate::{AfPacket, Driver, DriverKind, Interest, Umem, XdpMode};
@@ -36,7 +36,7 @@ pub enum OpenError {
     NoInterface {
         /// Its name.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Another process has its frames.
@@ -49,7 +49,7 @@ pub enum OpenError {
         interface: String,
         /// What was being done.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel refused something else.
@@ -60,7 +60,7 @@ pub enum OpenError {
         kind: DriverKind,
         /// What was being done.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -71,7 +71,8 @@ pub enum OpenError {
 ///
 /// # Errors
 ///
-/// When no driver of the choice works, with what the last one said; and at once when another process has the interface.
+/// When no driver of the choice works, with the error of the last one; and at once when another process has the
+/// interface.
 pub fn open(interface: &str, choice: Choice, interest: &Interest, umem: Option<&Umem>) -> Result<Opened, OpenError> {
     let kinds: &[DriverKind] = match choice {
         Choice::Auto => &[DriverKind::XdpNative, DriverKind::XdpGeneric, DriverKind::Packet],

@@ -1,4 +1,4 @@
-//! What packet sockets are alike in: how they are opened, tied to an interface and read.
+//! Packet sockets: opening, binding to an interface, and reading.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Octets of an address.
 pub(crate) const ADDRESS_OCTETS: libc::socklen_t = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
 
-/// A raw packet socket that never waits, and hears nothing before it is bound.
+/// A non-blocking raw packet socket, which receives nothing before it is bound.
 pub(crate) fn open() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: socket takes no pointers, and the descriptor that it gives is ours alone.
@@ -27,7 +27,7 @@ pub(crate) fn bind(socket: BorrowedFd<'_>, index: i32, protocol: u16) -> io::Res
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes the next frame: where it came in and for whom, and its length.
+/// Takes the next frame: its ingress interface, its packet type, and its length.
 pub(crate) fn receive(socket: BorrowedFd<'_>, frame: &mut [u8]) -> io::Result<(libc::sockaddr_ll, usize)> {
     let mut from = address(0, 0);
     let mut length = ADDRESS_OCTETS;

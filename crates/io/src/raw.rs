@@ -1,11 +1,11 @@
-//! Every frame of an interface, in and out: for whoever stands at the other end of a link with a device.
+//! Every frame of an interface, in and out: for programs at the other end of a link to a device.
 
 use crate::packet_socket;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A packet socket that hears every frame that comes in at an interface, and none that this host sends.
+/// A packet socket that receives every frame that arrives at an interface, and none that this host sends.
 #[derive(Debug)]
 pub struct RawSocket(OwnedFd);
 

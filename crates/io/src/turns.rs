@@ -1,4 +1,4 @@
-//! Sources that take turns.
+//! Round-robin polling of sources.
 
 use std::task::Poll;
 
@@ -9,7 +9,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Asks sources until one has something, and says which; it is the last to be asked next time.
+    /// Polls sources until one has something, and returns which; it is the last to be polled next time.
     pub fn poll<S, T>(&mut self, sources: &mut [S], mut ask: impl FnMut(&mut S) -> Poll<T>) -> Poll<(usize, T)> {
         let first = self.next.min(sources.len());
         let (before, from) = sources.split_at_mut(first);

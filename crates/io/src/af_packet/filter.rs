@@ -1,6 +1,6 @@
 //! The interest as a classic BPF program, which the kernel runs for each frame before it copies anything.
 //!
-//! The kernel takes the outer VLAN tag off before packet sockets see a frame, so the program only knows untagged ones.
+//! The kernel takes the outer VLAN tag off before packet sockets see a frame, so the program only sees untagged ones.
 
 use crate::interest::{Interest, Match};
 use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
@@ -47,7 +47,7 @@ pub(super) fn coarse_program(pfc: bool) -> Vec<libc::sock_filter> {
     program
 }
 
-/// Tells frames of IPv6, which go on behind it, from pause frames and all others.
+/// Separates IPv6 frames, which continue behind it, from pause frames and all others.
 fn beginning(pfc: bool) -> Vec<libc::sock_filter> {
     if !pfc {
         return vec![load(BPF_H, ETHERTYPE), jump_if_equal(ETHERTYPE_IPV6, 1, 0), refuse()];

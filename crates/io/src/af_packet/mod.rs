@@ -1,4 +1,4 @@
-//! AF_PACKET: works at every interface, and copies each frame once on its way in.
+//! AF_PACKET: works at every interface, and copies each received frame once.
 
 mod filter;
 mod pauses;
@@ -35,9 +35,9 @@ pub use tap::{Tap, Tapped};
 ///
 /// # Errors
 ///
-/// [`Driver::receive`] tells two kinds apart. [`io::ErrorKind::NetworkDown`]: the link went down; said once, and the
-/// driver goes on by itself when it comes up. `ENODEV` (as [`io::Error::raw_os_error`]): the interface has vanished;
-/// the driver is of no more use. [`Driver::flush`] says only the second.
+/// [`Driver::receive`] returns two kinds. [`io::ErrorKind::NetworkDown`]: the link went down; returned once, and the
+/// driver continues by itself when the link comes up. `ENODEV` (as [`io::Error::raw_os_error`]): the interface has
+/// vanished; the driver is of no more use. [`Driver::flush`] returns only the second.
 #[derive(Debug)]
 pub struct AfPacket {
     index: i32,
@@ -49,9 +49,9 @@ pub struct AfPacket {
     /// The interest, when it is too long for a program in the kernel.
     selection: Option<Fib<Match>>,
     statistics: DriverStatistics,
-    /// The link went down, and nothing has come in since. When such an interface vanishes, the kernel does not say so.
+    /// The link went down, and nothing has come in since. When such an interface vanishes, the kernel reports no error.
     is_down: bool,
-    /// What the kernel has told of frames without a slot; it forgets what it tells.
+    /// Frames without a slot, as reported by the kernel, which resets its counter when read.
     overruns: Cell<u64>,
 }
 
@@ -102,7 +102,7 @@ impl AfPacket {
         })
     }
 
-    /// What is wrong with the interface, asked for when nothing has come in.
+    /// Queries the state of the interface when no frame was received.
     fn check(&mut self) -> io::Result<()> {
         let result = self.receiver.take_error();
         self.is_down |= result.is_err();
@@ -189,7 +189,7 @@ impl Driver for AfPacket {
     }
 }
 
-/// Tells the kernel what is wanted; returns what is left to be looked at here.
+/// Installs the interest in the kernel; returns the filter that is left to user space.
 fn apply(interest: &Interest, socket: &Socket) -> io::Result<Option<Fib<Match>>> {
     if let Some(program) = filter::program(interest)
         && attach(&program, socket).is_ok()
@@ -273,7 +273,7 @@ fn is_wanted(octets: &[u8], selection: &Fib<Match>) -> bool {
 /// Type and code of ICMPv6 Parameter Problem, unrecognised IPv6 option (RFC 4443 section 3.4).
 const UNKNOWN_OPTION: [u8; 2] = [4, 2];
 
-/// Does what `CHECKSUM_PARTIAL` asks for: the field holds the sum of the pseudo-header, the rest is to be added.
+/// Completes a `CHECKSUM_PARTIAL` checksum: the field holds the sum of the pseudo-header, the rest is to be added.
 fn finish_checksum(octets: &mut [u8], start: usize, offset: usize) {
     let mut sum = Sum::default();
     sum.add(octets.get(start..).unwrap_or(&[]));

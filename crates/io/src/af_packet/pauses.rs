@@ -1,5 +1,5 @@
-//! Hearing pauses: they go to a group address (IEEE 802.1Q clause 36), which an interface takes no frames to unless
-//! somebody asks for them.
+//! Reception of pauses: they are sent to a group address (IEEE 802.1Q clause 36), whose frames an interface drops
+//! unless a socket joins the group.
 
 use super::socket::Socket;
 use std::io;

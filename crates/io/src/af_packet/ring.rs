@@ -55,7 +55,8 @@ pub(super) struct Received<'r> {
     pub(super) interface: i32,
 }
 
-/// What the sender left to the hardware, which on a virtual link nobody has done (`struct virtio_net_hdr`).
+/// Offloads that the sender left to the hardware, and that no hardware performs on a virtual link (`struct
+/// virtio_net_hdr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offload {
     Nothing,

@@ -1,4 +1,4 @@
-//! Frames on their way out: gathered by the kernel from where they lie.
+//! Transmission of frames: the kernel gathers their segments in place.
 
 use super::socket::Socket;
 use srdma_frame::{Frame, Pool};
@@ -16,7 +16,7 @@ const BATCH: usize = 64;
 const PIECES: usize = 5;
 
 /// How long a queueing discipline may be full without taking a frame. One that never takes a frame, as `tbf` one longer
-/// than its burst, says the same.
+/// than its burst, returns the same error.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The queue, and the arrays that the kernel reads.
@@ -29,7 +29,7 @@ pub(super) struct Sender {
     messages: Box<[libc::mmsghdr; BATCH]>,
 }
 
-// SAFETY: the pointers in the arrays are written anew before each system call, and read by nobody else.
+// SAFETY: the pointers in the arrays are written anew before each system call, and not read elsewhere.
 unsafe impl Send for Sender {}
 
 /// What became of a call of [`Sender::flush`].

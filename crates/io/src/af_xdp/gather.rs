@@ -45,7 +45,7 @@ impl Gathered {
         &self.pieces[..self.count]
     }
 
-    /// All in one piece, in the chunk of the head; `None` when it has no room or somebody else a share in it.
+    /// All in one piece, in the chunk of the head; `None` when it has no room or is shared.
     fn behind_head(frame: &Frame, pool: &mut Pool) -> Option<Self> {
         let head = frame.first();
         let len = frame.len();

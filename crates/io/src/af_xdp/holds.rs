@@ -1,4 +1,4 @@
-//! Which chunks the kernel has, and how often.
+//! Kernel-owned chunks, with the number of entries of each.
 
 use srdma_frame::{Chunk, Page, Pool};
 
@@ -27,7 +27,7 @@ impl Holds {
         Some(offset)
     }
 
-    /// The chunk of an entry that comes back; `None` when nobody gave it.
+    /// The chunk of a returned entry; `None` when it was not kernel-owned.
     #[inline]
     pub(super) fn take_back(&mut self, address: u64, pool: &Pool) -> Option<Chunk> {
         let chunk = pool.chunk_at(address)?;

@@ -1,4 +1,4 @@
-//! Frames by AF_XDP: chunks of the pool go into the kernel's rings and come out of them, by their offsets.
+//! Frames by AF_XDP: chunks of the pool are exchanged with the kernel through rings, by their offsets.
 //!
 //! ```text
 //!            fill ring ─→ kernel ─→ receive ring           chunks that are free → received frames
@@ -91,7 +91,7 @@ impl AfXdp {
         let refused = |what, source| OpenError::of(interface, kind, what, source);
         let index = interface::index(interface).map_err(|source| OpenError::no_interface(interface, source))?;
         let queues = interface::receive_queues(interface);
-        // The program comes first: it says at once whether another process is there.
+        // The program comes first: it fails at once if another process has the interface.
         let program = Redirect::attach(index, mode, queues, interest)
             .map_err(|source| refused("attaching the XDP program", source))?;
         let pauses = Pauses::new(index as i32, interest.pfc).map_err(|source| refused("hearing pauses", source))?;
@@ -247,7 +247,7 @@ impl Driver for AfXdp {
         self.in_flight = 0;
         if self.sending == Sending::InPlace {
             // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
-            // write to these chunks, and nobody says when it is over: they stay held for good.
+            // write to these chunks, and its end is not reported: they stay held for good.
             self.queues.clear();
             return;
         }

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the parts of a ring are in its mapping, as the kernel says it, and what to map.
+/// Offsets of the parts of a ring in its mapping, from the kernel, and the area to map.
 pub(super) struct Layout {
     pub(super) offsets: libc::xdp_ring_offset,
     pub(super) page_offset: i64,
@@ -44,7 +44,7 @@ impl<T: Copy> Producer<T> {
         self.ring.entries() - self.written.wrapping_sub(self.taken)
     }
 
-    /// Writes an entry, for which the caller knows that there is room. [`Producer::publish`] shows it to the kernel.
+    /// Writes an entry, for which the caller has ensured room. [`Producer::publish`] shows it to the kernel.
     #[inline]
     pub(super) fn write(&mut self, entry: T) {
         debug_assert!(self.written.wrapping_sub(self.taken) < self.ring.entries());
@@ -130,7 +130,7 @@ impl<T> Ring<T> {
         }
         let base =
             NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::other("a ring was mapped at address zero"))?;
-        // SAFETY: the kernel says that these offsets lie in the mapping, and aligns them.
+        // SAFETY: the kernel guarantees that these offsets lie in the mapping and are aligned.
         unsafe {
             Ok(Ring {
                 base,

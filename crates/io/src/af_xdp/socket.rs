@@ -50,14 +50,14 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// What the kernel says, with the name of the call.
+    /// The kernel's error, with the name of the call.
     pub(super) fn bind(interface_index: u32, queue: u32, umem: &Umem) -> Result<Self, Refusal> {
         // SAFETY: no pointers.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
             return Err(during("socket(AF_XDP)")(io::Error::last_os_error()));
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and not owned elsewhere.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         umem.register(fd.as_fd()).map_err(during("XDP_UMEM_REG"))?;
         for (option, name) in [
@@ -160,7 +160,7 @@ fn bind_when_free(socket: BorrowedFd<'_>, address: &libc::sockaddr_xdp) -> io::R
     let end = Instant::now() + QUEUE_IS_FREED_WITHIN;
     loop {
         let len = size_of_val(address) as socklen_t;
-        // SAFETY: the address lives through the call and is as long as said.
+        // SAFETY: the address lives through the call and has the given length.
         let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const *address).cast(), len) };
         if result >= 0 {
             return Ok(());
@@ -180,7 +180,7 @@ pub(super) fn any_readable(sockets: &[BorrowedFd<'_>]) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and not owned elsewhere.
     let any = unsafe { OwnedFd::from_raw_fd(fd) };
     for socket in sockets {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };

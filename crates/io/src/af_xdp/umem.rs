@@ -40,8 +40,8 @@ impl Umem {
         }
         let memory =
             NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("memory was mapped at address zero"))?;
-        // SAFETY: the mapping is ours, zeroed, as long as said, and never unmapped. The kernel writes to a chunk only
-        // while it is in a fill ring, when nobody else reads or writes it.
+        // SAFETY: the mapping is ours, zeroed, of the given length, and never unmapped. The kernel writes to a chunk
+        // only while it is in a fill ring, when it is not read or written elsewhere.
         let pool = Pool::over(unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), pages) });
         Ok((Umem { memory, pages }, pool))
     }
@@ -51,7 +51,7 @@ impl Umem {
         self.pages
     }
 
-    /// Tells a socket of the memory.
+    /// Registers the memory at a socket.
     pub(super) fn register(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let registration = libc::xdp_umem_reg {
             addr: self.memory.as_ptr() as u64,

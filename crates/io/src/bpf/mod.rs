@@ -56,7 +56,7 @@ impl Attributes {
     ///
     /// Every pointer that was put in is valid for what the operation does with it.
     unsafe fn call(&mut self, operation: Operation) -> io::Result<i32> {
-        // SAFETY: the attributes are as long as said; the caller answers for the pointers in them.
+        // SAFETY: the attributes have the given length; the caller guarantees the pointers in them.
         let result = unsafe { libc::syscall(libc::SYS_bpf, operation as u32, self.0.as_mut_ptr(), self.0.len()) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
     }
@@ -65,7 +65,7 @@ impl Attributes {
     ///
     /// As [`Attributes::call`]; and the operation answers with a new descriptor.
     unsafe fn call_for_fd(&mut self, operation: Operation) -> io::Result<OwnedFd> {
-        // SAFETY: as the caller promises; nobody else has the new descriptor.
+        // SAFETY: as the caller promises; the new descriptor is not owned elsewhere.
         unsafe { Ok(OwnedFd::from_raw_fd(self.call(operation)?)) }
     }
 }

@@ -42,7 +42,7 @@ impl Redirect {
     ///
     /// # Errors
     ///
-    /// `EBUSY` and `EEXIST` when there is a program already; what else the kernel says of maps, program and link.
+    /// `EBUSY` and `EEXIST` when there is a program already; otherwise the kernel's error for maps, program or link.
     pub(crate) fn attach(interface_index: u32, mode: XdpMode, queues: u32, interest: &Interest) -> io::Result<Self> {
         let maps = Maps {
             flags: Map::new(MapKind::Array, 1, c"srdma_flags")?,
@@ -76,8 +76,8 @@ impl Redirect {
 }
 
 impl Maps {
-    /// Makes the maps say what `interest` says, from what they are known to say. A longer prefix comes before and goes
-    /// after the shorter one that it cuts a hole into.
+    /// Updates the maps from their `known` content to that of `interest`. A longer prefix comes before and goes after
+    /// the shorter one that it cuts a hole into.
     fn change(&self, known: &mut BTreeMap<Prefix, Match>, interest: &Interest) -> io::Result<()> {
         let wanted: BTreeMap<Prefix, Match> = interest.prefixes.iter().copied().collect();
         let mut added: Vec<(Prefix, Match)> = wanted
@@ -218,7 +218,7 @@ fn network_order(value: u16) -> i32 {
     i32::from(value.to_be())
 }
 
-/// How the trie tells of a match. Zero is what an empty entry would have.
+/// The trie's value for a match. Zero is the value of an empty entry.
 fn number(how: Match) -> u32 {
     match how {
         Match::Kernel => 0,

@@ -38,7 +38,7 @@ const OVERRIDE: u8 = 0x20;
 
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1);
 
-/// Who asks.
+/// The sender of a solicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Solicitation {
     /// Its address; unspecified: it wants the target for itself (RFC 4862).
@@ -73,8 +73,8 @@ impl Solicitation {
         self.source.is_unspecified()
     }
 
-    /// The answer, as a frame: the target is at `mac`. Who wants the target for itself is told, with everybody else,
-    /// that it is taken.
+    /// The answer, as a frame: the target is at `mac`. Duplicate address detection is answered to all nodes: the target
+    /// is taken.
     pub(super) fn advertisement(&self, target: Ipv6Addr, mac: MacAddress) -> Vec<u8> {
         let (destination, to, flags) = match self.is_alone() {
             true => (ALL_NODES, MacAddress::of_multicast_group(ALL_NODES), OVERRIDE),
@@ -102,7 +102,7 @@ impl Solicitation {
     }
 }
 
-/// The address that a solicitation asks for, valid or not.
+/// The target address of a solicitation, valid or not.
 pub(super) fn target(frame: &[u8]) -> Option<Ipv6Addr> {
     let octets: [u8; 16] = *frame.get(ETHERNET + IPV6 + 8..)?.first_chunk()?;
     Some(octets.into())

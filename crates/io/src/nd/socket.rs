@@ -16,7 +16,7 @@ pub(super) struct Arrival {
     pub(super) index: u32,
 }
 
-/// What it hears of.
+/// The EtherType that it receives.
 const IPV6: u16 = libc::ETH_P_IPV6 as u16;
 
 /// Lets frames pass that are IPv6 with hop limit 255, ICMPv6 right behind, and a solicitation: offset, size and value.
@@ -24,7 +24,7 @@ const FILTER: [(u32, u32, u32); 4] =
     [(12, libc::BPF_H, 0x86DD), (20, libc::BPF_B, 58), (21, libc::BPF_B, 255), (54, libc::BPF_B, SOLICITATION as u32)];
 
 impl PacketSocket {
-    /// Opens it. It hears of nothing before its filter is there.
+    /// Opens it. It receives nothing before its filter is set.
     pub(super) fn open() -> io::Result<Self> {
         let socket = PacketSocket(packet_socket::open()?);
         socket.attach_filter()?;

@@ -1,9 +1,10 @@
-//! A change of what the kernel knows.
+//! Changes of the kernel's links, addresses, neighbours and routes.
 
 use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
 
-/// A change of what the kernel knows. Interfaces are known by their index; IPv6 only.
+/// A change of the kernel's links, addresses, neighbours or routes. Interfaces are identified by their index; IPv6
+/// only.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -22,7 +23,7 @@ pub enum Change {
         /// Whether it is up and has a carrier.
         is_up: bool,
     },
-    /// An interface is gone, and with it all that was said of it.
+    /// An interface is gone, and with it all of its entries.
     LinkGone { index: u32 },
     /// An address that the kernel uses came or went.
     Address {
@@ -40,9 +41,9 @@ pub enum Change {
         address: Ipv6Addr,
         /// Its MAC address, while it is known.
         mac: Option<MacAddress>,
-        /// Somebody has set it by hand: the kernel neither asks for it nor forgets it.
+        /// A static entry: the kernel neither resolves nor expires it.
         is_permanent: bool,
-        /// The kernel has forgotten it altogether, and no longer asks for it.
+        /// The kernel has removed it, and no longer resolves it.
         gone: bool,
     },
     /// A route came, changed or went.

@@ -1,4 +1,4 @@
-//! From rtnetlink messages to changes.
+//! Conversion of rtnetlink messages to changes.
 
 use super::change::{Change, KernelNextHop, KernelRoute, RouteKind};
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
@@ -11,7 +11,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use srdma_wire::{MacAddress, Prefix};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The change that a message tells of, when it is one that matters here; `replaces` is the message's flag.
+/// The change in a message, when it is a relevant one; `replaces` is the message's flag.
 pub(super) fn change(message: &RouteNetlinkMessage, replaces: bool) -> Option<Change> {
     match message {
         RouteNetlinkMessage::NewLink(link) => link_there(link),
@@ -31,7 +31,7 @@ pub(super) fn route_protocol(message: &RouteMessage) -> u8 {
     message.header.protocol.into()
 }
 
-/// A bridge tells of its ports as if they were links, and of a port that leaves it as if it were gone.
+/// A bridge reports its ports as if they were links, and a port that leaves it as if it were gone.
 fn is_link(message: &LinkMessage) -> bool {
     message.header.interface_family != AddressFamily::Bridge
 }
@@ -106,7 +106,7 @@ fn route(message: &RouteMessage, replaces: bool, gone: bool) -> Option<Change> {
         RouteType::Unreachable => RouteKind::Unreachable,
         RouteType::Prohibit => RouteKind::Prohibit,
         RouteType::Throw => RouteKind::Throw,
-        // Of the local table: addresses are told of as such.
+        // Of the local table: addresses are reported separately.
         _ => return None,
     };
     let mut route = KernelRoute {

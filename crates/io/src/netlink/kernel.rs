@@ -1,5 +1,5 @@
-//! What we have the kernel do: drop what the node takes, keep neighbours resolved that only the node sends to, and
-//! forward by routes that were learnt.
+//! Changes to the kernel: it drops the packets that the node takes, keeps neighbours resolved that only the node sends
+//! to, and forwards by routes that were learnt.
 
 use super::requests::Requests;
 use super::{KernelNextHop, LEARNT_PROTOCOL, MAIN_TABLE, PROTOCOL};
@@ -16,10 +16,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::Ipv6Addr;
 
-/// The metric of our routes: before everybody else's, who has 1024 or 256 unless somebody says otherwise.
+/// The metric of our routes: below all others, which default to 1024 or 256.
 const METRIC: u32 = 1;
 
-/// The metric of routes that were learnt: behind everybody else's.
+/// The metric of routes that were learnt: above all others.
 const LEARNT_METRIC: u32 = 2000;
 
 /// What we have added to the kernel's tables in this network namespace, all of it marked as [`PROTOCOL`] or
@@ -66,7 +66,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When somebody else has a route to the prefix at the same metric, or the kernel refuses.
+    /// When another process has a route to the prefix at the same metric, or the kernel refuses.
     pub async fn add_blackhole(&mut self, prefix: Prefix) -> io::Result<()> {
         if !self.blackholes.contains(&prefix) {
             let message = RouteNetlinkMessage::NewRoute(blackhole(prefix));
@@ -88,7 +88,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Has the kernel forward to a prefix by these routers, in place of those that it was told of before.
+    /// Has the kernel forward to a prefix by these routers, in place of the previous ones.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! What the Linux kernel knows of links, addresses, neighbours and routes, over rtnetlink (RFC 3549): followed live by
-//! [`Watcher`], changed by [`Kernel`]. IPv6 only.
+//! The Linux kernel's links, addresses, neighbours and routes, over rtnetlink (RFC 3549): followed live by [`Watcher`],
+//! changed by [`Kernel`]. IPv6 only.
 //!
 //! Every socket is opened by the calling thread, in its network namespace, and stays there.
 
@@ -13,10 +13,11 @@ pub use change::{Change, KernelNextHop, KernelRoute, RouteKind};
 pub use kernel::Kernel;
 pub use watcher::Watcher;
 
-/// The routing protocol number of what we add to the kernel's tables, so that it can be told from everybody else's.
+/// The routing protocol number of what we add to the kernel's tables, so that it can be distinguished from other
+/// entries.
 pub const PROTOCOL: u8 = 200;
 
-/// The same of routes that we have learnt from others: they are followed like anybody else's.
+/// The same of routes that we have learnt from others: they are followed like all others.
 pub const LEARNT_PROTOCOL: u8 = 201;
 
 /// The kernel's main table.

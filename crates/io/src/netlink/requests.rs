@@ -1,4 +1,4 @@
-//! Asking the kernel: one request at a time, and all that it answers.
+//! Requests to the kernel: one at a time, with all of its answers.
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
@@ -76,7 +76,7 @@ impl Requests {
                 match payload {
                     NetlinkPayload::InnerMessage(message) => each(message),
                     NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
-                    // A dump that was given up half way says so only here.
+                    // A dump that was aborted half way reports it only here.
                     NetlinkPayload::Done(done) if done.code != 0 => {
                         return Err(io::Error::from_raw_os_error(done.code.saturating_abs()));
                     }

@@ -1,9 +1,9 @@
-//! Following the kernel.
+//! The watcher: follows changes in the kernel.
 //!
-//! One socket hears of changes, another one asks for dumps. The first is open before the second asks, and what it has
-//! heard is read after the dump: the last word on everything that changed meanwhile is the one that was heard, so that
-//! nothing is lost between the two. When the first overruns, because changes come faster than they are read, the dump
-//! is repeated.
+//! One socket receives changes, another one requests dumps. The first is open before the dump is requested, and its
+//! messages are read after the dump: for everything that changed meanwhile the received change is the latest state, so
+//! that nothing is lost between the two. When the first overruns, because changes come faster than they are read, the
+//! dump is repeated.
 
 use super::change::Change;
 use super::decode::change;
@@ -28,10 +28,10 @@ const BUFFER_OCTETS: u32 = 4 << 20;
 /// Changes that wait to be taken before the rest waits in the kernel.
 const CHANNEL_CHANGES: usize = 1024;
 
-/// The multicast groups to hear: RTNLGRP_LINK, NEIGH, IPV6_IFADDR, IPV6_ROUTE.
+/// The multicast groups to join: RTNLGRP_LINK, NEIGH, IPV6_IFADDR, IPV6_ROUTE.
 const GROUPS: [u32; 4] = [1, 3, 9, 11];
 
-/// Follows what the kernel of this network namespace knows.
+/// Follows the kernel's state in this network namespace.
 #[derive(Debug)]
 pub struct Watcher {
     changes: mpsc::Receiver<Change>,
@@ -145,8 +145,7 @@ async fn dump(requests: &mut Requests) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Asks for a larger buffer than everybody may have, or else for as much as is allowed. With less, dumps are more
-/// frequent.
+/// Requests a buffer beyond the system's limit, or else as much as is allowed. With less, dumps are more frequent.
 fn set_buffer(socket: &TokioSocket, octets: u32) {
     let value = octets as libc::c_int;
     // SAFETY: the descriptor is open as long as `socket` lives.

@@ -1,4 +1,4 @@
-//! Datagrams in, many a system call.
+//! Reception of datagrams, many per system call.
 
 use super::control::ControlMessage;
 use super::socket::UdpSocket;
@@ -79,7 +79,7 @@ impl ReceiveBatch {
         })
     }
 
-    /// Datagrams that found the socket's buffer full, since it was opened, as far as the kernel has told.
+    /// Datagrams that found the socket's buffer full, since it was opened, as far as the kernel has reported.
     pub fn overruns(&self) -> u32 {
         self.overruns
     }
@@ -116,7 +116,7 @@ impl UdpSocket {
         }
         let (flags, forever) = (libc::MSG_DONTWAIT, std::ptr::null_mut());
         // SAFETY: each of the `SLOTS` headers points to one name, one vector and one array of controls, whose lengths
-        // it says; the vector points into `batch.octets`. All outlive the call and nothing else refers to them.
+        // it holds; the vector points into `batch.octets`. All outlive the call and nothing else refers to them.
         let count = unsafe { libc::recvmmsg(self.fd(), headers.as_mut_ptr(), SLOTS as u32, flags, forever) };
         let Ok(count) = usize::try_from(count) else {
             return match io::Error::last_os_error() {

@@ -1,4 +1,4 @@
-//! Datagrams out, many a system call.
+//! Transmission of datagrams, many per system call.
 
 use super::control::ControlMessage;
 use super::receive::NO_MESSAGE;
@@ -46,7 +46,7 @@ impl UdpSocket {
             let header = &mut headers[index].msg_hdr;
             header.msg_name = std::ptr::from_mut(name).cast();
             header.msg_namelen = size_of::<libc::sockaddr_in6>() as libc::socklen_t;
-            // An `IoSlice` is an `iovec`, as its documentation says. The kernel only reads it.
+            // An `IoSlice` is an `iovec`, by its documentation. The kernel only reads it.
             header.msg_iov = message.packets.as_ptr().cast_mut().cast();
             header.msg_iovlen = message.packets.len();
             header.msg_control = (&raw mut controls[index]).cast();
@@ -54,7 +54,7 @@ impl UdpSocket {
         }
         let (count, flags) = (messages.len() as u32, libc::MSG_DONTWAIT);
         // SAFETY: each of the `count` headers points to a name, an array of controls and the vectors of a message,
-        // whose lengths it says. All outlive the call; the kernel writes to the headers only.
+        // whose lengths it holds. All outlive the call; the kernel writes to the headers only.
         let sent = unsafe { libc::sendmmsg(self.fd(), headers.as_mut_ptr(), count, flags) };
         usize::try_from(sent).or_else(|_| match io::Error::last_os_error() {
             error if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),

@@ -64,12 +64,12 @@ impl UdpSocket {
         self.segmentation
     }
 
-    /// Asks for buffers of so many octets in either direction, beyond the limits that the system sets where the process
+    /// Requests buffers of so many octets in either direction, beyond the limits that the system sets where the process
     /// may, and returns what the kernel grants for receiving, its own bookkeeping included.
     ///
     /// # Errors
     ///
-    /// When the kernel does not even say how long they are.
+    /// When the kernel does not report their length.
     pub fn grow_buffers(&self, octets: u32) -> io::Result<u32> {
         let wanted = c_int::try_from(octets).unwrap_or(c_int::MAX);
         for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
@@ -82,7 +82,7 @@ impl UdpSocket {
         Ok(granted.unsigned_abs())
     }
 
-    /// Waits until there is something to read, or, if asked for, room to write.
+    /// Waits until there is something to read, or, on request, room to write.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl UdpSocket {
     }
 }
 
-/// Waits until there is something to read at a descriptor, or, if asked for, room to write.
+/// Waits until there is something to read at a descriptor, or, on request, room to write.
 ///
 /// # Errors
 ///

@@ -193,7 +193,7 @@ fn only_what_is_of_interest_comes_in_and_the_kernel_goes_on() {
     assert_eq!(echo.recv(&mut [0; 9]).unwrap(), 6);
 }
 
-/// Interfaces take frames to the group of pauses while somebody wants them.
+/// Interfaces accept frames to the group of pauses while a socket has joined it.
 #[test]
 #[ignore = "needs root"]
 fn pauses_are_asked_for_while_they_are_wanted() {

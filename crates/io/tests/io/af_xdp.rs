@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// An EtherType for experiments (IEEE 802).
 const EXPERIMENT: [u8; 2] = [0x88, 0xB5];
 
-/// Link-layer addresses that nobody has.
+/// Link-layer addresses of no interface.
 const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 
 fn everything() -> Interest {
@@ -94,7 +94,7 @@ impl Wire {
     }
 }
 
-/// A frame of the experiment, whose octets tell its number.
+/// A frame of the experiment, whose octets encode its number.
 fn octets(len: usize, number: usize) -> Vec<u8> {
     let mut octets: Vec<u8> = (0..len).map(|index| (index * 7 + index / 251 + number * 13) as u8).collect();
     octets[..12].copy_from_slice(&ADDRESSES);
@@ -476,7 +476,7 @@ fn udp_sum(packet: &[u8]) -> u32 {
     sum
 }
 
-/// What the documentation of [`AfXdp`] asks of the other end is enough.
+/// The requirements in the documentation of [`AfXdp`] on the other end are sufficient.
 #[test]
 #[ignore = "needs root"]
 fn what_sockets_send_comes_as_on_a_wire() {

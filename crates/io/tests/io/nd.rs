@@ -1,4 +1,4 @@
-//! Answering for Proxy Addresses, asked by the kernel at the other end of a link.
+//! Neighbor Discovery for Proxy Addresses, solicited by the kernel at the other end of a link.
 
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_io::nd::ProxyNd;
@@ -9,7 +9,7 @@ use std::time::Duration;
 const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const PROXY: &str = "2001:db8:cc::51";
 
-/// What the other end knows of the Proxy Address, once that is in one of these states.
+/// The other end's entry of the Proxy Address, once it is in one of these states.
 async fn known(other: &NamespaceGuard, states: &[&str]) -> String {
     for _ in 0..6_000 {
         let text = other.run(&["ip", "-6", "neigh", "show", PROXY, "dev", "v1"]).unwrap();
@@ -47,7 +47,7 @@ fn the_kernel_believes_in_proxy_addresses() {
         assert!(known(&other, &["REACHABLE"]).await.contains("02:00:00:00:00:01"));
         assert_eq!(nd.statistics().answered, 1);
 
-        // A neighbour that is used again is asked by unicast, which the kernel here would forward.
+        // A neighbour that is used again is solicited by unicast, which the kernel here would forward.
         other.set("ipv6/neigh/v1/delay_first_probe_time", "1").unwrap();
         other
             .run(&["ip", "-6", "neigh", "change", PROXY, "dev", "v1", "lladdr", "02:00:00:00:00:01", "nud", "stale"])
@@ -56,7 +56,7 @@ fn the_kernel_believes_in_proxy_addresses() {
         assert!(!known(&other, &["REACHABLE", "FAILED"]).await.contains("FAILED"));
         assert_eq!(nd.statistics().answered, 2);
 
-        // Nobody else may have the address.
+        // No other node may have the address.
         other.set("ipv6/conf/all/accept_dad", "1").unwrap();
         other.set("ipv6/conf/v1/accept_dad", "1").unwrap();
         other.run(&["ip", "-6", "address", "add", "2001:db8:cc::51/64", "dev", "v1"]).unwrap();
@@ -82,7 +82,7 @@ fn the_kernel_believes_in_proxy_addresses() {
         let groups = node.run(&["ip", "-6", "maddress", "show", "dev", "v0"]).unwrap();
         assert!(!groups.contains("ff02::1:ff00:51"), "{groups}");
 
-        // An interface that is gone is said so, and those that are there work.
+        // A missing interface returns an error, and the others work.
         assert!(nd.set([(9999, OURS), (index, OURS)], [proxy]).is_err());
         other.run(&["ip", "-6", "neigh", "flush", "dev", "v1"]).unwrap();
         ask();

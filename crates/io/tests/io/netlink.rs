@@ -1,4 +1,4 @@
-//! Following and changing what the kernel knows, in namespaces of our own.
+//! Following and changing the kernel's state, in namespaces of the tests' own.
 
 use srdma_io::namespace::{Namespace, NamespaceGuard, VethEnd, veth};
 use srdma_io::netlink::{Change, Kernel, KernelNextHop, KernelRoute, MAIN_TABLE, PROTOCOL, RouteKind, Watcher};
@@ -55,7 +55,7 @@ fn inside<T: Send>(namespace: &Namespace, task: impl AsyncFnOnce() -> T + Send) 
     namespace.enter(run).unwrap()
 }
 
-/// A watcher, and what has come of it that nobody has waited for.
+/// A watcher, and its changes that were not waited for.
 struct Seen {
     watcher: Watcher,
     changes: Vec<Change>,
@@ -223,7 +223,7 @@ fn links_addresses_and_neighbours_are_followed() {
     });
 }
 
-/// More changes than the kernel keeps for us: a new dump tells what is left.
+/// More changes than the kernel buffers: a new dump gives the remaining state.
 #[test]
 #[ignore = "needs root"]
 fn an_overrun_is_made_good() {
@@ -285,7 +285,7 @@ fn what_we_add_is_taken_back() {
         assert_eq!(shown("ip -6 route show proto 200"), "");
         assert!(!shown("ip -6 neigh show dev v0").contains("managed"));
 
-        // A killed process leaves them; the next one finds them, and nothing that is somebody else's.
+        // A killed process leaves them; the next one finds them, and no entries of others.
         ip(&pair.a, "route add blackhole 5f00:0:2::/48");
         ip(&pair.a, "neigh add 2001:db8::9 dev v0 lladdr 02:00:00:00:00:09");
         kernel.add_blackhole(sid).await.unwrap();
@@ -298,7 +298,7 @@ fn what_we_add_is_taken_back() {
         assert!(shown("ip -6 route show").contains("blackhole 5f00:0:2::/48"));
         assert!(shown("ip -6 neigh show dev v0").contains("2001:db8::9"));
 
-        // Our protocol is told with the route.
+        // The route carries our protocol number.
         kernel.add_blackhole(prefix("5f00:0:3::", 48)).await.unwrap();
         let route = seen.route(prefix("5f00:0:3::", 48)).await;
         assert_eq!((route.protocol, route.kind), (PROTOCOL, RouteKind::Blackhole));
