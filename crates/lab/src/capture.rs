@@ -107,7 +107,7 @@ fn open(names: Vec<(String, usize, Side)>) -> io::Result<(Tap, Interfaces)> {
 fn run(mut tap: Tap, interfaces: &Interfaces, mut files: Vec<LinkFile>, stop: &AtomicBool) -> io::Result<Captured> {
     let mut captured = Captured::default();
     loop {
-        // Asked before the tap is: what was sent before the end was asked for is read.
+        // Read before the tap is: frames that were sent before the end was requested are captured.
         let is_last = stop.load(Ordering::Acquire);
         while let Some(frame) = tap.next_frame() {
             if let Some((link, side)) = interfaces.get(&frame.interface) {

@@ -1,4 +1,4 @@
-//! The lab's controller: what proves that it is the one, its configuration, its process.
+//! The lab's controller: its certificate and tokens, its configuration, its process.
 
 mod groups;
 mod secrets;
@@ -144,14 +144,14 @@ struct TokenSection {
 ///
 /// # Errors
 ///
-/// When one does not in time: then with what it says of it.
+/// When one does not register in time: with its status of the controller.
 pub(crate) fn wait_for_greetings(lab: &Lab, nodes: &[usize], interrupt: &Interrupt) -> Result<()> {
     let Some(plan) = &lab.topology().controller else { return Ok(()) };
     let begin = Instant::now();
     for node in nodes {
         let name = &lab.topology().nodes[*node].name;
         loop {
-            // A node that does not answer yet is asked again.
+            // A node that does not answer yet is polled again.
             let status = read_status(&lab.instance().socket(name)).ok();
             let awaited = match status.map(|status| status.controller) {
                 Some(None) => break,

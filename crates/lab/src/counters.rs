@@ -1,4 +1,4 @@
-//! What has passed the links, from the counters of the interfaces that they meet at.
+//! Traffic of the links, from the counters of their interfaces.
 
 use crate::command;
 use crate::error::{LabError, Result};

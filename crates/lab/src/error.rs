@@ -1,4 +1,4 @@
-//! Why a lab could not do what it was asked.
+//! Errors of operations on a lab.
 
 use crate::containerlab::ExportError;
 use srdma_toml_error::FileError;
@@ -6,8 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-/// Why a lab could not do what it was asked. What has been made by then stays, so that it can be looked at, and `down`
-/// takes it away.
+/// An error of an operation on a lab. What was created before it stays for inspection, and `down` removes it.
 #[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -17,7 +16,7 @@ pub enum LabError {
     /// Neither a shipped lab nor a file.
     #[error("there is no lab {name} and no such file: shipped labs are {}", shipped.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The requested lab.
         name: String,
         /// The labs that there are.
         shipped: Vec<String>,
@@ -38,7 +37,7 @@ pub enum LabError {
     #[error("lab {lab} has no node {node}: its nodes are {}", nodes.join(", "))]
     UnknownNode {
         lab: String,
-        /// The node that was asked for.
+        /// The requested node.
         node: String,
         /// The nodes that there are.
         nodes: Vec<String>,
@@ -100,7 +99,7 @@ pub enum LabError {
         /// Why it failed.
         error: io::Error,
     },
-    /// Something said what the lab does not understand.
+    /// Output that the lab cannot parse.
     #[error("{who}: {problem}")]
     Unexpected {
         /// A process or command.
@@ -123,7 +122,7 @@ pub enum LabError {
     /// The lab cannot be written for another program.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// Somebody pressed Ctrl-C, or the process was told to end.
+    /// SIGINT or SIGTERM was received.
     #[error("interrupted")]
     Interrupted,
 }

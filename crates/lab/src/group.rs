@@ -1,4 +1,4 @@
-//! The lab's multicast group, made of its plan and of what its members say of themselves.
+//! The lab's multicast group, built from its plan and the properties that its members report.
 
 use crate::error::{LabError, Result};
 use crate::topology::{GroupPlan, Lists, Operation, Topology, Transfer};
@@ -12,13 +12,13 @@ use std::net::Ipv6Addr;
 /// The number of the one group that a lab has.
 pub const GROUP: GroupId = GroupId(1);
 
-/// The memory that the source believes to write to (D27).
+/// The address of the memory region that the source writes to (D27).
 pub const REGION_BASE: u64 = 0x1000_0000_0000;
 
 /// The key of that memory.
 pub const REGION_RKEY: u32 = 0x00C0_FFEE;
 
-/// What a member says of itself before a transfer.
+/// Properties that a member reports before a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its queue pair.

@@ -1,4 +1,4 @@
-//! Hosts: who sends and who receives.
+//! Hosts: senders and receivers of transfers.
 
 use crate::controller::ControllerAccess;
 use crate::error::Result;
@@ -14,14 +14,14 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What all hosts of a transfer are told.
+/// Parameters of all hosts of a transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// The program `srdma`.
     pub(crate) program: PathBuf,
     /// Position of the source among the nodes.
     pub(crate) source: usize,
-    /// Who the receivers believe sends to them.
+    /// The sender that the receivers are connected to.
     pub(crate) sender: Sender,
     /// The one receiver, when the source sends to it and not to a group.
     pub(crate) destination: Option<Destination>,
@@ -64,7 +64,7 @@ impl Sender {
     }
 }
 
-/// What hosts that speak to the lab's controller are told of their group.
+/// Parameters of the group for hosts that use the API of the lab's controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupAtController {
     /// The URL of the controller, and the group's number behind it.
@@ -114,7 +114,7 @@ pub(crate) trait Host {
     /// When a process cannot be started.
     fn start(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()>;
 
-    /// Waits until the host is ready, and says what nodes need to know of it.
+    /// Waits until the host is ready, and returns the properties that nodes need.
     ///
     /// # Errors
     ///

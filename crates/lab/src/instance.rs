@@ -13,7 +13,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// The instance of a lab, told apart from others of the same lab by a suffix.
+    /// The instance of a lab, distinguished from others of the same lab by a suffix.
     ///
     /// # Errors
     ///

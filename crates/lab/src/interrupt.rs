@@ -1,4 +1,4 @@
-//! Ctrl-C, heard between two steps, so that a lab can be taken down in order.
+//! Ctrl-C, checked between two steps, so that a lab can be taken down in order.
 
 use crate::error::{LabError, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -7,7 +7,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Hears SIGINT and SIGTERM, or is deaf to them.
+/// Receives SIGINT and SIGTERM, or ignores them.
 #[derive(Debug)]
 pub struct Interrupt {
     signals: Option<SignalFd>,

@@ -1,17 +1,16 @@
 //! Networks in namespaces of one machine, built from a topology file.
 //!
-//! A [`Topology`] says which nodes there are and how they are linked. [`Lab::create`] makes namespaces, links,
-//! addresses and routes of it; [`Lab::start`] starts processes there. What an instance makes is written down before it
-//! is made, so that [`Lab::down`] finds it whatever became of the process that made it. A [`Session`] is a lab with
-//! everything in it running, through which data can be transferred.
+//! A [`Topology`] describes the nodes and their links. [`Lab::create`] makes namespaces, links, addresses and routes of
+//! it; [`Lab::start`] starts processes there. What an instance makes is written down before it is made, so that
+//! [`Lab::down`] finds it whatever became of the process that made it. A [`Session`] is a lab with everything in it
+//! running, through which data can be transferred.
 //!
 //! # To add a lab
 //!
 //! Write `labs/NAME.toml`, whose keys stand in `docs/labs.md`, and add it to `shipped::LABS`: that is all for a lab of
-//! nodes, routers and software endpoints, whether data go to a multicast group or from one host to another. What plain
-//! routers are to do beyond forwarding is said there by command lines. For a new kind of node, add it to
-//! [`topology::Kind`] and let the compiler show the places that have to know it; one that sends or receives implements
-//! `host::Host`.
+//! nodes, routers and software endpoints, whether data go to a multicast group or from one host to another. Command
+//! lines there configure what plain routers do beyond forwarding. For a new kind of node, add it to [`topology::Kind`]
+//! and let the compiler show the places that have to handle it; one that sends or receives implements `host::Host`.
 
 mod capture;
 mod command;

@@ -134,14 +134,14 @@ fn ip(namespace: &str, lines: Vec<String>) -> Result<()> {
     lines.iter().try_for_each(|line| command::run(&format!("ip -n {namespace} {line}")).map(drop))
 }
 
-/// What `ip` is told of a node's loopback interface.
+/// `ip` commands for a node's loopback interface.
 pub(crate) fn loopback(node: &Node) -> Vec<String> {
     let addresses = node.addresses.iter().filter(|_| !node.kind.is_host());
     let addresses = addresses.map(|address| format!("addr add {address}/128 dev lo nodad"));
     ["link set lo up".to_owned()].into_iter().chain(addresses).collect()
 }
 
-/// What `ip` is told of the addresses of a link's interface at a node.
+/// `ip` commands for the addresses of a link's interface at a node.
 pub(crate) fn addresses(node: &Node, link: &Link, side: Side) -> Vec<String> {
     let has_stack = node.kind != Kind::Guest;
     let own = node.addresses.iter().filter(|_| node.kind == Kind::Endpoint).map(|address| (*address, 128));

@@ -25,8 +25,8 @@ pub struct NodeChoices {
     pub controller: Option<ControllerAccess>,
 }
 
-/// The `node.toml` of the node at this position: its ports, its part of the group, and what the topology file says. It
-/// tells its state by the socket `status`.
+/// The `node.toml` of the node at this position: its ports, its group entry, and the additions of the topology file. It
+/// reports its state by the socket `status`.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub fn text(
     toml::to_string(&table).map_err(serialised)
 }
 
-/// Adds what the topology file says: lists grow, tables are merged, and other values are replaced.
+/// Adds the topology file's values: lists grow, tables are merged, and other values are replaced.
 fn merge(into: &mut Table, from: &Table) {
     for (key, value) in from {
         match (into.get_mut(key), value) {
@@ -87,7 +87,7 @@ fn merge(into: &mut Table, from: &Table) {
     }
 }
 
-/// Says where the lab's controller is, in a section that names no other one.
+/// Adds the address of the lab's controller to a section that names no other one.
 fn fill_in(section: &mut Table, access: &ControllerAccess) {
     let ControllerAccess { url, token_file, ca_file } = access;
     if section.contains_key("url") {

@@ -1,4 +1,4 @@
-//! What came of a transfer.
+//! The result of a transfer.
 
 use crate::counters::LinkCounters;
 use crate::guest::Unicast;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use srdma_node::daemon::{SidSnapshot, Snapshot};
 use std::collections::BTreeMap;
 
-/// What came of a transfer.
+/// The result of a transfer.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
@@ -34,7 +34,7 @@ pub struct Outcome {
     pub links: Vec<LinkOutcome>,
     /// At the nodes.
     pub nodes: Vec<NodeOutcome>,
-    /// The same by unicast to each receiver, where that was asked for.
+    /// The same by unicast to each receiver, where that was requested.
     pub unicast: Option<Unicast>,
 }
 
@@ -134,7 +134,7 @@ pub struct SidOutcome {
 }
 
 impl Outcome {
-    /// Whether everybody has everything.
+    /// Whether all receivers have all data.
     pub fn is_good(&self) -> bool {
         let is_well = |pair: &PairOutcome| pair.source.error.is_none() && pair.receiver.is_faithful;
         self.source.error.is_none()

@@ -1,4 +1,4 @@
-//! Who takes part in a lab's transfers, and what they are told.
+//! The hosts of a lab's transfers, and their parameters.
 
 use crate::error::{LabError, Result};
 use crate::host::{Destination, Sender, Terms};
@@ -47,7 +47,7 @@ impl Plan {
         Some(Plan { source: pair.source, sender, receivers: vec![(position + 1, pair.destination)], destination })
     }
 
-    /// What its hosts are told. Guests need an image besides.
+    /// Parameters of its hosts. Guests need an image besides.
     pub(crate) fn terms(&self, topology: &Topology, program: PathBuf, transfer: Transfer, patience: Duration) -> Terms {
         Terms {
             program,

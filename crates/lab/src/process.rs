@@ -51,7 +51,7 @@ impl Process {
         let spawned = with_all_signals(|| spawner.spawn())?;
         let mut child = spawned.map_err(|error| LabError::Start { line: words.join(" "), error })?;
         let pid = child.id() as i32;
-        // Somebody has to take note of its end, or it would look alive for ever.
+        // The process must be reaped, or it would look alive for ever.
         thread::spawn(move || child.wait());
         let (name, node) = (name.to_owned(), node.to_owned());
         let start_ticks = start_ticks(pid).unwrap_or(0);
@@ -85,7 +85,7 @@ impl Process {
     ) -> Result<T> {
         let begin = Instant::now();
         loop {
-            // Whether it runs is asked first: what it wrote last is there by then.
+            // Whether it runs is checked first: its last output is there by then.
             let is_running = self.is_running();
             let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
             if let Some(value) = found(&read(&self.output), &read(&self.log)) {

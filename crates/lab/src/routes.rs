@@ -1,4 +1,4 @@
-//! The routes that a node needs so that everybody reaches everybody along the shortest paths.
+//! The routes of a node, along the shortest paths to all others.
 
 use crate::network::Side;
 use crate::topology::{End, Link, Topology};
@@ -41,7 +41,7 @@ pub(crate) fn of(topology: &Topology, node: usize) -> Vec<Route> {
     routes
 }
 
-/// What `ip` is told of a node's routes, in a lab whose nodes get any.
+/// `ip` commands for a node's routes, in a lab whose nodes get any.
 pub(crate) fn lines(topology: &Topology, node: usize) -> Vec<String> {
     let routes = if topology.shortest_path_routes { of(topology, node) } else { Vec::new() };
     let line = |route: &Route| format!("-6 route add {} via {} dev {}", route.prefix, route.via, route.interface);

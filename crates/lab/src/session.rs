@@ -1,13 +1,13 @@
 //! A lab with everything in it running, and transfers through it.
 //!
 //! ```text
-//!   namespaces, links ─→ receivers ─→ what they say of themselves ─→ the group ─→ nodes ─→ the source
+//!   namespaces, links ─→ receivers ─→ their reported properties ─→ the group ─→ nodes ─→ the source
 //! ```
 //!
 //! A group that the lab's controller creates is made when data are transferred: see `controlled`.
 //!
-//! A lab without a group has pairs that transfer by unicast, all at once. Each has one receiver, and its source is told
-//! what that says of itself.
+//! A lab without a group has pairs that transfer by unicast, all at once. Each has one receiver, and its source gets
+//! the receiver's reported properties.
 
 mod controlled;
 
@@ -38,7 +38,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How often it is looked how far it has come, which costs more.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long receivers have after the source: what it knows, they know, but they have to hash it.
+/// Time limit of receivers after the source: when it has finished they have the data, but they have to hash them.
 const RECEIVER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a new state of a node is waited for.
@@ -76,7 +76,7 @@ struct Parts {
     /// `None` when the source sends to its one receiver by unicast.
     group: Option<Group>,
     terms: Terms,
-    /// What the source has said of itself.
+    /// Reported properties of the source.
     own: Option<Member>,
     source: Box<dyn Host>,
     receivers: Vec<Receiver>,
@@ -86,7 +86,7 @@ struct Receiver {
     /// Position among the lab's nodes.
     node: usize,
     host: Box<dyn Host>,
-    /// What it has said of itself.
+    /// Its reported properties.
     member: Option<Member>,
 }
 
@@ -151,7 +151,7 @@ impl Session {
         Ok(Parts { group: None, terms, own: None, source, receivers })
     }
 
-    /// Waits until the hosts of a transfer are there, and makes the group of what they say.
+    /// Waits until the hosts of a transfer are there, and builds the group from the properties that they report.
     fn wait_for(&self, parts: &mut Parts, interrupt: &Interrupt) -> Result<()> {
         if self.is_early(parts.terms.source) {
             parts.own = Some(parts.source.member(interrupt)?);
@@ -197,11 +197,11 @@ impl Session {
         self.lab.start(&name, &name, &command)
     }
 
-    /// Transfers, and tells what came of it. A node that is named is killed and restarted on the way.
+    /// Transfers, and returns the result. A node that is named is killed and restarted during the transfer.
     ///
     /// # Errors
     ///
-    /// When the lab has nobody to transfer, and when somebody taking part ends without saying how it went.
+    /// When the lab has no hosts for a transfer, and when a host ends without reporting its result.
     pub fn transfer(
         &mut self,
         restart: Option<&str>,
@@ -326,7 +326,7 @@ impl Session {
         Ok(outcomes)
     }
 
-    /// The nodes' states by name, all of them from now on: a node tells one that it takes once in a while.
+    /// The nodes' states by name, all of them from now on: a node sends one that it takes at intervals.
     fn statuses(&self, interrupt: &Interrupt) -> Result<Vec<(String, Snapshot)>> {
         let read = || {
             let nodes = self.nodes().map(|node| {
@@ -406,13 +406,13 @@ fn late(limit: Duration) -> HostOutcome {
     HostOutcome { error: Some(format!("not done within {} s", limit.as_secs())), ..Default::default() }
 }
 
-/// Waits until a node has said `ready` so many times, which its log keeps over restarts.
+/// Waits until a node has logged `ready` so many times, which its log keeps over restarts.
 fn wait_until_ready(process: &Process, times: usize, interrupt: &Interrupt) -> Result<()> {
     let is_ready = |_: &str, log: &str| (log.lines().filter(|line| *line == "ready").count() >= times).then_some(());
     process.wait_for("become ready", NODE_PATIENCE, interrupt, is_ready)
 }
 
-/// When something is said about how far a transfer has come: at each quarter, but not more than once a second.
+/// Progress reports of a transfer: at each quarter, but not more than once a second.
 struct Reports {
     size_octets: u64,
     next_quarter: u32,

@@ -115,7 +115,7 @@ impl Host for SoftwareHost {
         let process = self.process()?;
         let is_running = process.is_running();
         let text = fs::read_to_string(&process.output).map_err(LabError::file("read", &process.output))?;
-        // A receiver says two things: where its memory is, and how it went.
+        // A receiver prints two lines: the address of its memory, and the result.
         let skipped = usize::from(self.role != Role::Source);
         match text.split_inclusive('\n').nth(skipped).filter(|line| line.ends_with('\n')) {
             Some(line) => {
@@ -148,7 +148,7 @@ pub(crate) fn recv_command(terms: &Terms, rank: usize) -> Vec<String> {
     let Terms { program, sender, transfer, patience, destination, at_controller, .. } = terms;
     let mut command = vec![program.display().to_string(), "recv".to_owned()];
     command.extend(match at_controller {
-        // The rest is the controller's to say.
+        // The rest comes from the controller.
         Some(group) => at(group),
         None => vec![
             format!("--peer={}", sender.address),
@@ -180,9 +180,9 @@ pub(crate) fn receiver_qpn(rank: usize) -> usize {
     RECEIVER_QPN as usize + rank
 }
 
-/// Where the source finds whom it sends to.
+/// Where the source finds its peer.
 pub(crate) enum Peer {
-    /// In a file with what a receiver says of itself.
+    /// In a file with a receiver's peer information.
     Receiver(PathBuf),
     /// In a file with a group.
     Group(PathBuf),

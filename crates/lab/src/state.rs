@@ -1,4 +1,4 @@
-//! What an instance keeps of itself in a file, so that another process can look at it and take it down.
+//! The state file of an instance, by which another process can inspect it and take it down.
 
 use crate::error::{LabError, Result};
 use crate::instance::Instance;

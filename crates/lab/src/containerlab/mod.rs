@@ -7,8 +7,8 @@
 //!   NODE/           what the container of a node has as /etc/srdma
 //! ```
 //!
-//! In a lab receivers say where their memory is, and nodes are told of it. Here a `node.toml` is written before there
-//! is a receiver, so queue pairs, keys and addresses are given to both.
+//! In a lab receivers report the address of their memory, and nodes are configured with it. Here a `node.toml` is
+//! written before there is a receiver, so queue pairs, keys and addresses are given to both.
 
 mod topology_file;
 mod transfer;
@@ -54,7 +54,7 @@ pub enum ExportError {
     #[error("the topology of lab {lab} cannot be written as YAML: {problem}")]
     Yaml {
         lab: String,
-        /// What the writer said.
+        /// The writer's error.
         problem: String,
     },
 }
@@ -92,7 +92,7 @@ impl ExportedFile {
             (false, true) => Some(0o600),
             (false, false) => None,
         };
-        // A secret is nobody else's from the first octet on.
+        // A secret is readable by its owner only, from the first octet on.
         let mut options = OpenOptions::new();
         options.create(true).write(true).truncate(true).mode(mode.unwrap_or(0o666));
         let written = options.open(&path).and_then(|mut file| file.write_all(self.text.as_bytes()));

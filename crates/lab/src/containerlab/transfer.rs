@@ -17,14 +17,14 @@ use std::time::Duration;
 const REGION_BASE: u64 = 0x2000_0000_0000;
 
 /// From a receiver's memory to the next one's: as in separate hosts, all are different, and none is at the address that
-/// the source believes in (D27).
+/// the source uses (D27).
 const REGION_STEP: u64 = 1 << 40;
 
 /// One transfer: from a source to a group, or to one receiver.
 pub(super) struct Planned {
     plan: Plan,
     terms: Terms,
-    /// What the source reads of whom it sends to; a controller's group is asked for.
+    /// The file in which the source finds its peer; a controller's group is requested.
     pub(super) peer: Option<ExportedFile>,
 }
 
@@ -81,10 +81,10 @@ fn controlled(topology: &Topology) -> Option<(&ControllerPlan, &ControlledGroup)
     topology.controller.as_ref().zip(topology.controlled_group())
 }
 
-/// What stands in the URL of a group before the script knows its number.
+/// Placeholder of the group number in a URL, replaced by the script.
 const GROUP_NUMBER: &str = "{group}";
 
-/// What the one receiver of a transfer would say of itself.
+/// The peer information of the one receiver of a transfer.
 fn peer_info(topology: &Topology, plan: &Plan, terms: &Terms) -> Result<String> {
     let name = &topology.nodes[plan.source].name;
     let nobody = || LabError::Group(format!("{name} sends to nobody"));
@@ -134,7 +134,7 @@ pub(super) fn script(topology: &Topology, transfers: &[Planned]) -> Result<Strin
             (None, file) if terms.destination.is_some() => software::send_command(terms, &Peer::Receiver(file)),
             (None, file) => software::send_command(terms, &Peer::Group(file)),
         };
-        // Nobody else has the nodes take their parts.
+        // No other process commits the group at the nodes.
         words.extend(terms.at_controller.iter().map(|_| "--commit".to_owned()));
         let name = format!("{}.source", topology.nodes[plan.source].name);
         line(topology, "begin", plan.source, &name, words)
@@ -205,7 +205,7 @@ fn line(topology: &Topology, function: &str, node: usize, name: &str, words: Vec
     format!("{function} {name} {} {}\n", container(topology, node), words.join(" "))
 }
 
-/// A receiver says two lines of JSON, where its memory is and how it went; a source only the second.
+/// A receiver prints two lines of JSON, the address of its memory and the result; a source only the second.
 const SCRIPT: &str = r#"#!/bin/sh
 # The transfer of lab {name}: receivers first, then sources. What each says is kept in results/NAME.
 set -eu

@@ -1,5 +1,4 @@
-//! Groups at the lab's controller, as the launcher of a job makes them: what hosts do not do themselves is done for
-//! them.
+//! Groups at the lab's controller, created as by the launcher of a job, which acts for hosts without an API client.
 
 use super::ControllerAccess;
 use crate::error::{LabError, Result};
@@ -24,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A group that the lab has had its controller create.
 pub(crate) struct CreatedGroup {
     client: Client,
-    /// The namespace that the controller is asked from.
+    /// The namespace from which requests to the controller are sent.
     namespace: String,
     access: ControllerAccess,
     id: u32,
@@ -63,7 +62,7 @@ impl CreatedGroup {
         Ok(group)
     }
 
-    /// What hosts are told that speak to the controller themselves.
+    /// Parameters of hosts that use the controller's API themselves.
     pub(crate) fn for_hosts(&self) -> GroupAtController {
         GroupAtController { url: self.url(), access: self.access.clone(), receivers: self.receivers }
     }
@@ -85,7 +84,7 @@ impl CreatedGroup {
         self.ask(move |client| client.join(id, address, &receiver)).map(drop)
     }
 
-    /// Waits until all receivers have joined; `check` says whether they still can.
+    /// Waits until all receivers have joined; `check` fails when they no longer can.
     pub(crate) fn wait_for_receivers(
         &self,
         patience: Duration,
@@ -155,7 +154,7 @@ impl CreatedGroup {
         LabError::Unexpected { who: format!("group {}", self.url()), problem }
     }
 
-    /// Asks the controller, in its namespace.
+    /// Sends a request to the controller, in its namespace.
     fn ask<T: Send + 'static>(
         &self,
         request: impl FnOnce(&Client) -> std::result::Result<T, ClientError> + Send + 'static,

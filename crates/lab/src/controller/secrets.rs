@@ -1,4 +1,4 @@
-//! What a controller proves itself by, and what its clients show it: made anew for each instance of a lab.
+//! A controller's certificate and the bearer tokens of its clients, generated for each instance of a lab.
 
 use crate::error::{LabError, Result};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
@@ -19,7 +19,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// For a controller at this address. Nobody vouches for the certificate: clients hold it against itself.
+    /// For a controller at this address. The certificate is self-signed: clients use it as their CA bundle.
     pub(crate) fn new(address: Ipv6Addr) -> Result<Self> {
         let unmade = |error: rcgen::Error| LabError::Unexpected {
             who: "the controller's certificate".to_owned(),

@@ -20,8 +20,8 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Connects to a port and waits until a shell listens at the guest's end. `check` is asked all the while whether
-    /// that can still be.
+    /// Connects to a port and waits until a shell listens at the guest's end. Meanwhile `check` is called, and fails
+    /// when that is no longer possible.
     pub(super) fn open(
         who: &str,
         path: &Path,
@@ -40,7 +40,7 @@ impl Channel {
         let mut channel = Channel { who: who.to_owned(), stream: BufReader::new(stream), partial: Vec::new() };
         for attempt in 0u32.. {
             let greeting = format!("here {}.{attempt}", std::process::id());
-            // What an earlier user has left may still run there: it is told to end.
+            // What an earlier user has left may still run there: it is ended.
             channel.send(&format!("quit\necho\necho {greeting}"))?;
             let patience = deadline.min(Instant::now() + GREETING);
             while let Some(line) = channel.poll(patience)? {

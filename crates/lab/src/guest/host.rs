@@ -1,4 +1,4 @@
-//! A guest's part in a lab's transfer.
+//! A guest as a host of a lab's transfer.
 
 use super::load::Load;
 use super::peer::{Peer, PeerOptions, QueuePair, Work};
@@ -25,7 +25,7 @@ pub(super) const MESSAGE_OCTETS: u64 = 64 << 10;
 /// 0.54 s: what is shorter fires under emulation without cause.
 const ACK_TIMEOUT: u8 = 17;
 
-/// The first PSN of queue pairs that nobody else is told of.
+/// The first PSN of queue pairs whose PSN is not exchanged.
 pub(super) const ANY_PSN: Psn = Psn::new(0x1000);
 
 /// A host that is a guest.
@@ -36,7 +36,7 @@ pub(crate) struct GuestHost {
     guest: Option<Guest>,
     peer: Option<(Peer, QueuePair)>,
     load: Option<Load>,
-    /// A receiver has been told to wait for the data.
+    /// The command to wait for the data was sent to the receiver.
     is_waiting: bool,
 }
 

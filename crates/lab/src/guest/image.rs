@@ -1,4 +1,4 @@
-//! What guests boot: built on demand from packages of the distribution, then kept.
+//! The boot image of guests: built on demand from packages of the distribution, then cached.
 
 use crate::error::{LabError, Result};
 use sha2::{Digest, Sha256};
@@ -36,15 +36,15 @@ pub struct Image {
 
 impl Image {
     /// The image, from the cache or else built, which takes a quarter of a minute and on the first time a download of
-    /// 80 MB. The lines of `progress` say what is being done.
+    /// 80 MB. The lines of `progress` describe the current step.
     ///
     /// The cache is `$SRDMA_CACHE/rxe`, or `~/.cache/srdma/rxe` without that variable. An image in it is named after
-    /// the script's hash and that of the packages' versions; when those cannot be told, because apt has no lists, any
-    /// image of the script will do.
+    /// the script's hash and that of the packages' versions; when those cannot be determined, because apt has no lists,
+    /// any image of the script will do.
     ///
     /// # Errors
     ///
-    /// When a command is missing, with the `apt-get` line that installs it; what the script says when it fails.
+    /// When a command is missing, with the `apt-get` line that installs it; the script's error when it fails.
     pub fn provide(progress: &mut dyn FnMut(&str)) -> Result<Self> {
         Self::provide_in(&cache(), progress)
     }
@@ -89,7 +89,7 @@ pub fn missing<'a>(commands: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     commands.iter().copied().filter(|(command, _)| is_missing(command)).collect()
 }
 
-/// That every command is there; `purpose` says what needs them.
+/// That every command is there; `purpose` names what needs them.
 pub(super) fn require(purpose: &str, commands: &[(&str, &str)]) -> Result<()> {
     let missing = missing(commands);
     if missing.is_empty() {

@@ -1,4 +1,4 @@
-//! What the emulation of guests takes of the processors.
+//! Processor load of the emulation of guests.
 
 use crate::lab::Lab;
 use crate::process::Process;

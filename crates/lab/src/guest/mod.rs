@@ -154,7 +154,7 @@ impl Guest {
         &self.process
     }
 
-    /// What it has said on its console.
+    /// The file with its console output.
     pub fn console(&self) -> PathBuf {
         self.directory.join("console")
     }
@@ -188,7 +188,7 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// When the guest has ended, or somebody else has the port.
+    /// When the guest has ended, or the port is in use.
     pub fn shell(&self, port: Port) -> Result<Shell> {
         let deadline = Instant::now() + PORT_PATIENCE;
         let mut check = || match self.process.is_running() {

@@ -151,7 +151,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // If that does not arrive, the next greeting says it again.
+        // If that does not arrive, the next greeting repeats it.
         let _ = self.channel.send("quit");
     }
 }

@@ -1,4 +1,5 @@
-//! What a group is compared with: the same data from the same guest to each receiver on its own, all at the same time.
+//! The unicast transfer that a group is compared with: the same data from the same guest to each receiver on its own,
+//! all at the same time.
 
 use super::host::{ANY_PSN, MESSAGE_OCTETS, options};
 use super::load::Load;
@@ -24,8 +25,8 @@ pub struct Unicast {
     pub emulation_share: f64,
 }
 
-/// Sends to all receivers of a group at the same time, by a connection to each: the lab's guests run, and nobody uses
-/// their [`Port::Lab`].
+/// Sends to all receivers of a group at the same time, by a connection to each: the lab's guests run, and their
+/// [`Port::Lab`] is unused.
 ///
 /// # Errors
 ///
@@ -63,7 +64,7 @@ pub fn unicast(
     Ok(Unicast { seconds: time.as_secs_f64(), is_faithful, emulation_share })
 }
 
-/// Asks until there is an answer.
+/// Polls until there is an answer.
 fn poll<T>(interrupt: &Interrupt, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     loop {
         match ask()? {

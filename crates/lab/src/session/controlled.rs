@@ -17,7 +17,7 @@ use std::time::Duration;
 const JOIN_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Session {
-    /// Whether a host gets ready before there is a group: one that speaks to the controller is told of its group first.
+    /// Whether a host gets ready before there is a group: one that uses the controller's API gets its group first.
     pub(super) fn is_early(&self, node: usize) -> bool {
         let topology = self.lab.topology();
         topology.controlled_group().is_none() || topology.nodes[node].kind == Kind::Guest
@@ -37,7 +37,7 @@ impl Session {
         for receiver in parts.receivers.iter_mut().filter(|receiver| receiver.member.is_none()) {
             receiver.host.start(&mut self.lab, &parts.terms)?;
         }
-        // Guests know nothing of a controller: whoever starts the job joins for them.
+        // Guests have no controller client: the job's launcher joins for them.
         let mut by_themselves: Vec<&mut Box<dyn Host>> = Vec::new();
         for receiver in &mut parts.receivers {
             match receiver.member {

@@ -1,4 +1,4 @@
-//! From the sections of a topology file to a topology that does not contradict itself.
+//! Validation: converts the sections of a topology file to a consistent topology.
 
 use super::controller::{check_nodes, controller};
 use super::file::{File, GroupSection, KindName, LinkSection, NodeSection, RunSection, psn, qpn};
@@ -289,7 +289,7 @@ fn find_in_tree(tree: &[TreePlan], nodes: &[Node], name: &Spanned<String>) -> Ch
     position.map_or_else(|| wrong(name.span().start, text()), Ok)
 }
 
-/// Who sends to whom in a lab without a group.
+/// Pairs of source and receiver in a lab without a group.
 fn pairs(section: &RunSection, nodes: &[Node], has_group: bool) -> Checked<Vec<Pair>> {
     let named = match (&section.source, &section.destination, &section.pairs) {
         (None, None, pairs) => pairs.iter().flatten().map(|[source, destination]| (source, destination)).collect(),

@@ -1,4 +1,4 @@
-//! `[controller]` of a topology file, and what nodes say of a controller.
+//! `[controller]` of a topology file, and the controller sections of nodes.
 
 use super::check::{Checked, designated_qpn, find, find_host, initial_psn, wrong};
 use super::file::{ControlledSection, ControllerSection, NodeSection};
@@ -6,7 +6,7 @@ use super::{ControlledGroup, ControllerPlan};
 use super::{Kind, Node};
 use toml::Value;
 
-/// Where a controller listens that is told nothing else.
+/// Default port of a controller.
 const DEFAULT_PORT: u16 = 8470;
 
 /// The lab's controller.
@@ -57,7 +57,7 @@ fn group(section: &ControlledSection, at: usize, nodes: &[Node]) -> Checked<Cont
     })
 }
 
-/// That nodes which take groups from a controller know where it is: they say so, or the lab has one.
+/// Checks that nodes which take groups from a controller have its address: they name one, or the lab has one.
 pub(super) fn check_nodes(sections: &[NodeSection], has_controller: bool) -> Checked<()> {
     for section in sections.iter().filter(|_| !has_controller) {
         let Some(config) = &section.config else { continue };

@@ -1,4 +1,4 @@
-//! A topology file as it is written: one type a section, one field a key. What the keys mean stands in `docs/labs.md`.
+//! The format of a topology file: one type a section, one field a key. `docs/labs.md` describes the keys.
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};

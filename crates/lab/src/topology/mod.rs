@@ -1,7 +1,7 @@
-//! What a lab consists of: its topology file, read and checked.
+//! The topology of a lab: its topology file, parsed and validated.
 //!
-//! Reading goes in two steps. `file` says how the file is written; a wrong key, type or notation ends there. `check`
-//! turns its sections into the types below, which cannot contradict themselves. Either way the error names the line.
+//! Reading goes in two steps. `file` defines the file's format; a wrong key, type or notation ends there. `check` turns
+//! its sections into the types below, which cannot contradict themselves. Either way the error names the line.
 
 mod check;
 mod controller;
@@ -29,7 +29,7 @@ pub struct Topology {
     pub group: Option<GroupPlan>,
     /// The controller that the lab starts, when it has one.
     pub controller: Option<ControllerPlan>,
-    /// Who sends to whom by unicast, all at once, in a lab without a group.
+    /// Pairs that transfer by unicast, all at once, in a lab without a group.
     pub pairs: Vec<Pair>,
     /// What `run` transfers.
     pub transfer: Transfer,

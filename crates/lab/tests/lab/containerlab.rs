@@ -1,4 +1,4 @@
-//! Labs as topologies of containerlab: what is written is read by another YAML library, and holds together.
+//! Labs as topologies of containerlab: the output is parsed by another YAML library, and is consistent.
 
 use sha2::{Digest, Sha256};
 use srdma_host::{GroupFile, PeerInfo};
@@ -208,7 +208,7 @@ fn hexadecimal(text: &str) -> u32 {
     u32::from_str_radix(text.strip_prefix("0x").unwrap(), 16).unwrap()
 }
 
-/// What the nodes believe of receivers is what receivers are told to be.
+/// The nodes' configuration of receivers equals the receivers' own.
 #[test]
 fn receivers_are_told_what_the_nodes_know_of_them() {
     let lab = topology("figure1");
@@ -256,7 +256,7 @@ fn sources_are_told_what_their_receivers_are() {
         if lab.controlled_group().is_some() {
             continue;
         }
-        // A lab whose groups are made by somebody else has no transfer of its own.
+        // A lab whose groups are created elsewhere has no transfer of its own.
         if lab.pairs.is_empty() {
             assert!(!files.iter().any(|file| file.path == Path::new("transfer.sh")), "{}", lab.name);
             continue;
@@ -282,7 +282,7 @@ fn sources_are_told_what_their_receivers_are() {
     }
 }
 
-/// The script has the controller create the group, and hosts are told of it by its number.
+/// The script has the controller create the group, and hosts get its number.
 #[test]
 fn hosts_of_a_controller_are_told_its_group() {
     let lab = topology("figure1-controller");

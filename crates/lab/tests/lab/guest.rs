@@ -136,7 +136,7 @@ fn what_a_peer_cannot_do_has_a_reason() {
     let error = peer.sha256(OCTETS + 1).unwrap_err().to_string();
     assert!(error.contains("not in the buffer"), "{error}");
 
-    // A machine that goes away while somebody waits for it.
+    // A machine that ends during a wait for it.
     guest.process().kill();
     let error = peer.fill(1).unwrap_err().to_string();
     assert!(error.starts_with("guest g1: "), "{error}");

@@ -1,4 +1,4 @@
-//! Topology files: what is read, and what is refused.
+//! Topology files: accepted and rejected ones.
 
 use srdma_group::ReceiverRegion;
 use srdma_lab::group::{Member, group};
@@ -192,7 +192,7 @@ receivers = ["B"]
     assert!(both.ends_with("the lab has a [group]: expected no [controller.group] beside it"), "{both}");
 }
 
-/// What a node says itself of a controller stays; one that says nothing is told of the lab's.
+/// A node's own controller section stays; a node without one gets the lab's.
 #[test]
 fn nodes_are_told_of_the_labs_controller() {
     let topology = Source::find("figure1-controller").unwrap().topology().unwrap();
