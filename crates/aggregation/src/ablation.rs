@@ -1,6 +1,6 @@
 //! Variants of the forwarding rule, measured beside R1-R7: the literal readings of the drafts, and rejected readings.
 //!
-//! [`Ablation::of`] is `None` for R1-R7, whose path per response knows nothing of what is here.
+//! [`Ablation::of`] is `None` for R1-R7, whose path per response does not depend on this module.
 
 use crate::acknowledgements::{Acknowledgements, WINDOW};
 use crate::branch::{Branch, State};
@@ -129,7 +129,7 @@ impl Acknowledgements {
         }
     }
 
-    /// Upstream knows of the NAK of a branch, if one is pending there.
+    /// Marks the pending NAK of a branch, if any, as forwarded upstream.
     pub(crate) fn mark_nak_forwarded(&mut self, index: usize) {
         let branch: &mut Branch = &mut self.branches[index];
         if branch.state == State::Nak {

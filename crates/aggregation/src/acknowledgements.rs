@@ -1,4 +1,4 @@
-//! ACK and NAK aggregation: responses and data that arrive. `upstream.rs` decides what is sent upstream.
+//! ACK and NAK aggregation: received responses and data. `upstream.rs` decides which responses are sent upstream.
 //!
 //! Per branch: the expected PSN, and the syndrome that is pending there. Per node: m, the minimum PSN, which is the
 //! serial minimum of the expected PSNs; what was sent upstream (`forwarded.rs`); the highest PSN sent downstream. The
@@ -38,7 +38,7 @@ pub(super) const WINDOW: i32 = 1 << 22;
 /// How far above the newest data a response is still plausible (R1).
 const AHEAD: i32 = 1 << 16;
 
-/// What a node knows of its branches when it begins.
+/// Initial state of a node's branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The group has just been committed: every branch expects the group's initial PSN (D17, D28).
@@ -195,7 +195,7 @@ impl Acknowledgements {
         self.policy.prune_retransmit && self.expected_psn(branch).is_some_and(|point| psn.is_before(point))
     }
 
-    /// R7: takes a branch out of the tree; adds to `out` what the others have been waiting to say.
+    /// R7: takes a branch out of the tree; adds to `out` the responses that it held back.
     pub fn remove_branch(&mut self, branch: BranchIndex, out: &mut Vec<UpstreamResponse>) {
         let index = branch.index();
         if self.branches.get(index).is_none_or(|branch| branch.state == State::Removed) {
@@ -237,7 +237,7 @@ impl Acknowledgements {
         Some(self.group.deadline).filter(|&deadline| deadline != Instant::NEVER)
     }
 
-    /// The deadline anew, from what is held; what the watch over stalls asked for before may be too early.
+    /// Recomputes the deadline from the held responses; the earlier deadline of the stall watch may be too early.
     pub(super) fn arm_holds(&mut self) {
         let held = self.branches.iter().filter(|branch| branch.state.is_held());
         let ends = held.map(|branch| branch.since + self.policy.t_hold);
@@ -253,8 +253,8 @@ impl Acknowledgements {
         self.stall.as_ref().is_some_and(StallWatch::is_due)
     }
 
-    /// Gives the receivers whose eviction is to be asked for, and why: they are stalled (D25), or have failed (D24).
-    /// What is not granted is given again after T_stall.
+    /// Returns the receivers whose eviction is to be requested, with the cause: they are stalled (D25), or have failed
+    /// (D24). A request that is not granted is returned again after T_stall.
     pub fn take_eviction_requests(&mut self, now: Instant, mut wanted: impl FnMut(BranchIndex, EvictionCause)) {
         let (branches, Some(stall)) = (&self.branches, &mut self.stall) else {
             return;

@@ -70,7 +70,7 @@ pub struct TooManyCnps {
 /// ```
 ///
 /// T stays between the window that the rules begin with and the longest that they allow (MT-5.3.3-3): where congestion
-/// lasts, the source hears of it less often, and the first CNP after a quiet time opens a short window again.
+/// lasts, the source gets fewer CNPs, and the first CNP after a quiet time opens a short window again.
 ///
 /// State: four octets a branch, and 16 (MT-8-1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -115,8 +115,8 @@ impl CnpWindow {
         }
     }
 
-    /// A CNP from a branch, which stands for `count` of them: 1 from a receiver, what the packet says from a node. None
-    /// is taken as one. A branch that does not exist is allowed no CNP.
+    /// A CNP from a branch, which stands for `count` of them: 1 from a receiver, the count in the packet from a node.
+    /// Zero counts as one. A CNP from a branch that does not exist is rejected.
     pub fn cnp(
         &mut self,
         now: Instant,

@@ -19,7 +19,7 @@ const BITS: u32 = 14;
 pub struct EpochTag(u16);
 
 impl EpochTag {
-    /// The tag of what a node says in this epoch.
+    /// The tag of a node's responses in this epoch.
     pub const fn of(epoch: u32) -> Self {
         EpochTag((epoch & ((1 << BITS) - 1)) as u16)
     }
@@ -40,8 +40,8 @@ impl EpochTag {
         near.wrapping_add_signed(ahead)
     }
 
-    /// Whether a child said this before its branch was last renewed, as a node sees it that is in epoch `epoch`. What
-    /// was never renewed (0) is believed in every epoch.
+    /// Whether a child sent this before its branch was last renewed, for a node in epoch `epoch`. Responses of a branch
+    /// that was never renewed (0) are accepted in every epoch.
     pub const fn is_before(self, renewed: u32, epoch: u32) -> bool {
         renewed != 0 && is_older(self.near(epoch), renewed)
     }
@@ -56,7 +56,7 @@ pub const fn is_older(epoch: u32, than: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// A renewal in this epoch or shortly before divides what is believed from what is not, wherever the 14 bits wrap.
+    /// A renewal in this epoch or shortly before separates accepted from rejected tags, wherever the 14 bits wrap.
     #[test]
     fn tags_are_compared_serially() {
         for renewed in [1_u32, 7, 0x1FFF, 0x2000, 0x3FFF, 0x4000, 0x4001, 0x1_2345] {

@@ -1,4 +1,4 @@
-//! Why a node asks for the eviction of a receiver.
+//! The cause of a node's eviction request.
 
 /// Why a receiver holds its group back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What the node upstream knows of the minimum PSN: which minimum was acknowledged, and what was sent at it.
+//! Responses forwarded upstream at the minimum PSN: the acknowledged minimum, and the NAKs sent at it.
 //!
 //! ```text
 //!             minimum advances: ACK             NAK pending: NAK

@@ -1,4 +1,4 @@
-//! Which reading of the drafts a node follows.
+//! The rules of a node: which reading of the drafts it follows.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ pub struct Rules {
     /// for the branches (R2); a node that only sees responses has to forward each of them, see
     /// [`Rules::responses_only`].
     pub forwards_data: bool,
-    /// At an edge node of a group whose policy is `evict`: it asks for the eviction of receivers that are stalled
-    /// (D25), and of those that have failed, whose failure it does not say upstream then (D24).
+    /// At an edge node of a group whose policy is `evict`: it requests the eviction of receivers that are stalled
+    /// (D25), and of those that have failed, whose failure it does not forward then (D24).
     pub evict: Option<StallRules>,
 }
 
 /// When a receiver is stalled: what it expects next was sent down `sends` times over `t_stall` without progress (D25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StallRules {
-    /// Also after which time an eviction that was not granted is asked for again.
+    /// Also the interval after which an eviction request that was not granted is repeated.
     pub t_stall: Duration,
     /// At most 15.
     pub sends: u8,

@@ -1,4 +1,4 @@
-//! How much a node remembers of a group's responses (MT-8-1).
+//! Size of a node's state of a group's responses (MT-8-1).
 //!
 //! ```text
 //!                               a group     a branch

@@ -1,6 +1,6 @@
-//! Receivers that do not come on (D25): for each branch, how often what it expects next has been sent down without
-//! progress, and since when. False evictions are worse than late ones: where two readings are possible, the clock
-//! begins with the later one.
+//! Stall detection (D25): for each branch, the number of times that the data at its expected PSN were sent down without
+//! progress, and the time of the first. False evictions are worse than late ones: where two readings are possible, the
+//! clock begins with the later one.
 //!
 //! ```text
 //!            new data go down                          the data at `next` go down again: one more
@@ -10,13 +10,13 @@
 //!     ^                                                ^      |                                      v
 //!     |                                                |      '------- the receiver failed -------> Due
 //!     '-- progress: caught up      progress, with more |                                            |  ^
-//!         (from any state)         data on their way --'                                    asked   |  | T_stall
+//!         (from any state)         data on their way --'                                    request |  | T_stall
 //!                                  (from any state)                                                 v  |
 //!                                                                                                  Requested
 //! ```
 //!
-//! A branch that has not been heard since a restart has no `next`: for it any step back of the data counts. What is
-//! pending on a branch is no progress: a receiver that is never ready holds its group back as well as a dead one.
+//! A branch without a response since a restart has no `next`: for it any step back of the data counts. What is pending
+//! on a branch is no progress: a receiver that is never ready holds its group back as well as a dead one.
 
 use crate::expected_psns::ExpectedPsns;
 use crate::optional_psn::OptionalPsn;
@@ -24,24 +24,24 @@ use crate::rules::StallRules;
 use crate::succession::Origin;
 use srdma_wire::{Instant, Psn};
 
-/// How one branch comes on.
+/// The progress of one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// It had everything, and nobody has looked since: what it expects now has been sent once at most, not later than
+    /// It had all data at its last response: the data at its expected PSN have been sent once at most, not later than
     /// the latest data that a branch without arrears was sent.
     Idle,
-    /// What it expects next has been sent so often since then, in ticks; at most [`MOST_SENDS`].
+    /// The data at its expected PSN have been sent `sends` times since `since`, in ticks; at most [`MOST_SENDS`].
     Waiting { since: u32, sends: u8 },
-    /// Its eviction is to be asked for.
+    /// Its eviction is to be requested.
     Due,
-    /// Its eviction was asked for, then.
+    /// Its eviction was requested at `since`.
     Requested { since: u32 },
 }
 
-/// What a response made of the data that its branch expects.
+/// State of the data that a branch expects after its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// They have not been sent to anybody.
+    /// They have not been sent to any branch.
     CaughtUp,
     /// They have gone down.
     InFlight,
@@ -136,7 +136,7 @@ impl Watch {
         }
     }
 
-    /// Its eviction has been asked for.
+    /// Its eviction was requested.
     fn asked(self, now: u32) -> Watch {
         match self {
             Watch::Due => Watch::Requested { since: now },
@@ -145,7 +145,7 @@ impl Watch {
     }
 }
 
-/// The watch over all branches of an edge node that asks for evictions.
+/// The stall watch of all branches of an edge node that requests evictions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StallWatch {
     rules: StallRules,
@@ -167,7 +167,7 @@ struct Group {
     gap_end: OptionalPsn,
     /// Some branch has everything.
     idle: bool,
-    /// Some eviction is to be asked for.
+    /// Some eviction is to be requested.
     due: bool,
 }
 
@@ -227,11 +227,12 @@ impl StallWatch {
         self.set(branch, |watch| watch.progress(now, progress));
     }
 
-    /// New data have gone down, where `before` was the highest; `least` is the least point, once all have been heard.
+    /// New data were sent down, where `before` was the highest PSN; `least` is the minimum PSN, once all branches have
+    /// responded.
     #[inline]
     pub(super) fn new_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, least: Option<Psn>) {
         match before.map(Psn::next) {
-            // Nobody knows what went down before a restart.
+            // The data sent before a restart are unknown.
             None => (self.group.gap, self.group.gap_end) = (psn.minus(FAR).into(), psn.into()),
             Some(expected) if psn.is_after(expected) => {
                 if self.group.gap.get().is_none() {
@@ -306,13 +307,13 @@ impl StallWatch {
         (0..self.branches.len()).any(|branch| self.deadline_of(Instant::ZERO, self.watch(branch)).is_some())
     }
 
-    /// Whether some eviction is to be asked for.
+    /// Whether some eviction is to be requested.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.group.due
     }
 
-    /// Calls `ask` for every branch whose eviction is to be asked for; gives when to ask again.
+    /// Calls `ask` for every branch whose eviction is to be requested; returns the time of the next request.
     pub(super) fn ask(&mut self, now: Instant, mut ask: impl FnMut(usize)) -> Option<Instant> {
         self.group.due = false;
         let ticks = self.ticks(now);

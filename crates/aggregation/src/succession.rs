@@ -1,4 +1,4 @@
-//! From one epoch to the next: which branch of the new epoch stands where.
+//! From one epoch to the next: the initial expected PSN of each branch of the new epoch.
 //!
 //! ```text
 //!                           the node                          the branch                            it begins
@@ -29,7 +29,7 @@ use crate::stall::StallWatch;
 use crate::upstream_response::{Rule, UpstreamResponse};
 use srdma_wire::{Instant, Psn};
 
-/// What a node knows of the time before an epoch.
+/// A node's state from before an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeBefore {
     /// It was no part of the group, and nothing that hangs below it now was.

@@ -13,13 +13,13 @@ use std::cmp::Ordering;
 struct Pending {
     /// The NAK code of a branch that failed.
     fatal: Option<u8>,
-    /// Upstream knows of a failure.
+    /// A failure was forwarded upstream.
     fatal_forwarded: bool,
-    /// The timer code of the longest wait asked for.
+    /// The timer code of the longest requested wait.
     rnr: Option<u8>,
-    /// A NAK that upstream does not know of.
+    /// A NAK that was not forwarded upstream.
     nak: bool,
-    /// A NAK that upstream knows of.
+    /// A NAK was forwarded upstream.
     nak_forwarded: bool,
 }
 

@@ -15,7 +15,7 @@ pub struct UpstreamResponse {
 /// The rule that a response upstream follows from. R1 and R6 are not among them, for they send nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// R2: data below the minimum went down, and went back or asked for an ACK.
+    /// R2: data below the minimum were sent down, and went back or requested an ACK.
     R2,
     /// R2, D24: the same, and a failure that was forwarded is sent again.
     FailureAgain,

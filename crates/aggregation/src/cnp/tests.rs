@@ -57,7 +57,7 @@ fn trailing_window() {
     assert_eq!(window.next_deadline(), None);
 }
 
-/// D29: a CNP from a node stands for as many as it says, so that the most congested path wins.
+/// D29: a CNP from a node counts as many times as its count field, so that the most congested path wins.
 #[test]
 fn counts_are_carried() {
     for mode in [WindowMode::Leading, WindowMode::Trailing] {

@@ -17,7 +17,7 @@ struct Said(Syndrome, u64);
 struct Pend {
     kind: Syndrome,
     heard_at: u64,
-    /// Upstream knows of it, or of something that makes up for it.
+    /// It, or a response that supersedes it, was sent upstream.
     sent: bool,
 }
 
@@ -38,7 +38,7 @@ struct Model {
     up: Option<u64>,
     /// The minimum at which a NAK went up, unless the data there went down since.
     nak_up_at: Option<u64>,
-    /// The same for an RNR NAK, with the longest wait said.
+    /// The same for an RNR NAK, with the longest wait sent.
     rnr_up_at: Option<(u64, Duration)>,
 }
 
@@ -64,7 +64,7 @@ impl Model {
         if self.living().any(|branch| branch.next.is_none()) { None } else { self.least_known() }
     }
 
-    /// Whether 24 bits cannot tell where `x` lies: half the circle or more from a number it is compared with.
+    /// Whether the position of `x` is ambiguous in 24 bits: half the circle or more from a number it is compared with.
     fn is_ambiguous(&self, x: u64) -> bool {
         let compared = [self.hi, self.last_data, self.least_known()];
         compared.into_iter().flatten().any(|number| x.abs_diff(number) >= 1 << 23)
@@ -114,7 +114,7 @@ impl Model {
         if !advanced && heard.is_some_and(|(_, n, kind)| n != m || kind == Syndrome::Ack) {
             return;
         }
-        // A branch that says its NAK again says nothing of what others still hold back.
+        // A branch that repeats its NAK does not make known the NAKs that others still hold back.
         let is_known = |branch: usize| {
             self.branches[branch].pend.is_some_and(|pend| pend.sent && pend.kind == Syndrome::SequenceNak)
         };
@@ -361,8 +361,8 @@ fn response(kind: Syndrome, n: u64, msn: u32) -> Response {
     Response { psn: psn(if kind == Syndrome::Ack { n - 1 } else { n }), msn, syndrome: kind }
 }
 
-/// A hold that is to end has a deadline no later than its end; a NAK at the minimum has none when upstream knows of
-/// one.
+/// A hold that is to end has a deadline no later than its end; a NAK at the minimum has none when one was sent
+/// upstream.
 fn deadline_is_in_time(machine: &Acknowledgements, model: &Model) -> Result<(), TestCaseError> {
     let Some(m) = model.minimum() else { return Ok(()) };
     let waiting = model.living().filter(|branch| branch.next != Some(m) || model.nak_up_at != Some(m));

@@ -1,4 +1,4 @@
-//! Receivers that hold their group back: when an edge asks for their eviction (D24, D25).
+//! Stalled and failed receivers: when an edge requests their eviction (D24, D25).
 
 use srdma_aggregation::{
     Acknowledgements, BranchIndex, EvictionCause, Origin, Response, Rules, StallRules, Start, Syndrome,
@@ -16,7 +16,7 @@ fn rules() -> Rules {
     Rules { evict: Some(StallRules { t_stall: T_STALL, sends: 3 }), ..Rules::default() }
 }
 
-/// An edge node under `evict`, and the evictions that it has asked for.
+/// An edge node under `evict`, and the evictions that it has requested.
 struct Edge {
     machine: Acknowledgements,
     now: Instant,
@@ -58,7 +58,7 @@ impl Edge {
         self.response(branch, psn, Syndrome::Ack);
     }
 
-    /// Lets time pass, ticking when it is wanted; gives the evictions asked for, with the time since the beginning.
+    /// Lets time pass, ticking when it is wanted; returns the requested evictions, with the time since the beginning.
     fn wait(&mut self, duration: Duration) -> Vec<(Duration, u16, EvictionCause)> {
         let (began, end) = (self.now, self.now + duration);
         while let Some(deadline) = self.machine.next_deadline().filter(|&deadline| deadline <= end) {
@@ -72,7 +72,7 @@ impl Edge {
         std::mem::take(&mut self.wanted)
     }
 
-    /// Whose eviction is asked for while so much time passes.
+    /// The receivers whose eviction is requested while so much time passes.
     fn evicted(&mut self, duration: Duration) -> Vec<u16> {
         self.wait(duration).into_iter().map(|(_, branch, _)| branch).collect()
     }
@@ -133,7 +133,7 @@ fn both_time_and_sendings_count() {
     assert_eq!(edge.wait(Duration::from_secs(100)), [], "slow, not dead");
 }
 
-/// D25: other data going down again say nothing of a receiver that waits for none of them.
+/// D25: other data that are sent again do not count for a receiver that waits for none of them.
 #[test]
 fn only_what_it_expects_counts() {
     let mut edge = Edge::committed(2);
@@ -203,7 +203,7 @@ fn an_unknown_receiver_is_stalled_by_anything() {
     assert_eq!(edge.said, [], "R6");
 }
 
-/// D25: `strict`, the default, asks for nothing.
+/// D25: `strict`, the default, requests no eviction.
 #[test]
 fn strict_groups_ask_for_nothing() {
     let mut edge = Edge::committed(1);
@@ -212,8 +212,8 @@ fn strict_groups_ask_for_nothing() {
     assert_eq!((edge.wait(Duration::from_secs(100)), edge.machine.next_deadline()), (vec![], None));
 }
 
-/// D24, `evict`: a failure is not said upstream; eviction is asked for at once, and again each T_stall. The others go
-/// on.
+/// D24, `evict`: a failure is not forwarded upstream; eviction is requested at once, and again each T_stall. The others
+/// continue.
 #[test]
 fn a_failure_asks_for_eviction_and_is_not_said_upstream() {
     let mut edge = Edge::committed(2);
@@ -236,7 +236,7 @@ fn a_failure_asks_for_eviction_and_is_not_said_upstream() {
     assert_eq!((edge.wait(Duration::from_secs(10)), edge.machine.next_deadline()), (vec![], None));
 }
 
-/// D24: after a restart a failure that is said again is heard again; a receiver that says it only once is a silent one.
+/// D24: after a restart a repeated failure is received again; a receiver that sends it only once counts as silent.
 #[test]
 fn a_failure_is_heard_again_after_a_restart() {
     let mut edge = Edge::new(1, Start::Unknown);

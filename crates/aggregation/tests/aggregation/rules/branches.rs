@@ -5,7 +5,7 @@ use srdma_aggregation::{Refusal, Rules, Start, Syndrome};
 use srdma_wire::Psn;
 use std::time::Duration;
 
-/// R6, D17: after a restart nothing goes up until each branch was heard; then the minimum does.
+/// R6, D17: after a restart no response is sent upstream until each branch has responded; then the minimum is.
 #[test]
 fn r6_unknown_branches_silence_the_node() {
     let mut node = Node::new(Rules::default(), 3, Start::Unknown);
@@ -74,7 +74,7 @@ fn r7_a_group_without_branches_wants_no_time() {
     assert_eq!(node.machine.next_deadline(), None);
 }
 
-/// R6: a hold that has ended while a branch was unknown wants no time until that is heard.
+/// R6: a hold that has ended while a branch was unknown has no deadline until that branch responds.
 #[test]
 fn r6_a_hold_waits_for_the_unknown() {
     let mut node = Node::new(Rules::default(), 2, Start::Unknown);

@@ -1,10 +1,10 @@
-//! R2: what data going down syndrome, serve and spare.
+//! R2: data that are sent down: those that the node answers, pending responses that they clear, and withheld copies.
 
 use super::node::Node;
 use srdma_aggregation::{BranchIndex, Rules, Start};
 use srdma_wire::Psn;
 
-/// R2, D19: data below the minimum, going back or asking for an ACK, are answered at once and by nobody else.
+/// R2, D19: data below the minimum, going back or requesting an ACK, are answered at once and by this node alone.
 #[test]
 fn r2_data_that_go_back_are_answered() {
     let mut node = Node::sent(2, 9);
@@ -18,7 +18,7 @@ fn r2_data_that_go_back_are_answered() {
     assert_eq!(node.machine.counters().answered_data, 3);
 }
 
-/// R2: a NAK or RNR NAK whose PSN goes down once more is served; the next one is new (D23).
+/// R2: a NAK or RNR NAK whose PSN is sent down once more is cleared; the next one is new (D23).
 #[test]
 fn r2_data_serve_what_is_pending() {
     let mut node = Node::sent(2, 9);

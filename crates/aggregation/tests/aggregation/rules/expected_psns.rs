@@ -1,4 +1,4 @@
-//! R1 and R3: expected PSNs, the least of them, and what is believed.
+//! R1 and R3: expected PSNs, their minimum, and accepted responses.
 
 use super::node::Node;
 use srdma_aggregation::{BranchIndex, Refusal, Response, Rules, Start, Syndrome};
@@ -105,7 +105,7 @@ fn r1_stronger_kinds_replace_weaker_ones() {
     assert_eq!(node.rnr(0, 5, 14), "");
 }
 
-/// R1: ahead of its point a branch says something new, and what was pending behind is over.
+/// R1: a response ahead of a branch's expected PSN is new, and clears what was pending behind it.
 #[test]
 fn r1_ahead_replaces_what_was_pending() {
     let mut node = Node::sent(2, 9);

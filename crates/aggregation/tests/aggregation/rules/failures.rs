@@ -17,7 +17,7 @@ fn fatal_goes_up_only_at_the_minimum() {
     assert_eq!(node.wait(10 * T_HOLD), "");
 }
 
-/// D24, R2: a failure is sticky, and said again whenever the data go back; data do not serve it.
+/// D24, R2: a failure is sticky, and sent again whenever the data go back; data do not clear it.
 #[test]
 fn fatal_is_sticky_and_repeated() {
     let mut node = Node::sent(2, 9);
@@ -32,7 +32,7 @@ fn fatal_is_sticky_and_repeated() {
     assert_eq!(node.data(1, false), "ACK 7, FATAL 2 at 8");
 }
 
-/// D24: a failure held above the minimum is repeated at the minimum once it was said there, and not before.
+/// D24: a failure held above the minimum is repeated at the minimum once it was sent there, and not before.
 #[test]
 fn a_held_failure_is_repeated_at_the_minimum() {
     let mut node = Node::sent(2, 9);

@@ -51,9 +51,9 @@ fn r4_a_nak_at_another_minimum_is_new() {
     assert_eq!(node.nak(1, 0), "NAK 0", "0 went down when nothing else was pending");
 }
 
-/// R4, D23: an RNR NAK at the minimum goes up with the longest time asked for: code 0, 655 ms, is longer than code 31,
-/// 492 ms, and that longer than code 1, 10 microseconds. It goes once for each time that the data there go down: what
-/// several receivers say to one sending must not cost the source one retry each.
+/// R4, D23: an RNR NAK at the minimum is forwarded with the longest requested time: code 0, 655 ms, is longer than code
+/// 31, 492 ms, and that longer than code 1, 10 microseconds. It goes once for each time that the data there go down:
+/// the RNR NAKs of several receivers for one transmission must not cost the source one retry each.
 #[test]
 fn r4_rnr_goes_up_with_the_longest_time() {
     let mut node = Node::sent(3, 9);
@@ -134,7 +134,7 @@ fn r5_a_hold_begins_with_its_nak() {
     assert_eq!(node.wait(T_HOLD / 4), "NAK 0");
 }
 
-/// R4, R5: a NAK that an RNR NAK kept back is not made known by another branch that says its own once more.
+/// R4, R5: a NAK that an RNR NAK kept back is not made known by another branch that repeats its own.
 #[test]
 fn a_nak_behind_an_rnr_nak_keeps_its_hold() {
     let mut node = Node::sent(4, 9);

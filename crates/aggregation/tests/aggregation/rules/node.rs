@@ -7,7 +7,7 @@ use std::time::Duration;
 
 pub(crate) const T_HOLD: Duration = Duration::from_micros(20);
 
-/// A node, and what it says as text: `ACK 4`, `NAK 5`, `RNR 14 at 5`, `FATAL 2 at 5`.
+/// A node, with its upstream responses as text: `ACK 4`, `NAK 5`, `RNR 14 at 5`, `FATAL 2 at 5`.
 pub(crate) struct Node {
     pub(crate) machine: Acknowledgements,
     pub(crate) now: Instant,

@@ -45,7 +45,7 @@ fn literal_naks_leave_a_failure_held() {
     assert_eq!(node.wait(T_HOLD), "FATAL 2 at 0");
 }
 
-/// Both literal rules together say no more than the draft: a NAK that advances the minimum goes alone.
+/// Both literal rules together send no more than the draft: a NAK that advances the minimum goes alone.
 #[test]
 fn literal_rules_together() {
     let mut node = Node::new(Rules::literal(), 2, Start::Committed(Psn::new(0)));

@@ -8,7 +8,7 @@ use srdma_testkit::random::Random;
 use srdma_wire::Instant;
 use std::collections::VecDeque;
 
-/// What the control plane knows.
+/// State of the control plane.
 pub(crate) struct Control {
     /// Chance of its own, so that a tree without changes is the same with and without it.
     random: Random,
@@ -79,7 +79,7 @@ impl Tree {
         }
     }
 
-    /// A change is asked for.
+    /// A change is requested.
     pub(crate) fn asked(&mut self, change: Change) {
         if !self.control.waiting.contains(&change) {
             self.control.waiting.push_back(change);
@@ -87,7 +87,7 @@ impl Tree {
         }
     }
 
-    /// Nobody moves to a dead node, and what hangs on one is moved when it is noticed.
+    /// No branch moves to a dead node, and the branches of one are moved when its death is detected.
     fn is_possible(&self, change: Change) -> bool {
         match change {
             Change::Evict(_) => true,
@@ -192,8 +192,8 @@ impl Tree {
         self.next_change();
     }
 
-    /// D24, D25: an edge asks for evictions; they are granted some time later. Whether the receiver is stalled is found
-    /// out from what was sent to it.
+    /// D24, D25: an edge requests evictions; they are granted some time later. The data sent to a receiver determine
+    /// whether it is stalled.
     pub(crate) fn hear_wishes(&mut self, node: usize) {
         let now = Instant::from_ns(self.now_ns);
         let Some(machine) = self.nodes[node].machine.as_mut().filter(|machine| machine.has_eviction_requests()) else {

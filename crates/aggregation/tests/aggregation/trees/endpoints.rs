@@ -1,4 +1,4 @@
-//! The two ends of the tree, as far as the reverse path can tell: which PSNs are sent again, and what is answered.
+//! The two ends of the tree, as seen from the reverse path: retransmitted PSNs, and responses.
 
 use srdma_aggregation::{Response, Syndrome};
 use srdma_testkit::random::Random;
@@ -10,7 +10,7 @@ use srdma_wire::transport::rnr_timer;
 pub(crate) enum SourceHabit {
     /// Goes back for every NAK at or above what it has completed.
     Strict,
-    /// As soft-RoCE: once it has gone back it ignores NAKs until an ACK comes, and believes an ACK of anything.
+    /// As soft-RoCE: once it has gone back it ignores NAKs until an ACK comes, and accepts an ACK of any PSN.
     SoftRoce,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Source {
     pub(crate) acks: u64,
     pub(crate) naks: u64,
     pub(crate) sent: u64,
-    /// Packets sent that asked for an ACK.
+    /// Packets sent that requested an ACK.
     pub(crate) requests: u64,
     /// Retries spent since the last ACK, and the most of it.
     pub(crate) retries: u64,
@@ -51,7 +51,7 @@ pub(crate) const TIMEOUT_NS: u64 = 4_000_000;
 
 impl Source {
     pub(crate) fn new(random: &mut Random, habit: SourceHabit, initial: Psn) -> Self {
-        // Within each window some packet asks for an ACK, or nothing would ever be answered.
+        // Within each window some packet requests an ACK, or no response would ever be sent.
         let window = random.between(1, 40);
         Source {
             habit,
@@ -86,7 +86,7 @@ impl Source {
         self.initial.plus((packet & 0xFF_FFFF) as u32)
     }
 
-    /// The next packet, and whether it asks for an ACK: the last of a message, the last of all.
+    /// The next packet, and whether it requests an ACK: the last of a message, the last of all.
     pub(crate) fn send(&mut self) -> Option<(u64, bool)> {
         let packet = self.next;
         if self.waits_until_ns.is_some() || packet >= self.total || packet >= self.completed + self.window {
@@ -112,7 +112,7 @@ impl Source {
         self.paused && self.completed == self.fresh && self.next == self.fresh && self.is_between_messages()
     }
 
-    /// Takes a response; says up to which packet it makes the source believe that all is delivered.
+    /// Receives a response; returns the packet up to which the source then takes all for delivered.
     pub(crate) fn receive(&mut self, now_ns: u64, response: Response) -> u64 {
         let distance = i64::from(response.expected_psn().distance_from(self.psn(self.completed)));
         let point = self.completed.saturating_add_signed(distance);
@@ -147,7 +147,7 @@ impl Source {
         point
     }
 
-    /// Nothing was heard for the timeout: everything again.
+    /// No response arrived within the timeout: retransmits everything.
     pub(crate) fn time_out(&mut self, now_ns: u64) {
         self.spend_retry();
         self.gone_back = true;
@@ -166,7 +166,7 @@ impl Source {
 pub(crate) enum ReceiverHabit {
     /// As soft-RoCE: every duplicate is answered with an ACK of the newest.
     AnswersDuplicates,
-    /// Only a duplicate that asks for it is answered.
+    /// Only a duplicate that requests an ACK is answered.
     AnswersRequests,
 }
 

@@ -1,5 +1,5 @@
 //! The aggregation protocol as a whole: random trees, random schedules, nothing but the machines in the nodes. At each
-//! response that reaches the source it is checked that every receiver has what the source now believes to be delivered
+//! response that reaches the source it is checked that every receiver has all data that the response acknowledges
 //! (MT-5.3.1-1, MT-5.3.2-1), and at the end that the source did end. `SRDMA_TEST_SEEDS` sets how many schedules each
 //! test runs.
 
@@ -37,7 +37,7 @@ fn faults(seed: u64) -> Faults {
 /// The same, and changes of membership in the middle of it.
 fn changing(seed: u64) -> Faults {
     let mut random = Random::new(!seed ^ 0x7777);
-    // A receiver says once that it has failed: where it moves, or its node dies, that is forgotten and it is silent.
+    // A receiver reports its failure once: where it moves, or its node dies, the report is lost and it is silent.
     Faults { changes: random.between(1, 4), death: random.happens(200), fatal: false, ..faults(seed) }
 }
 
@@ -124,8 +124,8 @@ fn changes_of_membership_are_safe_and_live() {
     }
 }
 
-/// D24, D25: without anybody who removes receivers but their edges' own wishes, no receiver that dies or fails stops
-/// the source; and no eviction is asked for that is not due.
+/// D24, D25: with evictions by the edges' requests alone, no receiver that dies or fails stops the source; and no
+/// eviction is requested that is not due.
 #[test]
 fn stalled_and_failed_receivers_are_evicted() {
     let evict = Some(StallRules { t_stall: Duration::from_millis(10), sends: 3 });
@@ -195,14 +195,15 @@ fn forwarding_on_advance_only_gets_stuck() {
     assert!(100 * sum.stuck > sum.schedules, "{sum:?}");
 }
 
-/// Other readings of when to say a minimum again are safe as well; they differ in what they cost.
+/// Other readings of when to repeat a minimum are safe as well; they differ in what they cost.
 #[test]
 fn other_readings_of_repetition_are_safe() {
     explore("all repeated", Rules { repeat: Repeat::AllRepeated, ..Rules::default() });
     explore("repeat count", Rules { repeat: Repeat::RepeatCount, ..Rules::default() });
 }
 
-/// D17: a node that restarts with a point of its own makes the source believe what is not so; and the checks see it.
+/// D17: a node that restarts with an expected PSN of its own causes false acknowledgements at the source, and the
+/// checks detect them.
 #[test]
 fn the_checks_find_a_node_that_pretends() {
     let found = (0..200).filter(|&seed| {
@@ -212,7 +213,7 @@ fn the_checks_find_a_node_that_pretends() {
     assert!(found.count() > 20);
 }
 
-/// D19: without faults one response reaches the source for each packet that asks for one, however many receivers
+/// D19: without faults one response reaches the source for each packet that requests one, however many receivers
 /// answer.
 #[test]
 fn a_clean_tree_sends_one_ack_for_each_request() {

@@ -1,4 +1,4 @@
-//! Who hangs where: the record of each epoch, and how a change of membership makes the next one from it.
+//! The tree of each epoch: its record, and the next record after a change of membership.
 
 use srdma_aggregation::{BranchBefore, BranchIndex, NodeBefore, Origin};
 use srdma_wire::Psn;
@@ -71,9 +71,9 @@ impl Record {
         node == 0 || self.holder(Child::Node(node)).is_some()
     }
 
-    /// The next record, and the nodes that must not commit before all others have: those on the old path of what moves,
-    /// below the common ancestor, which believes in them while it does not know that something has left them. `None`
-    /// for a change that cannot be. `next_packet`: the source's, at which somebody joins.
+    /// The next record, and the nodes that must not commit before all others have: those on the old path of the moved
+    /// branch, below the common ancestor, which accepts their responses until it commits the change. `None` for a
+    /// change that cannot be. `next_packet`: the source's, at which a receiver joins.
     pub(crate) fn changed(&self, change: Change, next_packet: u64) -> Option<(Record, Vec<usize>)> {
         let mut next = Record { epoch: self.epoch + 1, entries: self.entries.clone() };
         let mut last = Vec::new();

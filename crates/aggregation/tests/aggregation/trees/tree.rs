@@ -29,7 +29,7 @@ pub(crate) struct Faults {
     pub(crate) death: bool,
     /// A node that restarts pretends to know its branches: wrong on purpose, to see the checks find it.
     pub(crate) pretending: bool,
-    /// Nodes believe what a child said before it was renewed: wrong on purpose.
+    /// Nodes accept responses that a child sent before it was renewed: wrong on purpose.
     pub(crate) credulous: bool,
     /// Nodes on the old path of what moves commit when they like: wrong on purpose.
     pub(crate) disorderly: bool,
@@ -42,12 +42,12 @@ pub(crate) struct Outcome {
     pub(crate) unsafe_responses: u64,
     /// Something from before J was sent to a receiver that joined at J and has confirmed nothing yet (D30).
     pub(crate) sent_before_join: u64,
-    /// Evictions that were asked for, and those of receivers that were not stalled (D25).
+    /// Evictions that were requested, and those of receivers that were not stalled (D25).
     pub(crate) evictions: u64,
     pub(crate) false_evictions: u64,
     /// Changes of membership that took effect everywhere.
     pub(crate) changes: u64,
-    /// Responses of old epochs that were not believed.
+    /// Responses of old epochs that were rejected.
     pub(crate) old_epochs: u64,
     /// The source never ended.
     pub(crate) stuck: bool,
@@ -191,8 +191,8 @@ impl Tree {
         if self.faults.fatal {
             let receiver = self.random.below(self.receivers.len() as u64) as usize;
             self.receivers[receiver].fails_at = Some(self.random.below(self.source.total));
-            // A receiver says once that it has failed. An edge node that forgets it has a silent receiver: no failure
-            // here, unless silence is one.
+            // A receiver reports its failure once. After an edge node has lost the report the receiver is silent: no
+            // failure here, unless silence is one.
             spared = self.control.record.holder(Child::Receiver(receiver)).filter(|_| self.rules.evict.is_none());
         }
         for _ in 0..self.faults.restarts {
@@ -354,7 +354,7 @@ impl Tree {
             let latency_ns = self.receivers[receiver].latency_ns;
             let event = Event::ResponseAtNode { node, from: Child::Receiver(receiver), response, epoch: 0 };
             match syndrome {
-                // Said once only, so not lost here: the receiver would just be silent.
+                // Sent once only, so not lost here: the receiver would just be silent.
                 Syndrome::Fatal(_) => self.schedule(self.now_ns + latency_ns, event),
                 Syndrome::Ack | Syndrome::SequenceNak | Syndrome::RnrNak(_) => self.transmit(latency_ns, event),
             }
@@ -387,7 +387,7 @@ impl Tree {
         self.hear_wishes(node);
     }
 
-    /// MT-5.3.1-1 and MT-5.3.2-1: whatever the response says is confirmed, every receiver has.
+    /// MT-5.3.1-1 and MT-5.3.2-1: every receiver has all data that the response confirms.
     fn response_at_source(&mut self, response: Response) {
         let completed = self.source.completed;
         let believed = self.source.receive(self.now_ns, response);
@@ -423,7 +423,7 @@ impl Tree {
         }
     }
 
-    /// What a node says, to whoever is above it now, in the epoch that it is in.
+    /// Sends a node's responses to its current parent, in its current epoch.
     pub(crate) fn send_up(&mut self, node: usize, out: Vec<UpstreamResponse>) {
         let (epoch, parent) = (self.nodes[node].epoch, self.nodes[node].entry.parent);
         for UpstreamResponse { response, .. } in out {
