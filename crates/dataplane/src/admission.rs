@@ -1,4 +1,4 @@
-//! What a port accepts as a packet.
+//! Admission of frames at a port: which are accepted as packets.
 
 use crate::drop::DropReason;
 use crate::egress::Ports;

@@ -264,7 +264,7 @@ pub enum Command {
     RemoveIoam,
     /// Turns Fast CNP on, or changes how it is used (FC-5-4). What was learnt stays.
     SetFastCnp(Box<FastCnpConfig>),
-    /// Turns Fast CNP off, as it began, and forgets its connections.
+    /// Disables Fast CNP, the initial state, and discards its connections.
     RemoveFastCnp,
     /// Sends notifications to END.C SIDs, and accepts them; replaces the previous configuration. Pauses that were
     /// received end.

@@ -145,7 +145,7 @@ drop_reasons! {
     ImplausiblePsn = "implausible_psn",
     /// A response behind what its branch has confirmed before (rule R1).
     StaleResponse = "stale_response",
-    /// A child's response of an epoch in which it did not speak for all that is below it now (re-homing).
+    /// A child's response of an epoch in which it did not cover all receivers below it now (re-homing).
     OldEpoch = "old_epoch",
     /// A reserved AETH syndrome.
     ReservedSyndrome = "reserved_syndrome",

@@ -23,7 +23,7 @@ pub struct Learning {
     pub max_groups: u16,
     /// How many receivers each may have.
     pub max_receivers: u16,
-    /// A group of which neither data nor responses have come for so long, in nanoseconds, is forgotten.
+    /// Idle timeout of a learnt group, in nanoseconds: without data and responses for so long it is removed.
     pub idle_ns: u64,
 }
 

@@ -21,7 +21,7 @@ const LEVEL_AT_XOFF: usize = 128;
 #[derive(Debug, Default)]
 pub(crate) struct Backpressure {
     active: Option<Box<Active>>,
-    /// Limits who sends to the node's END.E SIDs, if it has any (D66).
+    /// Rate limits of senders to the node's END.E SIDs, if it has any (D66).
     end_e_origins: Option<Box<Origins>>,
     /// The SIDs of ingress PEs (D63).
     sids: SidTable,
@@ -32,7 +32,7 @@ struct Active {
     config: BackpressureConfig,
     sent: SentPauses,
     received: ReceivedPauses,
-    /// Who sends to END.C.
+    /// Rate limits of senders to END.C.
     origins: Origins,
     counters: BackpressureCounters,
     /// Memory for the PEs that are to be resumed, used again.
@@ -111,7 +111,7 @@ impl Backpressure {
         }
     }
 
-    /// Limits who sends to END.E, also at a node without backpressure, which uses the defaults (D66).
+    /// Limits senders to END.E, also at a node without backpressure, which uses the defaults (D66).
     fn limit_end_e(&mut self, config: &BackpressureConfig) {
         let origins = Origins::new(config.origins.into(), config.end_e_per_second, config.end_e_at_once);
         self.end_e_origins = Some(Box::new(origins));

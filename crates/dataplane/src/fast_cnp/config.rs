@@ -6,9 +6,9 @@ use std::time::Duration;
 /// Configuration of Fast CNP at a node. Without it the node does not use Fast CNP (FC-5-4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastCnpConfig {
-    /// Who may be notified: sources of data packets, and Proxy Addresses of groups (D45).
+    /// Prefixes of senders that may be notified: sources of data packets, and Proxy Addresses of groups (D45).
     pub senders: Vec<Prefix>,
-    /// Of these, who is known to process Fast CNPs (D47).
+    /// Of these, senders with Fast CNP support (D47).
     pub capable: Vec<Prefix>,
     /// Sources of Fast CNPs that this node accepts for translation or aggregation (FC-5-3): the loopbacks of switches.
     /// Those that a receiver sends from its own address are accepted, too.
@@ -16,11 +16,11 @@ pub struct FastCnpConfig {
     /// Hosts behind border ports that belong to the controlled domain: Fast CNPs may go out to them, and come in from
     /// them in their own name (FC-5-1). For all others a border lets none pass.
     pub hosts_inside: Vec<Prefix>,
-    /// Hosts behind this node that do not know Fast CNP: they are given standard CNPs instead (D48).
+    /// Hosts behind this node without Fast CNP support: they are sent standard CNPs instead (D48).
     pub translated: Vec<Prefix>,
     /// Whether connections of `translated` hosts are learnt from the RDMA CM messages that pass (D48).
     pub learn_connections: bool,
-    /// Whether a packet is marked as well when its sender may not know Fast CNP (FC-4-5).
+    /// Whether a packet is marked as well when its sender may lack Fast CNP support (FC-4-5).
     pub mark_unknown: bool,
     /// Whether a packet is marked when its flow was notified within the interval, although its sender is known to
     /// process Fast CNPs (D45). Of other senders it always is.

@@ -28,7 +28,7 @@ pub struct Fields<'h> {
     pub dest_qpn: Qpn,
     /// Its IOAM trace, from the option's Reserved octet on.
     pub trace: Option<&'h [u8]>,
-    /// The source address of the outermost header, if the packet is in a tunnel: who has put it there (D63).
+    /// The source address of the outermost header, if the packet is in a tunnel: its ingress PE (D63).
     pub outer_source: Option<&'h [u8; 16]>,
 }
 

@@ -71,7 +71,7 @@ impl FastCnp {
         }
     }
 
-    /// Turns a Fast CNP for a host that does not know them into a standard CNP; leaves all other packets.
+    /// Translates a Fast CNP for a host without support to a standard CNP; leaves all other packets.
     pub(crate) fn translate(&mut self, frame: &mut Frame, pool: &mut Pool, of: FirstHop<'_>) -> Result<(), DropReason> {
         let octets = frame.head(pool).get(IPV6..).unwrap_or(&[]);
         let Some(notifier) = self.notifier.as_mut() else { return Ok(()) };
@@ -128,7 +128,7 @@ impl FastCnp {
 }
 
 impl FirstHop<'_> {
-    /// The source of a group of which this node is the root, as its members know it: by Proxy Address and Designated
+    /// The source of a group of which this node is the root, as its members address it: by Proxy Address and Designated
     /// QPN.
     fn source_of_group(&self, proxy: Ipv6Addr, designated_qpn: Qpn) -> Option<(Ipv6Addr, Qpn)> {
         let entry = &self.groups.get(self.tables.group_of(&proxy.octets())?)?.entry;

@@ -12,8 +12,8 @@ use srdma_wire::{Instant, NextHeader};
 use std::net::Ipv6Addr;
 
 impl FastCnp {
-    /// A host does not know an option: Parameter Problem code 2 (FC-4-3), from the host that a Fast CNP of this node
-    /// went to, quoting it and pointing to its option. Returns whether the packet is that.
+    /// A host does not recognize an option: Parameter Problem code 2 (FC-4-3), from the host that a Fast CNP of this
+    /// node went to, quoting it and pointing to its option. Returns whether the packet is that.
     pub(crate) fn take_unsupported(&mut self, now: Instant, frame: &Frame, pool: &Pool, config: &NodeConfig) -> bool {
         let Some(notifier) = self.notifier.as_mut() else { return false };
         let Some(error) = UnrecognisedOption::of(frame.head(pool)) else { return false };

@@ -1,4 +1,4 @@
-//! A journal of what happened to a node's groups, for `srdma explain`.
+//! The journal of a node's groups: their events, for `srdma explain`.
 //!
 //! ```text
 //!   data, response, CNP, time, commit ──→ the machines ──→ responses

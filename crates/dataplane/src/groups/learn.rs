@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The branches are the union of all lists: a shorter list must not raise the minimum. Receivers that are added later
-//! begin unknown. Responses sent upstream do not hold for them and are forgotten: the node sends nothing until each of
+//! begin unknown. Responses sent upstream do not cover them and are discarded: the node sends nothing until each of
 //! them has responded.
 //!
 //! A packet whose receivers cannot all be branches goes to none of them. Otherwise receivers would get packets that no
@@ -44,7 +44,7 @@ pub(super) struct Learner {
 }
 
 impl Groups {
-    /// Groups that were learnt under other settings are forgotten.
+    /// Groups that were learnt under other settings are removed.
     pub(crate) fn set_learning(
         &mut self,
         learning: Learning,
@@ -210,7 +210,7 @@ impl Groups {
         Ok(index as u32)
     }
 
-    /// When idle groups are to be forgotten.
+    /// Time at which idle groups are to be removed.
     pub(super) fn next_idle_check(&self) -> Option<Instant> {
         self.learner.as_ref()?.next_check
     }

@@ -231,7 +231,7 @@ fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> 
             (None, _) => BranchBefore::Absent,
         };
         let origin = Origin::of(NodeBefore::Present, branch_before, joined_at(branch, known), entry.initial_psn);
-        // A record forgets where a member joined; the member's MSN lags for good (D18).
+        // A record does not keep where a member joined; the member's MSN lags for good (D18).
         let kept = match origin {
             Origin::Kept(index) => before.msn_offsets.get(index.index()).copied().unwrap_or(0),
             Origin::At(_) | Origin::Unknown => 0,

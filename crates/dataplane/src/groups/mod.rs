@@ -1,4 +1,4 @@
-//! The multicast groups that the node takes part in.
+//! The node's multicast groups.
 //!
 //! The machines are those of [`srdma_aggregation`]; this part keeps a set of them for each group, with the group entry
 //! and everything that is prepared for the group's packets. It sends nothing: what is to be sent upstream is returned.

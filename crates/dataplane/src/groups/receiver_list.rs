@@ -244,7 +244,7 @@ impl Groups {
     }
 }
 
-/// Gives receivers that no MR TLV speaks of the regions of the group's record (D27).
+/// Gives receivers without an MR TLV the regions of the group's record (D27).
 fn with_regions(mut listed: Vec<ListedReceiver>, recorded: &[ListedReceiver]) -> Vec<ListedReceiver> {
     for receiver in listed.iter_mut().filter(|receiver| receiver.region.is_none()) {
         receiver.region =

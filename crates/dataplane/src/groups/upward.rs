@@ -1,4 +1,4 @@
-//! Responses and CNPs as packets to the parent or, at the root, to the source (D12, D13, MT-5.3.1-4).
+//! Responses and CNPs sent upstream: packets to the parent or, at the root, to the source (D12, D13, MT-5.3.1-4).
 
 use super::Groups;
 use crate::drop::DropReason;

@@ -26,7 +26,7 @@ pub(crate) struct PlacedRoutes {
 }
 
 impl PlacedRoutes {
-    /// Turns steering on, or changes its settings: what was learnt of paths is forgotten.
+    /// Enables steering, or changes its settings: the learnt state of paths is discarded.
     pub(crate) fn set(
         &mut self,
         settings: HeadendConfig,

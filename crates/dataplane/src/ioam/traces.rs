@@ -78,7 +78,7 @@ impl IoamTraces {
     }
 
     /// The trace of a packet that meets congestion, as it would be if the packet left now: with this node's own data,
-    /// if the node fills traces there. For the Fast CNP about it, whose receiver wants the data of the congested node
+    /// if the node fills traces there. For the Fast CNP about it, whose receiver needs the data of the congested node
     /// most (FC-4-9). `buffer` is the memory for it.
     pub(crate) fn trace_with_own_data<'b>(
         &mut self,

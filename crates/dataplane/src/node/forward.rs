@@ -416,7 +416,7 @@ impl Node {
     }
 
     /// Sends a Fast CNP of this node by its FIB, or by the END.E of the packet's ingress PE. Returns whether it was
-    /// enqueued. A host that does not know Fast CNP is sent a standard CNP.
+    /// enqueued. A host without Fast CNP support is sent a standard CNP.
     fn send_fast_cnp(&mut self, now: Instant, octets: &[u8], end_e: Option<u32>, pool: &mut Pool) -> bool {
         let Some(mut frame) = Frame::small(octets, pool) else { return false };
         let context = PacketContext { by_end_e: end_e.is_some(), ..PacketContext::own(now) };

@@ -1,4 +1,4 @@
-//! Packets of groups: replication down the tree, and responses up it.
+//! Packets of groups: replication down the tree, and responses upstream.
 //!
 //! Copies are many heads around one body. Each is put into its queue directly where that has room and nothing has to be
 //! checked; otherwise it is transmitted like any other packet.
@@ -199,8 +199,8 @@ impl Node {
         }
     }
 
-    /// Lets the aggregation know which PSN goes down in an encapsulated packet (rule R2). Packets that are no group's
-    /// data pass unnoticed: replication requires nothing of what it copies.
+    /// Reports to the aggregation the PSN that is sent down in an encapsulated packet (rule R2). Packets that are no
+    /// group's data pass unnoticed: replication requires nothing of what it copies.
     fn observe_tunnelled(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) {
         if let Some((group, data)) = self.tunnelled_data(frame, pool) {
             self.data_goes_down(now, group, data, pool);

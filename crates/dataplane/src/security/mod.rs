@@ -1,5 +1,5 @@
-//! What a node accepts: the boundary of its SR domain, source addresses at borders, and HMACs (RFC 8754 section 5.1,
-//! BCP 38, D9, D36).
+//! Security checks of a node: the boundary of its SR domain, source addresses at borders, and HMACs (RFC 8754 section
+//! 5.1, BCP 38, D9, D36).
 
 mod boundary;
 mod hmac;

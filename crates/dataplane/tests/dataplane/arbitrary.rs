@@ -1,5 +1,5 @@
-//! No octets make a node panic, loop or keep a chunk: random frames, and good ones with random damage, into a node that
-//! has everything.
+//! Robustness: no input makes a node panic, loop or leak a chunk: random frames, and good ones with random damage, into
+//! a node that has everything.
 
 use crate::common::{Bench, golden, group, next_hop, port_mac};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn address(text: &str) -> Ipv6Addr {
     text.parse().unwrap()
 }
 
-/// A node whose SIDs and routes are those that the golden captures speak of.
+/// A node whose SIDs and routes are those of the golden captures.
 fn node() -> Bench {
     let mut bench = Bench::with("2001:db8:a::1", 3, |config| config.verify_icrc = true);
     let sids = [

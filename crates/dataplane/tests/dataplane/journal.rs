@@ -126,7 +126,7 @@ fn short(what: &What) -> String {
     }
 }
 
-/// Each rule that speaks, each hold, each refusal, in the order in which it happened (R1-R5).
+/// Each rule that sends, each hold, each refusal, in the order in which it happened (R1-R5).
 #[test]
 fn what_happened_stands_in_the_journal() {
     let mut bench = root();

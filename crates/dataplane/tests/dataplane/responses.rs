@@ -145,7 +145,7 @@ fn the_source_is_told_the_minimum() {
     assert_eq!(told(&bench.send(2, &response("2001:db8:5::1", 0, 0x1F))), [(0x11, 0, 0x1F)]);
 }
 
-/// D14, D15, D33, MT-9-2: who may speak, where from, and what.
+/// D14, D15, D33, MT-9-2: checks of responses by sender, port and content.
 #[test]
 fn other_responses_are_dropped_by_name() {
     let dropped = |port: u16, packet: &[u8]| {
@@ -246,8 +246,8 @@ fn a_cnp_may_carry_options() {
     assert_eq!(bench.drops(1), [("unexpected_responder", 1)]);
 }
 
-/// D12, D29: a node that is not the root speaks as itself, keeps the group's addresses, and encapsulates to a parent
-/// that is not its neighbour. From a receiver a CNP counts one, whatever it carries.
+/// D12, D29: a node that is not the root sends from its own address, keeps the group's addresses, and encapsulates to a
+/// parent that is not its neighbour. From a receiver a CNP counts one, whatever it carries.
 #[test]
 fn an_edge_speaks_to_its_parent() {
     let edge = |index: usize, loopback: &str| {

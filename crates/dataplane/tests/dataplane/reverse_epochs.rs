@@ -18,7 +18,7 @@ const N2: &str = "2001:db8:b::1";
 const R1: &str = "2001:db8:2::1";
 const R2: &str = "2001:db8:2::2";
 
-/// N6 above N4, which has the edges N1 and N2 at its ports 1 and 2; R1 and R2 hang on N1, R3 on N2.
+/// N6 above N4, which has the edges N1 and N2 at its ports 1 and 2; R1 and R2 are branches of N1, R3 of N2.
 fn record(epoch: u32) -> Record {
     let nodes = [
         ("N6", HEADEND, "5f00:0:6:e000::", None),
@@ -264,7 +264,7 @@ fn older_epochs_are_refused() {
 }
 
 /// D30, D18: nothing from before J is sent to a receiver that joined at J, until it has confirmed something; R2 answers
-/// for it; its MSN is raised by the messages that were over, also when the record has forgotten where it joined.
+/// for it; its MSN is raised by the messages that were over, also when the record no longer has its join point.
 #[test]
 fn a_receiver_that_joins_is_sent_nothing_from_before() {
     let mut bench = edge();

@@ -170,7 +170,7 @@ fn tunnels_speak_for_their_own_node_only() {
     assert_eq!(told(&bench.send(1, &of_receiver)), [(0x11, 100, ACK)]);
 }
 
-/// D14: where the node does not know the way to a branch, any port of the inside will do, and no border.
+/// D14: where the node has no route to a branch, any port of the inside is accepted, and no border.
 #[test]
 fn a_border_is_believed_only_where_the_sender_is_known_to_be() {
     let mut bench = root();

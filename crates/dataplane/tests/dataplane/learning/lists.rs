@@ -155,7 +155,7 @@ fn strangers_are_not_heard() {
     assert_eq!(bench.drops(1), [("unexpected_responder", 1), ("bad_icrc", 1)]);
 }
 
-/// What is learnt and forgotten stands in the journal.
+/// The journal has learnt and removed groups.
 #[test]
 fn the_journal_tells_what_was_learnt() {
     let mut bench = edge_that_learns(false, learning());

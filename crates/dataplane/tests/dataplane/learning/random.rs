@@ -31,7 +31,7 @@ impl Host {
     }
 }
 
-/// What the edge is to know of a group.
+/// The expected state of a group at the edge.
 struct Union {
     designated_qpn: u32,
     /// The highest number that went down.
