@@ -49,7 +49,7 @@ struct Shared {
     send_errors: AtomicU64,
 }
 
-/// Who is answered for, and where.
+/// Addresses that are answered for, and their interfaces.
 #[derive(Debug, Default)]
 struct Answers {
     /// Interfaces by their index, and their MAC addresses.

@@ -68,7 +68,7 @@ impl<T: Copy> Producer<T> {
         self.written.wrapping_sub(self.ring.consumer().load(Ordering::Acquire))
     }
 
-    /// Whether the kernel wants a system call before it looks.
+    /// Whether the kernel needs a system call to process the ring.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         self.ring.flags().load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0

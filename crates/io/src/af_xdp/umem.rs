@@ -18,7 +18,7 @@ pub struct Umem {
     pages: usize,
 }
 
-// SAFETY: it only names the memory; who may touch it is the pool's business.
+// SAFETY: it only refers to the memory; the pool governs access to it.
 unsafe impl Send for Umem {}
 // SAFETY: as above.
 unsafe impl Sync for Umem {}
@@ -57,7 +57,7 @@ impl Umem {
             addr: self.memory.as_ptr() as u64,
             len: (self.pages * size_of::<Page>()) as u64,
             chunk_size: size_of::<Page>() as u32,
-            // What XDP leaves free in front of a frame is just what a pool wants there.
+            // The headroom of XDP in front of a frame equals that of a pool.
             headroom: 0,
             flags: 0,
             tx_metadata_len: 0,

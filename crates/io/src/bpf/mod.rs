@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Who runs an XDP program.
+/// The hook that runs an XDP program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpMode {
     /// The interface's own driver, before there is a socket buffer.

@@ -103,7 +103,7 @@ impl Maps {
     /// The program.
     ///
     /// `R6` is its context, `R7` the flags, then the frame from the last link-layer tag on: the EtherType is 12 octets
-    /// behind it; `R9` is the end of the frame. The verifier wants a look at the end before every new field.
+    /// behind it; `R9` is the end of the frame. The verifier requires a comparison with the end before every new field.
     fn program(&self) -> Vec<Instruction> {
         use Condition::{AnyBit, Equal, Greater, NotEqual};
         use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};

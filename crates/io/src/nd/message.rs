@@ -41,7 +41,7 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xFF02, 0, 0, 0, 0, 0, 0, 1);
 /// The sender of a solicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Solicitation {
-    /// Its address; unspecified: it wants the target for itself (RFC 4862).
+    /// Its address; unspecified for duplicate address detection (RFC 4862).
     source: Ipv6Addr,
     mac: MacAddress,
 }
@@ -68,7 +68,7 @@ impl Solicitation {
             .then(|| Solicitation { source: ipv6.source(), mac: source_mac.unwrap_or(sender) })
     }
 
-    /// Whether the sender wants the target for itself (RFC 4862).
+    /// Whether this is duplicate address detection (RFC 4862).
     pub(super) fn is_alone(&self) -> bool {
         self.source.is_unspecified()
     }

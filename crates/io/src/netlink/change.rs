@@ -61,7 +61,7 @@ pub struct KernelRoute {
     pub metric: u32,
     /// What it does.
     pub kind: RouteKind,
-    /// Who added it; ours have [`PROTOCOL`](super::PROTOCOL).
+    /// The protocol that added it; ours have [`PROTOCOL`](super::PROTOCOL).
     pub protocol: u8,
     /// Its next hops: all of them; of a route that goes, those that go.
     pub next_hops: Vec<KernelNextHop>,

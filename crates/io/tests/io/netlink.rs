@@ -197,7 +197,7 @@ fn links_addresses_and_neighbours_are_followed() {
         ip(&pair.a, "address del 2001:db8:9::1/64 dev v0");
         assert_eq!(seen.wait_for("its end", of).await, (v0, true));
 
-        // Resolved by a packet, then forgotten.
+        // Resolved by a packet, then expired.
         std::net::UdpSocket::bind("[::]:0").unwrap().send_to(&[0], "[2001:db8::2]:9").unwrap();
         let of = |change: &Change| match change {
             Change::Neighbour { address: found, mac, .. } if *found == address("2001:db8::2") => Some(*mac),
