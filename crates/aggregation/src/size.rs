@@ -9,8 +9,8 @@
 //!                                    64           32
 //! ```
 //!
-//! Besides: who the branches are, the rules, and counters for people. It grows with branches, never with the receivers
-//! below them.
+//! Besides: the identities of the branches, the rules, and counters for diagnosis. It grows with branches, never with
+//! the receivers below them.
 
 use crate::acknowledgements::Acknowledgements;
 use crate::cnp::CnpWindow;

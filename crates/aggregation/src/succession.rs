@@ -32,11 +32,11 @@ use srdma_wire::{Instant, Psn};
 /// A node's state from before an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeBefore {
-    /// It was no part of the group, and nothing that hangs below it now was.
+    /// It was not in the group, and nothing below it now was.
     New,
-    /// It was no part of the group, but some of what hangs below it was (re-homing).
+    /// It was not in the group, but some receivers below it were (re-homing).
     Renewed,
-    /// It has forgotten everything.
+    /// It has lost its state.
     Restarted,
     /// It was part of the group in the epoch before.
     Present,
@@ -47,7 +47,7 @@ pub enum NodeBefore {
 pub enum BranchBefore {
     /// No such branch.
     Absent,
-    /// The same branch, and its words are true of what hangs below it now.
+    /// The same branch, and its responses cover all receivers below it now.
     Same(BranchIndex),
     /// A branch of the same responder, renewed since.
     Renewed,

@@ -33,7 +33,7 @@ fn r6_a_restarted_node_believes_no_more_than_it_has_seen() {
     assert_eq!(node.fatal(0, 99, 2), "FATAL 2 at 51");
 }
 
-/// R7: when the branch that held the minimum goes, the others speak at once.
+/// R7: when the branch that held the minimum is removed, the others' response is sent at once.
 #[test]
 fn r7_a_branch_is_removed() {
     let mut node = Node::sent(3, 9);

@@ -37,7 +37,7 @@ fn r4_a_nak_goes_up_once() {
     assert_eq!(node.nak(2, 5), "NAK 5");
 }
 
-/// R4: that a NAK has gone up is forgotten with the minimum it was about, and when the data there go down again.
+/// R4: the mark of a forwarded NAK is cleared with its minimum, and when the data there are sent down again.
 #[test]
 fn r4_a_nak_at_another_minimum_is_new() {
     let mut node = Node::sent(2, 9);

@@ -59,7 +59,7 @@ impl Tree {
         self.control.record.entries.resize_with(nodes, Default::default);
     }
 
-    /// Some time after a node has died, what hangs on it gets a living node above it for a parent.
+    /// Some time after a node has died, its children get a living node above it as parent.
     pub(crate) fn dies(&mut self, node: usize) {
         self.nodes[node].is_dead = true;
         let later = self.now_ns + self.control.random.between(1_000, 5_000_000);

@@ -3,7 +3,7 @@
 use srdma_aggregation::{BranchBefore, BranchIndex, NodeBefore, Origin};
 use srdma_wire::Psn;
 
-/// What hangs on a branch.
+/// The child of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Child {
     Node(usize),
@@ -16,7 +16,7 @@ pub(crate) struct Branch {
     pub(crate) child: Child,
     /// The packet at which it joined (D30).
     pub(crate) joined: Option<u64>,
-    /// The epoch from which a node below speaks of all that is below it now.
+    /// The epoch from which a node's responses cover all receivers below it now.
     pub(crate) renewed: u32,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Change {
 }
 
 impl Record {
-    /// The node that something hangs on.
+    /// The parent of a child.
     pub(crate) fn holder(&self, child: Child) -> Option<usize> {
         self.entries.iter().position(|entry| entry.branches.iter().any(|branch| branch.child == child))
     }

@@ -27,7 +27,7 @@ pub(crate) struct Faults {
     pub(crate) changes: u64,
     /// A node dies, and what hung on it gets another parent.
     pub(crate) death: bool,
-    /// A node that restarts pretends to know its branches: wrong on purpose, to see the checks find it.
+    /// A node that restarts treats its branches as known: wrong on purpose, to see the checks find it.
     pub(crate) pretending: bool,
     /// Nodes accept responses that a child sent before it was renewed: wrong on purpose.
     pub(crate) credulous: bool,
@@ -404,7 +404,7 @@ impl Tree {
         self.control.record.entries[0].branches.is_empty()
     }
 
-    /// The node forgets all traffic; its part is in the committed record (D17).
+    /// The node loses its state of all traffic; its group entry is in the committed record (D17).
     fn restart(&mut self, node: usize) {
         let newest = self.source.psn(self.source.fresh);
         let psn = |packet| self.source.psn(packet);
