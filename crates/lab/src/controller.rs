@@ -27,7 +27,7 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Where a lab's controller is, and what is needed to speak to it.
+/// Address of a lab's controller, and the access to its API.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ControllerAccess {

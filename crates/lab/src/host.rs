@@ -37,7 +37,7 @@ pub(crate) struct Terms {
     pub image: Option<Image>,
 }
 
-/// Who sends, as receivers see it, and who receives, as the source of a group sees it.
+/// The sender, as seen by receivers, and the receiver, as seen by the source of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(crate) address: Ipv6Addr,
@@ -69,7 +69,7 @@ impl Sender {
 pub(crate) struct GroupAtController {
     /// The URL of the controller, and the group's number behind it.
     pub(crate) url: String,
-    /// What is needed to speak to it.
+    /// Access to the controller's API.
     pub(crate) access: ControllerAccess,
     /// How many receivers the source waits for.
     pub(crate) receivers: usize,

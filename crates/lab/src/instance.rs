@@ -3,7 +3,7 @@
 use crate::error::{LabError, Result};
 use std::path::{Path, PathBuf};
 
-/// Where the labs of this machine keep what they know of themselves.
+/// Directory of the state files of this machine's labs.
 const ROOT: &str = "/run/srdma/lab";
 
 /// One instance of a lab. What it makes in the system carries its name, so that several can run side by side.

@@ -117,7 +117,7 @@ fn multicast_route(topology: &Topology, plan: &GroupPlan, position: usize) -> Op
     let below = plan.tree.iter().enumerate().filter(|(_, other)| other.parent == Some(position));
     let outgoing: BTreeSet<String> = below.filter_map(|(other, _)| toward(other)).collect();
     Some(MulticastRouteSection {
-        // Who hands over finds its branches by its own address; on the way packets keep the headend's.
+        // The node that hands over finds its branches by its own address; on the way packets keep the headend's.
         source: if hands_over { node.loopback } else { root.loopback },
         group,
         incoming: if hands_over { None } else { toward(0) },

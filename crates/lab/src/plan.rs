@@ -6,7 +6,7 @@ use crate::topology::{ControlledGroup, GroupPlan, Topology, Transfer};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Who is to take part in a transfer.
+/// The hosts of a transfer.
 pub(crate) struct Plan {
     /// Position of the source among the nodes.
     pub(crate) source: usize,

@@ -65,13 +65,13 @@ pub struct Session {
     lab: Lab,
     choices: Choices,
     transfer: Transfer,
-    /// Who takes part in each transfer.
+    /// The hosts of each transfer.
     parts: Vec<Parts>,
     /// The group that the lab's controller has created.
     created: Option<CreatedGroup>,
 }
 
-/// Who takes part in a transfer.
+/// The hosts of a transfer.
 struct Parts {
     /// `None` when the source sends to its one receiver by unicast.
     group: Option<Group>,

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// What another process needs to know of an instance.
+/// State of an instance that another process needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     /// The name of the topology file, which names the lab.

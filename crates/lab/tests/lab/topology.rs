@@ -79,7 +79,7 @@ fn a_good_file_is_read() {
     assert!(topology.group.is_none() && topology.pairs.is_empty());
 }
 
-/// Pairs with the same destination have an address each; who sends does nothing else.
+/// Pairs with the same destination have an address each; a source has no other role.
 #[test]
 fn several_pairs_transfer_at_once() {
     let host = |name: &str, addresses: &str| {
