@@ -1,5 +1,5 @@
 //! Configuration of the groups that an edge learns from the lists in their packets (D17). They are applied in
-//! `node/learn.rs`.
+//! `groups/learn.rs`.
 
 use srdma_group::{GroupId, OnFailure, Policy};
 use srdma_wire::Prefix;
