@@ -1,7 +1,7 @@
 //! The node as a library: its configuration and its run over captures.
 //!
-//! [`Configuration`] reads `node.toml` into what the dataplane takes; [`process()`] runs a node over captures, and
-//! [`explain`] tells what captures say of a node's groups.
+//! [`Configuration`] reads `node.toml` into the dataplane's types; [`process()`] runs a node over captures, and
+//! [`explain`] derives the state of a node's groups from captures.
 
 mod configuration;
 pub mod daemon;

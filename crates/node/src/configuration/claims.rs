@@ -72,7 +72,7 @@ impl<'t> Claims<'t> {
         self.main.insert(Prefix::host(address), Leads::Out);
     }
 
-    /// What a prefix of the main table is, if a section says so.
+    /// Section that gives a prefix of the main table its meaning, if there is one.
     pub(super) fn owner(&self, prefix: Prefix) -> Option<&str> {
         self.owners.get(&(TableId(0), prefix)).map(|(_, owner)| owner.as_str())
     }

@@ -1,4 +1,4 @@
-//! `[controller]`: who gives the node groups beside those of the file, and what it is told of the node.
+//! `[controller]`: the controller that orders groups beside those of the file, and the status that it receives.
 
 use super::Draft;
 use super::file::{File, LinkMtu};
@@ -38,7 +38,7 @@ pub(super) struct LinkSection {
     cost: Option<Located<PositiveU32>>,
 }
 
-/// The controller of a node, and what it is told.
+/// Controller of a node, and the status that it receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerSettings {
     /// Where it is.
@@ -75,7 +75,7 @@ pub struct ControllerLink {
 /// The longest prefix that has a Replication SID for each number of a group.
 const LONGEST_REPLICATION: u8 = 96;
 
-/// What the file says of a controller. It comes behind the SIDs and groups.
+/// Settings of a controller. Read after the SIDs and groups.
 pub(super) fn settings(
     path: &Path,
     file: &File,

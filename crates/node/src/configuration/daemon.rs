@@ -1,4 +1,4 @@
-//! `[daemon]`: what the process around a node is told.
+//! `[daemon]`: settings of the process around a node.
 
 use super::file::DaemonSection;
 use super::value::{Notation, PortName};
@@ -6,7 +6,7 @@ use srdma_toml_error::Problem;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Where sockets of a running node are, unless the file says otherwise.
+/// Default directory of the sockets of a running node.
 const RUNTIME_DIRECTORY: &str = "/run/srdma";
 
 /// The settings of a daemon.
@@ -16,14 +16,14 @@ pub struct DaemonSettings {
     pub name: String,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
-    /// The socket that tells the node's state.
+    /// Status socket.
     pub status: PathBuf,
     /// The processor that the data thread stays on.
     pub cpu: Option<usize>,
 }
 
 impl DaemonSettings {
-    /// The settings of the file `file`, whose name is the node's unless it says another.
+    /// Settings of the file `file`; its name is the default name of the node.
     pub(super) fn of(section: &DaemonSection, file: &Path) -> Result<Self, Problem> {
         let name = match &section.name {
             Some(name) => name.value.0.clone(),

@@ -1,4 +1,4 @@
-//! `[[traffic_class]]` and `[[egress]]`: how frames wait at a port, and what is done about those that wait too long.
+//! `[[traffic_class]]` and `[[egress]]`: queues of a port, and the handling of frames that wait too long.
 
 use super::Draft;
 use super::file::{File, U32};
@@ -90,7 +90,7 @@ struct BackpressureSection {
     xon_octets: Located<U32>,
 }
 
-/// The longest pause: it is said again at half of it, and a RESUME ends it.
+/// Longest pause: it is refreshed after half of its time; a RESUME ends it.
 const QUANTA: u16 = 0xFFFF;
 
 /// Adds the classes of DSCPs, then those of ports.
@@ -144,7 +144,7 @@ fn add_classes(file: &File, draft: &mut Draft) -> Result<BTreeSet<u64>, Problem>
     Ok(classes)
 }
 
-/// Trimmed packets that wait behind what they tell of tell nothing: their DSCP has a class (D88).
+/// The DSCP of trimmed packets has a class (D88): behind the congestion that they report they would arrive too late.
 fn check_trimming(file: &File, dscp: &Located<Integer<0, 63>>) -> Result<(), Problem> {
     let number = dscp.value.get();
     let has = |section: &TrafficClassSection| section.dscps.iter().any(|other| other.value.get() == number);
@@ -236,12 +236,12 @@ fn octets_or(given: Option<&Located<U32>>, otherwise: usize) -> usize {
 }
 
 impl EgressSection {
-    /// Whether senders are told of the congestion of some class.
+    /// Whether congestion of some class is notified to senders.
     pub(super) fn notifies(&self) -> bool {
         self.class.iter().any(|class| class.notify_octets.is_some())
     }
 
-    /// Where a class of the port begins that asks for pauses across the network, if one does.
+    /// Threshold of a class of the port that requests backpressure across the network, if there is one.
     pub(super) fn backpressure(&self) -> Option<usize> {
         self.class.iter().find_map(|class| Some(class.backpressure.as_ref()?.xoff_octets.at))
     }
@@ -253,7 +253,7 @@ impl EgressSection {
     }
 }
 
-/// How fast the file says that a port sends at most, in bits a second.
+/// Configured limit of a port's sending rate, in bits a second.
 pub(super) fn pace(file: &File, port: &PortName) -> Option<u64> {
     let section = file.egress.iter().find(|section| section.port.value == *port && section.paced)?;
     Some(section.rate_bits_per_s.value.get())

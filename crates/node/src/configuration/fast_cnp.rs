@@ -1,5 +1,5 @@
-//! `[fast_cnp]` and `[[connection]]`: whose senders are told of congestion at once, and who believes it
-//! (`docs/fast-cnp.md`). Without the section Fast CNP is off (FC-5-4).
+//! `[fast_cnp]` and `[[connection]]`: senders that receive Fast CNPs, and nodes that accept them (`docs/fast-cnp.md`).
+//! Without the section Fast CNP is off (FC-5-4).
 
 use super::Draft;
 use super::file::File;

@@ -1,5 +1,5 @@
-//! `node.toml` as it is written: one type a section, one field a key. What the keys mean stands in
-//! `docs/configuration.md`.
+//! Sections and keys of `node.toml` as types: one type a section, one field a key. `docs/configuration.md` defines the
+//! keys.
 
 use super::border::{BorderSection, DomainSection};
 use super::controller::ControllerSection;
@@ -26,7 +26,7 @@ use toml::Spanned;
 pub(super) type U16 = Integer<0, 0xFFFF>;
 pub(super) type U32 = Integer<0, 0xFFFF_FFFF>;
 pub(super) type U64 = Integer<0, { u64::MAX }>;
-/// A link MTU: IPv6 asks for 1,280 octets at least (RFC 8200 section 5).
+/// A link MTU: IPv6 requires 1,280 octets at least (RFC 8200 section 5).
 pub(super) type LinkMtu = Integer<1280, 0xFFFF>;
 
 #[derive(Deserialize)]

@@ -275,7 +275,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// Receivers, none of whom is in `known` yet (D8).
+    /// Receivers; one that is in `known` already is an error (D8).
     fn receivers(
         &self,
         sections: &[Spanned<ReceiverSection>],
@@ -356,7 +356,7 @@ impl Reader<'_> {
     }
 }
 
-/// The policy of a section, whoever it is for.
+/// Policy of a section.
 pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Policy, Problem> {
     let default = Policy::default();
     let cnp_window = section.cnp_window.as_ref().map_or(default.cnp_window, |time| time.value);

@@ -1,4 +1,4 @@
-//! Where ports are: the keys of `[[port]]` that only a node on interfaces needs, and what the kernel says itself.
+//! Ports on interfaces: the keys of `[[port]]` for them, and the facts that the kernel reports.
 
 use super::file::{DriverName, PortSection};
 use super::value::{HostAddress, Located};
@@ -12,8 +12,8 @@ use std::net::Ipv6Addr;
 pub enum Purpose<'k> {
     /// A run over captures: what a packet needs stands in the file.
     Captures,
-    /// A node on interfaces, of which the kernel says this, by their names. It also knows neighbours and routes, so
-    /// that next hops and addresses may be named that the file does not lead to.
+    /// A node on interfaces, with the kernel's facts by name. Neighbours and routes also come from the kernel, so that
+    /// next hops and addresses are accepted without a route of the file.
     Interfaces(&'k BTreeMap<String, InterfaceFacts>),
 }
 
@@ -35,7 +35,7 @@ impl<'k> Purpose<'k> {
     }
 }
 
-/// What the kernel says of an interface. The keys of its `[[port]]` win over it.
+/// Facts that the kernel reports of an interface. The keys of its `[[port]]` win over it.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceFacts {
@@ -52,13 +52,13 @@ pub struct PortInterface {
     pub name: String,
     /// The driver that was chosen.
     pub driver: Choice,
-    /// Its MAC address, if the file says it.
+    /// MAC address, if configured.
     pub mac: Option<MacAddress>,
-    /// Its addresses, if the file says them.
+    /// Addresses, if configured.
     pub addresses: Option<Vec<Ipv6Addr>>,
-    /// Its link MTU in octets, if the file says it.
+    /// Link MTU in octets, if configured.
     pub link_mtu: Option<u16>,
-    /// The node sends no faster than so many bits a second here, if the file says so.
+    /// Limit of the sending rate in bits a second, if configured.
     pub pace_bits_per_s: Option<u64>,
 }
 

@@ -76,10 +76,10 @@ impl Notation for WideValue {
     }
 }
 
-/// The most octets of an opaque state snapshot: its length is told in words of four octets, in one octet.
+/// Largest opaque state snapshot, in octets: its length field is one octet, in words of four octets.
 const MOST_OPAQUE: usize = 255 * 4;
 
-/// Adds what the file says of traces.
+/// Adds the settings of traces.
 pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     let Some(section) = &file.ioam else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `[isis]`: what the node announces of itself, and by which ports (`docs/isis.md`).
+//! `[isis]`: the node's announcements, and its circuits (`docs/isis.md`).
 
 use super::Draft;
 use super::file::File;
@@ -109,7 +109,7 @@ impl Notation for Net {
     }
 }
 
-/// What a node says by IS-IS, and where.
+/// Announcements of a node by IS-IS, and their circuits.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsisSettings {
@@ -130,7 +130,7 @@ pub struct IsisCircuit {
     pub end_x: Vec<EndXSid>,
 }
 
-/// What the file says of IS-IS. It comes behind the SIDs, which are announced.
+/// Settings of IS-IS. Read after the SIDs, which are announced.
 pub(super) fn settings(
     path: &Path,
     file: &File,
@@ -277,7 +277,7 @@ fn circuits(
             return Err(Problem::new(section.port.at, text));
         }
         let metric = section.metric.as_ref().map_or(10, |metric| metric.value.get() as u32);
-        // A SID outside all locators is believed by nobody (RFC 9352 section 8).
+        // Routers ignore a SID outside all locators (RFC 9352 section 8).
         let end_x = sids.of_port(port).filter_map(|(sid, behavior)| {
             let locator = locators.iter().find(|locator| locator.prefix.contains(sid.address()))?;
             let structure = Some(structure(locator.prefix, locator.prefix.prefix_len().min(32), sid, behavior));

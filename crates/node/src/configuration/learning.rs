@@ -1,4 +1,4 @@
-//! `[learning]`: groups that an edge learns from the lists in their packets, because it has no record of them (D17).
+//! `[learning]`: groups that an edge node learns from the receiver lists of packets, without a record (D17).
 
 use super::Draft;
 use super::claims::Claims;
@@ -29,7 +29,7 @@ const MAX_GROUPS: u16 = 64;
 const MAX_RECEIVERS: u16 = 256;
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Adds what the file says of learning. It comes last: it must not take the meaning of an address that has one.
+/// Adds the settings of learning. Comes last: it must not take the meaning of an address that has one.
 pub(super) fn add(file: &File, claims: &Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     let Some(section) = &file.learning else {
         return Ok(());

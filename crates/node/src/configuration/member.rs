@@ -1,5 +1,4 @@
-//! Members of a group as `node.toml` writes them: receivers and branches, with what a change of membership says of
-//! them.
+//! Members of a group in `node.toml`: receivers and branches, with the keys for a change of membership.
 
 use super::value::{HostAddress, Integer, Located, Notation};
 use serde::Deserialize;
@@ -30,7 +29,7 @@ pub(super) struct JoinSection {
 
 pub(super) type Epoch = Integer<0, 0xFFFF_FFFF>;
 
-/// A branch of a transit node: a loopback, or a table when there is more to say.
+/// A branch of a transit node: a loopback, or a table with more keys.
 pub(super) struct BranchSection {
     pub(super) loopback: HostAddress,
     joined: Option<JoinSection>,
@@ -95,7 +94,7 @@ pub(super) fn join(section: Option<&JoinSection>, epoch: u32) -> Result<Option<J
     Ok(Some(Join { psn: psn.value, msn: msn.value.get() as u32 }))
 }
 
-/// The epoch from which a node's words are believed.
+/// Epoch from which the responses of a node count.
 pub(super) fn renewed(section: Option<&Located<Epoch>>, epoch: u32) -> Result<u32, Problem> {
     let Some(renewed) = section else {
         return Ok(0);

@@ -1,8 +1,8 @@
-//! `node.toml`: the configuration of one node as a file. Its keys are described in `docs/configuration.md`.
+//! `node.toml`: the configuration of one node. `docs/configuration.md` defines its keys.
 //!
-//! Reading goes in two steps. `file` says how the file is written; a wrong key, type or notation ends there. The other
-//! modules turn its sections into what the dataplane takes, and refuse what contradicts itself: names that are not
-//! defined, addresses with two meanings, trees that loop. Either way the error names the line.
+//! Reading takes two steps. `file` parses; a wrong key, type or notation is an error there. The other modules convert
+//! its sections into the dataplane's types, and reject contradictions: undefined names, addresses with two meanings,
+//! trees with loops. Each error names the line.
 
 mod border;
 mod claims;
@@ -52,7 +52,7 @@ pub struct Configuration {
     pub forwards: Vec<Prefix>,
     /// The settings of the daemon.
     pub daemon: DaemonSettings,
-    /// What the node says by IS-IS, if it speaks it.
+    /// Settings of IS-IS, if it is on.
     pub isis: Option<IsisSettings>,
     /// Who gives the node groups beside those of the file.
     pub controller: Option<ControllerSettings>,

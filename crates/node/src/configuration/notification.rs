@@ -1,5 +1,5 @@
-//! `[notifications]` and `[[notification_sids]]`: who is asked for pauses across a WAN, and who believes it
-//! (`docs/wan.md`). Without the section a node neither sends nor takes notifications.
+//! `[notifications]` and `[[notification_sids]]`: recipients of pause requests across a WAN, and accepted senders
+//! (`docs/wan.md`). Without the section a node neither sends nor accepts notifications.
 
 use super::Draft;
 use super::file::{BehaviorName, File};
@@ -47,7 +47,7 @@ pub(super) struct SidsSection {
     end_e: Option<Located<HostAddress>>,
 }
 
-/// Adds how the node notifies, then whose SIDs it knows.
+/// Adds the settings of notifications, then the SIDs of other nodes.
 pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     match &file.notifications {
         Some(section) => {

@@ -1,5 +1,4 @@
-//! The paths of a host that is its own headend, as a file: `[steering]` and `[[path]]` with the keys that they have in
-//! `node.toml`.
+//! The file of paths of a host that is its own headend: `[steering]` and `[[path]]` with the keys of `node.toml`.
 
 use super::steering::{self, PathSection, SteeringSection};
 use serde::Deserialize;

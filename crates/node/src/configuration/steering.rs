@@ -1,5 +1,5 @@
-//! `[steering]` and the paths of routes: which of several paths flows take, and when they take others
-//! (`docs/steering.md`). Without the section flows are steered as by its defaults, if any route has paths.
+//! `[steering]` and the paths of routes: choice of a path for each flow, and conditions for another
+//! (`docs/steering.md`). Without the section the defaults apply, if any route has paths.
 
 use super::Draft;
 use super::claims::Claims;
@@ -85,7 +85,7 @@ pub(super) const PROBES_NEED_AN_ADDRESS: &str = "probes need an address of their
                                                  probe_address in [steering], an address that the fabric routes to \
                                                  this node and nothing else uses, or probes = false";
 
-/// The settings; their outer source address is whoever's that has them.
+/// The settings; the caller sets the outer source address.
 pub(super) fn config(section: &SteeringSection) -> Result<HeadendConfig, Problem> {
     let defaults = Config::default();
     let limits = Limits::default();

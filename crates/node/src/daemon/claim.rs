@@ -1,14 +1,14 @@
-//! One node an interface: what a second one is told.
+//! Exclusive use of an interface by one process, and the error for a second one.
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use std::io::{self, ErrorKind};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-/// An interface that is this process's own while the value lives.
+/// Exclusive claim on an interface for the lifetime of the value.
 ///
 /// It is a socket with an abstract name: the kernel keeps one set of names for each network namespace, as it does for
-/// interfaces, forgets the name with the process, however that ends, and tells others whose it is.
+/// interfaces, removes the name with the process, however that ends, and reports the owner to others.
 #[derive(Debug)]
 pub(super) struct Claim {
     listener: UnixListener,
@@ -20,7 +20,7 @@ pub(super) enum ClaimError {
     /// Another process has it.
     #[error("interface {interface} is already used by {owner}")]
     Taken { interface: String, owner: String },
-    /// The kernel does not say.
+    /// The kernel does not report the owner.
     #[error("interface {interface}: cannot find out whether another process uses it: {error}")]
     Unknown { interface: String, error: io::Error },
 }
@@ -48,7 +48,7 @@ impl Claim {
         }
     }
 
-    /// Lets those go who asked whose the interface is, so that there is always room for the next one to ask.
+    /// Closes the connections of processes that requested the owner, so that there is always room for the next one.
     pub(super) fn dismiss_callers(&self) {
         while self.listener.accept().is_ok() {}
     }

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// How often the control task looks after what nobody tells it: the file, and interfaces that are missing.
+/// Interval for checking what no event reports: the file, and interfaces that are missing.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// A running node, seen from its control task.
@@ -54,7 +54,7 @@ pub(super) struct Control<'r> {
     ports: Vec<PortDriver>,
     /// The interfaces that are this process's own.
     claims: BTreeMap<String, Claim>,
-    /// What the kernel says of interfaces.
+    /// Facts of the kernel's interfaces.
     facts: BTreeMap<String, InterfaceFacts>,
     reporting: Reporting,
     supervisor: Supervisor,
@@ -168,7 +168,7 @@ impl<'r> Control<'r> {
                 Occasion::Asked(Request::Stop(signal)) => return Ok(signal),
                 Occasion::Kernel(Ok(())) => self.follow_kernel().await?,
                 Occasion::Kernel(Err(error)) => {
-                    // What the node knows would become wrong without anybody noticing.
+                    // The node's view of the kernel would become stale without a sign of it.
                     return Err(DaemonError::Died(error.to_string()));
                 }
                 Occasion::Isis(news) => self.hear_isis(news).await?,

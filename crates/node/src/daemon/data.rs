@@ -96,15 +96,15 @@ impl DataThread {
         }
     }
 
-    /// Runs until it is told to stop, or nobody is left who could.
+    /// Runs until an order to stop, or until all senders of orders are gone.
     pub(super) fn run(mut self) {
-        // The kernel may let a thread sleep 50 µs longer than it asked for, and a held NAK waits for 20 (R5). Where
-        // this is refused, the node is that late.
+        // The kernel may extend a sleep by 50 µs, and a held NAK waits for 20 (R5). Where the shorter slack is refused,
+        // the node is that late.
         let _ = set_timerslack(1);
         loop {
             match self.orders.try_recv() {
                 Ok(Order::Stop { reply }) => {
-                    // Whoever asked may be gone.
+                    // The receiver of the reply may be gone.
                     let _ = reply.send(self.stop());
                     return;
                 }
@@ -196,7 +196,7 @@ impl DataThread {
 
     fn carry_out(&mut self, order: Order) {
         match order {
-            // Replies are nobody's loss if whoever asked is gone.
+            // A reply without a receiver is discarded.
             Order::Change { interest, commands, reply } => {
                 let _ = reply.send(self.change(interest, commands));
             }

@@ -1,4 +1,4 @@
-//! Why a daemon did not start, or ended by itself.
+//! Errors that prevent the start of a daemon, or end it.
 
 use super::claim::ClaimError;
 use super::handle::Died;
@@ -8,7 +8,7 @@ use srdma_io::OpenError;
 use srdma_toml_error::FileError;
 use std::io;
 
-/// Why a daemon did not start, or ended without being told to.
+/// Reason for a daemon that did not start, or ended without an order.
 #[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {

@@ -1,4 +1,4 @@
-//! Events of a daemon, each a line of its log.
+//! Events of a daemon: one log line each.
 
 use super::snapshot::EvictionCause;
 use srdma_io::DriverKind;
@@ -27,9 +27,9 @@ pub enum Event {
     },
     /// Everything is set up.
     Ready,
-    /// The configuration has SIDs and no `[domain]`: whoever reaches the node reaches them.
+    /// The configuration has SIDs and no `[domain]`: every sender that reaches the node reaches them.
     OpenSids,
-    /// What a router needs that asks this PE for pauses of a class (D67).
+    /// Headroom of a router that requests pauses of a class from this PE (D67).
     Headroom {
         traffic_class: u8,
         /// Octets beyond XOFF for one that is next to the PE and sends nothing on.
@@ -42,7 +42,7 @@ pub enum Event {
         group: u32,
         receiver: Ipv6Addr,
         cause: EvictionCause,
-        /// Whether the group is the controller's, which is asked.
+        /// Whether the group is the controller's, which gets the request.
         is_asked: bool,
     },
     /// Another configuration is applied.
@@ -62,7 +62,7 @@ pub enum Event {
         /// What failed, and why.
         what: String,
     },
-    /// Something that IS-IS has to say.
+    /// Message of IS-IS.
     Isis { text: String },
     /// The controller was found, or was lost.
     Controller {
@@ -85,7 +85,7 @@ pub enum Cause {
     Signal,
     /// The file changed.
     File,
-    /// The kernel says something else of an interface.
+    /// The facts of an interface have changed.
     Interfaces,
 }
 

@@ -1,5 +1,5 @@
-//! Receivers whose eviction the node asks for (D25). Without a controller an operator grants it, by a new epoch of the
-//! group's files.
+//! Eviction requests of the node (D25). Without a controller an operator grants one, by a new epoch of the group's
+//! files.
 
 use super::snapshot::{EvictionCause, EvictionSnapshot, Snapshot};
 use srdma_aggregation::EvictionCause as Cause;
@@ -7,7 +7,7 @@ use srdma_dataplane::Event;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// What the node has asked for, by group.
+/// Eviction requests, by group.
 #[derive(Debug, Default)]
 pub(super) struct Evictions(BTreeMap<u32, OfGroup>);
 
@@ -18,7 +18,7 @@ struct OfGroup {
 }
 
 impl Evictions {
-    /// Takes what the node says.
+    /// Applies an event of the node.
     pub(super) fn observe(&mut self, event: Event) {
         match event {
             Event::EvictionWanted { group, receiver, cause } => {

@@ -1,4 +1,4 @@
-//! The control task's end of a data thread.
+//! Handle of the control task for a data thread.
 
 use super::data::{DataThread, stay_on};
 use super::interest::Wanted;
@@ -27,7 +27,7 @@ pub(super) struct DataHandle {
     thread: JoinHandle<()>,
 }
 
-/// The data thread has ended without being told to.
+/// The data thread has ended without an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data thread has died; its last words are above")]
 pub(super) struct Died;
@@ -42,7 +42,7 @@ impl DataHandle {
         let pages = PAGES + PAGES_PER_PORT * node.config().ports.len();
         let data = DataThread::new(node, Umem::new(pages)?, interest, received_orders, sent_losses, Arc::clone(&wake));
         let thread = Builder::new().name("data".to_owned()).spawn(move || {
-            // Whoever starts the thread waits for this.
+            // The caller that starts the thread waits for this.
             let _ = pinned.send(cpu.map_or(Ok(()), stay_on));
             data.run();
         })?;

@@ -1,4 +1,4 @@
-//! What a PE says of the room that routers need which ask it for pauses (D67).
+//! Headroom of routers that request pauses from a PE (D67).
 
 use super::Event;
 use crate::Configuration;

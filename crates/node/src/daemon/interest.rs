@@ -1,4 +1,4 @@
-//! What a node wants of the frames at its interfaces.
+//! Frames that a node takes from its interfaces.
 
 use crate::Configuration;
 use srdma_dataplane::{EgressConfig, RouteAction, TableId};
@@ -66,7 +66,7 @@ pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
     Wanted { everywhere, paused }
 }
 
-/// The unicast destinations that the kernel must leave to the node, whatever its routes say.
+/// Unicast destinations that the kernel must leave to the node, whatever its routes.
 pub(super) fn taken_from_the_kernel(wanted: &Wanted) -> impl Iterator<Item = Prefix> {
     let is_taken = |(prefix, wanted): &(Prefix, Match)| match wanted {
         Match::All | Match::RoceV2 => !prefix.address().is_multicast(),

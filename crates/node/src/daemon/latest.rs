@@ -1,10 +1,10 @@
-//! What the servers show: the node as it was last looked at, and IS-IS as it is when somebody asks.
+//! State that the servers show: the node's latest snapshot, and that of IS-IS at the time of the request.
 
 use super::isis::Inquiry;
 use super::snapshot::Snapshot;
 use std::sync::Arc;
 
-/// The latest of a node. To describe thousands of LSPs takes milliseconds, so nobody does it unasked.
+/// Latest state of a node. Describing thousands of LSPs takes milliseconds, so it is done on request only.
 #[derive(Clone, Debug)]
 pub struct Latest {
     snapshot: Arc<Snapshot>,

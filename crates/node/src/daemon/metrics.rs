@@ -59,11 +59,11 @@ impl MetricsServer {
         }
     }
 
-    /// Where it listens.
+    /// Address of the listening socket.
     ///
     /// # Errors
     ///
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -78,7 +78,7 @@ impl MetricsServer {
                 Ok((stream, _)) => {
                     let latest = latest.clone();
                     tokio::spawn(async move {
-                        // A client that is too slow, or gone, is nobody's concern but its own.
+                        // A client that is too slow, or gone, affects only itself.
                         let _ = tokio::time::timeout(PATIENCE, answer(stream, latest)).await;
                         drop(place);
                     });

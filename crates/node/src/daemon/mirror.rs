@@ -1,15 +1,15 @@
-//! What the kernel knows, as commands for a node.
+//! State of the kernel as commands for a node.
 //!
-//! The kernel's changes go in. The kernel's layer of the configuration comes out, with the commands that follow from
-//! the changes and the neighbours that the kernel is to keep resolved. No I/O, so that every sequence of changes can be
+//! Input: changes of the kernel. Output: the kernel's layer of the configuration, the commands that follow from the
+//! changes, and the neighbours that the kernel is to keep resolved. No I/O, so that every sequence of changes can be
 //! tested.
 //!
 //! * Links, addresses and MTUs set ports; keys of the configuration win.
-//! * Routes of the kernel's main table go to table 0, those of other tables to the table of the same number. What the
-//!   configuration says of a prefix wins, and is never taken away.
-//! * The prefix of a link leads to nobody: a packet is dropped as `no_neighbour` unless its destination is a known
-//!   neighbour, which has a route of its own then. A neighbour is believed to be only where a route says that it can
-//!   be, whatever addresses it claims.
+//! * Routes of the kernel's main table go to table 0, those of other tables to the table of the same number. The
+//!   configuration of a prefix wins, and is never removed.
+//! * The prefix of a link has no next hop: a packet is dropped as `no_neighbour` unless its destination is a known
+//!   neighbour, which has a route of its own then. A neighbour is accepted only where a route leads to its address,
+//!   whatever addresses it claims.
 //! * Where a route leads out of an interface that is no port, or into a tunnel of the kernel, packets are dropped as
 //!   `blackhole` rather than sent by a shorter prefix; the default route is left out.
 //! * A port without carrier has no routes and no neighbours.
@@ -30,10 +30,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use view::{Dirty, View};
 
-/// The address of a next hop that is nobody's: destinations are on the link.
+/// Address of a next hop on the link: destinations are their own next hops.
 const ON_LINK: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 
-/// A port and what the configuration says of it; the rest is the kernel's.
+/// A port and its configuration; the rest is the kernel's.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirroredPort {
@@ -42,14 +42,14 @@ pub struct MirroredPort {
     pub mac: Option<MacAddress>,
     /// Its addresses, when the configuration gives some.
     pub addresses: Option<Vec<Ipv6Addr>>,
-    /// The longest IPv6 packet that its link carries, when the configuration says so.
+    /// Longest IPv6 packet of its link, if configured.
     pub link_mtu: Option<u16>,
 }
 
 /// What changes have led to.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
-    /// What to tell the node, in this order.
+    /// Commands for the node, in this order.
     pub commands: Vec<Command>,
     /// Neighbours that the kernel shall keep resolved from now on: interface index and address.
     pub keep: Vec<(u32, Ipv6Addr)>,
@@ -64,7 +64,7 @@ pub struct Mirror {
     ports: Vec<MirroredPort>,
     fixed: Fixed,
     index: Index,
-    /// Neighbours that the kernel has been asked to keep resolved: interface index and address.
+    /// Neighbours that the kernel keeps resolved on request: interface index and address.
     kept: BTreeSet<(u32, Ipv6Addr)>,
     dirty: Dirty,
 }
@@ -101,7 +101,7 @@ impl Mirror {
         self.view.link_named(&port.interface).map(|(index, link)| (index, link.is_up))
     }
 
-    /// What the kernel says of the interfaces that have a MAC address.
+    /// Facts of the interfaces that have a MAC address.
     pub(super) fn interfaces(&self) -> BTreeMap<String, InterfaceFacts> {
         let facts = |(index, link): (&u32, &view::Link)| {
             let link_mtu = u16::try_from(link.mtu).unwrap_or(u16::MAX);
@@ -244,7 +244,7 @@ impl Mirror {
         self.kept = wanted;
     }
 
-    /// The port on whose link an address is, as the longest prefix says.
+    /// Port on whose link an address is, by the longest prefix.
     fn on_link(&self, layer: &Entries, address: Ipv6Addr) -> Option<PortId> {
         let covering = |len: &u8| Prefix::new(address, *len);
         let mut prefixes = self.index.lengths(&self.fixed).filter_map(|len| covering(&len));

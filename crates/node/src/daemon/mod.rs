@@ -1,4 +1,4 @@
-//! `srdma node`: a node on real interfaces, and what it tells about itself.
+//! `srdma node`: a node on real interfaces, with its status and metrics.
 //!
 //! ```text
 //!  signals, file ──→ ┌─────────┐  orders   ┌─────────────┐ ←→ drivers of the ports
@@ -51,7 +51,7 @@ use signals::Signals;
 use std::path::Path;
 use tokio::runtime;
 
-/// Runs the node of a configuration until SIGTERM or SIGINT. `report` hears what happens.
+/// Runs the node of a configuration until SIGTERM or SIGINT. `report` receives its events.
 ///
 /// # Errors
 ///

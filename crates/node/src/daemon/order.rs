@@ -1,4 +1,4 @@
-//! What the control task says to a data thread, and hears of it.
+//! Orders of the control task to a data thread, and the replies.
 
 use super::interest::Wanted;
 use super::snapshot::{DaemonState, Snapshot};
@@ -18,7 +18,7 @@ pub(super) enum Order {
     Attach { port: PortId, interface: PortInterface, reply: oneshot::Sender<Result<Attached, OpenError>> },
     /// Take a port's driver away, if it has one.
     Detach { port: PortId, reply: oneshot::Sender<()> },
-    /// Describe the node. What `state` says of drivers is not known yet.
+    /// Describe the node. `state` does not have the drivers yet.
     Snapshot { state: Box<DaemonState>, reply: oneshot::Sender<Snapshot> },
     /// Take no more frames, send what waits, give everything back. The reply: how many frames could not be sent.
     Stop { reply: oneshot::Sender<usize> },

@@ -1,4 +1,4 @@
-//! Sending no faster than a rate, so that frames wait in the node, by their classes, and not in or behind an interface.
+//! Pacing: a limit of the sending rate, so that frames wait in the node's classes, and not in or behind an interface.
 
 use srdma_wire::Instant;
 use std::time::Duration;

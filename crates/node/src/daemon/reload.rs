@@ -1,4 +1,4 @@
-//! Which of a file's changes a running node cannot follow, and which ports they move.
+//! Changes of a file that require a restart of the node, and the ports that a change moves.
 
 use crate::Configuration;
 use srdma_frame::PortId;
@@ -120,7 +120,7 @@ behavior = 'End.MT'
         assert_eq!(commands(&one, &other_receiver), ["AddGroup 1"]);
     }
 
-    /// D30: an operator who forgets the epoch is told so, and the group goes on as it was.
+    /// D30: a change without a new epoch is an error for the operator, and the group goes on as it was.
     #[test]
     fn another_membership_has_another_epoch() {
         let refused = refusal;

@@ -1,11 +1,11 @@
-//! The signals that mean something to a node.
+//! Signals that a node handles.
 
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal asks for.
+/// Meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// SIGHUP: read the configuration again.

@@ -1,4 +1,4 @@
-//! What a running node tells about itself: one value, from which metrics, status and JSON are made.
+//! Snapshot of a running node: one value, from which metrics, status and JSON are made.
 
 mod congestion;
 mod isis;
@@ -43,7 +43,7 @@ pub struct Snapshot {
     /// What Fast CNP has counted, by the names of its document; absent while it is off.
     #[serde(default)]
     pub fast_cnp: Option<BTreeMap<String, u64>>,
-    /// What is asked of ingress PEs, and of this one; absent while the node does not notify.
+    /// Notifications sent to ingress PEs, and received from others; absent while the node does not notify.
     #[serde(default)]
     pub notifications: Option<NotificationSnapshot>,
     /// IOAM traces by what became of them.
@@ -176,7 +176,7 @@ pub struct GroupSnapshot {
     /// What has passed.
     #[serde(flatten)]
     pub counters: GroupCountersReport,
-    /// How often the node has asked for the eviction of a receiver (D25).
+    /// Number of eviction requests for a receiver (D25).
     #[serde(default)]
     pub evictions_wanted: u64,
     /// The receivers that hold the group back, and are to be evicted by a new epoch.
@@ -219,7 +219,7 @@ impl EvictionCause {
 pub struct BranchSnapshot {
     /// Where its responses come from: a receiver, or the loopback of a node below.
     pub address: Ipv6Addr,
-    /// The PSN that it expects next; absent while it has not been heard after a restart.
+    /// PSN that it expects next; absent after a restart until its first response.
     pub point: Option<u32>,
     /// Packets sent down that it has not confirmed; absent without a point, or before the first data packet.
     pub lag: Option<u32>,

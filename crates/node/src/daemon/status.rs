@@ -76,7 +76,7 @@ fn advice(error: &io::Error) -> &'static str {
 pub struct StatusServer {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode, so that nobody else's socket is removed.
+    /// Device and inode, so that only this process's own socket is removed.
     identity: (u64, u64),
 }
 
@@ -91,7 +91,7 @@ impl StatusServer {
         let failed = |error| StatusError::Bind { path: path.to_owned(), error };
         let directory = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(directory).map_err(failed)?;
-        // Nobody sees the socket before it has its mode and listens.
+        // The socket gets its path only when it has its mode and listens.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = directory.join(format!(".{name}.{}", std::process::id()));
         let listener = Self::listen(&temporary, path).map_err(|error| {
@@ -131,7 +131,7 @@ impl StatusServer {
                     text.push(b'\n');
                     stream.write_all(&text).await
                 };
-                // A client that is too slow, or gone, is nobody's concern but its own.
+                // A client that is too slow, or gone, affects only itself.
                 let _ = tokio::time::timeout(PATIENCE, answer).await;
                 drop(place);
             });
@@ -148,7 +148,7 @@ impl Drop for StatusServer {
     }
 }
 
-/// Refuses a path at which somebody answers, or that is no socket.
+/// Rejects a path with a listening process, or that is no socket.
 fn check_free(path: &Path) -> Result<(), StatusError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.file_type().is_socket() => Err(StatusError::NoSocket(path.to_owned())),
@@ -157,11 +157,11 @@ fn check_free(path: &Path) -> Result<(), StatusError> {
     }
 }
 
-/// Asks the node at a socket for its status.
+/// Requests the status of the node at a socket.
 ///
 /// # Errors
 ///
-/// When nobody answers there in a few seconds, or with something else.
+/// When there is no reply in a few seconds, or another one.
 pub fn read_status(path: &Path) -> Result<Snapshot, StatusError> {
     let connected = BlockingStream::connect(path).and_then(|stream| {
         stream.set_read_timeout(Some(PATIENCE))?;

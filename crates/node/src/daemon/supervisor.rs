@@ -1,11 +1,11 @@
-//! What the service manager is told: sd_notify(3).
+//! Notifications to the service manager: sd_notify(3).
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The service manager, if one has started the process and wants to hear of it.
+/// The service manager, if it has started the process and accepts notifications.
 #[derive(Debug)]
 pub(super) struct Supervisor(Option<UnixDatagram>);
 
@@ -22,7 +22,7 @@ impl Supervisor {
             socket.connect_addr(&address)?;
             Ok(socket)
         };
-        // A manager that cannot be reached finds out by its own timeout, and says so.
+        // A manager that cannot be reached has its own timeout, and logs it.
         Supervisor(std::env::var_os("NOTIFY_SOCKET").and_then(|name| connect(name).ok()))
     }
 

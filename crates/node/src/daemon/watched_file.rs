@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Tells when a file has another content than when it was read last.
+/// Detects that the content of a file differs from the last one read.
 #[derive(Debug)]
 pub(super) struct WatchedFile {
     path: PathBuf,

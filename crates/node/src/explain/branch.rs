@@ -1,4 +1,4 @@
-//! What is known of one branch.
+//! State of one branch.
 
 use super::happening::{Kind, Said};
 use super::report::BranchExplanation;
@@ -9,7 +9,7 @@ use srdma_wire::{Instant, Psn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// A branch and what it has said.
+/// A branch and its responses.
 #[derive(Debug)]
 pub(super) struct BranchStory {
     pub(super) responder: Ipv6Addr,
@@ -30,7 +30,7 @@ pub(super) struct BranchStory {
 }
 
 impl BranchStory {
-    /// A branch of which nothing has been heard, with its point, if that is known.
+    /// A branch without responses so far, with its expected PSN, if that is known.
     pub(super) fn new(responder: Ipv6Addr, point: Option<Psn>) -> Self {
         BranchStory {
             responder,

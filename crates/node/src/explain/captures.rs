@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub struct Capture {
     /// pcap or pcapng, of Ethernet.
     pub file: PathBuf,
-    /// The port where it was made; without it, the MAC addresses of the packets tell.
+    /// Port of the capture; without it, the MAC addresses of the packets show it.
     pub port: Option<PortId>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Census {
     pub(super) pairs: BTreeMap<(Ipv6Addr, Ipv6Addr), u64>,
     /// The PSN of the first request to each Proxy Address.
     pub(super) first_psn: BTreeMap<Ipv6Addr, Psn>,
-    /// Groups, by Proxy Address, of which the node was seen to say something upstream.
+    /// Groups, by Proxy Address, for which a response of the node was captured.
     pub(super) said: BTreeSet<Ipv6Addr>,
     /// Groups, by Proxy Address, of which copies to receivers were seen to leave.
     pub(super) copies: BTreeSet<Ipv6Addr>,
@@ -58,7 +58,7 @@ pub(super) struct Census {
 
 /// Pairs of addresses that are counted.
 const MOST_PAIRS: usize = 64;
-/// The longest packet that a capture's header may make us believe in: more than a frame of the node can be.
+/// Longest packet that a capture's header may claim: more than a frame of the node can be.
 const MOST_OCTETS: usize = 1 << 16;
 /// Packets between two reports of progress.
 const PACKETS_PER_PROGRESS: u64 = 1024;
@@ -134,7 +134,7 @@ impl Census {
         let by_mac = sighting.and_then(|sighting| by_mac(config, sighting));
         let seen = match (named, by_mac) {
             (None, Some(seen)) => seen,
-            // The port is said: only the direction is in question.
+            // The port is given: only the direction is in question.
             (Some(port), Some(Seen::Out(found))) if port == found => Seen::Out(port),
             (Some(port), _) => Seen::In(port),
             (None, None) => Seen::In(self.ports.get(capture).copied().flatten()?),

@@ -1,4 +1,4 @@
-//! What a node really said upstream beside what the rules make of the same packets.
+//! Responses that a node really sent, compared with those that the rules give for the same packets.
 
 use super::happening::{Difference, Said};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// several ports do not agree to the microsecond on what came first.
 pub(super) const TOLERANCE: Duration = Duration::from_millis(1);
 
-/// How often what was said is what the rules give.
+/// Numbers of responses that equal those of the rules, and that do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Compared {
     /// Responses of the node that the captures have.
@@ -19,7 +19,7 @@ pub struct Compared {
     pub as_the_rules: u64,
     /// Those that the rules do not give, though they are true.
     pub not_by_the_rules: u64,
-    /// Those that say more than all branches have confirmed.
+    /// Those that confirm more than all branches have confirmed.
     pub untrue: u64,
     /// Statements of the rules that the captures have not.
     pub missing: u64,
@@ -61,7 +61,7 @@ impl Comparison {
         }
     }
 
-    /// The node was seen to say something.
+    /// A captured response of the node.
     pub(super) fn capture(&mut self, time: Instant, said: Said) {
         self.counts.captured += 1;
         match self.stated.iter().position(|(_, stated)| *stated == said) {

@@ -1,4 +1,4 @@
-//! Why there is nothing to explain.
+//! Errors of an explanation.
 
 use srdma_capture::{LinkType, ReadError, Reason};
 use srdma_dataplane::ConfigError;
@@ -39,7 +39,7 @@ pub enum ExplainError {
     /// A group that the configuration has not.
     #[error("no group {wanted}, the configuration has {}", list("group", found))]
     UnknownGroup {
-        /// The group asked for.
+        /// The requested group.
         wanted: u32,
         /// Those that there are.
         found: Vec<u32>,
@@ -47,7 +47,7 @@ pub enum ExplainError {
     /// A branch that no group has.
     #[error("no branch {wanted}, there are {}", list("branch", found))]
     UnknownBranch {
-        /// The branch asked for.
+        /// The requested branch.
         wanted: Ipv6Addr,
         /// Those that there are.
         found: Vec<Ipv6Addr>,
@@ -55,7 +55,7 @@ pub enum ExplainError {
     /// Captures without a single packet.
     #[error("the captures have no packet")]
     NoPackets,
-    /// A capture of somebody else's traffic.
+    /// A capture of other traffic.
     #[error("no packet of the captures belongs to a group of this configuration ({groups}); there are {seen}{advice}")]
     NotOurs {
         /// The groups and their Proxy Addresses.

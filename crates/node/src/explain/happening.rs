@@ -25,7 +25,7 @@ pub enum Kind {
 pub struct Said {
     /// ACK or which NAK.
     pub answer: Kind,
-    /// The BTH's PSN: the last one confirmed by an ACK, the one asked for by all others.
+    /// PSN of the BTH: the last one confirmed by an ACK, the one requested by all others.
     pub psn: u32,
     /// The timer code of an RNR NAK, the NAK code of a fatal one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,11 +58,11 @@ impl Said {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndOfHold {
-    /// Upstream was told.
+    /// It was forwarded upstream.
     Told,
     /// The data came again.
     Served,
-    /// The branch said something newer.
+    /// A newer response of the branch replaced it.
     Overtaken,
     /// The branch was removed.
     Removed,
@@ -79,11 +79,11 @@ impl From<HoldEnd> for EndOfHold {
     }
 }
 
-/// How what a node really said compares with what the rules make of the same packets.
+/// Result of comparing a captured response with that of the rules for the same packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
-    /// It says more than all branches have confirmed in these captures.
+    /// It confirms more than all branches have confirmed in these captures.
     Untrue,
     /// True, but the rules do not give it.
     NotByTheRules,
@@ -91,7 +91,7 @@ pub enum Difference {
     Missing,
 }
 
-/// What happened. `kind` tells which in JSON.
+/// What happened. In JSON `kind` is the variant.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -111,7 +111,7 @@ pub enum Happening {
     /// A data packet went down.
     Data {
         psn: u32,
-        /// It asks for an ACK.
+        /// Whether it requests an ACK.
         ack_request: bool,
         /// The source went back.
         backward: bool,
@@ -119,7 +119,7 @@ pub enum Happening {
     /// A response of a branch was taken.
     Response {
         branch: Ipv6Addr,
-        /// What it said.
+        /// The response.
         #[serde(flatten)]
         said: Said,
         /// The PSN that it expected before; `null` when it was unknown.
@@ -130,7 +130,7 @@ pub enum Happening {
     /// A response of a branch was refused.
     Refused {
         branch: Ipv6Addr,
-        /// What it said.
+        /// The response.
         #[serde(flatten)]
         said: Said,
         /// Why: the name of the drop reason.
@@ -145,7 +145,7 @@ pub enum Happening {
         /// The name of the drop reason.
         reason: &'static str,
     },
-    /// What a branch said begins to wait.
+    /// A response of a branch begins to wait.
     HoldBegan { branch: Ipv6Addr, psn: u32 },
     /// It waits no longer.
     HoldEnded {
@@ -156,7 +156,7 @@ pub enum Happening {
         /// Why no longer.
         end: EndOfHold,
     },
-    /// The node says something upstream, by the rules.
+    /// The node sends a response upstream, by the rules.
     Statement {
         #[serde(flatten)]
         said: Said,
@@ -170,7 +170,7 @@ pub enum Happening {
     },
     /// What the captures have of the node's own words differs from the rules.
     Difference {
-        /// What was said, or should have been.
+        /// The response that was sent, or should have been.
         #[serde(flatten)]
         said: Said,
         /// In which way.
@@ -193,7 +193,7 @@ pub enum Happening {
         /// For how many it stands.
         count: u32,
     },
-    /// The edge asks for an eviction (D24, D25).
+    /// The edge requests an eviction (D24, D25).
     EvictionWanted {
         receiver: Ipv6Addr,
         /// `stalled` or `failed`.

@@ -1,12 +1,12 @@
-//! `srdma explain`: what captures of a node's ports tell of its groups.
+//! `srdma explain`: the groups of a node, from captures of its ports.
 //!
 //! ```text
 //!   captures ──→ what came in ──→ the very node, observed ──→ journal ──→ stories ──→ verdicts, timelines
 //!          └───→ what the node really sent ──────────────────────────────────^
 //! ```
 //!
-//! The rules are not told a second time here: the node itself is run over what came in, and its journal says what it
-//! did and why. What the captures have of the real node's own words is put beside it.
+//! The rules are not written a second time here: the node itself is run over the packets that came in, and its journal
+//! has its actions and their reasons. The real node's captured responses are compared with it.
 
 mod branch;
 mod captures;

@@ -1,4 +1,4 @@
-//! What a captured frame has to do with groups, without a node.
+//! Relation of a captured frame to groups, without a node.
 
 use super::happening::Said;
 use srdma_aggregation::Response;
@@ -17,11 +17,11 @@ pub(super) struct Sighting {
     pub(super) to: MacAddress,
     /// Source and destination of the innermost IPv6 header, if it has one.
     pub(super) addresses: Option<(Ipv6Addr, Ipv6Addr)>,
-    /// What it says, if it is RoCEv2.
+    /// Content, if it is RoCEv2.
     pub(super) says: Option<Says>,
 }
 
-/// What a RoCEv2 packet says.
+/// Content of a RoCEv2 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     Request(Psn),

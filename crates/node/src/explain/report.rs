@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// What the captures of a node's ports tell of its groups. Times are nanoseconds since 1970.
+/// Explanation of a node's groups, from captures of its ports. Times are nanoseconds since 1970.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
@@ -46,9 +46,9 @@ pub struct PortSeen {
 pub enum Beginning {
     /// With the group's first PSN: every branch is known to expect it.
     FirstPsn,
-    /// Later: the node is run as one that has restarted, its branches unknown until each is heard (D17, R6).
+    /// Later: the node is run as one that has restarted, each branch unknown until its first response (D17, R6).
     MidFlow,
-    /// The configuration says that the node has restarted.
+    /// The node has restarted, by its configuration.
     Restarted,
     /// Without any data.
     NoData,
@@ -66,7 +66,7 @@ pub struct GroupExplanation {
     pub begins: Beginning,
     /// How the group is at the end.
     pub verdict: Verdict,
-    /// Whom it waits for, if it does.
+    /// Branches that it waits for.
     pub waits_for: Vec<Ipv6Addr>,
     /// The least PSN that a branch expects.
     pub minimum: Option<u32>,
@@ -117,9 +117,9 @@ pub struct BranchExplanation {
     /// Copies of it that the captures have on their way to the receiver; absent when they could not have any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies_seen: Option<u64>,
-    /// When it was heard last.
+    /// Time of its last response.
     pub last_heard_ns: Option<u64>,
-    /// What it said last.
+    /// Its last response.
     pub last_said: Option<Said>,
     /// Responses that were taken.
     pub taken: u64,

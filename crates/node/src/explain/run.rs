@@ -31,7 +31,7 @@ pub struct Wanted {
     pub all: bool,
 }
 
-/// Nobody wants what the replayed node sends.
+/// Sink for the frames that the replayed node sends.
 struct Nowhere;
 
 impl Sink for Nowhere {
@@ -46,7 +46,7 @@ impl Sink for Nowhere {
 /// beginning.
 const MOST_LOST_FIRST: i32 = 4;
 
-/// Explains what captures of a node's ports tell of its groups. The captures are read twice.
+/// Explains a node's groups from captures of its ports. The captures are read twice.
 ///
 /// # Errors
 ///
@@ -148,7 +148,7 @@ impl Run {
         self.listen();
     }
 
-    /// Takes what the node has to tell.
+    /// Takes the entries of the node's journal.
     fn listen(&mut self) {
         let node = self.replay.node();
         let (entries, _) = node.take_journal();
@@ -182,7 +182,7 @@ pub(super) fn goes_up(entry: &GroupEntry, source: Ipv6Addr, destination: Ipv6Add
     }
 }
 
-/// A capture of this group from other links would be told as silence of this node.
+/// A capture of this group from other links would look like silence of this node.
 fn check_here(census: &Census, configuration: &Configuration) -> Result<(), ExplainError> {
     if census.ports.iter().any(Option::is_some) {
         return Ok(());
@@ -255,8 +255,7 @@ fn beginning(configuration: &Configuration, census: &Census, entry: &GroupEntry)
     }
 }
 
-/// The node of the configuration, observed. Groups whose beginning the captures have not are such as the node knows
-/// nothing of yet, though they had begun before.
+/// The node of the configuration, observed. A group that had begun before the captures has no state at the node yet.
 fn observed_node(
     configuration: &Configuration,
     entries: &[GroupEntry],

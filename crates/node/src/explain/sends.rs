@@ -1,4 +1,4 @@
-//! How often each PSN that is not confirmed yet has gone down.
+//! Number of transmissions of each PSN that is not confirmed yet.
 
 use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;

@@ -144,24 +144,24 @@ impl Story {
         self.happen(now, before, what);
     }
 
-    /// The edge asks for an eviction.
+    /// The edge requests an eviction.
     pub(super) fn want_eviction(&mut self, now: Instant, receiver: Ipv6Addr, cause: EvictionCause) {
         self.happen(now, self.minimum, Happening::EvictionWanted { receiver, cause: cause_name(cause) });
     }
 
-    /// The node was seen to say something upstream.
+    /// A captured response of the node.
     pub(super) fn see_said(&mut self, now: Instant, said: Said) {
         if let Some(comparison) = &mut self.comparison {
             comparison.capture(now, said);
         }
     }
 
-    /// The node was seen to send data to somebody below.
+    /// A captured copy of data from the node to a receiver below.
     pub(super) fn see_copy(&mut self, now: Instant, receiver: Ipv6Addr, psn: Psn) {
         self.with_branch(receiver, |story| story.see_copy(now, psn));
     }
 
-    /// Nothing earlier than `now` will be told any more. `minimum`: what the node may say, `None` while a branch is
+    /// No event earlier than `now` will follow. `minimum`: the PSN that the node may confirm, `None` while a branch is
     /// unknown.
     pub(super) fn settle(&mut self, now: Instant, minimum: Option<Psn>) {
         if let Some(comparison) = &mut self.comparison {

@@ -1,4 +1,4 @@
-//! A group's timeline, short enough to be read: what is ordinary is counted, what repeats is said once.
+//! Timeline of a group, short enough to read: ordinary events are counted, repetitions merged.
 
 use super::happening::{Happening, Kind};
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub struct Line {
     pub what: LineWhat,
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum LineWhat {
@@ -45,7 +45,7 @@ pub struct Run {
     pub acks: u64,
     /// NAKs of all kinds that were taken.
     pub naks: u64,
-    /// ACKs that were overtaken or said again.
+    /// ACKs that were replaced or repeated.
     pub stale: u64,
     /// Other responses that were refused.
     pub refused: u64,
@@ -162,7 +162,7 @@ impl Timeline {
         }
     }
 
-    /// Says once what the last lines say again.
+    /// Merges repetitions in the last lines.
     fn fold_repeats(&mut self) {
         let len = self.lines.len();
         for period in 1..=LONGEST_PERIOD.min(len / 2) {

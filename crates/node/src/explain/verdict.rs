@@ -1,4 +1,4 @@
-//! What a group is waiting for, and why.
+//! Reason for which a group waits.
 
 use super::sends::Sent;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use srdma_wire::{Instant, Psn};
 pub enum Verdict {
     /// No data of the group went down.
     NoData,
-    /// Branches are unknown: nothing goes upstream until each has been heard (R6).
+    /// Branches are unknown: no response goes upstream until each has responded (R6).
     Unheard,
     /// A branch has failed for good (D24).
     Failed,
@@ -19,7 +19,7 @@ pub enum Verdict {
     Waiting,
     /// Data are on their way, and nothing is unusual.
     InFlight,
-    /// Everything is confirmed and was said upstream, but the source sends it again.
+    /// Everything is confirmed and was sent upstream, but the source sends it again.
     Unheeded,
     /// Everything that went down is confirmed.
     Complete,
@@ -33,11 +33,11 @@ pub enum Condition {
     Confirmed,
     /// What it expects went down at most once.
     InFlight,
-    /// Nothing has been heard of it since the captures began, or since the node restarted.
+    /// No response since the captures began, or since the node restarted.
     Unheard,
-    /// What it expects went down again, and it has said nothing since.
+    /// The PSN that it expects was sent again, and no response has followed.
     Silent,
-    /// It answers, but is not believed.
+    /// Its responses are rejected.
     Refused,
     /// It answers, but what it expects never gets there.
     Losing,
@@ -85,7 +85,7 @@ impl Condition {
             _ if point.is_after(highest) => Condition::Confirmed,
             BranchStatus::Pending { syndrome: Syndrome::RnrNak(_), .. } => Condition::NotReady,
             BranchStatus::Pending { held: true, .. } => Condition::NakHeld,
-            // It went down twice more, and the branch has asked for it again.
+            // It was sent twice more, and the branch has requested it again.
             BranchStatus::Pending { held: false, .. } if sent.times > 2 => Condition::Losing,
             BranchStatus::Pending { held: false, .. } => Condition::NotResent,
             BranchStatus::Unknown | BranchStatus::Clear if sent.times < 2 => Condition::InFlight,

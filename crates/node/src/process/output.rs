@@ -1,4 +1,4 @@
-//! The captures that a run writes: one a port, under their names only when all are complete.
+//! Captures that a run writes: one a port, under their names only when all are complete.
 
 use super::replay::Sink;
 use srdma_capture::{InterfaceId, Writer};

@@ -1,4 +1,4 @@
-//! What a run reports: the node's counters.
+//! Report of a run: the node's counters.
 
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::{DropCounters, GroupCounters, Node, Traffic};

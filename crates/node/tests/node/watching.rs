@@ -1,4 +1,4 @@
-//! What a running node tells about itself: snapshot, metrics, status.
+//! Output of a running node: snapshot, metrics, status.
 
 mod dashboard;
 mod metrics;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 use tokio::sync::mpsc;
 
-/// What the thread tells the control task, or asks of it.
+/// Messages of the thread to the control task.
 #[derive(Debug)]
 pub(in crate::daemon) enum ControllerEvent {
     /// The node's registration is to be sent.

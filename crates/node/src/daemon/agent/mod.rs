@@ -1,5 +1,5 @@
-//! The node's connection to its controller: the thread that speaks HTTP, and the status that it sends. What is decided
-//! is in `srdma-agent`.
+//! Connection to the controller: the thread that speaks HTTP, and the status that it sends. The decisions are in
+//! `srdma-agent`.
 //!
 //! ```text
 //!  controller ◄── register, sync ──┐                           ┌─────────┐

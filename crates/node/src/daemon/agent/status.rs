@@ -1,4 +1,4 @@
-//! The node's status, as the controller receives it.
+//! Status of the node, as sent to the controller.
 
 use crate::configuration::ControllerSettings;
 use crate::daemon::snapshot::{GroupSnapshot, PortSnapshot, Snapshot};

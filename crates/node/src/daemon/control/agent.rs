@@ -1,4 +1,4 @@
-//! The node's controller: carries its orders out, and reports to it.
+//! The controller's agent in the control task: applies orders, and sends status.
 
 use super::Control;
 use crate::configuration::{Configuration, ControllerLink, ControllerSettings};
@@ -200,7 +200,7 @@ impl Control<'_> {
     }
 }
 
-/// The entries of what the ledger has a node told: groups and their SIDs.
+/// Entries of the group table: groups and their SIDs.
 pub(super) fn entries_of(commands: Vec<Command>) -> Entries {
     let mut entries = Entries::default();
     for command in commands {

@@ -1,4 +1,4 @@
-//! IS-IS: what its task is told of ports, and what becomes of what it has learnt.
+//! IS-IS in the control task: ports to its task, learnt routes and SIDs from it.
 
 use super::Control;
 use crate::configuration::IsisSettings;
@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-/// The task, while the configuration has one, and what it has said last.
+/// The task, while the configuration has one, and what was last exchanged with it.
 #[derive(Debug, Default)]
 pub(super) struct IsisSide {
     handle: Option<IsisHandle>,
     learnt: Arc<Learnt>,
-    /// Nodes of which it was said that their notification SIDs do not count.
+    /// Nodes whose notification SIDs do not count, and for which that was logged.
     silent: BTreeSet<String>,
 }
 
@@ -31,7 +31,7 @@ impl IsisSide {
         }
     }
 
-    /// How to ask what the system knows.
+    /// Handle for requesting the state of the system.
     pub(super) fn inquiry(&self) -> Option<Inquiry> {
         self.handle.as_ref().map(IsisHandle::inquiry)
     }
@@ -45,7 +45,7 @@ impl IsisSide {
 }
 
 impl Control<'_> {
-    /// Has the task follow what configuration and kernel say now.
+    /// Updates the task to the present configuration and interfaces.
     pub(super) async fn settle_isis(&mut self) -> Result<(), Died> {
         let plan = self.configuration.isis.clone().map(|settings| self.plan(settings));
         match (plan, &mut self.isis.handle) {

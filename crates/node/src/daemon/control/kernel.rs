@@ -1,4 +1,4 @@
-//! The kernel's links, neighbours and routes: what the node is told of them, and what the kernel is told in turn.
+//! Links, neighbours and routes of the kernel: updates to the node, and requests to the kernel.
 
 use super::Control;
 use super::learnt_routes::LearntRoutes;
@@ -25,22 +25,22 @@ pub(super) struct KernelSide {
     watcher: Watcher,
     pub(super) mirror: Mirror,
     kernel: Kernel,
-    /// Which ports' links were up when that was said last.
+    /// State of each port's link in the last log line.
     links: Vec<bool>,
-    /// Destinations that the kernel has been told to leave alone.
+    /// Destinations with a blackhole in the kernel.
     blackholes: BTreeSet<Prefix>,
     /// Answers for Proxy Addresses, once there are any.
     neighbour_discovery: Option<ProxyNd>,
     /// Routes that were learnt.
     learnt_routes: LearntRoutes,
-    /// What the kernel refused last, so that it is said once.
+    /// Last refusal of the kernel, so that it is logged once.
     refused: Option<String>,
     /// Held by the first node of the namespace, which may clear what a dead one has left.
     _first: Option<Claim>,
 }
 
 impl KernelSide {
-    /// Hears what there is, and clears what a node that was killed has left behind.
+    /// Reads the present state, and removes what a killed node has left behind.
     pub(super) async fn start() -> io::Result<Self> {
         let mut watcher = Watcher::start()?;
         let mut mirror = Mirror::new();
@@ -102,7 +102,7 @@ impl KernelSide {
         self.mirror.flush(layer)
     }
 
-    /// Has the kernel keep neighbours resolved, and no longer those that nobody needs.
+    /// Requests that the kernel keep neighbours resolved, and ends that for those no longer needed.
     pub(super) async fn keep(&mut self, effects: &Effects) {
         for (index, address) in &effects.keep {
             let kept = self.kernel.keep_resolved(*index, *address).await;
@@ -141,20 +141,20 @@ impl KernelSide {
         }
     }
 
-    /// Has the kernel, and the node by way of it, send packets to these prefixes by these neighbours, and no longer to
-    /// those that it was told of before.
+    /// Installs routes to these prefixes by these neighbours in the kernel, from which the node mirrors them, and
+    /// removes those of earlier calls.
     pub(super) async fn lead(&mut self, wanted: &BTreeMap<Prefix, Vec<KernelNextHop>>) {
         if let Some(refusal) = self.learnt_routes.set(&mut self.kernel, wanted).await {
             self.refused.get_or_insert(refusal);
         }
     }
 
-    /// Whether the kernel has dropped routes that it was told of.
+    /// Whether the kernel has dropped routes that were installed.
     pub(super) fn has_lost_routes(&self) -> bool {
         self.learnt_routes.has_lost_some()
     }
 
-    /// Takes back all that the kernel was told.
+    /// Removes everything that was installed in the kernel.
     pub(super) async fn clear(&mut self) -> io::Result<()> {
         self.kernel.clear().await
     }
@@ -176,7 +176,7 @@ impl KernelSide {
 }
 
 impl Control<'_> {
-    /// The kernel knows something else than before: the node is told what matters to it.
+    /// Applies changes of the kernel to the node.
     pub(super) async fn follow_kernel(&mut self) -> Result<(), Died> {
         let effects = self.kernel.mirror.flush(self.layers.get_mut(Owner::Kernel));
         self.tell(&effects).await?;
@@ -231,7 +231,7 @@ impl Control<'_> {
         (0..).zip(configured).filter_map(found).collect()
     }
 
-    /// Says which links have come up or gone down since the last call. Of an interface that is gone, more is said.
+    /// Logs links that have come up or gone down since the last call. An interface that is gone has its own event.
     pub(super) fn say_links(&mut self) {
         let links = self.links();
         for (index, is_up) in links.iter().enumerate() {
@@ -250,7 +250,7 @@ impl Control<'_> {
         ports.map(|port| self.kernel.mirror.interface(PortId(port)).is_some_and(|(_, is_up)| is_up)).collect()
     }
 
-    /// What the kernel says of interfaces may matter to the file.
+    /// Reads the file again after a change of interfaces, which may resolve its names.
     async fn reread(&mut self) -> Result<(), Died> {
         let text = self.text.clone();
         match self.apply_text(text).await? {

@@ -1,22 +1,22 @@
-//! Routes that were learnt, in the kernel's main table. From there the node has them as it has all others: what its
-//! configuration says of a prefix wins, and so do routes of others, whose metrics are less.
+//! Learnt routes in the kernel's main table. The node mirrors them from there like all others: the configuration of a
+//! prefix wins, and so do routes of other programs, whose metrics are less.
 
 use srdma_io::netlink::{Change, Kernel, KernelNextHop, LEARNT_PROTOCOL};
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the kernel has been told.
+/// Routes installed in the kernel.
 #[derive(Debug, Default)]
 pub(super) struct LearntRoutes {
     told: BTreeMap<Prefix, Vec<KernelNextHop>>,
     /// Routes that the kernel has dropped, with their interface, or has refused.
     lost: BTreeSet<Prefix>,
-    /// Those of which a refusal was said.
+    /// Prefixes whose refusal was logged.
     complained: BTreeSet<Prefix>,
 }
 
 impl LearntRoutes {
-    /// Hears what the kernel does.
+    /// Applies a change of the kernel.
     pub(super) fn hear(&mut self, change: &Change) {
         if let Change::Route(route) = change
             && route.protocol == LEARNT_PROTOCOL
@@ -56,7 +56,7 @@ impl LearntRoutes {
             match kernel.set_route(*prefix, hops).await {
                 Ok(()) => drop(self.complained.remove(prefix)),
                 Err(error) => {
-                    // The interface may just have gone down, of which IS-IS hears as well.
+                    // The interface may just have gone down, of which IS-IS is notified as well.
                     self.lost.insert(*prefix);
                     if self.complained.insert(*prefix) {
                         refusal.get_or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! Ports and their interfaces: whose they are, and whether they are there.
+//! Ports and their interfaces: claims and presence.
 
 use super::Control;
 use crate::configuration::Configuration;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(super) enum PortDriver {
     /// It has, of the interface with this index.
     Attached { driver: DriverKind, index: u32, number: u64 },
-    /// It waits for its interface; why, once that has been said.
+    /// It waits for its interface; the reason, once logged.
     Waiting { reason: Option<String> },
 }
 
@@ -53,7 +53,7 @@ impl Control<'_> {
         Ok(())
     }
 
-    /// Gives a port a driver, if its interface is there, and says so. Returns the error of an interface that is there
+    /// Gives a port a driver, if its interface is there, and logs that. Returns the error of an interface that is there
     /// and cannot be used.
     async fn attach(&mut self, index: usize) -> Result<Option<OpenError>, Died> {
         let (id, interface) = (PortId(index as u16), self.configuration.interfaces[index].clone());
@@ -114,7 +114,7 @@ impl Control<'_> {
         self.ports.iter().any(sees)
     }
 
-    /// A port has no driver. Says why, unless that was said last.
+    /// Marks a port as without driver. Logs the reason, unless it is that of the last log line.
     fn wait_for(&mut self, index: usize, why: String) {
         if let PortDriver::Waiting { reason: Some(reason) } = &self.ports[index]
             && *reason == why

@@ -46,7 +46,7 @@ impl Control<'_> {
         Ok(())
     }
 
-    /// Says that the SIDs are open to anybody, if they are.
+    /// Logs that the SIDs are open to every sender, if they are.
     pub(super) fn say_if_open(&mut self) {
         if self.configuration.node().is_ok_and(|node| node.has_open_sids()) {
             self.say(Event::OpenSids);

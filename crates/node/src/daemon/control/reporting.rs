@@ -1,4 +1,4 @@
-//! What the node tells about itself while it runs: status and metrics.
+//! Status and metrics of a running node.
 
 use super::Control;
 use crate::configuration::PortInterface;
@@ -22,7 +22,7 @@ pub(super) struct Reporting {
     waiting: Option<(StatusServer, Option<MetricsServer>)>,
     serving: Option<Serving>,
     stalls: StallWatch,
-    /// Receivers whose eviction was asked for, and who have been told of.
+    /// Receivers with an eviction request that was logged.
     to_evict: BTreeSet<(u32, Ipv6Addr)>,
     configuration: ConfigurationSnapshot,
     started: Instant,
@@ -60,7 +60,7 @@ impl Reporting {
     pub(super) async fn stop(self) {
         for task in self.serving.into_iter().flat_map(|serving| serving.tasks) {
             task.abort();
-            // That it was aborted is all it has to say.
+            // An aborted change has no other result to report.
             let _ = task.await;
         }
     }
@@ -83,11 +83,11 @@ impl Reporting {
 }
 
 impl Control<'_> {
-    /// Shows the node as it is now to whoever asks.
+    /// Publishes the present state of the node to the servers.
     pub(super) async fn publish(&mut self) -> Result<(), Died> {
         let port = |(is_up, interface): (bool, &PortInterface)| PortState {
             interface: interface.name.clone(),
-            // The data thread knows about drivers.
+            // State of the drivers is with the data thread.
             driver: None,
             note: None,
             is_up,
@@ -110,7 +110,7 @@ impl Control<'_> {
         Ok(())
     }
 
-    /// Tells once of each receiver that is to be evicted, until it is not any more.
+    /// Logs each receiver with an eviction request once, until the request ends.
     fn say_whom_to_evict(&mut self, snapshot: &Snapshot) {
         let mut now = BTreeSet::new();
         for group in &snapshot.groups {

@@ -28,7 +28,7 @@ pub(super) struct Circuit {
     pub(super) metric: u32,
     /// With the interface that it is of.
     socket: Option<(u32, LlcSocket)>,
-    /// Why there is no socket, once that has been said.
+    /// Reason for the missing socket, once logged.
     complaint: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Circuit {
         self.link.index.is_some() && self.socket.is_none()
     }
 
-    /// Opens, closes or replaces the socket, as the link says. Returns what there is to say, once.
+    /// Opens, closes or replaces the socket by the state of the link. Returns the message to log, once.
     pub(super) fn settle(&mut self) -> Option<String> {
         if self.index() == self.link.index {
             return None;
@@ -79,7 +79,7 @@ impl Circuit {
             match socket.poll_receive(context, frame) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(len)) => return Poll::Ready(len),
-                // It may come up again, and is told of once.
+                // It may come up again, and is logged once.
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::NetworkDown => {}
                 Poll::Ready(Err(_)) => self.socket = None,
             }

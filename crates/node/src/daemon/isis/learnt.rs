@@ -1,4 +1,4 @@
-//! What the node is to do with what was learnt: routes, and where notifications go.
+//! Results of what was learnt: routes, and the destinations of notifications.
 
 use super::Plan;
 use super::circuit::Circuit;
@@ -18,12 +18,12 @@ pub(in crate::daemon) struct Known {
 }
 
 impl Known {
-    /// What a speaker's database says.
+    /// Content of a speaker's database.
     pub(super) fn of(speaker: &Speaker, now: Instant) -> Self {
         Known { nodes: speaker.learned(now), paths: speaker.shortest_paths(now) }
     }
 
-    /// The name of a system, if it has said it.
+    /// Host name of a system, if its LSP has one.
     pub(in crate::daemon) fn hostname(&self, id: SystemId) -> Option<&str> {
         self.nodes.get(&id)?.hostname.as_deref()
     }
@@ -41,11 +41,11 @@ pub(in crate::daemon) struct Learnt {
 }
 
 impl Learnt {
-    /// What a system does with what it knows.
+    /// Results of the present content of the database.
     pub(super) fn of(known: &Known, speaker: &Speaker, plan: &Plan, circuits: &[Circuit]) -> Self {
         let own = plan.settings.system.system;
         let behaviors = plan.settings.behaviors;
-        // What a system that is gone has said stays in the database until its lifetime is over.
+        // The LSPs of a system that is gone stay in the database until their lifetime is over.
         let is_there = |id: &SystemId| *id != own && known.paths.nodes.contains_key(&NodeId::of(*id));
         let nodes = || known.nodes.iter().filter(|(id, _)| is_there(id));
         let silent = nodes().filter(|(_, node)| is_silent(node, behaviors)).map(|(id, node)| name(*id, node));
@@ -57,7 +57,7 @@ impl Learnt {
     }
 }
 
-/// The name of a system, as far as it has said it.
+/// Host name of a system, or else its identifier.
 fn name(id: SystemId, node: &LearnedNode) -> String {
     node.hostname.clone().unwrap_or_else(|| id.to_string())
 }
@@ -121,8 +121,8 @@ mod tests {
     const OTHER: SystemId = SystemId([0, 0, 0, 0, 0, 9]);
     const BEHAVIORS: Behaviors = Behaviors { end_c: 0x8001, end_e: 0x8002 };
 
-    /// System 9 is a neighbour, and scapy's LSP of it has SIDs; but the LSP says of no neighbour, so that there is no way
-    /// to where the SIDs are.
+    /// System 9 is a neighbour, and scapy's LSP of it has SIDs; but the LSP lists no neighbour, so that there is no
+    /// path to the SIDs.
     #[test]
     fn sids_out_of_reach_are_not_learnt() {
         let now = Instant::from_ns(1_000_000_000);

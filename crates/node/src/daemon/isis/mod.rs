@@ -29,12 +29,12 @@ pub(super) struct Plan {
     pub(super) links: Vec<Link>,
 }
 
-/// What the task is told.
+/// Orders to the task.
 #[derive(Debug)]
 enum Order {
     /// To be this from now on.
     Follow(Box<Plan>),
-    /// To describe what it knows.
+    /// Request for a snapshot.
     Snapshot(oneshot::Sender<IsisSnapshot>),
     /// To take leave of its neighbours, and end.
     Stop(oneshot::Sender<()>),
@@ -45,16 +45,16 @@ enum Order {
 pub(super) enum News {
     /// Other routes or SIDs than before.
     Learnt,
-    /// Something that a person should hear.
+    /// Message for the log.
     Said(String),
 }
 
-/// Whom to ask what a system knows. It keeps no task alive.
+/// Handle for requesting the state of a system. It keeps no task alive.
 #[derive(Clone, Debug)]
 pub(super) struct Inquiry(mpsc::WeakUnboundedSender<Order>);
 
 impl Inquiry {
-    /// What the system knows; `None` if the task is gone.
+    /// State of the system; `None` if the task is gone.
     pub(super) async fn answer(&self) -> Option<IsisSnapshot> {
         let (reply, answer) = oneshot::channel();
         self.0.upgrade()?.send(Order::Snapshot(reply)).ok()?;
@@ -110,7 +110,7 @@ impl IsisHandle {
         Arc::clone(&self.learnt.borrow_and_update())
     }
 
-    /// How to ask what the system knows.
+    /// Handle for requesting the state of the system.
     pub(super) fn inquiry(&self) -> Inquiry {
         Inquiry(self.orders.downgrade())
     }
@@ -125,7 +125,7 @@ impl IsisHandle {
         self.task.abort();
     }
 
-    /// The task has panicked: said once, and then there are no more news.
+    /// The task has panicked: reported once; no news follow.
     async fn died(&mut self) -> News {
         if self.task.is_finished() && !self.said.is_closed() {
             self.said.close();

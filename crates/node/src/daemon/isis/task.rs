@@ -32,7 +32,7 @@ pub(super) struct Task {
     known: Known,
     learnt: watch::Sender<Arc<Learnt>>,
     says: mpsc::UnboundedSender<String>,
-    /// Who is at each circuit, as was said last.
+    /// Neighbour of each circuit in the last log line.
     neighbours: BTreeMap<usize, String>,
     /// When to compute paths.
     learn_at: Option<Instant>,
@@ -77,14 +77,14 @@ impl Task {
         task
     }
 
-    /// Runs until it is told to stop, or nobody is left who could.
+    /// Runs until an order to stop, or until all senders of orders are gone.
     pub(super) async fn run(mut self) {
         loop {
             self.work();
             match self.next().await {
                 Occasion::Order(Some(Order::Follow(plan))) => self.follow(*plan),
                 Occasion::Order(Some(Order::Snapshot(reply))) => {
-                    // Whoever asked may be gone.
+                    // The receiver of the reply may be gone.
                     let _ = reply.send(self.snapshot());
                 }
                 Occasion::Order(Some(Order::Stop(reply))) => {
@@ -211,7 +211,7 @@ impl Task {
         self.learn_at.get_or_insert(now);
     }
 
-    /// Opens and closes sockets as the links say, and tells the speaker of it.
+    /// Opens and closes sockets by the state of the links, and updates the speaker.
     fn settle(&mut self, now: Instant) {
         for (number, circuit) in self.circuits.iter_mut().enumerate() {
             let before = circuit.index();
@@ -228,7 +228,7 @@ impl Task {
         self.retry_at = self.circuits.iter().any(Circuit::is_missing).then(|| now + RETRY);
     }
 
-    /// Says which neighbours have come and gone.
+    /// Logs neighbours that have come and gone.
     fn say_neighbours(&mut self) {
         for (number, circuit) in self.circuits.iter().enumerate() {
             let adjacency = self.speaker.adjacency(CircuitId(number));

@@ -1,4 +1,4 @@
-//! What the metrics are called, and where in a snapshot their values are.
+//! Names of the metrics, and their values in a snapshot.
 
 mod congestion;
 mod isis;

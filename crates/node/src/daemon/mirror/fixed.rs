@@ -1,4 +1,4 @@
-//! What the configuration says: it wins over the kernel.
+//! Prefixes and next hops of the configuration, which wins over the kernel.
 
 use srdma_dataplane::{NextHop, NodeConfig, RouteAction, SidBehavior, TableId};
 use srdma_group::{Downstream, GroupEntry, Parent};
@@ -7,7 +7,7 @@ use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
-/// What the configuration claims, and whom it sends to.
+/// Prefixes that the configuration claims, and its next hops.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fixed {
     /// Prefixes that mean something already.

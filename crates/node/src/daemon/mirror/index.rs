@@ -1,4 +1,4 @@
-//! What is looked up in the routes of the kernel's layer, counted as they come and go.
+//! Indexes of the routes of the kernel's layer, counted as routes come and go.
 
 use super::ON_LINK;
 use super::fixed::Fixed;

@@ -15,7 +15,7 @@ fn prefix(text: &str) -> Prefix {
     Prefix::new(address(address_text), len.parse().unwrap()).unwrap()
 }
 
-/// A mirror and the node behind it, which has carried out what the mirror said.
+/// A mirror and the node behind it, which has applied its commands.
 struct Bench {
     mirror: Mirror,
     node: Node,
@@ -59,7 +59,7 @@ impl Bench {
         self.mirror.configure(self.ports.clone(), &self.config, entries, &mut self.layer);
     }
 
-    /// Applies changes, and tells the node what comes of them; a refused command is a wrong one.
+    /// Applies changes to the mirror and its commands to the node; a refused command fails the test.
     fn apply(&mut self, changes: impl IntoIterator<Item = Change>) -> Vec<String> {
         changes.into_iter().for_each(|change| self.mirror.apply(change));
         self.flush()
@@ -213,7 +213,7 @@ fn routes_that_are_the_kernels_drop() {
     assert_eq!(told, [""; 0]);
 }
 
-/// A host on the link is reached when it is known, and nobody can claim an address that is elsewhere.
+/// A host on the link is reached when it is a known neighbour; a claim on an address that is elsewhere has no effect.
 #[test]
 fn neighbours_are_believed_where_a_route_says_so() {
     let mut bench = Bench::new(&Entries::default());
@@ -223,13 +223,13 @@ fn neighbours_are_believed_where_a_route_says_so() {
     assert_eq!(bench.apply([connected.clone()]), [known.as_str(), "+route 0 2001:db8:bb::/64 ::%0"]);
     assert_eq!(bench.apply([neighbour(11, HOST, Some(MAC))]), [""; 0], "it is not on that link");
     assert_eq!(bench.apply([neighbour(10, HOST, Some(MAC))]), [""; 0]);
-    // A longer prefix says that it is elsewhere.
+    // A longer prefix leads elsewhere.
     let longer = there("2001:db8:bb::/120", &[(11, ROUTER)]);
     assert_eq!(bench.apply([longer]), ["+route 0 2001:db8:bb::/120 fe80::1%1", "-neighbour 2001:db8:bb::1%0"]);
     bench.apply([gone("2001:db8:bb::/120", &[(11, ROUTER)])]);
     // Lost.
     assert_eq!(bench.apply([neighbour(10, HOST, None)]), ["-neighbour 2001:db8:bb::1%0"]);
-    // A router is believed by its address alone, a link-local one too.
+    // The address alone is enough for a router, a link-local one too.
     bench.apply([there("::/0", &[(11, ROUTER)])]);
     assert_eq!(bench.apply([neighbour(11, ROUTER, Some(MAC))]), [format!("+neighbour {ROUTER}%1 {MAC}")]);
 }
@@ -254,7 +254,7 @@ fn a_link_goes_down_and_comes_back() {
     let up = bench.apply([link(10, "p0", true)]);
     let known = format!("+neighbour {HOST}%0 {MAC}");
     assert_eq!(up, [known.as_str(), "+route 0 ::/0 fe80::1%0 fe80::2%1", "+route 0 2001:db8:bb::/64 ::%0"]);
-    // The kernel forgets a kept neighbour with its link, and is asked again; not so when it merely found nobody.
+    // The kernel removes a kept neighbour with its link, and gets a new request; not so when resolution merely failed.
     let lost = |gone| Change::Neighbour { index: 10, address: address(ROUTER), mac: None, is_permanent: false, gone };
     bench.mirror.apply(lost(false));
     assert_eq!(bench.mirror.flush(&mut bench.layer).keep, []);

@@ -1,4 +1,4 @@
-//! What the kernel has said.
+//! State of the kernel, from its messages.
 
 use srdma_dataplane::TableId;
 use srdma_io::netlink::{Change, KernelNextHop, KernelRoute, MAIN_TABLE, PROTOCOL, RouteKind};
@@ -20,7 +20,7 @@ impl Dirty {
     }
 }
 
-/// Everything that the kernel has said. What a dump has not repeated is told by its number.
+/// State of the kernel. A number shows which entries a dump has not repeated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     dump: u64,

@@ -1,4 +1,4 @@
-//! What a node tells of congestion: the traffic classes of its ports, pauses, traces, Fast CNP and notifications.
+//! Congestion in a snapshot: the traffic classes of its ports, pauses, traces, Fast CNP and notifications.
 
 use crate::process::TrafficReport;
 use serde::{Deserialize, Serialize};
@@ -34,17 +34,17 @@ pub struct ClassSnapshot {
 pub struct PfcSnapshot {
     /// The neighbour has paused the class.
     pub is_paused: bool,
-    /// The neighbour was told to pause it.
+    /// Whether the neighbour is paused by this node.
     pub is_pausing: bool,
-    /// Pauses told to the neighbour, those that were said again included.
+    /// Pauses sent to the neighbour, refreshes included.
     pub pauses_sent: u64,
-    /// Resumes told to the neighbour.
+    /// Resumes sent to the neighbour.
     pub resumes_sent: u64,
-    /// Pauses that the neighbour told.
+    /// Pauses received from the neighbour.
     pub pauses_received: u64,
     /// Of these, those that were not obeyed, for a storm.
     pub pauses_ignored: u64,
-    /// Resumes that the neighbour told.
+    /// Resumes received from the neighbour.
     pub resumes_received: u64,
     /// How often the watchdog has found a storm.
     pub storms: u64,
@@ -59,7 +59,7 @@ pub struct NotificationSnapshot {
     pub counters: BTreeMap<String, u64>,
     /// The pauses that this node keeps up, by the congested node.
     pub held: Vec<HoldSnapshot>,
-    /// The pauses that it has asked for, by the END.C of the ingress PE.
+    /// Pauses requested by this node, by the END.C of the ingress PE.
     pub asked: Vec<HoldSnapshot>,
 }
 
@@ -114,7 +114,7 @@ pub(super) fn fast_cnp(node: &Node) -> Option<BTreeMap<String, u64>> {
     node.uses_fast_cnp().then(|| node.fast_cnp_counters().iter().map(named).collect())
 }
 
-/// What is asked and kept up, while the node notifies.
+/// State of notifications, while the node notifies.
 pub(super) fn notifications(node: &Node) -> Option<NotificationSnapshot> {
     node.backpressure()?;
     let named = |(name, count): (&str, u64)| (name.to_owned(), count);

@@ -1,4 +1,4 @@
-//! What a node tells of IS-IS: its circuits, everybody's LSPs, and what was learnt of them (`docs/isis.md`).
+//! IS-IS in a snapshot: circuits, the LSPs of all systems, and what was learnt of them (`docs/isis.md`).
 
 use crate::configuration::IsisSettings;
 use crate::daemon::isis::Known;
@@ -48,13 +48,13 @@ pub struct IsisCircuitSnapshot {
     pub is_open: bool,
     /// How far the handshake is.
     pub state: IsisState,
-    /// The system at the other end, once it was heard.
+    /// System at the other end, after its first hello.
     pub neighbour: Option<String>,
     /// Its name, once its LSP is there.
     pub hostname: Option<String>,
     /// Its addresses on the link.
     pub addresses: Vec<Ipv6Addr>,
-    /// How long its last hello is still believed, in seconds.
+    /// Rest of the holding time of its last hello, in seconds.
     pub holds_s: Option<u64>,
 }
 
@@ -62,12 +62,12 @@ pub struct IsisCircuitSnapshot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IsisState {
-    /// Nobody is heard.
+    /// No hellos arrive.
     #[default]
     Down,
-    /// Somebody is heard, who does not yet say that it hears us.
+    /// Hellos arrive that do not list this system yet.
     Initializing,
-    /// Both hear each other.
+    /// The adjacency is up in both directions.
     Up,
 }
 
@@ -87,7 +87,7 @@ impl IsisState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LspSnapshot {
     pub id: String,
-    /// The name of its system, if that has said it.
+    /// Host name of its system, if that is known.
     pub hostname: Option<String>,
     /// Which version it is.
     pub sequence: u32,
@@ -108,13 +108,13 @@ pub struct LspSnapshot {
 pub struct IsisNodeSnapshot {
     /// Its id.
     pub system: String,
-    /// Its name, if it has said it.
+    /// Host name, if its LSP has one.
     pub hostname: Option<String>,
     /// What the way there costs; absent if there is none.
     pub distance: Option<u64>,
     /// Whether it can do SRv6.
     pub has_srv6: bool,
-    /// Whether it says that it handles congestion notifications: the C-flag.
+    /// The C-flag: it handles congestion notifications.
     pub handles_notifications: bool,
     pub locators: Vec<String>,
     pub sids: Vec<IsisSidSnapshot>,
@@ -129,7 +129,7 @@ pub struct IsisSidSnapshot {
     pub behavior: u16,
     /// The behaviour's name, if it is a known one.
     pub name: Option<String>,
-    /// The bits of block, node, function and argument, if it says so.
+    /// Bits of block, node, function and argument, if announced.
     pub structure: Option<[u8; 4]>,
     /// Whether notifications go there: never, where the C-flag is missing (D65), or the system is out of reach.
     pub is_used: bool,
@@ -147,8 +147,8 @@ pub struct IsisRouteSnapshot {
 }
 
 impl IsisSnapshot {
-    /// What a speaker knows, and what was made of it. Of each circuit: its port, its metric, and the interface that it
-    /// has a socket of.
+    /// State of a speaker and the results of it. Of each circuit: its port, its metric, and the interface of its
+    /// socket.
     pub(in crate::daemon) fn of(
         speaker: &Speaker,
         known: &Known,

@@ -11,7 +11,7 @@ use srdma_frame::PortId;
 use srdma_group::{GroupId, NodeRole, Parent};
 use srdma_io::{DriverKind, DriverStatistics};
 
-/// What the process around a node knows, and the node does not.
+/// State of the process around a node, which the node does not have.
 #[derive(Clone, Debug)]
 pub struct DaemonState {
     /// The node's name.
@@ -28,7 +28,7 @@ pub struct DaemonState {
     pub configuration: ConfigurationSnapshot,
 }
 
-/// What the process knows of a port.
+/// State of a port in the process.
 #[derive(Clone, Debug)]
 pub struct PortState {
     /// The port's interface.

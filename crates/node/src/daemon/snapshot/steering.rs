@@ -1,4 +1,4 @@
-//! What a node tells of steering: the paths to each destination, the flows, and what was counted (`docs/steering.md`).
+//! Steering in a snapshot: the paths to each destination, the flows, and the counters (`docs/steering.md`).
 
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::Node;
@@ -17,7 +17,7 @@ pub struct SteeringSnapshot {
     pub destinations: Vec<DestinationSnapshot>,
     /// The flows that sent last, the last one first.
     pub flows: Vec<FlowSnapshot>,
-    /// Signals that were heard, by kind.
+    /// Signals received, by kind.
     pub signals: BTreeMap<String, u64>,
     /// Flows that have moved, by cause.
     pub moves: BTreeMap<String, u64>,
@@ -41,7 +41,7 @@ pub struct PathSnapshot {
     /// The outer destination address.
     pub destination: String,
     pub rank: u16,
-    /// What is believed of it.
+    /// Presumed state of the path.
     pub state: String,
     /// How often it was assumed bad.
     pub times_bad: u64,

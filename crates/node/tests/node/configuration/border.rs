@@ -1,4 +1,4 @@
-//! `[domain]` and `[[border]]`: what contradicts itself, and what a node is told.
+//! `[domain]` and `[[border]]`: contradictions, and the resulting configuration.
 
 use super::errors::{TRANSIT, refused_with};
 use super::parse;

@@ -1,5 +1,5 @@
-//! `[[traffic_class]]`, `[[egress]]`, `[ioam]`, `[fast_cnp]` and `[[connection]]`: what a node is told, and what
-//! contradicts itself.
+//! `[[traffic_class]]`, `[[egress]]`, `[ioam]`, `[fast_cnp]` and `[[connection]]`: the resulting configuration, and
+//! contradictions.
 
 use super::errors::{TRANSIT, refused_with};
 use super::parse;

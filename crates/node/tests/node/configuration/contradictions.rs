@@ -1,4 +1,4 @@
-//! Sections that contradict each other or themselves: each error names file and line, and what is wrong there.
+//! Sections that contradict each other or themselves: each error names file, line and the contradiction.
 
 use super::errors::{EDGE, TRANSIT, refused, refused_with};
 use super::parse;

@@ -1,4 +1,4 @@
-//! `[controller]`: what the controller is told, and what contradicts itself.
+//! `[controller]`: the status that the controller receives, and contradictions.
 
 use super::errors::{EDGE, refused_with};
 use super::parse;

@@ -1,4 +1,4 @@
-//! The document has every key, no other, and an example that works.
+//! The document has all keys, no others, and an example that works.
 
 use super::parse;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[controller.link]]", "[controller]\nlink = [{ zzz = 1 }]"),
 ];
 
-/// The keys that an error says there are.
+/// Keys that the code accepts, from an error.
 fn keys_of_code(file: &str) -> BTreeSet<String> {
     let error = parse(file).expect_err("zzz is no key");
     let (found, expected) = error.split_once(", expected ").expect("the error says what was expected");

@@ -1,4 +1,4 @@
-//! What a node on interfaces is told otherwise than a run over captures.
+//! Differences between the configuration of a node on interfaces and that of a run over captures.
 
 use super::errors::TRANSIT;
 use super::parse;

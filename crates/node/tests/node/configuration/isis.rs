@@ -1,4 +1,4 @@
-//! `[isis]`: what is announced, and what contradicts itself.
+//! `[isis]`: announcements, and contradictions.
 
 use super::errors::{EDGE, refused_with};
 use super::parse;

@@ -1,4 +1,4 @@
-//! `[learning]`: what a node is told, and what contradicts itself.
+//! `[learning]`: the resulting configuration, and contradictions.
 
 use super::errors::{EDGE, TRANSIT, refused_with};
 use super::parse;

@@ -1,5 +1,5 @@
-//! `[notifications]`, `[[notification_sids]]`, `backpressure`, END.C and END.E: what a node is told, and what contradicts
-//! itself.
+//! `[notifications]`, `[[notification_sids]]`, `backpressure`, END.C and END.E: the resulting configuration, and
+//! contradictions.
 
 use super::errors::{TRANSIT, refused_with};
 use super::parse;
@@ -71,7 +71,7 @@ fn a_pe_is_told_what_to_pause() {
     assert_eq!(config, Some(expected));
 }
 
-/// D63, D67: whose SIDs a router knows, and when it asks.
+/// D63, D67: the SIDs that a router has, and the threshold of its requests.
 #[test]
 fn a_router_is_told_whom_to_ask() {
     let backpressure = "backpressure = { xoff_octets = 9000, xon_octets = 4000 }\n";

@@ -1,4 +1,4 @@
-//! `[steering]` and `[[route.path]]`: what a node is told, and what contradicts itself.
+//! `[steering]` and `[[route.path]]`: the resulting configuration, and contradictions.
 
 use super::errors::{TRANSIT, refused_with};
 use super::parse;
@@ -56,7 +56,7 @@ fn addresses(texts: &[&str]) -> Vec<Ipv6Addr> {
     texts.iter().map(|text| text.parse().expect("an address")).collect()
 }
 
-/// What a transit node is told about steering.
+/// Steering configuration of a transit node.
 fn told(more: &str) -> (Option<HeadendConfig>, Vec<Vec<HeadendPath>>) {
     let configuration = parse(&format!("{TRANSIT}{more}")).expect("right");
     configuration.node().expect("a node takes it");

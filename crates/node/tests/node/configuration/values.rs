@@ -1,4 +1,4 @@
-//! What the example and the defaults come to.
+//! Values of the example and of the defaults.
 
 use super::documentation::example;
 use super::parse;

@@ -28,7 +28,7 @@ pub(crate) const HOSTS: usize = 1;
 
 const PORTS: [(&str, u8); 2] = [("uplink", 2), ("hosts", 3)];
 
-/// The namespaces, and what the node is told.
+/// The namespaces, and the node's configuration.
 pub(crate) struct Bench {
     directory: TempDir,
     pub(crate) node: NamespaceGuard,
@@ -116,7 +116,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Waits until the node says a line that contains this; the line.
+    /// Waits for a line of the node that contains this; the line.
     #[track_caller]
     pub(crate) fn says(&mut self, part: &str) -> String {
         let end = Instant::now() + PATIENCE;

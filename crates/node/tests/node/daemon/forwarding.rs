@@ -1,4 +1,4 @@
-//! What a node does to packets on real links is what scapy and Linux say.
+//! Packets that a node forwards on real links, compared with scapy and Linux.
 
 use crate::daemon::bench::{Bench, HOSTS, UP, golden};
 

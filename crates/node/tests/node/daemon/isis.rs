@@ -1,11 +1,11 @@
-//! A node that speaks IS-IS with scapy: what it learns, the node uses.
+//! A node with scapy as its IS-IS neighbour: the node uses what it learns.
 
 use crate::daemon::bench::{Bench, HOSTS, PATIENCE, UP, golden};
 use nix::sys::signal::Signal;
 use std::time::{Duration, Instant};
 
-/// A router of the WAN: what leaves for the hosts goes slowly, and senders are told. The way to system 9 is given, so
-/// that nothing but its SIDs is learnt.
+/// A router of the WAN: packets towards the hosts are sent slowly, and senders are notified. The path to system 9 is
+/// configured, so that only its SIDs are learnt.
 const CONFIGURATION: &str = "\
 [[neighbour]]
 address = 'fe80::8%uplink'
@@ -68,7 +68,7 @@ fn is_to_end_e(packet: &[u8]) -> bool {
     packet[24..40] == [0x5F, 0, 0, 0, 0, 9, 0xD0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 }
 
-/// D63, CN-5.1-2: senders behind the ingress PE are told by way of the END.E that the PE announces.
+/// D63, CN-5.1-2: senders behind the ingress PE are notified by way of the END.E that the PE announces.
 #[test]
 #[ignore = "needs root"]
 fn an_end_e_that_was_learnt_is_used() {

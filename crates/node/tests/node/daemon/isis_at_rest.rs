@@ -1,4 +1,4 @@
-//! What IS-IS costs a node that knows of a thousand systems, while nothing changes.
+//! Cost of IS-IS for a node with the LSPs of a thousand systems, while nothing changes.
 
 use crate::daemon::bench::{Bench, Host, PATIENCE, Running, UP};
 use crate::daemon::isis::{HELLO, octets};
@@ -48,7 +48,7 @@ fn lsp(number: u16) -> Vec<u8> {
     frame::wrap(MacAddress([2, 0, 0, 0, 0, 9]), lsp.octets()).expect("short")
 }
 
-/// Milliseconds of processors in each of some seconds, the least first; the neighbour says hello meanwhile.
+/// Milliseconds of processors in each of some seconds, the least first; the neighbour sends hellos meanwhile.
 fn measure(node: &Running, neighbour: &mut Host) -> Vec<f64> {
     let mut seconds_ms: Vec<f64> = (0..SECONDS)
         .map(|_| {
@@ -62,8 +62,7 @@ fn measure(node: &Running, neighbour: &mut Host) -> Vec<f64> {
     seconds_ms
 }
 
-/// Nothing is computed again while nothing changes: a node that knows of a thousand systems works as little as one that
-/// knows of none.
+/// Nothing is computed again while nothing changes: a node with a thousand systems works as little as one without any.
 #[test]
 #[ignore = "needs root"]
 fn a_thousand_systems_at_rest_cost_nothing() {

@@ -1,4 +1,4 @@
-//! The Grafana dashboard asks for what a node says.
+//! The Grafana dashboard queries metrics that a node has.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! A snapshot has what the node has.
+//! A snapshot has the state of the node.
 
 use super::example;
 use srdma_node::daemon::{GroupSnapshot, Role, Snapshot, StallWatch};
@@ -65,7 +65,7 @@ fn stalls_are_counted_per_branch_and_forgotten_with_it() {
     assert_eq!(observe(2_000_000_000, true, 3), [1, 0, 0]);
 }
 
-/// D84: the paths to each destination, with what is believed of them.
+/// D84: the paths to each destination, with their presumed states.
 #[test]
 fn it_has_the_paths_of_destinations() {
     let steering = example().steering.expect("the example has paths");

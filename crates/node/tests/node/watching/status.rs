@@ -54,7 +54,7 @@ fn a_live_socket_is_refused_and_a_stale_one_replaced() {
     assert!(error.contains("n6.sock: another node is running and answers here"), "{error}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     drop(server);
-    // A socket outlives its listener unless somebody removes it.
+    // A socket outlives its listener unless it is removed.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     let error = read_status(&path).unwrap_err().to_string();

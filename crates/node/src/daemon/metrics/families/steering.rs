@@ -1,4 +1,4 @@
-//! Metrics of steering: paths, and what was counted. Flows come and go; status has them.
+//! Metrics of steering: paths and counters. Flows come and go; they are in the status.
 
 use super::{Labels, Out};
 use crate::daemon::{PathSnapshot, Snapshot};
