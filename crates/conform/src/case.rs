@@ -1,4 +1,4 @@
-//! What is sent to a device, and what must come out.
+//! Cases: frames sent to a device, and the frames that it must send.
 
 use crate::Expected;
 

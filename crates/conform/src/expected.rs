@@ -1,4 +1,4 @@
-//! A frame that must come out, and what of it is the device's choice.
+//! An expected frame, with the fields that the device may choose.
 
 use srdma_testkit::checksums;
 

@@ -1,4 +1,4 @@
-//! The fields of a frame by the names of their documents, and where they lie.
+//! Fields of a frame by the names of their documents, with their positions.
 
 mod headers;
 mod rdma;
@@ -58,7 +58,7 @@ impl Field {
     }
 }
 
-/// The fields of a frame, in their order and without gaps. What cannot be told apart further is one field.
+/// Fields of a frame, in order and without gaps. Octets that cannot be divided further are one field.
 pub fn fields(frame: &[u8]) -> Vec<Field> {
     let mut walk = Walk { frame, at: 0, fields: Vec::new(), header: String::new(), seen: BTreeMap::new() };
     headers::ethernet(&mut walk);
@@ -81,7 +81,7 @@ pub fn summary(frame: &[u8]) -> String {
     if words.is_empty() { format!("{octets} octets") } else { format!("{} ({octets} octets)", words.join(" ")) }
 }
 
-/// Fields that tell packets apart, and what stands before their values.
+/// Fields that distinguish packets, with the prefixes of their values.
 const SUMMARISED: [(&str, &str); 11] = [
     ("IPv6 Source Address", ""),
     ("IPv6 Destination Address", "> "),

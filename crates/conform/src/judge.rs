@@ -1,4 +1,4 @@
-//! What came out against what must come out.
+//! Comparison of observed frames with expected ones.
 
 use crate::fields::{Field, fields, hex, summary};
 use crate::{Expected, Frame};
@@ -69,7 +69,7 @@ pub enum Finding {
     },
 }
 
-/// Holds the frames that came out in one step against those that must; nothing is said of a device that is right.
+/// Compares the observed frames of one step with the expected ones; no findings for a correct device.
 pub fn judge(expected: &[Expected], observed: &[Frame]) -> Vec<Finding> {
     let observed: Vec<Frame> = observed.iter().filter(|frame| !is_housekeeping(&frame.octets)).map(trimmed).collect();
     let mut left: Vec<&Frame> = observed.iter().collect();
@@ -159,7 +159,7 @@ fn differences(expected: &[u8], got: &[u8]) -> Vec<Difference> {
     differences
 }
 
-/// What devices say whatever they are sent: Neighbor Discovery, multicast listeners, LLDP and the like.
+/// Unsolicited frames of devices: Neighbor Discovery, multicast listeners, LLDP and the like.
 fn is_housekeeping(frame: &[u8]) -> bool {
     match frame.get(12..14) {
         Some([0x86, 0xDD]) => {

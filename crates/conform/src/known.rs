@@ -1,4 +1,4 @@
-//! Departures from the documents that devices are known for.
+//! Known departures of devices from the documents.
 
 use crate::Finding;
 use serde::Serialize;

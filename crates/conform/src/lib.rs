@@ -1,11 +1,11 @@
 //! Conformance tests for any device.
 //!
-//! A [`Profile`] says how a device has to be configured and has [cases](Case): frames to send to it, and what must come
-//! out. A [`Device`] is whatever takes frames and gives frames: a command that turns captures into captures, or
-//! interfaces. [`run`] puts the cases to it and judges each by each octet, and by requirement.
+//! A [`Profile`] has the configuration of a device and [cases](Case): frames to send to it, and the frames that it must
+//! send. A [`Device`] takes frames and gives frames: a command that turns captures into captures, or interfaces.
+//! [`run`] runs the cases on it and judges each by each octet, and by requirement.
 //!
-//! What must come out is computed by the slow reference models of `srdma-testkit`, which share nothing with the
-//! dataplane, and is held against captures of other implementations in the tests.
+//! The slow reference models of `srdma-testkit` compute the expected frames. They share nothing with the dataplane; the
+//! tests compare them with captures of other implementations.
 
 mod case;
 mod expected;

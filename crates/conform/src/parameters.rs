@@ -1,11 +1,11 @@
-//! What of a profile can be chosen: addresses, MAC addresses, numbers.
+//! Parameters of a profile: addresses, MAC addresses, numbers.
 
 use crate::Mac;
 use serde::{Deserialize, Serialize};
 use srdma_toml_error::{LineError, Problem};
 use std::net::Ipv6Addr;
 
-/// A parameter of a profile, for whoever configures a device.
+/// Parameter of a profile, for the configuration of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameter {
     /// Its name in a parameter file.

@@ -1,9 +1,9 @@
-//! What a run has come to: by case, and by requirement.
+//! Results of a run: by case, and by requirement.
 
 use crate::{Departure, Finding, Requirement};
 use serde::Serialize;
 
-/// What is said of a case or a requirement.
+/// Verdict on a case or a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -24,7 +24,7 @@ pub struct CaseReport {
     pub about: &'static str,
     /// The requirements that it shows.
     pub requirements: &'static [&'static str],
-    /// Pass or fail; not tested when the device could not be asked.
+    /// Pass or fail; not tested when the device could not be reached.
     pub verdict: Verdict,
     /// What was wrong, with the step, from 1.
     pub findings: Vec<(usize, Finding)>,
@@ -84,7 +84,7 @@ impl Report {
     }
 }
 
-/// What the cases say of the requirements: those that they name, then those that no case can show, with the reason.
+/// Verdicts on the requirements: those that the cases name, then those that no case can show, with the reason.
 pub(crate) fn by_requirement(
     cases: &[CaseReport],
     untested: &[(&'static str, &'static str)],

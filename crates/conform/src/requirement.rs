@@ -1,4 +1,4 @@
-//! What the ids in reports stand for.
+//! Texts of the ids in reports.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Requirement {
     /// Its id: that of `docs/spec/requirements.md`, or a section of an RFC.
     pub id: String,
-    /// What it asks for.
+    /// Text of the requirement.
     pub text: String,
 }
 

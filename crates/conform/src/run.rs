@@ -1,4 +1,4 @@
-//! A profile put to a device.
+//! Runs the cases of a profile on a device.
 
 use crate::report::by_requirement;
 use crate::{Case, CaseReport, Departure, Device, DeviceError, Profile, Report, Verdict, judge};

@@ -1,4 +1,4 @@
-//! The profiles: what they name exists, and what they leave out is said.
+//! The profiles: the names in them exist, and what they leave out is listed.
 
 use srdma_conform::{PROFILES, Profile, Requirement};
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ fn cases_have_names_of_their_own_and_something_to_send() {
     }
 }
 
-/// What a parameter file may say is what `describe` lists: each value is read back as it is.
+/// The parameters of a file are those that `describe` lists: each value is read back unchanged.
 #[test]
 fn parameters_are_read_as_they_are_written() {
     for name in PROFILES {

@@ -1,4 +1,4 @@
-//! The released events that are kept for clients that reconnect, and what such a client has missed.
+//! Released events, kept for clients that reconnect, and the number of events that such a client has missed.
 
 use srdma_api::{Event, EventKind};
 use std::collections::VecDeque;
@@ -56,14 +56,14 @@ impl EventLog {
         self.events.push_back(event);
     }
 
-    /// The events behind a cursor. Where some are missing the first says so.
+    /// Events behind a cursor. Where some are missing the first one reports it.
     pub fn after(&self, cursor: EventCursor, unix_ms: u64) -> Vec<Event> {
         let last = self.events.back().map_or(0, |event| event.number);
         let before_first = self.events.front().map_or(0, |event| event.number - 1);
         let is_of_another = cursor.run.is_some_and(|run| run != self.run) || cursor.number > last;
         let (after, gap) = match (is_of_another, before_first.checked_sub(cursor.number)) {
             (true, _) => (0, Some(None)),
-            // A client that asks for all kept events has missed none.
+            // A client that requests all kept events has missed none.
             (false, Some(missed)) if missed > 0 && cursor != (EventCursor { run: None, number: 0 }) => {
                 (0, Some(Some(missed)))
             }

@@ -1,4 +1,4 @@
-//! What a controller decides, as values without I/O: no socket, no file, no clock (D25, D30, D31).
+//! Decisions of a controller, as values without I/O: no socket, no file, no clock (D25, D30, D31).
 //!
 //! ```text
 //!   request ──► Pipeline ──► Core ── group lifecycles, network, trees, jobs

@@ -1,4 +1,4 @@
-//! On whose behalf a request is made, and what it may do.
+//! Principal of a request, and its permissions.
 
 use crate::refusal::Refusal;
 use crate::settings::DEFAULT_TENANT;

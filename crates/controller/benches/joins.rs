@@ -1,4 +1,4 @@
-//! How fast the controller answers: `cargo bench -p srdma-controller`.
+//! Response times of the controller: `cargo bench -p srdma-controller`.
 //!
 //! Joins from 64 clients over HTTP, each durable before its answer, beside the same rows written to a plain redb in
 //! batches of the same size; then 10,000 groups listed and restored.

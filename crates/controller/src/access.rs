@@ -1,4 +1,4 @@
-//! Bearer tokens: which principal a request is from.
+//! Bearer tokens, and the principals that they authenticate.
 
 use crate::config::Config;
 use sha2::{Digest, Sha256};
@@ -35,7 +35,7 @@ impl Access {
             return Err(Refusal::new(ProblemType::MissingToken, "expected the header `Authorization: Bearer TOKEN`"));
         };
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        // All are compared, so that the time says nothing of which it was.
+        // All are compared, so that the time does not depend on which one matches.
         let mut found = None;
         for (known, principal) in &self.tokens {
             if bool::from(known.ct_eq(&digest)) {

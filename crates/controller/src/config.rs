@@ -81,7 +81,7 @@ pub enum ConfigError {
     /// The file cannot be read, or a key or value is wrong.
     #[error(transparent)]
     File(#[from] FileError),
-    /// What it says does not fit together.
+    /// Its settings contradict each other.
     #[error("{}: {reason}", file.display())]
     Contradiction {
         /// The file.

@@ -1,4 +1,4 @@
-//! Notifications by key: what waits for one group is not woken by the others.
+//! Notifications by key: a change of one group wakes only what waits for that group.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! UDP, and RoCEv2 behind it.
+//! UDP, and RoCEv2 in it.
 
 use super::Walk;
 

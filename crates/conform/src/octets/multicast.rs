@@ -1,4 +1,4 @@
-//! What the multicast draft adds to SRHs: receiver lists, and the HMAC that protects them.
+//! The multicast draft's additions to SRHs: receiver lists, and the HMAC that protects them.
 
 use super::{IPV6, srh};
 use hmac::{Hmac, KeyInit, Mac as _};

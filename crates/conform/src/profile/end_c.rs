@@ -1,4 +1,4 @@
-//! END.C: notifications of a congested WAN, told to the gateway by priority flow control at the ingress PE.
+//! END.C: notifications of a congested WAN, passed to the gateway by priority flow control at the ingress PE.
 
 use super::{NodeToml, Profile, left, sent};
 use crate::octets::{ICMPV6, icmpv6_error, ipv6, pfc, srh, tunnelled, with_octets};
@@ -14,11 +14,11 @@ const CLASS: u8 = 5;
 const PRIORITY: u8 = 3;
 /// A class that is mapped to nothing.
 const UNMAPPED: u8 = 2;
-/// How long a pause is asked for, in microseconds. At the link's rate a pause of 65535 quanta lasts 335 ms, so that
-/// none has to be said again in this time.
+/// Hold time of a notification, in microseconds. At the link's rate a pause of 65535 quanta lasts 335 ms, so that none
+/// has to be refreshed in this time.
 const HOLD_US: u32 = 50_000;
 const RATE_BITS_PER_S: u64 = 100_000_000;
-/// A hold time in which a pause is said again: only a resume keeps it from being.
+/// Hold time in which a pause has to be refreshed: only a resume prevents that.
 const LONG_HOLD_US: u32 = 400_000;
 const QUANTA: u16 = 0xFFFF;
 
@@ -44,7 +44,7 @@ parameters! {
     }
 }
 
-/// What a notification says.
+/// Content of a notification.
 struct Say {
     code: u8,
     class: u8,

@@ -1,4 +1,4 @@
-//! END.E: Fast CNPs from a congested WAN, taken out of their tunnel at the ingress PE.
+//! END.E: Fast CNPs from a congested WAN, decapsulated at the ingress PE.
 
 use super::{NodeToml, Profile, left, sent};
 use crate::Case;

@@ -1,4 +1,4 @@
-//! End.MT and the aggregation of responses at an edge: what a node next to receivers does (multicast draft).
+//! End.MT and the aggregation of responses at an edge, a node next to receivers (multicast draft).
 
 mod copies;
 mod responses;
@@ -26,7 +26,7 @@ const QPNS_OF_A_GROUP: u16 = 16;
 const PROVISIONED: u16 = 2;
 /// The key of `end_mt_signed`, and its id.
 const KEY: (u32, &[u8; 32]) = (42, b"secret-key-for-tests-0123456789a");
-/// What the source believes to write to: base, octets, R_Key.
+/// Memory region that the source writes to: base, octets, R_Key.
 const REGION: (u64, u64, u32) = (0x7F00_0000_0000, 1 << 20, 0x1234);
 /// The window of CNPs, in milliseconds.
 const CNP_WINDOW_MS: u64 = 100;
@@ -86,7 +86,7 @@ parameters! {
         up: Port = Port::numbered(1),
         /// MAC addresses on the link `down`.
         down: Port = Port::numbered(2),
-        /// The device's loopback, the source of what it says upstream.
+        /// Loopback of the device, the source of its responses upstream.
         device: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 1]),
         /// The tester's address on `down`, the next hop toward the receivers.
         tester: Ipv6Addr = address([0xfe80, 0, 0, 0, 0, 0, 0, 9]),
@@ -191,8 +191,8 @@ impl EndMt {
         (0..count).map(|number| copy_for(inner, &self.receiver(group, number), REGION.0)).collect()
     }
 
-    /// A step in which the source sends these PSNs to the provisioned receivers, as any edge has to before it believes
-    /// a response.
+    /// A step in which the source sends these PSNs to the provisioned receivers: an edge accepts responses only to what
+    /// it has sent.
     fn sends(&self, case: Case, group: Group, psns: &[u32]) -> Case {
         psns.iter().fold(case, |case, psn| {
             let inner = self.data(group, *psn);
@@ -207,7 +207,7 @@ impl EndMt {
         response(self.address(number), self.proxy(group), self.designated_qpn, psn, syndrome)
     }
 
-    /// What the edge says to its parent.
+    /// Response of the edge to its parent.
     fn upstream(&self, group: Group, psn: u32, syndrome: u8) -> Vec<u8> {
         response(self.device, self.proxy(group), self.designated_qpn, psn, syndrome)
     }

@@ -67,7 +67,7 @@ parameters! {
         left: Port = Port::numbered(2),
         /// MAC addresses on the link `right`, toward the other.
         right: Port = Port::numbered(3),
-        /// The device's loopback, the source of its tunnels and of what it says upstream.
+        /// Loopback of the device, the source of its tunnels and of its responses upstream.
         device: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 6, 0, 0, 0, 1]),
         /// The tester's address on each link: the next hop of every route.
         tester: Ipv6Addr = address([0xfe80, 0, 0, 0, 0, 0, 0, 9]),
@@ -211,7 +211,7 @@ impl EndReplicate {
         })
     }
 
-    /// What a branch says, 0 for `left` and 1 for `right`.
+    /// Response of a branch, 0 for `left` and 1 for `right`.
     fn branch_says(&self, group: Group, branch: usize, psn: u32, syndrome: u8) -> crate::Frame {
         let (port, node, _) = self.branches()[branch];
         sent(port, &response(node, self.proxy(group), self.designated_qpn, psn, syndrome))

@@ -1,7 +1,7 @@
-//! Fast CNP at a switch: told to senders at once, translated at a first hop, kept inside the domain.
+//! Fast CNP at a switch: sent to senders at once, translated at a first hop, kept inside the domain.
 //!
-//! Congestion is made by a pause: what the device has to send to a port that is paused waits, and a packet that finds
-//! others waiting meets congestion.
+//! A pause makes the congestion: frames for a paused port wait, and a packet that finds others waiting meets
+//! congestion.
 
 use super::multicast::{IPV6_AT, marked};
 use super::{NodeToml, Profile, left, sent};

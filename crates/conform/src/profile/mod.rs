@@ -1,4 +1,4 @@
-//! What a device has to be configured as, and the cases for it.
+//! Profiles: the configuration of a device, and its cases.
 
 mod end_c;
 mod end_e;

@@ -1,4 +1,4 @@
-//! What the profiles of the two kinds of nodes of a multicast tree have in common.
+//! Common part of the profiles of the two kinds of nodes of a multicast tree.
 
 use super::left;
 use crate::octets::{ACKNOWLEDGE, SEND_ONLY, with_dscp, with_ecn, with_flow_label, with_octets};
@@ -39,12 +39,12 @@ pub(super) fn marked(packet: Vec<u8>) -> Vec<u8> {
     with_flow_label(with_dscp(with_ecn(packet, crate::octets::ECT0), 26), 0x5_4321)
 }
 
-/// An ACK, or what else the syndrome says.
+/// An ACK, or the response of another syndrome.
 pub(super) fn response(source: Ipv6Addr, destination: Ipv6Addr, qpn: u32, psn: u32, syndrome: u8) -> Vec<u8> {
     const MSN: [u8; 3] = [0, 0, 1];
     let [a, b, c] = MSN;
     let asking = rocev2(source, destination, ACKNOWLEDGE, qpn, psn, &[syndrome, a, b, c]);
-    // A response asks for none.
+    // A response requests no ACK.
     let end = asking.len() - 4;
     let plain = with_octets(asking, 40 + 8 + 8, &[0]);
     let icrc = srdma_testkit::checksums::icrc(&plain[..end]);

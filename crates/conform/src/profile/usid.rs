@@ -1,4 +1,4 @@
-//! End, End.X, End.DT6, uN, uA and H.Encaps.Red: what each hop of a placed path does (RFC 8754, RFC 8986, RFC 9800).
+//! End, End.X, End.DT6, uN, uA and H.Encaps.Red: the hops of a placed path (RFC 8754, RFC 8986, RFC 9800).
 
 mod cases;
 
@@ -56,7 +56,7 @@ parameters! {
         host_up: Ipv6Addr = address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 1]),
         /// A host behind `down`, to which packets go.
         host_down: Ipv6Addr = address([0x2001, 0xdb8, 0xb, 0, 0, 0, 0, 1]),
-        /// A host of the VPN, behind `down`, which only the VPN's table knows.
+        /// Host of the VPN, behind `down`, with a route in the VPN's table only.
         host_vpn: Ipv6Addr = address([0x2001, 0xdb8, 0xc, 0, 0, 0, 0, 1]),
         /// A host that packets are encapsulated for, with one segment: `un_down`, then `un_up` in one address.
         host_one_segment: Ipv6Addr = address([0x2001, 0xdb8, 0xe1, 0, 0, 0, 0, 1]),

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const BEGIN_NS: u64 = 1_700_000_000_000_000_000;
 /// From step to step: longer than any timer that a case waits for.
 const STEP_NS: u64 = 1_000_000_000;
-/// From frame to frame in a step, beyond the gap that it asks for.
+/// Time between frames of a step, in nanoseconds, beyond the gap of the step.
 const FRAME_NS: u64 = 1_000;
 
 /// A command, in whose text `{in}`, `{out}`, `{in_file}`, `{out_file}` and `{config}` are replaced.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The longest frame, as long as a jumbo frame can be.
 const LONGEST_FRAME: usize = 16 << 10;
 
-/// A device behind interfaces of this host. The tester answers whoever solicits a neighbour, as every neighbour.
+/// A device behind interfaces of this host. The tester answers each Neighbor Solicitation, as every neighbour.
 #[derive(Debug)]
 pub struct InterfaceDevice {
     ports: Vec<TesterPort>,
@@ -98,7 +98,7 @@ impl Device for InterfaceDevice {
 
     fn put(&mut self, steps: &[Step]) -> Result<Vec<Vec<Frame>>, DeviceError> {
         let mut observed = Vec::new();
-        // What is still on its way from before is nobody's.
+        // Frames still in flight from before belong to no case.
         self.collect(Duration::ZERO)?;
         for step in steps {
             let mut frames = Vec::new();

@@ -1,4 +1,4 @@
-//! Ways to put frames to a device.
+//! Ways to exchange frames with a device.
 
 mod command;
 mod interface;
@@ -21,7 +21,7 @@ pub trait Device {
     fn put(&mut self, steps: &[Step]) -> Result<Vec<Vec<Frame>>, DeviceError>;
 }
 
-/// Why nothing can be said of a device.
+/// Reason for which a device cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// A case could not be put to it.

@@ -17,7 +17,7 @@ impl Core {
             self.start_joins(id);
             let group = self.groups.get_mut(&id);
             let Some(lifecycle) = group.and_then(|group| group.lifecycle.as_mut()) else { break };
-            // A source that has never asked has sent nothing.
+            // A source without any request has sent nothing.
             if let Some(Order::Pause { round }) = lifecycle.source_order()
                 && let Some(group) = self.groups.get_mut(&id)
                 && group.row.source == SourceState::Idle

@@ -1,4 +1,4 @@
-//! How many groups each link of the network carries.
+//! Number of groups on each link of the network.
 
 use srdma_group::Record;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Sources: when they may send, and when they pause (D30, D31).
+//! Source sessions: permission to send, and pauses (D30, D31).
 
 use super::{Core, unknown};
 use crate::principal::Principal;

@@ -1,4 +1,4 @@
-//! What clients read.
+//! Views of the state for clients.
 
 use super::{Core, Group, Node};
 use crate::principal::Principal;

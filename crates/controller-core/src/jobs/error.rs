@@ -1,4 +1,4 @@
-//! Why a change of jobs is refused. Nothing has changed then.
+//! Errors of changes of jobs. A change with an error has no effect.
 
 use super::MAX_FLOWS;
 use srdma_fabric::ProgramError;

@@ -1,4 +1,4 @@
-//! What is kept of jobs, and the rows that it is stored in, JSON each.
+//! Stored values of jobs, and their rows, JSON each.
 //!
 //! | key | value |
 //! |---|---|

@@ -48,7 +48,7 @@ impl Stored {
         self.0.iter().map(|(key, value)| JobRow { key: key.clone(), value: Some(value.clone()) }).collect()
     }
 
-    /// What a controller that starts now knows.
+    /// State of a controller that starts now.
     fn restart(&self, fabric: &str) -> Jobs {
         let mut jobs = jobs_on(fabric);
         assert_eq!(jobs.restore(&self.rows()), Ok(vec![]));
@@ -77,7 +77,7 @@ fn the_drafts_jobs_get_the_drafts_programs() {
     assert_eq!(released.moved, [], "nothing would be better");
 }
 
-/// After every step a controller that was restarted knows the same, and does the same next.
+/// After every step a restarted controller has the same state, and takes the same next step.
 #[test]
 fn a_restart_changes_nothing() {
     type Step = fn(&mut Jobs) -> Result<(Vec<JobRow>, WhatIfAnswer), JobError>;
@@ -124,7 +124,7 @@ fn a_question_changes_nothing_and_is_answered_as_it_would_be() {
     assert_eq!(removed, answers[1]);
 }
 
-/// Those move whose links are drained, and nobody else where that does not help.
+/// Only jobs with drained links move, and others where that helps.
 #[test]
 fn a_drain_moves_those_that_were_there() {
     let mut jobs = jobs_on(RAIL);

@@ -1,4 +1,4 @@
-//! The limit of connections, in all and from one place, so that one client alone cannot exhaust them.
+//! Connection limiter: in all and for each address, so that one client alone cannot exhaust the connections.
 
 use srdma_api::ProblemType;
 use srdma_controller_core::Refusal;

@@ -1,4 +1,4 @@
-//! The API's description, and what its problems mean.
+//! Description of the API, and the meanings of its problems.
 
 use super::{events, groups, jobs, network, written};
 use crate::service::RequestError;

@@ -1,9 +1,9 @@
-//! The page for people.
+//! The web page.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse, Response};
 
-/// It is one file, whose own policy lets it speak to nobody but its server; this adds what a file cannot say.
+/// One file, whose own policy allows connections to its server only; the headers here add what a file cannot have.
 const PAGE: &str = include_str!("../../../../page/dist/index.html");
 const POLICY: &str = "frame-ancestors 'none'";
 

@@ -1,4 +1,4 @@
-//! What handlers take from a request: the principal, the version that it expects, and the body.
+//! Parts of a request that handlers use: the principal, the version that it expects, and the body.
 
 use super::App;
 use crate::service::RequestError;

@@ -1,4 +1,4 @@
-//! Responses of a standby controller: which one leads.
+//! Responses of a standby controller: the address of the leader.
 
 use crate::service::RequestError;
 use crate::store::Leadership;

@@ -41,9 +41,9 @@ const PIECE: &str = "srdma/piece/";
 /// Where the pieces of the journal are: no row has a key that begins so.
 const JOURNAL_PIECES: &str = "\u{1}journal";
 
-/// Operations of a transaction beside that of `batch`, at most. etcd takes 128, unless it is told otherwise.
+/// Most operations of a transaction beside that of `batch`. The default limit of etcd is 128.
 const MOST_OPERATIONS: usize = 120;
-/// Octets of keys and values in a transaction, at most. etcd takes 1.5 MiB, unless it is told otherwise.
+/// Most octets of keys and values in a transaction. The default limit of etcd is 1.5 MiB.
 const MOST_OCTETS: usize = 1_000_000;
 /// Octets of a piece, and of a value that is not in pieces, at most.
 const PIECE_OCTETS: usize = 700_000;
@@ -94,7 +94,7 @@ impl Etcd {
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer> {
-        // Whoever panicked meanwhile has at most failed to note what `take_up` or the next comparison finds.
+        // A panic meanwhile has at most left out a note that `take_up` or the next comparison makes up for.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -282,7 +282,7 @@ impl Store for Etcd {
         let journal = serde_json::to_vec(&to_journal(&changes)).map_err(|error| damaged("journal", error))?;
         let pieces = self.put_pieces(&mut writer, JOURNAL_PIECES, &journal)?;
         self.transact(&mut writer, &[part::put(JOURNAL, pieces.to_string().as_bytes())])?;
-        // From here on it is durable, whoever carries it out.
+        // From here on it is durable, and any leader can complete it.
         writer.is_unfinished = true;
         if self.carry_out(&mut writer, &changes).is_ok() && self.end_journal(&mut writer).is_ok() {
             writer.is_unfinished = false;

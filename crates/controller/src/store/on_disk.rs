@@ -15,7 +15,7 @@ const BATCHES: TableDefinition<'static, &str, u64> = TableDefinition::new("batch
 enum Failure {
     /// It was not begun to be made durable.
     NotMade(StoreError),
-    /// It failed on the way: the file says whether it was made.
+    /// It failed on the way: the file shows whether it was made.
     Unknown { batch: u64, error: StoreError },
 }
 

@@ -1,4 +1,4 @@
-//! Nobody gets in where they do not belong.
+//! Requests without permission are rejected.
 
 use crate::running::*;
 use sha2::{Digest, Sha256};
@@ -111,7 +111,7 @@ fn connections_are_secret() {
     assert!(!clear.contains("HTTP"), "{clear}");
 }
 
-/// Without tokens and TLS nobody from elsewhere is listened to.
+/// Without tokens and TLS connections from other hosts are rejected.
 #[test]
 fn an_open_controller_stays_on_loopback() {
     let wide = vec!["[::]:8470".parse().unwrap()];

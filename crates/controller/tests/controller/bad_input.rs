@@ -1,4 +1,4 @@
-//! Whatever is wrong is refused by name, and changes nothing.
+//! Invalid requests are rejected with the name of the problem, and change nothing.
 
 use crate::fleet::figure_1;
 use crate::life::ready;
@@ -150,7 +150,7 @@ fn what_is_no_request_is_refused() {
     }
 }
 
-/// 100 MB are refused before they are read, whether their length is told or not.
+/// A body of 100 MB is rejected before it is read, with a length or without.
 #[test]
 fn a_request_of_100_mb_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! More connections than there may be.
+//! More connections than the limit.
 
 use crate::running::*;
 use srdma_controller::{Config, OnDisk};
@@ -41,8 +41,8 @@ fn connect(running: &Running, from: Ipv4Addr) -> TcpStream {
     stream
 }
 
-/// 100,000 connections from one address: those that there may be stay, the others are told why they may not, and
-/// whoever else speaks to the controller meanwhile is answered, and finds again what was answered.
+/// 100,000 connections from one address: those within the limit stay, the others get the reason, and other clients of
+/// the controller meanwhile get answers, and find again what was answered.
 #[test]
 fn a_hundred_thousand_connections_keep_nobody_out() {
     const CONNECTIONS: usize = 100_000;
@@ -64,7 +64,7 @@ fn a_hundred_thousand_connections_keep_nobody_out() {
                 let mut answer = String::new();
                 match stream.read_to_string(&mut answer) {
                     Ok(_) => assert!(answer.contains("503") && answer.contains("too-many-connections"), "{answer:?}"),
-                    // It came in for one that has asked nothing for too long.
+                    // It replaced a connection without a request for too long.
                     Err(_) => let_in.push(stream),
                 }
             }

@@ -1,4 +1,4 @@
-//! The stream of events: nobody who comes back misses one unheard.
+//! The event stream: a client that reconnects detects each event that it has missed.
 
 use crate::running::{Running, create, until};
 use srdma_api::{Client, ClientError, Event, EventKind};
@@ -36,7 +36,7 @@ fn a_stream_goes_on_where_it_was_cut() {
     let ids: Vec<u32> = (1..=3).map(|number| create(&client, number).summary.id).collect();
     let seen = events(&client, "0", 2);
     assert_eq!(seen.iter().map(created).collect::<Vec<_>>(), [Some(ids[0]), Some(ids[1])]);
-    // What happens while nobody listens comes behind what was seen, once.
+    // Events without a connected client follow those that were seen, once.
     let fourth = create(&client, 4).summary.id;
     let more = events(&client, &seen[1].0, 2);
     assert_eq!(more.iter().map(created).collect::<Vec<_>>(), [Some(ids[2]), Some(fourth)]);

@@ -1,4 +1,4 @@
-//! Nodes and controllers die.
+//! Failures of nodes and controllers.
 
 use crate::fleet::{Agent, figure_1, loopback, registration};
 use crate::life::ready;
@@ -81,7 +81,7 @@ fn the_tree_goes_round_a_drained_node() {
     assert_eq!(refused.unwrap_err().problem().unwrap().name(), "no-path");
 }
 
-/// Whatever was answered is there after a controller's death, nodes forward on and are told nothing.
+/// Everything that was answered is there after a controller's death; nodes go on forwarding and get no orders.
 #[test]
 fn a_controller_that_comes_back_goes_on() {
     let folder = tempfile::tempdir().unwrap();

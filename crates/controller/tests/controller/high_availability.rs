@@ -57,7 +57,7 @@ impl Controller {
         self.client().get::<GroupPage>("/v1/groups").is_ok()
     }
 
-    /// What it says instead of an answer.
+    /// Its response instead of an answer.
     fn refusal(&self) -> Option<String> {
         let error = self.client().get::<GroupPage>("/v1/groups").err()?;
         let problem = error.problem()?;
@@ -100,7 +100,7 @@ fn another_controller_has_all_that_a_killed_one_answered() {
     let second = Controller::start(&server, free_port());
     let named = format!("the controller at {} is the leader: use that one", first.url());
     until("the second says who leads", || second.refusal().filter(|refusal| *refusal == named));
-    // Whoever knows both asks the one that leads, now and later.
+    // A client with both addresses uses the one that leads, now and later.
     let both = format!("{},{}", second.url(), first.url());
     let both = Client::new(&both, None, None).unwrap();
     let client = first.client();
@@ -153,7 +153,7 @@ fn another_controller_has_all_that_a_killed_one_answered() {
     assert!(found.iter().all(|id| *id < last));
 }
 
-/// One that is told to end lets the other one lead at once.
+/// A leader that is ended by a signal lets the other one lead at once.
 #[test]
 fn a_controller_that_ends_in_order_hands_over_at_once() {
     let server = Server::start();

@@ -87,7 +87,7 @@ fn batches_and_values_may_be_of_any_size() {
     assert_eq!(left, ["srdma/batch", "srdma/leader", "srdma/row/job/long", "srdma/row/job/short"], "no piece is left");
 }
 
-/// Whoever has been deposed writes nothing more, even if it has not noticed.
+/// A deposed leader writes nothing more, even if it has not noticed.
 #[test]
 fn a_leader_that_was_deposed_writes_nothing() {
     let server = Server::start();
@@ -105,7 +105,7 @@ fn a_leader_that_was_deposed_writes_nothing() {
     assert_eq!(rows(&second, ""), [row("a", "4")]);
 }
 
-/// Its lease is not renewed, since etcd is not reached: it is told before another one can lead.
+/// Its lease is not renewed, since etcd is not reached: it is notified before another one can lead.
 #[test]
 fn a_leader_that_is_cut_off_is_told_before_another_leads() {
     let server = Server::start();
@@ -210,7 +210,7 @@ fn a_backup_fills_an_empty_etcd() {
     assert!(again == backup);
 }
 
-/// An etcd that speaks TLS and asks who speaks to it: only a controller that trusts it, and that it trusts, may use it.
+/// An etcd with TLS and client certificates: only a controller that trusts it, and that it trusts, may use it.
 #[test]
 fn etcd_and_controller_show_who_they_are() {
     let secured = Secured::start();

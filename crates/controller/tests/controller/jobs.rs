@@ -1,4 +1,4 @@
-//! Jobs over HTTP: placed, looked at, moved, taken away, and there after a restart (PP-4-1).
+//! Jobs over HTTP: placed, read, moved, removed, and there after a restart (PP-4-1).
 
 use crate::running::*;
 use srdma_api::{ClientError, DrainLinks, Job, JobPage, NewJob, WhatIf, WhatIfAnswer};

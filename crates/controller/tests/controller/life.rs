@@ -17,7 +17,7 @@ pub(crate) fn ready(running: &Running) -> (u32, srdma_api::Client) {
     (group, client)
 }
 
-/// D31: every node has its part when the group is ready, the tree is that of the figure, and says how it was found.
+/// D31: every node has its group entry when the group is ready, and the tree is that of the figure, with its origin.
 #[test]
 fn a_group_is_created() {
     let folder = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ fn a_group_is_created() {
     assert!(shown.members.iter().all(|member| member.state == ReceiverState::Member));
 }
 
-/// A refusal by one node leaves the group open, nothing at any node, and says why.
+/// A refusal by one node leaves the group open and all nodes without it, and the reason is reported.
 #[test]
 fn a_refused_creation_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn a_refused_creation_leaves_nothing() {
     assert_eq!(agents[&4].group_entry(group).unwrap().epoch, 2, "the epoch of what was given up is not used again");
 }
 
-/// D30: a source that has begun pauses, says where it is, and goes on when the newcomer is in everywhere.
+/// D30: a source that has begun pauses, reports its PSN, and goes on when the newcomer is in everywhere.
 #[test]
 fn a_late_receiver_joins_at_the_next_psn() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,7 +94,7 @@ fn a_late_receiver_joins_at_the_next_psn() {
     assert_eq!(member.unwrap().joined_psn, Some(0x123));
 }
 
-/// A source that has never asked has sent nothing: a join waits for nobody.
+/// A source without any request has sent nothing: a join waits for no node.
 #[test]
 fn a_join_before_the_source_begins_needs_no_pause() {
     let folder = tempfile::tempdir().unwrap();
@@ -105,7 +105,7 @@ fn a_join_before_the_source_begins_needs_no_pause() {
     assert_eq!(until_ready(&client, group).summary.receivers, 6);
 }
 
-/// What a source has ended nobody can join any more; who waits is told at once.
+/// A group whose source has ended rejects joins; those that wait are rejected at once.
 #[test]
 fn nobody_joins_when_the_source_has_ended() {
     let folder = tempfile::tempdir().unwrap();

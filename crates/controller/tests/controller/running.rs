@@ -1,4 +1,4 @@
-//! A controller that runs, and how tests speak to it.
+//! A running controller, and the client of the tests.
 
 use srdma_api::{Client, Group, GroupState, MemoryRegion, NewGroup, NewReceiver, SourceAddress, SourceRegion};
 use srdma_controller::{Config, OnDisk, Server, Store, StoreError};
@@ -36,7 +36,7 @@ impl Running {
         Client::new(&format!("http://{}", self.address), None, None).unwrap()
     }
 
-    /// Sends octets as they are; returns all that comes back until the other side closes or says nothing more.
+    /// Sends octets as they are; returns all that comes back until the other side closes or sends nothing more.
     pub(crate) fn raw(&self, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -1,4 +1,4 @@
-//! Stores that fail, are cut, are opened twice, saved, restored and lost.
+//! Stores that fail, are truncated, are opened twice, saved, restored and lost.
 
 use crate::fleet::{Agent, figure_1, registration, until_registered};
 use crate::life::ready;
@@ -191,7 +191,8 @@ fn another_store_leaves_the_nodes_alone() {
     assert!(kept.iter().filter(|agent| agent.group_entry(group).is_some()).count() >= 5);
 }
 
-/// When the store is lost a new one learns the groups from what the headends keep, and the nodes are told nothing.
+/// After the loss of the store a new one learns the groups from the recovery snapshots of the headends, and the nodes
+/// get no orders.
 #[test]
 fn a_rebuilt_store_has_the_groups() {
     let folder = tempfile::tempdir().unwrap();

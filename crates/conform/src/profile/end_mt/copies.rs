@@ -1,4 +1,4 @@
-//! Data going down: copies for the receivers.
+//! Data in the direction of the receivers: copies.
 
 use super::{EndMt, Group, KEY, REGION, region};
 use crate::octets::multicast::{WRITE_ONLY, end_mt_tlv, mr_tlv, signed_srh};

@@ -1,4 +1,4 @@
-//! Responses going up: what the parent is told of the receivers.
+//! Responses in the direction of the source: aggregation for the parent.
 
 use super::{CNP_WINDOW_MS, EndMt, Group};
 use crate::Case;
@@ -19,17 +19,17 @@ struct Responses<'e>(&'e EndMt);
 const FIRST: u32 = 0x100;
 
 impl Responses<'_> {
-    /// A receiver says something.
+    /// A receiver sends a response.
     fn says(&self, case: Case, group: Group, receiver: u16, psn: u32, syndrome: u8) -> Case {
         case.send(sent(self.0.down(), &self.0.receiver_says(group, receiver, psn, syndrome)))
     }
 
-    /// The parent is told something.
+    /// The parent must receive a response.
     fn told(&self, case: Case, group: Group, psn: u32, syndrome: u8) -> Case {
         case.expect(responds(self.0.up(), &self.0.upstream(group, psn, syndrome)))
     }
 
-    /// The parent may be told something that a NAK behind it says as well.
+    /// The parent may receive a response that a following NAK includes.
     fn may_be_told(&self, case: Case, group: Group, psn: u32) -> Case {
         case.expect(responds(self.0.up(), &self.0.upstream(group, psn, ACK)).or_nothing())
     }

@@ -29,7 +29,7 @@ pub(super) struct Gateway {
     current: AtomicUsize,
 }
 
-/// Why etcd did not do what it was asked.
+/// Reason for a failed request to etcd.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CallError {
     /// No server answered: whether it was done is not known.
@@ -121,7 +121,7 @@ struct KeptAliveResult {
     ttl: i64,
 }
 
-/// Whom the controller trusts, and how it shows who it is.
+/// CA bundle of the controller for etcd, and its client certificate.
 fn tls(trust: &EtcdTrust) -> Result<TlsConfig, StoreError> {
     let mut config = TlsConfig::builder();
     if let Some(file) = &trust.ca {
@@ -202,7 +202,7 @@ impl Gateway {
         self.call("lease/revoke", &json!({"ID": lease.to_string()})).map(|_: Value| ())
     }
 
-    /// Asks one server after the other, from the one that answered last, until one does.
+    /// Sends the request to one server after the other, from the last one that answered, until one answers.
     fn call<T: serde::de::DeserializeOwned>(&self, path: &str, question: &Value) -> Result<T, CallError> {
         let first = self.current.load(Ordering::Relaxed);
         let mut reasons = Vec::new();
@@ -235,7 +235,7 @@ impl Gateway {
     }
 }
 
-/// What an answer that is an error says.
+/// Message of an error response.
 fn said(text: &str) -> String {
     let value: Option<Value> = serde_json::Deserializer::from_str(text).into_iter().next().and_then(Result::ok);
     let error = value.as_ref().and_then(|value| value.get("error")).and_then(Value::as_str);

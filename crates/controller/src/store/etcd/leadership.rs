@@ -19,7 +19,7 @@ const RENEWAL_INTERVAL: Duration = Duration::from_millis(1000);
 /// Interval at which a standby checks for a leader.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The leader, as a controller knows it.
+/// The leader, as a controller has last read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leadership {
     /// This controller.
@@ -76,8 +76,8 @@ impl Standby {
         }
     }
 
-    /// Waits until it is the leader, and opens the store. `told` is called with each change of the leader meanwhile,
-    /// `deposed` when it is no longer the leader: no answer may leave it from then on.
+    /// Waits until this controller is the leader, and opens the store. `told` is called with each change of the leader
+    /// meanwhile, `deposed` when it is no longer the leader: no answer may leave it from then on.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Stands before an etcd, and loses, holds or cuts what passes.
+//! A proxy before an etcd, which loses, delays or cuts requests and responses.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -109,7 +109,7 @@ fn base64(text: &str) -> String {
     base64::Engine::encode(&base64::prelude::BASE64_STANDARD, text)
 }
 
-/// An etcd that speaks TLS only, and only to whom its authority vouches for.
+/// An etcd with TLS only, and only for clients with a certificate of its CA.
 pub(crate) struct Secured {
     port: u16,
     folder: TempDir,
@@ -133,7 +133,7 @@ impl Secured {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// What a controller says that trusts it, or not, and shows who it is, or not.
+    /// Trust of a controller that has the CA bundle, or not, and a client certificate, or not.
     pub(crate) fn trust(&self, trusts: bool, shows: bool) -> EtcdTrust {
         let file = |name: &str| self.folder.path().join(name);
         let own = Tls { certificate: file("client.pem"), key: file("client.key") };
@@ -165,7 +165,7 @@ fn make_certificates(folder: &Path) {
     }
 }
 
-/// A port that nobody listens at.
+/// A port without a listener.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
