@@ -1,4 +1,4 @@
-//! Runs one variant of a scenario with one seed and says how fast that was.
+//! Runs one variant of a scenario with one seed and prints the time that it took.
 //!
 //! ```sh
 //! cargo run --release -p srdma-fabric-sim --example experiment -- scenarios/permutation.toml [VARIANT [SEED]]

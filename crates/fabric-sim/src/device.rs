@@ -1,4 +1,4 @@
-//! What stands at the ends of an experiment's links: switches and servers.
+//! Devices at the ends of an experiment's links: switches and servers.
 
 use super::member::Member;
 use super::queue_monitor::QueueMonitor;
@@ -142,7 +142,7 @@ impl Station for Device {
         self.switch().is_some_and(Node::has_groups)
     }
 
-    /// A node whose queue has fallen to XON tells the ingress PE (CN-4.1-2).
+    /// A node whose queue has fallen to XON notifies the ingress PE (CN-4.1-2).
     fn answers_departures(&self) -> bool {
         self.switch().is_some_and(|node| node.backpressure().is_some())
     }

@@ -1,4 +1,4 @@
-//! Runs of a scenario of any kind, and what presents their results.
+//! Runs of a scenario of any kind, and the output of their results.
 
 use crate::end_to_end::{EndToEndReport, EndToEndResults, EndToEndScenario, run_end_to_end};
 use crate::parallel::run_all;

@@ -46,7 +46,7 @@ pub(super) enum FlowSize {
 /// The longest message, in octets. Longer flows than that do not occur in the distributions.
 const MAX_OCTETS: u64 = 1 << 30;
 
-/// All flows of a scenario, in the order of their beginnings. The variant has no say in it.
+/// All flows of a scenario, in the order of their beginnings. They do not depend on the variant.
 pub(super) fn plan(scenario: &FabricScenario, seed: u64) -> Vec<PlannedFlow> {
     let mut flows = Vec::new();
     let end_ns = scenario.measures.duration_us.get() * NS_PER_US;

@@ -78,7 +78,7 @@ impl Branches {
         branches
     }
 
-    /// Adds a switch with all that is above it, and says at which position it is.
+    /// Adds a switch with all that is above it, and returns its position.
     fn add(&mut self, switch: SwitchId, above: &BTreeMap<SwitchId, (SwitchId, PortId)>) -> usize {
         if let Some(known) = self.switches.iter().position(|known| *known == switch) {
             return known;

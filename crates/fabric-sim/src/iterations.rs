@@ -1,4 +1,4 @@
-//! Iterations of tasks: when each begins and ends, and what it takes for them to be possible.
+//! Iterations of tasks: beginnings and ends, and the conditions under which they are possible.
 
 use super::programs;
 use super::run::{Run, RunError};

@@ -1,4 +1,4 @@
-//! What a server's NIC puts around packets: one program for each queue pair, or, where it steers, the path that the
+//! Headers that a server's NIC adds to packets: one program for each queue pair, or, where it steers, the path that the
 //! dataplane's headend chooses (PP-4-3, PP-4-6).
 
 use super::build::ADDRESSES;

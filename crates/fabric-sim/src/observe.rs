@@ -1,4 +1,4 @@
-//! A run as it is shown: the fabric's switches and hosts, what its switches have counted, the groups of its flows.
+//! Observation of a run: the fabric's switches and hosts, the counters of its switches, the groups of its flows.
 
 use super::build::{ADDRESSES, LINK_MTU, address_of};
 use super::groups::PlannedGroup;

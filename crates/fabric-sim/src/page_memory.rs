@@ -1,4 +1,4 @@
-//! The memory of all hosts: one page of octets, over and over.
+//! The memory of all hosts: one page of octets, repeated.
 //!
 //! What flows carry is the same everywhere, so frames need not carry copies of it: a frame is a head of its own and a
 //! share of the page. The octets are there all the same; hosts compute ICRCs over them and compare what arrives.

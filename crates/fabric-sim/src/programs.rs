@@ -1,5 +1,5 @@
-//! The programs by which jobs' flows go, and what switches have for them: SIDs and routes that come with the fabric,
-//! and nothing that comes with a flow (PP-4-2, PP-4-5).
+//! Programs of jobs' flows, and the state of switches for them: SIDs and routes that come with the fabric, and no state
+//! for a flow (PP-4-2, PP-4-5).
 
 use super::build::ADDRESSES;
 use super::nic::{Outer, headend_path};

@@ -1,4 +1,4 @@
-//! How results were obtained: the command that gives them again, the scenario file, and the time that it took.
+//! Provenance of results: the command that reproduces them, the scenario file, and the time that it took.
 
 use srdma_report::units::{count, grouped};
 use std::fmt;

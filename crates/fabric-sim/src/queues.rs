@@ -1,4 +1,4 @@
-//! The queues of a switch: classes, marks, pauses, notifications, as scenario and variant want them.
+//! Queues of a switch: classes, marks, pauses, notifications, by scenario and variant.
 
 use super::build::{ADDRESSES, PREFIX, PREFIX_LEN};
 use super::queue_monitor::{MonitoredQueue, QueueMonitor};
@@ -13,7 +13,7 @@ use srdma_frame::PortId;
 use srdma_wire::Prefix;
 use std::time::Duration;
 
-/// How long a pause lasts, in quanta of 512 bit times: the longest. It is said again at half of it.
+/// Duration of a pause in quanta of 512 bit times: the longest. It is refreshed after half of it.
 pub(super) const PAUSE_QUANTA: u16 = 0xFFFF;
 
 /// The IOAM namespace of all traces.
@@ -51,7 +51,7 @@ fn fast_cnp(scenario: &FabricScenario, variant: &Variant) -> FastCnpConfig {
     }
 }
 
-/// Every host knows Fast CNP, and none is beyond it.
+/// Every host handles Fast CNP, and none is outside its domain.
 pub(super) fn fast_cnp_config() -> FastCnpConfig {
     let everybody: Vec<Prefix> = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
     FastCnpConfig {

@@ -110,7 +110,7 @@ impl Heading {
         legs
     }
 
-    /// The links from a node to a host, as its switches say.
+    /// Links from a node to a host, by the routes of its switches.
     pub(super) fn legs(&self, topology: &Topology, fabric: &Fabric, from: NodeId, to: HostId) -> Vec<Leg> {
         let mut legs = Vec::new();
         let mut at = from;

@@ -366,8 +366,8 @@ impl<'a> Run<'a> {
         programs::stream_header(self.scenario, plan, &self.next_hops, ends)
     }
 
-    /// Tells the switches of their part in a multicast flow's group, and connects its hosts to the Proxy Address. Queue
-    /// pairs of groups ask for no trace: what the receivers sent back would come to the switches, not to the source.
+    /// Applies the group entries of a multicast flow at the switches, and connects its hosts to the Proxy Address.
+    /// Queue pairs of groups request no trace: the receivers' replies would go to the switches, not to the source.
     fn set_up_group(&mut self, number: usize) -> Result<(), RunError> {
         let (flow, qpn, group_number) = (&self.flows[number], self.qpn(number), self.groups.len());
         let Some(region) = self.fabric.server(flow.from).map(Server::region) else { return Ok(()) };

@@ -1,9 +1,9 @@
 //! Messages between the NICs of a job, iteration by iteration.
 //!
-//! A task is a schedule under way, shared by the servers of its ranks: a server tells it what has arrived or was
-//! acknowledged there, and sends what that lets its own rank send. It is a rank's own business what it sends next, so
-//! that servers may be worked off one after the other; only where a collective follows another one all of them are told
-//! anew, when the run takes its next step.
+//! A task is a running schedule, shared by the servers of its ranks: a server reports what has arrived or was
+//! acknowledged there, and sends what that permits its own rank. The next message of a rank depends on the rank alone,
+//! so that servers may be processed one after the other; only where a collective follows another one all of them are
+//! notified again, at the next step of the run.
 
 use super::scenario::FabricScenario;
 use srdma_fabric::{HostId, NodeId, Topology};

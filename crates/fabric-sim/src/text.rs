@@ -1,4 +1,4 @@
-//! The results as people read them on a terminal.
+//! The results as text for a terminal.
 
 use crate::FabricReport;
 use crate::Level;

@@ -1,5 +1,4 @@
-//! What multicast is compared with: the same data to the same hosts over the same links, by unicast Reliable
-//! Connections.
+//! Baseline for multicast: the same data to the same hosts over the same links, by unicast Reliable Connections.
 
 use crate::fabric::{Fabric, Headend};
 use crate::host::Host;
@@ -39,8 +38,8 @@ impl Algorithm {
         }
     }
 
-    /// Who sends to whom, by rank: the source has rank 0, the receivers 1 to `receivers`. A host's peers are in the
-    /// order in which it serves them.
+    /// Pairs of sender and receiver, by rank: the source has rank 0, the receivers 1 to `receivers`. A host's peers are
+    /// in the order in which it serves them.
     pub fn transfers(self, receivers: usize) -> Vec<(usize, usize)> {
         match self {
             Algorithm::Unicast => (1..=receivers).map(|rank| (0, rank)).collect(),
@@ -100,8 +99,8 @@ pub struct BaselineOutcome {
     pub hops: u64,
 }
 
-/// Runs an algorithm with one chunk size. `progress` is told from time to time how many octets the slowest transfer has
-/// acknowledged.
+/// Runs an algorithm with one chunk size. `progress` is called from time to time with the octets that the slowest
+/// transfer has acknowledged.
 ///
 /// # Errors
 ///
@@ -125,7 +124,7 @@ pub fn run(
     Ok(baseline.run(algorithm, progress))
 }
 
-/// Hosts that are being told whom to serve.
+/// Hosts during the set-up of their transfers.
 struct Baseline<'a> {
     fabric: Fabric,
     scenario: &'a TransferConfig,

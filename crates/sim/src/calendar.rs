@@ -1,5 +1,4 @@
-//! What happens next: a calendar queue, so that an event costs the same with a dozen waiting and with a hundred
-//! thousand.
+//! Event queue as a calendar queue, so that an event costs the same with a dozen waiting and with a hundred thousand.
 //!
 //! ```text
 //!            now                              horizon
@@ -107,8 +106,8 @@ impl<T: Copy> Calendar<T> {
         Some((Instant::from_ns(entry.time_ns), entry.event))
     }
 
-    /// Takes the first event, if it lies in a slot that was opened already and `wanted` says so. What is pushed at the
-    /// time of the event taken last always does.
+    /// Takes the first event, if it lies in a slot that was opened already and `wanted` accepts it. What is pushed at
+    /// the time of the event taken last always does.
     #[inline]
     pub fn pop_if(&mut self, wanted: impl FnOnce(Instant, T) -> bool) -> Option<T> {
         self.current.pop_if(|entry| wanted(Instant::from_ns(entry.time_ns), entry.event)).map(|entry| entry.event)

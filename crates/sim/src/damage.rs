@@ -1,4 +1,4 @@
-//! What links do to the octets of frames: changing a bit, marking congestion.
+//! Damage to the octets of frames on links: bit errors, congestion marks.
 
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{EtherType, EthernetView, Ipv6View, NextHeader, View};

@@ -130,7 +130,7 @@ impl Host {
         self.endpoint.refuse(qpn);
     }
 
-    /// Has the host remember every undamaged response that arrives, whether its endpoint believes it or not.
+    /// Makes the host keep every undamaged response that arrives, whether its endpoint accepts it or not.
     pub fn observe_responses(&mut self) {
         self.responses = Some(Vec::new());
     }

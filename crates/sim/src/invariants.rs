@@ -1,7 +1,7 @@
-//! What a source may believe, checked against what receivers really have.
+//! Checker of the responses that reach a source, against the data that receivers really have.
 //!
-//! Nothing here knows how responses are aggregated. The checker sees each response that reaches the source, works out
-//! from the layout of the messages which octets it vouches for, and compares with the memory of every receiver.
+//! It is independent of the aggregation of responses. The checker sees each response that reaches the source, computes
+//! from the layout of the messages which octets it confirms, and compares with the memory of every receiver.
 
 use srdma_wire::{Psn, Qpn, Syndrome};
 use std::fmt;
@@ -57,13 +57,13 @@ pub struct Response {
     pub qpn: Qpn,
     /// Its PSN.
     pub psn: Psn,
-    /// What it says.
+    /// Its syndrome.
     pub syndrome: Syndrome,
 }
 
 impl Response {
-    /// How many packets, counted from `near`, the response says every receiver has. `near` is a number of packets that
-    /// the response cannot be more than 2^23 away from.
+    /// Number of packets, counted from `near`, that every receiver has by the response. `near` is a number of packets
+    /// that the response cannot be more than 2^23 away from.
     fn packets_vouched_for(&self, layout: &Layout, near: u64) -> i64 {
         let confirmed_by_psn = match self.syndrome {
             Syndrome::Ack(_) => 1,
@@ -154,7 +154,7 @@ impl Checker {
         self.confirmed_packets
     }
 
-    /// How many responses said more than was true.
+    /// Number of responses that confirm more than receivers have.
     pub fn violations(&self) -> u64 {
         self.violations
     }

@@ -1,7 +1,7 @@
 //! Elements in virtual time: links, hosts, faults and scenarios, all from one seed.
 //!
 //! A [`Network`] joins elements, nodes of the dataplane and hosts with an RC endpoint, by links with a rate, a delay
-//! and faults. The elements are the very ones that run elsewhere; nothing in them knows that time is virtual.
+//! and faults. The elements are the same code that runs elsewhere; none of it depends on time being virtual.
 
 pub mod baseline;
 pub mod calendar;

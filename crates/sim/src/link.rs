@@ -1,4 +1,4 @@
-//! A link: what a wire does to frames, in each of its two directions.
+//! A link: its effects on frames, in each of its two directions.
 
 use srdma_random::{Probability, Stream};
 use srdma_wire::Instant;
@@ -49,7 +49,7 @@ pub fn transmission_ps(octets: usize, rate_bits_per_s: u64) -> u64 {
     bits * 1_000_000_000_000 / rate_bits_per_s
 }
 
-/// What is wrong with one direction of a link for a time, besides what its model says.
+/// Fault of one direction of a link for a time, besides those of its model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trouble {
     /// Nothing arrives.

@@ -1,4 +1,4 @@
-//! What a run looks like at a moment, for those who watch it.
+//! Snapshots of a run for observers.
 
 use srdma_aggregation::BranchIndex;
 use srdma_dataplane::{DropReason, Node};

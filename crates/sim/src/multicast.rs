@@ -24,7 +24,7 @@ use std::rc::Rc;
 /// How many events lie between two reports of progress.
 const EVENTS_PER_REPORT: u64 = 1 << 12;
 
-/// From moment to moment that is shown, if nobody asks for more or less, in nanoseconds.
+/// Default time between snapshots, in nanoseconds.
 const STEP_NS: u64 = 20_000;
 
 /// A multicast run that has been set up.
@@ -58,7 +58,7 @@ impl Multicast {
         &self.group
     }
 
-    /// Tells the node at a position of the topology something more than its set-up did.
+    /// Applies a further command to the node at a position of the topology.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl Multicast {
         Ok(())
     }
 
-    /// Runs until everything is acknowledged or the source has failed, and then until nothing is on its way any more.
-    /// `progress` is told from time to time how many octets are acknowledged.
+    /// Runs until everything is acknowledged or the source has failed, and then until no frame is in flight. `progress`
+    /// is called from time to time with the octets that are acknowledged.
     ///
     /// # Errors
     ///
@@ -93,11 +93,11 @@ impl Multicast {
         self.run_shown(progress, None)
     }
 
-    /// The same, shown to somebody.
+    /// The same with an observer.
     ///
     /// # Errors
     ///
-    /// Those of the captures and of who is shown it.
+    /// Those of the captures and of the observer.
     pub fn run_shown(
         &mut self,
         progress: &mut dyn FnMut(u64),
@@ -200,7 +200,7 @@ impl Multicast {
         self.fabric.host(self.fabric.receivers[rank])
     }
 
-    /// Compares what the source was just told with what the receivers have.
+    /// Compares the last responses to the source with the data of the receivers.
     fn check_responses(&mut self) {
         if !self.source().has_news() {
             return;

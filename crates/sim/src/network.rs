@@ -17,7 +17,7 @@ pub trait Station: Element {
     /// simulator a copy of every frame.
     fn wants_driver_layout(&self) -> bool;
 
-    /// Whether a frame that leaves may be a reason to send another one by another port: then it is asked after each.
+    /// Whether a departing frame may cause another one at another port: then the element is called after each.
     fn answers_departures(&self) -> bool {
         false
     }
@@ -397,7 +397,7 @@ impl<S: Station> Network<S> {
         due.then_some(id)
     }
 
-    /// Does what an element asks for after a call: frames to send, a deadline.
+    /// Applies the output of an element after a call: frames to send, a deadline.
     #[inline]
     fn serve(&mut self, id: ElementId) {
         let mut ready = std::mem::take(&mut self.ready);

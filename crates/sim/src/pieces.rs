@@ -1,4 +1,4 @@
-//! A frame as an endpoint takes it: in slices.
+//! A frame in the form that an endpoint takes: in slices.
 
 use srdma_frame::{Frame, Pool};
 

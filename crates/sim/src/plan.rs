@@ -1,4 +1,4 @@
-//! Which addresses and numbers everything in a scenario has. All addresses lie in the documentation prefix.
+//! Addresses and numbers of a scenario. All addresses lie in the documentation prefix.
 //!
 //! | what | address |
 //! |---|---|

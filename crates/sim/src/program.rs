@@ -1,4 +1,4 @@
-//! What runs on a host: sending a stream as messages, taking messages in, and relaying.
+//! Programs of a host: sending a stream as messages, receiving messages, and relaying.
 
 use crate::replica::Replica;
 use srdma_rc::{

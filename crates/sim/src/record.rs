@@ -1,4 +1,4 @@
-//! The newest frames that one direction of a link has carried, so that they can be sent once more.
+//! The newest frames of one direction of a link, so that they can be sent once more.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Memory that holds a copy of the source's data, and shows octet by octet that it is one.
+//! Memory with a copy of the source's data, compared octet by octet.
 
 use sha2::{Digest, Sha256};
 use srdma_rc::Memory;

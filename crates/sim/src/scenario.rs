@@ -1,4 +1,4 @@
-//! What can be chosen about a run, and what comes out of it.
+//! Parameters of a run, and its results.
 
 use crate::fabric::{Headend, LinkSettings};
 use crate::invariants::{Layout, Violation};

@@ -1,4 +1,4 @@
-//! Where a run takes place: its nodes, hosts and links, and the groups that are to come up.
+//! Environment of a run: its nodes, hosts and links, and its groups.
 
 use srdma_fabric::{NodeId, Topology};
 use srdma_group::Group;

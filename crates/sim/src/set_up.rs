@@ -1,4 +1,4 @@
-//! How a multicast scenario becomes hosts with queue pairs, a group, and nodes that know their part of it.
+//! Set-up of a multicast scenario: hosts with queue pairs, a group, and nodes with their group entries.
 
 use crate::fabric::{Fabric, Headend, UP_PORT};
 use crate::plan::{self, NodeAddresses};
@@ -23,7 +23,7 @@ pub(crate) const SOURCE_RANK: usize = 0;
 
 const GROUP: GroupId = GroupId(1);
 
-/// Where the source believes the receivers' memory to be, and its key (D27).
+/// Base of the receivers' memory at the source, whose key is below (D27).
 pub const GROUP_REGION_BASE: u64 = 0x1000_0000_0000;
 /// Key of [`GROUP_REGION_BASE`].
 pub const GROUP_RKEY: MemoryKey = MemoryKey(0x00C0_FFEE);
@@ -253,7 +253,7 @@ impl MulticastGroups<'_> {
     }
 }
 
-/// Tells every node its SIDs, its multicast routes and its part of the group.
+/// Applies the SIDs, the multicast routes and the group entry of every node.
 fn set_up_nodes(fabric: &mut Fabric, scenario: &TransferConfig, group: &Group) -> Result<(), SetUpError> {
     let topology = &scenario.topology;
     let elements: Vec<_> = fabric.switch.into_iter().chain(fabric.nodes.iter().copied()).collect();

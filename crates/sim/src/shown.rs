@@ -1,5 +1,4 @@
-//! A run that is shown to somebody while it goes on. Whoever looks changes nothing: moments are taken between two
-//! things that happen.
+//! A run with an observer. The observer changes nothing: snapshots are taken between two events.
 
 use crate::{Moment, Scene};
 use std::io;

@@ -1,4 +1,4 @@
-//! What stands at the ends of links: nodes and hosts.
+//! Elements at the ends of links: nodes and hosts.
 
 use crate::host::Host;
 use crate::network::{ElementId, Network, Station};

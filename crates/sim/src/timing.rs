@@ -1,4 +1,4 @@
-//! Timers and windows that fit a path: how long a round trip takes decides how long to wait and how much to send ahead.
+//! Timers and windows that fit a path: the round-trip time determines timeouts and windows.
 
 use crate::link::LinkModel;
 use srdma_rc::{Habits, PathMtu};
@@ -11,7 +11,7 @@ const HEADER_OCTETS: usize = 14 + 40 + 24 + 40 + 8 + 12 + 20 + 4;
 /// Octets of the frame of an ACK.
 const ACK_FRAME_OCTETS: usize = 14 + 40 + 8 + 12 + 4 + 4;
 
-/// Every so many-th packet asks for an acknowledgement. A small number lets the nodes of a tree see soon how far each
+/// Interval of packets between requests for an ACK. A small number lets the nodes of a tree see soon how far each
 /// branch has come, so that a NAK of one need not send the source back to what all others have.
 const ACK_REQUEST_INTERVAL: u32 = 8;
 
@@ -31,7 +31,7 @@ pub struct Timing {
     pub round_trip_ns: u64,
     /// Packets that may be outstanding.
     pub window_packets: u32,
-    /// ACK timeout as queue pairs are told: 4.096 µs · 2^t.
+    /// ACK timeout in the encoding of queue pairs: 4.096 µs · 2^t.
     pub ack_timeout: u8,
     /// T_hold of each node of a tree: all levels together stay below a quarter of the ACK timeout (D20).
     pub t_hold: Duration,
@@ -85,7 +85,7 @@ impl Path {
         Path { packet_ps, round_trip_ns: hops as u64 * (2 * link.delay_ns + (packet_ps + ack_ps) / 1000) }
     }
 
-    /// What the path holds, and what is sent until the next ACK is asked for. More would only be sent again after a
+    /// Packets that the path holds, and those until the next request for an ACK. More would only be sent again after a
     /// loss.
     fn window(&self) -> u64 {
         let in_flight = (self.round_trip_ns * 1000).div_ceil(self.packet_ps) + u64::from(ACK_REQUEST_INTERVAL);

@@ -1,4 +1,4 @@
-//! Frames that are on the wires.
+//! Frames in flight on the links.
 
 use srdma_frame::Frame;
 

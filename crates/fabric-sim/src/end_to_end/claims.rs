@@ -4,8 +4,8 @@ use super::results::{EndToEndResults, EndToEndRun};
 use super::scenario::EndToEndScenario;
 use crate::wan::Claim;
 
-/// How much of what receivers send may reach the source, at most, by the number of receivers: as much as one of them
-/// sends, and as much again for what nodes say when the source goes back (rule R2).
+/// Largest share of the receivers' responses that may reach the source, by the number of receivers: those of one
+/// receiver, and as many again for the nodes' responses when the source goes back (rule R2).
 const SHARES_OF_ONE: u64 = 2;
 
 impl EndToEndResults {

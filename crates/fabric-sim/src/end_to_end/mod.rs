@@ -1,4 +1,4 @@
-//! One stream from end to end: every draft at work in one run, over links that lose, past a congested node, through a
+//! One stream from end to end: every draft at work in one run, over links with losses, past a congested node, through a
 //! restart.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! An end-to-end run as it is shown: all switches and hosts, what links have carried, the group's tree.
+//! Observation of an end-to-end run: all switches and hosts, loads of links, the group's tree.
 
 use super::set_up::Site;
 use crate::observe;

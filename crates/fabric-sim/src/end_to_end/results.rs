@@ -83,7 +83,7 @@ pub struct EndToEndRun {
     pub fast_cnps_at_source: u64,
     /// Fast CNPs that the other senders have taken.
     pub fast_cnps_at_others: u64,
-    /// How long a pause by END.C lasts if nothing more is said, in nanoseconds.
+    /// Duration of a pause by END.C without a further notification, in nanoseconds.
     pub hold_ns: u64,
     /// The longest time from a pause that the PE took to its end, or to the next one, in nanoseconds.
     pub longest_hold_ns: u64,

@@ -1,4 +1,4 @@
-//! How an end-to-end run comes up: nodes, hosts, links, the group, and the program of the source's NIC.
+//! Set-up of an end-to-end run: nodes, hosts, links, the group, and the program of the source's NIC.
 
 use super::scenario::EndToEndScenario;
 use crate::build::{self, ADDRESSES, Builder};
@@ -168,8 +168,7 @@ impl Site {
         Ok(site)
     }
 
-    /// A switch with all that it is told: as one of a fabric and of the WAN, of the Proxy Address, of its part in the
-    /// group.
+    /// A switch with its whole configuration: as one of a fabric and of the WAN, the Proxy Address, its group entry.
     ///
     /// # Errors
     ///
@@ -291,8 +290,8 @@ impl Site {
     }
 }
 
-/// The WAN: both ways to tell of congestion, and senders of whom the congested node does not know whether they
-/// understand, so that it marks packets as well (FC-4-5): receivers answer marks with CNPs, which the tree aggregates.
+/// The WAN: both kinds of notification. The congested node has no information on whether senders handle them, so it
+/// marks packets as well (FC-4-5): receivers answer marks with CNPs, which the tree aggregates.
 fn wan(plan: &EndToEndScenario) -> Wan {
     let section = &plan.section;
     let distances = section.distances();
@@ -312,7 +311,7 @@ fn wan(plan: &EndToEndScenario) -> Wan {
     }
 }
 
-/// The ACK timeout of everybody.
+/// ACK timeout of all hosts.
 fn ack_timeout(scenario: &FabricScenario) -> Duration {
     Duration::from_nanos(4096 << scenario.hosts.ack_timeout.get())
 }

@@ -1,4 +1,4 @@
-//! The results of an end-to-end run as people read them on a terminal.
+//! Results of an end-to-end run as text for a terminal.
 
 use super::EndToEndReport;
 use srdma_report::units::{count, grouped};

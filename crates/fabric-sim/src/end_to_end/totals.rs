@@ -7,7 +7,7 @@ use srdma_group::GroupId;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
-/// How long pauses have lasted: those that END.C asks for at the ingress PE.
+/// Total duration of pauses: those that END.C requests at the ingress PE.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HoldTracker {
     /// Accepted pauses of the PE at the last update.

@@ -1,4 +1,4 @@
-//! A run with a seed: time passes, a switch restarts, everything is watched.
+//! A run with a seed: time passes, a switch restarts, observers and checkers look at everything.
 
 use super::results::{EndToEndRun, ReceiverRun};
 use super::scenario::EndToEndScenario;

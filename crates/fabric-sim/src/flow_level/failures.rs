@@ -20,10 +20,10 @@ impl FlowLevelRun<'_> {
         match self.failure_schedule.take() {
             None => {}
             Some((Action::Fail, _)) => self.fail(),
-            // Everybody is where he was, unless he went elsewhere.
+            // All flows keep their paths, unless a flow was rerouted.
             Some((Action::Repair, _)) => self.reroute_if(|run, flow| Some(run.states[flow].path)),
             Some((Action::Converge, _)) if self.variant.paths == Paths::Ecmp => self.converge(),
-            // Programs say where to go; routes do not matter to them.
+            // Programs determine paths; routes do not matter to them.
             Some((Action::Converge, _)) => {}
         }
     }

@@ -112,7 +112,7 @@ struct InFlight {
 enum Event {
     /// The message at this place has arrived.
     Arrived(u32),
-    /// Its sender knows.
+    /// Its sender has the acknowledgement.
     Acknowledged(u32),
     /// NICs that steer know what has failed.
     FailureDetected,

@@ -7,7 +7,7 @@ use srdma_fabric::Topology;
 use srdma_sim::link::{FRAMING_OCTETS, transmission_ps};
 use srdma_wire::units::PS_PER_NS;
 
-/// Octets of the outer header by which a NIC says which path its packets take (PP-4-3).
+/// Octets of the outer header with which a NIC determines the path of its packets (PP-4-3).
 const OUTER_OCTETS: u64 = 40;
 
 /// Octets of the immediate data by which a receiver learns that a message is there.

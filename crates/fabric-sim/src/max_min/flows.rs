@@ -20,7 +20,8 @@ const MEAN_OVER: f64 = 64.0;
 pub struct Flows<T> {
     rates: Rates,
     flows: Vec<Flow<T>>,
-    /// When flows will have done their first transfer, with which of their plans says so: others are outdated.
+    /// Ends of the first transfers of flows, with the number of the plan that each is from: those of older plans are
+    /// outdated.
     ends: BinaryHeap<Reverse<(u64, u32, u32)>>,
     changed: Vec<(u32, f64)>,
     /// Mean duration of transfers.

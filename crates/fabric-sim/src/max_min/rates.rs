@@ -1,4 +1,4 @@
-//! Which flows are in use, and what rate each has.
+//! Flows in use, and their rates.
 
 use super::allocation::{BottleneckLink, Demand, allocate};
 

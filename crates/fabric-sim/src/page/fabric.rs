@@ -1,4 +1,4 @@
-//! The fabric, coloured by where it hurt.
+//! The fabric, coloured by congestion.
 
 use super::{Material, VariantView};
 use crate::VariantResult;

@@ -1,4 +1,4 @@
-//! Iterations of jobs, and how evenly links are loaded.
+//! Iterations of jobs, and the balance of load over links.
 
 use super::{Material, VariantView};
 use crate::VariantResult;

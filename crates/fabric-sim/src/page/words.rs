@@ -1,4 +1,4 @@
-//! The words that a report uses.
+//! Labels of a report.
 
 use srdma_report::{Block, Section};
 

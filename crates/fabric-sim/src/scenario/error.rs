@@ -1,4 +1,4 @@
-//! Why a selection from a scenario was refused.
+//! Errors of a selection from a scenario.
 
 use super::Kind;
 
@@ -8,7 +8,7 @@ pub enum SelectionError {
     /// No variant of this name.
     #[error("there is no variant {name:?}: expected one of {}", known.join(", "))]
     UnknownVariant {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
         /// The names that there are.
         known: Vec<String>,

@@ -1,4 +1,4 @@
-//! Jobs of a scenario: those of a file of jobs, each NIC with one rank, and how often they run.
+//! Jobs of a scenario: those of a file of jobs, each NIC with one rank, and the number of iterations.
 
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_placement::Job;

@@ -1,4 +1,4 @@
-//! Numbers within bounds, refused at their line when they lie outside.
+//! Numbers within bounds, rejected at their line when they lie outside.
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Unexpected, Visitor};

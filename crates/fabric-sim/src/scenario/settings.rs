@@ -17,7 +17,7 @@ pub struct Hosts {
     pub outstanding_packets: Whole<1, 4_194_304>,
     /// The last packet of a message and every n-th packet request an acknowledgement.
     pub ack_every: Whole<1, 4_194_304>,
-    /// Whether hosts verify the ICRC of what they receive. A report says so when they do not.
+    /// Whether hosts verify the ICRC of received packets. A report states it when they do not.
     pub verify_icrc: bool,
     /// Nanoseconds for which a receiver that has sent a CNP sends no further one for the same flow (FC-3-2).
     pub cnp_interval_ns: Whole<0, 1_000_000_000>,

@@ -1,4 +1,4 @@
-//! Variants: how hosts learn of congestion, and what they make of it.
+//! Variants: the congestion signals of hosts, and their reactions.
 
 use super::{Ecn, Fraction, Notification, Pfc, Whole};
 use serde::Deserialize;
@@ -27,7 +27,7 @@ pub struct Variant {
     pub ecn: Option<Ecn>,
     /// Thresholds of PFC in place of those of the switches.
     pub pfc_thresholds: Option<Pfc>,
-    /// When switches tell senders, in place of what the switches have.
+    /// Condition for notifying senders, in place of that of the switches.
     pub notification: Option<Notification>,
     /// Nanoseconds between two CNPs of a receiver for one flow, in place of what the hosts have.
     pub cnp_interval_ns: Option<Whole<0, 1_000_000_000>>,
@@ -62,7 +62,7 @@ pub enum Paths {
     Random,
     /// One flow after the other takes the shortest path whose most loaded link carries least.
     Greedy,
-    /// A scheduler that knows all flows places them (PP-4-1).
+    /// A scheduler with all flows places them (PP-4-1).
     Placed,
 }
 
@@ -216,7 +216,7 @@ impl Variant {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
 
-    /// A variant with this signal and control, and everything else as it is where a file says nothing.
+    /// A variant with this signal and control, and the defaults of a file for everything else.
     pub(crate) fn new(name: &str, signal: Signal, control: Control) -> Self {
         Variant {
             name: name.to_owned(),

@@ -154,7 +154,7 @@ fn scenario(study: &WanScenario, point: Point<'_>, wan: Wan, end_ns: u64) -> Res
     Ok(around(wan, &distances, variant, study.hosts.clone(), study.switches.clone(), end_ns)?)
 }
 
-/// The scenario of a WAN, its two data centres and one variant, which says nothing of what is sent.
+/// Scenario of a WAN, its two data centres and one variant, without workloads.
 ///
 /// # Errors
 /// Only because of a defect.

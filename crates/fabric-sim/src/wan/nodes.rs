@@ -75,8 +75,8 @@ impl Wan {
         port_toward(topology, self.congested.switch(), self.congested.next())
     }
 
-    /// What a port of a switch is told in place of what the scenario says: a node of the WAN pauses nobody by itself,
-    /// and gives signals only where it is congested.
+    /// Egress settings of a switch in place of the scenario's: a node of the WAN sends no pauses by itself, and gives
+    /// signals only where it is congested.
     pub(crate) fn egress(&self, switch: SwitchId, egress: &mut EgressConfig) {
         let data = &mut egress.classes[DATA_CLASS];
         (data.marking, data.notify_octets) = (None, None);
@@ -200,8 +200,8 @@ impl Wan {
         commands
     }
 
-    /// Every host may be told. A flow whose sender is known to understand is not marked besides, or its receiver would
-    /// tell it once more.
+    /// Every host may be notified. A flow whose sender is known to handle Fast CNPs is not marked besides, or its
+    /// receiver would notify it once more.
     fn fast_cnp(&self) -> FastCnpConfig {
         let everybody = fast_cnp_config();
         let capable = if self.knows_senders { everybody.capable.clone() } else { Vec::new() };
@@ -215,7 +215,7 @@ impl Wan {
     }
 }
 
-/// What a switch is told so that packets to the Proxy Address of a group of the second data centre get from the first
+/// Commands for a switch, by which packets to the Proxy Address of a group of the second data centre get from the first
 /// one's gateway to the second one's.
 pub(crate) fn proxy_commands(topology: &Topology, switch: SwitchId, proxy: Ipv6Addr) -> Vec<Command> {
     let prefix = Prefix::host(proxy);

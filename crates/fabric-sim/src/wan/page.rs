@@ -7,7 +7,7 @@ use srdma_report::{
     Axis, BarGroup, BarPlot, Block, LinePlot, Page, Reference, Scale, Section, Series, Shape, Spread, Unit,
 };
 
-/// The colour of what arithmetic says.
+/// Colour of computed values.
 const ARITHMETIC: usize = 6;
 
 /// The report.

@@ -1,4 +1,4 @@
-//! The results of a study as people read them on a terminal.
+//! The results of a study as text for a terminal.
 
 use super::WanReport;
 use crate::wan::{WanRun, WanVariant};

@@ -1,5 +1,5 @@
-//! One stream from end to end: placed by its NIC, tunnelled through a congested WAN, replicated, over links that lose,
-//! past a restart.
+//! One stream from end to end: placed by its NIC, tunnelled through a congested WAN, replicated, over links with
+//! losses, past a restart.
 
 use srdma_fabric_sim::end_to_end::{EndToEndRun, EndToEndScenario, run_end_to_end};
 use std::path::Path;
@@ -54,8 +54,8 @@ fn a_stream_is_placed_tunnelled_and_replicated() {
     }
 }
 
-/// CN-4.1-2, CN-4.1-3, CN-4.2-2, FC-4-5, MT-5.3.3-4: others overload R1; the source hears of it from R1 by END.E, and
-/// from its receivers, whose CNPs the tree aggregates.
+/// CN-4.1-2, CN-4.1-3, CN-4.2-2, FC-4-5, MT-5.3.3-4: other flows overload R1; the source receives notifications from R1
+/// by END.E, and CNPs from its receivers, which the tree aggregates.
 #[test]
 fn congestion_in_the_wan_is_told_from_both_ends() {
     for run in runs(&FILE.replace("receivers_per_edge = 2\n", SENDERS), &[1]) {
@@ -64,8 +64,8 @@ fn congestion_in_the_wan_is_told_from_both_ends() {
     }
 }
 
-/// MT-5.3.1-1, MT-5.3.2-1, D17, D62: whichever switch forgets everything, the source is told nothing but the truth, and
-/// what it sent arrives.
+/// MT-5.3.1-1, MT-5.3.2-1, D17, D62: whichever switch loses its state, no false response reaches the source, and what
+/// it sent arrives.
 #[test]
 fn any_switch_may_restart_in_the_middle() {
     let nodes = ["dc1.leaf1", "dc1.gateway", "PE1", "R1", "R3", "PE2", "dc2.gateway", "dc2.spine1", "dc2.leaf2"];
@@ -101,8 +101,7 @@ fn what_makes_no_sense_is_refused_at_its_line() {
     assert!(refused("edges = 2", "edges = 17").starts_with("e.toml:11: "));
 }
 
-/// D62: a congested node that has restarted takes nothing back; the pause that it has asked for ends with its hold
-/// time.
+/// D62: a congested node that has restarted cancels nothing; the pause that it has requested ends with its hold time.
 #[test]
 fn a_pause_ends_although_who_asked_for_it_has_forgotten() {
     let restart = "\n[end_to_end.restart]\nnodes = [\"R1\"]\nat_us = 150\ndown_us = 50\n";

@@ -1,4 +1,4 @@
-//! Scenarios: what is refused, and what comes out of small ones.
+//! Scenarios: rejected ones, and the results of small ones.
 
 use srdma_fabric_sim::{FabricScenario, VariantResult, run, run_all};
 use std::path::Path;
@@ -218,8 +218,8 @@ fn threads_have_no_say_in_results() {
     assert_eq!(one.matches("\"seed\":").count(), 3);
 }
 
-/// FC-4-1, FC-4-9: a sender is told by the switch within the way back and 1 µs, whatever it makes of that; by the
-/// receiver, which has to see the marked packet first, later than by the whole queue in front of that.
+/// FC-4-1, FC-4-9: the switch notifies a sender within the way back and 1 µs, whatever the reaction; the receiver,
+/// which has to see the marked packet first, notifies it later by the whole queue in front of that packet.
 #[test]
 fn a_switch_tells_senders_at_once() {
     let variant = |name: &str, signal: &str, control: &str| {
@@ -241,13 +241,13 @@ fn a_switch_tells_senders_at_once() {
         assert_eq!(result.notifications.len(), 4, "{}", result.variant);
         assert_eq!((result.summary.unfinished, result.totals.dropped, result.totals.octets_differing), (0, 0, 0));
         for notification in &result.notifications {
-            // What receivers' traces say may have slowed a sender already.
+            // Receivers' traces may have slowed a sender already.
             let Some(reacted_ns) = notification.reacted_ns else {
                 assert_eq!(result.variant, "traced");
                 continue;
             };
             let delay_ns = reacted_ns - notification.congested_ns;
-            // Another switch on the way may have told the sender before.
+            // Another switch on the way may have notified the sender before.
             let late_ns = delay_ns.saturating_sub(notification.return_path_ns);
             match result.variant.as_str() {
                 "slow" => assert!(late_ns > 50_000 * 8 / 100, "{notification:?}"),
@@ -270,8 +270,8 @@ fn group_variants(variants: &[(&str, &str, &str)]) -> String {
     variants.iter().map(variant).collect()
 }
 
-/// D46: a group of four has a receiver that an incast congests. Its source is told by the edge, which counts for the
-/// branch what it would have told it of, or by the receivers' CNPs; every octet gets to all four.
+/// D46: a group of four has a receiver that an incast congests. Its source is notified by the edge, which counts a Fast
+/// CNP for the branch in place of sending one, or by the receivers' CNPs; every octet gets to all four.
 #[test]
 fn a_group_meets_an_incast() {
     let variants = [("slow", "receiver-cnp", "dcqcn"), ("fast", "fast-cnp", "dcqcn"), ("traced", "fast-cnp", "hpcc")];

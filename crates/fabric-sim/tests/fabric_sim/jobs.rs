@@ -1,4 +1,4 @@
-//! Jobs in scenarios: what their collectives come to, for each way to choose paths, and when something fails.
+//! Jobs in scenarios: results of their collectives, for each way to choose paths, and under failures.
 
 use srdma_fabric_sim::{FabricScenario, VariantResult, run};
 use std::path::Path;
@@ -116,8 +116,8 @@ fn a_collective_begins_when_the_one_before_has_ended() {
     assert!(two > one && two < one + 30_000.0, "{two} after {one}");
 }
 
-/// A switch that fails takes what goes through it along, until routing has found out: 5 ms later, of which nobody
-/// knows but the hashes' variant. The Local ACK timeout, code 9, is 2.1 ms.
+/// A switch that fails loses its traffic until routing has converged: 5 ms later, which only the hashes' variant
+/// depends on. The Local ACK timeout, code 9, is 2.1 ms.
 #[test]
 fn hashed_flows_recover_when_routing_has_converged() {
     let failing = format!(
@@ -134,8 +134,8 @@ fn hashed_flows_recover_when_routing_has_converged() {
     assert!((5e6..12e6).contains(&recovery_ns), "{recovery_ns}");
 }
 
-/// D85: nobody withdraws a SID. NICs that probe their paths once in half a millisecond find out by themselves that a
-/// spine is dead: within three intervals and a round trip, the iteration during which it happened to the end.
+/// D85: no SID is withdrawn. NICs that probe their paths once in half a millisecond detect by themselves that a spine
+/// is dead: within three intervals and a round trip, the iteration during which it happened to the end.
 #[test]
 fn steered_flows_leave_a_dead_spine_by_themselves() {
     let job = RINGS.replace("iterations = 2", "iterations = 12");
@@ -154,7 +154,7 @@ fn steered_flows_leave_a_dead_spine_by_themselves() {
     assert!(steered_ns < 1.6e6 && moves.unwrap() > 0, "{steered_ns} {moves:?}");
 }
 
-/// A stream that goes by one spine fills it, and flows that are told of it by Fast CNPs go elsewhere (FC-4-8, PP-4-6).
+/// A stream through one spine fills it, and flows that receive Fast CNPs for it are rerouted (FC-4-8, PP-4-6).
 #[test]
 fn steered_flows_leave_a_spine_that_others_fill() {
     let fabric = FABRIC.replace("hosts_per_leaf = 4", "hosts_per_leaf = 5").replace("\nleaves = 4", "\nleaves = 8");

@@ -1,4 +1,4 @@
-//! Jobs at flow level beside the same jobs packet by packet.
+//! Jobs at flow level, compared with the same jobs packet by packet.
 
 use srdma_fabric_sim::{FabricScenario, Level, VariantResult, run};
 use std::path::Path;

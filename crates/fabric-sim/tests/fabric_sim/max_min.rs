@@ -1,4 +1,5 @@
-//! Fluids against a slow model: rates by the definition of max-min fairness, transfers by small steps of time.
+//! Flow-level rates and transfers compared with a slow model: rates by the definition of max-min fairness, transfers by
+//! small steps of time.
 
 use rand::prelude::*;
 use rand_pcg::Pcg64Mcg;
@@ -70,7 +71,7 @@ fn slow_rates(capacities: &[f64], routes: &[Vec<u32>], in_use: &[bool]) -> Vec<f
     rates
 }
 
-/// Random networks and transfers that begin and end: each transfer ends when small steps of time say so.
+/// Random networks and transfers that begin and end: each transfer ends at the time that small steps give.
 #[test]
 fn transfers_end_when_small_steps_say_so() {
     for seed in 0..30 {

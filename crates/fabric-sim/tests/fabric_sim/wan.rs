@@ -1,4 +1,5 @@
-//! A WAN between data centres tells senders and gateways of congestion (CN-3-1, CN-4.1-2, CN-4.1-3, CN-4.2-2).
+//! Notifications of congestion in a WAN between data centres, to senders and gateways (CN-3-1, CN-4.1-2, CN-4.1-3,
+//! CN-4.2-2).
 
 use srdma_fabric_sim::wan::{WanResults, WanRun, WanScenario, run_wan};
 use std::path::Path;
@@ -54,9 +55,8 @@ fn close<'a>(results: &'a WanResults, variant: &'a str) -> &'a WanRun {
     results.at(variant, 40.0, 0.7).next().unwrap()
 }
 
-/// One run of all variants, for it takes a while: data arrive through the tunnel, the sender hears of congestion from
-/// the congested node long before the receiver tells it, and a queue of 0.7 loses nothing where END.C pauses the
-/// gateway.
+/// One run of all variants, since it is slow: data arrive through the tunnel, the sender is notified by the congested
+/// node long before the receiver notifies it, and a queue of 0.7 loses nothing where END.C pauses the gateway.
 #[test]
 fn senders_hear_sooner_and_paused_gateways_lose_nothing() {
     let results = results();

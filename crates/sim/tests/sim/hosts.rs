@@ -1,4 +1,4 @@
-//! Two hosts on one link: the engine and the endpoint without any node between them.
+//! Two hosts on one link: the engine and the endpoint without a node between them.
 
 use proptest::prelude::*;
 use srdma_random::{Probability, Stream};

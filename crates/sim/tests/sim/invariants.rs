@@ -1,4 +1,4 @@
-//! The checker of MT-5.3.1-1 and MT-5.3.2-1 finds what it is there to find.
+//! The checker of MT-5.3.1-1 and MT-5.3.2-1 finds violations.
 
 use srdma_dataplane::Command;
 use srdma_group::NodeIndex;
@@ -21,7 +21,7 @@ fn run(loss: f64, branches_of_n1: usize) -> Outcome {
     multicast.run(&mut |_| {}).unwrap()
 }
 
-/// A node that forgets a branch lets the source believe in data that are not there.
+/// A node that loses a branch confirms data to the source that are not there.
 #[test]
 fn a_forgotten_branch_is_found() {
     let outcome = run(0.01, 1);

@@ -34,7 +34,7 @@ fn scenario(seed: u64) -> TransferConfig {
     }
 }
 
-/// Takes the record from the edges; `learn`: tells them to learn the group.
+/// Removes the record from the edges; `learn`: makes them learn the group.
 fn run(scenario: TransferConfig, learn: bool) -> Outcome {
     let mut data = vec![0; 1 << 20];
     Stream::new(scenario.seed, "data").fill(&mut data);
@@ -59,7 +59,7 @@ fn run(scenario: TransferConfig, learn: bool) -> Outcome {
     multicast.run(&mut |_| {}).unwrap()
 }
 
-/// D17, R6, MT-5.3.1-1: every octet arrives, and the source is never told of one that a receiver lacks.
+/// D17, R6, MT-5.3.1-1: every octet arrives, and no ACK reaches the source for one that a receiver lacks.
 #[test]
 fn edges_with_lists_only_carry_a_transfer() {
     let seeds = std::env::var("SRDMA_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(24);
@@ -70,7 +70,7 @@ fn edges_with_lists_only_carry_a_transfer() {
     }
 }
 
-/// Without learning nobody answers for the receivers, although they have all that went down.
+/// Without learning no node responds for the receivers, although they have all that was sent.
 #[test]
 fn edges_that_do_not_learn_answer_nothing() {
     let outcome = run(TransferConfig { time_limit: Instant::from_ns(20_000_000), ..scenario(8) }, false);

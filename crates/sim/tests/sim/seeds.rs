@@ -1,8 +1,7 @@
 //! The demo at small size, seed after seed: whatever is lost, repeated or overtaken, every receiver gets every octet,
-//! and the source is never told what is not so (MT-5.3.1-1, MT-5.3.2-1, MT-5.3-1, MT-3-1, MT-3-2, D3, D7, D17, D22,
-//! D28).
+//! and no false response reaches the source (MT-5.3.1-1, MT-5.3.2-1, MT-5.3-1, MT-3-1, MT-3-2, D3, D7, D17, D22, D28).
 //!
-//! `SRDMA_TEST_SEEDS` says how many seeds are run.
+//! `SRDMA_TEST_SEEDS` is the number of seeds.
 
 use sha2::{Digest, Sha256};
 use srdma_group::{ListMode, Rules};
