@@ -1,4 +1,4 @@
-//! What a response costs, and a group: the aggregation alone, and whole packets, for one group and for ten thousand.
+//! Cost of a response, and of a group: the aggregation alone, and whole packets, for one group and for ten thousand.
 
 use super::fixture::{DESIGNATED_QPN, INGRESS, MAC, PROXY, SID, entry, node, receiver_qpn};
 use super::machine::Machine;
@@ -117,8 +117,8 @@ impl Aggregation {
 }
 
 /// Octets of memory that a group takes at an edge node, everything included: state, receiver list, tables. First for
-/// [`MANY`] groups with 8 branches, then for a tenth as many more with 256. To be asked before anything else: memory
-/// that was given back would be taken again unseen.
+/// [`MANY`] groups with 8 branches, then for a tenth as many more with 256. It must run before everything else: memory
+/// that was freed would be used again without being counted.
 pub(super) fn memory() -> anyhow::Result<Vec<MemoryRow>> {
     let mut edge = Edge::new(0, 256)?;
     let mut rows = Vec::new();
@@ -319,7 +319,7 @@ impl Edge {
         left
     }
 
-    /// Every group has said that everything is confirmed: a benchmark of dropped packets would be fast.
+    /// Every group has confirmed everything: a benchmark of dropped packets would be fast.
     fn check(&self, psn: u32) -> anyhow::Result<()> {
         for group in [0, self.groups / 2, self.groups - 1] {
             let found = self.node.acknowledgements(GroupId(group)).context("a group is missing")?.minimum_psn();
@@ -351,7 +351,7 @@ fn group_entry(group: u32, branches: u16) -> GroupEntry {
     }
 }
 
-/// Octets of memory that this process has; 0 where the kernel does not tell.
+/// Octets of memory that this process has; 0 where the kernel does not report them.
 fn resident_octets() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,6 +1,6 @@
-//! What is measured.
+//! Cases of the measurements.
 
-/// Asks for the smallest frame of a case: 128 octets, or 192 where it arrives encapsulated.
+/// Requests the smallest frame of a case: 128 octets, or 192 where it arrives encapsulated.
 pub(super) const SMALL: usize = 0;
 
 /// What the node does with a packet.

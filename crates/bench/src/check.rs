@@ -1,4 +1,4 @@
-//! What leaves is right: a benchmark of dropped packets would be fast.
+//! Checks of the frames that leave: a benchmark of dropped packets would be fast.
 
 use super::fixture::{EGRESS_PORTS, Expected, Fixture, INGRESS};
 use super::packets::ETHERNET;

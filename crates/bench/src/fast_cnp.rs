@@ -1,4 +1,4 @@
-//! What it costs to tell a sender of congestion, and to see that nobody needs to be told.
+//! Cost of notifying a sender of congestion, and of deciding that none has to be notified.
 
 use super::fixture::{MAC, node};
 use super::machine::Machine;
@@ -18,13 +18,13 @@ use std::time::Instant as Clock;
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FastCnp {
-    /// The decision, and the Fast CNP written with option 1, for a flow that was not told lately.
+    /// The decision, and the Fast CNP written with option 1, for a flow that was not notified lately.
     Written,
     /// The same with option 2: a trace of so many nodes, eight octets each.
     WrittenWithTrace { nodes: usize },
     /// Decided, written, routed and queued by a node.
     Sent,
-    /// A packet of a flow that was told a moment ago.
+    /// A packet of a flow that was notified a moment ago.
     NotifiedBefore,
     /// An ACK, which is never a reason.
     Acknowledgement,
@@ -38,7 +38,7 @@ const NODES_OF_TRACE: usize = 5;
 const PAYLOAD: usize = 64;
 const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xe, 0, 0, 0, 0, 1);
 const LOOPBACK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
-/// The least time after which a flow is told again.
+/// Least time between notifications of a flow, in nanoseconds.
 const INTERVAL_NS: u64 = 50_000;
 
 impl FastCnp {
@@ -119,7 +119,7 @@ fn with_trace(mut frame: Vec<u8>, nodes: usize) -> anyhow::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Everybody may be told, and knows Fast CNP; only the flow's interval limits.
+/// Every sender may be notified, and handles Fast CNP; only the flow's interval limits.
 fn config() -> anyhow::Result<FastCnpConfig> {
     let all = vec![Prefix::new(Ipv6Addr::UNSPECIFIED, 0).context("a prefix")?];
     Ok(FastCnpConfig {
@@ -152,7 +152,7 @@ fn written(frames: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
     Ok(samples)
 }
 
-/// A node that is asked what becomes of packets which meet congestion.
+/// A node whose verdict on packets that meet congestion is measured.
 struct AtNode {
     node: Node,
     pool: Pool,
@@ -176,7 +176,7 @@ impl AtNode {
         Ok(AtNode { node, pool, frames, is_on })
     }
 
-    /// Nanoseconds per packet. Those that are to be told are told in each repetition, all others in none but the first.
+    /// Nanoseconds per packet. With `told` the flows are notified in each repetition, otherwise only in the first.
     fn run(mut self, repetitions: u32, told: bool) -> anyhow::Result<Vec<f64>> {
         let mut samples = Vec::new();
         for round in 0..=u64::from(repetitions) {

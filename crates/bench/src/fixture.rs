@@ -1,4 +1,4 @@
-//! A node configured for a case, and the frames that it is given.
+//! A node configured for a case, and its input frames.
 
 use super::cases::{SMALL, Work};
 use super::packets::{self, AFTER_IPV6, ETHERNET, HOP_LIMIT};

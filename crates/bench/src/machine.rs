@@ -11,14 +11,15 @@ pub struct Machine {
     pub l2_octets: usize,
     /// Octets of the third-level cache.
     pub l3_octets: usize,
-    /// Frequency of the time stamp counter, when the kernel tells it.
+    /// Frequency of the time stamp counter, when the kernel reports it.
     pub tsc_ghz: Option<f64>,
     /// Octets of memory that are free for use.
     pub available_octets: usize,
 }
 
 impl Machine {
-    /// Reads /proc and /sys; a machine that does not say how large its caches are is taken to have 1 MiB and 32 MiB.
+    /// Reads /proc and /sys; a machine that does not report the sizes of its caches counts as one with 1 MiB and 32
+    /// MiB.
     pub fn detect() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The frames that are handed to the node.
+//! Input frames of the node.
 
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::rocev2::{Extended, PacketValue};

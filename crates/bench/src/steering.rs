@@ -1,4 +1,4 @@
-//! What it costs to steer: a packet by one of several paths beside one by a policy, and the time from a signal to the
+//! Cost of steering: a packet by one of several paths compared with one by a policy, and the time from a signal to the
 //! first packet with another destination address (PP-4-6).
 
 use super::fixture::{MAC, node};
@@ -169,7 +169,7 @@ fn headend() -> anyhow::Result<(Headend, Pool)> {
     Ok((headend, Pool::new(usize::MAX)))
 }
 
-/// The same frames as the next packets of their flows. Nobody looks at their ICRC.
+/// The same frames as the next packets of their flows. Their ICRC is not verified.
 fn with_psn(octets: &[Vec<u8>], psn: u64) -> Vec<Vec<u8>> {
     let mut octets = octets.to_vec();
     for frame in &mut octets {

@@ -1,4 +1,4 @@
-//! What END.C and END.E cost a node (`docs/wan.md`), beside packets of a tunnel that it only forwards.
+//! Cost of END.C and END.E at a node (`docs/wan.md`), compared with packets of a tunnel that it only forwards.
 
 use super::fixture::{MAC, node};
 use super::machine::Machine;
@@ -25,7 +25,7 @@ pub(super) enum Wan {
     Forwarded,
     /// The same where the class has backpressure, and less than XOFF waits.
     Calm,
-    /// Notifications of one router, taken at END.C: the first asks for a pause, the others refresh it.
+    /// Notifications of one router, received at END.C: the first requests a pause, the others refresh it.
     Taken,
     /// Fast CNPs that come in at END.E and go on to their senders.
     HandedOn,

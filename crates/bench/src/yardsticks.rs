@@ -1,4 +1,4 @@
-//! What the machine can do at best, and what End.MT would cost by the letter.
+//! Yardsticks: the best that the machine can do, and the cost of End.MT by the letter.
 
 use super::cases::WorkingSet;
 use super::machine::Machine;
@@ -91,7 +91,7 @@ fn samples(repetitions: u32, mut run: impl FnMut() -> Option<()>) -> Option<Vec<
         .collect()
 }
 
-/// An edge that knows no better.
+/// An edge by the letter of the draft.
 struct Edge {
     packet: Vec<u8>,
     receivers: Vec<([u8; 16], [u8; 3])>,

@@ -1,5 +1,5 @@
-//! What goes to the queue pair of general services: DETH, and the messages of the RDMA Communication Manager (IBTA
-//! volume 1, chapter 12; MADs: section 13.4).
+//! Packets to the queue pair of general services: DETH, and the messages of the RDMA Communication Manager (IBTA volume
+//! 1, chapter 12; MADs: section 13.4).
 
 use super::dissector::{Dissector, Next};
 use super::layer::{self, Hex64, Layer};

@@ -1,4 +1,4 @@
-//! Taking a packet apart, from the outermost layer to the innermost.
+//! Dissection of a packet, from the outermost layer to the innermost.
 
 use super::Settings;
 use super::layer::{Layer, Payload};
@@ -12,7 +12,7 @@ use std::fmt::Display;
 /// More layers than any packet needs: a packet built to have thousands of nested headers ends here.
 const MAX_LAYERS: usize = 256;
 
-/// What the octets of `packet` say. Damaged octets are reported, whatever they are.
+/// Layers of the octets of `packet`. Damaged octets are reported, whatever they are.
 pub fn dissect(packet: &Packet, settings: &Settings) -> Dissection {
     let mut dissector = Dissector {
         octets: &packet.octets,
@@ -52,7 +52,7 @@ pub(super) enum Next {
     MacControl,
     /// What a UD packet to the queue pair of general services carries, from its DETH on.
     GeneralServices,
-    /// All has been said.
+    /// The dissection is complete.
     Nothing,
 }
 

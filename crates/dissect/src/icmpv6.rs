@@ -13,7 +13,7 @@ use srdma_wire::notification::{Ask, NotificationView};
 /// Types below this are errors and quote the packet that caused them (RFC 4443 section 2.1).
 const FIRST_INFORMATIONAL: u8 = 128;
 
-/// An ICMPv6 message. Of one that is no error, no more than its type is said.
+/// An ICMPv6 message. Of one that is no error, only the type is reported.
 pub(super) fn message(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
     let whole = dissector.octets;
     let (header, rest) = Icmpv6View::split(whole).map_err(|error| dissector.damage(error))?;
@@ -42,7 +42,7 @@ pub(super) fn message(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
     Ok(Next::Nothing)
 }
 
-/// What a congestion notification says (D60).
+/// Content of a congestion notification (D60).
 fn notification(octets: &[u8]) -> Option<Notification> {
     let notification = NotificationView::split(octets).ok()?.0.value().ok()?;
     Some(Notification {

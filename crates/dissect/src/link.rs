@@ -32,8 +32,8 @@ pub(super) fn vlan(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
     Ok(Next::EtherType(tag.ethertype))
 }
 
-/// MAC control: priority flow control (IEEE 802.1Qbb), or the PAUSE of IEEE 802.3, which knows no classes. What stands
-/// behind it is padding.
+/// MAC control: priority flow control (IEEE 802.1Qbb), or the PAUSE of IEEE 802.3, which has no classes. The octets
+/// behind it are padding.
 pub(super) fn mac_control(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
     const PAUSE: u16 = 0x0001;
     match Pfc::parse(dissector.octets) {

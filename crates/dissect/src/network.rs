@@ -41,7 +41,7 @@ pub(super) fn parse(octets: &[u8]) -> Result<(layer::Ipv6, &[u8]), Ipv6Error> {
     Ok((layer, rest))
 }
 
-/// Fragment header. A packet in one fragment goes on; of the others no more than the length is said.
+/// Fragment header. A packet in one fragment is dissected further; of the others only the length is reported.
 ///
 /// ```text
 /// | Next Header | Reserved | Fragment Offset (13) | Res (2) | M | Identification (32) |

@@ -1,4 +1,4 @@
-//! Hop-by-Hop and Destination Options, with what they say of congestion: traces (RFC 9197) and Fast CNPs
+//! Hop-by-Hop and Destination Options, with those that concern congestion: traces (RFC 9197) and Fast CNPs
 //! (draft-xiao-rtgwg-rocev2-fast-cnp).
 
 use super::dissector::{Dissector, Next};
@@ -74,8 +74,8 @@ fn fast_cnp(dissector: &mut Dissector<'_>, option: OptionTlv<'_>) -> Option<Opti
     }
 }
 
-/// Reports what is wrong with a packet that has a Fast CNP option, beyond what the option itself says: its place, a
-/// second one, another opcode (FC-4-2, D40). It is known when the BTH has been read.
+/// Reports errors of a packet that has a Fast CNP option, beyond those of the option itself: its place, a second one,
+/// another opcode (FC-4-2, D40). They can be detected when the BTH has been read.
 pub(super) fn check_fast_cnp(dissector: &mut Dissector<'_>) {
     let Some((carrier, offset)) = dissector.carrier.and_then(|it| Some((it, it.fast_cnp_offset?))) else { return };
     let octets = dissector.packet.get(carrier.offset..).unwrap_or_default();

@@ -104,8 +104,8 @@ fn hmac(dissector: &Dissector<'_>, srh: &srh::Srh<'_>, view: &HmacView, digest: 
     }
 }
 
-/// Whether the destination address is the segment that is due, or the D flag says that a reduced Segment List does not
-/// have it (RFC 8754 section 2.1.2.1). Linux never sets the flag.
+/// Whether the destination address is the segment that is due, or the D flag is set, so that a reduced Segment List
+/// does not have it (RFC 8754 section 2.1.2.1). Linux never sets the flag.
 fn destination_is_due(destination: &[u8; 16], srh: &srh::Srh<'_>, view: &HmacView, matched: Match) -> bool {
     match srh.segments.get(usize::from(srh.header.segments_left)) {
         Some(segment) => segment == destination,

@@ -1,4 +1,4 @@
-//! What dissection needs beside the packet.
+//! Settings of a dissection.
 
 use crate::hmac::Keys;
 use srdma_wire::fast_cnp::OptionTypes;

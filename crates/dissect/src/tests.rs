@@ -1,5 +1,5 @@
-//! Damaged files and packets, within the process: too many for a process each. What the output says is tested from
-//! outside, in the tests of `srdma decode`.
+//! Damaged files and packets, within the process: too many for a process each. The tests of `srdma decode` test the
+//! output from outside.
 
 use super::layer::Layer;
 use super::record::{IcrcVerdict, Within};

@@ -5,8 +5,7 @@ use srdma_rc::HPCC_FIELDS;
 use srdma_wire::View;
 use srdma_wire::ioam::{self, NodeData, Trace, TraceError, TraceType, TraceView};
 
-/// What the data of an IOAM option say, from the Reserved octet on, as far as they can be read; and what is wrong with
-/// them.
+/// Decodes the data of an IOAM option, from the Reserved octet on, as far as they can be read, with the error in them.
 pub(super) fn explain(option_data: &[u8]) -> (Option<IoamTrace>, Option<TraceError>) {
     let header = match TraceView::split(option_data) {
         Ok((header, _)) => header.value(),
@@ -34,7 +33,7 @@ pub(super) fn explain(option_data: &[u8]) -> (Option<IoamTrace>, Option<TraceErr
 }
 
 fn of_node(node: &NodeData<'_>, trace_type: TraceType) -> IoamNode {
-    // What the namespace's data mean nobody can tell but by who asks for just these fields.
+    // No definition of the namespace: the set of requested fields shows the meaning of its data.
     let link_load = node.namespace_data_wide.filter(|_| trace_type == HPCC_FIELDS).map(|data| {
         let ioam::LinkLoad { rate_mbit_per_s, sent_octets } = ioam::LinkLoad::from_data(data);
         LinkLoad { rate_mbit_per_s, sent_octets }

@@ -1,4 +1,4 @@
-//! The readers of captures, and that what they have read is written and read as the same.
+//! Readers of captures: what they have read is written and read as the same.
 
 use srdma_capture::{Reader, Writer};
 

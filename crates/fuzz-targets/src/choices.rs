@@ -1,4 +1,4 @@
-//! Octets of a fuzzer taken for choices, one after the other.
+//! Octets of a fuzzer as choices, one after the other.
 
 use std::net::Ipv6Addr;
 

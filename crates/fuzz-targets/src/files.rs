@@ -1,4 +1,4 @@
-//! Files that are read for people: no octets make reading them panic, and what is accepted works.
+//! Text files of users: no octets make reading them panic, and what is accepted works.
 
 use srdma_capture::Reader;
 use srdma_dissect::{Format, Settings, write_packets};

@@ -1,4 +1,4 @@
-//! IOAM traces: a walk ends, what was filled is read as it was written, and what is not to be filled stays.
+//! IOAM traces: a walk ends, filled fields are read as they were written, and the others stay.
 
 use crate::choices::Choices;
 use srdma_wire::ioam::{Filled, NodeData, Trace, fill};
@@ -49,7 +49,7 @@ pub fn ioam(input: &[u8]) {
     }
 }
 
-/// Whether one of the traces asks for no field: what is written to it takes no room.
+/// Whether one of the traces requests no field: its node data take no room.
 fn has_trace_of_nothing(octets: &[u8]) -> bool {
     let Ok((header, _)) = OptionsHeader::split(octets) else {
         return false;

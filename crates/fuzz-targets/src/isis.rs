@@ -1,5 +1,5 @@
 //! The IS-IS speaker: frames by two circuits, with a neighbour at one of them, and time that passes. Its database keeps
-//! its limit, it never wants to be called again at once for ever, and what it sends are sound PDUs.
+//! its limit, it never requests an immediate call for ever, and it sends valid PDUs.
 
 use crate::choices::Choices;
 use srdma_isis::ospfv3::{Locator, parse_capabilities, put_capabilities};

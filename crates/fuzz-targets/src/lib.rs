@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets: what is done with a fuzzer's octets, and what must come of it. `fuzz/` runs them
-//! under libFuzzer; the tests here replay what it has found worth keeping.
+//! Bodies of the fuzz targets: the processing of a fuzzer's octets, and the required results. `fuzz/` runs them under
+//! libFuzzer; the tests here replay the corpora.
 
 mod capture;
 mod choices;

@@ -1,5 +1,5 @@
 //! A PE with END.C and END.E under arbitrary notifications, and a congested router that makes some: times, floods,
-//! damage, classes that nobody maps, holds of any length.
+//! damage, classes without a mapping, holds of any length.
 
 use crate::choices::Choices;
 use srdma_dataplane::*;
@@ -76,7 +76,7 @@ fn pe(choices: &mut Choices<'_>) -> Node {
     node
 }
 
-/// A router whose WAN port asks for pauses of class 3.
+/// A router whose WAN port requests pauses of class 3.
 fn congested() -> Node {
     let mut node = node(router(0));
     let mut egress = EgressConfig::new(1_000_000_000, 1 << 14);
@@ -245,7 +245,7 @@ impl World<'_> {
         self.look();
     }
 
-    /// A pause is not longer than anybody may ask for, nor than the watchdog bears.
+    /// A pause is not longer than the longest that may be requested, nor than the watchdog permits.
     fn look(&mut self) {
         if self.pe.pausing_classes(GATEWAY) == 0 {
             self.paused_since = None;

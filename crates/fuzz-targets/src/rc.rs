@@ -36,12 +36,12 @@ const MAX_STEPS: usize = 12;
 /// Packets that an endpoint may send in answer to one: all that is outstanding of three requests, and a READ.
 const MOST_SENT: usize = 64;
 
-/// Runs a script: packets from the peer, good ones and damaged, with traces and without, Fast CNPs from anybody, time
-/// that passes, requests that are posted.
+/// Runs a script: packets from the peer, good ones and damaged, with traces and without, Fast CNPs from any address,
+/// time that passes, requests that are posted.
 ///
-/// A packet that is refused changes no memory; one that is taken changes no more than it carries. Memory that no key
+/// A packet that is refused changes no memory; one that is accepted changes no more than it carries. Memory that no key
 /// opens stays as it is. What is sent has a good ICRC, and ends. A rate control always leaves some rate and some
-/// window, and only a Fast CNP of somebody on the access list leaves an event.
+/// window, and only a Fast CNP from an address on the access list leaves an event.
 pub fn rc(input: &[u8]) {
     let mut choices = Choices::new(input);
     let mut rig = Rig::new(&mut choices);
@@ -195,7 +195,7 @@ impl Rig {
         self.perhaps_damaged(choices, octets);
     }
 
-    /// A Fast CNP of somebody, for this queue pair or another.
+    /// A Fast CNP from some address, for this queue pair or another.
     fn fast_cnp(&mut self, choices: &mut Choices<'_>) {
         let form = choices.octet();
         let header = if form & 1 != 0 { trace_header(choices) } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! The parsers of `srdma-wire`: no octets make them panic, loop, or hand out what is not there; and what they have read
+//! The parsers of `srdma-wire`: no octets make them panic, loop, or return what is not there; and what they have read
 //! is written as the same octets, but for reserved ones.
 
 use crate::choices::Choices;
@@ -187,7 +187,7 @@ fn is_same(before: &Tlv<'_>, after: &Option<Result<Tlv<'_>, srdma_wire::tlv::Tlv
 }
 
 /// A RoCEv2 packet: its parts are inside, its ICRC and UDP checksum are those of the slow reference, and its value is
-/// written as a packet that says the same.
+/// written as an equivalent packet.
 pub fn rocev2(input: &[u8]) {
     transport_headers(input);
     let Ok(packet) = Packet::parse(input, input.len()) else {

@@ -1,5 +1,5 @@
-//! What the fuzzer has found worth keeping, once more. The corpora lie in `fuzz/corpus`, a file for each target; an
-//! input that has made a target fail stays in it.
+//! Replay of the fuzzer's corpora, which lie in `fuzz/corpus`, a file for each target; an input that has made a target
+//! fail stays in it.
 
 use srdma_fuzz_targets::{TARGETS, corpus};
 use std::path::PathBuf;

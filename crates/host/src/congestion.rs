@@ -1,4 +1,4 @@
-//! Congestion control of one end of a transfer, and what it did.
+//! Congestion control of one end of a transfer, and its counters.
 
 use srdma_rc::{Endpoint, FastCnpConfig, Memory, RateAlgorithm, TraceRequest};
 use srdma_wire::ipv6::Ecn;

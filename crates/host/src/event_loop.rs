@@ -1,4 +1,4 @@
-//! The loop that joins an endpoint, a wire and a program, and the only place here that reads a clock.
+//! Event loop that joins an endpoint, a wire and a program; the only code here that reads a clock.
 
 use crate::transfer_memory::TransferMemory;
 use crate::wire::Wire;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What uses an endpoint.
 pub trait Program {
-    /// Takes what has completed, and posts what can go out now. `Break` says that the program is over.
+    /// Takes completions, and posts what can go out now. `Break` ends the program.
     fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()>;
 
     /// When to call [`Program::work`], if nothing happens before.
@@ -33,7 +33,7 @@ impl Clock {
     }
 }
 
-/// Runs a program until it is over and everything that it had to say is sent.
+/// Runs a program until it is over and all of its packets are sent.
 ///
 /// # Errors
 ///

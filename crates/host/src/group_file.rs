@@ -1,4 +1,4 @@
-//! A multicast group as its source sees it, as a TOML file. Its keys are described in `docs/endpoints.md`.
+//! A multicast group from its source's side, as a TOML file. `docs/endpoints.md` describes its keys.
 
 use crate::fields;
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,12 @@ pub struct GroupFile {
     /// Payload of a full packet.
     #[serde(with = "fields::path_mtu")]
     pub path_mtu: PathMtu,
-    /// The memory that the source believes to write to (D27).
+    /// The memory region that the source writes to (D27).
     pub region: Option<GroupRegion>,
     pub source: GroupSource,
 }
 
-/// The memory that the source of a group believes to write to.
+/// Memory region that the source of a group writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRegion {

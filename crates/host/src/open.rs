@@ -96,7 +96,7 @@ pub enum WireError {
         /// MTU that is enough.
         needed: u32,
     },
-    /// A packet driver or socket says itself what is wrong.
+    /// The message of a packet driver or socket.
     #[error("{0}")]
     Driver(io::Error),
     /// The port cannot be opened.

@@ -1,4 +1,4 @@
-//! What a receiver tells its sender, as one line of JSON.
+//! Peer information: a receiver's parameters for its sender, as one line of JSON.
 
 use crate::fields;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use srdma_rc::PathMtu;
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 
-/// What a receiver tells its sender. The first five are all that another implementation needs to say.
+/// Parameters of a receiver for its sender. The first five are all that another implementation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeerInfo {

@@ -48,7 +48,7 @@ pub struct RawWire {
     pool: Pool,
     frames: Vec<Frame>,
     packet: Vec<u8>,
-    /// Never read: it keeps the port, and the kernel from saying that nobody is there.
+    /// Never read: it reserves the port, and prevents ICMPv6 errors of the kernel for it.
     _port: UdpSocket,
 }
 

@@ -1,4 +1,4 @@
-//! The programs of `srdma recv`: taking a stream in, and staying a while for a sender that has not heard of it.
+//! Programs of `srdma recv`: receiving a stream, and staying a while for a sender without the last ACKs.
 
 use crate::connection::RECEIVES;
 use crate::event_loop::Program;
@@ -54,7 +54,7 @@ struct Arrival {
 #[derive(Debug)]
 pub struct Received {
     pub data: Vec<u8>,
-    /// What the sender says of them.
+    /// Trailer of the sender.
     pub trailer: Trailer,
     /// Whether they came by WRITE. Without data it is false.
     pub by_write: bool,
@@ -65,7 +65,7 @@ pub struct Received {
 }
 
 impl<'p> Receiving<'p> {
-    /// Receives from `now` on. `report` is told how many octets have come.
+    /// Receives from `now` on. `report` is called with the number of octets received.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Program for Receiving<'_> {
     }
 }
 
-/// Answers what the sender repeats, since it may not have heard that everything came, until it has been silent for a
+/// Responds to the sender's repetitions, since it may not have received the last ACKs, until it has been silent for a
 /// while.
 #[derive(Debug)]
 pub struct Lingering {

@@ -103,7 +103,8 @@ impl<'p> Sending<'p> {
         }
     }
 
-    /// Asks `control` before each message. Messages that have begun fill `window`, the packets that may be outstanding.
+    /// Consults `control` before each message. Messages that have begun fill `window`, the packets that may be
+    /// outstanding.
     #[must_use]
     pub fn controlled_by(mut self, control: &'p mut dyn SourceControl, path_mtu: PathMtu, window: u32) -> Self {
         let window_octets = u64::from(window) * u64::from(path_mtu.octets());

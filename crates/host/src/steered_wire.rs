@@ -32,7 +32,7 @@ impl<W: Wire> SteeredWire<W> {
         SteeredWire { wire, headend, clock, pool: Pool::new(CHUNKS), incoming, outgoing, refused: 0 }
     }
 
-    /// The headend, with what it knows of its paths.
+    /// The headend, with the state of its paths.
     pub fn headend(&self) -> &Headend {
         &self.headend
     }

@@ -1,8 +1,8 @@
 //! A UDP socket as a wire.
 //!
-//! The endpoint wants whole packets, since its ICRC covers addresses and ports; the socket has payloads. So headers are
-//! put in front of what comes in, and taken off what goes out. What the socket does not tell, hop limit and flow label,
-//! the ICRC does not cover.
+//! The endpoint takes whole packets, since its ICRC covers addresses and ports; the socket has payloads. So headers are
+//! added to received payloads, and removed from sent packets. The ICRC does not cover the fields that the socket does
+//! not report, hop limit and flow label.
 
 use crate::wire::{Wire, WireStatistics};
 use srdma_io::udp::{Datagram, MAX_BATCH, Message, ReceiveBatch, Segmentation, UdpSocket};

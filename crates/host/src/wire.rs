@@ -1,4 +1,4 @@
-//! The one trait for what carries an endpoint's packets.
+//! The trait for everything that carries an endpoint's packets.
 
 use std::io;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub struct WireStatistics {
     pub received: u64,
     /// Packets sent.
     pub sent: u64,
-    /// Packets that came in and found no room, as far as the kernel has told.
+    /// Received packets for which there was no room, as far as the kernel has reported.
     pub receive_overruns: u64,
     /// Packets that the kernel refused to send.
     pub send_errors: u64,

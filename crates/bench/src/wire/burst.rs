@@ -1,5 +1,5 @@
-//! Bursts: the generator sends some frames on one processor and waits; then the other takes and sends them all, and is
-//! timed.
+//! Bursts: the generator sends some frames on one processor and waits; then the other processor receives and sends them
+//! all, and is timed.
 //!
 //! So no more frames are ever under way than every queue holds, none is lost to overload, and what is measured always
 //! has full batches before it: what it would be if the generator were endlessly fast.

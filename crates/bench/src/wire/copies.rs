@@ -1,4 +1,4 @@
-//! Replication beside the same driver that only sends.
+//! Replication compared with the same driver that only sends.
 
 use super::burst;
 use super::device::{Action, Device};

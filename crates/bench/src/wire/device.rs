@@ -1,4 +1,4 @@
-//! What is measured: it takes frames in at one driver and sends them at another.
+//! Device under test: it receives frames at one driver and sends them at another.
 
 use srdma_dataplane::Node;
 use srdma_frame::{Element, Frame, Pool, PortId};

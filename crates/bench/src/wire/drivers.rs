@@ -1,4 +1,4 @@
-//! The node beside a bare reflector on the same driver.
+//! The node compared with a bare reflector on the same driver.
 
 use super::burst::{self, BURST, Sample};
 use super::device::{Action, Device};
@@ -124,7 +124,7 @@ pub(super) fn check(
 ) -> anyhow::Result<()> {
     let mut witness = bench.links.witness()?;
     let mut device = Device::new(drivers, &mut bench.pool, action(node));
-    // A driver may have no chunk in its rings before it is asked for frames.
+    // A driver may have no chunk in its rings before the first request for frames.
     device.round(0)?;
     bench.generator.send(1)?;
     let begin = Instant::now();

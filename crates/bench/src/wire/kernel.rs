@@ -1,4 +1,4 @@
-//! The node beside the kernel's own SRv6 on the same links.
+//! The node compared with the kernel's own SRv6 on the same links.
 //!
 //! The kernel forwards on the processor that the frame comes from: sending and forwarding are one time. What sending
 //! alone takes, to where the kernel drops frames at once, is taken off. From the node's time it is taken off as well:
@@ -52,7 +52,7 @@ pub(super) fn measure(bench: &mut Bench<'_>, forwarded: &[Forwarded]) -> anyhow:
     })
 }
 
-/// What frames for nobody take, and what frames that are forwarded take.
+/// Times of frames that no receiver takes, and of frames that are forwarded.
 fn measure_work(bench: &mut Bench<'_>, work: Work, octets: usize) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let frames = work.frames(octets, 64)?;
     bench.generator.load(&frames)?;

@@ -1,4 +1,4 @@
-//! Two links in namespaces of their own, the generator at one end of both and what is measured at the other.
+//! Two links in namespaces of their own, the generator at one end of both and the device under test at the other.
 //!
 //! ```text
 //!   generator   to-node ────────────→ in    node
@@ -37,7 +37,7 @@ fn everything() -> Interest {
 }
 
 impl Links {
-    /// Makes them. The kernel forwards nothing yet, and says nothing of itself at the generator's ends.
+    /// Makes them. The kernel forwards nothing yet, and sends nothing of its own at the generator's ends.
     pub(super) fn new() -> anyhow::Result<Self> {
         let generator = NamespaceGuard::unique("srdma-bench")?;
         let node = NamespaceGuard::unique("srdma-bench")?;

@@ -1,4 +1,4 @@
-//! What is done to frames, and the frames for it.
+//! Processing of frames, and the frames for it.
 
 use super::link::{GENERATOR, IN, MTU, OUT};
 use crate::packets::{self, AFTER_IPV6, ETHERNET};
@@ -101,7 +101,7 @@ impl Work {
 
     fn frame(self, octets: usize, number: usize) -> anyhow::Result<Vec<u8>> {
         let mut frame = match self {
-            // An outer header and nothing behind it that anybody looks at.
+            // An outer header with a payload that is not looked at.
             Work::Reflect | Work::MicroN => {
                 let segments = BLOCK | 0x0100 << 80 | 0x0200 << 64;
                 packets::unencapsulated(IN.0, segments.into(), octets)

@@ -1,4 +1,4 @@
-//! What tells of congestion, and of the connections that meet it.
+//! Notifications of congestion, and connections that meet it.
 
 use super::Hex64;
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub struct Pfc {
     pub classes: Vec<PausedClass>,
 }
 
-/// What a PFC frame says of one class.
+/// State of one class in a PFC frame.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PausedClass {
     pub class: usize,
@@ -40,13 +40,13 @@ pub struct Notification {
     /// How full it is: 0 at XON, 128 at XOFF.
     pub level: u8,
     pub sequence: u32,
-    /// How long a pause lasts if nothing more is said.
+    /// Duration of a pause without a further notification, in microseconds.
     pub hold_us: u32,
     /// The node.
     pub congested: Ipv6Addr,
 }
 
-/// What an option says, where it is one that is known.
+/// Content of an option of a known type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionMeaning {
@@ -80,7 +80,7 @@ pub struct IoamTrace {
     pub nodes: Vec<IoamNode>,
 }
 
-/// What one node has written: only what it knew of what it was asked for.
+/// Data of one node: the requested fields that it had.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IoamNode {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,14 +95,14 @@ pub struct IoamNode {
     pub egress: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp_seconds: Option<u32>,
-    /// The namespace says in which unit.
+    /// The namespace defines the unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp_fraction: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transit_delay_ns: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_data: Option<u32>,
-    /// The namespace says in which unit: nodes of this project count octets.
+    /// The namespace defines the unit: nodes of this project count octets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

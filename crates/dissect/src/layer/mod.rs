@@ -255,7 +255,7 @@ pub struct Icmpv6 {
     pub parameter: u32,
     /// Of an error: the packet that caused it.
     pub quoted: Option<Ipv6>,
-    /// What a congestion notification says.
+    /// Content of a congestion notification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notification: Option<Notification>,
 }
@@ -318,7 +318,7 @@ pub struct Aeth {
     pub msn: u32,
 }
 
-/// What an AETH says.
+/// Fields of an AETH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AethKind {

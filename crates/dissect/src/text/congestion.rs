@@ -1,4 +1,4 @@
-//! What tells of congestion, in words.
+//! Notifications of congestion as text.
 
 use super::list;
 use crate::layer::{Cm, FastCnp, IoamNode, IoamTrace, Notification, OptionMeaning, Pause, PausedClass, Pfc};

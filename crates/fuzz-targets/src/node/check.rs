@@ -1,4 +1,4 @@
-//! What may leave a node, judged without the code that made it leave.
+//! Checks of the frames that leave a node, independent of the code that made them.
 
 use super::plan::LOOPBACK;
 use super::script::ETHERNET;
@@ -75,8 +75,8 @@ fn behind_extension_headers(packet: &[u8]) -> Option<(u8, usize)> {
     (at <= packet.len()).then_some((header, at))
 }
 
-/// A frame that leaves is whole: addressed, as long as it says, not out of hops, and its ICMPv6 checksum right when the
-/// node made it.
+/// A frame that leaves is whole: it has addresses, its lengths are right, it has hops left, and its ICMPv6 checksum is
+/// right when the node made it.
 pub(super) fn is_whole(port: u16, frame: &[u8], came: &[u8]) {
     assert!(frame.len() >= ETHERNET + 40, "a frame of {} octets leaves", frame.len());
     assert_eq!(frame[6..12], port_mac(port).0, "the source address of port {port}");
@@ -120,7 +120,7 @@ fn icmpv6_remainder(packet: &[u8]) -> u16 {
 }
 
 /// No ICRC that was good becomes bad on the way through a node, and none that was bad becomes good (D10), unless the
-/// node `recomputes`. What the node says itself is right (D33).
+/// node `recomputes`. The ICRC of the node's own packets is right (D33).
 pub(super) fn is_as_good(came: Option<&Carried>, leaves: &Carried, recomputes: bool) {
     let Some(came) = came else {
         assert!(leaves.icrc_is_good, "the node's own packet has a bad ICRC: {leaves:?}");
@@ -140,7 +140,7 @@ pub(super) fn is_as_good(came: Option<&Carried>, leaves: &Carried, recomputes: b
     let copied = came.source != leaves.source;
     if !(recomputes && copied) {
         assert_eq!(leaves.icrc_is_good, came.icrc_is_good, "ICRC on departure: {leaves:?}, on arrival: {came:?}");
-        // A response that the node has taken and said again is its own, without a UDP checksum.
+        // A response that the node has received and sent on is its own, without a UDP checksum.
         let said_again = came.is_response() && copied && leaves.udp_checksum_is_good.is_none();
         let as_good = leaves.udp_checksum_is_good == came.udp_checksum_is_good;
         assert!(said_again || as_good, "UDP checksum on departure: {leaves:?}, on arrival: {came:?}");
@@ -149,7 +149,7 @@ pub(super) fn is_as_good(came: Option<&Carried>, leaves: &Carried, recomputes: b
     }
 }
 
-/// What the slow reference says of the ICRC of a packet without outer headers.
+/// Verdict of the slow reference on the ICRC of a packet without outer headers.
 pub(super) fn agrees_with_the_reference(frame: &[u8], leaves: &Carried) {
     if !leaves.tunnelled && !leaves.with_extension_headers {
         let packet = &frame[ETHERNET..];

@@ -1,4 +1,4 @@
-//! What a node can be told about congestion: classes and pauses of its ports, Fast CNP, traces; drawn from a script.
+//! Configuration of congestion at a node: classes and pauses of its ports, Fast CNP, traces; drawn from a script.
 
 use super::plan::*;
 use super::world::{PORTS, Temper, World};
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The namespace whose traces the nodes fill.
 pub(super) const NAMESPACE: u16 = 5;
 
-/// A host behind the node that does not know Fast CNP, its queue pair, and whom it is connected to.
+/// A host behind the node that does not handle Fast CNP, its queue pair, and its peer.
 pub(super) const TRANSLATED: Ipv6Addr = source(3);
 pub(super) const TRANSLATED_PEER: (Ipv6Addr, Qpn) = (receiver(1), Qpn::from_octets([0, 1, 1]));
 
@@ -49,7 +49,7 @@ fn egress(choices: &mut Choices<'_>) -> EgressConfig {
     }
 }
 
-/// Bits of a first octet say what there is, the rest how much of it.
+/// Bits of a first octet select the settings, the rest their values.
 fn fast_cnp(choices: &mut Choices<'_>) -> FastCnpConfig {
     let form = choices.octet();
     let given = |bit: u8, prefixes: &[Prefix]| if form & bit == 0 { prefixes.to_vec() } else { Vec::new() };
@@ -94,8 +94,8 @@ fn ioam(choices: &mut Choices<'_>) -> IoamConfig {
 }
 
 impl World {
-    /// What a node of this temper begins with: the strict one and that at a boundary know congestion, the others have
-    /// to be told.
+    /// Initial configuration of a node of this temper: the strict one and that at a boundary have congestion
+    /// configured, the others get it by commands.
     pub(super) fn add_congestion(&mut self) {
         // Most frames have DSCP 0: theirs is a class that may be paused.
         let mut classes = ClassMap::by_precedence();

@@ -1,4 +1,4 @@
-//! A node with everything, given frame after frame.
+//! A node with all functions, given frame after frame.
 //!
 //! An input is a script of up to eight steps for one of three nodes, which live on for many inputs. Of every frame that
 //! leaves it is checked that it is whole and that its ICRC is as good as it came; after every script that all chunks
@@ -30,7 +30,8 @@ const MAX_STEPS: usize = 8;
 /// Executions after which the nodes are made anew.
 pub const LIFETIME: usize = 4096;
 
-/// Events that a script may cause: an edge says again what has not been granted, at every backward step.
+/// Most events that a script may cause: an edge repeats an eviction request that is not granted, at every backward
+/// step.
 const MAX_EVENTS: usize = 1000;
 
 /// Octets that the nodes may come to hold over their life: receiver lists, kept under the octets that they were made
@@ -215,7 +216,7 @@ fn pass(world: &mut World, bench: &mut Bench, ns: u64) {
     assert!(deadline.is_none_or(|deadline| deadline > world.now), "{deadline:?} is due at {:?} for ever", world.now);
 }
 
-/// What is asked of the frames that leave.
+/// Requirements on the frames that leave.
 #[derive(Clone, Copy, Debug)]
 enum Judge<'a> {
     /// Everything: what has come is known, and nothing else waited.

@@ -1,4 +1,4 @@
-//! Packets of a script that tell of congestion, or are asked to: Fast CNPs, data with a trace, RDMA CM messages, and
+//! Packets of a script that notify of congestion, or request that: Fast CNPs, data with a trace, RDMA CM messages, and
 //! refusals of hosts.
 
 use super::congestion::{NAMESPACE, TRANSLATED, TRANSLATED_PEER};
@@ -38,7 +38,7 @@ pub(super) fn trace_header(choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 /// A Fast CNP as a switch or a receiver sends it: to a group's Proxy Address, to a source, to a host that is translated
-/// for, or to anybody. Octets from its IPv6 header on.
+/// for, or to any address. Octets from its IPv6 header on.
 pub(super) fn fast_cnp(choices: &mut Choices<'_>, group: u16) -> Vec<u8> {
     let form = choices.octet();
     let header = if form & 1 != 0 { trace_header(choices) } else { Vec::new() };

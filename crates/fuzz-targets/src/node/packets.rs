@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// What a script says of an innermost packet before its headers are written.
+/// Content of an innermost packet in a script, before its headers are written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inner {
     pub(super) kind: Kind,
@@ -284,7 +284,7 @@ pub(super) fn finish(packet: &mut [u8], is_rocev2: bool) {
     }
     fix_checks(packet);
     if packet.get(udp + 8) == Some(&0x64) {
-        // An Unreliable Datagram, of which the node knows the queue pair of general services.
+        // An Unreliable Datagram: the node handles the queue pair of general services.
         let (covered, icrc) = packet.split_at_mut(packet.len() - 4);
         icrc.copy_from_slice(&srdma_testkit::checksums::icrc(covered));
     }

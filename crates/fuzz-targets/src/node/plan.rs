@@ -1,4 +1,4 @@
-//! The addresses of the nodes under test, and of what they know.
+//! Addresses of the nodes under test, and of their neighbours, hosts and groups.
 
 use std::net::Ipv6Addr;
 
@@ -61,7 +61,7 @@ pub(super) const UN: [Ipv6Addr; 2] = [micro(0x100, 0), micro(0x200, 0)];
 pub(super) const UA: Ipv6Addr = micro(0xe001, 0);
 
 /// Multicast groups: one that is copied and given End.MT, one that only comes by port 0, one that demands an HMAC, one
-/// that branches are handed over to, one that goes nowhere, and one that nobody knows.
+/// that branches are handed over to, one that goes nowhere, and one that no node has.
 pub(super) const COPIED: Ipv6Addr = multicast(0x100);
 pub(super) const FROM_ABOVE: Ipv6Addr = multicast(0x101);
 pub(super) const SIGNED: Ipv6Addr = multicast(0x102);

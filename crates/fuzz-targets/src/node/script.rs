@@ -1,4 +1,4 @@
-//! A fuzzer's octets as a script: frames that are nearly right, and what else happens to a node.
+//! A fuzzer's octets as a script: frames that are nearly right, and other events of a node.
 
 use super::headers::{IPV6, outer};
 use super::packets::{Inner, Kind, finish, fix_checks};
@@ -24,9 +24,9 @@ pub(super) enum Step {
     RemoveNeighbour { port: u16 },
     /// All neighbours are there again.
     RestoreNeighbours,
-    /// The node was told otherwise about congestion.
+    /// The node's configuration of congestion was changed.
     Told,
-    /// The neighbour at a port says which classes shall pause, each for so many quanta.
+    /// The neighbour at a port pauses these classes, each for so many quanta.
     Pause { port: u16, classes: u8, quanta: u16 },
 }
 

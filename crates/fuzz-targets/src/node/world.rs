@@ -1,4 +1,4 @@
-//! Nodes with everything that a node can have, and what the fuzzer remembers beside them.
+//! Nodes with every configuration that a node can have, and the fuzzer's state beside them.
 
 use super::plan::*;
 use srdma_dataplane::*;
@@ -39,7 +39,7 @@ pub(super) enum Temper {
     Strict,
     /// Makes ICRCs anew; has little memory and a threshold for replication.
     Recomputing,
-    /// At the boundary of a domain: hosts behind port 0, strangers behind port 2.
+    /// At the boundary of a domain: hosts behind port 0, foreign networks behind port 2.
     Bordering,
 }
 

@@ -230,7 +230,7 @@ fn marks_are_answered() {
     assert_eq!(counters.cnps_received, 0);
 }
 
-/// A socket with the least buffer that a system gives anybody, and the window that fits it.
+/// A socket with the smallest buffer of a system, and the window that fits it.
 #[test]
 fn a_small_buffer_goes_with_a_small_window() {
     let setting = Setting { buffer_octets: 100_000, ..USUAL };

@@ -1,4 +1,4 @@
-//! A wire that loses and marks packets.
+//! A wire with losses and marks.
 
 use srdma_host::{UdpWire, Wire, WireStatistics};
 use std::io;
