@@ -22,7 +22,7 @@ pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
 const GATHERED: &str = "target/book/src";
 const BUILT: &str = "target/book/html";
 
-/// Builds the book and says where it is.
+/// Builds the book and prints its path.
 pub(crate) fn run(tree: &Tree) -> Result<bool> {
     MDBOOK.check()?;
     let root = Tree::root();

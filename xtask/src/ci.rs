@@ -39,7 +39,7 @@ enum Action {
 /// The result of one check.
 struct Outcome {
     passed: bool,
-    /// What the summary says beside the time.
+    /// Remark in the summary, beside the time.
     note: String,
 }
 

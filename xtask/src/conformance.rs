@@ -31,7 +31,7 @@ struct Mentions {
     described: Places,
 }
 
-/// Writes the table, or with `check` only says whether it is up to date. `false` when it is not.
+/// Writes the table, or with `check` only prints whether it is up to date. `false` when it is not.
 pub(crate) fn run(tree: &Tree, check: bool) -> Result<bool> {
     let table = render(&Catalogue::of(tree)?, &collect(tree));
     let is_current = tree.file(OUTPUT).is_some_and(|file| file.text == table);

@@ -1,4 +1,4 @@
-//! `cargo xtask deny`: licences, doubles and sources of the dependencies, and what is known against them.
+//! `cargo xtask deny`: licences, doubles, sources and advisories of the dependencies.
 
 use crate::external::{Program, cargo};
 use crate::tree::Tree;

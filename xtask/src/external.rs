@@ -1,4 +1,4 @@
-//! Programs that chores need and that are no part of a Rust toolchain.
+//! External programs that chores need and that are no part of a Rust toolchain.
 
 use anyhow::{Result, bail};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     /// The crate that it is in.
     pub(crate) package: &'static str,
-    /// Arguments by which it says that it is there, and ends.
+    /// Arguments with which it reports its presence, and ends.
     pub(crate) question: &'static [&'static str],
 }
 

@@ -1,4 +1,4 @@
-//! What chores understand of Markdown: links, and where text is code.
+//! Markdown as the chores parse it: links, and which text is code.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};

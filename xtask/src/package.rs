@@ -11,7 +11,7 @@ use std::process::Command;
 /// Where what belongs in the package beside the program is generated, as the package's description has it.
 const GENERATED: &str = "target/package";
 
-/// Builds the package and says where it is.
+/// Builds the package and prints its path.
 pub(crate) fn run() -> Result<bool> {
     let root = Tree::root();
     let commit = output(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).current_dir(&root))?;

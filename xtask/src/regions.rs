@@ -1,4 +1,4 @@
-//! Which lines of a Rust file are tests, and which function a line belongs to.
+//! Regions of a Rust file: lines of tests, and the function of a line.
 //!
 //! Reads the layout that rustfmt gives, not the grammar: an item ends at the `}` that stands under its first letter.
 

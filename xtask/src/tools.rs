@@ -56,7 +56,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("xz", "xz-utils"),
 ];
 
-/// Installs missing programs, those of lab tests only if asked to; `false` when some are still missing.
+/// Installs missing programs, those of lab tests only on request; `false` when some are still missing.
 pub(crate) fn provide(with_labs: bool) -> Result<bool> {
     let tools = TEST_TOOLS.iter().chain(LAB_TOOLS.iter().filter(|_| with_labs));
     match missing_after_install(tools)? {
@@ -114,8 +114,8 @@ fn is_installed(program: &str) -> bool {
     directories.into_iter().any(|directory| directory.join(program).is_file())
 }
 
-/// Installs packages by one call of apt-get that asks nothing. Its failure is not an error here: what is missing
-/// afterwards is reported. The packages serve the tests alone, so that none of their daemons is started.
+/// Installs packages by one non-interactive call of apt-get. Its failure is not an error here: programs that are
+/// missing afterwards are reported. The packages serve the tests alone, so that none of their daemons is started.
 fn install(packages: &BTreeSet<&'static str>) -> Result<()> {
     let is_root = is_root()?;
     let _policy = is_root.then(NoDaemons::new).flatten();

@@ -1,4 +1,4 @@
-//! What a node keeps of its controller.
+//! State of a node that comes from its controller.
 
 use crate::{AllowedSids, EvictionRequests, GroupTable};
 use srdma_api::{EvictionRequest, NodeStatus, Registration, Session};

@@ -125,7 +125,7 @@ impl GroupTable {
         self.store = Some(store);
     }
 
-    /// What a registration says of the groups.
+    /// The groups in a registration.
     pub fn held(&self) -> Vec<HeldGroup> {
         let held = |(group, group_state): (&u32, &Group)| {
             let installed = group_state.committed.as_ref().or(group_state.prepared.as_ref());

@@ -5,7 +5,7 @@
 //!              ─── orders ─────────────────────────────► Agent ── plan ──► commands ──► node ───┘
 //! ```
 //!
-//! A daemon and a simulator drive the same values: they send what [`ControllerSession`] asks for, hand orders to the
+//! A daemon and a simulator drive the same values: they send the requests of [`ControllerSession`], hand orders to the
 //! [`Agent`]'s [`GroupTable`], give the node the commands of each [`Change`], and then apply the change.
 
 mod agent;

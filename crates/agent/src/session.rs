@@ -1,5 +1,4 @@
-//! Which request a node sends to its controller next, and when: one at a time, so that orders and answers stay in
-//! order.
+//! Order and times of a node's requests to its controller: one at a time, so that orders and answers stay in order.
 //!
 //! ```text
 //!                  registered
@@ -98,7 +97,7 @@ impl ControllerSession {
             }
             Failure::UnknownSession => {
                 self.session = None;
-                // A controller that forgets its sessions at once is not asked without pause.
+                // A controller that forgets its sessions at once must not get requests without pause.
                 if now.saturating_sub(self.begun) < FIRST_RETRY { self.retry } else { Duration::ZERO }
             }
         }

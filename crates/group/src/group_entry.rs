@@ -31,8 +31,8 @@ pub struct Branch {
     pub responder: Ipv6Addr,
     /// Where the branch joined a group that had begun (D30).
     pub joined: Option<Join>,
-    /// The epoch from which a child's responses speak of all that is below it now; those of earlier epochs are not
-    /// believed. 0 for receivers, whose responses speak of themselves alone.
+    /// The epoch from which a child's responses include all that is below it now; those of earlier epochs are rejected.
+    /// 0 for receivers, whose responses are for themselves alone.
     pub renewed: u32,
 }
 
@@ -72,8 +72,8 @@ pub struct HeadendEntry {
 pub struct GroupEntry {
     pub id: GroupId,
     pub epoch: u32,
-    /// The last epoch at which something that had been in the group before came to hang below this node (re-homing):
-    /// what the node said upstream before is not true of it.
+    /// The last epoch at which a member that had been in the group before was moved below this node (re-homing):
+    /// earlier responses of the node do not include it.
     pub renewed: u32,
     /// The group's Proxy Address.
     pub proxy: Ipv6Addr,

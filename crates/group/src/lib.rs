@@ -1,4 +1,4 @@
-//! The multicast group as a value: its record, its tree, and what each node of the tree needs of them.
+//! The multicast group as a value: its record, its tree, and the group entry of each node.
 //!
 //! A [`Group`] is what a control plane commits: source, receivers, tree and policy. [`Group::new`] refuses a record
 //! that cannot work, so that nothing behind it has to check again. [`Group::at`] gives a node's own part.

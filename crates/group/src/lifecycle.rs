@@ -128,8 +128,8 @@ impl Lifecycle {
         self.phase == Phase::Closed
     }
 
-    /// Takes receivers out, whether they are stalled, have failed or want to leave (D25). The set shrinks, so that what
-    /// was said of it stays true: the source is not paused.
+    /// Removes receivers, whether they are stalled, have failed or want to leave (D25). The set shrinks, so that
+    /// earlier responses stay true: the source is not paused.
     pub fn evict(&mut self, receivers: &[Ipv6Addr]) -> Result<(), ChangeError> {
         if receivers.is_empty() {
             return Err(ChangeError::Nothing);

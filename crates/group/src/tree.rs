@@ -1,4 +1,4 @@
-//! The tree that a group's data goes down and its responses come up.
+//! The tree of a group: data go down from the source, responses go up to it.
 //!
 //! ```text
 //!             source

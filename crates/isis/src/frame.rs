@@ -1,4 +1,4 @@
-//! IS-IS on Ethernet: an 802.3 frame with LLC, to a group of all intermediate systems.
+//! IS-IS on Ethernet: an 802.3 frame with LLC, to the group address of all intermediate systems.
 //!
 //! ```text
 //! | destination 6 | source 6 | length 2       | FE FE 03 | PDU … | padding |

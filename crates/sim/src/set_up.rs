@@ -23,7 +23,7 @@ pub(crate) const SOURCE_RANK: usize = 0;
 
 const GROUP: GroupId = GroupId(1);
 
-/// Base of the receivers' memory at the source, whose key is below (D27).
+/// Address of the receivers' memory at the source (D27).
 pub const GROUP_REGION_BASE: u64 = 0x1000_0000_0000;
 /// Key of [`GROUP_REGION_BASE`].
 pub const GROUP_RKEY: MemoryKey = MemoryKey(0x00C0_FFEE);

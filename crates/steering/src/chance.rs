@@ -1,4 +1,5 @@
-//! Pseudo-random numbers from a seed: the finaliser of splitmix64 (Steele, Lea and Flood 2014) over what is chosen for.
+//! Pseudo-random numbers from a seed: the finaliser of splitmix64 (Steele, Lea and Flood 2014) over the subject of the
+//! choice.
 
 /// A number that depends on every bit of seed, flow and count.
 #[inline]

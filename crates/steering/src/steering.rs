@@ -162,7 +162,7 @@ impl Steering {
         self.begin(now, set, key)
     }
 
-    /// Hears a signal.
+    /// Applies a signal.
     pub fn hear(&mut self, now: Instant, about: About, signal: Signal) -> Heard {
         self.counters.signals[signal.kind()] += 1;
         let (set, path, place) = match about {

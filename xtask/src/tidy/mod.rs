@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house rules that no compiler knows. One small function for each rule, and for each a test
+//! `cargo xtask tidy`: the house rules that no compiler checks. One small function for each rule, and for each a test
 //! that shows it failing.
 
 use crate::tree::Tree;

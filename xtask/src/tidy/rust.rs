@@ -79,7 +79,7 @@ pub(super) fn workspace_lints(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// Every crate says at its top what it is.
+/// Every crate has a description at its top.
 pub(super) fn crate_documentation(tree: &Tree) -> Vec<Finding> {
     let is_root = |path: &str| path.ends_with("src/lib.rs") || path.ends_with("src/main.rs");
     tree.files

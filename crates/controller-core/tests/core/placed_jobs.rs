@@ -124,7 +124,7 @@ fn a_question_changes_nothing_and_is_answered_as_it_would_be() {
     assert_eq!(removed, answers[1]);
 }
 
-/// Only jobs with drained links move, and others where that helps.
+/// Jobs with drained links move, and others only where that helps.
 #[test]
 fn a_drain_moves_those_that_were_there() {
     let mut jobs = jobs_on(RAIL);

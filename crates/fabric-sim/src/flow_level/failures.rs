@@ -20,7 +20,7 @@ impl FlowLevelRun<'_> {
         match self.failure_schedule.take() {
             None => {}
             Some((Action::Fail, _)) => self.fail(),
-            // All flows keep their paths, unless a flow was rerouted.
+            // Flows resume on the path that they have, original or rerouted.
             Some((Action::Repair, _)) => self.reroute_if(|run, flow| Some(run.states[flow].path)),
             Some((Action::Converge, _)) if self.variant.paths == Paths::Ecmp => self.converge(),
             // Programs determine paths; routes do not matter to them.

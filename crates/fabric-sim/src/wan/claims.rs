@@ -5,7 +5,8 @@ use super::results::{ENOUGH, WanResults, WanRun};
 use super::scenario::{WanScenario, WanVariant};
 use serde::Serialize;
 
-/// Least ratio of the sender's notification delays for congestion near the ingress PE, from this length of the path on.
+/// Least ratio of the delay of a receiver's CNP to that of the notification, for congestion near the ingress PE, from
+/// this length of the path on.
 const SOONER: f64 = 10.0;
 const FROM_KM: f64 = 100.0;
 

@@ -1,4 +1,4 @@
-//! Changes that can be requested, those that wait, and why one is rejected.
+//! Changes that can be requested, those that wait, and the reasons for rejecting one.
 
 use crate::group::{Group, GroupError, Receiver};
 use crate::lists::ReceiverRegion;

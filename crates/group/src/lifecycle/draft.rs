@@ -1,4 +1,4 @@
-//! The record of the next epoch, made from that of the last.
+//! Draft of the next epoch's record, from that of the last.
 
 use super::change::{ChangeError, NewNode, Newcomer, Rehoming, Wanted, check_eviction, is_over};
 use crate::group::{Group, Join, Receiver, Record};

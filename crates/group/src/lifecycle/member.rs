@@ -1,4 +1,4 @@
-//! A node of a group as its lifecycle sees it.
+//! State of a node of a group in its lifecycle.
 //!
 //! ```text
 //!                 concerned                prepared                its stage              committed

@@ -1,4 +1,4 @@
-//! What a lifecycle orders.
+//! Orders of a lifecycle.
 
 use crate::group::Record;
 use crate::group_entry::GroupEntry;

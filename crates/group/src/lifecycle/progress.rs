@@ -1,5 +1,4 @@
-//! What a lifecycle does by itself: from phase to phase as far as nothing is waited for, and the orders that go with
-//! it.
+//! Progress of a lifecycle: from phase to phase as far as nothing is waited for, and the orders that go with it.
 
 use super::member::{Member, Presence, Step};
 use super::order::Order;

@@ -1,4 +1,4 @@
-//! A lifecycle whose driver has restarted: it goes on from what was stored.
+//! Resumption of a lifecycle from the store, after its driver has restarted.
 
 use super::member::{Member, Presence, Step};
 use super::order::Order;

@@ -1,14 +1,14 @@
-//! Which nodes a change concerns, and in which order they commit.
+//! Nodes that a change concerns, and the order of their commits.
 //!
-//! Nodes to which something comes commit first, from the top down, level by level; then those of which only something
-//! else has changed; then those that lose a branch. Each level has committed before the next begins.
+//! Nodes that gain a branch or receiver commit first, from the top down, level by level; then those with other changes
+//! only; then those that lose a branch. Each level has committed before the next begins.
 //!
-//! It is what makes re-homing safe at any time. Let a node M move from below P to below Q, and let A be the lowest node
-//! above both places. While A has not committed, it believes its branch towards Q to speak for less than M, and M to be
-//! vouched for by the branch towards P. So P must go on vouching for M until A has made the branch towards Q unknown,
-//! and hears it again only by the words of nodes that know of M: A commits before P. A is above P, and something comes
-//! to it or to a branch of it, whereas P only loses. Were P first, P would drop M and speak for less, and A would take
-//! that, with Q's old point, for the word of all.
+//! This order makes re-homing safe at any time. Let a node M move from below P to below Q, and let A be the lowest node
+//! above both places. While A has not committed, it takes the responses of its branch towards Q not to include M, and
+//! those of the branch towards P to include M. So P must go on including M until A has made the branch towards Q
+//! unknown, after which A accepts from it only responses of nodes that have M: A commits before P. A is above P, and A
+//! or a branch of it gains something, whereas P only loses. Were P first, P would drop M from its responses, and A
+//! would take these, with Q's old expected PSN, for the responses of all.
 
 use crate::group::Group;
 use crate::group_entry::GroupEntry;
@@ -16,11 +16,11 @@ use crate::tree::NodeIndex;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// The nodes of the group after a change that need a new part, each with its stage; and how many stages there are.
+/// Nodes of the group after a change that need a new group entry, each with its stage; and the number of stages.
 ///
-/// A part is needed when it differs in more than its epoch. The others stay at the epoch that they have: what they say
-/// is held against `renewed` alone, and a node at whose branches nothing has come since is right to speak under an
-/// older one.
+/// A group entry is needed when it differs in more than its epoch. The other nodes stay at the epoch that they have:
+/// their responses are compared with `renewed` alone, and a node without a new member at its branches may send them
+/// under an older one.
 pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Addr, usize>, usize) {
     let mut concerned = Vec::new();
     for (loopback, level, now) in entries(after) {

@@ -1,4 +1,4 @@
-//! Each change of membership, as the orders that it takes (D25, D30, D31).
+//! Orders of each change of membership (D25, D30, D31).
 
 use crate::figure_1::*;
 use crate::fleet::Fleet;

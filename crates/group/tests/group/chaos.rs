@@ -1,5 +1,5 @@
-//! Any changes, with messages lost, repeated and overtaken, nodes that refuse, restart and die: what must hold at any
-//! time does, and in the end every node has its group entry (D25, D30, D31).
+//! Any changes, with messages lost, repeated and overtaken, nodes that refuse, restart and die: the invariants hold at
+//! any time, and in the end every node has its group entry (D25, D30, D31).
 
 use crate::figure_1::*;
 use crate::fleet::{Agent, Answer, Fleet};
@@ -179,7 +179,7 @@ impl Chaos {
     /// All living nodes have committed, but for those that have just come back empty.
     fn check_ready(&mut self, round: u32) {
         let stored = self.fleet.stored.clone().unwrap();
-        // What is said again may be so during a change that the source need not wait for.
+        // A repetition may arrive during a change that the source need not wait for.
         if self.released.insert(round) {
             for (node, entry) in entries(&stored) {
                 if let Some(has) = self.has(node).filter(|_| !self.fleet.dead.contains(&node)) {
@@ -190,7 +190,7 @@ impl Chaos {
         self.served.extend(stored.receivers.iter().map(|receiver| receiver.address));
     }
 
-    /// Whom the words of a node that are believed above speak for; `None`: it is silent.
+    /// Receivers that the accepted responses of a node include; `None`: it is silent.
     fn speaks_for(&self, node: Ipv6Addr) -> Option<BTreeSet<Ipv6Addr>> {
         let entry = self.fleet.agents.get(&node).filter(|_| !self.fleet.dead.contains(&node))?.entry.as_ref()?;
         match entry.role {
@@ -206,8 +206,7 @@ impl Chaos {
         }
     }
 
-    /// The safety of the order of commits: what the root can say, it says for all that the source has sent to and that
-    /// are still members.
+    /// Safety of the order of commits: a response of the root includes all members that the source has sent to.
     fn check_words(&self) {
         let Some(stored) = &self.fleet.stored else { return };
         let Some(heard) = self.speaks_for(loopback(6)) else { return };
@@ -309,7 +308,7 @@ impl Chaos {
         let _ = self.lifecycle.join(vec![newcomer], new_nodes);
     }
 
-    /// From here on nothing is lost, nobody refuses and nobody stays dead.
+    /// From here on no message is lost, no node refuses and none stays dead.
     fn calm_down(&mut self) {
         self.fleet.agents.values_mut().for_each(|agent| agent.refuses = false);
         for node in self.fleet.dead.clone() {

@@ -1,4 +1,4 @@
-//! Groups that stand in each other's way.
+//! Conflicts between groups.
 
 use crate::figure_1::*;
 use srdma_group::*;

@@ -1,4 +1,4 @@
-//! Nodes and a source that answer a lifecycle's orders as real ones are to.
+//! Nodes and a source that answer a lifecycle's orders like real ones.
 
 use srdma_group::*;
 use srdma_wire::Psn;

@@ -1,4 +1,4 @@
-//! The group as a value: what makes one, what each node gets of it, and how its membership changes.
+//! The group as a value: its conditions, the group entry of each node, and changes of its membership.
 
 mod changes;
 mod chaos;

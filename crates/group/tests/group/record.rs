@@ -1,4 +1,4 @@
-//! What makes a group, what refuses to be one, and what each node gets of it.
+//! Records that are a group, records that are rejected, and the group entry of each node.
 
 use crate::figure_1::{address, node, receiver, record};
 use srdma_group::*;

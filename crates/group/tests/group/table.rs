@@ -1,4 +1,4 @@
-//! Every state of a lifecycle, met by every event: what it orders and where it comes to (D25, D30, D31).
+//! Every state of a lifecycle with every event: its orders and its next state (D25, D30, D31).
 
 use crate::figure_1::*;
 use crate::fleet::{Fleet, short};

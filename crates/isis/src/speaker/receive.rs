@@ -1,4 +1,4 @@
-//! What comes in (ISO 10589 sections 7.3.15.1, 7.3.15.2, 7.3.16).
+//! Received PDUs (ISO 10589 sections 7.3.15.1, 7.3.15.2, 7.3.16).
 
 use super::{CircuitId, IsisDrop, Speaker};
 use crate::adjacency::{Adjacency, Own};

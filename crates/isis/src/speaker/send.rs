@@ -1,4 +1,4 @@
-//! What goes out: hellos, CSNPs, and what flooding wants.
+//! Sent PDUs: hellos, CSNPs, and those of flooding.
 
 use super::{CircuitId, Speaker};
 use crate::adjacency::Adjacency;

@@ -1,4 +1,4 @@
-//! The formats against octets of others: FRR 10.3 and scapy (`testdata/golden/README.md`).
+//! The formats compared with octets of other implementations: FRR 10.3 and scapy (`testdata/golden/README.md`).
 
 use srdma_capture::Reader;
 use srdma_isis::pdu::{Complete, Partial};

@@ -56,8 +56,8 @@ fn is_even(count: u64, of: u64, among: u64) {
     assert!(deviation < 5.0, "{count} of {of} among {among}");
 }
 
-/// One spine of eight fails or is congested, all of its flows are told at once: the seven others share them, and no other
-/// flow moves.
+/// One spine of eight fails or is congested, and all of its flows get the signal at once: the seven others share them,
+/// and no other flow moves.
 #[test]
 fn the_flows_of_a_congested_spine_spread_over_the_others() {
     let (mut steering, set) = steering(&[0; 8], |_| ());

@@ -1,4 +1,4 @@
-//! Words that went: names and phrases that docs/glossary.md has replaced do not come back.
+//! Words that are no longer used: names and phrases that docs/glossary.md has replaced.
 
 use super::Finding;
 use crate::conformance;

@@ -1,5 +1,5 @@
-//! The words that went, as the last table of docs/glossary.md lists them. Most of them are right elsewhere (a part, a
-//! line or a search may be just that), so that each is refused only in some kinds of names, in some places.
+//! Words that are no longer used, as the last table of docs/glossary.md lists them. Most of them are right elsewhere (a
+//! part, a line or a search may be just that), so that each is rejected only in some kinds of names, in some places.
 
 use super::{Entry, Kind};
 
