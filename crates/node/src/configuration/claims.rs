@@ -1,4 +1,4 @@
-//! What each address and prefix means to the node. One prefix has one meaning.
+//! Meaning of each address and prefix at the node. One prefix has one meaning.
 
 use super::interfaces::Purpose;
 use srdma_dataplane::TableId;
@@ -32,7 +32,7 @@ impl<'t> Claims<'t> {
         Claims { text, purpose, owners: BTreeMap::new(), main: Fib::default() }
     }
 
-    /// What the configuration is read for.
+    /// Use of the configuration.
     pub(super) fn purpose(&self) -> Purpose<'t> {
         self.purpose
     }

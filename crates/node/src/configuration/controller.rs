@@ -41,7 +41,7 @@ pub(super) struct LinkSection {
 /// Controller of a node, and the status that it receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerSettings {
-    /// Where it is.
+    /// Address of the controller.
     pub url: String,
     /// The file with the token that the node shows.
     pub token_file: Option<PathBuf>,
@@ -51,11 +51,11 @@ pub struct ControllerSettings {
     pub name: String,
     /// Its End.MT SID, when it can be an edge.
     pub end_mt: Option<Ipv6Addr>,
-    /// Where its Replication SIDs are taken from, when it can replicate.
+    /// Prefix that its Replication SIDs are taken from, when it can replicate.
     pub replication: Option<Prefix>,
     /// The nodes next to it.
     pub links: Vec<ControllerLink>,
-    /// Where its hosts are.
+    /// Prefixes of its hosts.
     pub hosts: Vec<Prefix>,
 }
 
@@ -68,7 +68,7 @@ pub struct ControllerLink {
     pub port: Option<PortId>,
     /// The largest IPv6 packet, in octets, when it is not the port's.
     pub mtu: Option<u16>,
-    /// What a copy on it costs.
+    /// Cost of a copy on it.
     pub cost: u32,
 }
 

@@ -14,7 +14,7 @@ const RUNTIME_DIRECTORY: &str = "/run/srdma";
 pub struct DaemonSettings {
     /// The node's name, for people and for the names of files.
     pub name: String,
-    /// Where metrics are served.
+    /// Address of the metrics.
     pub metrics: Option<SocketAddr>,
     /// Status socket.
     pub status: PathBuf,

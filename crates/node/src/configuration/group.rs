@@ -71,7 +71,7 @@ fn check_conflicts(file: &File) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A section and what it is checked against.
+/// A section, with the values for its checks.
 struct Reader<'f> {
     file: &'f File,
     config: &'f NodeConfig,
@@ -158,7 +158,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What the group's data come with as outer destination. A headend that gets none may leave it out.
+    /// Outer destination of the group's data. A headend that gets none may leave it out.
     fn sid(&self) -> Result<Ipv6Addr, Problem> {
         let Some(sid) = &self.section.sid else {
             return match &self.section.headend {
@@ -198,7 +198,7 @@ impl Reader<'_> {
         Ok(Some(Source { address: section.address.value.0, qpn: section.qpn.value }))
     }
 
-    /// Where responses go (D12, D13).
+    /// Destination of responses (D12, D13).
     fn parent(&self) -> Result<Parent, Problem> {
         let source = self.source()?;
         let Some(parent) = self.section.parent.as_ref().map(Spanned::get_ref) else {
@@ -223,7 +223,7 @@ impl Reader<'_> {
         Ok(Parent::Node { loopback, sid: parent.sid.as_ref().map(|sid| sid.value.0) })
     }
 
-    /// Whose responses come (D14).
+    /// Senders of responses (D14).
     fn branches(&self, receivers: &[Receiver]) -> Result<Vec<Branch>, Problem> {
         let Some(branches) = self.section.branches.as_ref().filter(|_| self.section.role == NodeRole::Transit) else {
             let branch = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
@@ -245,7 +245,7 @@ impl Reader<'_> {
         branches.get_ref().iter().map(branch).collect()
     }
 
-    /// Where a transit node's copies go (D3).
+    /// Destinations of a transit node's copies (D3).
     fn downstream(&self) -> Result<Vec<Downstream>, Problem> {
         let entries = self.section.downstream.as_ref().map_or(&[][..], |entries| entries.get_ref().as_slice());
         let mut known = BTreeSet::new();

@@ -7,7 +7,7 @@ use srdma_wire::MacAddress;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// What a configuration is read for.
+/// Use of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose<'k> {
     /// A run over captures: what a packet needs stands in the file.
@@ -26,7 +26,7 @@ impl<'k> Purpose<'k> {
         }
     }
 
-    /// What is known of an interface beside the file.
+    /// Facts of an interface beside the file.
     pub(super) fn facts(self, interface: &str) -> Option<&'k InterfaceFacts> {
         match self {
             Purpose::Captures => None,

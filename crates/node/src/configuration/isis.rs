@@ -115,7 +115,7 @@ impl Notation for Net {
 pub struct IsisSettings {
     pub system: Config,
     pub circuits: Vec<IsisCircuit>,
-    /// What END.C and END.E are called.
+    /// Names of END.C and END.E.
     pub behaviors: Behaviors,
 }
 
@@ -124,7 +124,7 @@ pub struct IsisSettings {
 pub struct IsisCircuit {
     /// The port whose interface it is.
     pub port: PortId,
-    /// What the link costs.
+    /// Metric of the link.
     pub metric: u32,
     /// The SIDs of the adjacency.
     pub end_x: Vec<EndXSid>,
@@ -288,8 +288,8 @@ fn circuits(
     Ok(circuits)
 }
 
-/// How the bits of a SID are divided. Compressed SIDs have their argument behind them; the function of others is taken
-/// to be whole groups of 16 bits.
+/// Structure of a SID. Compressed SIDs have their argument behind them; the function of others is taken to be whole
+/// groups of 16 bits.
 fn structure(locator: Prefix, block_bits: u8, sid: Prefix, code_point: u16) -> SidStructure {
     let len = locator.prefix_len();
     let (block, node) = (block_bits, len - block_bits);

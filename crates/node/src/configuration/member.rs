@@ -19,7 +19,7 @@ pub(super) struct ReceiverSection {
     pub(super) joined: Option<JoinSection>,
 }
 
-/// Where a member joined (D30).
+/// Join point of a member (D30).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct JoinSection {
@@ -82,7 +82,7 @@ impl BranchSection {
     }
 }
 
-/// Where a member of a group of this epoch joined.
+/// Join point of a member of a group of this epoch.
 pub(super) fn join(section: Option<&JoinSection>, epoch: u32) -> Result<Option<Join>, Problem> {
     let Some(JoinSection { psn, msn }) = section else {
         return Ok(None);

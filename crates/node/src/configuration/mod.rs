@@ -46,7 +46,7 @@ pub use value::parse_duration;
 pub struct Configuration {
     /// The desired state of the node, as the file has it.
     pub spec: NodeSpec,
-    /// Where each port is, in the order of the ports.
+    /// Location of each port, in the order of the ports.
     pub interfaces: Vec<PortInterface>,
     /// Destinations whose packets the node forwards itself, although nothing but a route leads there.
     pub forwards: Vec<Prefix>,
@@ -54,7 +54,7 @@ pub struct Configuration {
     pub daemon: DaemonSettings,
     /// Settings of IS-IS, if it is on.
     pub isis: Option<IsisSettings>,
-    /// Who gives the node groups beside those of the file.
+    /// Controller for groups beside those of the file.
     pub controller: Option<ControllerSettings>,
 }
 
@@ -100,7 +100,7 @@ impl Configuration {
     ///
     /// # Errors
     ///
-    /// What the node refuses. [`Configuration::parse`] lets nothing pass that a new node would refuse.
+    /// Errors of the node. [`Configuration::parse`] lets nothing pass that a new node would refuse.
     pub fn node(&self) -> Result<Node, ConfigError> {
         self.spec.build()
     }

@@ -104,7 +104,7 @@ fn notifications(
     })
 }
 
-/// What each class pauses (D61): only priorities in which the port has PFC.
+/// Pauses of each class (D61): only priorities in which the port has PFC.
 fn priorities(file: &File, config: &NodeConfig, sections: &[PrioritySection]) -> Result<Vec<PriorityMapping>, Problem> {
     let mut priorities: Vec<PriorityMapping> = Vec::new();
     for section in sections {

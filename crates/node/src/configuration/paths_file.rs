@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 use toml::Spanned;
 
-/// How flows are steered, and over which paths.
+/// Steering of flows, and their paths.
 #[derive(Clone, Debug)]
 pub struct PathsFile {
     config: HeadendConfig,
@@ -72,7 +72,7 @@ impl PathsFile {
         Ok(headend)
     }
 
-    /// Where probes come back to, if there are any.
+    /// Return address of probes, if there are any.
     pub fn probe_address(&self) -> Option<Ipv6Addr> {
         self.config.probe_address.filter(|_| self.config.probes.is_some())
     }

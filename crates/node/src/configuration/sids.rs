@@ -121,7 +121,7 @@ fn micro(section: &SidSection) -> Result<Flavors, Problem> {
     Ok(Flavors { next_csid: Some(next_csid(section)?), ..Flavors::MICRO })
 }
 
-/// How the SID divides. What follows block and compressed SID is its argument, so that the prefix ends there.
+/// Structure of the SID. The octets behind block and compressed SID are its argument, so that the prefix ends there.
 fn next_csid(section: &SidSection) -> Result<NextCsid, Problem> {
     let default = NextCsid::F3216;
     let block_bits = section.block_bits.as_ref().map_or(default.block_bits, |bits| bits.value.get() as u8);

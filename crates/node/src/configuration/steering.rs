@@ -80,7 +80,7 @@ pub(super) fn add(file: &File, claims: &Claims<'_>, draft: &mut Draft) -> Result
     draft.add(at, Entries { steering: Some(config), ..Entries::default() })
 }
 
-/// Why probes cannot come back.
+/// Reason for which probes cannot come back.
 pub(super) const PROBES_NEED_AN_ADDRESS: &str = "probes need an address of their own to come back to: give \
                                                  probe_address in [steering], an address that the fabric routes to \
                                                  this node and nothing else uses, or probes = false";

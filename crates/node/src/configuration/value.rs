@@ -19,7 +19,7 @@ pub(super) struct Located<T> {
 
 /// A value that is written as a string or as a number.
 pub(super) trait Notation: Sized {
-    /// What is expected, for errors.
+    /// Expected notation, for errors.
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
     fn from_text(_text: &str) -> Option<Self> {

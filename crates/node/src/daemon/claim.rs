@@ -14,7 +14,7 @@ pub(super) struct Claim {
     listener: UnixListener,
 }
 
-/// Why an interface cannot be had.
+/// Reasons for which an interface cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClaimError {
     /// Another process has it.

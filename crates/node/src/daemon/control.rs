@@ -61,7 +61,7 @@ pub(super) struct Control<'r> {
     report: &'r mut dyn FnMut(&Event),
 }
 
-/// What woke the control task.
+/// Event that woke the control task.
 enum Occasion {
     Asked(Request),
     Lost(Loss),

@@ -34,17 +34,17 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Frames that one port may bring before the others have their turn.
 const BATCH: usize = 64;
 
-/// How soon frames that found no room on the wire are tried again: the kernel can hold more than leaves meanwhile.
+/// Delay before frames without room on the wire are tried again: the kernel can hold more than leaves meanwhile.
 const BACKLOG_PERIOD: Duration = Duration::from_micros(200);
 
-/// How long frames may take to leave when the node stops.
+/// Time for frames to leave when the node stops.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-/// What a data thread owns.
+/// State of a data thread.
 #[derive(Debug)]
 pub(super) struct DataThread {
     node: Node,
-    /// What drivers share with the pool.
+    /// Memory that drivers share with the pool.
     umem: Umem,
     pool: Pool,
     ports: Vec<Port>,

@@ -22,7 +22,7 @@ pub enum DaemonError {
     #[error("port {port}: {reason}")]
     Claim {
         port: String,
-        /// Which process has it.
+        /// Process that uses it.
         reason: String,
     },
     /// No driver can be had for an interface that is there.
@@ -35,7 +35,7 @@ pub enum DaemonError {
     #[error("{what}: {error}")]
     System {
         what: &'static str,
-        /// Why it cannot be had.
+        /// Reason.
         error: io::Error,
     },
     /// The data thread is gone.

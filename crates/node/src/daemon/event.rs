@@ -14,7 +14,7 @@ pub enum Event {
         port: String,
         interface: String,
         driver: DriverKind,
-        /// Why it is none of the faster ones.
+        /// Reason for none of the faster ones.
         note: Option<String>,
     },
     /// A port has no driver; the node waits for its interface.
@@ -47,26 +47,26 @@ pub enum Event {
     },
     /// Another configuration is applied.
     Reloaded {
-        /// Why it was read.
+        /// Reason for reading it.
         cause: Cause,
-        /// How many commands led to it.
+        /// Number of commands that it took.
         commands: usize,
     },
     /// Another configuration was rejected; the current one stays.
     ReloadRefused {
-        /// What is wrong with it.
+        /// Problem.
         reason: String,
     },
     /// Something that the node does beside its main job failed. It goes on without.
     Failed {
-        /// What failed, and why.
+        /// Operation and reason.
         what: String,
     },
     /// Message of IS-IS.
     Isis { text: String },
     /// The controller was found, or was lost.
     Controller {
-        /// What has become of it.
+        /// Result.
         text: String,
     },
     /// The node ends; the signal's name.
@@ -78,7 +78,7 @@ pub enum Event {
     },
 }
 
-/// Why a configuration was read again.
+/// Reason for reading a configuration again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// SIGHUP.

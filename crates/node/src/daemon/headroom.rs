@@ -8,7 +8,7 @@ use srdma_frame::PortId;
 use srdma_node_spec::NodeSpec;
 use std::collections::BTreeMap;
 
-/// A line for each class that is mapped to ports, of those whose rates are known.
+/// One line for each class that is mapped to ports, of those with a rate.
 pub(super) fn of(configuration: &Configuration) -> Vec<Event> {
     let NodeSpec { node, entries } = &configuration.spec;
     let rates = entries.egress.iter().map(|(port, egress)| (*port, egress.rate_bits_per_s)).collect();

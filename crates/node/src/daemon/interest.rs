@@ -9,7 +9,7 @@ use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// What is wanted at a node's ports.
+/// Frames that a node takes at its ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// At all of them.
@@ -19,7 +19,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// What is wanted at a port.
+    /// Frames that a node takes at a port.
     pub(super) fn at(&self, port: PortId) -> Interest {
         Interest { pfc: self.paused.contains(&port), ..self.everywhere.clone() }
     }

@@ -21,11 +21,11 @@ use tokio::sync::{Semaphore, watch};
 
 /// Octets that the head of a request may have.
 const HEAD_LIMIT_OCTETS: usize = 16 << 10;
-/// How long a connection may take, from its beginning to the last octet.
+/// Time limit of a connection, from its beginning to the last octet.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Connections at a time; others wait.
 const CONNECTIONS: usize = 16;
-/// How long nothing is accepted after the process ran out of descriptors or memory.
+/// Time without accepting connections after the process ran out of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
 
 /// The metrics of a snapshot.

@@ -46,7 +46,7 @@ pub struct MirroredPort {
     pub link_mtu: Option<u16>,
 }
 
-/// What changes have led to.
+/// Results of changes.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
     /// Commands for the node, in this order.
@@ -168,7 +168,7 @@ impl Mirror {
         self.index.set_route(&mut layer.routes, key, action);
     }
 
-    /// What the kernel's routes to a prefix come to.
+    /// Next hops of the kernel's routes to a prefix.
     fn action(&self, key: (TableId, Prefix)) -> Option<RouteAction> {
         let elsewhere = || (key.1.prefix_len() > 0).then_some(RouteAction::Blackhole);
         for route in self.view.routes.get(&key)? {

@@ -24,7 +24,7 @@ pub(super) enum Order {
     Stop { reply: oneshot::Sender<usize> },
 }
 
-/// What of a change was refused, and why.
+/// Refused part of a change, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// A driver refused the interest: nothing was carried out.
@@ -37,9 +37,9 @@ pub(super) enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attached {
     pub(super) driver: DriverKind,
-    /// Why it is none of the faster ones.
+    /// Reason for none of the faster ones.
     pub(super) note: Option<String>,
-    /// Which of the drivers that the thread has opened it is.
+    /// Number of the driver among those that the thread has opened.
     pub(super) number: u64,
 }
 

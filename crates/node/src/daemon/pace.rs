@@ -3,14 +3,14 @@
 use srdma_wire::Instant;
 use std::time::Duration;
 
-/// How much of a rest is made up for: a thread that does not get its processor for so long loses nothing of the rate.
+/// Longest delay that is made up for: a thread that does not get its processor for this time loses nothing of the rate.
 const REST: Duration = Duration::from_millis(1);
 
 /// A rate, and how far it is used up.
 #[derive(Debug)]
 pub(super) struct Pace {
     bits_per_s: u64,
-    /// When what has been sent would have left a wire of that rate.
+    /// Time at which the frames sent so far would have left a wire of that rate.
     free_at: Instant,
 }
 
@@ -20,12 +20,12 @@ impl Pace {
         Pace { bits_per_s: bits_per_s.max(1), free_at: Instant::ZERO }
     }
 
-    /// How long the next frame has to wait; zero when it may go now.
+    /// Time that the next frame has to wait; zero when it may go now.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         self.free_at.since(now)
     }
 
-    /// A frame of so many octets goes.
+    /// Accounts for a sent frame of this length.
     pub(super) fn sends(&mut self, now: Instant, len_octets: usize) {
         let begins = self.free_at.max(Instant::from_ns(now.as_ns().saturating_sub(REST.as_nanos() as u64)));
         let takes_ns = len_octets as u128 * 8 * 1_000_000_000 / u128::from(self.bits_per_s);

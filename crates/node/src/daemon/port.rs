@@ -12,15 +12,15 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct Port {
     pub(super) driver: Option<Box<dyn Driver>>,
-    /// Why the driver is none of the faster ones.
+    /// Reason for none of the faster drivers.
     pub(super) note: Option<String>,
     /// The newest driver's, counted over all ports.
     pub(super) number: u64,
     /// Whether frames may wait in the node's queue.
     pub(super) is_waiting: bool,
-    /// Keeps what it sends below a rate.
+    /// Limit of its sending rate.
     pub(super) pace: Option<Pace>,
-    /// What drivers that are gone have counted.
+    /// Counters of drivers that are gone.
     past: DriverStatistics,
 }
 
@@ -72,7 +72,7 @@ impl Port {
         self.is_backlogged().then_some(wait.min(period))
     }
 
-    /// What the port's drivers have counted.
+    /// Counters of the port's drivers.
     pub(super) fn statistics(&self) -> DriverStatistics {
         self.driver.as_ref().map_or(self.past, |driver| sum(self.past, driver.statistics()))
     }

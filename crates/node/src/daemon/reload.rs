@@ -94,7 +94,7 @@ behavior = 'End.MT'
         debug.split(|character: char| !character.is_alphanumeric()).next().unwrap_or_default().to_owned()
     }
 
-    /// Why one file cannot follow another.
+    /// Reasons for which one file cannot follow another.
     fn refusal(old: &str, new: &str) -> String {
         let (old, new) = (configuration(old), configuration(new));
         match moved_ports(&old, &new).and_then(|_| diff(&old.spec, &new.spec)) {

@@ -24,9 +24,9 @@ pub struct Snapshot {
     /// The node's name.
     pub name: String,
     pub loopback: Ipv6Addr,
-    /// When the process began, in seconds since 1970.
+    /// Start of the process, in seconds since 1970.
     pub started_unix_s: u64,
-    /// How long it has been running, in nanoseconds.
+    /// Time since the start, in nanoseconds.
     pub uptime_ns: u64,
     /// The ports, in the order of the configuration.
     pub ports: Vec<PortSnapshot>,
@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub prefixes: usize,
     /// Neighbours whose MAC address is known.
     pub neighbours: usize,
-    /// What Fast CNP has counted, by the names of its document; absent while it is off.
+    /// Counters of Fast CNP, by the names of its document; absent while it is off.
     #[serde(default)]
     pub fast_cnp: Option<BTreeMap<String, u64>>,
     /// Notifications sent to ingress PEs, and received from others; absent while the node does not notify.
@@ -49,10 +49,10 @@ pub struct Snapshot {
     /// IOAM traces by what became of them.
     #[serde(default)]
     pub traces: BTreeMap<String, u64>,
-    /// How flows are steered over placed paths; absent while none are.
+    /// State of steering over placed paths; absent while there is none.
     #[serde(default)]
     pub steering: Option<SteeringSnapshot>,
-    /// What is known by IS-IS; absent while the node does not speak it.
+    /// State of IS-IS; absent while the node does not run it.
     #[serde(default)]
     pub isis: Option<IsisSnapshot>,
     /// The controller that gives the node groups; absent without one.
@@ -66,12 +66,12 @@ pub struct Snapshot {
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControllerSnapshot {
-    /// Where it is.
+    /// Address of the controller.
     pub url: String,
-    /// Whether it answered last.
+    /// Whether the last request was answered.
     pub is_reached: bool,
     pub error: Option<String>,
-    /// How many of the node's groups are the controller's.
+    /// Number of the node's groups that are the controller's.
     pub groups: usize,
 }
 
@@ -83,7 +83,7 @@ pub struct PortSnapshot {
     pub interface: String,
     /// The driver that carries its frames; absent while its interface is gone.
     pub driver: Option<String>,
-    /// Why it has a slower driver than was wished, or none.
+    /// Reason for a slower driver than configured, or none.
     pub note: Option<String>,
     /// Whether the link is up.
     pub is_up: bool,
@@ -97,14 +97,14 @@ pub struct PortSnapshot {
     pub sent: TrafficReport,
     /// Drops of packets that came in here, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// What the driver has counted.
+    /// Counters of the driver.
     pub statistics: DriverSnapshot,
     /// Its traffic classes, by their number; none when it has one queue.
     #[serde(default)]
     pub classes: Vec<ClassSnapshot>,
 }
 
-/// What a driver has counted.
+/// Counters of a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverSnapshot {
     /// Frames handed to the node.
@@ -131,7 +131,7 @@ pub struct SidSnapshot {
     pub taken: TrafficReport,
 }
 
-/// What a node is in a group's tree.
+/// Role of a node in a group's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -167,13 +167,13 @@ pub struct GroupSnapshot {
     pub is_learnt: bool,
     /// The group's Proxy Address.
     pub proxy: Ipv6Addr,
-    /// Where responses go: the parent's loopback, or at the root the source's address.
+    /// Destination of responses: the parent's loopback, or at the root the source's address.
     pub parent: Ipv6Addr,
     /// Whether the parent is the source.
     pub is_root: bool,
     /// The highest PSN sent down; absent before the first data packet.
     pub highest_psn: Option<u32>,
-    /// What has passed.
+    /// Counters of packets.
     #[serde(flatten)]
     pub counters: GroupCountersReport,
     /// Number of eviction requests for a receiver (D25).
@@ -194,18 +194,18 @@ pub struct EvictionSnapshot {
     pub cause: EvictionCause,
 }
 
-/// Why a receiver is to be evicted.
+/// Reason for an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EvictionCause {
-    /// It was sent what it expects next again and again, without progress (D25).
+    /// The PSN that it expects was sent again and again, without progress (D25).
     Stalled,
     /// It has answered with a fatal NAK (D24).
     Failed,
 }
 
 impl EvictionCause {
-    /// What the receiver is.
+    /// State of the receiver.
     pub const fn name(self) -> &'static str {
         match self {
             EvictionCause::Stalled => "stalled",
@@ -217,13 +217,13 @@ impl EvictionCause {
 /// A branch of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchSnapshot {
-    /// Where its responses come from: a receiver, or the loopback of a node below.
+    /// Source of its responses: a receiver, or the loopback of a node below.
     pub address: Ipv6Addr,
     /// PSN that it expects next; absent after a restart until its first response.
     pub point: Option<u32>,
     /// Packets sent down that it has not confirmed; absent without a point, or before the first data packet.
     pub lag: Option<u32>,
-    /// How often it had a lag and its point stood still for a second.
+    /// Number of times that it had a lag and its expected PSN did not advance for a second.
     pub stalls: u64,
     /// CNPs that came from it.
     #[serde(default)]
@@ -244,6 +244,6 @@ pub struct ConfigurationSnapshot {
 pub struct Reload {
     /// When, in seconds since 1970.
     pub unix_s: u64,
-    /// Why it was refused; absent when it succeeded.
+    /// Reason for the refusal; absent when it succeeded.
     pub error: Option<String>,
 }

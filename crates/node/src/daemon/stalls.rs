@@ -20,7 +20,7 @@ pub struct StallWatch {
     branches: BTreeMap<(u32, Ipv6Addr), Watched>,
 }
 
-/// What is known of a branch.
+/// State of a branch.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     point: Option<u32>,
@@ -28,7 +28,7 @@ struct Watched {
     stalls: u64,
 }
 
-/// Where a branch is in the drawing above.
+/// States of a branch in the drawing above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Moving,

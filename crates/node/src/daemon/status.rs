@@ -13,16 +13,16 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, watch};
 
-/// How long the other side may take.
+/// Time limit of the other side.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Connections at a time; others wait.
 const CONNECTIONS: usize = 16;
-/// How long nothing is accepted after the process ran out of descriptors.
+/// Time without accepting connections after the process ran out of descriptors.
 const REST: Duration = Duration::from_millis(100);
 /// Octets that a snapshot may have: some hundred for each of a million branches.
 const SNAPSHOT_LIMIT_OCTETS: u64 = 256 << 20;
 
-/// Why there is no status.
+/// Errors of the status socket.
 #[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {

@@ -11,7 +11,7 @@ pub(super) struct WatchedFile {
     seen: Option<Stamp>,
 }
 
-/// What changes with a file's content: its inode, its length, and the time of its last change.
+/// Parts that change with a file's content: its inode, its length, and the time of its last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,

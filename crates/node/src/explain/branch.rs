@@ -91,7 +91,7 @@ impl BranchStory {
         self.copies.send(now, psn);
     }
 
-    /// How it is in the end. `sees_copies`: the captures have packets to it.
+    /// State of the branch at the end. `sees_copies`: the captures have packets to it.
     pub(super) fn explain(
         &self,
         index: BranchIndex,

@@ -23,7 +23,7 @@ pub struct Capture {
     pub port: Option<PortId>,
 }
 
-/// Where a packet was seen.
+/// Place where a packet was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// It came in at a port.
@@ -32,7 +32,7 @@ pub(super) enum Seen {
     Out(PortId),
 }
 
-/// What the first look at all captures has found.
+/// Results of the first pass over all captures.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     /// The port of each capture: where most of its packets were seen, if that is not known.
@@ -123,7 +123,7 @@ impl Census {
         }
     }
 
-    /// Where a packet of a capture was seen.
+    /// Place where a packet of a capture was captured.
     pub(super) fn place(
         &mut self,
         capture: usize,

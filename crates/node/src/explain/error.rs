@@ -5,7 +5,7 @@ use srdma_dataplane::ConfigError;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
-/// Why a run ended without an explanation.
+/// Reasons for a run without an explanation.
 #[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
@@ -62,7 +62,7 @@ pub enum ExplainError {
         groups: String,
         /// The addresses seen.
         seen: String,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
     /// A capture of other links.
@@ -76,7 +76,7 @@ pub enum ExplainError {
         /// The ports and their MAC addresses.
         ports: String,
     },
-    /// What the node refuses of its configuration.
+    /// Refusal of the configuration by the node.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }

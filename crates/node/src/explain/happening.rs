@@ -1,4 +1,4 @@
-//! What happened to a group, in the words of the report.
+//! Events of a group, in the terms of the report.
 
 use serde::{Serialize, Serializer};
 use srdma_aggregation::{EvictionCause, Refusal, Response, Rule, Syndrome};
@@ -54,7 +54,7 @@ impl Said {
     }
 }
 
-/// Why a NAK was held no longer.
+/// Reasons for which a NAK was held no longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndOfHold {
@@ -135,7 +135,7 @@ pub enum Happening {
         said: Said,
         /// Why: the name of the drop reason.
         reason: &'static str,
-        /// Why, in words.
+        /// Reason, as text.
         because: String,
     },
     /// A packet from below was not taken for a response.
@@ -151,9 +151,9 @@ pub enum Happening {
     HoldEnded {
         branch: Ipv6Addr,
         psn: u32,
-        /// How long it waited, in nanoseconds.
+        /// Time that it waited, in nanoseconds.
         held_ns: u64,
-        /// Why no longer.
+        /// Reason for its end.
         end: EndOfHold,
     },
     /// The node sends a response upstream, by the rules.
@@ -163,12 +163,12 @@ pub enum Happening {
         /// By which rule; in JSON its name.
         #[serde(serialize_with = "by_name")]
         rule: Rule,
-        /// Whose word caused it.
+        /// Branch whose response caused it.
         because_of: Option<Ipv6Addr>,
         /// The first branch that expects the minimum.
         holder: Option<Ipv6Addr>,
     },
-    /// What the captures have of the node's own words differs from the rules.
+    /// The captured responses of the node differ from the rules.
     Difference {
         /// The response that was sent, or should have been.
         #[serde(flatten)]
@@ -228,7 +228,7 @@ impl Happening {
         }
     }
 
-    /// Whether it is what happens all the time while nothing is wrong.
+    /// Whether it happens all the time while nothing is wrong.
     pub(super) fn is_ordinary(&self) -> bool {
         match self {
             Happening::Data { .. } => true,
@@ -270,7 +270,7 @@ impl Happening {
         }
     }
 
-    /// Whether it is the same again, later.
+    /// Whether it repeats an earlier one.
     pub(super) fn is_same(&self, other: &Happening) -> bool {
         match (self, other) {
             (

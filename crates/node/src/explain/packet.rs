@@ -32,7 +32,7 @@ pub(super) enum Says {
 }
 
 impl Sighting {
-    /// What an Ethernet frame has; `None` without an Ethernet header.
+    /// Parts of an Ethernet frame; `None` without an Ethernet header.
     pub(super) fn of(frame: &[u8]) -> Option<Self> {
         let (ethernet, rest) = EthernetView::split(frame).ok()?;
         let ethernet = ethernet.value();

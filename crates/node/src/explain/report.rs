@@ -22,12 +22,12 @@ pub struct Explanation {
     pub first_time_ns: u64,
     /// The time up to which the node was run.
     pub end_time_ns: u64,
-    /// What was seen at each port.
+    /// Packets captured at each port.
     pub ports: Vec<PortSeen>,
     pub groups: Vec<GroupExplanation>,
 }
 
-/// What was seen at a port.
+/// Packets captured at a port.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortSeen {
@@ -36,11 +36,11 @@ pub struct PortSeen {
     pub received: u64,
     /// Packets that the node really sent.
     pub sent: u64,
-    /// What the node drops of those that came in, by reason.
+    /// Numbers of dropped packets among those that came in, by reason.
     pub drops: BTreeMap<&'static str, u64>,
 }
 
-/// How the captures begin for a group.
+/// Beginnings of the captures of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Beginning {
@@ -62,9 +62,9 @@ pub struct GroupExplanation {
     pub proxy: Ipv6Addr,
     /// `edge` or `transit`.
     pub role: &'static str,
-    /// How the captures begin.
+    /// Beginning of the captures.
     pub begins: Beginning,
-    /// How the group is at the end.
+    /// State of the group at the end.
     pub verdict: Verdict,
     /// Branches that it waits for.
     pub waits_for: Vec<Ipv6Addr>,
@@ -81,7 +81,7 @@ pub struct GroupExplanation {
     /// The last data packet: its PSN and when it went down.
     pub last_data: Option<At>,
     pub branches: Vec<BranchExplanation>,
-    /// What goes upstream.
+    /// Responses upstream.
     pub upstream: Upstream,
     pub timeline: Vec<Line>,
 }
@@ -108,11 +108,11 @@ pub struct BranchExplanation {
     pub holds_minimum: bool,
     /// Packets that went down and that it has not confirmed.
     pub behind: Option<u32>,
-    /// How often what it expects went down.
+    /// Number of times that its expected PSN was sent.
     pub sent: u64,
-    /// When that went down first.
+    /// Time at which that was sent first.
     pub first_sent_ns: Option<u64>,
-    /// When it went down last.
+    /// Time at which that was sent last.
     pub last_sent_ns: Option<u64>,
     /// Copies of it that the captures have on their way to the receiver; absent when they could not have any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub struct BranchExplanation {
     pub naks: u64,
     /// Responses that were refused, by the name of the drop reason.
     pub refused: BTreeMap<&'static str, u64>,
-    /// Why the last one was, in words.
+    /// Reason for the last one, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_refusal: Option<String>,
     /// Times that a NAK of it was held (R5).
@@ -138,7 +138,7 @@ pub struct BranchExplanation {
     pub held_since_ns: Option<u64>,
 }
 
-/// What goes upstream.
+/// Responses upstream.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Upstream {
@@ -147,7 +147,7 @@ pub struct Upstream {
     pub last: Option<LastStatement>,
     /// ACKs that answered the source's going back since the minimum advanced last (R2).
     pub answers: u64,
-    /// How the node's own words compare; absent when the captures have none of them.
+    /// Comparison with the captured responses of the node; absent when the captures have none of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
 }
@@ -161,6 +161,6 @@ pub struct LastStatement {
     pub said: Said,
     /// By which rule.
     pub rule: &'static str,
-    /// Whose word caused it.
+    /// Branch whose response caused it.
     pub because_of: Option<Ipv6Addr>,
 }

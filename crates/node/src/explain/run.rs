@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-/// What is to be explained. Times count from the first packet.
+/// Selection of what to explain. Times count from the first packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// This group alone.
@@ -174,7 +174,7 @@ impl Run {
     }
 }
 
-/// Whether a response between these addresses is the node's own word to its parent or the source (D12).
+/// Whether a response between these addresses is the node's own to its parent or the source (D12).
 pub(super) fn goes_up(entry: &GroupEntry, source: Ipv6Addr, destination: Ipv6Addr) -> bool {
     match entry.parent {
         Parent::Source(host) => source == entry.proxy && destination == host.address,

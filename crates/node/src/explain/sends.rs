@@ -56,7 +56,7 @@ impl Sends {
         }
     }
 
-    /// How often a PSN has gone down.
+    /// Number of transmissions of a PSN.
     pub(super) fn of(&self, psn: Psn) -> Sent {
         let position = self.base.and_then(|base| usize::try_from(psn.distance_from(base)).ok());
         position.and_then(|position| self.sent.get(position)).copied().unwrap_or_default()

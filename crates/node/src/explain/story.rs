@@ -1,4 +1,4 @@
-//! What happened to one group, as its node's journal and the captures tell it.
+//! Events of one group, from its node's journal and the captures.
 
 use super::branch::BranchStory;
 use super::comparison::{Comparison, Found, TOLERANCE};
@@ -14,7 +14,7 @@ use srdma_wire::{Instant, Psn};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
 
-/// What of a story goes into the timeline.
+/// Parts of a story that go into the timeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interest {
     /// Of the branches this one alone.
@@ -40,11 +40,11 @@ pub(super) struct Story {
     by_rule: BTreeMap<&'static str, u64>,
     last_statement: Option<LastStatement>,
     answers: u64,
-    /// Present when the captures have words of the node itself.
+    /// Present when the captures have responses of the node itself.
     comparison: Option<Comparison>,
     /// Kept for its memory.
     found: Vec<Found>,
-    /// What has not gone into the timeline yet, because differences found later may come before it.
+    /// Events that are not in the timeline yet, because differences found later may come before them.
     recent: VecDeque<Recent>,
     timeline: Timeline,
 }
@@ -57,7 +57,7 @@ struct Recent {
 }
 
 impl Story {
-    /// A story that begins. `compares`: the captures have words of the node itself.
+    /// A story that begins. `compares`: the captures have responses of the node itself.
     pub(super) fn new(entry: GroupEntry, begins: Beginning, wanted: Interest, compares: bool) -> Self {
         let point = (begins != Beginning::MidFlow && begins != Beginning::Restarted).then_some(entry.initial_psn);
         let branches = entry.branches.iter().map(|branch| BranchStory::new(branch.responder, point)).collect();
@@ -173,7 +173,7 @@ impl Story {
         }
     }
 
-    /// What became of the group.
+    /// Result for the group.
     pub(super) fn finish(mut self, acks: &Acknowledgements, sees_copies: bool) -> GroupExplanation {
         let spoken_of = acks.minimum_psn().filter(|_| acks.unknown_branches() == 0);
         if let Some(comparison) = &mut self.comparison {

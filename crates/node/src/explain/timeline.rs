@@ -12,7 +12,7 @@ pub struct Line {
     pub time_ns: u64,
     /// The end of a run, or the last time that it happened.
     pub until_ns: u64,
-    /// How often it happened in a row.
+    /// Number of repetitions in a row.
     pub times: u64,
     #[serde(flatten)]
     pub what: LineWhat,
@@ -33,7 +33,7 @@ pub enum LineWhat {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename = "run")]
 pub struct Run {
-    /// Where the source went back to at its beginning.
+    /// PSN that the source went back to at its beginning.
     pub back_to: Option<u32>,
     /// Data packets.
     pub data: u64,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use srdma_aggregation::{BranchStatus, Syndrome};
 use srdma_wire::{Instant, Psn};
 
-/// How a group is.
+/// States of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -25,13 +25,13 @@ pub enum Verdict {
     Complete,
 }
 
-/// How a branch is.
+/// States of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     /// It has confirmed everything that went down.
     Confirmed,
-    /// What it expects went down at most once.
+    /// Its expected PSN was sent at most once.
     InFlight,
     /// No response since the captures began, or since the node restarted.
     Unheard,
@@ -39,7 +39,7 @@ pub enum Condition {
     Silent,
     /// Its responses are rejected.
     Refused,
-    /// It answers, but what it expects never gets there.
+    /// It responds, but its expected PSN never arrives there.
     Losing,
     /// Its NAK is held for the minimum, or for T_hold (R5).
     NakHeld,
@@ -53,21 +53,21 @@ pub enum Condition {
     Removed,
 }
 
-/// What is known of a branch at the end.
+/// Facts of a branch at the end.
 pub(super) struct Facts {
     pub(super) standing: BranchStatus,
     pub(super) point: Option<Psn>,
     pub(super) highest: Option<Psn>,
-    /// How often what it expects went down.
+    /// Number of times that its expected PSN was sent.
     pub(super) sent: Sent,
-    /// When it was taken at its word last.
+    /// Time of its last accepted response.
     pub(super) last_taken: Option<Instant>,
-    /// When it was refused last.
+    /// Time of its last rejected response.
     pub(super) last_refused: Option<Instant>,
 }
 
 impl Condition {
-    /// What the facts amount to.
+    /// Verdict on the facts.
     pub(super) fn of(facts: &Facts) -> Self {
         let Facts { sent, .. } = *facts;
         let is_since = |time: Option<Instant>, begin: Instant| time.is_some_and(|time| time >= begin);

@@ -27,7 +27,7 @@ pub struct Input {
     pub file: PathBuf,
 }
 
-/// Why a run ended before its end. It leaves nothing half-written behind.
+/// Reasons for which a run ended early. No output is left half-written.
 #[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
@@ -66,7 +66,7 @@ pub enum ProcessError {
     Output(#[from] OutputError),
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Octets of the captures that have been read.

@@ -33,7 +33,7 @@ struct Output {
 /// Octets that are written at once.
 const BUFFER_OCTETS: usize = 256 << 10;
 
-/// What a new file may be, before the umask.
+/// Permissions of a new file, before the umask.
 const MODE: u32 = 0o666;
 
 impl Outputs {

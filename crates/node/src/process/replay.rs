@@ -9,9 +9,9 @@ use std::time::Duration;
 /// Chunks of each size that frames may hold: those of one packet's copies, since each port's wire takes them at once.
 const POOL_CHUNKS: usize = 1 << 18;
 
-/// What becomes of the frames that leave the node.
+/// Sink for the frames that leave the node.
 pub(crate) trait Sink {
-    /// Why it cannot take one.
+    /// Reason for which it cannot take one.
     type Error;
 
     /// Takes a frame, whose octets are those of `pieces`, that leaves a port at `time`.
@@ -76,7 +76,7 @@ impl<S: Sink> Replay<S> {
         self.run_until(self.now + duration)
     }
 
-    /// What happened so far.
+    /// Counters so far.
     pub(crate) fn report(&self) -> Report {
         Report::new(&self.node, self.packets, self.too_long, self.first, self.now)
     }
@@ -151,7 +151,7 @@ port = 'right'
 rate_bits_per_s = 1_000_000_000
 ";
 
-    /// When and by which port frames have left, and whether each is one of MAC control.
+    /// Times and ports of the frames that have left, and whether each is one of MAC control.
     #[derive(Default)]
     struct Left(Vec<(u64, PortId, bool)>);
 

@@ -63,12 +63,12 @@ pub struct SidReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupReport {
     pub id: u32,
-    /// What has passed.
+    /// Counters of packets.
     #[serde(flatten)]
     pub counters: GroupCountersReport,
 }
 
-/// What a node has counted of a group.
+/// Counters of a group at a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupCountersReport {
     /// Data packets that came down.

@@ -24,7 +24,7 @@ pub(in crate::daemon) enum ControllerEvent {
     Failed(String),
 }
 
-/// Where a reply to the thread goes.
+/// Destination of a reply to the thread.
 #[derive(Debug)]
 pub(in crate::daemon) struct Reply<T>(plain::Sender<T>);
 

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv6Addr;
 
-/// What stands between the node and the kernel of its network namespace.
+/// State between the node and the kernel of its network namespace.
 #[derive(Debug)]
 pub(super) struct KernelSide {
     watcher: Watcher,
@@ -159,7 +159,7 @@ impl KernelSide {
         self.kernel.clear().await
     }
 
-    /// What the kernel has refused since the last call, once.
+    /// Refusal of the kernel since the last call, once.
     pub(super) fn take_refusal(&mut self) -> Option<String> {
         self.refused.take()
     }
@@ -244,7 +244,7 @@ impl Control<'_> {
         self.kernel.links = links;
     }
 
-    /// Which ports' links are up.
+    /// Ports with links that are up.
     pub(super) fn links(&self) -> Vec<bool> {
         let ports = 0..self.ports.len() as u16;
         ports.map(|port| self.kernel.mirror.interface(PortId(port)).is_some_and(|(_, is_up)| is_up)).collect()

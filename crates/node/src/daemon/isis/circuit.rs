@@ -7,7 +7,7 @@ use std::io;
 use std::net::Ipv6Addr;
 use std::task::{Context, Poll};
 
-/// What is known of a circuit's interface.
+/// State of a circuit's interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     /// The port's name.

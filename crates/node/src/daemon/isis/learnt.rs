@@ -8,10 +8,10 @@ use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// What was made of the database when it changed last.
+/// Results of the last change of the database.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct Known {
-    /// What all systems announce, this one among them.
+    /// Announcements of all systems, this one among them.
     pub(in crate::daemon) nodes: BTreeMap<SystemId, LearnedNode>,
     /// The shortest paths from here.
     pub(in crate::daemon) paths: ShortestPaths,
@@ -29,7 +29,7 @@ impl Known {
     }
 }
 
-/// What was learnt from all others.
+/// Results from all other systems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::daemon) struct Learnt {
     /// Routes to their prefixes and locators.
@@ -68,7 +68,7 @@ fn is_silent(node: &LearnedNode, behaviors: Behaviors) -> bool {
     announces && !node.handles_notifications()
 }
 
-/// What this system announces itself is no route of its own.
+/// A prefix that this system announces itself is no route of its own.
 fn routes(
     speaker: &Speaker,
     plan: &Plan,

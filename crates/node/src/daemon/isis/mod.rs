@@ -22,7 +22,7 @@ use task::Task;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-/// What a system is to be: its settings, and the links of its circuits in their order.
+/// Configuration of a system: its settings, and the links of its circuits in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) settings: IsisSettings,
@@ -40,7 +40,7 @@ enum Order {
     Stop(oneshot::Sender<()>),
 }
 
-/// What the task has for the control task.
+/// Messages of the task to the control task.
 #[derive(Debug)]
 pub(super) enum News {
     /// Other routes or SIDs than before.
@@ -105,7 +105,7 @@ impl IsisHandle {
         }
     }
 
-    /// What has been learnt last.
+    /// Last results of the database.
     pub(super) fn learnt(&mut self) -> Arc<Learnt> {
         Arc::clone(&self.learnt.borrow_and_update())
     }

@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 
-/// How long changes are gathered before paths are computed.
+/// Time for which changes are gathered before paths are computed.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// How soon a socket that could not be opened is tried again.
+/// Delay before a socket that could not be opened is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The longest frame that is read: the longest MTU that drivers know, and an Ethernet header.
+/// Longest frame that is read: the longest MTU of drivers, and an Ethernet header.
 const GREATEST_FRAME: usize = 65_535 + 14;
 
 pub(super) struct Task {
@@ -34,7 +34,7 @@ pub(super) struct Task {
     says: mpsc::UnboundedSender<String>,
     /// Neighbour of each circuit in the last log line.
     neighbours: BTreeMap<usize, String>,
-    /// When to compute paths.
+    /// Time of the next computation of paths.
     learn_at: Option<Instant>,
     retry_at: Option<Instant>,
     /// Frames that found no way out.

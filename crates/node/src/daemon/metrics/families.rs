@@ -205,7 +205,7 @@ fn psn() -> Unit {
     Unit::Other("psn".to_owned())
 }
 
-/// Where metrics go: each call is one family, with its help, type and unit.
+/// Sink for metrics: each call is one family, with its help, type and unit.
 struct Out<'e> {
     encoder: DescriptorEncoder<'e>,
 }

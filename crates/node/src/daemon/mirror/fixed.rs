@@ -19,7 +19,7 @@ pub(super) struct Fixed {
     /// Addresses that the node sends to of its own accord.
     pub(super) destinations: BTreeSet<Ipv6Addr>,
     proxies: BTreeSet<Ipv6Addr>,
-    /// Where Proxy Addresses of groups lie that are learnt.
+    /// Prefixes for Proxy Addresses of groups that are learnt.
     learnt: Vec<Prefix>,
 }
 

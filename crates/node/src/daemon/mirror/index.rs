@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 pub(super) struct Index {
     /// Next hops of the routes, and how many routes use each.
     pub(super) gateways: BTreeMap<(u16, Ipv6Addr), usize>,
-    /// How many routes of the main table have a prefix of each length.
+    /// Number of routes of the main table with a prefix of each length.
     lengths: BTreeMap<u8, usize>,
 }
 

@@ -187,7 +187,7 @@ fn tables_keep_their_numbers() {
     assert_eq!(bench.apply([of(100), of(70_000)]), ["+route 100 ::/0 fe80::1%0"]);
 }
 
-/// What the kernel handles itself is not sent elsewhere by a shorter prefix.
+/// Packets that the kernel handles itself are not sent elsewhere by a shorter prefix.
 #[test]
 fn routes_that_are_the_kernels_drop() {
     let mut bench = Bench::new(&Entries::default());
@@ -294,7 +294,7 @@ fn the_configuration_wins() {
     assert_eq!(bench.apply([gone("2001:db8:1::/48", &[(10, ROUTER)])]), [""; 0]);
 }
 
-/// What the configuration sends to is kept resolved: next hops without a MAC address, and destinations on a link.
+/// Next hops of the configuration are kept resolved: those without a MAC address, and destinations on a link.
 #[test]
 fn what_is_sent_to_is_kept_resolved() {
     let hop = NextHop { port: PortId(1), address: address("fe80::7") };
@@ -319,7 +319,7 @@ fn what_is_sent_to_is_kept_resolved() {
     assert_eq!(bench.kept, BTreeSet::from([(11, address("fe80::7"))]));
 }
 
-/// A second dump: what it does not name is gone, and nothing else changes.
+/// A second dump: entries that it does not have are removed, and nothing else changes.
 #[test]
 fn a_new_dump_leaves_what_it_repeats() {
     let mut bench = Bench::new(&Entries::default());

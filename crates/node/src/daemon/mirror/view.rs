@@ -6,7 +6,7 @@ use srdma_wire::{MacAddress, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// What has to be looked at again.
+/// Parts to look at again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dirty {
     pub(super) anything: bool,

@@ -46,7 +46,7 @@ pub struct PfcSnapshot {
     pub pauses_ignored: u64,
     /// Resumes received from the neighbour.
     pub resumes_received: u64,
-    /// How often the watchdog has found a storm.
+    /// Number of storms that the watchdog has found.
     pub storms: u64,
     /// Time paused so far in nanoseconds, without a pause that still lasts.
     pub paused_ns: u64,
@@ -55,7 +55,7 @@ pub struct PfcSnapshot {
 /// Notifications across a WAN (CN-4.1-1, CN-4.1-2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotificationSnapshot {
-    /// What was counted, by the names of its document.
+    /// Counters, by the names of its document.
     pub counters: BTreeMap<String, u64>,
     /// The pauses that this node keeps up, by the congested node.
     pub held: Vec<HoldSnapshot>,
@@ -108,7 +108,7 @@ fn of_class(node: &Node, port: PortId, class: usize) -> Option<ClassSnapshot> {
     })
 }
 
-/// What Fast CNP has counted, while it is on.
+/// Counters of Fast CNP, while it is on.
 pub(super) fn fast_cnp(node: &Node) -> Option<BTreeMap<String, u64>> {
     let named = |(name, count): (&str, u64)| (name.to_owned(), count);
     node.uses_fast_cnp().then(|| node.fast_cnp_counters().iter().map(named).collect())
@@ -128,7 +128,7 @@ pub(super) fn notifications(node: &Node) -> Option<NotificationSnapshot> {
     })
 }
 
-/// What became of the traces that the node met.
+/// Counters of the traces that the node met.
 pub(super) fn traces(node: &Node) -> BTreeMap<String, u64> {
     let IoamCounters { written, overflown, malformed } = node.ioam_counters();
     let counters = [("written", written), ("overflown", overflown), ("malformed", malformed)];

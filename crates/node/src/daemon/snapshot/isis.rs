@@ -10,7 +10,7 @@ use srdma_wire::{Instant, Prefix};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// A system that speaks IS-IS.
+/// A system that runs IS-IS.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisSnapshot {
@@ -29,24 +29,24 @@ pub struct IsisSnapshot {
     pub lsps: Vec<LspSnapshot>,
     /// All systems that announce something, this one among them.
     pub nodes: Vec<IsisNodeSnapshot>,
-    /// Where the prefixes of others are.
+    /// Prefixes of other systems, with their next hops.
     pub routes: Vec<IsisRouteSnapshot>,
-    /// What was counted, by name.
+    /// Counters, by name.
     pub counters: BTreeMap<String, u64>,
     /// Frames that were dropped, by reason.
     pub drops: BTreeMap<String, u64>,
 }
 
-/// A circuit, and who is at its other end.
+/// A circuit, and the system at its other end.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisCircuitSnapshot {
     pub port: String,
-    /// What the link costs.
+    /// Metric of the link.
     pub metric: u32,
     /// Whether frames can pass: the interface is there, up, and has a socket.
     pub is_open: bool,
-    /// How far the handshake is.
+    /// State of the handshake.
     pub state: IsisState,
     /// System at the other end, after its first hello.
     pub neighbour: Option<String>,
@@ -58,7 +58,7 @@ pub struct IsisCircuitSnapshot {
     pub holds_s: Option<u64>,
 }
 
-/// How far the handshake of a circuit is.
+/// States of the handshake of a circuit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IsisState {
@@ -89,10 +89,10 @@ pub struct LspSnapshot {
     pub id: String,
     /// Host name of its system, if that is known.
     pub hostname: Option<String>,
-    /// Which version it is.
+    /// Sequence number.
     pub sequence: u32,
     pub checksum: u16,
-    /// How long it is still valid, in seconds.
+    /// Remaining lifetime, in seconds.
     pub lifetime_s: u16,
     /// Its length.
     pub octets: usize,
@@ -102,7 +102,7 @@ pub struct LspSnapshot {
     pub is_own: bool,
 }
 
-/// What a system announces.
+/// Announcements of a system.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisNodeSnapshot {
@@ -110,9 +110,9 @@ pub struct IsisNodeSnapshot {
     pub system: String,
     /// Host name, if its LSP has one.
     pub hostname: Option<String>,
-    /// What the way there costs; absent if there is none.
+    /// Cost of the path to it; absent if there is none.
     pub distance: Option<u64>,
-    /// Whether it can do SRv6.
+    /// Whether it supports SRv6.
     pub has_srv6: bool,
     /// The C-flag: it handles congestion notifications.
     pub handles_notifications: bool,
@@ -140,7 +140,7 @@ pub struct IsisSidSnapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisRouteSnapshot {
     pub prefix: String,
-    /// What it costs.
+    /// Metric.
     pub distance: u64,
     /// The neighbours that it begins with.
     pub via: Vec<String>,

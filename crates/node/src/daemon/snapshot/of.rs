@@ -16,9 +16,9 @@ use srdma_io::{DriverKind, DriverStatistics};
 pub struct DaemonState {
     /// The node's name.
     pub name: String,
-    /// When the process began, in seconds since 1970.
+    /// Start of the process, in seconds since 1970.
     pub started_unix_s: u64,
-    /// How long it has been running, in nanoseconds.
+    /// Time since the start, in nanoseconds.
     pub uptime_ns: u64,
     /// The ports, in the order of the node's.
     pub ports: Vec<PortState>,
@@ -35,11 +35,11 @@ pub struct PortState {
     pub interface: String,
     /// Its driver; `None` while the interface is gone.
     pub driver: Option<DriverKind>,
-    /// Why it has a slower driver than was wished, or none.
+    /// Reason for a slower driver than configured, or none.
     pub note: Option<String>,
     /// Whether the link is up.
     pub is_up: bool,
-    /// What the drivers of the port have counted.
+    /// Counters of the port's drivers.
     pub statistics: DriverStatistics,
 }
 

@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 /// Flows that a snapshot has at most: those that sent last.
 const MOST_FLOWS: usize = 256;
 
-/// How a node steers flows over placed paths.
+/// State of a node's steering over placed paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SteeringSnapshot {
     /// Destinations that have paths.
@@ -43,9 +43,9 @@ pub struct PathSnapshot {
     pub rank: u16,
     /// Presumed state of the path.
     pub state: String,
-    /// How often it was assumed bad.
+    /// Number of times that it was assumed bad.
     pub times_bad: u64,
-    /// How often a flow was put on it.
+    /// Number of flows that were put on it.
     pub flows_taken: u64,
     /// Whether it is probed.
     pub is_probed: bool,
@@ -56,17 +56,17 @@ pub struct PathSnapshot {
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowSnapshot {
-    /// Where it comes from.
+    /// Source address.
     pub source: Ipv6Addr,
-    /// Where it goes to.
+    /// Destination address.
     pub destination: Ipv6Addr,
     /// The outer destination address of the path that it takes.
     pub path: String,
-    /// How often it has moved.
+    /// Number of times that it has moved.
     pub moves: u32,
 }
 
-/// How a node steers, if it does.
+/// State of a node's steering, if it has any.
 pub(super) fn of(node: &Node) -> Option<SteeringSnapshot> {
     let headend = node.headend()?;
     let mut prefixes: BTreeMap<SetId, Vec<String>> = BTreeMap::new();
@@ -77,7 +77,7 @@ pub(super) fn of(node: &Node) -> Option<SteeringSnapshot> {
 }
 
 impl SteeringSnapshot {
-    /// How a headend steers, to these destinations.
+    /// State of a headend's steering to these destinations.
     pub fn of(headend: &Headend, mut prefixes: BTreeMap<SetId, Vec<String>>) -> Self {
         let destination = |set| {
             let mut prefixes = prefixes.remove(&set).unwrap_or_default();

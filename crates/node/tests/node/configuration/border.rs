@@ -38,7 +38,7 @@ fn a_node_is_told_its_boundary() {
     assert!(parse(TRANSIT).expect("right").node().expect("a node takes it").has_open_sids());
 }
 
-/// What the node has lies in the domain; the error stands where it does not.
+/// The node's addresses lie in the domain; the error stands where they do not.
 #[test]
 fn a_domain_without_its_node_is_refused() {
     let without = |from: &str, to: &str| DOMAIN.replace(from, to);

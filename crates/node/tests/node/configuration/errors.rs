@@ -190,7 +190,7 @@ fn keys_and_types() {
     refused(file, "[node]", "[node", "1: unclosed table, expected `]`");
 }
 
-/// In the words of TOML, not in those of the program.
+/// In the terms of TOML, not in those of the program.
 #[test]
 fn wrong_shapes() {
     refused(TRANSIT, "[node]", "node = 5\n[other]", "1: invalid type: integer `5`, expected a table");

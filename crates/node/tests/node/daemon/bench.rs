@@ -102,7 +102,7 @@ impl Bench {
         Host { driver, pool: Pool::new(1024), mac: [2, 0, 0, 0, 0, PORTS[port].1] }
     }
 
-    /// What a command in the node's namespace prints.
+    /// Output of a command in the node's namespace.
     pub(crate) fn in_node(&self, words: &[&str]) -> String {
         self.node.run(words).expect("it succeeds")
     }
@@ -134,7 +134,7 @@ impl Running {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
     }
 
-    /// How long its threads have had processors.
+    /// Processor time of its threads.
     pub(crate) fn processor_time(&self) -> Duration {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
         let of_thread = |thread: std::fs::DirEntry| {
@@ -181,7 +181,7 @@ impl Host {
         }
     }
 
-    /// Waits for so many IPv6 packets that `wanted` wants.
+    /// Waits for this number of IPv6 packets that `wanted` accepts.
     #[track_caller]
     pub(crate) fn receive(&mut self, count: usize, wanted: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
         let end = Instant::now() + PATIENCE;

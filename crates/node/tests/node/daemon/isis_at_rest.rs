@@ -20,7 +20,7 @@ net = '49.0001.0000.0000.0001.00'
 circuit = [{ port = 'uplink' }]
 ";
 
-/// How often a second of the node is measured.
+/// Number of seconds that are measured.
 const SECONDS: usize = 11;
 
 fn node(number: u16) -> NodeId {

@@ -5,7 +5,7 @@ use crate::daemon::forwarding::{CONFIGURATION, end_mt, is_copy};
 use nix::sys::signal::Signal;
 use srdma_node::daemon::read_status;
 
-/// What must be gone when the node is.
+/// Resources that must be gone when the node is.
 fn additions(bench: &Bench) -> String {
     let routes = bench.in_node(&["ip", "-6", "route", "show", "table", "all", "proto", "200"]);
     let neighbours = bench.in_node(&["ip", "-6", "neigh", "show", "proto", "200"]);

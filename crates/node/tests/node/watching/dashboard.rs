@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const DASHBOARD: &str = include_str!("../../../../../dist/grafana/srdma.json");
 const OPERATING: &str = include_str!("../../../../../docs/operating.md");
 
-/// What Prometheus itself adds to every series.
+/// Labels that Prometheus itself adds to every series.
 const OF_THE_SCRAPE: [&str; 1] = ["instance"];
 
 /// The metrics with their labels, by the table that is held against the code elsewhere.
@@ -19,7 +19,7 @@ fn labels() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     .collect()
 }
 
-/// The words of an expression that could be names.
+/// Words of an expression that may be names.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').filter(|word| !word.is_empty())
 }

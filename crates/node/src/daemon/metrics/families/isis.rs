@@ -5,7 +5,7 @@ use crate::daemon::{IsisSnapshot, IsisState, Snapshot};
 use prometheus_client::registry::Unit;
 use std::fmt;
 
-/// All families are there only while the node speaks IS-IS.
+/// The families exist only while the node runs IS-IS.
 pub(super) fn isis(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     let Some(isis) = &snapshot.isis else { return Ok(()) };
     let info = [("system", isis.system.as_str()), ("hostname", &isis.hostname), ("area", &isis.area)];

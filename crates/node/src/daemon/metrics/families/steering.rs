@@ -5,7 +5,7 @@ use crate::daemon::{PathSnapshot, Snapshot};
 use prometheus_client::registry::Unit;
 use std::fmt;
 
-/// What the paths of a destination are called: by its first prefix.
+/// Label of the paths of a destination: its first prefix.
 fn all(snapshot: &Snapshot) -> Vec<(&str, &PathSnapshot)> {
     let destinations = snapshot.steering.iter().flat_map(|steering| &steering.destinations);
     destinations
