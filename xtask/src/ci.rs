@@ -6,7 +6,7 @@ use crate::{conformance, labs, tidy, tools};
 use anyhow::{Context, Result};
 use std::time::{Duration, Instant};
 
-/// How many seeds the tests over many seeds run in the fast tier. In the full tier each runs its own number.
+/// Number of seeds that the tests over many seeds run in the fast tier. In the full tier each runs its own number.
 const FAST_TIER_SEEDS: &str = "40";
 
 /// How much is run.

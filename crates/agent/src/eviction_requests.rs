@@ -15,7 +15,7 @@ pub struct EvictionRequests(BTreeMap<(u32, Ipv6Addr), Pending>);
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     cause: &'static str,
-    /// When it was sent last.
+    /// Time at which it was sent last.
     sent_ns: Option<u64>,
 }
 

@@ -78,7 +78,7 @@ enum Update {
     Remove,
 }
 
-/// Why an entry is refused before the node checks it.
+/// Reason for which an entry is refused before the node checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum EntryError {
     #[error("group {0} is configured in the node's own file")]
@@ -102,7 +102,7 @@ impl GroupTable {
         self.store
     }
 
-    /// How many groups there are.
+    /// Number of groups.
     pub fn len(&self) -> usize {
         self.groups.len()
     }

@@ -22,7 +22,7 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ControllerSession {
     session: Option<u64>,
-    /// When the last registration was begun.
+    /// Time at which the last registration was begun.
     begun: Duration,
     /// Answers that the controller has not received yet.
     answers: Vec<NodeAnswer>,
@@ -38,7 +38,7 @@ pub enum Request {
     Sync,
 }
 
-/// Why a request has failed.
+/// Reason for which a request has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No answer came.

@@ -15,7 +15,7 @@ use std::net::Ipv6Addr;
 use std::ops::Range;
 use std::time::{Duration, Instant as Clock};
 
-/// What is measured.
+/// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregation {
     /// Look-up of the branch, update, decision: no packet. All branches acknowledge each PSN in turn.

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::net::Ipv6Addr;
 use std::time::Instant as Clock;
 
-/// What is measured.
+/// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FastCnp {
     /// The decision, and the Fast CNP written with option 1, for a flow that was not notified lately.

@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::net::Ipv6Addr;
 use std::time::Instant as Clock;
 
-/// What is measured.
+/// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Steering {
     /// Packets of many flows by a policy of one segment: what steering is compared with.

@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant as Clock};
 
-/// What is measured.
+/// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wan {
     /// Packets of a tunnel, forwarded by a port with traffic classes, and taken from its queue: what the next is

@@ -28,7 +28,7 @@ pub struct CaseReport {
     pub verdict: Verdict,
     /// What was wrong, with the step, from 1.
     pub findings: Vec<(usize, Finding)>,
-    /// Why it was not tested.
+    /// Reason for which it was not tested.
     pub reason: Option<String>,
     /// The known departure that it is, if it failed as devices of a kind are known to.
     pub departure: Option<Departure>,
@@ -44,7 +44,7 @@ pub struct RequirementReport {
     pub verdict: Verdict,
     /// Its cases.
     pub cases: Vec<&'static str>,
-    /// Why it was not tested.
+    /// Reason for which it was not tested.
     pub reason: Option<String>,
 }
 

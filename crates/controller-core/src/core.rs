@@ -44,7 +44,7 @@ pub struct Core {
     now: Time,
     site: SiteRow,
     groups: BTreeMap<u32, Group>,
-    /// How many groups each tenant has.
+    /// Number of groups that each tenant has.
     groups_of_tenant: BTreeMap<String, usize>,
     proxies: BTreeMap<Ipv6Addr, u32>,
     /// Which group each queue pair is in, sources' too (D2, D8).
@@ -55,7 +55,7 @@ pub struct Core {
     network_version: u64,
     /// The groups of each node, by its loopback.
     groups_of_node: BTreeMap<Ipv6Addr, BTreeSet<u32>>,
-    /// How many groups each link carries.
+    /// Number of groups that each link carries.
     load: Load,
     /// Groups with a change in progress.
     unsettled: BTreeSet<u32>,
@@ -94,7 +94,7 @@ struct Group {
     before: Option<Record>,
     /// The newcomers of the join that was handed to the lifecycle, until it is done.
     joining: Vec<Newcomer>,
-    /// When the source reported last, or the controller started.
+    /// Time at which the source reported last, or the controller started.
     source_seen: Duration,
     /// The tree as it was explained when it was made.
     explanation: Vec<String>,
@@ -113,7 +113,7 @@ struct Node {
     /// It was dead, and has not registered since.
     was_dead: bool,
     status: Option<NodeStatus>,
-    /// When the status came, and octets per second sent by each port since the one before it.
+    /// Time at which the status came, and octets per second sent by each port since the one before it.
     rates: Option<(Duration, BTreeMap<String, f64>)>,
 }
 

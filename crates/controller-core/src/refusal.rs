@@ -3,7 +3,7 @@
 use srdma_api::{Problem, ProblemType};
 use std::fmt;
 
-/// Why a request is refused. Nothing was changed.
+/// Reason for which a request is refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The type of the problem.

@@ -45,7 +45,7 @@ pub enum Write {
     },
 }
 
-/// Why the rows of a store cannot be used.
+/// Reason for which the rows of a store cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
     /// The rows have a format that this program does not know.
@@ -61,7 +61,7 @@ pub enum RowError {
     Damaged {
         /// Its key.
         key: String,
-        /// What is wrong.
+        /// Problem.
         reason: String,
     },
 }
@@ -71,7 +71,7 @@ pub enum RowError {
 pub(crate) struct SiteRow {
     /// The store's identity, drawn when it was made.
     pub(crate) store: u64,
-    /// How often a controller has started with it.
+    /// Number of times that a controller has started with it.
     pub(crate) starts: u32,
     /// The number of the last group.
     pub(crate) last_group: u32,
@@ -96,7 +96,7 @@ pub(crate) struct GroupRow {
     pub(crate) source: SourceState,
     /// The last epoch that a node may have.
     pub(crate) last_epoch: u32,
-    /// Why the last change was aborted.
+    /// Reason for which the last change was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,
 }
@@ -140,7 +140,7 @@ pub struct AnswerRow {
     pub status: u16,
     /// JSON.
     pub body: String,
-    /// When it was first sent, seconds since 1970.
+    /// Time at which it was first sent, seconds since 1970.
     pub unix_s: u64,
 }
 

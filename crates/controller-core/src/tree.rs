@@ -33,7 +33,7 @@ pub(crate) struct Step {
     pub(crate) cost: u32,
 }
 
-/// Why there is no tree.
+/// Reason for which there is no tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TreeError {
     /// The node is the headend, and cannot be an edge as well.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use srdma_controller_core::{FORMAT, RowError, Write};
 use std::io::{self, BufRead};
 
-/// Why a backup cannot be written or restored.
+/// Reason for which a backup cannot be written or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The store.
@@ -24,7 +24,7 @@ pub enum BackupError {
     Damaged {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Problem.
         reason: String,
     },
     /// The store is not empty.

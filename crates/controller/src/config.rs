@@ -75,7 +75,7 @@ pub struct Token {
     pub node: Option<String>,
 }
 
-/// Why a configuration is refused.
+/// Reason for which a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read, or a key or value is wrong.

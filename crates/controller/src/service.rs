@@ -252,7 +252,7 @@ impl<T> Pending<T> {
     }
 }
 
-/// Why a request fails: as an HTTP response, a problem (RFC 9457).
+/// Reason for which a request fails: as an HTTP response, a problem (RFC 9457).
 #[derive(Debug)]
 pub(crate) struct RequestError(pub(crate) Refusal);
 

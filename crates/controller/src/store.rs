@@ -35,7 +35,7 @@ pub trait Store: Send + Sync {
     fn reopen(&self) -> Result<(), StoreError>;
 }
 
-/// Why a store has failed.
+/// Reason for which a store has failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Another process has opened it.
@@ -52,7 +52,7 @@ pub enum StoreError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// Problem.
         reason: String,
     },
     /// Its rows cannot be used.

@@ -45,7 +45,7 @@ pub(super) struct Engine<S> {
 struct Attached<S> {
     station: S,
     ports: Vec<Port>,
-    /// When ports that send become free, the latest first: idle ports are not inspected.
+    /// Time at which ports that send become free, the latest first: idle ports are not inspected.
     sending: Vec<Moment>,
     /// Time of the last call.
     called_ns: u64,
@@ -58,7 +58,7 @@ struct Port {
     peer: Option<(u32, PortId)>,
     /// It is in the list of those that send.
     is_sending: bool,
-    /// When the transmitter has sent what it was given.
+    /// Time at which the transmitter has sent what it was given.
     free_at_ps: u64,
     rate_bits_per_s: u64,
     delay_ps: u64,

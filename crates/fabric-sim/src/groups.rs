@@ -28,7 +28,7 @@ const PROXIES: u16 = 0xffff;
 /// The last 16 bits of a node's SID for group 0; that of another group is so much higher.
 const FIRST_SID: u16 = 0x1000;
 
-/// Why there is no group.
+/// Reason for which there is no group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetUpError {
     /// The record makes no sense.

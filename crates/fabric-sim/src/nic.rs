@@ -124,7 +124,7 @@ impl Nic {
         self.headend.as_ref().filter(|_| !self.has_probe)?.next_deadline()
     }
 
-    /// How often flows have changed their path.
+    /// Number of times that flows have changed their path.
     pub(super) fn moves(&self) -> u64 {
         self.headend.as_ref().map_or(0, |headend| headend.steering().counters().all_moves())
     }

@@ -71,7 +71,7 @@ pub struct JobResult {
 /// An iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IterationResult {
-    /// When it began.
+    /// Time at which it began.
     pub started_ns: u64,
     /// When its last message had arrived; `None` when the run ended before.
     pub finished_ns: Option<u64>,
@@ -133,7 +133,7 @@ pub struct FlowResult {
     pub size_octets: u64,
     /// When its first octet was ready.
     pub started_ns: u64,
-    /// When the last octet was acknowledged; `None` for unfinished and endless flows.
+    /// Time at which the last octet was acknowledged; `None` for unfinished and endless flows.
     pub finished_ns: Option<u64>,
     /// Completion time on an idle fabric: propagation and serialisation of the first packet over every link, of the
     /// rest over the slowest, and the return path of the acknowledgement.
@@ -193,9 +193,9 @@ pub struct NotificationResult {
     pub flow: usize,
     /// The congested port, `SWITCH-PEER`.
     pub port: String,
-    /// When the flow's first packet above the threshold was queued there.
+    /// Time at which the flow's first packet above the threshold was queued there.
     pub congested_ns: u64,
-    /// When the sender changed its rate, if it did.
+    /// Time at which the sender changed its rate, if it did.
     pub reacted_ns: Option<u64>,
     /// The return path on idle links: propagation and serialisation of the notification on each, in nanoseconds.
     pub return_path_ns: u64,

@@ -31,7 +31,7 @@ use std::net::Ipv6Addr;
 pub struct Progress {
     /// Virtual time that has passed, in nanoseconds.
     pub now_ns: u64,
-    /// When the run ends at the latest.
+    /// Time at which the run ends at the latest.
     pub end_ns: u64,
     /// Flows and iterations of jobs that have ended.
     pub ended: usize,
@@ -51,7 +51,7 @@ impl Progress {
     }
 }
 
-/// Why a run was not possible.
+/// Reason for which a run was not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A switch refused its configuration.

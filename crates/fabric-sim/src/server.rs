@@ -210,7 +210,7 @@ impl Server {
         self.nic.encapsulate(peer, qpn, outer)
     }
 
-    /// How often flows that begin here have changed their path.
+    /// Number of times that flows that begin here have changed their path.
     pub(super) fn moves(&self) -> u64 {
         self.nic.moves()
     }

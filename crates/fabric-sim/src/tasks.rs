@@ -43,7 +43,7 @@ pub(super) struct Task {
     in_flight: Vec<VecDeque<Message>>,
     /// First messages of a collective that follows another one.
     to_begin: Vec<Message>,
-    /// When the last message arrived, and whether it was the last of the iteration.
+    /// Time at which the last message arrived, and whether it was the last of the iteration.
     last_arrival: Instant,
     has_ended: bool,
     /// Octets that each rank has been given to send and to receive, in all iterations.
@@ -104,7 +104,7 @@ impl Task {
         }
     }
 
-    /// How often an iteration is to begin, in microseconds; when the one before has ended, if `None`.
+    /// Number of times that an iteration is to begin, in microseconds; when the one before has ended, if `None`.
     pub(super) fn period_us(&self) -> Option<u64> {
         self.schedule.period_us()
     }
@@ -124,7 +124,7 @@ impl Task {
         of_nics
     }
 
-    /// When the iteration ended, once.
+    /// Time at which the iteration ended, once.
     pub(super) fn take_end(&mut self) -> Option<Instant> {
         std::mem::take(&mut self.has_ended).then_some(self.last_arrival)
     }
@@ -162,7 +162,7 @@ impl Task {
         self.octets.iter().flatten().copied().max().unwrap_or(0)
     }
 
-    /// How many iterations have been begun.
+    /// Number of iterations that have been begun.
     pub(super) fn begun(&self) -> u32 {
         self.schedule.iterations()
     }

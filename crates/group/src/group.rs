@@ -130,7 +130,7 @@ pub struct Record {
     pub policy: Policy,
 }
 
-/// Why a record is no group.
+/// Reason for which a record is no group.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {

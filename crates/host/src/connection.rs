@@ -29,7 +29,7 @@ pub struct Connection {
     pub window: u32,
     /// Local ACK timeout t: 4.096 µs · 2^t.
     pub ack_timeout: u8,
-    /// How often a packet is sent again without progress; 7 means for ever.
+    /// Number of times that a packet is sent again without progress; 7 means for ever.
     pub retries: u8,
 }
 

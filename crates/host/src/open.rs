@@ -41,7 +41,7 @@ pub struct RawInterface<'a> {
     pub next_hop: MacAddress,
 }
 
-/// Why a wire cannot be opened or no longer be used.
+/// Reason for which a wire cannot be opened or no longer be used.
 #[allow(missing_docs)]
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {

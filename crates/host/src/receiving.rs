@@ -58,9 +58,9 @@ pub struct Received {
     pub trailer: Trailer,
     /// Whether they came by WRITE. Without data it is false.
     pub by_write: bool,
-    /// When the first packet came.
+    /// Time at which the first packet came.
     pub began: Instant,
-    /// When the trailer came.
+    /// Time at which the trailer came.
     pub ended: Instant,
 }
 

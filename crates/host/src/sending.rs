@@ -124,7 +124,7 @@ impl<'p> Sending<'p> {
         &self.congestion
     }
 
-    /// When everything was acknowledged, or the failure; `None` while the program runs.
+    /// Time at which everything was acknowledged, or the failure; `None` while the program runs.
     pub fn outcome(&self) -> Option<Result<Instant, TransferError>> {
         self.outcome
     }

@@ -19,7 +19,7 @@
 use zerocopy::byteorder::network_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// How many octets were sent, and their SHA-256.
+/// Number of octets that were sent, and their SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
     /// Octets of the data.
@@ -40,7 +40,7 @@ struct Layout {
 
 const VERSION: u16 = 1;
 
-/// Why a message is no trailer.
+/// Reason for which a message is no trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrailerError {
     /// Another length.

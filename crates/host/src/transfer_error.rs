@@ -4,7 +4,7 @@ use crate::trailer::TrailerError;
 use srdma_rc::Status;
 use std::time::Duration;
 
-/// Why a transfer failed.
+/// Reason for which a transfer failed.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {

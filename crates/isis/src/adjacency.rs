@@ -31,7 +31,7 @@ pub struct Adjacency {
     until: Instant,
 }
 
-/// Why a hello is not taken.
+/// Reason for which a hello is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HelloRefusal {
     /// It carries our own system id: a loop, or two systems with one id.
@@ -96,7 +96,7 @@ impl Adjacency {
         }
     }
 
-    /// When it is over, unless another hello comes.
+    /// Time at which it is over, unless another hello comes.
     pub fn until(&self) -> Instant {
         self.until
     }

@@ -28,7 +28,7 @@ pub struct Config {
     /// Its locators and their SIDs.
     pub locators: Vec<Locator>,
     pub prefixes: Vec<Reachability>,
-    /// When it does what.
+    /// Time at which it does what.
     pub timers: Timers,
     /// How many LSPs it keeps: what comes beyond is dropped.
     pub limit_lsps: usize,
@@ -58,11 +58,11 @@ impl Config {
 pub struct Timers {
     /// From hello to hello, in milliseconds.
     pub hello_ms: u64,
-    /// How many hellos may be missed before an adjacency is over.
+    /// Number of hellos that may be missed before an adjacency is over.
     pub hold_multiplier: u16,
     /// How long an LSP of our own is valid, in seconds.
     pub lifetime_s: u16,
-    /// When it is made anew, in seconds.
+    /// Time at which it is made anew, in seconds.
     pub refresh_s: u16,
     /// From CSNP to CSNP of a circuit, in seconds.
     pub complete_s: u64,

@@ -69,7 +69,7 @@ pub(crate) enum Compared {
 #[derive(Clone, Debug, Default)]
 pub struct Database {
     stored: BTreeMap<LspId, Stored>,
-    /// When the next LSP is over or can be forgotten: by time, then by id.
+    /// Time at which the next LSP is over or can be forgotten: by time, then by id.
     deadlines: BTreeSet<(Instant, LspId)>,
     octets: usize,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Flooding {
     /// The same by time: when each is sent again.
     again: BTreeSet<(Instant, LspId)>,
     to_acknowledge: BTreeSet<LspId>,
-    /// When the first of these came.
+    /// Time at which the first of these came.
     acknowledge_since: Option<Instant>,
 }
 

@@ -89,7 +89,7 @@ pub struct BaselineOutcome {
     pub algorithm: Algorithm,
     /// The chunks that the data were passed on in.
     pub chunk_octets: u32,
-    /// When every transfer was acknowledged, in nanoseconds; `None` when a host failed.
+    /// Time at which every transfer was acknowledged, in nanoseconds; `None` when a host failed.
     pub completion_ns: Option<u64>,
     /// RDMA payload octets that left the source, retransmissions included.
     pub source_egress_octets: u64,
@@ -134,7 +134,7 @@ struct Baseline<'a> {
     regions: Vec<MemoryKey>,
 }
 
-/// How many events lie between two reports of progress.
+/// Number of events that lie between two reports of progress.
 const EVENTS_PER_REPORT: u64 = 1 << 16;
 
 /// Where a host's memory begins for its peers.
@@ -248,7 +248,7 @@ impl Baseline<'_> {
     }
 }
 
-/// How many links lie between two hosts.
+/// Number of links that lie between two hosts.
 fn links_between(topology: &Topology, from: usize, to: usize) -> usize {
     let path = |rank: usize| -> Vec<usize> {
         let receiver = rank.checked_sub(1).map(|position| topology.receivers()[position].edge);

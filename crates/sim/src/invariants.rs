@@ -20,12 +20,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// How many messages there are.
+    /// Number of messages.
     pub fn messages(&self) -> u64 {
         self.size_octets.div_ceil(u64::from(self.message_octets))
     }
 
-    /// How many packets there are.
+    /// Number of packets.
     pub fn packets(&self) -> u64 {
         self.packets_before(self.size_octets)
     }
@@ -91,11 +91,11 @@ pub struct Checker {
 /// A response that a source must never get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// When it arrived, in nanoseconds.
+    /// Time at which it arrived, in nanoseconds.
     pub time_ns: u64,
     /// The response.
     pub response: Response,
-    /// How many octets it vouches for.
+    /// Number of octets that it vouches for.
     pub octets_vouched_for: u64,
     /// The position of a receiver that has fewer.
     pub receiver: usize,

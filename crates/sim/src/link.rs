@@ -20,11 +20,11 @@ pub struct LinkModel {
     pub rate_bits_per_s: u64,
     /// Propagation delay in nanoseconds.
     pub delay_ns: u64,
-    /// How probably a frame does not arrive.
+    /// Probability that a frame does not arrive.
     pub loss: Probability,
-    /// How probably a frame arrives twice.
+    /// Probability that a frame arrives twice.
     pub duplicate: Probability,
-    /// How probably a frame arrives late, so that others overtake it.
+    /// Probability that a frame arrives late, so that others overtake it.
     pub reorder: Probability,
 }
 
@@ -54,9 +54,9 @@ pub fn transmission_ps(octets: usize, rate_bits_per_s: u64) -> u64 {
 pub struct Trouble {
     /// Nothing arrives.
     pub is_cut: bool,
-    /// How probably one bit of a frame arrives changed.
+    /// Probability that one bit of a frame arrives changed.
     pub corrupt: Probability,
-    /// How probably a frame is held back for `spike_ns`, and all behind it with it.
+    /// Probability that a frame is held back for `spike_ns`, and all behind it with it.
     pub spike: Probability,
     /// See `spike`.
     pub spike_ns: u64,

@@ -21,7 +21,7 @@ use srdma_wire::{Instant, Syndrome};
 use std::io::{self, Write};
 use std::rc::Rc;
 
-/// How many events lie between two reports of progress.
+/// Number of events that lie between two reports of progress.
 const EVENTS_PER_REPORT: u64 = 1 << 12;
 
 /// Default time between snapshots, in nanoseconds.

@@ -80,7 +80,7 @@ impl Outgoing {
         self.acknowledged_octets
     }
 
-    /// When the peer had acknowledged everything.
+    /// Time at which the peer had acknowledged everything.
     pub fn completed_at(&self) -> Option<Instant> {
         self.completed_at
     }

@@ -67,7 +67,7 @@ pub struct TransferConfig {
     /// Whether the source never gives up, as some endpoints with a retry count of 7; else it gives up after seven
     /// retries without progress.
     pub unlimited_retries: bool,
-    /// When the run is broken off.
+    /// Time at which the run is broken off.
     pub time_limit: Instant,
 }
 
@@ -99,7 +99,7 @@ impl TransferConfig {
         Timing::new(&self.link, self.topology.levels() + 1, levels, self.path_mtu)
     }
 
-    /// What all links have in common.
+    /// Common settings of all links.
     pub fn link_settings(&self) -> LinkSettings {
         let window_octets = self.timing().window_packets as usize * (usize::from(self.link_mtu) + 14);
         LinkSettings {
@@ -123,9 +123,9 @@ impl TransferConfig {
 /// What came of a multicast run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// When the source had everything acknowledged, in nanoseconds; `None` when it failed.
+    /// Time at which the source had everything acknowledged, in nanoseconds; `None` when it failed.
     pub completion_ns: Option<u64>,
-    /// Why the source's queue pair failed.
+    /// Reason for which the source's queue pair failed.
     pub failure: Option<Status>,
     /// Responses that broke MT-5.3.1-1 or MT-5.3.2-1.
     pub invariant_violations: u64,

@@ -55,7 +55,7 @@ pub struct SceneLink {
 pub struct SceneGroup {
     /// What it is called.
     pub name: String,
-    /// Why the tree is as it is.
+    /// Reason for which the tree is as it is.
     pub explanation: &'static str,
     /// Its record.
     pub group: Group,

@@ -28,7 +28,7 @@ pub const GROUP_REGION_BASE: u64 = 0x1000_0000_0000;
 /// Key of [`GROUP_REGION_BASE`].
 pub const GROUP_RKEY: MemoryKey = MemoryKey(0x00C0_FFEE);
 
-/// Why a run cannot begin.
+/// Reason for which a run cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetUpError {
     /// There is nothing to carry.

@@ -1,9 +1,9 @@
 //! Trees of nodes with a source above and receivers below.
 
-/// How many branches a node of a generated tree has, at most.
+/// Number of branches that a node of a generated tree has, at most.
 pub const FAN_OUT: usize = 8;
 
-/// How many receivers a generated tree may have.
+/// Number of receivers that a generated tree may have.
 pub const MAX_RECEIVERS: usize = 1024;
 
 /// A node of the tree.
@@ -114,7 +114,7 @@ impl Topology {
         std::iter::successors(Some(position), |position| self.nodes[*position].parent)
     }
 
-    /// How many nodes a packet passes from the source to a receiver, at most.
+    /// Number of nodes that a packet passes from the source to a receiver, at most.
     pub fn levels(&self) -> usize {
         self.receivers.iter().map(|receiver| self.path_up(receiver.edge).count()).max().unwrap_or(0)
     }

@@ -37,7 +37,7 @@ pub struct FlowReport {
     pub set: SetId,
     /// The path that it takes.
     pub path: PathIndex,
-    /// How often it has moved.
+    /// Number of times that it has moved.
     pub moves: u32,
     /// When its last packet was sent.
     pub last: Instant,

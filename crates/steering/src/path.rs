@@ -56,7 +56,7 @@ pub enum State {
     Denied,
 }
 
-/// Why a path is assumed bad.
+/// Reason for which a path is assumed bad.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {

@@ -14,7 +14,7 @@ pub const MAX_PATHS: usize = 64;
 /// Of the flows on a path, one in so many moves when the path itself, not a flow, is found to be congested: were all to
 /// move, the next path would be.
 const SHARE: u64 = 4;
-/// Why there is no such set of paths.
+/// Reason for which there is no such set of paths.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
@@ -31,7 +31,7 @@ pub enum PathError {
 pub struct PathReport<'s> {
     pub path: &'s Path,
     pub state: State,
-    /// How often it was assumed bad.
+    /// Number of times that it was assumed bad.
     pub times_bad: u64,
     /// Flows that have been put on it.
     pub flows_taken: u64,
@@ -47,7 +47,7 @@ struct Entry {
     strikes: u8,
     /// Since when it is usable; of no meaning while it is not.
     usable_since: Instant,
-    /// How often the path itself was found to be congested, and why last.
+    /// Number of times that the path itself was found to be congested, and why last.
     rounds: u32,
     rounds_cause: Cause,
     times_bad: u64,
@@ -281,7 +281,7 @@ impl PathSet {
         })
     }
 
-    /// When a flow may come back to a better ranked path than its own.
+    /// Time at which a flow may come back to a better ranked path than its own.
     pub(crate) fn home_at(&self, config: &Config, key: u64, from: PathIndex) -> Instant {
         let rank = self.rank(from);
         let better = self.entries.iter().filter(|entry| entry.path.rank < rank);

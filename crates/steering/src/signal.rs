@@ -69,7 +69,7 @@ impl Signal {
     }
 }
 
-/// Why a flow has moved.
+/// Reason for which a flow has moved.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -94,7 +94,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// How many causes there are.
+    /// Number of causes.
     pub const COUNT: usize = 10;
 
     /// The causes as metrics and JSON write them, in the order of their numbers.

@@ -238,7 +238,7 @@ impl Steering {
         })
     }
 
-    /// How many flows there is room for.
+    /// Number of flows that there is room for.
     pub fn flow_places(&self) -> usize {
         self.flows.places()
     }

@@ -27,7 +27,7 @@ const PAUSE: u8 = 0;
 const RESUME: u8 = 1;
 
 parameters! {
-    /// What can be chosen.
+    /// Parameters of the profile.
     EndC {
         /// MAC addresses on the link `wan`.
         wan: Port = Port::numbered(1),

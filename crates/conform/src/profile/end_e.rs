@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 pub(super) const ABOUT: &str = "END.E: Fast CNPs of a congested WAN, passed on by the ingress PE";
 
 parameters! {
-    /// What can be chosen.
+    /// Parameters of the profile.
     EndE {
         /// MAC addresses on the link `wan`.
         wan: Port = Port::numbered(1),

@@ -80,7 +80,7 @@ impl Group {
 }
 
 parameters! {
-    /// What can be chosen.
+    /// Parameters of the profile.
     EndMt {
         /// MAC addresses on the link `up`.
         up: Port = Port::numbered(1),

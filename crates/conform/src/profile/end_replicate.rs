@@ -59,7 +59,7 @@ impl Group {
 }
 
 parameters! {
-    /// What can be chosen.
+    /// Parameters of the profile.
     EndReplicate {
         /// MAC addresses on the link `up`, toward the source.
         up: Port = Port::numbered(1),

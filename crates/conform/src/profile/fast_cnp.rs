@@ -22,7 +22,7 @@ const QPN: u32 = 0xA0;
 const HOST_QPN: u32 = 0x11;
 
 parameters! {
-    /// What can be chosen.
+    /// Parameters of the profile.
     FastCnp {
         /// MAC addresses on the link `hosts`, where senders are.
         hosts: Port = Port::numbered(1),

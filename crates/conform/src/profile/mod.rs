@@ -19,7 +19,7 @@ use std::net::Ipv6Addr;
 pub struct Profile {
     /// Its name.
     pub name: &'static str,
-    /// What it tests, a sentence.
+    /// Purpose, a sentence.
     pub about: &'static str,
     /// The ports of the device, each of which the tester stands at.
     pub ports: Vec<(&'static str, Port)>,
@@ -40,7 +40,7 @@ pub struct Profile {
 pub struct ProfileName {
     /// Its name.
     pub name: &'static str,
-    /// What it tests, a sentence.
+    /// Purpose, a sentence.
     pub about: &'static str,
     #[serde(skip)]
     build: fn(Option<&str>) -> Result<Profile, LineError>,

@@ -18,7 +18,7 @@ const DOWN: &str = "down";
 const VPN_TABLE: usize = 1;
 
 parameters! {
-    /// What can be chosen.
+    /// Parameters of the profile.
     Usid {
         /// MAC addresses on the link `up`.
         up: Port = Port::numbered(1),

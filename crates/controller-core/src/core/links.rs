@@ -27,7 +27,7 @@ impl Load {
         }
     }
 
-    /// How many groups a link carries.
+    /// Number of groups that a link carries.
     pub(super) fn of(&self, link: Link) -> u32 {
         self.0.get(&link).copied().unwrap_or(0)
     }

@@ -5,7 +5,7 @@ use srdma_fabric::ProgramError;
 use srdma_placement::PlacementError;
 use srdma_toml_error::LineError;
 
-/// Why a change of jobs is refused.
+/// Reason for which a change of jobs is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// The text is no file of jobs.
@@ -80,7 +80,7 @@ pub enum JobError {
     Row {
         /// Its key.
         key: String,
-        /// What is wrong.
+        /// Problem.
         problem: String,
     },
 }

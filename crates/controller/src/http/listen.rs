@@ -31,7 +31,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections that the kernel queues.
 const BACKLOG: u32 = 4096;
 
-/// Why a controller does not start.
+/// Reason for which a controller does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Its configuration.

@@ -66,7 +66,7 @@ pub struct Etcd {
 
 #[derive(Debug, Default)]
 struct Writer {
-    /// How many transactions this leader has made.
+    /// Number of transactions that this leader has made.
     transactions: u64,
     /// The revision at which `batch` was written last.
     batch_at: i64,

@@ -11,7 +11,7 @@ const ROWS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("rows")
 /// How many batches were made, under an empty key: a disk that is full may refuse a batch and have it nevertheless.
 const BATCHES: TableDefinition<'static, &str, u64> = TableDefinition::new("batches");
 
-/// Why a batch is not known to be made.
+/// Reason for which a batch is not known to be made.
 enum Failure {
     /// It was not begun to be made durable.
     NotMade(StoreError),
@@ -69,7 +69,7 @@ impl OnDisk {
         transaction.commit().map_err(|error| Failure::Unknown { batch, error: system(&error) })
     }
 
-    /// How many batches were made.
+    /// Number of batches that were made.
     fn batches(&self) -> Result<u64, StoreError> {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
         let database = database.as_ref().ok_or_else(|| self.damaged("it could not be opened again"))?;

@@ -230,7 +230,7 @@ pub struct HmacTlv {
     pub verdict: HmacVerdict,
     /// Which octets the HMAC covers, `rfc8754` or `tlvs` (D9), when it matches.
     pub cover: Option<&'static str>,
-    /// Why the verdict is bad.
+    /// Reason for which the verdict is bad.
     pub reason: Option<&'static str>,
 }
 

@@ -25,9 +25,9 @@ pub struct EndToEndRun {
     pub acknowledged_at_restart: Option<u64>,
     /// Octets of the stream.
     pub octets: u64,
-    /// When all of it was acknowledged, in nanoseconds.
+    /// Time at which all of it was acknowledged, in nanoseconds.
     pub completion_ns: Option<u64>,
-    /// Why the source has failed, if it has.
+    /// Reason for which the source has failed, if it has.
     pub failure: Option<String>,
     /// SHA-256 of the source's memory.
     pub sha256: String,
@@ -38,7 +38,7 @@ pub struct EndToEndRun {
     pub packets_sent: u64,
     /// Of these, those that had been sent before.
     pub retransmitted: u64,
-    /// How often the source's ACK timer ran out.
+    /// Number of times that the source's ACK timer ran out.
     pub timeouts: u64,
     /// Frames that the source's link has carried away from it.
     pub source_frames: u64,

@@ -161,7 +161,7 @@ impl Section {
         *self.buffer.get_ref()
     }
 
-    /// How many receivers there are.
+    /// Number of receivers.
     pub fn receivers(&self) -> usize {
         (self.edges.get_ref().get() * self.receivers_per_edge.get()) as usize
     }

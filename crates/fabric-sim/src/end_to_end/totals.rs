@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(super) struct HoldTracker {
     /// Accepted pauses of the PE at the last update.
     taken: u64,
-    /// When the last pause was taken that still lasts.
+    /// Time at which the last pause was taken that still lasts.
     asked: Option<Instant>,
     /// The longest time from a pause that was taken to its end, or to the next one.
     pub(super) longest_ns: u64,

@@ -200,7 +200,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// How many ports a switch has.
+    /// Number of ports that a switch has.
     fn ports(&self, switch: SwitchId) -> usize {
         self.site.scenario.topology.ports(NodeId::Switch(switch)).last().map_or(0, |port| usize::from(port.port) + 1)
     }

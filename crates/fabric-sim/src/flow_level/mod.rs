@@ -78,7 +78,7 @@ struct FlowState {
     delay: Delay,
     /// Octets sent on the current path.
     octets: u64,
-    /// When the last piece arrives that has completed: none overtakes it.
+    /// Time at which the last piece arrives that has completed: none overtakes it.
     arrives_ps: u64,
 }
 
@@ -104,7 +104,7 @@ struct InFlight {
     channel: usize,
     /// Pieces that have not completed.
     pieces: u32,
-    /// When the last of those that have completed arrives.
+    /// Time at which the last of those that have completed arrives.
     arrives_ps: u64,
 }
 

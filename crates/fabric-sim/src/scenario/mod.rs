@@ -78,7 +78,7 @@ impl Scenario {
         }
     }
 
-    /// How many seeds each variant is run with by default: 1, 2, and so on.
+    /// Number of seeds that each variant is run with by default: 1, 2, and so on.
     pub fn seeds(&self) -> u64 {
         match self {
             Scenario::Fabric(scenario) => scenario.seeds,

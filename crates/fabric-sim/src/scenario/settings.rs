@@ -139,7 +139,7 @@ pub struct Notification {
     pub fabric_threshold_octets: Option<Whole<0, 1_000_000_000>>,
     /// Nanoseconds between two notifications of one flow (D45).
     pub interval_ns: Whole<0, 1_000_000_000>,
-    /// How many notifications a switch sends in a second, at most (D45).
+    /// Number of notifications that a switch sends in a second, at most (D45).
     pub per_second: Whole<1, 1_000_000_000>,
 }
 

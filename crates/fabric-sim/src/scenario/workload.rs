@@ -37,7 +37,7 @@ pub struct Incast {
     pub min_octets: Whole<1, 1_073_741_824>,
     /// Most octets of a burst.
     pub max_octets: Spanned<u64>,
-    /// When the first burst begins, in microseconds.
+    /// Time at which the first burst begins, in microseconds.
     pub start_us: Whole<0, 10_000_000>,
     /// Microseconds from burst to burst; without it there is one.
     pub period_us: Option<Whole<1, 10_000_000>>,

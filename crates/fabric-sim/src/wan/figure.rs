@@ -60,7 +60,7 @@ impl Distances {
         Distances { hops_km: [first_km, (total_km - first_km) / 2.0, (total_km - first_km) / 2.0] }
     }
 
-    /// Why there is no such path.
+    /// Reason for which there is no such path.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.hops_km.iter().all(|km| KM.contains(km)) {
             return Ok(());

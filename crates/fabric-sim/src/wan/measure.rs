@@ -221,9 +221,9 @@ struct Watching {
     gateway_port: PortId,
     threshold_octets: usize,
     backpressure: Option<BackpressureThresholds>,
-    /// When the queue first held more than the threshold, and what had left it then.
+    /// Time at which the queue first held more than the threshold, and what had left it then.
     begun: Option<(u64, u64)>,
-    /// When the gateway was first paused, and what had left the queue then.
+    /// Time at which the gateway was first paused, and what had left the queue then.
     paused: Option<(u64, u64)>,
     /// The least that has waited since then.
     min_octets: Option<usize>,

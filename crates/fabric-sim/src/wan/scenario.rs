@@ -46,7 +46,7 @@ pub struct WanSection {
     /// Maximum number of seeds with the other sizes.
     #[serde(default = "one")]
     pub sweep_seeds: Whole<1, 1000>,
-    /// How many hosts send to the other data centre without end, each to one host: one below each leaf, at most.
+    /// Number of hosts that send to the other data centre without end, each to one host: one below each leaf, at most.
     #[serde(default = "sixteen")]
     pub senders: Whole<1, 16>,
     /// How long a run is, in round trips between the gateways.

@@ -52,7 +52,7 @@ pub struct Rehoming {
     pub new_nodes: Vec<NewNode>,
 }
 
-/// Why a change cannot be.
+/// Reason for which a change cannot be.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {

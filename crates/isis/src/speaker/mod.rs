@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CircuitId(pub usize);
 
-/// Why a frame is dropped.
+/// Reason for which a frame is dropped.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IsisDrop {

@@ -21,7 +21,7 @@ pub(super) struct Own {
     originated: BTreeMap<u8, Fragment>,
     /// Not before, so that many changes make one version.
     not_before: Instant,
-    /// When the oldest fragment has to be made anew.
+    /// Time at which the oldest fragment has to be made anew.
     refresh_at: Option<Instant>,
 }
 

@@ -59,7 +59,7 @@ pub(super) fn words_that_went(tree: &Tree) -> Vec<Finding> {
     refused(tree, TABLE)
 }
 
-/// How often each word that is still to go is used.
+/// Number of times that each word that is still to go is used.
 pub(super) fn words_to_go(tree: &Tree) -> Vec<String> {
     let mut uses: BTreeMap<String, usize> = BTreeMap::new();
     for finding in refused(tree, LATER) {

@@ -159,7 +159,7 @@ pub(super) struct Lease {
     pub(super) id: i64,
     /// The revision at which the leader's key was made.
     pub(super) made_at: i64,
-    /// When it was requested: its lifetime counts from then.
+    /// Time at which it was requested: its lifetime counts from then.
     since: Instant,
 }
 
