@@ -13,7 +13,7 @@ pub struct Agent {
     /// The next status to be sent.
     status: Option<NodeStatus>,
     is_registered: bool,
-    /// Reason for which the controller is not reached; `None`: it is, or was not tried yet.
+    /// Reason for a controller out of reach; `None`: it is reached, or was not tried yet.
     error: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Agent {
         self.is_registered && self.error.is_none()
     }
 
-    /// Reason for which the controller is not reached.
+    /// Reason for a controller out of reach.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }

@@ -329,7 +329,7 @@ impl Edge {
     }
 }
 
-/// What packets call a group: its Proxy Address and its Designated QPN.
+/// Proxy Address and Designated QPN of a group.
 fn names(group: u32) -> (Ipv6Addr, srdma_wire::Qpn) {
     ((u128::from(PROXY) + (u128::from(group) << 16)).into(), DESIGNATED_QPN)
 }

@@ -3,7 +3,7 @@
 /// Requests the smallest frame of a case: 128 octets, or 192 where it arrives encapsulated.
 pub(super) const SMALL: usize = 0;
 
-/// What the node does with a packet.
+/// Processing of a packet at the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// IPv6 forwarding.
@@ -28,7 +28,7 @@ pub(super) enum Work {
     EndMt(usize),
 }
 
-/// Where the timed part ends.
+/// End of the timed part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     /// Finished frames wait in output queues. A driver that can gather sends their pieces from where they are.
@@ -37,7 +37,7 @@ pub(super) enum Until {
     Copied,
 }
 
-/// What a repetition touches.
+/// Memory that a repetition touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkingSet {
     /// A quarter of the second-level cache.

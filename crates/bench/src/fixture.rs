@@ -24,9 +24,9 @@ pub(super) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 0];
 
 const LOOPBACK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 pub(super) const SID: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 0x100);
-/// What uN and uA match: the block, and a compressed SID of 16 bits.
+/// Prefix that uN and uA match: the block, and a compressed SID of 16 bits.
 const COMPRESSED_SID: u128 = BLOCK | 0x0100 << 80;
-/// What an encapsulation policy is for.
+/// Destination of an encapsulation policy.
 const STEERED: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xaa, 0, 0, 0, 0, 0, 0);
 pub(super) const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1);
 const GROUP: GroupId = GroupId(1);
@@ -42,7 +42,7 @@ pub(super) struct Fixture {
     prefixes: Vec<Prefix>,
 }
 
-/// What differs from frame to frame.
+/// Differences from frame to frame.
 #[derive(Debug)]
 enum Varying {
     /// An address in the frame, so that look-ups do not repeat.
@@ -112,7 +112,7 @@ impl Fixture {
         Frame::from_octets(&self.template, pool).context("the pool is exhausted")
     }
 
-    /// What must leave for the frame that was made last.
+    /// Expected output for the frame that was made last.
     pub(super) fn expected(&self) -> anyhow::Result<Vec<Expected>> {
         let frame = &self.template;
         let octets = frame.len();
@@ -281,7 +281,7 @@ fn multicast_len(frame_octets: usize) -> usize {
     if frame_octets == SMALL { 192 } else { frame_octets }
 }
 
-/// What uN and uA make of a destination.
+/// Destination after uN and uA.
 fn shifted(destination: Ipv6Addr) -> Ipv6Addr {
     let octets = destination.octets();
     let mut after = [0; 16];

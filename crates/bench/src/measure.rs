@@ -157,7 +157,7 @@ impl<'m> Bench<'m> {
         left
     }
 
-    /// What a driver does that cannot gather.
+    /// Output of a driver that cannot gather.
     fn copy_out(&mut self, fixture: &mut Fixture) -> usize {
         let mut left = 0;
         for port in (1..=EGRESS_PORTS).map(PortId) {

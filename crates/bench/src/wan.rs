@@ -41,7 +41,7 @@ const ROUTER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x53, 0, 0, 0, 0, 2);
 const EGRESS: Ipv6Addr = Ipv6Addr::new(0x5f00, 0, 0xa, 0xd6, 0, 0, 0, 0);
 const END_C: Ipv6Addr = Ipv6Addr::new(0x5f00, 0, 9, 0xc, 0, 0, 0, 0);
 const END_E: Ipv6Addr = Ipv6Addr::new(0x5f00, 0, 9, 0xe, 0, 0, 0, 0);
-/// Where packets leave, and which port is toward the gateway.
+/// Output port, the one toward the gateway.
 const OUT: PortId = PortId(1);
 const CLASS: u8 = 0;
 /// More than all packets of a repetition.

@@ -14,13 +14,13 @@ pub struct Frame {
 /// Frames that are sent one after the other, and what the device sends before the next step.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// What is sent.
+    /// Frames to send to the device.
     pub sent: Vec<Frame>,
-    /// What must come out, and nothing else. Frames of one port may come in any order.
+    /// Frames that must come out, and no others. Frames of one port may come in any order.
     pub expected: Vec<Expected>,
     /// The time from frame to frame, in milliseconds; mostly none.
     pub gap_ms: u64,
-    /// How long the device may take, in milliseconds, beyond what any device may: a timer of it is waited for.
+    /// Time that the device may take, in milliseconds, beyond that of any device: a timer of it is waited for.
     pub takes_ms: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct Step {
 pub struct Case {
     /// Its name within the profile.
     pub name: &'static str,
-    /// What it shows, a sentence.
+    /// Purpose, a sentence.
     pub about: &'static str,
     /// The requirements that it shows: ids of `docs/spec/requirements.md`, or sections of RFCs.
     pub requirements: &'static [&'static str],

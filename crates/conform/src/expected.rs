@@ -87,7 +87,7 @@ impl Expected {
         self
     }
 
-    /// What exactly is expected of a device that has chosen as in this frame.
+    /// The exact frame expected of a device that has chosen as in this frame.
     pub fn completed(&self, observed: &[u8]) -> Vec<u8> {
         let mut completed = self.octets.clone();
         for ((octet, compared), chosen) in completed.iter_mut().zip(&self.compared).zip(observed) {

@@ -11,14 +11,14 @@ use std::net::Ipv6Addr;
 pub struct Field {
     /// Header and field, such as `IPv6 Hop Limit`; the second header of a kind is `IPv6 (2)`.
     pub name: String,
-    /// Where it begins, in bits from the start of the frame.
+    /// Offset in bits from the start of the frame.
     pub offset_bits: usize,
     /// Its length in bits.
     pub len_bits: usize,
     notation: Notation,
 }
 
-/// How a field is written.
+/// Notation of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
     Decimal,
@@ -69,7 +69,7 @@ pub fn fields(frame: &[u8]) -> Vec<Field> {
     walk.fields
 }
 
-/// What a frame is, in a line.
+/// Summary of a frame, in a line.
 pub fn summary(frame: &[u8]) -> String {
     let fields = fields(frame);
     let mut words: Vec<String> = Vec::new();
@@ -122,7 +122,7 @@ struct Walk<'f> {
 }
 
 impl Walk<'_> {
-    /// What has not been walked through.
+    /// Octets that are not divided into fields yet.
     fn rest(&self) -> &[u8] {
         self.frame.get(self.at..).unwrap_or(&[])
     }

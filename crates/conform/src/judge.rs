@@ -12,13 +12,13 @@ pub struct Difference {
     /// The octet of the frame that it begins in: of the frame that came out, or if it has no such field, of the one
     /// that was expected.
     pub offset: usize,
-    /// What it must be; absent: there must be no such field.
+    /// Expected value; absent: there must be no such field.
     pub expected: Option<String>,
-    /// What it is; absent: there is no such field.
+    /// Observed value; absent: there is no such field.
     pub got: Option<String>,
 }
 
-/// What is wrong with what came out in one step.
+/// Difference between the observed and the expected frames of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Finding {

@@ -8,9 +8,9 @@ use serde::Serialize;
 pub struct Departure {
     /// Its name.
     pub name: &'static str,
-    /// Which devices depart so.
+    /// Devices with this departure.
     pub devices: &'static str,
-    /// What they do instead, a sentence.
+    /// Behaviour of the devices, a sentence.
     pub sentence: &'static str,
 }
 
@@ -21,7 +21,7 @@ struct Known {
     looks: Looks,
 }
 
-/// How all findings of a case look.
+/// Common pattern of all findings of a case.
 enum Looks {
     /// Nothing comes out where something must.
     Missing,
@@ -40,7 +40,7 @@ const MARK_LOST: Departure = linux(
     "at decapsulation the inner ECN field stays as it is: a tunnel's congestion mark is lost (RFC 6040 section 4.2)",
 );
 
-/// What was measured on Linux 6.18.
+/// Measured on Linux 6.18.
 const KNOWN: [Known; 10] = [
     Known {
         departure: linux(

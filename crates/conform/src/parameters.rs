@@ -12,7 +12,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// Its value as the file writes it.
     pub value: String,
-    /// What it is.
+    /// Meaning of the parameter.
     pub meaning: &'static str,
 }
 
@@ -43,7 +43,7 @@ impl Port {
     }
 }
 
-/// How a value is written in a parameter file.
+/// Notation of a value in a parameter file.
 pub(crate) trait Written {
     fn written(&self) -> String;
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// What came out is what must.
+    /// The observed frames are the expected ones.
     Pass,
     /// It is not.
     Fail,
@@ -20,13 +20,13 @@ pub enum Verdict {
 pub struct CaseReport {
     /// Its name.
     pub name: &'static str,
-    /// What it shows.
+    /// Purpose.
     pub about: &'static str,
     /// The requirements that it shows.
     pub requirements: &'static [&'static str],
     /// Pass or fail; not tested when the device could not be reached.
     pub verdict: Verdict,
-    /// What was wrong, with the step, from 1.
+    /// Findings, with the step, from 1.
     pub findings: Vec<(usize, Finding)>,
     /// Reason for which it was not tested.
     pub reason: Option<String>,
@@ -53,7 +53,7 @@ pub struct RequirementReport {
 pub struct Report {
     /// The profile.
     pub profile: &'static str,
-    /// What was tested: a command, or interfaces.
+    /// Device under test: a command, or interfaces.
     pub device: String,
     /// The cases, in their order.
     pub cases: Vec<CaseReport>,

@@ -3,7 +3,7 @@
 use crate::report::by_requirement;
 use crate::{Case, CaseReport, Departure, Device, DeviceError, Profile, Report, Verdict, judge};
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Cases that are done.

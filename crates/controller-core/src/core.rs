@@ -47,7 +47,7 @@ pub struct Core {
     /// Number of groups that each tenant has.
     groups_of_tenant: BTreeMap<String, usize>,
     proxies: BTreeMap<Ipv6Addr, u32>,
-    /// Which group each queue pair is in, sources' too (D2, D8).
+    /// Group of each queue pair, sources' too (D2, D8).
     queue_pairs: BTreeMap<(Ipv6Addr, u32), u32>,
     nodes: BTreeMap<Ipv6Addr, Node>,
     network: Network,
@@ -61,7 +61,7 @@ pub struct Core {
     unsettled: BTreeSet<u32>,
     sessions: u64,
     answers: BTreeMap<String, AnswerRow>,
-    /// Where a fabric is configured.
+    /// Jobs, where a fabric is configured.
     jobs: Option<Jobs>,
     /// Groups are restored from recovery snapshots.
     rebuilds: bool,
@@ -70,7 +70,7 @@ pub struct Core {
     effects: Effects,
 }
 
-/// What leaves the controller when all writes are durable.
+/// Output of the controller that waits until all writes are durable.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) writes: Vec<Write>,
@@ -89,7 +89,7 @@ struct Group {
     members: BTreeMap<Ipv6Addr, MemberRow>,
     /// From the first commit on.
     lifecycle: Option<Lifecycle>,
-    /// What the store has as the record, and the one before it while that matters.
+    /// The record in the store, and the one before it while that matters.
     record: Option<Record>,
     before: Option<Record>,
     /// The newcomers of the join that was handed to the lifecycle, until it is done.

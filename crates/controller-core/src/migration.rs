@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// A change of rows from one format to the next.
 struct Step {
     from: u32,
-    /// What their keys begin with.
+    /// Prefix of their keys.
     prefix: &'static str,
     /// Changes one; an error as text.
     change: fn(&mut Value) -> Result<(), String>,

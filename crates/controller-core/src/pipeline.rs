@@ -20,7 +20,7 @@ pub struct Pipeline {
     /// All writes up to this number are durable.
     durable: u64,
     queues: BTreeMap<Ipv6Addr, VecDeque<(u64, NodeOrder)>>,
-    /// Which node was given orders by which number, in order.
+    /// Nodes with orders, each with the number of the write before them, in order.
     queued: VecDeque<(u64, Ipv6Addr)>,
     /// Events that wait for their writes.
     waiting: VecDeque<(u64, Event)>,
@@ -28,7 +28,7 @@ pub struct Pipeline {
     log: EventLog,
 }
 
-/// What a transaction has led to.
+/// Result of a transaction.
 #[derive(Debug)]
 #[must_use = "the writes are to be made durable"]
 pub struct Transaction<T> {
@@ -36,7 +36,7 @@ pub struct Transaction<T> {
     pub number: u64,
     /// May be empty.
     pub writes: Vec<Write>,
-    /// What the transaction returned.
+    /// Return value of the transaction.
     pub answer: Answer<T>,
     /// Nodes whose session has ended: whatever waits for their orders is to look again.
     pub ended_sessions: Vec<Ipv6Addr>,
@@ -51,7 +51,7 @@ pub struct Answer<T> {
     number: u64,
 }
 
-/// What may leave now.
+/// Output that may leave now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Released {
     /// In the order of their numbers.

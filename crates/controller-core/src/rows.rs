@@ -164,10 +164,10 @@ pub(crate) fn answer_key(who: &str, key: &str) -> String {
     format!("answer/{who}/{key}")
 }
 
-/// What the keys of the audit log begin with.
+/// Prefix of the keys of the audit log.
 pub const AUDIT_PREFIX: &str = "audit/";
 
-/// What the keys of all other rows begin with: those that a controller reads when it starts.
+/// Prefixes of the keys of all other rows: those that a controller reads when it starts.
 pub const STATE_PREFIXES: [&str; 9] =
     ["answer/", "drained", "format", "group/", "job/", "member/", "node/", "record/", "site"];
 

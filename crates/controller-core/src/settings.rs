@@ -26,9 +26,9 @@ pub struct Settings {
 pub struct Tenant {
     /// Its name.
     pub name: String,
-    /// Where the addresses of its sources, receivers and Proxy Addresses are.
+    /// Prefixes of the addresses of its sources, receivers and Proxy Addresses.
     pub prefixes: Vec<Prefix>,
-    /// Where Proxy Addresses are taken from for groups that name none.
+    /// Prefix of Proxy Addresses for groups that name none.
     pub proxies: Option<Prefix>,
     /// Groups at a time.
     #[serde(default = "most_groups")]

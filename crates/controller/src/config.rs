@@ -192,7 +192,7 @@ impl Config {
         self.tenant.iter().map(|tenant| (tenant.name.clone(), tenant.clone())).collect()
     }
 
-    /// What the core takes of the configuration.
+    /// Settings of the core.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             tenants: self.tenants(),

@@ -49,7 +49,7 @@ struct Inner {
     writer: Writer,
 }
 
-/// What a client of the event stream receives.
+/// Output of the event stream for a client.
 pub(crate) struct Events {
     /// Identifies this start of the controller.
     pub(crate) run: u64,

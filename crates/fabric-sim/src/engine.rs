@@ -45,7 +45,7 @@ pub(super) struct Engine<S> {
 struct Attached<S> {
     station: S,
     ports: Vec<Port>,
-    /// Time at which ports that send become free, the latest first: idle ports are not inspected.
+    /// Times at which ports that send become free, the latest first: idle ports are not inspected.
     sending: Vec<Moment>,
     /// Time of the last call.
     called_ns: u64,

@@ -104,7 +104,7 @@ impl Task {
         }
     }
 
-    /// Number of times that an iteration is to begin, in microseconds; when the one before has ended, if `None`.
+    /// Interval between beginnings of iterations, in microseconds; `None`: one begins when the one before has ended.
     pub(super) fn period_us(&self) -> Option<u64> {
         self.schedule.period_us()
     }

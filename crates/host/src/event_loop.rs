@@ -8,12 +8,12 @@ use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// What uses an endpoint.
+/// Program that uses an endpoint.
 pub trait Program {
     /// Takes completions, and posts what can go out now. `Break` ends the program.
     fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()>;
 
-    /// When to call [`Program::work`], if nothing happens before.
+    /// Time of the next call of [`Program::work`], if nothing happens before.
     fn next_deadline(&self) -> Option<Instant>;
 }
 
@@ -81,7 +81,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// What is called quick.
+    /// Longest gap between packets in quick succession.
     const QUICK: Duration = Duration::from_micros(30);
 
     /// So many packets have come or gone: whether to sleep now.

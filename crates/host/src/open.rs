@@ -22,7 +22,7 @@ pub struct WireOptions<'a> {
     pub raw: Option<RawInterface<'a>>,
     /// Addresses of both ends, and the path MTU.
     pub connection: &'a Connection,
-    /// How a UDP socket cuts bursts into packets.
+    /// Segmentation of bursts by a UDP socket.
     pub segmentation: Segmentation,
     /// Receive buffer of a UDP socket, as far as the system allows.
     pub buffer_octets: u32,

@@ -21,10 +21,10 @@ const CHUNKS: usize = 4096;
 /// The most pieces of a frame.
 const MAX_PIECES: usize = 8;
 
-/// How long frames wait for the kernel before they are offered again.
+/// Delay before frames are offered to the kernel again.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// Where a packet driver sits, and what is there.
+/// Interface of a packet driver, and its addresses.
 #[allow(missing_docs)]
 #[derive(Clone, Debug)]
 pub struct RawWireConfig {

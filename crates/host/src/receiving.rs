@@ -13,14 +13,14 @@ use std::collections::TryReserveError;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// What to take in.
+/// Parameters of a transfer to receive.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivingConfig {
     /// The queue pair.
     pub qpn: Qpn,
     /// The most octets that are taken.
     pub size_octets: usize,
-    /// Where the sender finds the memory.
+    /// Virtual address of the memory for the sender.
     pub virtual_address: u64,
     /// Low octet of the memory's key.
     pub key_tag: u8,

@@ -21,7 +21,7 @@ const _: () = assert!(HEADERS <= ReceiveBatch::HEADROOM);
 const MAX_SEGMENTS: usize = 64;
 const MAX_MESSAGE_OCTETS: usize = 65_000;
 
-/// Where a socket is, and its peer.
+/// Address of a socket, and of its peer.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpWireConfig {
     /// Address of this host.
@@ -32,7 +32,7 @@ pub struct UdpWireConfig {
     pub port: u16,
     /// Port of the peer: 4791.
     pub peer_port: u16,
-    /// How packets are cut.
+    /// Segmentation of packets.
     pub segmentation: Segmentation,
     /// Octets that the socket may buffer, as far as the system allows.
     pub buffer_octets: u32,
@@ -202,7 +202,7 @@ impl Outgoing {
     }
 }
 
-/// How many packets from the first on can be sent as one.
+/// Number of packets from the first on that can be sent as one.
 fn alike(packets: &[Packet], most: usize) -> usize {
     let Some(first) = packets.first() else { return 0 };
     let (mut count, mut octets) = (1, first.len);

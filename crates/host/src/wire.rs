@@ -29,7 +29,7 @@ pub trait Wire {
     /// When the wire can no longer be used.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// What it has counted.
+    /// Its counters.
     fn statistics(&self) -> WireStatistics;
 }
 
@@ -51,7 +51,7 @@ impl<W: Wire + ?Sized> Wire for Box<W> {
     }
 }
 
-/// What a wire has counted.
+/// Counters of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireStatistics {
     /// Packets received.

@@ -28,7 +28,7 @@ pub struct Config {
     /// Its locators and their SIDs.
     pub locators: Vec<Locator>,
     pub prefixes: Vec<Reachability>,
-    /// Time at which it does what.
+    /// Timers of the speaker.
     pub timers: Timers,
     /// How many LSPs it keeps: what comes beyond is dropped.
     pub limit_lsps: usize,
@@ -62,7 +62,7 @@ pub struct Timers {
     pub hold_multiplier: u16,
     /// How long an LSP of our own is valid, in seconds.
     pub lifetime_s: u16,
-    /// Time at which it is made anew, in seconds.
+    /// Refresh interval, in seconds.
     pub refresh_s: u16,
     /// From CSNP to CSNP of a circuit, in seconds.
     pub complete_s: u64,

@@ -82,7 +82,7 @@ fn halve(first: usize, end: usize, transfers: &mut Vec<(usize, usize)>) {
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaselineOutcome {
     /// The way that was gone.
@@ -137,7 +137,7 @@ struct Baseline<'a> {
 /// Number of events that lie between two reports of progress.
 const EVENTS_PER_REPORT: u64 = 1 << 16;
 
-/// Where a host's memory begins for its peers.
+/// Address of a host's memory for its peers.
 const REGION_BASE: u64 = 0x2000_0000_0000;
 
 impl Baseline<'_> {

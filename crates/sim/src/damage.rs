@@ -20,7 +20,7 @@ pub(crate) fn change_bit(octets: &mut [u8], number: u64) {
     octets[octet] ^= 1 << (bit % 8);
 }
 
-/// Where the SRH of a frame lies; an empty range when it has none.
+/// Range of the SRH in a frame; empty when it has none.
 fn srh_of(octets: &[u8]) -> Range<usize> {
     const AT: usize = EthernetView::LEN + Ipv6View::LEN;
     let Some(ipv6) = ipv6_of(octets) else {

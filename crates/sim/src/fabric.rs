@@ -18,7 +18,7 @@ pub const UP_PORT: PortId = PortId(0);
 /// Chunks of the frames' pool, of each size, at most: 2 GiB of large ones. What runs short of them drops frames.
 const POOL_CHUNKS: usize = 1 << 19;
 
-/// What all links and ports have in common.
+/// Common settings of all links and ports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSettings {
     /// Rate, delay and faults.
@@ -29,7 +29,7 @@ pub struct LinkSettings {
     pub queue_limit_octets: usize,
 }
 
-/// Where the source's packets enter the tree (D1).
+/// Place at which the source's packets enter the tree (D1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Headend {
     /// At the source's first-hop node.
@@ -162,7 +162,7 @@ impl Fabric {
     }
 }
 
-/// Who stands at which position of the network, and what its neighbours are.
+/// Element at each position of the network, and its neighbours.
 struct Layout<'a> {
     topology: &'a Topology,
     /// Position of the software switch.

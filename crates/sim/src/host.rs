@@ -23,7 +23,7 @@ pub const HOST_PORT: PortId = PortId(0);
 /// Octets that fit a small chunk behind its headroom: responses, not data.
 const SMALL_FRAME_OCTETS: usize = 128;
 
-/// Where a host is attached.
+/// Attachment of a host.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// Its address.
@@ -140,7 +140,7 @@ impl Host {
         self.completions = Some(Vec::new());
     }
 
-    /// What has ended since the last call.
+    /// Requests that have ended since the last call.
     pub fn take_completions(&mut self) -> impl Iterator<Item = Completion> {
         self.completions.iter_mut().flat_map(|completions| completions.drain(..))
     }
@@ -167,12 +167,12 @@ impl Host {
         self.endpoint.memory(key)
     }
 
-    /// What a queue pair has sent and received.
+    /// Counters of a queue pair.
     pub fn counters(&self, qpn: Qpn) -> Option<&QueuePairCounters> {
         self.endpoint.counters(qpn)
     }
 
-    /// What the program sends.
+    /// Streams that the program sends.
     pub fn outgoing(&self) -> &[Outgoing] {
         &self.outgoing
     }

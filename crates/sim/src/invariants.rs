@@ -6,7 +6,7 @@
 use srdma_wire::{Psn, Qpn, Syndrome};
 use std::fmt;
 
-/// How a stream of octets is cut into messages and packets.
+/// Division of a stream of octets into messages and packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Octets of the stream.
@@ -95,7 +95,7 @@ pub struct Violation {
     pub time_ns: u64,
     /// The response.
     pub response: Response,
-    /// Number of octets that it vouches for.
+    /// Number of octets that it confirms.
     pub octets_vouched_for: u64,
     /// The position of a receiver that has fewer.
     pub receiver: usize,

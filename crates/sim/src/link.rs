@@ -10,10 +10,10 @@ pub const FRAMING_OCTETS: u64 = 8 + 4 + 12;
 /// The shortest frame, without FCS. Shorter ones are padded by the sending hardware.
 const MIN_FRAME_OCTETS: u64 = 60;
 
-/// How far a reordered frame falls behind, at most, in transmission times of its own.
+/// Longest delay of a reordered frame, in transmission times of its own.
 const MAX_FRAMES_BEHIND: u64 = 8;
 
-/// What a link is like, the same in both directions.
+/// Model of a link, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkModel {
     /// Bits per second, more than 0.
@@ -62,13 +62,13 @@ pub struct Trouble {
     pub spike_ns: u64,
     /// Nothing arrives before this time; then all of it.
     pub held_until: Instant,
-    /// What is at the other end takes so long over each frame.
+    /// Time that the element at the other end takes for each frame.
     pub per_frame_ns: u64,
     /// Frames arrive marked as having met congestion.
     pub marks_congestion: bool,
 }
 
-/// What one direction of a link has carried.
+/// Counters of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames sent, lost ones included.
@@ -105,14 +105,14 @@ pub(crate) struct Wire {
     pub(crate) counters: Counters,
 }
 
-/// What becomes of a frame that is sent.
+/// Result of sending a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fate {
-    /// When the transmitter can take the next frame.
+    /// Time at which the transmitter can take the next frame.
     pub(crate) free_at: Instant,
-    /// When the frame arrives; `None` when it is lost.
+    /// Arrival of the frame; `None` when it is lost.
     pub(crate) arrival: Option<Instant>,
-    /// When it arrives again.
+    /// Second arrival.
     pub(crate) again: Option<Instant>,
     /// The bit that arrives changed: any number, to be taken modulo those that may change.
     pub(crate) changed_bit: Option<u64>,
@@ -160,7 +160,7 @@ impl Wire {
         }
     }
 
-    /// When a frame arrives that would arrive at `at_ps`, if nothing held it back.
+    /// Arrival of a frame that would arrive at `at_ps`, if nothing held it back.
     #[inline]
     fn hold_back(&mut self, at_ps: u64) -> u64 {
         let trouble = &self.trouble;

@@ -93,7 +93,7 @@ enum Event {
 }
 
 impl Event {
-    /// What happens first at one instant.
+    /// Order of events at one instant.
     fn rank(self, position: u32) -> u32 {
         match self {
             Event::Arrival(_) => position,
@@ -196,12 +196,12 @@ impl<S: Station> Network<S> {
         Ok(())
     }
 
-    /// What one direction of a link is like from now on.
+    /// Sets the model of one direction of a link from now on.
     pub fn set_model(&mut self, link: LinkId, way: Way, model: LinkModel) {
         self.direction_mut(link, way).wire.model = model;
     }
 
-    /// What is wrong with one direction of a link, to be changed from now on.
+    /// Faults of one direction of a link, to be changed from now on.
     pub fn trouble_mut(&mut self, link: LinkId, way: Way) -> &mut Trouble {
         &mut self.direction_mut(link, way).wire.trouble
     }
@@ -295,7 +295,7 @@ impl<S: Station> Network<S> {
         result
     }
 
-    /// What a link has carried: down, and up.
+    /// Counters of a link: down, and up.
     pub fn counters(&self, link: LinkId) -> [Counters; 2] {
         let first = link.0 as usize * 2;
         [self.directions[first].wire.counters, self.directions[first + 1].wire.counters]

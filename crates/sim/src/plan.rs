@@ -27,7 +27,7 @@ const SWITCH_NUMBER: u16 = 0xaa;
 /// The addresses of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeAddresses {
-    /// What the node's SIDs have in common, 64 bits.
+    /// Common prefix of the node's SIDs, 64 bits.
     pub locator: Ipv6Addr,
     /// Its loopback address.
     pub loopback: Ipv6Addr,

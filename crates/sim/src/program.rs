@@ -6,19 +6,19 @@ use srdma_rc::{
 };
 use srdma_wire::{Instant, Qpn};
 
-/// How the messages of a stream are carried.
+/// RDMA operations for the messages of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carriage {
     /// SEND: the peer posts a receive for each message.
     Send,
     /// RDMA WRITE: the peer's program learns of nothing.
     Write {
-        /// Where the peer's region begins.
+        /// Address of the peer's region.
         remote: RemoteAddress,
     },
     /// RDMA WRITE with immediate data: the peer posts a receive for each message, so that its program learns of it.
     WriteImmediate {
-        /// Where the peer's region begins.
+        /// Address of the peer's region.
         remote: RemoteAddress,
     },
 }

@@ -13,7 +13,7 @@ use srdma_wire::{Instant, Psn, Qpn};
 /// Octets that may wait in front of a link, at least.
 const MIN_QUEUE_LIMIT_OCTETS: usize = 1 << 20;
 
-/// How the source's messages are carried to the group.
+/// RDMA operations of the source's messages to the group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
     /// RDMA WRITE into the receivers' memory (D27).
@@ -23,7 +23,7 @@ pub enum Operation {
     Send,
 }
 
-/// How data go from node to node (D3).
+/// Forwarding of data between nodes (D3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Branching {
     /// Replication SIDs and End.MT SIDs.
@@ -40,7 +40,7 @@ pub enum Branching {
 pub struct TransferConfig {
     /// The tree.
     pub topology: Topology,
-    /// Where all chance comes from.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Every link.
     pub link: LinkModel,
@@ -54,13 +54,13 @@ pub struct TransferConfig {
     pub first_psn: Psn,
     /// WRITE or SEND.
     pub operation: Operation,
-    /// How the tree branches.
+    /// Shape of the tree.
     pub branching: Branching,
-    /// Where the tree begins.
+    /// Place of the headend.
     pub headend: Headend,
-    /// How the edges learn their receivers (D7).
+    /// Source of the edges' receiver lists (D7).
     pub lists: ListMode,
-    /// How responses are aggregated.
+    /// Rules of aggregation.
     pub rules: Rules,
     /// Whether edges withhold copies of what a receiver has (D22).
     pub prune_retransmit: bool,
@@ -109,7 +109,7 @@ impl TransferConfig {
         }
     }
 
-    /// How a stream of so many octets is cut.
+    /// Division of a stream of this length.
     pub fn layout(&self, size_octets: u64) -> Layout {
         Layout {
             size_octets,
@@ -120,7 +120,7 @@ impl TransferConfig {
     }
 }
 
-/// What came of a multicast run.
+/// Results of a multicast run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Time at which the source had everything acknowledged, in nanoseconds; `None` when it failed.
@@ -156,7 +156,7 @@ impl Outcome {
     }
 }
 
-/// What the source did.
+/// Results of the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceOutcome {
     /// SHA-256 of its data.
@@ -177,7 +177,7 @@ pub struct SourceOutcome {
     pub timeouts: u64,
 }
 
-/// What a receiver got.
+/// Results of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiverOutcome {
     /// Its name.
@@ -196,7 +196,7 @@ pub struct ReceiverOutcome {
     pub naks_sent: u64,
 }
 
-/// What a link carried. Octets are those of frames without FCS, lost ones included.
+/// Counters of a link. Octets are those of frames without FCS, lost ones included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkOutcome {
     /// Its name.

@@ -4,10 +4,10 @@ use srdma_fabric::{NodeId, Topology};
 use srdma_group::Group;
 use std::net::Ipv6Addr;
 
-/// What stays as it is while a run goes on. [`Moment`](crate::Moment) has the rest, in the same orders.
+/// Constant part of a run. [`Moment`](crate::Moment) has the rest, in the same orders.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// What a tree has on top, if there is one.
+    /// Top of a tree, if there is one.
     pub root: Option<String>,
     /// Nodes and hosts.
     pub places: Vec<Place>,
@@ -24,11 +24,11 @@ pub struct Place {
     pub name: String,
     /// A host's address, a node's loopback.
     pub address: Ipv6Addr,
-    /// What it is.
+    /// Kind of the place.
     pub kind: PlaceKind,
 }
 
-/// What stands at a place.
+/// Kind of element at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceKind {
     /// A host.
@@ -53,9 +53,9 @@ pub struct SceneLink {
 /// A group with its tree.
 #[derive(Clone, Debug)]
 pub struct SceneGroup {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// Reason for which the tree is as it is.
+    /// Reason for the shape of the tree.
     pub explanation: &'static str,
     /// Its record.
     pub group: Group,

@@ -166,7 +166,7 @@ fn record(
     })
 }
 
-/// Where a receiver's memory begins: not where the group's does, nor another receiver's (D27).
+/// Address of a receiver's memory: different from that of the group, and of other receivers (D27).
 pub fn receiver_base(rank: usize) -> u64 {
     0x7000_0000_0000 + ((rank as u64) << 32)
 }
@@ -215,7 +215,7 @@ fn tree_nodes(scenario: &TransferConfig) -> Vec<TreeNode> {
     nodes
 }
 
-/// Which parts of a tree are spanned by IPv6 multicast groups (D3).
+/// Parts of a tree that IPv6 multicast groups span (D3).
 struct MulticastGroups<'a> {
     topology: &'a Topology,
     branching: Branching,

@@ -3,7 +3,7 @@
 use crate::{Moment, Scene};
 use std::io;
 
-/// Who is shown a run.
+/// Observer of a run.
 pub trait Spectator {
     /// The run begins.
     ///
@@ -20,7 +20,7 @@ pub trait Spectator {
     fn see(&mut self, moment: &Moment) -> io::Result<()>;
 }
 
-/// How much time lies between two moments.
+/// Time between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// So many nanoseconds at least.

@@ -24,7 +24,7 @@ const HOLD_PART: u64 = 5;
 /// The least and the most packets that may be outstanding.
 const WINDOW_LIMITS: (u64, u64) = (32, 1 << 20);
 
-/// How a source waits and how far it sends ahead.
+/// Timers and window of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Round trip of a full packet and its ACK, no queue being in the way, in nanoseconds.
@@ -72,7 +72,7 @@ impl Timing {
     }
 }
 
-/// How long packets take on a path.
+/// Delays of packets on a path.
 struct Path {
     packet_ps: u64,
     round_trip_ns: u64,

@@ -14,7 +14,7 @@ pub enum Mode {
 /// How a NIC steers. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Time at which a flow that is to move does.
+    /// Condition under which a flow that is to move does so.
     pub mode: Mode,
     /// A flow that has moved stays this long, whatever the signals of its new path but silence: the first ones are
     /// still about the old one. 100 µs: several round trips within a fabric, two CNP intervals.

@@ -35,7 +35,7 @@ pub(super) struct Generator {
     frames: Vec<Frame>,
 }
 
-/// What some bursts took, in nanoseconds for each frame of the generator: medians.
+/// Times of some bursts, in nanoseconds for each frame of the generator: medians.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// On the generator's processor: sending, and the kernel's delivery up to the driver's rings.
@@ -171,7 +171,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Which of two threads begins.
+/// The thread that begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     First,

@@ -21,7 +21,7 @@ pub(super) struct Device<'d> {
     work: Action<'d>,
 }
 
-/// What happens between the drivers.
+/// Action between the drivers.
 pub(super) enum Action<'d> {
     /// MAC addresses are swapped, nothing else.
     Reflecting,

@@ -11,7 +11,7 @@ use srdma_frame::Frame;
 use srdma_io::{Choice, Driver};
 use std::time::{Duration, Instant};
 
-/// What [`Work`] took with a driver, for the comparison with the kernel.
+/// Times of [`Work`] with a driver, for the comparison with the kernel.
 pub(super) struct Forwarded {
     pub(super) driver: String,
     pub(super) work: Work,

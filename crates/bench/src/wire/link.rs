@@ -14,13 +14,13 @@ use srdma_wire::MacAddress;
 /// Both of the generator's ends: so a frame whose addresses were swapped arrives like one that was forwarded.
 pub(super) const GENERATOR: MacAddress = MacAddress([2, 0, 0, 0, 1, 1]);
 
-/// Where frames come in.
+/// MAC address for frames that come in.
 pub(super) const IN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0]);
 
-/// Where they leave.
+/// MAC address for frames that leave.
 pub(super) const OUT: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
-/// Where no interface is: the kernel drops what comes in for it at once.
+/// MAC address without an interface: the kernel drops frames for it at once.
 pub(super) const UNASSIGNED: MacAddress = MacAddress([2, 0, 0, 0, 9, 9]);
 
 pub(super) const MTU: u16 = 9000;
@@ -31,7 +31,7 @@ pub(super) struct Links {
     node: NamespaceGuard,
 }
 
-/// What is measured takes every frame.
+/// The device under test takes every frame.
 fn everything() -> Interest {
     Interest { everything: true, ..Interest::default() }
 }

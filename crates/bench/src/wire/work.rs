@@ -12,7 +12,7 @@ use srdma_wire::{Icrc, Ipv6, MacAddress, Prefix, Psn, Qpn};
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// What happens to each frame.
+/// Processing of each frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// Its MAC addresses are swapped.
@@ -45,7 +45,7 @@ pub(super) fn sid_of_micro_n() -> Prefix {
     prefix(BLOCK | 0x0100 << 80, 48)
 }
 
-/// Where End and uN send packets on.
+/// Next segments of End and uN.
 pub(super) fn next_segments() -> [Prefix; 2] {
     [prefix(BLOCK | 0x0200 << 80, 48), prefix(AFTER_END, 64)]
 }
@@ -152,7 +152,7 @@ impl Work {
         Ok(Some(Box::new(node)))
     }
 
-    /// What comes back for a frame is right: a benchmark of damaged packets would be of no use.
+    /// Checks the frame that comes back: a benchmark of damaged packets would be of no use.
     pub(super) fn check(self, sent: &[u8], returned: &[Vec<u8>]) -> anyhow::Result<()> {
         ensure!(returned.len() == self.copies(), "{} frames came back, not {}", returned.len(), self.copies());
         let mut expected = sent.to_vec();

@@ -26,7 +26,7 @@ parameters! {
         router: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 3, 0, 0, 0, 1]),
         /// The sender of the data, behind `dc`.
         sender: Ipv6Addr = address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 1]),
-        /// Where the data went.
+        /// Destination of the data.
         receiver: Ipv6Addr = address([0x2001, 0xdb8, 0xb, 0, 0, 0, 0, 1]),
         /// The receiver's queue pair.
         qpn: u32 = 0xabcd,

@@ -186,7 +186,7 @@ impl EndMt {
         tunnelled(self.headend, self.end_mt, &srh(IPV6, 1, &[self.proxy(group)], tlvs), inner)
     }
 
-    /// What the first receivers get of a packet of the source.
+    /// Copies of a packet of the source for the first receivers.
     fn copies(&self, group: Group, inner: &[u8], count: u16) -> Vec<Vec<u8>> {
         (0..count).map(|number| copy_for(inner, &self.receiver(group, number), REGION.0)).collect()
     }
@@ -310,7 +310,7 @@ impl EndMt {
     }
 }
 
-/// Where the region is at the receiver of this number, and its key.
+/// Address of the region at the receiver of this number, and its key.
 fn region(number: u16) -> (u64, u32) {
     (0x7F11_0000_0000 + (u64::from(number) << 32), 0xA1 + u32::from(number))
 }

@@ -192,7 +192,7 @@ impl EndReplicate {
         })
     }
 
-    /// What a headend makes of a packet of the source, for each branch.
+    /// Packets that a headend makes of a packet of the source, for each branch.
     fn encapsulated(&self, group: Group, inner: Vec<u8>) -> [Expected; 2] {
         let ecn = inner[1] & 0x30;
         let inner = with_hop_limit(inner, 63);
@@ -203,7 +203,7 @@ impl EndReplicate {
         })
     }
 
-    /// What a transit node makes of a packet, for each branch.
+    /// Packets that a transit node makes of a packet, for each branch.
     fn replicated(&self, packet: Vec<u8>) -> [Expected; 2] {
         self.branches().map(|(port, _, sid)| {
             let copy = with_octets(with_hop_limit(packet.clone(), packet[7] - 1), 24, &sid.octets());
@@ -217,7 +217,7 @@ impl EndReplicate {
         sent(port, &response(node, self.proxy(group), self.designated_qpn, psn, syndrome))
     }
 
-    /// What goes up: at a root to the source, as from the Proxy Address, else to the parent.
+    /// Response upstream: at a root to the source, as from the Proxy Address, else to the parent.
     fn upstream(&self, group: Group, psn: u32, syndrome: u8) -> Vec<u8> {
         match group.is_root() {
             true => response(self.proxy(group), self.source, self.source_qpn(group), psn, syndrome),

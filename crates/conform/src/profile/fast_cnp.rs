@@ -40,7 +40,7 @@ parameters! {
         unknown: Ipv6Addr = address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 2]),
         /// A host that does not know Fast CNPs, behind `hosts`.
         translated: Ipv6Addr = address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 3]),
-        /// Where data goes, behind `core`.
+        /// Destination of data, behind `core`.
         receiver: Ipv6Addr = address([0x2001, 0xdb8, 0xb, 0, 0, 0, 0, 1]),
         /// Another switch of the domain, behind `core`.
         switch: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 2, 0, 0, 0, 1]),

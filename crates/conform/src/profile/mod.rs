@@ -14,7 +14,7 @@ use serde::Serialize;
 use srdma_toml_error::LineError;
 use std::net::Ipv6Addr;
 
-/// What a device has to be configured as, and the cases for it.
+/// Configuration of a device, and the cases for it.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// Its name.
@@ -27,7 +27,7 @@ pub struct Profile {
     pub words: Vec<String>,
     /// The configuration as the `node.toml` of an srdma node.
     pub configuration: String,
-    /// What can be chosen, with the values that are in force.
+    /// Parameters, with the values in use.
     pub parameters: Vec<Parameter>,
     /// The cases.
     pub cases: Vec<Case>,

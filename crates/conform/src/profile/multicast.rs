@@ -14,11 +14,11 @@ pub(super) const SEQUENCE_NAK: u8 = 0x60;
 /// That of an RNR NAK, with the code of 0.64 ms.
 pub(super) const RNR_NAK: u8 = 0x2C;
 
-/// Where IPv6 begins in a frame.
+/// Offset of IPv6 in a frame.
 pub(super) const IPV6_AT: usize = 14;
-/// Where UDP begins in a frame without extension headers.
+/// Offset of UDP in a frame without extension headers.
 const UDP_AT: usize = IPV6_AT + 40;
-/// Where the AETH of a response's frame begins.
+/// Offset of the AETH in a response's frame.
 const AETH_AT: usize = UDP_AT + 8 + 12;
 
 /// The group's address of this number: the first one, and so many more.

@@ -117,7 +117,7 @@ impl CommandDevice {
         }
     }
 
-    /// What the command has written: a capture for each port, or one of all.
+    /// Captures that the command has written: one for each port, or one of all.
     fn read(&self, directory: &Path) -> Result<Vec<Vec<Vec<u8>>>, DeviceError> {
         let mut frames = vec![Vec::new(); self.ports.len()];
         let mut found = false;

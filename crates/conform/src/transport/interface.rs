@@ -47,7 +47,7 @@ impl InterfaceDevice {
         Ok(InterfaceDevice { ports: ports.iter().map(open).collect::<Result<_, _>>()?, wait })
     }
 
-    /// What comes out until the time is over.
+    /// Frames that come out until the time is over.
     fn collect(&self, time: Duration) -> Result<Vec<Frame>, DeviceError> {
         let end = Instant::now() + time;
         let mut frames = Vec::new();

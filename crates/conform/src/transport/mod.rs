@@ -10,7 +10,7 @@ use crate::{Frame, Step};
 
 /// Whatever takes frames and gives frames.
 pub trait Device {
-    /// What it is, for reports.
+    /// Name, for reports.
     fn name(&self) -> String;
 
     /// Puts the steps of one case to it; for each step what came out of it until the next one.

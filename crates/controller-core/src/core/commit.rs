@@ -104,7 +104,7 @@ impl Core {
         }
     }
 
-    /// What an installed tree needs for more receivers.
+    /// Additions to an installed tree for more receivers.
     fn extension(
         &self,
         id: u32,

@@ -61,9 +61,9 @@ pub enum JobError {
     /// A NIC would be cut off.
     #[error("cannot drain {names}: {problem}")]
     CutOff {
-        /// What was to be drained.
+        /// Names to drain.
         names: String,
-        /// Which NIC.
+        /// The NIC, and its problem.
         problem: PlacementError,
     },
     /// A flow has no way.
@@ -72,7 +72,7 @@ pub enum JobError {
     /// A path has no program.
     #[error(transparent)]
     NoProgram(ProgramError),
-    /// What is kept does not fit the fabric.
+    /// The stored jobs do not fit the fabric.
     #[error("the placed jobs do not fit the fabric's file: {0}")]
     Kept(PlacementError),
     /// A stored row is none, or does not fit the fabric.

@@ -24,7 +24,7 @@ pub struct JobRow {
     pub value: Option<Vec<u8>>,
 }
 
-/// What is kept.
+/// Stored state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) jobs: BTreeMap<String, KeptJob>,
@@ -33,7 +33,7 @@ pub(super) struct State {
     changes: u64,
 }
 
-/// What is kept of a job.
+/// Stored state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeptJob {
     pub(super) tenant: String,
@@ -58,7 +58,7 @@ struct DrainedValue {
 }
 
 impl State {
-    /// What a plan is after a change, with the tenants of jobs that are new.
+    /// State after a change of the plan, with the tenants of jobs that are new.
     pub(super) fn after(&self, plan: &Plan<'_>, tenants: &BTreeMap<String, String>) -> State {
         let mut flows: BTreeMap<String, Vec<KeptFlow>> = BTreeMap::new();
         for flow in plan.kept() {
@@ -95,7 +95,7 @@ impl State {
         rows
     }
 
-    /// What was stored.
+    /// State from stored rows.
     pub(super) fn of_rows(rows: &[JobRow], topology: &Topology, names: &LinkNames) -> Result<State, JobError> {
         let mut state = State::default();
         for JobRow { key, value } in rows {

@@ -66,7 +66,7 @@ impl Drop for Permit {
     }
 }
 
-/// What counts as one place: an IPv4 address, or the /64 of an IPv6 address, since a host has all of it.
+/// Key of the limit for one place: an IPv4 address, or the /64 of an IPv6 address, since a host has all of it.
 fn place(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

@@ -38,7 +38,7 @@ const BATCH: &[u8] = b"srdma/batch";
 const JOURNAL: &[u8] = b"srdma/journal";
 const ROW: &str = "srdma/row/";
 const PIECE: &str = "srdma/piece/";
-/// Where the pieces of the journal are: no row has a key that begins so.
+/// Prefix of the journal's pieces: no row has a key that begins so.
 const JOURNAL_PIECES: &str = "\u{1}journal";
 
 /// Most operations of a transaction beside that of `batch`. The default limit of etcd is 128.
@@ -49,7 +49,7 @@ const MOST_OCTETS: usize = 1_000_000;
 const PIECE_OCTETS: usize = 700_000;
 /// Rows that are read at a time.
 const PAGE: usize = 500;
-/// How long a transaction that is not answered is sent again; longer than a lease, which is over then.
+/// Time for which an unanswered transaction is sent again; longer than a lease, which is over then.
 const PATIENCE: Duration = Duration::from_secs(8);
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -76,7 +76,7 @@ struct Writer {
     is_unfinished: bool,
 }
 
-/// What rows become; `None`: they go.
+/// New values of rows; `None`: the row is deleted.
 type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
 impl Etcd {
@@ -301,7 +301,7 @@ impl fmt::Debug for Etcd {
     }
 }
 
-/// What a short value, or none, takes.
+/// Operations that write a short value, or delete the row.
 fn small(writer: &Writer, key: &str, value: Option<&[u8]>) -> Vec<Value> {
     let own = match value {
         Some(value) => part::put(&row(key), &[b"v", value].concat()),

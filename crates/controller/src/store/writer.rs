@@ -18,7 +18,7 @@ pub(crate) struct Writer {
     durability: Durability,
 }
 
-/// How far the thread is.
+/// Progress of the thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Durability(watch::Receiver<Progress>);
 

@@ -10,7 +10,7 @@ const PEER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xDB8, 3, 0, 0, 0, 0, 1);
 const BY_SPINE5: Ipv6Addr = Ipv6Addr::new(0x5F00, 0, 0x100, 0x500, 0x300, 0, 0, 0);
 const BY_SPINE6: Ipv6Addr = Ipv6Addr::new(0x5F00, 0, 0x100, 0x600, 0x300, 0, 0, 0);
 
-/// What has been sent, and what is to come in.
+/// Packets sent, and packets to receive.
 #[derive(Default)]
 struct Memory {
     sent: Vec<Vec<u8>>,

@@ -14,7 +14,7 @@ use std::net::Ipv6Addr;
 
 type Ids = &'static [&'static str];
 
-/// Where the SRH begins in a packet, and its first TLV behind one segment.
+/// Offset of the SRH in a packet, and of its first TLV behind one segment.
 const SRH: usize = 40;
 const TLV: usize = SRH + 8 + 16;
 

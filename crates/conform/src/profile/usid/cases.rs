@@ -11,7 +11,7 @@ use std::net::Ipv6Addr;
 
 type Ids = &'static [&'static str];
 
-/// Where the SRH of a packet with nothing before it begins.
+/// Offset of the SRH in a packet with no headers before it but IPv6.
 const SRH: usize = 40;
 
 pub(super) fn all(usid: &Usid) -> Vec<Case> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-/// How long a server may take to answer. A majority that elects needs about a second.
+/// Time limit for an answer of a server. A majority that elects needs about a second.
 const PATIENCE: Duration = Duration::from_secs(2);
 const CONNECT_PATIENCE: Duration = Duration::from_millis(700);
 
@@ -46,7 +46,7 @@ impl From<CallError> for StoreError {
     }
 }
 
-/// What comes with every answer.
+/// Header of every answer.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Header {
@@ -79,7 +79,7 @@ pub(super) struct Range {
     pub(super) more: bool,
 }
 
-/// What became of a transaction.
+/// Result of a transaction.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Outcome {
@@ -175,7 +175,7 @@ impl Gateway {
         Ok(Gateway { agent: config.into(), servers, current: AtomicUsize::new(0) })
     }
 
-    /// What keys there are, from one to before another, or the one alone.
+    /// Keys from one to before another, or the one alone.
     pub(super) fn range(&self, key: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Range, CallError> {
         let end = end.map(|end| STANDARD.encode(end)).unwrap_or_default();
         self.call("kv/range", &json!({"key": STANDARD.encode(key), "range_end": end, "limit": limit.to_string()}))
