@@ -208,13 +208,18 @@ impl Network {
         let pids = String::from_utf8(running.expect("pgrep runs").stdout).expect("numbers");
         for pid in pids.lines() {
             assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill runs").success());
-            // A process that has ended, but that its parent has not asked about, has no command line.
-            self.waits("the node ends", |_| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().is_empty());
+            self.waits("the node ends", |_| has_ended(pid));
         }
         let mut command = self.inside(node, "srdma");
         command.arg("node").arg("--config").arg(&file).stderr(Stdio::null());
         Running(command.spawn().expect("it starts"))
     }
+}
+
+/// Whether a process is gone or a zombie: only then are its files closed, and its interfaces free.
+fn has_ended(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']))
 }
 
 /// D31: `srdma lab run` has the controller create the group, and each receiver join by itself, also while links lose.

@@ -62,7 +62,7 @@ impl WanResults {
         let share = self.at(&variant.name, total_km, buffer).next()?.share;
         let arithmetic = (2.0 - share) / share;
         let is_near = study.wan.first_hop_km.is_some() && total_km >= FROM_KM;
-        let must = if is_near { format!("at least {SOONER}× delay_ratio; ") } else { String::new() };
+        let must = if is_near { format!("at least {SOONER}× sooner; ") } else { String::new() };
         Some(Claim {
             at: format!("{}, {total_km} km", variant.title()),
             expected: format!("{must}(2 − f) / f = {arithmetic:.1}× calculated, ± {:.0} %", 100.0 * NEAR),
