@@ -18,7 +18,7 @@ use srdma_api::{AuditEntry, NewGroup, NewReceiver, Registration, SourceState};
 use srdma_group::Record;
 use std::net::Ipv6Addr;
 
-/// The version of the rows. A program that changes them increments it and [migrates](crate::migration) older ones.
+/// The version of the rows. A program that changes them increments it and migrates older ones.
 pub const FORMAT: u32 = 3;
 
 /// The key of the row that holds the format.

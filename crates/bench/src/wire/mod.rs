@@ -1,8 +1,8 @@
 //! Time per frame on veth links, from interface to interface. `docs/performance.md` describes the measurement and its
 //! reasons.
 //!
-//! Each part of the measurement is a module: [`drivers`], the node compared with a bare reflector on the same driver;
-//! [`copies`], replication compared with sending alone; [`kernel`], the node compared with the kernel's own SRv6.
+//! Each part of the measurement is a module: `drivers`, the node compared with a bare reflector on the same driver;
+//! `copies`, replication compared with sending alone; `kernel`, the node compared with the kernel's own SRv6.
 
 mod burst;
 mod copies;

@@ -1,4 +1,4 @@
-//! The stream of events, from where it broke when it breaks.
+//! The stream of events, resumed behind the last event when it breaks.
 
 use srdma_api::Event;
 use std::io::{BufRead, BufReader, Read};
@@ -6,15 +6,15 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// How soon a stream that has ended is asked for again.
+/// Interval between attempts to open a stream again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Lines that are read ahead of who hears of them.
+/// Lines read ahead of the consumer.
 const LINES: usize = 64;
 
-/// Hands events on, and knows the last one.
+/// Passes events on, and keeps the id of the last one.
 pub(super) struct Follower {
-    /// `None` is no event: it asks whether somebody hears.
+    /// `None` is no event: it probes whether the consumer is there.
     sender: Sender<Option<Event>>,
     /// The id of the last event that was handed on.
     last: Option<String>,
@@ -22,8 +22,8 @@ pub(super) struct Follower {
     id: Option<String>,
 }
 
-/// Nobody hears any more.
-struct Unheard;
+/// The consumer is gone.
+struct ConsumerGone;
 
 impl Follower {
     /// One that has seen nothing.
@@ -31,8 +31,8 @@ impl Follower {
         Follower { sender, last: None, id: None }
     }
 
-    /// Hands on what a stream has, and when it has broken what `open` gives for the last id, until nobody hears any
-    /// more. A stream without a line for so long is broken.
+    /// Passes on the events of a stream, and after it has broken those of `open` for the last id, until the consumer is
+    /// gone. A stream without a line for `silence` is broken.
     pub(super) fn follow<S: Read + Send + 'static, E>(
         mut self,
         stream: S,
@@ -56,7 +56,7 @@ impl Follower {
     }
 
     /// Hands on the events of a stream until it ends or is silent.
-    fn hand_on(&mut self, lines: &Receiver<String>, silence: Duration) -> Result<(), Unheard> {
+    fn hand_on(&mut self, lines: &Receiver<String>, silence: Duration) -> Result<(), ConsumerGone> {
         self.id = None;
         while let Ok(line) = lines.recv_timeout(silence) {
             if let Some(id) = line.strip_prefix("id:") {
@@ -65,7 +65,7 @@ impl Follower {
                 // An event of another kind is one that this version does not know, and is seen as well.
                 let event: Option<Event> = serde_json::from_str(data.trim()).ok();
                 if event.is_some() {
-                    self.sender.send(event).map_err(|_| Unheard)?;
+                    self.sender.send(event).map_err(|_| ConsumerGone)?;
                 }
                 self.last = self.id.take().or(self.last.take());
             }
@@ -74,7 +74,8 @@ impl Follower {
     }
 }
 
-/// The lines of a stream as they come. Who reads them ends with the stream, or with the next line when nobody hears.
+/// The lines of a stream as they arrive. The reading thread ends with the stream, or with the next line when the
+/// consumer is gone.
 fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::sync_channel(LINES);
     thread::spawn(move || {
@@ -97,19 +98,20 @@ mod tests {
     type Stream = Box<dyn Read + Send>;
 
     const PATIENCE: Duration = Duration::from_secs(20);
+    const ATTEMPTS: usize = 40;
 
-    /// The ids that somebody was asked with.
-    type Asked = &'static Mutex<Vec<Option<String>>>;
+    /// The ids passed to `open`.
+    type Opened = &'static Mutex<Vec<Option<String>>>;
 
     /// What opens each of these streams once.
-    fn opener(streams: Vec<Stream>) -> (impl Fn(Option<&str>) -> Result<Stream, ()>, Asked) {
-        let asked: Asked = Box::leak(Box::default());
+    fn opener(streams: Vec<Stream>) -> (impl Fn(Option<&str>) -> Result<Stream, ()>, Opened) {
+        let opened: Opened = Box::leak(Box::default());
         let streams = Mutex::new(streams.into_iter());
         let open = move |last: Option<&str>| {
-            asked.lock().unwrap().push(last.map(str::to_owned));
+            opened.lock().unwrap().push(last.map(str::to_owned));
             streams.lock().unwrap().next().ok_or(())
         };
-        (open, asked)
+        (open, opened)
     }
 
     fn text(text: &str) -> Stream {
@@ -117,12 +119,13 @@ mod tests {
     }
 
     fn event(id: &str, number: u64, node: &str) -> String {
-        format!("id: {id}\ndata: {{\"number\":{number},\"unix_ms\":0,\"what\":\"node-up\",\"node\":\"{node}\"}}\n\n")
+        format!("id: {id}\ndata: {{\"number\":{number},\"unix_ms\":0,\"kind\":\"node-up\",\"node\":\"{node}\"}}\n\n")
     }
 
     /// The numbers of so many events.
     fn numbers(events: &Receiver<Option<Event>>, count: usize) -> Vec<u64> {
-        let event = || std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok()).flatten().next();
+        // Each `None` stands for an attempt to open the stream again.
+        let event = || std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok()).take(ATTEMPTS).flatten().next();
         (0..count).map(|_| event().expect("an event").number).collect()
     }
 
@@ -131,25 +134,25 @@ mod tests {
     fn a_broken_stream_goes_on_behind_the_last_event() {
         let first =
             format!(": registration\n\n{}event: other\ndata: {{}}\n\n{}", event("a-3", 3, "N1"), event("a-4", 4, "N2"));
-        let (open, asked) = opener(vec![text(&event("a-5", 5, "N3"))]);
+        let (open, opened) = opener(vec![text(&event("a-5", 5, "N3"))]);
         let (sender, events) = mpsc::channel();
         thread::spawn(move || Follower::new(sender).follow(text(&first), open, PATIENCE));
         assert_eq!(numbers(&events, 3), [3, 4, 5]);
-        assert_eq!(asked.lock().unwrap()[0].as_deref(), Some("a-4"));
+        assert_eq!(opened.lock().unwrap()[0].as_deref(), Some("a-4"));
     }
 
     /// An event that broke off is not seen.
     #[test]
     fn half_an_event_does_not_count() {
         let first = format!("{}id: a-2\ndat", event("a-1", 1, "N1"));
-        let (open, asked) = opener(vec![text(&event("a-2", 2, "N1"))]);
+        let (open, opened) = opener(vec![text(&event("a-2", 2, "N1"))]);
         let (sender, events) = mpsc::channel();
         thread::spawn(move || Follower::new(sender).follow(text(&first), open, PATIENCE));
         assert_eq!(numbers(&events, 2), [1, 2]);
-        assert_eq!(asked.lock().unwrap()[0].as_deref(), Some("a-1"));
+        assert_eq!(opened.lock().unwrap()[0].as_deref(), Some("a-1"));
     }
 
-    /// A stream that says nothing, not even that there is nothing, is broken.
+    /// A stream without events and without keep-alives is broken.
     #[test]
     fn a_silent_stream_is_left() {
         struct Silent;
@@ -160,19 +163,19 @@ mod tests {
             }
         }
         let first: Stream = Box::new(Cursor::new(event("a-1", 1, "N1")).chain(Silent));
-        let (open, asked) = opener(vec![text(&event("a-2", 2, "N1"))]);
+        let (open, opened) = opener(vec![text(&event("a-2", 2, "N1"))]);
         let (sender, events) = mpsc::channel();
         thread::spawn(move || Follower::new(sender).follow(first, open, Duration::from_millis(100)));
         assert_eq!(numbers(&events, 2), [1, 2]);
-        assert_eq!(asked.lock().unwrap()[0].as_deref(), Some("a-1"));
+        assert_eq!(opened.lock().unwrap()[0].as_deref(), Some("a-1"));
     }
 
     #[test]
-    fn it_ends_when_nobody_hears() {
+    fn it_ends_when_the_consumer_is_gone() {
         let (sender, events) = mpsc::channel();
         drop(events);
-        let (open, asked) = opener(vec![text("")]);
+        let (open, opened) = opener(vec![text("")]);
         Follower::new(sender).follow(Box::new(empty()) as Stream, open, PATIENCE);
-        assert!(asked.lock().unwrap().is_empty());
+        assert!(opened.lock().unwrap().is_empty());
     }
 }
