@@ -168,5 +168,5 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
     assert!(run(&["--command", "false"]).contains("no case could be put to the device: the command ended with"));
     assert!(run(&["--command", "true"]).contains("wrote neither {out}/up.pcapng"));
     let missing = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").display().to_string();
-    assert!(run(&["--command", "true", "--parameters", &missing]).contains("unknown field"));
+    assert!(run(&["--command", "true", "--parameters", &missing]).contains("Cargo.toml:11: unknown key `bin`"));
 }
