@@ -75,7 +75,7 @@ fn an_end_to_end_run_is_recorded() {
     let run = &json["runs"][0];
     assert_eq!(recording.head["title"], "A <small> stream, seed 1");
     let happened: Vec<[&str; 2]> =
-        recording.events.iter().map(|event| ["what", "node"].map(|key| event[key].as_str().unwrap())).collect();
+        recording.events.iter().map(|event| ["kind", "node"].map(|key| event[key].as_str().unwrap())).collect();
     assert_eq!(happened, [["node-down", "dc2.spine1"], ["node-up", "dc2.spine1"]]);
     let group = &recording.head["groups"][0];
     assert_eq!(group["tree"]["nodes"][0]["name"], "dc2.gateway");
