@@ -89,8 +89,12 @@ mod tests {
     #[test]
     fn a_finding_anywhere_fails_the_run() {
         let chapters = "- [requirements](spec/requirements.md)\n- [decisions](spec/decisions.md)\n";
-        let good =
-            [("docs/spec/requirements.md", ""), ("docs/spec/decisions.md", ""), (crate::book::SUMMARY, chapters)];
+        let good = [
+            ("docs/spec/requirements.md", ""),
+            ("docs/spec/decisions.md", ""),
+            (crate::book::SUMMARY, chapters),
+            ("ARCHITECTURE.md", ""),
+        ];
         assert!(run(&Tree::of(&good)).unwrap());
         assert!(!run(&Tree::of(&[&good[..], &[("a.md", "trailing \n")]].concat())).unwrap());
     }

@@ -118,7 +118,7 @@ pub enum BackpressureConfigError {
     #[error("a hold time of {0:?} is longer than a notification can say, 4294 s")]
     HoldTooLong(Duration),
     /// A pause would end before its refresh.
-    #[error("pauses of {hold:?} that are asked for again only after {refresh:?} have breaks")]
+    #[error("pauses of {hold:?} with a refresh interval of {refresh:?} have gaps")]
     Refresh {
         /// How often.
         refresh: Duration,
@@ -172,7 +172,7 @@ mod tests {
         insta::assert_snapshot!(refused.join("\n"), @r"
         refresh is shorter than 1 us
         a hold time of 4295s is longer than a notification can say, 4294 s
-        pauses of 10ms that are asked for again only after 10ms have breaks
+        pauses of 10ms with a refresh interval of 10ms have gaps
         origins is 0, nothing would be taken
         traffic class 3: there is no PFC priority 8, they end with 7
         traffic class 3 has no port to be paused

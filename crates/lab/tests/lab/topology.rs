@@ -134,7 +134,7 @@ fn a_lab_has_one_controller_that_nodes_find() {
         ("[controller]\nnode = \"X\"\n[controller]\nnode = \"N\"", "43: duplicate key"),
         (
             "[[controller]]\nnode = \"X\"\n[[controller]]\nnode = \"N\"",
-            "41: invalid type: sequence, expected one [controller]",
+            "41: invalid type: array, expected one [controller]",
         ),
         ("[controller]\nport = 1", "41: missing key `node`"),
         ("[controller]\nnode = \"X\"\nurl = \"\"", "43: unknown key `url`"),
@@ -224,7 +224,7 @@ fn nodes_are_told_of_the_labs_controller() {
 #[test]
 fn errors_name_the_line() {
     for (from, to, expected) in [
-        ("kind = \"router\"", "kind = \"switch\"", "17: unknown variant `switch`"),
+        ("kind = \"router\"", "kind = \"switch\"", "17: unknown value `switch`"),
         ("description", "descriptoin", "1: unknown key `descriptoin`"),
         ("name = \"B\"", "name = \"A\"", "23: there is a node A already"),
         ("name = \"B\"", "name = \"B/\"", "23: \"B/\" is no name of a node"),

@@ -128,7 +128,7 @@ fn notifications_that_could_not_work_are_refused() {
     for (file, message) in [
         (changed("hold = '3ms'", "hold = '0s'"), "42: hold is shorter than 1 us, expected a time from there on"),
         (changed("hold = '3ms'", "refresh = '10ms'"), {
-            "41: notifications: pauses of 10ms that are asked for again only after 10ms have breaks"
+            "41: backpressure: pauses of 10ms with a refresh interval of 10ms have gaps"
         }),
         (
             changed("per_second = 500", "at_once = 0"),
