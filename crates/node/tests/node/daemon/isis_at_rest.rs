@@ -87,7 +87,7 @@ fn a_thousand_systems_at_rest_cost_nothing() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    let in_kernel = || bench.in_node(&["ip", "-6", "route", "show", "table", "all", "proto", "200"]).lines().count();
+    let in_kernel = || bench.in_node(&["ip", "-6", "route", "show", "table", "all", "proto", "201"]).lines().count();
     while in_kernel() < usize::from(SYSTEMS) {
         assert!(Instant::now() < end, "{} routes are in the kernel", in_kernel());
         neighbour.send_frame(&octets(HELLO));
