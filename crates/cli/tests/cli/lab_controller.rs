@@ -216,10 +216,13 @@ impl Network {
     }
 }
 
-/// Whether a process is gone or a zombie: only then are its files closed, and its interfaces free.
+/// Whether a process is gone, or a zombie without other threads: only then are its files closed, and its interfaces
+/// free.
 fn has_ended(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']))
+    let is_zombie = stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']));
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    is_zombie && threads <= 1
 }
 
 /// D31: `srdma lab run` has the controller create the group, and each receiver join by itself, also while links lose.
