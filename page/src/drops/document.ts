@@ -1,9 +1,9 @@
-/** What docs/drops.md says of each reason for a drop: read when the page is built. */
+/** The explanations of drop reasons in docs/drops.md, read when the page is built. */
 
 export interface Explanation {
-  /** What happened, a sentence of Markdown without links. */
+  /** The cause, a sentence of Markdown without links. */
   what: string;
-  /** What to look at. */
+  /** What to check. */
   look: string;
 }
 
@@ -24,7 +24,7 @@ export function explanations(document: string): Record<string, Explanation> {
   return found;
 }
 
-/** A link's words alone: they lead to other documents, which the page does not have. */
+/** The text of links without their targets, which are documents that the page does not have. */
 function withoutLinks(text: string): string {
   return text.replaceAll(LINK, "$1");
 }

@@ -57,7 +57,7 @@ export class ReasonRows<T extends { reason: string }> {
 function explained<T>(reason: string, id: string, columns: number): Item<Shown<T>> {
   const { what, look } = reasons[reason] ?? { what: "", look: "" };
   const element = h("tr", { id, class: "why" },
-    h("td", { colspan: columns }, paragraph("", what), paragraph("Look at: ", look)));
+    h("td", { colspan: columns }, paragraph("", what), paragraph("Check: ", look)));
   return { element, update: () => undefined };
 }
 

@@ -44,7 +44,7 @@ export class Graph {
   /** The names of links, as marks have them, in the order of the topology. */
   #pairs: string[] = [];
   #selectedNode: string | null = null;
-  /** The view that shows all; while nobody moves it, it stays so when the window changes. */
+  /** The view that shows all nodes; it follows the window's size until the user moves it. */
   #fitted: View = { zoom: 1, pan: { x: 0, y: 0 } };
   #looks = new Map<string, string>();
 

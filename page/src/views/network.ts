@@ -152,7 +152,7 @@ function finder(store: Store): HTMLElement {
       }
     },
   });
-  // The browser's own list of suggestions, made when somebody wants it.
+  // The browser's own list of suggestions, filled when the input gets the focus.
   input.addEventListener("focus", () => {
     names.replaceChildren(...store.state.topology.nodes.map(({ name }) => h("option", { value: name })));
   });

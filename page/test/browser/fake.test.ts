@@ -125,7 +125,7 @@ test("a reason for drops is explained where it stands, by keys alone and on a na
   assert.equal(await meaning.count(), 0);
   await page.keyboard.press("Enter");
   await meaning.waitFor();
-  await page.getByText("Look at: [[route]], or with IS-IS srdma isis show routes.").waitFor();
+  await page.getByText("Check: [[route]], or with IS-IS srdma isis show routes.").waitFor();
   assert.equal(await reason.getAttribute("aria-expanded"), "true");
   assert.equal(await page.locator(`#${await reason.getAttribute("aria-controls")}`).count(), 1);
   // What was opened stays open, and keeps the focus, while numbers change.

@@ -17,9 +17,9 @@ test("every row of the document is an explanation that stands for itself", () =>
   }
 });
 
-test("links lose their targets, and what is as above is said again", () => {
+test("links lose their targets, and "As above." repeats the text of the row above", () => {
   const found = explanations([
-    "| reason | what happened | what to look at |",
+    "| reason | cause | check |",
     "| `a_b` | Not [known](x.md#y). | [`[[route]]`](configuration.md#route), or [`[domain]`](c.md). |",
     "| `c` | Neither. | As above. |",
   ].join("\n"));
