@@ -55,7 +55,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether a dead or failed member blocks the group because nobody may evict it.
+    /// Whether a dead or failed member blocks the group because no node may evict it.
     fn may_be_blocked(&self, group: usize) -> bool {
         let flow = &self.flows[group];
         let is_lost = |receiver: usize| {
@@ -64,7 +64,7 @@ impl World<'_> {
         let lost = flow.members.iter().filter(|member| is_lost(member.receiver)).count();
         let left = flow.members.len() - lost;
         let policy = &flow.plan.policy;
-        // Under the literal rules nobody retransmits an ACK that was lost before the receiver died (D19).
+        // Under the literal rules no node retransmits an ACK that was lost before the receiver died (D19).
         lost > 0 && (!policy.evict || policy.literal || left < policy.min_receivers as usize)
     }
 

@@ -167,7 +167,7 @@ fn test(arguments: &RunArguments) -> Result<ExitCode> {
         bail!("--case {}: no such case; `srdma conform describe {name}` lists them", arguments.case);
     }
     let html = arguments.html.as_ref().map(|path| {
-        // Nobody wants to hear at the end that there is no place for it.
+        // Created before the run, so that a path that cannot be written fails at once.
         File::create(path).with_context(|| format!("cannot write the report {}", path.display()))
     });
     let html = html.transpose()?;

@@ -228,7 +228,7 @@ fn etcd(store: &Path, config: Option<&Path>) -> Result<Option<Standby>> {
     Ok(Some(Standby::new(servers, &config.url(), &config.etcd)?))
 }
 
-/// A store is made when it is not there, which whoever saves it does not want.
+/// Refuses a missing store: opening it would create an empty one, of which a backup is worthless.
 fn existing(store: &Path) -> Result<()> {
     if store.exists() { Ok(()) } else { bail!("{}: there is no such store", store.display()) }
 }

@@ -343,7 +343,7 @@ fn group(arguments: &Arguments, group: &GroupFile) -> Result<Peer> {
     })
 }
 
-/// Packets outstanding where nobody says how many the receivers can buffer: what soft-RoCE has.
+/// Default of the outstanding packets if the receivers' buffers are unknown: that of soft-RoCE.
 const DEFAULT_WINDOW: u32 = 128;
 
 /// Octets of ACKs that the socket may buffer.

@@ -460,7 +460,7 @@ pub enum ConfigError {
         of_domain: Prefix,
     },
     /// Connections are of use only to Fast CNP and to steering.
-    #[error("Fast CNP and steering are off: nobody asks for connections")]
+    #[error("Fast CNP and steering are off: connections are of no use")]
     FastCnpIsOff,
     /// A route leads to placed paths, but steering is off.
     #[error("route {0}: steering is off")]

@@ -19,8 +19,8 @@ impl PortId {
 ///
 /// Frames wait in the element's own egress queues. The driver of a port asks for the next one when the wire has room.
 pub trait Element {
-    /// Takes the frames that came in at a port; leaves `frames` empty. A frame has its first [`HEADER_SPAN`] octets, or
-    /// all of them, in its first segment, whose chunk nobody else holds: headers are edited where they lie.
+    /// Takes the frames that arrived at a port; leaves `frames` empty. The first segment of a frame has at least its
+    /// first [`HEADER_SPAN`] octets, or all, and is the only reference to its chunk: headers are edited in place.
     ///
     /// [`HEADER_SPAN`]: crate::HEADER_SPAN
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool);

@@ -32,7 +32,7 @@ const AT_PAGES: usize = !(LARGE - 1);
 /// Of the pages that a pool is made over, small chunks get one in so many.
 const SMALL_SHARE: usize = 4;
 
-/// A chunk of a [`Pool`]: a number, no owner. Whoever holds one must give it back with [`Pool::release`].
+/// A chunk of a [`Pool`], by number. It is not freed on drop: its holder calls [`Pool::release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk(u32);
 
@@ -171,7 +171,7 @@ impl Pool {
         }
     }
 
-    /// Chunks that somebody holds.
+    /// Chunks that are allocated.
     pub fn in_use(&self) -> usize {
         self.large.in_use() + self.small.in_use()
     }

@@ -122,11 +122,7 @@ pub fn notification(input: &[u8]) {
     }
     world.drain_router();
     world.pass(GREATEST_HOLD_NS + WATCHDOG_NS);
-    assert_eq!(
-        (world.pe.pausing_classes(GATEWAY), world.pe.received_pauses().count()),
-        (0, 0),
-        "nobody holds anything any more"
-    );
+    assert_eq!((world.pe.pausing_classes(GATEWAY), world.pe.received_pauses().count()), (0, 0), "no pause is left");
     assert_eq!(world.pool.in_use(), 0, "every chunk comes back");
 }
 
@@ -252,7 +248,7 @@ impl World<'_> {
             return;
         }
         let since = *self.paused_since.get_or_insert(self.now);
-        let taken = self.taken.expect("somebody has asked for it");
+        let taken = self.taken.expect("a pause follows a request");
         assert!(self.now.as_ns() - since.as_ns() < WATCHDOG_NS, "paused since {since:?}, now {:?}", self.now);
         assert!(self.now.as_ns() - taken.as_ns() < GREATEST_HOLD_NS, "asked for at {taken:?}, now {:?}", self.now);
     }

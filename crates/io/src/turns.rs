@@ -36,6 +36,6 @@ mod tests {
         assert_eq!(numbers, [0, 2, 0, 2].map(|number| Poll::Ready((number, ()))));
         assert_eq!(turns.poll(&mut [false; 3], ask), Poll::Pending);
         assert_eq!(turns.poll(&mut [true], ask), Poll::Ready((0, ())), "the others have gone");
-        assert_eq!(turns.poll(&mut [], ask), Poll::Pending, "nobody is there");
+        assert_eq!(turns.poll(&mut [], ask), Poll::Pending, "no item");
     }
 }

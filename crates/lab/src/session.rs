@@ -367,8 +367,8 @@ impl Session {
             });
             (name(parts.terms.source), receivers.collect::<Vec<_>>(), source)
         });
-        let nobody = || LabError::NoGroup(self.lab.instance().name().to_owned());
-        let (source_name, receivers, source) = pairs.next().ok_or_else(nobody)?;
+        let no_group = || LabError::NoGroup(self.lab.instance().name().to_owned());
+        let (source_name, receivers, source) = pairs.next().ok_or_else(no_group)?;
         let other_pairs = pairs.flat_map(|(source_name, receivers, source)| {
             let pair =
                 move |receiver| PairOutcome { source_name: source_name.clone(), source: source.clone(), receiver };

@@ -65,8 +65,8 @@ pub(crate) struct Record {
 /// In which order the nodes on a re-homing's two paths commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitOrder {
-    /// The old path only after the common ancestor, so that nobody speaks for the common ancestor without what moved
-    /// before the common ancestor has ceased to believe in the new path's old words.
+    /// The old path commits after the common ancestor: its responses leave out the moved receivers only once the common
+    /// ancestor no longer relies on earlier responses of the new path.
     #[default]
     OldPathLast,
     /// Any order, which violates safety.

@@ -185,7 +185,7 @@ fn a_group_comes_changes_and_goes() {
     assert_eq!(agents[&loopback(3)].has(), (Some(2), 1));
     lifecycle.evict(&[receiver_address(4)]).unwrap();
     settle(&mut lifecycle, &mut agents);
-    assert_eq!(states(&agents)[3], (None, 1), "N4 has nobody any more");
+    assert_eq!(states(&agents)[3], (None, 1), "N4 has no receiver any more");
     let recovery_snapshot = |number| agents[&loopback(number)].table.held()[0].recovery_snapshot.clone();
     assert_eq!((recovery_snapshot(1), recovery_snapshot(2)), (Some("recovery_snapshot of epoch 3".to_owned()), None));
     lifecycle.close();

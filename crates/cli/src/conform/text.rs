@@ -12,7 +12,7 @@ pub(super) fn list(profiles: &[ProfileName]) -> String {
     profiles.iter().map(|profile| format!("{:width$}  {}\n", profile.name, profile.about)).collect()
 }
 
-/// What whoever configures a device has to know.
+/// Ports, addresses and setup steps that the configuration of a device needs.
 pub(super) fn describe(profile: &Profile) -> String {
     let mut text = format!("Profile {}: {}\n\nPorts\n", profile.name, profile.about);
     for (name, port) in &profile.ports {

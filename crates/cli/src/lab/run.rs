@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &Run) -> Result<ExitCode> {
     }
     let interrupt = Interrupt::listen()?;
     let lab = match Lab::create(&source, topology.clone(), instance.clone()) {
-        // Somebody else's, or one that another process is to take down.
+        // The lab of another process, which takes it down itself.
         Err(error @ (LabError::IsUp(_) | LabError::NotRoot)) => return Err(error.into()),
         other => other,
     };

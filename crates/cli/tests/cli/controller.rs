@@ -206,8 +206,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// When the disk is full a join is refused by name, what was answered stays, also after `kill -9`, and when there is room
-/// again it goes on; and all that although nobody reads what the controller says of it on stderr.
+/// While the disk is full, joins are refused with a named problem, and acknowledged writes survive, also a `kill -9`. Joins
+/// succeed again when there is room. The controller does not block on a stderr that no process reads.
 #[test]
 #[ignore = "needs root"]
 fn a_full_file_system_loses_nothing_that_was_answered() {

@@ -59,9 +59,9 @@ fn the_version_says_what_was_built() {
 #[test]
 fn refusals_name_what_is_wrong() {
     let run = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_srdma")).args(arguments).output().unwrap();
-    let refused = run(&["generate", "man", "/proc/nobody/man"]);
+    let refused = run(&["generate", "man", "/proc/absent/man"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("/proc/nobody/man"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("/proc/absent/man"));
     let refused = run(&["generate", "completions", "tcsh"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("[possible values: bash"));
 }

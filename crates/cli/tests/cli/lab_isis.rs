@@ -1,4 +1,4 @@
-//! The lab `isis-frr`: FRR's isisd between two nodes, whose routes nobody else gives.
+//! The lab `isis-frr`: FRR's isisd between two nodes, whose routes come from IS-IS alone.
 
 use crate::own_lab::Lab;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long anything may take: FRR counts ten seconds until a neighbour is gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What F may learn, and nobody announces but N1 and N2.
+/// The locators that F learns, from N1 and N2 alone.
 const LOCATORS: [&str; 2] = ["5f00:0:1::/48", "5f00:0:2::/48"];
 
 /// MAC addresses of the interfaces toward F, and of those that F has.

@@ -139,7 +139,7 @@ impl FastCnp {
         let [first, second, _] = of(self.unknown, QPN + 2);
         let unknown = Case::new(
             "sender-of-unknown-capability",
-            "A sender of which nobody knows whether it understands is told, and the packet may be marked as well.",
+            "A sender of unknown capability gets a Fast CNP, and the packet may be marked as well.",
             &["FC-4-1", "FC-4-5"],
         );
         let unknown = self.congested(unknown, &[first.clone(), second.clone()]);
@@ -148,7 +148,11 @@ impl FastCnp {
 
         let waiting = self.data(self.foreigner, QPN + 3, 0);
         let ack = marked(rocev2(self.capable, self.receiver, ACKNOWLEDGE, QPN + 3, 0, &[0x1F, 0, 0, 1]));
-        let acks = Case::new("acks-tell-nobody", "Only data have a sender that can slow down.", &["FC-4-1"]);
+        let acks = Case::new(
+            "acks-cause-no-fast-cnp",
+            "ACKs cause no Fast CNP: their sender has no rate to reduce.",
+            &["FC-4-1"],
+        );
         let acks = self.congested(acks, &[waiting.clone(), ack.clone()]);
         let acks = acks.expect_all([self.passed(&waiting), self.passed_or_marked(&ack)]);
         vec![known, limited, unknown, acks, self.traced()]

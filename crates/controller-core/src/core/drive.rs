@@ -39,8 +39,9 @@ impl Core {
         let is_waited_for = matches!(lifecycle.source_order(), Some(Order::Pause { .. }));
         if is_waited_for && self.now.monotonic.saturating_sub(group.source_seen) >= silent_after {
             let silence = silent_after.as_millis();
-            lifecycle
-                .give_up_joins(&format!("the source was silent for {silence} ms: nobody can join before it pauses"));
+            lifecycle.give_up_joins(&format!(
+                "the source was silent for {silence} ms: no receiver can join before it pauses"
+            ));
         }
     }
 

@@ -93,8 +93,8 @@ impl Server {
     pub async fn stand_by(config: Config, standby: Standby, rebuilds: bool) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let nobody = Leadership::Unknown { reason: "this controller has just started".to_owned() };
-        let (tell, told) = watch::channel(nobody);
+        let unknown = Leadership::Unknown { reason: "this controller has just started".to_owned() };
+        let (tell, told) = watch::channel(unknown);
         let (change, router) = watch::channel(standby::router(told));
         let work = async move {
             let (depose, deposed) = oneshot::channel();

@@ -50,7 +50,7 @@ fn tokens_open_what_is_theirs() {
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let running = Running::start(guarded(), Arc::new(store), false);
     assert_eq!(refusal(running.client().get::<GroupPage>("/v1/groups")), "missing-token");
-    assert_eq!(refusal(client(&running, "nobody").get::<GroupPage>("/v1/groups")), "invalid-token");
+    assert_eq!(refusal(client(&running, "unknown").get::<GroupPage>("/v1/groups")), "invalid-token");
     let [a, b, node, eye, root] = ["a", "b", "node", "eye", "root"].map(|name| client(&running, name));
     let group = create(&a, 1).summary;
     assert_eq!(group.tenant, "a");

@@ -42,7 +42,7 @@ fn jobs_are_placed_moved_and_kept() {
     assert!(!moved.moved.is_empty() && moved.moved.iter().all(|flow| !flow.path.contains(&spine)));
     let after: Job = client.get(&path).unwrap().value;
     assert_eq!(name(client.post::<WhatIfAnswer>("/v1/jobs", &figure_1_jobs(), None)), "job-conflict");
-    assert_eq!(name(client.get::<Job>("/v1/jobs/nobody")), "unknown-job");
+    assert_eq!(name(client.get::<Job>("/v1/jobs/absent")), "unknown-job");
     let wrong = NewJob { jobs: "[[job]]\nname = 1\n".to_owned() };
     assert_eq!(name(client.post::<WhatIfAnswer>("/v1/jobs", &wrong, None)), "invalid-request");
     drop(running);

@@ -1,8 +1,8 @@
-//! Map from answers to the flows that they belong to.
+//! Map from responses to the flows that they belong to.
 //!
-//! Requests name the queue pair that they go to, answers that which they come back to, and neither names both. The two
-//! are paired by what is configured; by the packet numbers of acknowledgements; and where two hosts have a single flow,
-//! by that.
+//! A packet names the queue pair of its destination alone: requests that of the responder, responses that of the
+//! requester. The two are paired by configuration, by the PSNs of acknowledgements, or because two hosts have a single
+//! flow.
 //!
 //! ```text
 //! request  host → peer, peer's queue pair, PSN  ─┐ the same PSN: the host's queue pair is that flow's

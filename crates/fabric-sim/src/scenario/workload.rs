@@ -200,7 +200,7 @@ impl Multicast {
             return Err(Problem::new(name.span().start, text));
         }
         if self.receivers_below.as_ref().is_empty() {
-            let text = "receivers_below: nobody receives: expected one switch at least";
+            let text = "receivers_below: no receiver: expected one switch at least";
             return Err(Problem::new(self.receivers_below.span().start, text));
         }
         Ok(())

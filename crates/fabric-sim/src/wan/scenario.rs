@@ -166,7 +166,7 @@ impl WanScenario {
                 ));
             }
             if variant.as_ref().early_resume && !variant.as_ref().end_c {
-                return Err(Problem::new(variant.span().start, "early_resume without end_c: nobody is paused"));
+                return Err(Problem::new(variant.span().start, "early_resume without end_c: no sender is paused"));
             }
         }
         let (title, description, seeds) = (file.title, file.description, file.seeds.get());

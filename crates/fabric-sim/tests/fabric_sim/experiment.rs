@@ -313,7 +313,7 @@ fn a_group_that_cannot_be_names_its_line() {
         ("\"leaf2\", \"leaf9\"", "file.toml:11: receivers_below: there is no switch \"leaf9\" with hosts"),
         ("\"spine1\"", "file.toml:11: receivers_below: there is no switch \"spine1\" with hosts"),
         ("\"h2.1\"", "file.toml:11: receivers_below: there is no switch \"h2.1\" with hosts"),
-        ("", "file.toml:11: receivers_below: nobody receives"),
+        ("", "file.toml:11: receivers_below: no receiver"),
     ];
     for (below, expected) in cases {
         let found = scenario(&group(below)).unwrap_err();

@@ -127,7 +127,7 @@ fn what_makes_no_sense_is_refused_with_its_line() {
         "wan.toml:9: buffers: 0: expected 0.001 to 100 of rate times round trip"
     );
     assert!(refused("\"end-c\"", "\"none\"").ends_with("two variants are called \"none\": rename one"));
-    assert!(refused("signal = \"end-e\"", "signal = \"end-e\"\nearly_resume = true").contains("nobody is paused"));
+    assert!(refused("signal = \"end-e\"", "signal = \"end-e\"\nearly_resume = true").contains("no sender is paused"));
     assert!(refused("congested = \"R1\"", "congested = \"R2\"").contains("wan.toml:6: "));
     assert!(refused("min_duration_us", "leest_us").contains("unknown key `leest_us`"));
     assert!(study(FILE).unwrap_err().contains("variant"));

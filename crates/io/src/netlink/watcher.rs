@@ -88,7 +88,7 @@ impl Drop for Watcher {
 /// Reads for ever, or until there is an error.
 async fn follow(events: TokioSocket, mut requests: Requests, changes: mpsc::Sender<Change>) -> io::Error {
     match try_follow(&events, &mut requests, &changes).await {
-        Ok(()) => io::Error::new(io::ErrorKind::BrokenPipe, "nobody follows the kernel any more"),
+        Ok(()) => io::Error::new(io::ErrorKind::BrokenPipe, "the receiver of kernel changes is gone"),
         Err(error) => io::Error::new(error.kind(), format!("cannot follow the kernel's links and routes: {error}")),
     }
 }

@@ -87,15 +87,15 @@ const GROUP_NUMBER: &str = "{group}";
 /// The peer information of the one receiver of a transfer.
 fn peer_info(topology: &Topology, plan: &Plan, terms: &Terms) -> Result<String> {
     let name = &topology.nodes[plan.source].name;
-    let nobody = || LabError::Group(format!("{name} sends to nobody"));
-    let (rank, _) = *plan.receivers.first().ok_or_else(nobody)?;
+    let no_receivers = || LabError::Group(format!("{name} has no receivers"));
+    let (rank, _) = *plan.receivers.first().ok_or_else(no_receivers)?;
     let Member { qpn, .. } = member(rank)?;
     let info = PeerInfo {
-        address: terms.destination.as_ref().map(|destination| destination.address).ok_or_else(nobody)?,
+        address: terms.destination.as_ref().map(|destination| destination.address).ok_or_else(no_receivers)?,
         qpn,
         rkey: u32::from(key(rank)),
         virtual_address: base(rank),
-        path_mtu: PathMtu::from_octets(terms.transfer.path_mtu.into()).ok_or_else(nobody)?,
+        path_mtu: PathMtu::from_octets(terms.transfer.path_mtu.into()).ok_or_else(no_receivers)?,
         size: Some(terms.transfer.size_octets),
         psn: Some(terms.sender.first_psn),
         peer_address: Some(terms.sender.address),

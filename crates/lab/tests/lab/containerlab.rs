@@ -232,7 +232,7 @@ fn receivers_are_told_what_the_nodes_know_of_them() {
         };
         let headend = root["group"][0]["headend"]["list"].as_array().unwrap();
         let entries = [known(&node["group"][0]), headend.iter().find_map(known)];
-        assert!(entries.iter().any(|entry| entry.is_some()), "nobody knows {}", own.name);
+        assert!(entries.iter().any(|entry| entry.is_some()), "no group names {}", own.name);
         for entry in entries.into_iter().flatten() {
             assert_eq!(entry["qpn"].as_integer(), Some(i64::from(hexadecimal(option(line, "--qpn")))));
             let rkey: i64 = option(line, "--rkey").parse().unwrap();

@@ -71,7 +71,7 @@ fn config(file: &File, section: &Spanned<FastCnpSection>) -> Result<FastCnpConfi
     // FC-5-1, FC-5-3: these two are access lists.
     for (key, prefixes) in [("switches", &section.switches), ("hosts_inside", &section.hosts_inside)] {
         if let Some(everything) = prefixes.iter().find(|prefix| prefix.value.prefix_len() == 0) {
-            return Err(Problem::new(everything.at, format!("{key} has ::/0, which keeps nobody out (FC-5-3)")));
+            return Err(Problem::new(everything.at, format!("{key} has ::/0, which admits every address (FC-5-3)")));
         }
     }
     if !section.senders.is_empty() && !file.egress.iter().any(super::egress::EgressSection::notifies) {
@@ -116,7 +116,7 @@ fn connection(
 ) -> Result<Connection, Problem> {
     let host = section.host.value.0;
     if config.is_none() && !is_steering {
-        let text = "nobody asks for connections: there is neither [fast_cnp] nor [steering]";
+        let text = "no use for connections: there is neither [fast_cnp] nor [steering]";
         return Err(Problem::new(section.host.at, text));
     }
     let translated = config.map_or(&[][..], |config| &config.translated);

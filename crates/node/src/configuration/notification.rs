@@ -72,7 +72,7 @@ fn check_unused(file: &File) -> Result<(), Problem> {
     }
     match file.egress.iter().find_map(super::egress::EgressSection::backpressure) {
         None => Ok(()),
-        Some(at) => Err(Problem::new(at, "nobody is asked for a pause: there is no [notifications]")),
+        Some(at) => Err(Problem::new(at, "no node is asked for a pause: there is no [notifications]")),
     }
 }
 

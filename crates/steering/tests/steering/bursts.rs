@@ -73,7 +73,7 @@ fn the_flows_of_a_congested_spine_spread_over_the_others() {
         if before[flow as usize].0 == 3 {
             *taken.entry(path.0).or_default() += 1;
         } else {
-            assert_eq!(path, before[flow as usize], "nobody has spoken of flow {flow}");
+            assert_eq!(path, before[flow as usize], "no signal named flow {flow}");
         }
     }
     assert_eq!((taken.len(), taken.get(&3)), (7, None));
@@ -109,7 +109,7 @@ fn a_slow_path_is_left_a_share_at_a_time() {
         is_even(left - now, left, 4);
         left = now;
     }
-    assert_eq!(spread(&mut steering, set, 3_500)[&0], left, "without another word nobody moves");
+    assert_eq!(spread(&mut steering, set, 3_500)[&0], left, "no flow moves without another signal");
     assert!(steering.counters().moves_by(Cause::TwoWayLatency) > FLOWS / 4);
 }
 
@@ -132,7 +132,7 @@ fn returns_are_spread_over_time() {
         let now = spread(&mut steering, set, us).get(&0).copied().unwrap_or(0);
         let expected = FLOWS * us.saturating_sub(12_000).min(10_000) / 10_000;
         assert!(now.abs_diff(expected) < FLOWS / 20, "{now} have gone back by {us} us, expected {expected}");
-        assert!(now >= back, "nobody turns round again");
+        assert!(now >= back, "no flow returns to the path it left");
         back = now;
     }
     assert_eq!(back, FLOWS);

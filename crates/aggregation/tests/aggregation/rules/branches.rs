@@ -43,7 +43,7 @@ fn r7_a_branch_is_removed() {
     assert_eq!(node.try_response(0, 9, Syndrome::Ack), Err(Refusal::NoSuchBranch(0)));
     assert_eq!((node.expected_psn(0), node.remove(0)), (None, String::new()));
     assert_eq!(node.remove(2), "ACK 7");
-    assert_eq!(node.remove(1), "", "nobody is left to speak for");
+    assert_eq!(node.remove(1), "", "no branch is left");
     assert_eq!((node.machine.minimum_psn(), node.data(1, true)), (None, String::new()));
 }
 

@@ -109,7 +109,7 @@ fn a_restart_shows_in_the_comparison() {
     insta::assert_snapshot!(text);
 }
 
-/// Somebody changes an ACK behind the node, or the node lies: three packets more than R3 has.
+/// An ACK that was changed behind the node, or forged by it, acknowledges three packets more than R3 has.
 #[test]
 fn a_lie_is_found() {
     let lie = |port: &str, _: u64, octets: &mut Vec<u8>| {

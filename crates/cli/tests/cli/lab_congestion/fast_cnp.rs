@@ -80,7 +80,7 @@ fn a_kernel_that_does_not_know_it_is_left_alone() {
     assert!(counter(&status, "refusals") > 0 && counter(&status, "incapable") > 0, "{status}");
     assert_eq!(counter(&status, "foreign_refusals"), 0, "{status}");
     assert_eq!(counter(&status, "sent"), told.len() as u64, "{status}");
-    // Whatever comes after the error meets the same queue, and nobody is told of it any more.
+    // Packets after the error meet the same queue, and cause no further Fast CNP.
     assert!(counter(&status, "incapable") > counter(&status, "sent"), "{status}");
     assert_eq!(class(&status, "r", 3)["marks"].as_u64(), Some(marked(&lab) as u64), "{status}");
     assert!(marked(&lab) > 0);

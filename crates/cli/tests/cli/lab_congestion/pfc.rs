@@ -65,7 +65,7 @@ fn a_node_pauses_the_class_of_another() {
     assert!(most_after_pause <= 200_000, "{most_after_pause}");
 }
 
-/// The other way round: where N1 obeys nobody, N2 loses what exceeds its headroom.
+/// The opposite: N1 ignores pauses, and N2 drops the packets that exceed its headroom.
 #[test]
 #[ignore = "needs root"]
 fn a_pause_that_nobody_obeys_costs_packets() {

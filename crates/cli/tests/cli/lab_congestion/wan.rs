@@ -128,8 +128,8 @@ fn the_gateway_is_paused_across_the_wan() {
     assert_eq!(pe["notifications"]["held"], Value::Array(Vec::new()), "{pe}");
 }
 
-/// D61: a class that the PE has no mapping for pauses nobody; each notification is counted as a drop, and the data arrive
-/// all the same, for the senders slow down.
+/// D61: a class without a mapping at the PE pauses no port. Each notification is counted as a drop, and the data still
+/// arrive, since the senders slow down.
 #[test]
 #[ignore = "needs root"]
 fn an_unmapped_class_pauses_nobody() {

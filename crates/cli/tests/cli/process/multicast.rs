@@ -166,6 +166,6 @@ fn timers_fire_after_the_last_packet() {
     assert_eq!(sent[0].ipv6()[48], 0x81, "BTH opcode");
     assert_eq!(report["groups"][0]["cnps_sent"], 1);
     assert_eq!(report["end_time_ns"], end_of_window + 5);
-    // No data went down, so that the ACK and the two NAKs cannot be for it (R1). The sixth packet is for nobody here.
+    // No data were sent, so the ACK and the two NAKs acknowledge nothing (R1). The sixth packet has no route.
     assert_eq!(port(&report, "hosts")["drops"], json!({ "no_route": 1, "nothing_sent": 3 }));
 }

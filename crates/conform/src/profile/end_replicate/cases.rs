@@ -31,7 +31,7 @@ impl Cases<'_> {
         );
         let hopless = Case::new(
             "replicate-hop-limit",
-            "A packet without a hop left is not replicated, and nobody is told.",
+            "A packet whose hop limit is used up is not replicated, and no ICMPv6 error is sent.",
             &["RFC 9524 2.2"],
         );
         vec![

@@ -130,8 +130,8 @@ impl Standby {
                 // Without it the lease would end by itself, only later.
                 let _ = self.gateway.revoke(id);
                 let other = outcome.found(0).filter(|found| found.lease != id);
-                let nobody = || Leadership::Unknown { reason: "there is no leader yet".to_owned() };
-                Ok(Election::Not(other.map_or_else(nobody, |found| leadership(&found.value))))
+                let unknown = || Leadership::Unknown { reason: "there is no leader yet".to_owned() };
+                Ok(Election::Not(other.map_or_else(unknown, |found| leadership(&found.value))))
             }
             Err(error) => {
                 // It may have been done: then it is undone.

@@ -163,7 +163,7 @@ fn the_watchdog_bounds_one_pause() {
     assert_eq!(pe.pause(20_000, 0, 5, 1, 500), Ok(()));
     assert_eq!(pe.paused(20_000), [(1, 5)]);
     assert_eq!(pe.paused(20_600), []);
-    assert_eq!(pe.pause(20_600, 0, 3, 1, 500), Ok(()), "nobody has held it for a moment");
+    assert_eq!(pe.pause(20_600, 0, 3, 1, 500), Ok(()), "it was not paused meanwhile");
     assert_eq!(pe.paused(20_600), [(0, 3), (1, 3)]);
 }
 
@@ -204,7 +204,10 @@ fn nothing_is_paused_for_longer_than_it_was_asked_for() {
         };
         let is_paused = |port_priority| pe.paused.get(&port_priority) == Some(&true);
         for (port_priority, classes) in [((0, 3), &[3, 4][..]), ((1, 3), &[3]), ((1, 5), &[5])] {
-            assert!(!is_paused(port_priority) || held(classes), "step {step}: {port_priority:?} is paused for nobody");
+            assert!(
+                !is_paused(port_priority) || held(classes),
+                "step {step}: {port_priority:?} is paused without a request"
+            );
         }
     }
     assert!(pe.holds.expired > 100 && pe.told.len() > 1000);

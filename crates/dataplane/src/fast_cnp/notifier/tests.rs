@@ -47,7 +47,7 @@ fn capability_decides_about_marks() {
     let mut notifier = Notifier::new(config());
     assert_eq!(decide(&mut notifier, 0, &frame(1, 1, None)), Some(false), "known to be capable: MUST NOT mark");
     assert_eq!(decide(&mut notifier, 0, &frame(2, 1, None)), Some(true), "unknown: both");
-    assert_eq!(decide(&mut notifier, 0, &frame(0x1001, 1, None)), None, "nobody's to be told");
+    assert_eq!(decide(&mut notifier, 0, &frame(0x1001, 1, None)), None, "of no known sender: no notification");
     let host = |net| Ipv6Addr::new(0x2001, 0xdb8, net, 0, 0, 0, 0, 1).octets();
     let destination = Ipv6Addr::new(0x2001, 0xdb8, 0xF, 0, 0, 0, 0, 9).octets();
     let qpn = |number| Qpn::new(number).unwrap();

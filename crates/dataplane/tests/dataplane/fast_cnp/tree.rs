@@ -176,7 +176,7 @@ fn what_an_edge_does_not_take() {
     let mut off = edge();
     off.apply(Command::RemoveFastCnp);
     assert!(off.send(1, &good).is_empty());
-    assert_eq!(off.drops(1), [("unexpected_responder", 1)], "off: a response of nobody");
+    assert_eq!(off.drops(1), [("unexpected_responder", 1)], "off: a response without a group");
 }
 
 /// A returned trace reports no congestion, and the trace cannot be forwarded, since the source's path is not that of

@@ -178,7 +178,7 @@ impl World {
             packet[53..56].copy_from_slice(&DESIGNATED.to_be_bytes()[1..]);
             let (proxy, (syndrome, said)) = said_of(&with_qpn(packet, DESIGNATED));
             let union = &self.unions[&proxy];
-            let heard = union.members.iter().map(|(_, heard)| heard.expect("nobody is unknown"));
+            let heard = union.members.iter().map(|(_, heard)| heard.expect("every member is known"));
             let least = heard.min().expect("a group has receivers");
             let confirmed = least - u64::from(syndrome == 0x1F);
             assert_eq!(said, psn(confirmed), "the minimum, and nothing else");

@@ -43,7 +43,7 @@ fn run(nic: &mut Nic, us: u64, dead: &[&str]) -> Vec<(u64, String)> {
 #[test]
 fn a_probe_goes_there_and_back() {
     let mut nic = Nic::new(|_| ());
-    assert!(nic.probes().is_empty(), "nobody takes these paths");
+    assert!(nic.probes().is_empty(), "no flow takes these paths");
     nic.destination(1);
     let probe = nic.probes().remove(0);
     assert_eq!(destination_of(&probe), "5f00:0:100:500:300:500:100:0");
@@ -136,7 +136,7 @@ fn probes_are_few() {
     }
     let quiet = nic.headend.counters().probes_sent - sent;
     assert!(quiet <= 210, "{quiet} probes within 200 ms, 100 of them active");
-    assert_eq!(nic.headend.next_deadline(), None, "nothing is due while nobody sends");
+    assert_eq!(nic.headend.next_deadline(), None, "no deadline without traffic");
     nic.destination(7);
     assert!(nic.headend.next_deadline().is_some());
 }

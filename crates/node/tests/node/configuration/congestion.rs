@@ -245,7 +245,7 @@ fn fast_cnp_that_could_not_work_is_refused() {
         "55: 2001:db8:b::1 is in no prefix of `translated` in [fast_cnp]: it is not translated for",
     );
     let (_, connection) = FAST_CNP.split_at(FAST_CNP.find("[[connection]]").expect("there is one"));
-    refused(connection, "33: nobody asks for connections: there is neither [fast_cnp] nor [steering]");
+    refused(connection, "33: no use for connections: there is neither [fast_cnp] nor [steering]");
     refused(
         &format!("{EGRESS}{FAST_CNP}{connection}"),
         "63: 2001:db8:bb::1 has a connection with queue pair 0x12 of 2001:db8:aa::1 already",
@@ -257,7 +257,7 @@ fn fast_cnp_that_could_not_work_is_refused() {
     for key in ["switches", "hosts_inside"] {
         refused(
             &changed("senders", &format!("{key} = ['::/0']\nsenders")),
-            &format!("52: {key} has ::/0, which keeps nobody out (FC-5-3)"),
+            &format!("52: {key} has ::/0, which admits every address (FC-5-3)"),
         );
     }
     refused(&changed("senders", "interval = '0s'\nsenders"), "52: interval is 0, expected a time above it");

@@ -368,7 +368,7 @@ fn headends() {
 fn members_and_policies_follow_their_rules() {
     let receiver = "receiver = [{ address = '2001:db8:bb::1', qpn = 2 }]";
     let joined = "receiver = [{ address = '2001:db8:bb::1', qpn = 2, joined = { psn = 9, msn = 1 } }]";
-    let message = "26: nobody has joined a group of epoch 0: each change of membership raises the epoch (D30)";
+    let message = "26: no receiver can have joined at epoch 0: each change of membership raises the epoch (D30)";
     refused(EDGE, receiver, joined, message);
     parse(&EDGE.replace(receiver, joined).replace("id = 7", "id = 7\nepoch = 1")).expect("right");
     let qpn = |number: &str| {
@@ -415,8 +415,8 @@ fn members_and_policies_follow_their_rules() {
         let group = group.replace("id = 7", "id = 8").replace("cc::1'", "cc::2'");
         format!("[[group]]{}", group.replace("'2001:db8:bb::1', qpn = 2", receiver))
     };
-    let message = "35: receiver 2001:db8:cc::1 is the Proxy Address of group 7: such an address belongs to its group and \
-                   to nobody else (D2)";
+    let message =
+        "35: receiver 2001:db8:cc::1 is the Proxy Address of group 7: such an address belongs to its group alone (D2)";
     refused_with(EDGE, &second("'2001:db8:cc::1', qpn = 2"), message);
     let message = "35: receiver 2001:db8:bb::1: its queue pair 0x2 is in group 7 already, and a queue pair is connected \
                    to one Proxy Address (D2)";

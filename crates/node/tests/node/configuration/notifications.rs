@@ -142,7 +142,7 @@ fn notifications_that_could_not_work_are_refused() {
         (format!("{CLASSES}{NOTIFICATIONS}{twice}"), "49: traffic class 5 has a priority already"),
         (
             format!("{CLASSES}backpressure = {{ xoff_octets = 9, xon_octets = 4 }}\n"),
-            "41: nobody is asked for a pause: there is no [notifications]",
+            "41: no node is asked for a pause: there is no [notifications]",
         ),
         (
             format!("{CLASSES}backpressure = {{ xoff_octets = 9, xon_octets = 9 }}\n[notifications]\n"),

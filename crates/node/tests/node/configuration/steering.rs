@@ -129,7 +129,7 @@ fn everything_that_is_told_arrives() {
 
 #[test]
 fn without_a_section_the_defaults_hold() {
-    assert_eq!(told("").0, None, "nobody steers where there is nothing to steer");
+    assert_eq!(told("").0, None, "no steering without paths");
     let config = told(PATHS).0.expect("routes have paths");
     assert_eq!((config.steering, config.probes), (Config::default(), Some(ProbeConfig::default())));
     assert_eq!(told(&format!("{PATHS}[steering]\nprobes = false\n")).0.expect("on").probes, None);

@@ -79,7 +79,7 @@ fn an_end_e_that_was_learnt_is_used() {
     let packet = in_a_tunnel();
     (0..5).for_each(|_| left.send(&packet));
     assert!(!right.receive(1, |packet| packet[24..30] == [0x5F, 0, 0, 0, 3, 0]).is_empty(), "uN");
-    assert!(!left.take().iter().any(|packet| is_to_end_e(packet)), "nobody has announced it");
+    assert!(!left.take().iter().any(|packet| is_to_end_e(packet)), "no LSP has announced it");
 
     left.send_frame(&octets(HELLO));
     node.says("port uplink: IS-IS neighbour 0000.0000.0009 up");
