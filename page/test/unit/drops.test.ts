@@ -17,7 +17,7 @@ test("every row of the document is an explanation that stands for itself", () =>
   }
 });
 
-test("links lose their targets, and "As above." repeats the text of the row above", () => {
+test("links lose their targets, and 'As above.' repeats the text of the row above", () => {
   const found = explanations([
     "| reason | cause | check |",
     "| `a_b` | Not [known](x.md#y). | [`[[route]]`](configuration.md#route), or [`[domain]`](c.md). |",

@@ -206,7 +206,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// While the disk is full, joins are refused with a named problem, and acknowledged writes survive, also a `kill -9`. Joins
+/// While the disk is full, joins are refused with a named problem, and acknowledged writes survive even `kill -9`. Joins
 /// succeed again when there is room. The controller does not block on a stderr that no process reads.
 #[test]
 #[ignore = "needs root"]

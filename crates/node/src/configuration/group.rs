@@ -53,7 +53,8 @@ fn check_conflicts(file: &File) -> Result<(), Problem> {
             if let Some(owner) = groups().find(|other| other.proxy.value.0 == address && other.id.value.get() != id) {
                 let owner = owner.id.value.get();
                 let text = format!(
-                    "{who} {address} is the Proxy Address of group {owner}: such an address belongs to its group alone (D2)"
+                    "{who} {address} is the Proxy Address of group {owner}: such an address belongs to its \
+                     group alone (D2)"
                 );
                 return Err(Problem::new(at, text));
             }
